@@ -1,0 +1,82 @@
+# The one place that says how to do things here. `make` alone lists them.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(or $(shell command -v python3.11),$(shell command -v python3))
+TORCH ?= auto
+PORT ?= 8080
+SUITE ?= smoke
+BIN := .venv/bin
+export PYTHONPATH := $(CURDIR):$(CURDIR)/plugins:$(CURDIR)/job_container
+
+# torch's CUDA wheel pins these itself; a lock that named them would fetch them for the CPU build too.
+CUDA_PACKAGES := cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti \
+	nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand \
+	nvidia-cusolver nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink \
+	nvidia-nvshmem-cu13 nvidia-nvtx triton
+COMPILE = $(BIN)/uv pip compile -q --universal --python-version 3.11 --no-header --annotation-style line
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: install
+install: ## Everything into .venv (about 3 minutes; nothing to do when it is up to date)
+	@test -n "$(PYTHON)" || { echo "Python 3.11 is needed and not on the PATH: install it, or set PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) laptop/install.py --torch $(TORCH)
+
+.PHONY: terraform-there
+terraform-there:
+	@command -v terraform >/dev/null || { echo "Terraform 1.11 or newer is needed and not on the PATH: install it first" >&2; exit 1; }
+
+.PHONY: demo
+demo: terraform-there install ## The whole chain once, on this machine: table, build/demo/report.html (about 4 minutes)
+	@exec $(BIN)/python -m laptop demo --suite $(SUITE)
+
+.PHONY: up
+up: terraform-there install ## Start the Airflow UI and the local cloud and leave them running (PORT=8080)
+	@exec $(BIN)/python -m laptop up --port $(PORT)
+
+.PHONY: down
+down: ## Stop what `make up` started
+	@test -x $(BIN)/python || { echo "nothing is installed here, so nothing is running"; exit 0; }; exec $(BIN)/python -m laptop down
+
+.PHONY: test
+test: terraform-there install ## All tests: unit, DAG integrity, Terraform, end to end (about 10 minutes)
+	$(BIN)/pytest tests/unit tests/dags
+	$(BIN)/pytest tests/terraform tests/e2e
+
+.PHONY: test-unit
+test-unit: install ## Unit and DAG integrity tests only (under a minute)
+	$(BIN)/pytest tests/unit tests/dags
+
+.PHONY: lint
+lint: terraform-there install ## ruff, mypy, terraform fmt
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	terraform fmt -check -recursive terraform
+
+.PHONY: format
+format: terraform-there install ## Let ruff and terraform fmt rewrite the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	terraform fmt -recursive terraform
+
+.PHONY: schema
+schema: install ## Export the result document's JSON Schema
+	$(BIN)/python -m batchmark_job schema > job_container/result.schema.json
+
+.PHONY: lock
+lock: install ## Resolve pyproject.toml into the lock files anew
+	$(COMPILE) pyproject.toml $(addprefix --no-emit-package ,$(CUDA_PACKAGES)) -o requirements.txt
+	$(COMPILE) --group dev -c requirements.txt -o requirements-dev.txt
+
+.PHONY: bench-mapped
+bench-mapped: terraform-there install ## 200 mapped short jobs at once; counts what Airflow loses (about 10 minutes)
+	@exec $(BIN)/python -m benchmarks.mapped_jobs
+
+.PHONY: clean
+clean: down ## Stop everything and remove .venv and build/
+	rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""The whole system on one machine: local cloud, Terraform and Airflow, started together."""

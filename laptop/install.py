@@ -1,0 +1,118 @@
+"""Builds .venv from the lock files. Runs on the system's Python: standard library only."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+STAMP = VENV / ".installed"
+LOCKS = (ROOT / "requirements.txt", ROOT / "requirements-dev.txt")
+PYTHONS = ((3, 11), (3, 13))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--torch",
+        choices=("auto", "cpu", "cuda"),
+        default="auto",
+        help="which build of torch; auto takes the CPU one where no NVIDIA GPU is seen",
+    )
+    choice = parser.parse_args().torch
+    if not PYTHONS[0] <= sys.version_info[:2] <= PYTHONS[1]:
+        seen = ".".join(map(str, sys.version_info[:3]))
+        return fail(f"Python 3.11 to 3.13 is needed, {sys.executable} is {seen}: set PYTHON=…")
+    if STAMP.exists() and STAMP.read_text() == fingerprint():
+        return 0
+    ROOT.joinpath("build").mkdir(exist_ok=True)
+    with ROOT.joinpath("build", "install.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return fail("another install is running in this folder: wait for it")
+        return install(choice)
+
+
+def install(choice: str) -> int:
+    started = time.monotonic()
+    say("installing into .venv: about 0.5 GB to download, 1.7 GB on disk, 2 to 5 minutes")
+    python = str(VENV / "bin" / "python")
+    try:
+        subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
+        say("torch first, because its CUDA build is 3 GB larger than its CPU build")
+        install_torch(python, choice)
+        say("everything else: Airflow, its Amazon provider, moto, development tools")
+        subprocess.run(
+            [*pip(python), *(part for lock in LOCKS for part in ("-r", str(lock)))], check=True
+        )
+    except subprocess.CalledProcessError as error:
+        return fail(f"`{' '.join(error.cmd[:6])} …` ended with exit code {error.returncode}")
+    STAMP.write_text(fingerprint())
+    say(f"installed in {time.monotonic() - started:.0f} s")
+    return 0
+
+
+def install_torch(python: str, choice: str) -> None:
+    """Take the CPU build where one is to be had; a Linux wheel from PyPI is the CUDA one."""
+    pinned = torch_pin()
+    wants_cpu = choice == "cpu" or (choice == "auto" and not has_nvidia_gpu())
+    if sys.platform == "linux" and wants_cpu:
+        if succeeds([*pip(python), f"{pinned}+cpu"]):
+            return
+        uv = next(line for line in LOCKS[1].read_text().split() if line.startswith("uv=="))
+        subprocess.run([*pip(python), uv], check=True)
+        by_uv = [python, "-m", "uv", "pip", "install", "--python", python, "--torch-backend", "cpu"]
+        if succeeds([*by_uv, pinned]):
+            return
+        say("no CPU build of torch is to be had here; taking the CUDA build, about 3 GB more")
+    subprocess.run([*pip(python), pinned], check=True)
+
+
+def torch_pin() -> str:
+    pin = re.search(r"^torch==[^\s+]+", LOCKS[0].read_text(), re.MULTILINE)
+    if pin is None:
+        raise SystemExit(fail(f"{LOCKS[0].name} pins no torch"))
+    return pin.group()
+
+
+def has_nvidia_gpu() -> bool:
+    nvidia_smi = shutil.which("nvidia-smi")
+    return nvidia_smi is not None and succeeds([nvidia_smi, "--list-gpus"])
+
+
+def succeeds(command: list[str]) -> bool:
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def pip(python: str) -> list[str]:
+    return [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+
+
+def fingerprint() -> str:
+    """Changes with the lock files, the interpreter and the place of the environment."""
+    parts = [lock.read_bytes() for lock in LOCKS]
+    parts.append(f"{sys.version} {VENV} {os.uname().machine}".encode())
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def say(text: str) -> None:
+    print(f"install: {text}", flush=True)
+
+
+def fail(text: str) -> int:
+    print(f"install: {text}", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
