@@ -1,0 +1,186 @@
+"""The command line: argv → run → one result document."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+from batchmark_job.exceptions import InputError, JobError
+from batchmark_job.suites import CUSTOM, SUITES, Grid, Limits, find_suite
+from batchmark_job.workloads import WORKLOADS
+from batchmark_job.workloads.base import DTYPE_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from batchmark_job.interruption import Interruption
+    from batchmark_job.job import RequestedDevice
+    from batchmark_job.suites import Point
+
+DEVICES: tuple[RequestedDevice, ...] = ("auto", "cpu", "cuda")
+
+_Choice = TypeVar("_Choice", bound=str)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message}; see `python -m batchmark_job {_COMMANDS} --help`")
+
+
+_COMMANDS = "{run,list,schema}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="python -m batchmark_job", description=__doc__, allow_abbrev=False)
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser(
+        "run", help="measure and write one result document", allow_abbrev=False
+    )
+    run.add_argument("--suite", help=f"one of {', '.join(SUITES)}")
+    run.add_argument("--workload", help="one workload instead of a suite")
+    run.add_argument(
+        "--axis",
+        action="append",
+        default=[],
+        metavar="NAME=V1,V2",
+        help="values of one of the workload's axes; may be repeated",
+    )
+    run.add_argument("--device", default="auto", help=f"one of {', '.join(DEVICES)}")
+    run.add_argument("--dtype", default="float32", help=f"one of {', '.join(DTYPE_BYTES)}")
+    run.add_argument("--threads", default="0", help="CPU threads; 0 is all this process may use")
+    run.add_argument("--run-id", default="manual", help="name of the run this job belongs to")
+    run.add_argument("--target", default="local", help="name of the machine type measured")
+    run.add_argument(
+        "--output", required=True, help="file or s3://bucket/key; a folder if it ends in '/'"
+    )
+    run.add_argument(
+        "--allow-cpu-fallback",
+        action="store_true",
+        help="measure on the CPU where --device cuda finds no GPU; the result says so",
+    )
+    run.add_argument("--samples", help="most samples of a row (default: the suite's)")
+    run.add_argument("--max-seconds", help="most seconds to sample a row (default: the suite's)")
+    commands.add_parser("list", help="show suites and workloads")
+    commands.add_parser("schema", help="print the result document's JSON Schema")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None, interruption: Interruption | None = None) -> int:
+    """Run one command; returns the exit code (the README lists them)."""
+    try:
+        arguments = _parser().parse_args(argv)
+        if arguments.command == "list":
+            return _list()
+        if arguments.command == "schema":
+            from batchmark_job.result import json_schema
+
+            print(json.dumps(json_schema(), indent=2))
+            return 0
+        return _run(arguments, interruption)
+    except JobError as error:
+        print(f"batchmark_job: error: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> int:
+    suite, points, limits = _what_to_measure(arguments)
+    device = _one_of("--device", arguments.device, DEVICES)
+    dtype = _one_of("--dtype", arguments.dtype, tuple(DTYPE_BYTES))
+    threads = _whole_number("--threads", arguments.threads)
+    for option, value in (("--run-id", arguments.run_id), ("--target", arguments.target)):
+        if not value.strip():
+            raise InputError(f"{option} is empty; give a name")
+    # Only now what costs time.
+    from batchmark_job.job import JobSettings, job_from_batch, run_job
+    from batchmark_job.output import parse_output
+
+    job_id, job_attempt = job_from_batch()
+    settings = JobSettings(
+        run_id=arguments.run_id,
+        job_id=job_id,
+        job_attempt=job_attempt,
+        target=arguments.target,
+        suite=suite,
+        points=tuple(points),
+        limits=limits,
+        dtype=dtype,
+        requested_device=device,
+        threads=threads,
+        allow_cpu_fallback=arguments.allow_cpu_fallback,
+        output=parse_output(arguments.output, job_id, job_attempt),
+    )
+    return run_job(settings, interruption)
+
+
+def _what_to_measure(arguments: argparse.Namespace) -> tuple[str, list[Point], Limits]:
+    if (arguments.suite is None) == (arguments.workload is None):
+        raise InputError(f"give either --suite ({', '.join(SUITES)}) or --workload with --axis")
+    if arguments.suite is not None:
+        if arguments.axis:
+            raise InputError("--axis goes with --workload; a suite has its own sizes")
+        suite = find_suite(arguments.suite)
+        return suite.name, suite.points(), _limits(arguments, suite.limits)
+    grid = Grid(arguments.workload, _axes(arguments.axis))
+    return CUSTOM, grid.points(), _limits(arguments, Limits())
+
+
+def _axes(options: Sequence[str]) -> dict[str, list[int]]:
+    axes: dict[str, list[int]] = {}
+    for option in options:
+        name, equals, values = option.partition("=")
+        if not equals or not name or not values:
+            raise InputError(f"--axis {option!r} is not NAME=V1,V2; for example --axis size=1000")
+        if name in axes:
+            raise InputError(f"--axis {name} is given twice; give its values as {name}=V1,V2")
+        axes[name] = [_whole_number(f"--axis {name}", value) for value in values.split(",")]
+    return axes
+
+
+def _limits(arguments: argparse.Namespace, default: Limits) -> Limits:
+    samples, max_seconds = default.samples, default.max_seconds
+    if arguments.samples is not None:
+        samples = _whole_number("--samples", arguments.samples)
+    if arguments.max_seconds is not None:
+        try:
+            max_seconds = float(arguments.max_seconds)
+        except ValueError:
+            raise InputError(
+                f"--max-seconds {arguments.max_seconds!r} is no number; give seconds above 0"
+            ) from None
+    return Limits(samples, max_seconds, default.minimum_samples)
+
+
+def _one_of(option: str, value: str, known: Sequence[_Choice]) -> _Choice:
+    for choice in known:
+        if value == choice:
+            return choice
+    raise InputError(f"unknown {option} {value!r}; known: {', '.join(known)}")
+
+
+def _whole_number(option: str, text: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,18}", text.strip()):
+        raise InputError(f"{option} {text!r} is no whole number; give digits only")
+    number = int(text)
+    if number < 0:
+        raise InputError(f"{option} {number} is negative; give a positive number")
+    return number
+
+
+def _list() -> int:
+    for suite in SUITES.values():
+        print(f"suite {suite.name}: {suite.summary}; {len(suite.points())} rows")
+        for grid in suite.grids:
+            axes = " ".join(f"{name}={','.join(map(str, v))}" for name, v in grid.axes.items())
+            print(f"  {grid.workload} {axes}")
+    for workload in WORKLOADS.values():
+        print(f"workload {workload.name}: {workload.summary}")
+        for axis in workload.axes:
+            default = "required" if axis.default is None else f"default {axis.default}"
+            print(f"  {axis.name}: {axis.minimum} to {axis.maximum}, {default}")
+        for implementation in workload.implementations:
+            devices, dtypes = ", ".join(implementation.devices), ", ".join(implementation.dtypes)
+            print(f"  by {implementation.name} on {devices}: {dtypes}")
+    return 0

@@ -1,0 +1,149 @@
+"""The fingerprint of what a job ran on: None for what can't be found out, no long waits."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import platform
+import subprocess
+import urllib.request
+from pathlib import Path
+
+import psutil
+
+from batchmark_job import memory
+from batchmark_job.result import Environment
+
+IMDS_URL = "http://169.254.169.254"
+HTTP_TIMEOUT_SECONDS = 1.0
+COMMAND_TIMEOUT_SECONDS = 10.0
+
+
+def describe(compute_threads: int) -> Environment:
+    """Fingerprint this machine; imports torch."""
+    import torch
+
+    gpu = torch.cuda.is_available()
+    properties = torch.cuda.get_device_properties(0) if gpu else None
+    return Environment(
+        instance_type=instance_type(),
+        cpu_model=cpu_model(),
+        cpu_cores=psutil.cpu_count(logical=False) or psutil.cpu_count() or 1,
+        cpu_threads=usable_threads(),
+        compute_threads=compute_threads,
+        memory_bytes=memory.host_memory_bytes(),
+        gpu_model=properties.name if properties else None,
+        gpu_count=torch.cuda.device_count() if gpu else 0,
+        gpu_memory_bytes=properties.total_memory if properties else None,
+        driver_version=driver_version() if gpu else None,
+        cuda_version=torch.version.cuda if gpu else None,
+        torch_version=str(torch.__version__),
+        python_version=platform.python_version(),
+        kernel=f"{platform.system()} {platform.release()}",
+        image_digest=image_digest(),
+    )
+
+
+def usable_threads(root: Path = Path("/")) -> int:
+    """Logical CPUs this process may use: its affinity, cut by a control group's quota."""
+    if hasattr(os, "sched_getaffinity"):
+        threads = len(os.sched_getaffinity(0))
+    else:
+        threads = os.cpu_count() or 1
+    quota = _cpu_quota(root)
+    return threads if quota is None else max(1, min(threads, math.ceil(quota)))
+
+
+def _cpu_quota(root: Path) -> float | None:
+    """CPUs' worth of time that cgroup version 2 or 1 grants."""
+    with contextlib.suppress(OSError, ValueError):
+        quota, period = (root / "sys/fs/cgroup/cpu.max").read_text().split()
+        return None if quota == "max" else int(quota) / int(period)
+    with contextlib.suppress(OSError, ValueError):
+        quota_us = int((root / "sys/fs/cgroup/cpu/cpu.cfs_quota_us").read_text())
+        period_us = int((root / "sys/fs/cgroup/cpu/cpu.cfs_period_us").read_text())
+        return None if quota_us < 0 else quota_us / period_us
+    return None
+
+
+def cpu_model(root: Path = Path("/")) -> str:
+    with contextlib.suppress(OSError):
+        for line in (root / "proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    if platform.system() == "Darwin":
+        brand = _command_output("sysctl", "-n", "machdep.cpu.brand_string")
+        if brand:
+            return brand
+    return platform.processor() or platform.machine() or "unknown"
+
+
+def driver_version() -> str | None:
+    output = _command_output("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+    return output.splitlines()[0].strip() if output else None
+
+
+def _command_output(*command: str) -> str | None:
+    try:
+        finished = subprocess.run(
+            command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return finished.stdout.strip() or None
+
+
+def on_ec2(root: Path = Path("/")) -> bool:
+    """Whether the firmware says EC2 (Nitro or Xen); elsewhere the metadata service only hangs."""
+    with contextlib.suppress(OSError):
+        if (root / "sys/class/dmi/id/sys_vendor").read_text().strip() == "Amazon EC2":
+            return True
+    with contextlib.suppress(OSError):
+        return (root / "sys/hypervisor/uuid").read_text().lower().startswith("ec2")
+    return False
+
+
+def instance_type(root: Path = Path("/"), imds_url: str = IMDS_URL) -> str | None:
+    """From the instance metadata service, version 2."""
+    if not on_ec2(root):
+        return None
+    token = _http(
+        urllib.request.Request(  # noqa: S310 - a fixed http address
+            f"{imds_url}/latest/api/token",
+            method="PUT",
+            headers={"X-aws-ec2-metadata-token-ttl-seconds": "60"},
+        )
+    )
+    if token is None:
+        return None
+    return _http(
+        urllib.request.Request(  # noqa: S310
+            f"{imds_url}/latest/meta-data/instance-type",
+            headers={"X-aws-ec2-metadata-token": token},
+        )
+    )
+
+
+def image_digest() -> str | None:
+    """From the ECS agent's metadata endpoint, which it names in the container's environment."""
+    url = os.environ.get("ECS_CONTAINER_METADATA_URI_V4")
+    if not url or not url.startswith("http"):
+        return None
+    body = _http(urllib.request.Request(url))  # noqa: S310
+    with contextlib.suppress(ValueError, AttributeError):
+        digest = json.loads(body or "null").get("ImageID")
+        return digest if isinstance(digest, str) and digest else None
+    return None
+
+
+def _http(request: urllib.request.Request) -> str | None:
+    # Neither address is ever behind a proxy.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=HTTP_TIMEOUT_SECONDS) as response:
+            text: str = response.read().decode()
+    except (OSError, ValueError):
+        return None
+    return text.strip() or None

@@ -1,0 +1,265 @@
+"""One job: measure every point, keep what was measured, write one document."""
+
+from __future__ import annotations
+
+import gc
+import os
+import statistics
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import psutil
+
+from batchmark_job import environment
+from batchmark_job.exceptions import CannotMeasureError, InputError, OutputError
+from batchmark_job.measure import Row, measure
+from batchmark_job.output import FileOutput, document_name
+from batchmark_job.result import (
+    Device,
+    Environment,
+    Measurement,
+    MeasurementStatus,
+    ResultDocument,
+)
+from batchmark_job.workloads import WORKLOADS
+
+if TYPE_CHECKING:
+    import signal
+
+    from batchmark_job.interruption import Interruption
+    from batchmark_job.output import Output
+    from batchmark_job.suites import Limits, Point
+
+RequestedDevice = Literal["auto", "cpu", "cuda"]
+
+EXIT_ROW_FAILED = 1
+
+
+def say(text: str) -> None:
+    """One line for whoever follows the log."""
+    print(text, flush=True)
+
+
+@dataclass(frozen=True)
+class JobSettings:
+    """What to measure, on what, and where the document goes."""
+
+    run_id: str
+    job_id: str
+    job_attempt: int
+    target: str
+    suite: str
+    points: tuple[Point, ...]
+    limits: Limits
+    dtype: str
+    requested_device: RequestedDevice
+    threads: int
+    allow_cpu_fallback: bool
+    output: Output
+
+
+def job_from_batch() -> tuple[str, int]:
+    """Job id and attempt as AWS Batch tells them; by hand "local" and 1."""
+    job_id = os.environ.get("AWS_BATCH_JOB_ID") or "local"
+    attempt = os.environ.get("AWS_BATCH_JOB_ATTEMPT") or "1"
+    if not attempt.isdecimal() or int(attempt) < 1:
+        raise InputError(f"AWS_BATCH_JOB_ATTEMPT is {attempt!r}; it must be a number from 1")
+    return job_id, int(attempt)
+
+
+@dataclass
+class Recorder:
+    """Keeps the finished rows and writes the document exactly once, whoever ends the job."""
+
+    settings: JobSettings
+    device: Device
+    environment: Environment
+    measurements: list[Measurement] = field(default_factory=list)
+    current: Row | None = None
+    _rows: threading.Lock = field(default_factory=threading.Lock)
+    _closing: threading.Lock = field(default_factory=threading.Lock)
+    _written: threading.Event = field(default_factory=threading.Event)
+
+    def add(self, measurement: Measurement) -> None:
+        with self._rows:
+            self.current = None
+            self.measurements.append(measurement)
+
+    def close(self) -> int:
+        """Write the complete document; returns the exit code."""
+        if not self._closing.acquire(blocking=False):
+            threading.Event().wait()  # an interruption is writing and ends the process
+        failed = sum(row.status is MeasurementStatus.FAILED for row in self.measurements)
+        try:
+            self._write(self._document("complete", self.measurements), hurried=False)
+        finally:
+            self._written.set()
+        if failed:
+            say(f"batchmark_job: {failed} of {len(self.measurements)} rows failed")
+        return EXIT_ROW_FAILED if failed else 0
+
+    def interrupt(self, received: signal.Signals) -> int:
+        """Write what there is, with the row in progress; returns the exit code."""
+        if not self._closing.acquire(blocking=False):
+            say(f"batchmark_job: {received.name} while the complete document is being written")
+            self._written.wait()
+            return 128 + received
+        with self._rows:
+            rows, row = list(self.measurements), self.current
+        if row is not None:
+            reason = f"{received.name} after {len(row.samples)} of its samples"
+            rows.append(row.finish(MeasurementStatus.INTERRUPTED, reason))
+        say(f"batchmark_job: {received.name}: writing the {len(rows)} rows there are")
+        try:
+            self._write(self._document("interrupted", rows), hurried=True)
+        except OutputError as error:
+            say(f"batchmark_job: {error}")
+        return 128 + received
+
+    def _document(
+        self, status: Literal["complete", "interrupted"], measurements: list[Measurement]
+    ) -> ResultDocument:
+        started_at = datetime.fromtimestamp(psutil.Process().create_time(), UTC)
+        finished_at = datetime.now(UTC)
+        return ResultDocument(
+            run_id=self.settings.run_id,
+            job_id=self.settings.job_id,
+            job_attempt=self.settings.job_attempt,
+            target=self.settings.target,
+            suite=self.settings.suite,
+            requested_device=self.settings.requested_device,
+            actual_device=self.device,
+            status=status,
+            started_at=started_at,
+            finished_at=finished_at,
+            total_seconds=(finished_at - started_at).total_seconds(),
+            environment=self.environment,
+            measurements=tuple(measurements),
+        )
+
+    def _write(self, document: ResultDocument, *, hurried: bool) -> None:
+        """Write to the output or, where that fails, to a local file and the log."""
+        text = document.to_json() + "\n"
+        try:
+            self.settings.output.write(text, hurried=hurried)
+        except OutputError as error:
+            saved = _save_elsewhere(document, text)
+            raise OutputError(f"{error}; the document is {saved}") from error
+        say(f"batchmark_job: wrote {self.settings.output}")
+
+
+def _save_elsewhere(document: ResultDocument, text: str) -> str:
+    say("----- result document begins -----")
+    say(text.rstrip())
+    say("----- result document ends -----")
+    name = f"batchmark-{document_name(document.job_id, document.job_attempt)}"
+    spare = FileOutput(Path(tempfile.gettempdir()) / name)
+    try:
+        spare.write(text)
+    except OutputError:
+        return "above in this log"
+    return f"above in this log and in {spare}"
+
+
+def run_job(settings: JobSettings, interruption: Interruption | None = None) -> int:
+    """Measure everything and write the document; returns the exit code.
+
+    Raises:
+        JobError: the device is missing, or the document could not be written.
+    """
+    settings.output.check()
+    device = _choose_device(settings)
+    threads = _set_threads(settings.threads)
+    recorder = Recorder(settings, device, environment.describe(threads))
+    if interruption is not None:
+        interruption.on_stop = recorder.interrupt
+    _announce(recorder)
+    gc.freeze()  # else each collection before sampling would walk through all of torch
+    for index, point in enumerate(settings.points, start=1):
+        row = Row(WORKLOADS[point.workload], point.parameters, settings.dtype)
+        recorder.current = row
+        measurement = measure(row, device.value, settings.limits)
+        recorder.add(measurement)
+        say(f"[{index}/{len(settings.points)}] {describe(measurement)}")
+    return recorder.close()
+
+
+def _choose_device(settings: JobSettings) -> Device:
+    import torch
+
+    if settings.requested_device == "cpu":
+        return Device.CPU
+    if torch.cuda.is_available():
+        # Full float32: tf32 is another dtype and would be another row.
+        torch.set_float32_matmul_precision("highest")
+        torch.backends.cudnn.allow_tf32 = False
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+        return Device.CUDA
+    if settings.requested_device == "auto":
+        return Device.CPU
+    missing = (
+        "this torch is built without CUDA"
+        if torch.version.cuda is None
+        else "torch sees no CUDA device"
+    )
+    if not settings.allow_cpu_fallback:
+        raise CannotMeasureError(
+            f"cannot measure: --device cuda, but {missing}; run on a GPU machine, "
+            "or give --allow-cpu-fallback to measure on the CPU instead"
+        )
+    say(
+        f"batchmark_job: NOT A GPU MEASUREMENT: cuda was asked for, but {missing}; "
+        "measuring on the CPU (--allow-cpu-fallback)"
+    )
+    return Device.CPU
+
+
+def _set_threads(requested: int) -> int:
+    """Give all math libraries the same number of threads, at most what the process may use."""
+    import cv2
+    import torch
+
+    usable = environment.usable_threads()
+    threads = min(requested or usable, usable)
+    if requested > usable:
+        say(f"batchmark_job: {requested} threads asked for, only {usable} usable: using those")
+    torch.set_num_threads(threads)
+    cv2.setNumThreads(threads)
+    return threads
+
+
+def _announce(recorder: Recorder) -> None:
+    settings, machine = recorder.settings, recorder.environment
+    where = machine.gpu_model if recorder.device is Device.CUDA else machine.cpu_model
+    say(
+        f"batchmark_job: suite {settings.suite}, {len(settings.points)} rows, {settings.dtype}, "
+        f"on {recorder.device} ({where}, {machine.compute_threads} threads), "
+        f"to {settings.output}"
+    )
+
+
+def describe(measurement: Measurement) -> str:
+    """A row as one line of progress."""
+    parameters = " ".join(f"{name}={value}" for name, value in measurement.parameters.items())
+    row = f"{measurement.workload} {parameters} {measurement.dtype}:"
+    if measurement.status is not MeasurementStatus.MEASURED:
+        return f"{row} {measurement.status.upper()}, {measurement.reason}"
+    samples = measurement.samples_seconds
+    low, median, high = statistics.quantiles(samples, n=4, method="inclusive")
+    name = measurement.implementation.name if measurement.implementation else ""
+    return (
+        f"{row} median {_duration(median)}, middle half {_duration(low)} to {_duration(high)}, "
+        f"{len(samples)} samples, cold {_duration(measurement.cold_seconds or 0.0)}, {name}"
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds >= 1:
+        return f"{seconds:.4g} s"
+    if seconds >= 1e-3:
+        return f"{seconds * 1e3:.4g} ms"
+    return f"{seconds * 1e6:.4g} µs"

@@ -1,0 +1,118 @@
+"""How much memory a row needs, and whether it is there, before the row is tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from batchmark_job.workloads.base import Implementation, Parameters, Workload
+
+USABLE_SHARE = 0.9  # libraries keep buffers of their own
+
+
+def shortage(
+    workload: Workload,
+    implementation: Implementation,
+    parameters: Parameters,
+    dtype: str,
+    device: str,
+) -> str | None:
+    """Why the row does not fit, with both numbers; None if it does."""
+    working_set = implementation.working_set_bytes(parameters, dtype)
+    if device == "cpu":
+        return _compare(working_set, available_host_bytes(), "host memory")
+    # Inputs, their copy in page-locked memory, and the output brought back.
+    host = 2 * workload.input_bytes(parameters, dtype) + workload.output_bytes(parameters, dtype)
+    return _compare(working_set, available_cuda_bytes(), "GPU memory") or _compare(
+        host, available_host_bytes(), "host memory"
+    )
+
+
+def _compare(needed_bytes: int, available_bytes: int, what: str) -> str | None:
+    if needed_bytes <= USABLE_SHARE * available_bytes:
+        return None
+    return (
+        f"needs {_gib(needed_bytes)} of {what}, {_gib(available_bytes)} available "
+        f"({USABLE_SHARE:.0%} of it may be used)"
+    )
+
+
+def _gib(size_bytes: int) -> str:
+    return f"{size_bytes / 2**30:.2f} GiB"
+
+
+def available_cuda_bytes() -> int:
+    import torch
+
+    free_bytes: int = torch.cuda.mem_get_info()[0]
+    return free_bytes
+
+
+def available_host_bytes(root: Path = Path("/")) -> int:
+    """What the machine has left, or less where a control group allows less."""
+    machine_bytes: int = psutil.virtual_memory().available
+    return max(0, min([machine_bytes, *_cgroup_headrooms(root)]))
+
+
+def host_memory_bytes(root: Path = Path("/")) -> int:
+    """The machine's memory, or the control group's limit where that is less."""
+    machine_bytes: int = psutil.virtual_memory().total
+    limits = [_limit(folder, v2=v2) for folder, v2 in _cgroup_folders(root)]
+    return min([machine_bytes, *(limit for limit in limits if limit)])
+
+
+def _cgroup_headrooms(root: Path) -> Iterator[int]:
+    for folder, v2 in _cgroup_folders(root):
+        limit = _limit(folder, v2=v2)
+        used = _number(folder / ("memory.current" if v2 else "memory.usage_in_bytes"))
+        if limit is not None and used is not None:
+            yield limit - (used - _reclaimable(folder, v2=v2))
+
+
+def _cgroup_folders(root: Path) -> Iterator[tuple[Path, bool]]:
+    """This process's control groups that govern memory and their parents; True for version 2."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            mount, v2 = root / "sys/fs/cgroup", True
+        elif "memory" in controllers.split(","):
+            mount, v2 = root / "sys/fs/cgroup/memory", False
+        else:
+            continue
+        folder = mount / path.lstrip("/")
+        # Inside a container the path is the host's, while the mount shows the own group on top.
+        while folder != mount:
+            yield folder, v2
+            folder = folder.parent
+        yield mount, v2
+
+
+def _limit(folder: Path, *, v2: bool) -> int | None:
+    return _number(folder / ("memory.max" if v2 else "memory.limit_in_bytes"))
+
+
+def _reclaimable(folder: Path, *, v2: bool) -> int:
+    """Page cache that the kernel gives back under pressure."""
+    field = "inactive_file" if v2 else "total_inactive_file"
+    try:
+        lines = (folder / "memory.stat").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.split()[0] == field), 0)
+
+
+def _number(path: Path) -> int | None:
+    """A file's number; None for "max" and where there is no file."""
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,153 @@
+"""Where the result document goes: a local file or an object in S3."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from batchmark_job.exceptions import InputError, OutputError
+
+
+class Output(Protocol):
+    """A place for one document."""
+
+    def check(self) -> None:
+        """Make sure that it can be written, leaving nothing behind.
+
+        Raises:
+            InputError: it can't.
+        """
+
+    def write(self, text: str, *, hurried: bool = False) -> None:
+        """Write all of it or nothing; hurried when the process is about to be killed.
+
+        Raises:
+            OutputError: it was not written.
+        """
+
+
+def parse_output(address: str, job_id: str, job_attempt: int) -> Output:
+    """The place that an address means; one that ends in "/" is a folder."""
+    if not address.strip():
+        raise InputError("--output is empty; give a file or s3://bucket/key")
+    if address.endswith("/"):
+        address += document_name(job_id, job_attempt)
+    if "://" not in address:
+        return FileOutput(Path(address))
+    parts = urlsplit(address)
+    key = parts.path.lstrip("/")
+    if parts.scheme != "s3" or not parts.netloc or not key:
+        raise InputError(f"--output {address!r} is no address; give a file or s3://bucket/key")
+    return S3Output(parts.netloc, key)
+
+
+def document_name(job_id: str, job_attempt: int) -> str:
+    """An array child's id has a ":", a multi-node child's a "#"."""
+    return f"{re.sub(r'[^A-Za-z0-9._-]', '_', job_id)}.{job_attempt}.json"
+
+
+@dataclass(frozen=True)
+class FileOutput:
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def check(self) -> None:
+        if self.path.is_dir():
+            raise InputError(f"--output {self.path} is a folder; end it in '/' or name a file")
+        folder = self.path.absolute().parent
+        while not folder.exists():
+            folder = folder.parent
+        try:
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            raise InputError(
+                f"--output {self.path}: can't write in {folder} ({error.strerror}); "
+                "choose another place"
+            ) from error
+
+    def write(self, text: str, *, hurried: bool = False) -> None:  # noqa: ARG002
+        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with temporary.open("w", encoding="utf-8") as file:
+                    file.write(text)
+                    file.flush()
+                    os.fsync(file.fileno())
+                temporary.replace(self.path)
+            finally:
+                temporary.unlink(missing_ok=True)
+        except OSError as error:
+            raise OutputError(f"could not write {self.path}: {error}") from error
+
+
+@dataclass(frozen=True)
+class S3Output:
+    bucket: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.key}"
+
+    def check(self) -> None:
+        """Begin an upload and abort it: the same right as the final write, and no object."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        target = {"Bucket": self.bucket, "Key": self.key}
+        try:
+            client = self._client(attempts=2, timeout_seconds=5)
+            upload = client.create_multipart_upload(**target)
+        except (BotoCoreError, ClientError, ValueError) as error:
+            raise InputError(
+                f"--output {self}: can't write there ({_one_line(error)}); check the bucket's "
+                "name, the credentials and AWS_ENDPOINT_URL"
+            ) from error
+        with contextlib.suppress(BotoCoreError, ClientError):
+            client.abort_multipart_upload(**target, UploadId=upload["UploadId"])
+
+    def write(self, text: str, *, hurried: bool = False) -> None:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            # Batch kills a container 30 s after it told it to stop.
+            client = (
+                self._client(attempts=2, timeout_seconds=5)
+                if hurried
+                else self._client(attempts=5, timeout_seconds=30)
+            )
+            client.put_object(
+                Bucket=self.bucket,
+                Key=self.key,
+                Body=text.encode(),
+                ContentType="application/json",
+            )
+        except (BotoCoreError, ClientError, ValueError) as error:
+            raise OutputError(f"could not write {self}: {_one_line(error)}") from error
+
+    def _client(self, *, attempts: int, timeout_seconds: int) -> Any:
+        import boto3
+        from botocore.config import Config
+
+        custom_endpoint = any(
+            os.environ.get(name) for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
+        )
+        config = Config(
+            retries={"mode": "standard", "total_max_attempts": attempts},
+            connect_timeout=min(5, timeout_seconds),
+            read_timeout=timeout_seconds,
+            s3={"addressing_style": "path"} if custom_endpoint else {},
+        )
+        return boto3.client("s3", config=config)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

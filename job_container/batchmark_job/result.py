@@ -1,0 +1,192 @@
+"""The result document: the only thing a job hands to the rest of Batchmark.
+
+The job writes it, Airflow reads it, and nobody rewrites it. Every duration is in seconds and every
+size in bytes. `job_container/result.schema.json` is this module exported (`make schema`).
+"""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+# History of the schema, newest first. A reader accepts the versions in SUPPORTED_VERSIONS only.
+#   1  (2026-11) first version
+SCHEMA_VERSION: Final = 1
+SUPPORTED_VERSIONS = (1,)
+
+Parameter = int | float | str
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class ResultError(ValueError):
+    """A result document that can't be used; the message says why."""
+
+
+class Device(StrEnum):
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+class MeasurementStatus(StrEnum):
+    MEASURED = "measured"
+    SKIPPED = "skipped"  # can't be measured here: too large, not supported
+    FAILED = "failed"  # should have worked: an exception, a wrong result
+    INTERRUPTED = "interrupted"  # the job was told to stop while it measured
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Environment(_Model):
+    """What the measurements ran on. `None` means that it could not be found out, or isn't there."""
+
+    instance_type: str | None = Field(description="EC2 instance type; null off EC2")
+    cpu_model: str
+    cpu_cores: int = Field(ge=1, description="physical cores of the machine")
+    cpu_threads: int = Field(ge=1, description="logical CPUs that this process may use")
+    compute_threads: int = Field(ge=1, description="threads the math libraries were given")
+    memory_bytes: int = Field(gt=0)
+    gpu_model: str | None
+    gpu_count: int = Field(ge=0)
+    gpu_memory_bytes: int | None = Field(description="memory of one GPU")
+    driver_version: str | None
+    cuda_version: str | None
+    torch_version: str
+    python_version: str
+    kernel: str
+    image_digest: str | None = Field(description="container image digest; null outside a container")
+
+
+class Implementation(_Model):
+    """Whose code was timed, for example torch 2.13.0 or opencv 5.0.0."""
+
+    name: str
+    version: str
+
+
+class Phases(_Model):
+    """Where a call spends its time, each the median over the samples that have it."""
+
+    allocate_seconds: Seconds | None = None
+    host_to_device_seconds: Seconds | None = None
+    compute_seconds: Seconds | None = None
+    device_to_host_seconds: Seconds | None = None
+
+
+class Correctness(_Model):
+    """The largest error against a float64 reference, relative to the reference's largest value."""
+
+    relative_error: float = Field(ge=0)
+    tolerance: float = Field(gt=0)
+
+    @property
+    def passed(self) -> bool:
+        return self.relative_error <= self.tolerance
+
+
+class Measurement(_Model):
+    """One workload at one point of its grid.
+
+    `samples_seconds` are the warm calls, one by one in the order they ran. `cold_seconds` is the
+    first call in this process, never part of the samples.
+    """
+
+    workload: str
+    parameters: dict[str, Parameter]
+    dtype: str
+    status: MeasurementStatus
+    reason: str | None = Field(
+        default=None, description="why it was skipped, failed or interrupted"
+    )
+    implementation: Implementation | None = None
+    cold_seconds: PositiveSeconds | None = None
+    samples_seconds: tuple[PositiveSeconds, ...] = ()
+    phases: Phases | None = None
+    flops: int | None = Field(default=None, ge=0, description="floating-point operations of a call")
+    bytes_moved: int | None = Field(
+        default=None, ge=0, description="least bytes a call must read and write in device memory"
+    )
+    correctness: Correctness | None = None
+
+    @model_validator(mode="after")
+    def _status_fits(self) -> Self:
+        if self.status is MeasurementStatus.MEASURED:
+            missing = [
+                name
+                for name in ("implementation", "cold_seconds", "samples_seconds", "correctness")
+                if not getattr(self, name)
+            ]
+            if missing:
+                raise ValueError(f"a measured row needs {', '.join(missing)}")
+            if self.correctness and not self.correctness.passed:
+                raise ValueError("a row whose correctness check failed has status 'failed'")
+        elif not self.reason:
+            raise ValueError(f"a row with status '{self.status}' needs a reason")
+        return self
+
+
+class ResultDocument(_Model):
+    """Everything one job attempt measured."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    run_id: str
+    job_id: str = Field(description="AWS Batch job id; 'local' when run by hand")
+    job_attempt: int = Field(ge=1)
+    target: str
+    suite: str
+    requested_device: Literal["auto", "cpu", "cuda"]
+    actual_device: Device
+    status: Literal["complete", "interrupted"]
+    started_at: AwareDatetime
+    finished_at: AwareDatetime
+    total_seconds: PositiveSeconds = Field(description="process start to the end of the last row")
+    environment: Environment
+    measurements: tuple[Measurement, ...]
+
+    @model_validator(mode="after")
+    def _times_fit(self) -> Self:
+        if self.finished_at < self.started_at:
+            raise ValueError(
+                f"finished_at {self.finished_at} is before started_at {self.started_at}"
+            )
+        return self
+
+    def to_json(self) -> str:
+        return self.model_dump_json(indent=2)
+
+
+def parse_document(text: str | bytes) -> ResultDocument:
+    """Read a result document.
+
+    Raises:
+        ResultError: it is not JSON, of an unknown schema version, or breaks the schema.
+    """
+    try:
+        raw: Any = json.loads(text)
+    except ValueError as error:
+        raise ResultError(f"not a result document: invalid JSON ({error})") from error
+    version = raw.get("schema_version") if isinstance(raw, dict) else None
+    if version not in SUPPORTED_VERSIONS:
+        known = ", ".join(str(v) for v in SUPPORTED_VERSIONS)
+        raise ResultError(
+            f"result document has schema_version {version!r}, this Batchmark reads {known}; "
+            "use the job image and the plugins of one release"
+        )
+    try:
+        return ResultDocument.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "document"
+        raise ResultError(
+            f"result document breaks schema {version}: {where}: {first['msg']} "
+            f"({error.error_count()} problem(s) in all)"
+        ) from error
+
+
+def json_schema() -> dict[str, Any]:
+    return ResultDocument.model_json_schema()

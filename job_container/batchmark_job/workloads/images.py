@@ -1,0 +1,59 @@
+"""What the image workloads share: batches of square RGB images, N × 3 × size × size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from batchmark_job.workloads import torch_support
+from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from batchmark_job.workloads.base import Parameters, Tensors
+
+CHANNELS = 3
+
+
+def axes(minimum_size: int) -> tuple[Axis, ...]:
+    return (
+        Axis("size", minimum=minimum_size, maximum=65_536),
+        Axis("batch", minimum=1, maximum=65_536, default=1),
+    )
+
+
+def pixels(parameters: Parameters) -> int:
+    return parameters["batch"] * parameters["size"] ** 2
+
+
+def shape(parameters: Parameters) -> tuple[int, int, int, int]:
+    return (parameters["batch"], CHANNELS, parameters["size"], parameters["size"])
+
+
+def batch_bytes(parameters: Parameters, dtype: str) -> int:
+    return pixels(parameters) * CHANNELS * DTYPE_BYTES[dtype]
+
+
+def channels_last(tensor: Tensor) -> Tensor:
+    import torch
+
+    if tensor.dim() != 4:
+        return tensor
+    return tensor.contiguous(memory_format=torch.channels_last)
+
+
+class ImageFilter(Workload):
+    """A filter that gives an image for an image."""
+
+    def input_bytes(self, parameters: Parameters, dtype: str) -> int:
+        return batch_bytes(parameters, dtype)
+
+    def output_bytes(self, parameters: Parameters, dtype: str) -> int:
+        return batch_bytes(parameters, dtype)
+
+    def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
+        """Each element read once and written once."""
+        return 2 * batch_bytes(parameters, dtype)
+
+    def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
+        return torch_support.uniform([shape(parameters)], dtype, seed)

@@ -1,0 +1,119 @@
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+
+from batchmark_job.result import parse_document
+
+DEADLINE_SECONDS = 120
+LONG_MATMUL = ("--workload", "matmul", "--axis", "size=32,10000", "--threads", "1")
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+def wait_for_line(process: "subprocess.Popen[str]", pattern: str) -> str:
+    """Read the process's output up to a line that matches."""
+    assert process.stdout is not None
+    seen = []
+    for line in process.stdout:
+        if re.search(pattern, line):
+            return line
+        seen.append(line)
+    pytest.fail(f"no line like {pattern!r} in {seen}; {process.communicate()[1]}")
+
+
+def wait_until_computing(process: "subprocess.Popen[str]", seconds: float) -> None:
+    """Until it has used that much more processor time."""
+    cpu_times = psutil.Process(process.pid).cpu_times
+    enough = cpu_times().user + seconds
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while cpu_times().user < enough:
+        assert time.monotonic() < deadline, "the job does not compute"
+        time.sleep(0.05)
+
+
+def test_smoke_suite(start_job: Start, tmp_path: Path) -> None:
+    process = start_job(
+        *("--suite", "smoke", "--device", "cpu", "--dtype", "float32", "--threads", "2"),
+        *("--run-id", "a-run", "--target", "c5.2xlarge", "--output", f"{tmp_path}/raw/"),
+        AWS_BATCH_JOB_ID="ab-cd:3",
+        AWS_BATCH_JOB_ATTEMPT="2",
+    )
+    out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 0, err
+    document = parse_document((tmp_path / "raw" / "ab-cd_3.2.json").read_bytes())
+    assert (document.job_id, document.job_attempt) == ("ab-cd:3", 2)
+    assert {row.status for row in document.measurements} == {"measured"}
+    progress = re.findall(r"^\[(\d+)/(\d+)\] .* median ", out, flags=re.MULTILINE)
+    count = len(document.measurements)
+    assert progress == [(str(index), str(count)) for index in range(1, count + 1)]
+
+
+@pytest.mark.parametrize(
+    ("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["term", "int"]
+)
+def test_signal_during_a_long_call(
+    number: signal.Signals, exit_code: int, start_job: Start, tmp_path: Path
+) -> None:
+    process = start_job(*LONG_MATMUL, "--output", f"{tmp_path}/result.json")
+    wait_for_line(process, r"\[1/2\]")
+    wait_until_computing(process, seconds=4)
+    process.send_signal(number)
+    sent = time.monotonic()
+    out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert time.monotonic() - sent < 10, "it waited for the call, which takes far longer"
+    assert process.returncode == exit_code, err
+    assert "writing the 2 rows there are" in out
+    document = parse_document((tmp_path / "result.json").read_bytes())
+    assert document.status == "interrupted"
+    done, unfinished = document.measurements
+    assert done.status == "measured"
+    assert unfinished.status == "interrupted"
+    assert unfinished.reason is not None
+    assert unfinished.reason.startswith(f"{number.name} after ")
+
+
+def test_signal_before_the_first_row(start_job: Start, tmp_path: Path) -> None:
+    process = start_job("--suite", "smoke", "--output", f"{tmp_path}/result.json")
+    # Python blocks its signals only when our code starts to run.
+    status = Path(f"/proc/{process.pid}/status")
+    if not status.exists():
+        pytest.skip("can't see from outside which signals a process blocks")
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    blocked = 0
+    while not blocked & (1 << (signal.SIGTERM - 1)):
+        assert time.monotonic() < deadline
+        line = next(x for x in status.read_text().splitlines() if x.startswith("SigBlk"))
+        blocked = int(line.split()[1], 16)
+    process.terminate()
+    out, _ = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 143
+    assert not (tmp_path / "result.json").exists() or "writing the" in out
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_cuda_without_a_gpu_has_its_own_exit_code(start_job: Start, tmp_path: Path) -> None:
+    arguments = ("--suite", "smoke", "--device", "cuda", "--output", f"{tmp_path}/result.json")
+    process = start_job(*arguments)
+    out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 3
+    assert out == ""
+    assert err.startswith("batchmark_job: error: cannot measure: --device cuda")
+    assert err.count("\n") == 1
+    assert not (tmp_path / "result.json").exists()
+
+
+def test_bad_input_ends_at_once(start_job: Start, tmp_path: Path) -> None:
+    process = start_job("--suite", "nope", "--output", f"{tmp_path}/result.json")
+    out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 2
+    assert (out, err) == (
+        "",
+        "batchmark_job: error: unknown suite 'nope'; known: smoke, blog, sam\n",
+    )

@@ -1,0 +1,171 @@
+"""The document's way to S3: moto for what works, a small server of our own for what does not."""
+
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Event, Thread
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from batchmark_job.result import parse_document
+
+DEADLINE_SECONDS = 120
+TINY = ("--workload", "matmul", "--axis", "size=16", "--threads", "1")
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_DEFAULT_REGION": "us-east-1",
+}
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture(scope="module")
+def moto_url() -> Iterator[str]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+class StubbornS3(ThreadingHTTPServer):
+    """Accepts the check and then refuses the document, or never answers."""
+
+    def __init__(self, *, answers: bool) -> None:
+        super().__init__(("127.0.0.1", 0), _StubbornHandler)
+        self.answers = answers
+        self.document_arrived = Event()
+        self.closing = Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _StubbornHandler(BaseHTTPRequestHandler):
+    server: StubbornS3
+
+    def do_POST(self) -> None:
+        self._answer(
+            200,
+            "<InitiateMultipartUploadResult><Bucket>b</Bucket><Key>k</Key>"
+            "<UploadId>1</UploadId></InitiateMultipartUploadResult>",
+        )
+
+    def do_DELETE(self) -> None:
+        self._answer(204)
+
+    def do_PUT(self) -> None:
+        self.server.document_arrived.set()
+        if not self.server.answers:
+            self.server.closing.wait()
+        self._answer(503, "<Error><Code>ServiceUnavailable</Code><Message>no</Message></Error>")
+
+    def _answer(self, status: int, body: str = "") -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *arguments: object) -> None:
+        """Keep the tests' output clean."""
+
+
+@pytest.fixture(params=[True])
+def stubborn_s3(request: pytest.FixtureRequest) -> Iterator[StubbornS3]:
+    server = StubbornS3(answers=request.param)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.closing.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_document_goes_to_s3(start_job: Start, moto_url: str) -> None:
+    options = {name.lower(): value for name, value in CREDENTIALS.items()}
+    options["region_name"] = options.pop("aws_default_region")
+    s3 = boto3.client("s3", endpoint_url=moto_url, **options)
+    s3.create_bucket(Bucket="results")
+    process = start_job(
+        *TINY,
+        "--output",
+        "s3://results/raw/a-run/",
+        AWS_ENDPOINT_URL=moto_url,
+        AWS_BATCH_JOB_ID="an-id",
+        **CREDENTIALS,
+    )
+    out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 0, err
+    assert out.endswith("batchmark_job: wrote s3://results/raw/a-run/an-id.1.json\n")
+    (entry,) = s3.list_objects_v2(Bucket="results")["Contents"]
+    body = s3.get_object(Bucket="results", Key=entry["Key"])["Body"].read()
+    assert parse_document(body).job_id == "an-id"
+    assert "Uploads" not in s3.list_multipart_uploads(Bucket="results")
+    s3.close()
+
+
+def test_missing_bucket_is_found_out_before_measuring(start_job: Start, moto_url: str) -> None:
+    process = start_job(
+        *TINY, "--output", "s3://nowhere/a.json", AWS_ENDPOINT_URL=moto_url, **CREDENTIALS
+    )
+    out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 2
+    assert out == ""
+    assert "s3://nowhere/a.json: can't write there" in err
+    assert "NoSuchBucket" in err
+    assert err.count("\n") == 1
+
+
+def test_unreachable_s3_is_found_out_before_measuring(start_job: Start) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        process = start_job(
+            *TINY, "--output", "s3://results/a.json", AWS_ENDPOINT_URL=url, **CREDENTIALS
+        )
+        out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 2
+    assert out == ""
+    assert "Could not connect" in err
+
+
+def test_refused_document_is_kept(
+    start_job: Start, stubborn_s3: StubbornS3, tmp_path: Path
+) -> None:
+    process = start_job(
+        *TINY, "--output", "s3://b/k.json", AWS_ENDPOINT_URL=stubborn_s3.url, **CREDENTIALS
+    )
+    out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 4
+    kept = tmp_path / "batchmark-local.1.json"
+    assert err.startswith("batchmark_job: error: could not write s3://b/k.json: ")
+    assert err.endswith(f"the document is above in this log and in {kept}\n")
+    between = re.search(r"document begins -----\n(.*)\n----- result", out, flags=re.DOTALL)
+    assert between
+    assert parse_document(between[1]) == parse_document(kept.read_bytes())
+
+
+@pytest.mark.parametrize("stubborn_s3", [False], indirect=True)
+def test_second_signal_ends_a_hanging_write(start_job: Start, stubborn_s3: StubbornS3) -> None:
+    process = start_job(
+        *("--workload", "matmul", "--axis", "size=16,10000", "--threads", "1"),
+        *("--output", "s3://b/k.json"),
+        AWS_ENDPOINT_URL=stubborn_s3.url,
+        **CREDENTIALS,
+    )
+    assert process.stdout is not None
+    assert any(line.startswith("[1/2]") for line in process.stdout)
+    process.send_signal(signal.SIGTERM)
+    assert stubborn_s3.document_arrived.wait(DEADLINE_SECONDS)
+    process.send_signal(signal.SIGTERM)
+    process.wait(timeout=4)  # less than the write's own time limit
+    assert process.returncode == 143

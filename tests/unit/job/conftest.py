@@ -1,0 +1,34 @@
+"""What the job's unit tests share."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from batchmark_job.job import JobSettings
+from batchmark_job.output import FileOutput
+from batchmark_job.suites import Limits, Point
+
+
+@pytest.fixture
+def make_settings(tmp_path: Path) -> Callable[..., JobSettings]:
+    """Settings of a tiny job on the CPU; name what differs."""
+
+    def make(**changes: object) -> JobSettings:
+        settings = {
+            "run_id": "a-run",
+            "job_id": "a-job",
+            "job_attempt": 2,
+            "target": "a-target",
+            "suite": "custom",
+            "points": (Point("matmul", {"size": 16}), Point("matmul", {"size": 17})),
+            "limits": Limits(samples=4, max_seconds=0.05),
+            "dtype": "float32",
+            "requested_device": "cpu",
+            "threads": 1,
+            "allow_cpu_fallback": False,
+            "output": FileOutput(tmp_path / "result.json"),
+        }
+        return JobSettings(**(settings | changes))
+
+    return make

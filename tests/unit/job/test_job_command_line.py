@@ -1,0 +1,108 @@
+"""Bad input: one line, exit code 2, nothing written, and no second of waiting for torch."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from batchmark_job.command_line import main
+from batchmark_job.result import json_schema
+
+ROOT = Path(__file__).resolve().parents[3]
+SMOKE = ["--suite", "smoke"]
+MATMUL = ["--workload", "matmul"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--suite", "nope"], "unknown suite 'nope'; known: smoke, blog, sam"),
+        (["--suite", "Ref::suite"], "unknown suite 'Ref::suite'"),
+        ([], "give either --suite"),
+        ([*SMOKE, *MATMUL], "give either --suite"),
+        ([*SMOKE, "--axis", "size=8"], "--axis goes with --workload"),
+        (["--workload", "nope", "--axis", "size=8"], "unknown workload 'nope'; known: matmul"),
+        ([*MATMUL, "--axis", "depth=8"], "has no axis 'depth'; it has size"),
+        (MATMUL, "needs its axis 'size'"),
+        ([*MATMUL, "--axis", "size"], "--axis 'size' is not NAME=V1,V2"),
+        ([*MATMUL, "--axis", "size=1", "--axis", "size=2"], "--axis size is given twice"),
+        ([*MATMUL, "--axis", "size=0"], "matmul can't have size=0"),
+        ([*MATMUL, "--axis", "size=-4"], "--axis size -4 is negative"),
+        ([*MATMUL, "--axis", "size=nan"], "--axis size 'nan' is no whole number"),
+        ([*MATMUL, "--axis", "size=inf"], "--axis size 'inf' is no whole number"),
+        ([*MATMUL, "--axis", "size=1e3"], "--axis size '1e3' is no whole number"),
+        ([*MATMUL, "--axis", "size=8,"], "--axis size '' is no whole number"),
+        ([*MATMUL, "--axis", f"size={10**17}"], "matmul can't have size=100000000000000000"),
+        ([*SMOKE, "--dtype", "int8"], "unknown --dtype 'int8'; known: float32"),
+        ([*SMOKE, "--device", "tpu"], "unknown --device 'tpu'; known: auto, cpu, cuda"),
+        ([*SMOKE, "--threads", "-1"], "--threads -1 is negative"),
+        ([*SMOKE, "--threads", "two"], "--threads 'two' is no whole number"),
+        ([*SMOKE, "--samples", "1"], "--samples 1 is too few"),
+        ([*SMOKE, "--max-seconds", "nan"], "--max-seconds nan is no time"),
+        ([*SMOKE, "--max-seconds", "x"], "--max-seconds 'x' is no number"),
+        ([*SMOKE, "--run-id", ""], "--run-id is empty"),
+        ([*SMOKE, "--sweet"], "unrecognized arguments: --sweet"),
+    ],
+)
+def test_bad_input(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", *arguments, "--output", f"{tmp_path}/"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("batchmark_job: error: ")
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("output", ["s3://bucket", "ftp://a/b", "", "/dev/null/result.json"])
+def test_bad_output(output: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", *SMOKE, "--output", output]) == 2
+    assert capsys.readouterr().err.startswith("batchmark_job: error: --output")
+
+
+def test_bad_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AWS_BATCH_JOB_ATTEMPT", "first")
+    assert main(["run", *SMOKE, "--output", f"{tmp_path}/"]) == 2
+    assert "AWS_BATCH_JOB_ATTEMPT is 'first'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["walk"], ["run", "--suite", "smoke"]])
+def test_bad_command(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_bad_input_is_refused_before_torch_is_imported(tmp_path: Path) -> None:
+    code = (
+        "import sys; from batchmark_job.command_line import main\n"
+        f"code = main(['run', '--suite', 'smoke', '--output', {str(tmp_path)!r}])\n"
+        "assert 'torch' not in sys.modules\n"
+        "sys.exit(code)"
+    )
+    finished = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT / "job_container",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 2, finished.stderr
+    assert "is a folder" in finished.stderr
+
+
+def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    text = capsys.readouterr().out
+    for name in ("suite smoke", "suite blog", "suite sam", "workload edge_detection", "opencv"):
+        assert name in text
+
+
+def test_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema"]) == 0
+    assert json.loads(capsys.readouterr().out) == json_schema()

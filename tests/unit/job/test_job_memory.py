@@ -1,0 +1,129 @@
+from pathlib import Path
+
+import psutil
+import pytest
+
+from batchmark_job import memory
+from batchmark_job.measure import Row, measure
+from batchmark_job.suites import Limits
+from batchmark_job.workloads import WORKLOADS
+
+GIB = 2**30
+
+
+def write(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def test_without_control_groups_it_is_the_machine_s_memory(tmp_path: Path) -> None:
+    assert memory.host_memory_bytes(tmp_path) == psutil.virtual_memory().total
+    assert memory.available_host_bytes(tmp_path) > 0
+
+
+def test_version_2_inside_a_container(tmp_path: Path) -> None:
+    """The mount shows the container's own group on top."""
+    root = write(
+        tmp_path,
+        {
+            "proc/self/cgroup": "0::/\n",
+            "sys/fs/cgroup/memory.max": "1000000\n",
+            "sys/fs/cgroup/memory.current": "400000\n",
+            "sys/fs/cgroup/memory.stat": "anon 100000\ninactive_file 300000\nfile 1\n",
+        },
+    )
+    assert memory.host_memory_bytes(root) == 1000000
+    assert memory.available_host_bytes(root) == 1000000 - (400000 - 300000)
+
+
+def test_version_2_takes_the_tightest_parent(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        {
+            "proc/self/cgroup": "0::/job/part\n",
+            "sys/fs/cgroup/job/part/memory.max": "max\n",
+            "sys/fs/cgroup/job/part/memory.current": "5\n",
+            "sys/fs/cgroup/job/memory.max": "2000\n",
+            "sys/fs/cgroup/job/memory.current": "500\n",
+        },
+    )
+    assert memory.host_memory_bytes(root) == 2000
+    assert memory.available_host_bytes(root) == 1500
+
+
+def test_version_1_with_the_host_s_path(tmp_path: Path) -> None:
+    """Docker on cgroup version 1: the path names the host's group, the mount is the own one."""
+    root = write(
+        tmp_path,
+        {
+            "proc/self/cgroup": "9:cpu,cpuacct:/docker/abc\n4:memory:/docker/abc\n0::/x\n",
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": "3000\n",
+            "sys/fs/cgroup/memory/memory.usage_in_bytes": "1200\n",
+            "sys/fs/cgroup/memory/memory.stat": "total_inactive_file 200\n",
+        },
+    )
+    assert memory.host_memory_bytes(root) == 3000
+    assert memory.available_host_bytes(root) == 2000
+
+
+def test_version_1_without_a_limit_is_the_machine_s_memory(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        {
+            "proc/self/cgroup": "4:memory:/\n",
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+            "sys/fs/cgroup/memory/memory.usage_in_bytes": "1200\n",
+        },
+    )
+    assert memory.host_memory_bytes(root) == psutil.virtual_memory().total
+
+
+def test_used_up_memory_is_not_negative(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        {
+            "proc/self/cgroup": "0::/\n",
+            "sys/fs/cgroup/memory.max": "1000\n",
+            "sys/fs/cgroup/memory.current": "1200\n",
+        },
+    )
+    assert memory.available_host_bytes(root) == 0
+
+
+def test_too_large_a_row_is_skipped_with_both_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "available_host_bytes", lambda: 10 * GIB)
+    row = Row(WORKLOADS["matmul"], {"size": 30_000}, "float32")
+    measurement = measure(row, "cpu", Limits())
+    assert measurement.status == "skipped"
+    assert measurement.reason == (
+        "needs 10.06 GiB of host memory, 10.00 GiB available (90% of it may be used)"
+    )
+    assert measurement.samples_seconds == ()
+
+
+def test_absurd_sizes_are_skipped_not_tried() -> None:
+    for name, workload in WORKLOADS.items():
+        parameters = {axis.name: axis.maximum for axis in workload.axes}
+        measurement = measure(Row(workload, parameters, "float64"), "cpu", Limits())
+        assert measurement.status == "skipped", name
+
+
+def test_cuda_needs_room_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = WORKLOADS["matmul"]
+    implementation = workload.implementations[0]
+    host, device = 10 * GIB, 10 * GIB
+    monkeypatch.setattr(memory, "available_host_bytes", lambda: host)
+    monkeypatch.setattr(memory, "available_cuda_bytes", lambda: device)
+
+    def shortage() -> str:
+        parameters = {"size": 10_000}
+        return memory.shortage(workload, implementation, parameters, "float32", "cuda") or ""
+
+    assert shortage() == ""
+    device = GIB
+    assert "1.12 GiB of GPU memory, 1.00 GiB available" in shortage()
+    host, device = GIB, 10 * GIB
+    assert "of host memory, 1.00 GiB available" in shortage()

@@ -1,0 +1,62 @@
+from pathlib import Path
+
+import pytest
+
+from batchmark_job.exceptions import InputError, OutputError
+from batchmark_job.output import FileOutput, S3Output, document_name, parse_output
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("/tmp/a.json", FileOutput(Path("/tmp/a.json"))),
+        ("results/", FileOutput(Path("results/job_3.2.json"))),
+        ("s3://bucket/raw/a.json", S3Output("bucket", "raw/a.json")),
+        ("s3://bucket/raw/", S3Output("bucket", "raw/job_3.2.json")),
+        ("s3://bucket/", S3Output("bucket", "job_3.2.json")),
+    ],
+)
+def test_addresses(address: str, expected: object) -> None:
+    assert parse_output(address, "job:3", 2) == expected
+
+
+@pytest.mark.parametrize("address", ["", " ", "s3://bucket", "s3:///key", "https://x/y"])
+def test_bad_addresses_are_refused(address: str) -> None:
+    with pytest.raises(InputError, match=r"--output"):
+        parse_output(address, "local", 1)
+
+
+@pytest.mark.parametrize(
+    ("job_id", "name"),
+    [("local", "local.1.json"), ("ab-1:12", "ab-1_12.1.json"), ("ab-1#0", "ab-1_0.1.json")],
+)
+def test_document_names_have_no_special_characters(job_id: str, name: str) -> None:
+    assert document_name(job_id, 1) == name
+
+
+def test_file_is_written_whole_and_alone(tmp_path: Path) -> None:
+    output = FileOutput(tmp_path / "new" / "folder" / "result.json")
+    output.check()
+    assert not list(tmp_path.iterdir()), "a check leaves nothing behind"
+    output.write("first")
+    output.write("second")
+    assert output.path.read_text() == "second"
+    assert list(output.path.parent.iterdir()) == [output.path]
+
+
+def test_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a folder; end it in '/' or name a file"):
+        FileOutput(tmp_path).check()
+
+
+def test_file_below_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="can't write in"):
+        FileOutput(tmp_path / "file" / "result.json").check()
+
+
+def test_failed_write_leaves_no_temporary_file(tmp_path: Path) -> None:
+    (tmp_path / "result.json").mkdir()
+    with pytest.raises(OutputError, match="could not write"):
+        FileOutput(tmp_path / "result.json").write("text")
+    assert [path.name for path in tmp_path.iterdir()] == ["result.json"]

@@ -1,0 +1,142 @@
+"""run_job in this process: documents, endings, labels."""
+
+import re
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+
+from batchmark_job import job
+from batchmark_job.exceptions import CannotMeasureError, OutputError
+from batchmark_job.job import JobSettings, Recorder, run_job
+from batchmark_job.result import ResultDocument, parse_document
+from batchmark_job.suites import Limits, Point
+from batchmark_job.workloads import WORKLOADS
+
+MakeSettings = Callable[..., JobSettings]
+NO_CUDA = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+
+
+def written(settings: JobSettings) -> ResultDocument:
+    return parse_document(Path(str(settings.output)).read_bytes())
+
+
+def test_document_says_what_ran(
+    make_settings: MakeSettings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = make_settings()
+    assert run_job(settings) == 0
+    document = written(settings)
+    assert (document.run_id, document.job_id, document.job_attempt) == ("a-run", "a-job", 2)
+    assert (document.target, document.suite) == ("a-target", "custom")
+    assert (document.requested_device, document.actual_device) == ("cpu", "cpu")
+    assert document.status == "complete"
+    assert [row.parameters for row in document.measurements] == [{"size": 16}, {"size": 17}]
+    assert document.environment.compute_threads == 1
+    assert document.total_seconds > 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "suite custom, 2 rows, float32, on cpu" in lines[0]
+    assert re.match(
+        r"\[1/2\] matmul size=16 float32: median .* 4 samples, cold .*, torch", lines[1]
+    )
+    assert lines[-1] == f"batchmark_job: wrote {settings.output}"
+
+
+def test_failed_row_does_not_stop_the_others(
+    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explode(*arguments: object) -> None:
+        raise RuntimeError("no inputs today")
+
+    monkeypatch.setattr(WORKLOADS["edge_detection"], "make_inputs", explode)
+    points = (Point("edge_detection", {"size": 16, "batch": 1}), Point("matmul", {"size": 16}))
+    settings = make_settings(points=points)
+    assert run_job(settings) == 1
+    failed, measured = written(settings).measurements
+    assert failed.status == "failed"
+    assert failed.reason == "RuntimeError: no inputs today"
+    assert measured.status == "measured"
+
+
+def test_skipped_rows_are_no_failure(make_settings: MakeSettings) -> None:
+    settings = make_settings(points=(Point("matmul", {"size": 200_000}),), dtype="float64")
+    assert run_job(settings) == 0
+    (row,) = written(settings).measurements
+    assert row.status == "skipped"
+
+
+@NO_CUDA
+def test_cuda_is_not_replaced_silently(make_settings: MakeSettings, tmp_path: Path) -> None:
+    with pytest.raises(CannotMeasureError, match=r"cannot measure: --device cuda.*cpu-fallback"):
+        run_job(make_settings(requested_device="cuda"))
+    assert not list(tmp_path.iterdir())
+
+
+@NO_CUDA
+def test_fallback_is_labelled(
+    make_settings: MakeSettings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = make_settings(requested_device="cuda", allow_cpu_fallback=True)
+    assert run_job(settings) == 0
+    assert capsys.readouterr().out.startswith("batchmark_job: NOT A GPU MEASUREMENT: cuda was")
+    document = written(settings)
+    assert (document.requested_device, document.actual_device) == ("cuda", "cpu")
+    assert document.environment.gpu_model is None
+
+
+@NO_CUDA
+def test_auto_takes_the_cpu_without_a_warning(
+    make_settings: MakeSettings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_job(make_settings(requested_device="auto")) == 0
+    assert "NOT A GPU" not in capsys.readouterr().out
+
+
+def test_more_threads_than_there_are_is_said(
+    make_settings: MakeSettings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = make_settings(threads=100_000)
+    assert run_job(settings) == 0
+    assert "100000 threads asked for, only" in capsys.readouterr().out
+    environment = written(settings).environment
+    assert environment.compute_threads == environment.cpu_threads
+
+
+@dataclass
+class BrokenOutput:
+    """Looks fine beforehand, fails when it matters."""
+
+    def check(self) -> None:
+        pass
+
+    def write(self, text: str, *, hurried: bool = False) -> None:
+        raise OutputError("could not write nowhere: no network")
+
+
+def test_document_that_can_not_be_written_is_kept(
+    make_settings: MakeSettings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(job.tempfile, "gettempdir", lambda: str(tmp_path))
+    with pytest.raises(OutputError, match="no network; the document is above in this log and in"):
+        run_job(make_settings(output=BrokenOutput()))
+    kept = parse_document((tmp_path / "batchmark-a-job.2.json").read_bytes())
+    log = capsys.readouterr().out
+    text = log.split("document begins -----\n")[1].split("\n----- result document ends")[0]
+    assert parse_document(text) == kept
+    assert len(kept.measurements) == 2
+
+
+def test_interruption_after_the_end_does_not_write_again(make_settings: MakeSettings) -> None:
+    settings = make_settings(limits=Limits(samples=3, max_seconds=0.01))
+    run_job(settings)
+    document = written(settings)
+    recorder = Recorder(settings, document.actual_device, document.environment)
+    assert recorder.close() == 0
+    assert recorder.interrupt(signal.SIGTERM) == 143
+    assert written(settings).status == "complete"
