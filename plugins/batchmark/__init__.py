@@ -1,0 +1,1 @@
+"""Batchmark's Airflow side: plan, run, collect, compare, report."""

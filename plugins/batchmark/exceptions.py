@@ -1,0 +1,25 @@
+"""The errors of the Airflow side."""
+
+
+class BatchmarkError(Exception):
+    """Base of all errors here; the message states the value seen and the fix."""
+
+
+class ConfigError(BatchmarkError):
+    """What Terraform published is missing or can't be used."""
+
+
+class PlanError(BatchmarkError):
+    """A run that was asked for can't be planned."""
+
+
+class CollectError(BatchmarkError):
+    """A job that Batch calls succeeded left no usable result."""
+
+
+class ComparisonError(BatchmarkError):
+    """The results given can't be compared."""
+
+
+class TerraformError(BatchmarkError):
+    """Terraform is missing, too old, or ended with an error."""

@@ -1,0 +1,148 @@
+################################################################################
+# What instances and tasks share: pulling the image, writing logs
+################################################################################
+
+# Whether the ECS agent does this as the instance or as the execution role depends on its version and
+# settings, so both may, and neither may more.
+data "aws_iam_policy_document" "pull_and_log" {
+  statement {
+    sid       = "RegistryLogin"
+    actions   = ["ecr:GetAuthorizationToken"]
+    resources = ["*"] # the API takes no resource
+  }
+
+  statement {
+    sid       = "PullImage"
+    actions   = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
+    resources = [var.ecr_repository_arn]
+  }
+
+  statement {
+    sid       = "WriteLogs"
+    actions   = ["logs:CreateLogStream", "logs:PutLogEvents"]
+    resources = ["${aws_cloudwatch_log_group.this.arn}:log-stream:*"]
+  }
+}
+
+################################################################################
+# Instance role
+################################################################################
+
+data "aws_iam_policy_document" "ec2_trust" {
+  statement {
+    actions = ["sts:AssumeRole"]
+
+    principals {
+      type        = "Service"
+      identifiers = ["ec2.amazonaws.com"]
+    }
+  }
+}
+
+# What the ECS agent calls, on the clusters that Batch makes for our compute environments.
+data "aws_iam_policy_document" "instance" {
+  source_policy_documents = [data.aws_iam_policy_document.pull_and_log.json]
+
+  statement {
+    sid       = "FindEcs"
+    actions   = ["ecs:DiscoverPollEndpoint"]
+    resources = ["*"] # the API takes no resource
+  }
+
+  statement {
+    sid = "RunTasks"
+    actions = [
+      "ecs:DeregisterContainerInstance",
+      "ecs:Poll",
+      "ecs:RegisterContainerInstance",
+      "ecs:StartTelemetrySession",
+      "ecs:SubmitAttachmentStateChanges",
+      "ecs:SubmitContainerStateChange",
+      "ecs:SubmitTaskStateChange",
+      "ecs:TagResource",
+      "ecs:UpdateContainerInstancesState",
+    ]
+    resources = [
+      "arn:${local.partition}:ecs:${local.region}:${local.account_id}:cluster/*${var.name}-*",
+      "arn:${local.partition}:ecs:${local.region}:${local.account_id}:container-instance/*${var.name}-*",
+    ]
+  }
+}
+
+resource "aws_iam_role" "instance" {
+  name_prefix        = "${var.name}-instance-"
+  description        = "Batch instances of ${var.name}: join ECS, pull the job image, write logs"
+  assume_role_policy = data.aws_iam_policy_document.ec2_trust.json
+}
+
+resource "aws_iam_role_policy" "instance" {
+  name   = "ecs-agent"
+  role   = aws_iam_role.instance.id
+  policy = data.aws_iam_policy_document.instance.json
+}
+
+resource "aws_iam_instance_profile" "this" {
+  name_prefix = "${var.name}-instance-"
+  role        = aws_iam_role.instance.name
+}
+
+################################################################################
+# Job and execution role
+################################################################################
+
+data "aws_iam_policy_document" "task_trust" {
+  statement {
+    actions = ["sts:AssumeRole"]
+
+    principals {
+      type        = "Service"
+      identifiers = ["ecs-tasks.amazonaws.com"]
+    }
+
+    # Only for tasks of this account: the service acts for every account.
+    condition {
+      test     = "StringEquals"
+      variable = "aws:SourceAccount"
+      values   = [local.account_id]
+    }
+
+    condition {
+      test     = "ArnLike"
+      variable = "aws:SourceArn"
+      values   = ["arn:${local.partition}:ecs:${local.region}:${local.account_id}:*"]
+    }
+  }
+}
+
+data "aws_iam_policy_document" "job" {
+  statement {
+    sid = "RawResults"
+    # The job tries the bucket out before it measures: it starts an upload and aborts it.
+    actions   = ["s3:PutObject", "s3:AbortMultipartUpload"]
+    resources = ["${var.bucket_arn}/raw/*"]
+  }
+}
+
+resource "aws_iam_role" "job" {
+  name_prefix        = "${var.name}-job-"
+  description        = "Benchmark jobs of ${var.name}: write raw results"
+  assume_role_policy = data.aws_iam_policy_document.task_trust.json
+}
+
+resource "aws_iam_role_policy" "job" {
+  name   = "raw-results"
+  role   = aws_iam_role.job.id
+  policy = data.aws_iam_policy_document.job.json
+}
+
+resource "aws_iam_role" "execution" {
+  name_prefix        = "${var.name}-execution-"
+  description        = "Start benchmark jobs of ${var.name}: pull the job image, write logs"
+  assume_role_policy = data.aws_iam_policy_document.task_trust.json
+}
+
+resource "aws_iam_role_policy" "execution" {
+  name   = "pull-and-log"
+  role   = aws_iam_role.execution.id
+  policy = data.aws_iam_policy_document.pull_and_log.json
+}

@@ -1,0 +1,290 @@
+data "aws_caller_identity" "current" {}
+
+data "aws_partition" "current" {}
+
+data "aws_region" "current" {}
+
+locals {
+  account_id = data.aws_caller_identity.current.account_id
+  partition  = data.aws_partition.current.partition
+  region     = data.aws_region.current.name
+
+  # Spot first, On-Demand when there is none to be had.
+  purchases = {
+    spot      = { order = 1, type = "SPOT", allocation_strategy = "SPOT_PRICE_CAPACITY_OPTIMIZED" }
+    on_demand = { order = 2, type = "EC2", allocation_strategy = "BEST_FIT_PROGRESSIVE" }
+  }
+
+  compute_environments = merge([
+    for type in local.instance_types : {
+      for purchase in keys(local.purchases) : "${type}/${purchase}" => { instance_type = type, purchase = purchase }
+    }
+  ]...)
+}
+
+################################################################################
+# Logs
+################################################################################
+
+resource "aws_cloudwatch_log_group" "this" {
+  name              = "/aws/batch/${var.name}"
+  retention_in_days = var.log_retention_days
+}
+
+################################################################################
+# Launch template
+################################################################################
+
+resource "aws_launch_template" "this" {
+  for_each = local.targets
+
+  name_prefix            = "${var.name}-${each.value.cloud_name}-"
+  description            = "${var.name} instances of ${each.key}"
+  update_default_version = true
+
+  # Batch takes user data in MIME multipart only: it adds a part of its own.
+  user_data = base64encode(templatefile("${path.module}/templates/user_data.mime.tftpl", {
+    script = templatefile("${path.module}/templates/configure_host.sh.tftpl", {
+      gpus = each.value.device == "cuda" ? local.gpus_present[each.key] : 0
+    })
+  }))
+
+  # Two hops, because a container is one hop further from the metadata service than its host.
+  metadata_options {
+    http_endpoint               = "enabled"
+    http_tokens                 = "required"
+    http_put_response_hop_limit = 2
+  }
+
+  block_device_mappings {
+    device_name = "/dev/xvda"
+
+    ebs {
+      volume_type           = "gp3"
+      volume_size           = var.volume_size_gib
+      encrypted             = true
+      delete_on_termination = true
+    }
+  }
+
+  # Tags of instances stand here, because in the compute environment they would replace it when edited.
+  dynamic "tag_specifications" {
+    for_each = toset(["instance", "volume"])
+
+    content {
+      resource_type = tag_specifications.value
+      tags          = merge(var.tags, { Name = "${var.name}-${each.value.cloud_name}", Target = each.key })
+    }
+  }
+
+  lifecycle {
+    create_before_destroy = true
+  }
+}
+
+################################################################################
+# Compute environments
+################################################################################
+
+# No service_role: only with Batch's service-linked role can an environment be changed in place.
+resource "aws_batch_compute_environment" "this" {
+  for_each = local.compute_environments
+
+  # A prefix, because a successor has to exist before the queue lets go of its predecessor.
+  compute_environment_name_prefix = "${var.name}-${local.targets[each.value.instance_type].cloud_name}-${replace(each.value.purchase, "_", "-")}-"
+  type                            = "MANAGED"
+
+  compute_resources {
+    type                = local.purchases[each.value.purchase].type
+    allocation_strategy = local.purchases[each.value.purchase].allocation_strategy
+
+    # One type only: a queue of several would make each series a mix of machines.
+    instance_type = [each.value.instance_type]
+
+    min_vcpus     = 0
+    desired_vcpus = 0
+    max_vcpus     = local.targets[each.value.instance_type].max_vcpus
+
+    instance_role      = aws_iam_instance_profile.this.arn
+    subnets            = var.subnet_ids
+    security_group_ids = var.security_group_ids
+
+    # A numbered version: with $Latest a changed template would not reach a running environment.
+    launch_template {
+      launch_template_id = aws_launch_template.this[each.value.instance_type].id
+      version            = aws_launch_template.this[each.value.instance_type].latest_version
+    }
+
+    ec2_configuration {
+      image_type = local.targets[each.value.instance_type].device == "cuda" ? "ECS_AL2023_NVIDIA" : "ECS_AL2023"
+    }
+  }
+
+  update_policy {
+    job_execution_timeout_minutes = 60
+    terminate_jobs_on_update      = false
+  }
+
+  tags = { Target = each.value.instance_type }
+
+  # Without the role's policy Batch can't end its instances, and destroy hangs in DELETING.
+  depends_on = [aws_iam_role_policy.instance]
+
+  lifecycle {
+    create_before_destroy = true
+
+    # Batch sets it by load.
+    ignore_changes = [compute_resources[0].desired_vcpus]
+
+    precondition {
+      condition     = local.targets[each.value.instance_type].max_vcpus >= data.aws_ec2_instance_type.this[each.value.instance_type].default_vcpus
+      error_message = "max_vcpus is ${local.targets[each.value.instance_type].max_vcpus}, but one ${each.value.instance_type} has ${data.aws_ec2_instance_type.this[each.value.instance_type].default_vcpus} vCPUs, so none would ever start. Set target_overrides[\"${each.value.instance_type}\"].max_vcpus to at least that."
+    }
+  }
+}
+
+################################################################################
+# Queues
+################################################################################
+
+resource "aws_batch_job_queue" "this" {
+  for_each = local.targets
+
+  name     = "${var.name}-${each.value.cloud_name}"
+  state    = "ENABLED"
+  priority = 1
+
+  dynamic "compute_environment_order" {
+    for_each = { for purchase, settings in local.purchases : settings.order => purchase }
+
+    content {
+      order               = compute_environment_order.key
+      compute_environment = aws_batch_compute_environment.this["${each.key}/${compute_environment_order.value}"].arn
+    }
+  }
+
+  # Batch itself would let such a job wait for ever.
+  dynamic "job_state_time_limit_action" {
+    for_each = [
+      "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
+      "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE",
+      "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT",
+    ]
+
+    content {
+      state            = "RUNNABLE"
+      action           = "CANCEL"
+      reason           = job_state_time_limit_action.value
+      max_time_seconds = var.runnable_timeout_seconds
+    }
+  }
+
+  tags = { Target = each.key }
+}
+
+################################################################################
+# Job definitions
+################################################################################
+
+resource "aws_batch_job_definition" "this" {
+  for_each = local.targets
+
+  name                  = "${var.name}-${each.value.cloud_name}"
+  type                  = "container"
+  platform_capabilities = ["EC2"]
+  propagate_tags        = true
+
+  # Defaults, so that a bare `aws batch submit-job` works.
+  parameters = {
+    suite  = "smoke"
+    dtype  = "float32"
+    run_id = "manual"
+    output = "s3://${var.bucket_name}/raw/manual/${each.key}/"
+  }
+
+  container_properties = jsonencode({
+    image = var.image
+
+    command = concat(
+      ["python", "-m", "batchmark_job", "run"],
+      ["--suite", "Ref::suite", "--dtype", "Ref::dtype"],
+      ["--device", each.value.device, "--threads", tostring(each.value.vcpus)],
+      ["--run-id", "Ref::run_id", "--target", each.key, "--output", "Ref::output"],
+      each.value.allow_cpu_fallback ? ["--allow-cpu-fallback"] : [],
+    )
+
+    resourceRequirements = concat(
+      [
+        { type = "VCPU", value = tostring(each.value.vcpus) },
+        { type = "MEMORY", value = tostring(each.value.memory_mib) },
+      ],
+      each.value.gpus > 0 ? [{ type = "GPU", value = tostring(each.value.gpus) }] : [],
+    )
+
+    # Batch tells a job its queue and attempt, but not its region.
+    environment = [{ name = "AWS_DEFAULT_REGION", value = local.region }]
+
+    jobRoleArn       = aws_iam_role.job.arn
+    executionRoleArn = aws_iam_role.execution.arn
+    privileged       = false
+
+    # Process 1 of its own, so that SIGTERM reaches the job and it can write what it has measured.
+    linuxParameters = {
+      initProcessEnabled = true
+      sharedMemorySize   = each.value.shared_memory_mib
+    }
+
+    logConfiguration = {
+      logDriver = "awslogs"
+      options = {
+        awslogs-group         = aws_cloudwatch_log_group.this.name
+        awslogs-region        = local.region
+        awslogs-stream-prefix = each.key
+      }
+    }
+  })
+
+  retry_strategy {
+    attempts = each.value.attempts
+
+    # The host went away, by Spot reclaim or failure: not the job's fault.
+    evaluate_on_exit {
+      action           = "RETRY"
+      on_status_reason = "Host EC2*"
+    }
+
+    # Everything else would fail again.
+    evaluate_on_exit {
+      action    = "EXIT"
+      on_reason = "*"
+    }
+  }
+
+  timeout {
+    attempt_duration_seconds = each.value.timeout_seconds
+  }
+
+  tags = { Target = each.key }
+
+  lifecycle {
+    precondition {
+      condition     = each.value.vcpus <= data.aws_ec2_instance_type.this[each.key].default_vcpus
+      error_message = "${each.key} has ${data.aws_ec2_instance_type.this[each.key].default_vcpus} vCPUs, and target_overrides asks for ${each.value.vcpus}: the job would never start. Ask for fewer, or use a larger type."
+    }
+
+    precondition {
+      condition     = each.value.memory_mib <= local.usable_memory_mib[each.key]
+      error_message = "${each.key} leaves about ${local.usable_memory_mib[each.key]} MiB of its memory to jobs, and target_overrides asks for ${each.value.memory_mib}: the job would never start. Ask for less, or use a larger type."
+    }
+
+    precondition {
+      condition     = each.value.shared_memory_mib < each.value.memory_mib
+      error_message = "shared_memory_mib of ${each.key} is ${each.value.shared_memory_mib}, but it is part of the job's memory of ${each.value.memory_mib} MiB. Ask for less shared memory."
+    }
+
+    precondition {
+      condition     = each.value.device == "cpu" || (each.value.gpus >= 1 && each.value.gpus <= local.gpus_present[each.key])
+      error_message = "${each.key} has ${local.gpus_present[each.key]} GPU(s), and target_overrides asks for ${each.value.gpus}. Ask for 1 to ${local.gpus_present[each.key]}."
+    }
+  }
+}

@@ -1,0 +1,214 @@
+mock_provider "aws" {
+  source          = "./tests/mocks"
+  override_during = plan
+}
+
+variables {
+  name               = "test"
+  subnet_ids         = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
+  security_group_ids = ["sg-0123456789abcdef0"]
+  bucket_name        = "results"
+  bucket_arn         = "arn:aws:s3:::results"
+  image              = "111122223333.dkr.ecr.us-east-1.amazonaws.com/job:1"
+  ecr_repository_arn = "arn:aws:ecr:us-east-1:111122223333:repository/job"
+  gpu_instance_types = ["g5.xlarge"]
+  cpu_instance_types = ["c5.2xlarge"]
+}
+
+run "defaults" {
+  command = plan
+
+  assert {
+    condition     = keys(aws_batch_compute_environment.this) == ["c5.2xlarge/on_demand", "c5.2xlarge/spot", "g5.xlarge/on_demand", "g5.xlarge/spot"]
+    error_message = "each target has a Spot and an On-Demand environment of its own"
+  }
+
+  assert {
+    condition     = { for key, environment in aws_batch_compute_environment.this : key => "${environment.compute_resources[0].type} ${environment.compute_resources[0].allocation_strategy}" if startswith(key, "g5") } == { "g5.xlarge/on_demand" = "EC2 BEST_FIT_PROGRESSIVE", "g5.xlarge/spot" = "SPOT SPOT_PRICE_CAPACITY_OPTIMIZED" }
+    error_message = "each kind allocates by its own strategy"
+  }
+
+  assert {
+    condition = alltrue([for environment in aws_batch_compute_environment.this : (
+      environment.compute_resources[0].min_vcpus == 0 &&
+      environment.compute_resources[0].desired_vcpus == 0 &&
+      environment.compute_resources[0].max_vcpus == 64 &&
+      length(environment.compute_resources[0].instance_type) == 1
+    )])
+    error_message = "idle environments run nothing, and each holds one instance type"
+  }
+
+  assert {
+    condition     = { for key, environment in aws_batch_compute_environment.this : key => environment.compute_resources[0].ec2_configuration[0].image_type if endswith(key, "/spot") } == { "c5.2xlarge/spot" = "ECS_AL2023", "g5.xlarge/spot" = "ECS_AL2023_NVIDIA" }
+    error_message = "GPU targets boot the NVIDIA image"
+  }
+
+  assert {
+    condition     = aws_batch_compute_environment.this["g5.xlarge/spot"].compute_resources[0].launch_template[0].version == "3"
+    error_message = "a changed launch template has to reach its environment"
+  }
+
+  assert {
+    condition     = aws_batch_compute_environment.this["g5.xlarge/on_demand"].compute_environment_name_prefix == "test-g5-xlarge-on-demand-" && aws_batch_compute_environment.this["g5.xlarge/spot"].tags["Target"] == "g5.xlarge"
+    error_message = "names and tags say which target it is"
+  }
+
+  assert {
+    condition     = [for order in aws_batch_job_queue.this["g5.xlarge"].compute_environment_order : order.order] == [1, 2]
+    error_message = "a queue tries two environments in order"
+  }
+
+  assert {
+    condition = [for limit in aws_batch_job_queue.this["g5.xlarge"].job_state_time_limit_action : "${limit.state} ${limit.action} ${limit.max_time_seconds} ${limit.reason}"] == [
+      "RUNNABLE CANCEL 1800 CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
+      "RUNNABLE CANCEL 1800 MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE",
+      "RUNNABLE CANCEL 1800 MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT",
+    ]
+    error_message = "no job waits for ever, for any of the reasons that Batch knows"
+  }
+
+  assert {
+    condition     = [for requirement in jsondecode(aws_batch_job_definition.this["c5.2xlarge"].container_properties).resourceRequirements : requirement.type] == ["VCPU", "MEMORY"]
+    error_message = "it asks for no GPU"
+  }
+
+  assert {
+    condition     = strcontains(join(" ", jsondecode(aws_batch_job_definition.this["c5.2xlarge"].container_properties).command), "--device cpu --threads 8") && !contains(jsondecode(aws_batch_job_definition.this["c5.2xlarge"].container_properties).command, "--allow-cpu-fallback")
+    error_message = "it measures on the CPU"
+  }
+
+  assert {
+    condition = jsonencode([for rule in aws_batch_job_definition.this["g5.xlarge"].retry_strategy[0].evaluate_on_exit : [upper(rule.action), rule.on_status_reason, rule.on_reason]]) == jsonencode([
+      ["RETRY", "Host EC2*", null],
+      ["EXIT", null, "*"],
+    ])
+    error_message = "a lost host is retried, the job's own errors are not"
+  }
+
+  assert {
+    condition     = aws_batch_job_definition.this["g5.xlarge"].retry_strategy[0].attempts == 3
+    error_message = "there are three attempts"
+  }
+}
+
+# Mocks give all environments the same ARN, so that the order needs ones of its own.
+run "spot_comes_first" {
+  command = plan
+
+  override_resource {
+    target          = aws_batch_compute_environment.this["g5.xlarge/spot"]
+    override_during = plan
+    values          = { arn = "arn:aws:batch:us-east-1:111122223333:compute-environment/spot" }
+  }
+
+  override_resource {
+    target          = aws_batch_compute_environment.this["g5.xlarge/on_demand"]
+    override_during = plan
+    values          = { arn = "arn:aws:batch:us-east-1:111122223333:compute-environment/on-demand" }
+  }
+
+  assert {
+    condition = [for order in aws_batch_job_queue.this["g5.xlarge"].compute_environment_order : order.compute_environment] == [
+      "arn:aws:batch:us-east-1:111122223333:compute-environment/spot",
+      "arn:aws:batch:us-east-1:111122223333:compute-environment/on-demand",
+    ]
+    error_message = "On-Demand is what is tried when there is no Spot capacity"
+  }
+
+  assert {
+    condition = output.targets["g5.xlarge"].compute_environments == {
+      spot      = "arn:aws:batch:us-east-1:111122223333:compute-environment/spot"
+      on_demand = "arn:aws:batch:us-east-1:111122223333:compute-environment/on-demand"
+    }
+    error_message = "the output tells them apart"
+  }
+}
+
+run "job_definition_of_a_gpu_target" {
+  command = plan
+
+  variables {
+    target_overrides = { "g5.xlarge" = { allow_cpu_fallback = true, shared_memory_mib = 8192 } }
+  }
+
+  assert {
+    condition = jsondecode(aws_batch_job_definition.this["g5.xlarge"].container_properties) == {
+      image = "111122223333.dkr.ecr.us-east-1.amazonaws.com/job:1"
+      command = [
+        "python", "-m", "batchmark_job", "run", "--suite", "Ref::suite", "--dtype", "Ref::dtype", "--device", "cuda",
+        "--threads", "8", "--run-id", "Ref::run_id", "--target", "g5.xlarge", "--output", "Ref::output", "--allow-cpu-fallback",
+      ]
+      resourceRequirements = [
+        { type = "VCPU", value = "8" },
+        { type = "MEMORY", value = "14336" },
+        { type = "GPU", value = "1" },
+      ]
+      environment      = [{ name = "AWS_DEFAULT_REGION", value = "us-east-1" }]
+      jobRoleArn       = "arn:aws:iam::111122223333:role/mock"
+      executionRoleArn = "arn:aws:iam::111122223333:role/mock"
+      privileged       = false
+      linuxParameters  = { initProcessEnabled = true, sharedMemorySize = 8192 }
+      logConfiguration = {
+        logDriver = "awslogs"
+        options   = { awslogs-group = "/aws/batch/test", awslogs-region = "us-east-1", awslogs-stream-prefix = "g5.xlarge" }
+      }
+    }
+    error_message = "the container is as the job container's command line and Batch want it"
+  }
+
+  assert {
+    condition     = aws_batch_job_definition.this["g5.xlarge"].parameters == tomap({ suite = "smoke", dtype = "float32", run_id = "manual", output = "s3://results/raw/manual/g5.xlarge/" })
+    error_message = "a bare submit-job works"
+  }
+
+  assert {
+    condition     = aws_batch_job_definition.this["g5.xlarge"].propagate_tags && aws_batch_job_definition.this["g5.xlarge"].timeout[0].attempt_duration_seconds == 3600
+    error_message = "tasks carry the tags, and end"
+  }
+}
+
+run "overrides" {
+  command = plan
+
+  variables {
+    target_overrides = {
+      "g5.xlarge" = { vcpus = 2, memory_mib = 4096, max_vcpus = 8, timeout_seconds = 60, attempts = 1 }
+    }
+  }
+
+  assert {
+    condition     = aws_batch_compute_environment.this["g5.xlarge/spot"].compute_resources[0].max_vcpus == 8 && aws_batch_compute_environment.this["c5.2xlarge/spot"].compute_resources[0].max_vcpus == 64
+    error_message = "an override is its own target's alone"
+  }
+
+  assert {
+    condition = [
+      output.targets["g5.xlarge"].vcpus, output.targets["g5.xlarge"].memory_mib, output.targets["g5.xlarge"].gpus,
+      output.targets["g5.xlarge"].timeout_seconds, output.targets["g5.xlarge"].attempts, output.targets["g5.xlarge"].allow_cpu_fallback,
+    ] == [2, 4096, 1, 60, 1, false]
+    error_message = "what is overridden changes, what is not stays derived"
+  }
+}
+
+run "several_gpus" {
+  command = plan
+
+  variables {
+    gpu_instance_types = ["g5.12xlarge"]
+  }
+
+  override_data {
+    target = data.aws_ec2_instance_type.this["g5.12xlarge"]
+    values = {
+      supported_architectures = ["x86_64"]
+      default_vcpus           = 48
+      memory_size             = 196608
+      gpus                    = [{ count = 4, manufacturer = "NVIDIA", memory_size = 24576, name = "A10G" }]
+    }
+  }
+
+  assert {
+    condition     = output.targets["g5.12xlarge"].gpus == 4 && output.targets["g5.12xlarge"].vcpus == 48 && output.targets["g5.12xlarge"].memory_mib == 172032
+    error_message = "a job takes the whole machine, and leaves an eighth of its memory to the host"
+  }
+}

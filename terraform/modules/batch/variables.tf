@@ -1,0 +1,191 @@
+################################################################################
+# General
+################################################################################
+
+variable "name" {
+  description = "Prefix of all names; the log group is /aws/batch/NAME"
+  type        = string
+}
+
+variable "tags" {
+  description = "Tags of the instances and volumes that Batch starts; the provider's default tags do not reach them"
+  type        = map(string)
+  default     = {}
+}
+
+variable "subnet_ids" {
+  description = "Subnets to start instances in"
+  type        = list(string)
+}
+
+variable "security_group_ids" {
+  description = "Security groups of the instances"
+  type        = list(string)
+}
+
+variable "bucket_name" {
+  description = "Bucket that jobs write raw results to"
+  type        = string
+}
+
+variable "bucket_arn" {
+  description = "ARN of that bucket"
+  type        = string
+}
+
+variable "image" {
+  description = "Image of the job container, with its tag or digest"
+  type        = string
+}
+
+variable "ecr_repository_arn" {
+  description = "ARN of the repository that the image is pulled from"
+  type        = string
+}
+
+################################################################################
+# Targets
+################################################################################
+
+variable "gpu_instance_types" {
+  description = "GPU instance types; each becomes a target that measures on CUDA"
+  type        = set(string)
+
+  validation {
+    condition     = alltrue([for type in var.gpu_instance_types : can(regex("^[a-z][a-z0-9-]*\\.[a-z0-9-]+$", type))])
+    error_message = "gpu_instance_types is ${jsonencode(var.gpu_instance_types)}; write each as family.size, such as \"g5.xlarge\"."
+  }
+
+  validation {
+    condition     = alltrue([for type in var.gpu_instance_types : !can(regex("^(p2|p3|p3dn|g2|g3|g3s)\\.", type))])
+    error_message = "gpu_instance_types is ${jsonencode(var.gpu_instance_types)}; p2, p3, g2 and g3 types can't be used: Batch starts new compute environments on Amazon Linux 2023 only, whose NVIDIA image has no driver for their GPUs. Use g4dn, g5, g6 or p4d and later."
+  }
+}
+
+variable "cpu_instance_types" {
+  description = "CPU instance types; each becomes a target that measures on the CPU"
+  type        = set(string)
+
+  validation {
+    condition     = alltrue([for type in var.cpu_instance_types : can(regex("^[a-z][a-z0-9-]*\\.[a-z0-9-]+$", type))])
+    error_message = "cpu_instance_types is ${jsonencode(var.cpu_instance_types)}; write each as family.size, such as \"c5.2xlarge\"."
+  }
+
+  validation {
+    condition     = length(setintersection(var.cpu_instance_types, var.gpu_instance_types)) == 0
+    error_message = "${join(", ", setintersection(var.cpu_instance_types, var.gpu_instance_types))} stands in both gpu_instance_types and cpu_instance_types; a target is named after its instance type, so name each in one list only."
+  }
+
+  validation {
+    condition     = length(var.cpu_instance_types) + length(var.gpu_instance_types) > 0
+    error_message = "gpu_instance_types and cpu_instance_types are both empty; name at least one instance type to measure."
+  }
+}
+
+variable "target_overrides" {
+  description = "Settings per target, keyed by instance type, instead of those derived from the instance type"
+  type = map(object({
+    vcpus              = optional(number)
+    memory_mib         = optional(number)
+    gpus               = optional(number)
+    shared_memory_mib  = optional(number)
+    max_vcpus          = optional(number)
+    timeout_seconds    = optional(number)
+    attempts           = optional(number)
+    allow_cpu_fallback = optional(bool)
+  }))
+  default = {}
+
+  validation {
+    condition     = alltrue([for type in keys(var.target_overrides) : contains(setunion(var.gpu_instance_types, var.cpu_instance_types), type)])
+    error_message = "target_overrides names ${join(", ", setsubtract(keys(var.target_overrides), setunion(var.gpu_instance_types, var.cpu_instance_types)))}, which no list of instance types holds; correct the name, or add it to gpu_instance_types or cpu_instance_types."
+  }
+
+  validation {
+    condition     = alltrue([for o in values(var.target_overrides) : o.vcpus == null ? true : o.vcpus >= 1 && floor(o.vcpus) == o.vcpus])
+    error_message = "vcpus is ${join(", ", [for type, o in var.target_overrides : "${o.vcpus} for ${type}" if o.vcpus != null])}; give a whole number, at least 1, or leave it out for all the instance has."
+  }
+
+  validation {
+    condition     = alltrue([for o in values(var.target_overrides) : o.memory_mib == null ? true : o.memory_mib >= 512 && floor(o.memory_mib) == o.memory_mib])
+    error_message = "memory_mib is ${join(", ", [for type, o in var.target_overrides : "${o.memory_mib} for ${type}" if o.memory_mib != null])}; give a whole number of MiB, at least 512, or leave it out for seven eighths of what the instance has."
+  }
+
+  validation {
+    condition     = alltrue([for o in values(var.target_overrides) : o.shared_memory_mib == null ? true : o.shared_memory_mib >= 64 && floor(o.shared_memory_mib) == o.shared_memory_mib])
+    error_message = "shared_memory_mib is ${join(", ", [for type, o in var.target_overrides : "${o.shared_memory_mib} for ${type}" if o.shared_memory_mib != null])}; give a whole number of MiB, at least 64, or leave it out for 1024."
+  }
+
+  validation {
+    condition     = alltrue([for type, o in var.target_overrides : o.gpus == null ? true : o.gpus >= 1 && floor(o.gpus) == o.gpus && contains(var.gpu_instance_types, type)])
+    error_message = "gpus is ${join(", ", [for type, o in var.target_overrides : "${o.gpus} for ${type}" if o.gpus != null])}; only a type in gpu_instance_types takes it, as a whole number, at least 1: Batch assigns whole GPUs. Leave it out for all the instance has."
+  }
+
+  validation {
+    condition     = alltrue([for o in values(var.target_overrides) : o.max_vcpus == null ? true : o.max_vcpus >= 1 && o.max_vcpus <= 10000 && floor(o.max_vcpus) == o.max_vcpus])
+    error_message = "max_vcpus is ${join(", ", [for type, o in var.target_overrides : "${o.max_vcpus} for ${type}" if o.max_vcpus != null])}; give a whole number from 1 to 10000."
+  }
+
+  validation {
+    condition     = alltrue([for o in values(var.target_overrides) : o.timeout_seconds == null ? true : o.timeout_seconds >= 60 && o.timeout_seconds <= 86400 && floor(o.timeout_seconds) == o.timeout_seconds])
+    error_message = "timeout_seconds is ${join(", ", [for type, o in var.target_overrides : "${o.timeout_seconds} for ${type}" if o.timeout_seconds != null])}; give whole seconds from 60, the least Batch takes, to 86400: a longer benchmark wants splitting."
+  }
+
+  validation {
+    condition     = alltrue([for o in values(var.target_overrides) : o.attempts == null ? true : o.attempts >= 1 && o.attempts <= 10 && floor(o.attempts) == o.attempts])
+    error_message = "attempts is ${join(", ", [for type, o in var.target_overrides : "${o.attempts} for ${type}" if o.attempts != null])}; Batch takes 1 to 10."
+  }
+
+  validation {
+    condition     = alltrue([for type, o in var.target_overrides : o.allow_cpu_fallback == true ? contains(var.gpu_instance_types, type) : true])
+    error_message = "allow_cpu_fallback is set for ${join(", ", [for type, o in var.target_overrides : type if o.allow_cpu_fallback == true])}; only a type in gpu_instance_types can fall back to its CPU."
+  }
+}
+
+variable "max_vcpus" {
+  description = "Most vCPUs that each compute environment may run at a time"
+  type        = number
+  default     = 64
+
+  validation {
+    condition     = var.max_vcpus >= 1 && var.max_vcpus <= 10000 && floor(var.max_vcpus) == var.max_vcpus
+    error_message = "max_vcpus is ${var.max_vcpus}; give a whole number from 1 to 10000."
+  }
+}
+
+################################################################################
+# Instances and limits
+################################################################################
+
+variable "volume_size_gib" {
+  description = "Size of each instance's root volume in GiB; the GPU image alone takes 30"
+  type        = number
+  default     = 64
+
+  validation {
+    condition     = var.volume_size_gib >= 32 && var.volume_size_gib <= 16384 && floor(var.volume_size_gib) == var.volume_size_gib
+    error_message = "volume_size_gib is ${var.volume_size_gib}; give a whole number from 32, which the GPU image and the job image need, to 16384, the largest gp3 volume."
+  }
+}
+
+variable "runnable_timeout_seconds" {
+  description = "Seconds until a job that can't be placed is cancelled with its reason"
+  type        = number
+  default     = 1800
+
+  validation {
+    condition     = var.runnable_timeout_seconds >= 600 && var.runnable_timeout_seconds <= 86400 && floor(var.runnable_timeout_seconds) == var.runnable_timeout_seconds
+    error_message = "runnable_timeout_seconds is ${var.runnable_timeout_seconds}; Batch takes whole seconds from 600 to 86400."
+  }
+}
+
+variable "log_retention_days" {
+  description = "Days that job logs are kept"
+  type        = number
+  default     = 90
+
+  validation {
+    condition     = contains([1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653], var.log_retention_days)
+    error_message = "log_retention_days is ${var.log_retention_days}; CloudWatch Logs takes 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288 or 3653."
+  }
+}

@@ -1,0 +1,72 @@
+mock_data "aws_caller_identity" {
+  defaults = { account_id = "111122223333" }
+}
+
+mock_data "aws_region" {
+  defaults = { name = "us-east-1" }
+}
+
+mock_data "aws_partition" {
+  defaults = { partition = "aws" }
+}
+
+mock_data "aws_availability_zones" {
+  defaults = { names = ["us-east-1a", "us-east-1b", "us-east-1c"] }
+}
+
+# What every policy is made of is asserted in the modules' tests.
+mock_data "aws_iam_policy_document" {
+  defaults = { json = "{\"Version\":\"2012-10-17\",\"Statement\":[]}" }
+}
+
+mock_data "aws_ec2_instance_type" {
+  defaults = {
+    default_vcpus           = 8
+    memory_size             = 16384
+    supported_architectures = ["x86_64"]
+    gpus                    = [{ count = 1, manufacturer = "NVIDIA", memory_size = 16384, name = "T4" }]
+  }
+}
+
+mock_resource "aws_s3_bucket" {
+  defaults = { arn = "arn:aws:s3:::results", id = "results" }
+}
+
+mock_resource "aws_ecr_repository" {
+  defaults = {
+    arn            = "arn:aws:ecr:us-east-1:111122223333:repository/batchmark-job"
+    repository_url = "111122223333.dkr.ecr.us-east-1.amazonaws.com/batchmark-job"
+  }
+}
+
+mock_resource "aws_sns_topic" {
+  defaults = { arn = "arn:aws:sns:us-east-1:111122223333:batchmark-alerts" }
+}
+
+mock_resource "aws_cloudwatch_log_group" {
+  defaults = { arn = "arn:aws:logs:us-east-1:111122223333:log-group:/aws/batch/batchmark" }
+}
+
+mock_resource "aws_iam_role" {
+  defaults = { arn = "arn:aws:iam::111122223333:role/mock" }
+}
+
+mock_resource "aws_iam_instance_profile" {
+  defaults = { arn = "arn:aws:iam::111122223333:instance-profile/mock" }
+}
+
+mock_resource "aws_launch_template" {
+  defaults = { id = "lt-0123456789abcdef0", latest_version = 1 }
+}
+
+mock_resource "aws_batch_compute_environment" {
+  defaults = { arn = "arn:aws:batch:us-east-1:111122223333:compute-environment/mock" }
+}
+
+mock_resource "aws_batch_job_queue" {
+  defaults = { arn = "arn:aws:batch:us-east-1:111122223333:job-queue/mock" }
+}
+
+mock_resource "aws_batch_job_definition" {
+  defaults = { arn = "arn:aws:batch:us-east-1:111122223333:job-definition/mock:1" }
+}

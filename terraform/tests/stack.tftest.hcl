@@ -1,0 +1,166 @@
+mock_provider "aws" {
+  source          = "./tests/mocks"
+  override_during = plan
+}
+
+run "defaults" {
+  command = plan
+
+  assert {
+    condition     = keys(output.targets) == ["c5.2xlarge", "c5n.2xlarge", "g4dn.xlarge", "g5.xlarge", "g6.xlarge", "m5.2xlarge"]
+    error_message = "the default targets are S2's, without the p3 that AL2023 can't run"
+  }
+
+  assert {
+    condition     = alltrue([for name, target in output.targets : target.device == (startswith(name, "g") ? "cuda" : "cpu")])
+    error_message = "GPU types measure on CUDA, CPU types on the CPU"
+  }
+
+  assert {
+    condition     = output.image == "111122223333.dkr.ecr.us-east-1.amazonaws.com/batchmark-job:0.1.0"
+    error_message = "the job image is the repository's own, by tag"
+  }
+
+  assert {
+    condition     = keys(output.submit_gpu_job_command) == ["g4dn.xlarge", "g5.xlarge", "g6.xlarge"] && keys(output.submit_cpu_job_command) == ["c5.2xlarge", "c5n.2xlarge", "m5.2xlarge"]
+    error_message = "there is a submit command per target"
+  }
+
+  assert {
+    condition     = output.submit_gpu_job_command["g5.xlarge"] == "aws batch submit-job --region us-east-1 --job-name batchmark-manual --job-queue arn:aws:batch:us-east-1:111122223333:job-queue/mock --job-definition arn:aws:batch:us-east-1:111122223333:job-definition/mock:1 --parameters suite=smoke"
+    error_message = "the submit command can be pasted as it is"
+  }
+}
+
+# The contract with Airflow: every field, its value and its type.
+run "parameter_for_airflow" {
+  command = plan
+
+  variables {
+    gpu_instance_types = ["g5.xlarge"]
+    cpu_instance_types = ["c5.2xlarge"]
+
+    target_overrides = {
+      "g5.xlarge"  = { allow_cpu_fallback = true, attempts = 5, timeout_seconds = 600 }
+      "c5.2xlarge" = { vcpus = 2, memory_mib = 4096 }
+    }
+  }
+
+  assert {
+    condition     = aws_ssm_parameter.airflow.name == "/airflow/variables/batchmark" && aws_ssm_parameter.airflow.type == "String"
+    error_message = "Airflow's secrets backend looks for /airflow/variables/batchmark"
+  }
+
+  assert {
+    condition = jsondecode(aws_ssm_parameter.airflow.value) == {
+      schema_version = 1
+      name           = "batchmark"
+      region         = "us-east-1"
+      bucket         = "results"
+      topic_arn      = "arn:aws:sns:us-east-1:111122223333:batchmark-alerts"
+      log_group      = "/aws/batch/batchmark"
+      targets = {
+        "c5.2xlarge" = {
+          device         = "cpu"
+          instance_type  = "c5.2xlarge"
+          vcpus          = 2
+          memory_mib     = 4096
+          gpus           = 0
+          job_queue      = "arn:aws:batch:us-east-1:111122223333:job-queue/mock"
+          job_definition = "arn:aws:batch:us-east-1:111122223333:job-definition/mock:1"
+          compute_environments = {
+            on_demand = "arn:aws:batch:us-east-1:111122223333:compute-environment/mock"
+            spot      = "arn:aws:batch:us-east-1:111122223333:compute-environment/mock"
+          }
+          timeout_seconds    = 3600
+          attempts           = 3
+          allow_cpu_fallback = false
+        }
+        "g5.xlarge" = {
+          device         = "cuda"
+          instance_type  = "g5.xlarge"
+          vcpus          = 8
+          memory_mib     = 14336
+          gpus           = 1
+          job_queue      = "arn:aws:batch:us-east-1:111122223333:job-queue/mock"
+          job_definition = "arn:aws:batch:us-east-1:111122223333:job-definition/mock:1"
+          compute_environments = {
+            on_demand = "arn:aws:batch:us-east-1:111122223333:compute-environment/mock"
+            spot      = "arn:aws:batch:us-east-1:111122223333:compute-environment/mock"
+          }
+          timeout_seconds    = 600
+          attempts           = 5
+          allow_cpu_fallback = true
+        }
+      }
+    }
+    error_message = "the parameter's shape is a contract with plugins/batchmark/config.py: a change needs a new schema_version there"
+  }
+}
+
+run "another_name" {
+  command = plan
+
+  variables {
+    name                     = "team-b"
+    airflow_variables_prefix = "/team-b/variables"
+  }
+
+  assert {
+    condition     = aws_ssm_parameter.airflow.name == "/team-b/variables/batchmark" && output.log_group_name == "/aws/batch/team-b"
+    error_message = "two installations in one account must not meet"
+  }
+}
+
+run "image_by_digest" {
+  command = plan
+
+  variables {
+    image_tag = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+  }
+
+  assert {
+    condition     = output.image == "111122223333.dkr.ecr.us-east-1.amazonaws.com/batchmark-job@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+    error_message = "a digest is joined with @"
+  }
+}
+
+run "refuses_a_bad_name" {
+  command = plan
+
+  variables {
+    name = "Batch_Mark"
+  }
+
+  expect_failures = [var.name]
+}
+
+run "refuses_a_zone_for_a_region" {
+  command = plan
+
+  variables {
+    region = "us-east-1a"
+  }
+
+  expect_failures = [var.region]
+}
+
+run "refuses_a_prefix_that_ends_with_a_slash" {
+  command = plan
+
+  variables {
+    airflow_variables_prefix = "/airflow/variables/"
+  }
+
+  expect_failures = [var.airflow_variables_prefix]
+}
+
+run "refuses_a_bad_image_tag" {
+  command = plan
+
+  variables {
+    image_tag = "registry/image:1"
+  }
+
+  expect_failures = [var.image_tag]
+}

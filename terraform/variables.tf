@@ -1,0 +1,166 @@
+################################################################################
+# General
+################################################################################
+
+variable "name" {
+  description = "Name of this installation; prefix of everything it creates"
+  type        = string
+  default     = "batchmark"
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{1,18}[a-z0-9]$", var.name))
+    error_message = "name is \"${var.name}\"; use 3 to 20 lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen (it becomes part of a bucket name)."
+  }
+}
+
+variable "region" {
+  description = "AWS region"
+  type        = string
+  default     = "us-east-1"
+
+  validation {
+    condition     = can(regex("^[a-z]{2}(-[a-z]+)+-[0-9]$", var.region))
+    error_message = "region is \"${var.region}\"; give a region such as \"us-east-1\", not a zone."
+  }
+}
+
+variable "tags" {
+  description = "Tags on every resource, instance and volume, beside Project and ManagedBy"
+  type        = map(string)
+  default     = {}
+}
+
+variable "local_cloud" {
+  description = "Apply to the local cloud (endpoint in AWS_ENDPOINT_URL) instead of AWS"
+  type        = bool
+  default     = false
+}
+
+################################################################################
+# Network
+################################################################################
+
+variable "vpc_cidr" {
+  description = "Address range of the VPC"
+  type        = string
+  default     = "10.42.0.0/16"
+}
+
+variable "availability_zones" {
+  description = "The two zones to use, for when the region's first two do not offer an instance type; empty for the first two"
+  type        = list(string)
+  default     = []
+}
+
+variable "enable_nat_gateway" {
+  description = "Run instances in private subnets behind a NAT gateway, which costs by the hour, instead of in public subnets without inbound rules"
+  type        = bool
+  default     = false
+}
+
+################################################################################
+# Storage
+################################################################################
+
+variable "force_destroy" {
+  description = "Let terraform destroy delete the result bucket and the image repository with what is in them"
+  type        = bool
+  default     = false
+}
+
+variable "noncurrent_version_days" {
+  description = "Days until an overwritten or deleted object's old version expires"
+  type        = number
+  default     = 30
+}
+
+variable "image_tag" {
+  description = "Tag of the job image in the ECR repository, or its digest (sha256:...). Tags are immutable: a new image needs a new tag"
+  type        = string
+  default     = "0.1.0"
+
+  validation {
+    condition     = can(regex("^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})$", var.image_tag))
+    error_message = "image_tag is \"${var.image_tag}\"; give a tag such as \"0.1.0\" or a digest \"sha256:<64 hex digits>\"."
+  }
+}
+
+################################################################################
+# Targets
+################################################################################
+
+variable "gpu_instance_types" {
+  description = "GPU instance types to measure; each becomes a target with its own compute environments, queue and job definition"
+  type        = set(string)
+  default     = ["g4dn.xlarge", "g5.xlarge", "g6.xlarge"]
+}
+
+variable "cpu_instance_types" {
+  description = "CPU instance types to measure against; each becomes a target"
+  type        = set(string)
+  default     = ["c5.2xlarge", "c5n.2xlarge", "m5.2xlarge"]
+}
+
+variable "target_overrides" {
+  description = "Settings per target, keyed by instance type, instead of those derived from the instance type"
+  type = map(object({
+    vcpus              = optional(number)
+    memory_mib         = optional(number)
+    gpus               = optional(number)
+    shared_memory_mib  = optional(number)
+    max_vcpus          = optional(number)
+    timeout_seconds    = optional(number)
+    attempts           = optional(number)
+    allow_cpu_fallback = optional(bool)
+  }))
+  default = {}
+}
+
+variable "max_vcpus" {
+  description = "Most vCPUs that each compute environment may run at a time"
+  type        = number
+  default     = 64
+}
+
+variable "volume_size_gib" {
+  description = "Size of each instance's root volume in GiB; the GPU image alone takes 30"
+  type        = number
+  default     = 64
+}
+
+variable "runnable_timeout_seconds" {
+  description = "Seconds until a job that can't be placed is cancelled with its reason"
+  type        = number
+  default     = 1800
+}
+
+variable "log_retention_days" {
+  description = "Days that job logs are kept"
+  type        = number
+  default     = 90
+}
+
+################################################################################
+# Airflow
+################################################################################
+
+variable "airflow_variables_prefix" {
+  description = "The variables_prefix of the secrets backend of the Airflow that uses this installation; two installations in one region need two"
+  type        = string
+  default     = "/airflow/variables"
+
+  validation {
+    condition     = can(regex("^(/[A-Za-z0-9_.-]+)+$", var.airflow_variables_prefix))
+    error_message = "airflow_variables_prefix is \"${var.airflow_variables_prefix}\"; start it with a slash and end it without one, as in \"/airflow/variables\"."
+  }
+}
+
+################################################################################
+# Notifications
+################################################################################
+
+variable "alert_emails" {
+  description = "E-mail addresses that get alerts; each has to confirm its subscription"
+  type        = set(string)
+  default     = []
+}

@@ -1,0 +1,44 @@
+"""One initialised copy of the stack for all tests here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from batchmark.terraform import Terraform
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "terraform"
+LOCK_FILE = ".terraform.lock.hcl"
+
+
+@pytest.fixture(scope="session")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("terraform-data")
+
+
+@pytest.fixture(scope="session")
+def stack_dir(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Path:
+    """A copy of terraform/, initialised; modules can be tested with the same data folder."""
+    folder = tmp_path_factory.mktemp("stack") / "terraform"
+    shutil.copytree(SOURCE, folder, ignore=shutil.ignore_patterns(".terraform", "*.tfstate*"))
+    for module in (folder / "modules").iterdir():
+        shutil.copy(folder / LOCK_FILE, module)
+    Terraform(folder, data_dir=data_dir, state=folder / "none.tfstate").init()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def offline(data_dir: Path) -> dict[str, str]:
+    """An environment in which a call to AWS would fail at once."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    return {
+        **ours,
+        "TF_DATA_DIR": str(data_dir),
+        "CHECKPOINT_DISABLE": "1",
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }

@@ -1,0 +1,103 @@
+"""The core stack and its modules through the real Terraform, without AWS."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from batchmark.terraform import Terraform
+
+SOURCE = Path(__file__).resolve().parents[2] / "terraform"
+MODULES = sorted(f"modules/{path.name}" for path in (SOURCE / "modules").iterdir())
+FILES = ("main.tf", "variables.tf", "outputs.tf", "versions.tf", "README.md")
+
+Runs = dict[str, "Future[subprocess.CompletedProcess[str]]"]
+
+pytestmark = pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here")
+
+
+def terraform(folder: Path, env: dict[str, str], *args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["terraform", *args], cwd=folder, env=env, capture_output=True, text=True, check=False
+    )
+
+
+def test_format(offline: dict[str, str]) -> None:
+    result = terraform(SOURCE, offline, "fmt", "-check", "-recursive", "-diff")
+    assert result.returncode == 0, f"run `terraform fmt -recursive`:\n{result.stdout}"
+
+
+def test_validate(stack_dir: Path, data_dir: Path) -> None:
+    Terraform(stack_dir, data_dir=data_dir, state=stack_dir / "none.tfstate").validate()
+
+
+@pytest.fixture(scope="module")
+def runs(stack_dir: Path, offline: dict[str, str]) -> Iterator[Runs]:
+    """`terraform test` in every folder, two at a time: most of it is one busy core."""
+    with ThreadPoolExecutor(2) as pool:
+        yield {
+            folder: pool.submit(terraform, stack_dir / folder, offline, "test", "-no-color")
+            for folder in (".", *MODULES)
+        }
+
+
+@pytest.mark.parametrize("folder", [".", *MODULES])
+def test_terraform_tests(runs: Runs, folder: str) -> None:
+    result = runs[folder].result()
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert re.search(r"Success! [1-9]\d* passed, 0 failed", result.stdout), result.stdout
+
+
+@pytest.mark.parametrize("folder", MODULES)
+def test_a_module_is_complete(folder: str) -> None:
+    missing = [name for name in FILES if not (SOURCE / folder / name).is_file()]
+    assert not missing
+    assert list((SOURCE / folder / "tests").glob("*.tftest.hcl"))
+    assert (SOURCE / folder / "versions.tf").read_text() == (SOURCE / "versions.tf").read_text()
+
+
+@pytest.mark.parametrize("folder", [".", *MODULES])
+@pytest.mark.parametrize("kind", ["variable", "output"])
+def test_the_readme_names_every_input_and_output(folder: str, kind: str) -> None:
+    code = (SOURCE / folder / f"{kind}s.tf").read_text()
+    declared = re.findall(rf'^{kind} "(\w+)"', code, re.MULTILINE)
+    heading = {"variable": "## Inputs", "output": "## Outputs"}[kind]
+    readme = (SOURCE / folder / "README.md").read_text()
+    section = readme.split(f"{heading}\n")[1].split("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == sorted(declared)
+
+
+def test_only_the_root_knows_the_provider_and_the_local_cloud() -> None:
+    for path in SOURCE.glob("modules/*/*.tf"):
+        text = path.read_text()
+        assert not re.search(r'^provider "', text, re.MULTILINE), path
+        assert not re.search(r"local.cloud|localhost|endpoint_url|moto", text), path
+
+
+@pytest.mark.parametrize("gpus", [0, 1, 4])
+def test_the_host_script_is_valid_bash(tmp_path: Path, offline: dict[str, str], gpus: int) -> None:
+    template = SOURCE / "modules/batch/templates/configure_host.sh.tftpl"
+    rendered = subprocess.run(
+        ["terraform", "console"],
+        input=f'base64encode(templatefile("{template}", {{ gpus = {gpus} }}))',
+        cwd=tmp_path,
+        env={**offline, "TF_DATA_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    script = subprocess.run(
+        ["base64", "-d"], input=rendered.strip('"'), capture_output=True, text=True, check=True
+    ).stdout
+    assert script.startswith("#!/bin/bash\n")
+    assert ("nvidia-smi" in script) == (gpus > 0)
+    checked = subprocess.run(
+        ["bash", "-n"], input=script, capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stderr

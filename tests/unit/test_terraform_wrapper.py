@@ -1,0 +1,297 @@
+"""The wrapper over python-terraform, with the real binary and with stand-ins for a wrong one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from batchmark.exceptions import TerraformError
+from batchmark.terraform import Terraform, find_provider_mirror
+
+STACK = """
+variable "color" {
+  type    = string
+  default = "green"
+}
+
+variable "sizes" {
+  type    = list(number)
+  default = [1]
+}
+
+resource "terraform_data" "this" {
+  input = var.color
+}
+
+output "color" {
+  value = terraform_data.this.output
+}
+
+output "sizes" {
+  value = var.sizes
+}
+"""
+SLOW_STACK = """
+resource "terraform_data" "this" {
+  provisioner "local-exec" {
+    command = "echo $$ > started; exec sleep 600"
+  }
+}
+"""
+
+needs_terraform = pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here")
+
+
+@pytest.fixture
+def stack_dir(tmp_path: Path) -> Path:
+    folder = tmp_path / "stack"
+    folder.mkdir()
+    (folder / "main.tf").write_text(STACK)
+    return folder
+
+
+def open_stack(folder: Path, **options: object) -> Terraform:
+    work = folder.parent
+    return Terraform(folder, data_dir=work / "data", state=work / "my.tfstate", **options)  # type: ignore[arg-type]
+
+
+def fake_terraform(folder: Path, script: str) -> dict[str, str]:
+    folder.mkdir()
+    program = folder / "terraform"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+
+
+@needs_terraform
+def test_the_whole_life_of_a_stack(stack_dir: Path) -> None:
+    terraform = open_stack(stack_dir)
+    terraform.init()
+    terraform.validate()
+    assert terraform.plan_exit_code() == 2
+    assert terraform.outputs() == {}
+
+    terraform.apply()
+    assert terraform.outputs() == {"color": "green", "sizes": [1]}
+    assert terraform.plan_exit_code() == 0
+
+    terraform.destroy()
+    assert terraform.outputs() == {}
+    assert [path.name for path in stack_dir.iterdir()] == ["main.tf"], "the stack stays clean"
+    assert (stack_dir.parent / "my.tfstate").exists()
+
+
+@needs_terraform
+def test_variables_come_from_a_file_and_from_values(stack_dir: Path, tmp_path: Path) -> None:
+    var_file = tmp_path / "my.tfvars"
+    var_file.write_text('color = "red"\nsizes = [9]\n')
+    terraform = open_stack(stack_dir)
+    terraform.init()
+    terraform.apply(var_file=var_file, variables={"sizes": [2, 3]})
+    assert terraform.outputs() == {"color": "red", "sizes": [2, 3]}, "values win over files"
+    assert terraform.plan_exit_code(var_file=var_file, variables={"sizes": [2, 3]}) == 0
+    assert terraform.plan_exit_code(var_file=var_file) == 2
+
+
+@needs_terraform
+def test_an_error_carries_command_exit_code_and_reason(stack_dir: Path) -> None:
+    (stack_dir / "main.tf").write_text('output "bad" {\n  value = var.missing\n}\n')
+    terraform = open_stack(stack_dir)
+    terraform.init()
+    with pytest.raises(
+        TerraformError, match=r"terraform apply in .* ended with exit code 1:\n"
+    ) as e:
+        terraform.apply()
+    assert "Reference to undeclared input variable" in str(e.value)
+    with pytest.raises(TerraformError, match=r"terraform plan .* exit code 1"):
+        terraform.plan_exit_code()
+    with pytest.raises(TerraformError, match=r"terraform validate .* exit code 1"):
+        terraform.validate()
+
+
+@needs_terraform
+def test_the_log_holds_every_command_and_its_output(stack_dir: Path, tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "terraform.log"
+    terraform = open_stack(stack_dir, log=log)
+    terraform.init()
+    terraform.apply()
+    with pytest.raises(TerraformError):
+        terraform.apply(variables={"sizes": "none"})
+    text = log.read_text()
+    assert "terraform init" in text
+    assert "Apply complete! Resources: 1 added" in text
+    assert "Invalid value for input variable" in text, "errors too"
+
+
+@needs_terraform
+def test_the_environment_given_replaces_ours(
+    stack_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TF_VAR_color", "ours")
+    terraform = open_stack(stack_dir, env={"PATH": os.environ["PATH"], "TF_VAR_color": "given"})
+    terraform.init()
+    terraform.apply()
+    assert terraform.outputs()["color"] == "given"
+
+
+def test_missing_terraform_is_one_clear_line(stack_dir: Path, tmp_path: Path) -> None:
+    with pytest.raises(TerraformError) as caught:
+        open_stack(stack_dir, env={"PATH": str(tmp_path)}).init()
+    assert str(caught.value) == ("terraform is not on the PATH: install Terraform 1.11 or newer")
+
+
+@pytest.mark.parametrize("version", ["1.10.5", "0.12.31", "1.9.0-rc1"])
+def test_old_terraform_is_refused(stack_dir: Path, tmp_path: Path, version: str) -> None:
+    answer = f'{{"terraform_version": "{version}", "platform": "linux_amd64"}}'
+    env = fake_terraform(tmp_path / "bin", f"""echo $1 >> "$0.calls"; echo '{answer}'""")
+    with pytest.raises(TerraformError) as caught:
+        open_stack(stack_dir, env=env).apply()
+    assert str(caught.value) == (
+        f"{tmp_path / 'bin' / 'terraform'} is Terraform {version}: install 1.11 or newer"
+    )
+    assert (tmp_path / "bin" / "terraform.calls").read_text() == "version\n", "nothing else ran"
+
+
+@pytest.mark.parametrize("script", ["echo Terraform v0.11", "exit 3", "echo '{}'", "echo '[]'"])
+def test_terraform_without_a_version_is_refused(
+    stack_dir: Path, tmp_path: Path, script: str
+) -> None:
+    env = fake_terraform(tmp_path / "bin", script)
+    with pytest.raises(TerraformError, match=r"gave no version: install Terraform 1\.11 or newer"):
+        open_stack(stack_dir, env=env).init()
+
+
+def test_init_uses_a_mirror_only_for_what_is_locked(stack_dir: Path, tmp_path: Path) -> None:
+    env = fake_terraform(
+        tmp_path / "bin",
+        """[ "$1" = version ] && echo '{"terraform_version": "1.12.0", "platform": "os_cpu"}'"""
+        """\necho "$@" >> "$0.calls\"""",
+    )
+    lock(stack_dir, "5.100.0")
+    env["HOME"] = str(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("batchmark.terraform.find_provider_mirror", lambda *_: tmp_path / "mirror")
+        open_stack(stack_dir, env=env).init()
+        open_stack(stack_dir, env={**env, "TF_CLI_ARGS_init": "-upgrade=false"}).init()
+    calls = (tmp_path / "bin" / "terraform.calls").read_text().splitlines()
+    inits = [line for line in calls if line.startswith("init")]
+    assert [f"-plugin-dir={tmp_path / 'mirror'}" in line for line in inits] == [True, False]
+    assert all("-lockfile=readonly" in line and "-input=false" in line for line in inits)
+
+
+def lock(folder: Path, version: str) -> Path:
+    path = folder / ".terraform.lock.hcl"
+    path.write_text(
+        '# This file is maintained automatically by "terraform init".\n\n'
+        f'provider "registry.terraform.io/hashicorp/aws" {{\n  version     = "{version}"\n'
+        '  constraints = "~> 5.100"\n  hashes = [\n  ]\n}\n'
+    )
+    return path
+
+
+@pytest.mark.parametrize("place", ["", "mirror", "terraform/plugins"])
+def test_a_mirror_is_found_by_its_folder_name(tmp_path: Path, place: str) -> None:
+    lock_file = lock(tmp_path, "5.100.0")
+    root = tmp_path / "opt"
+    provider = root / place / "registry.terraform.io/hashicorp/aws"
+    (provider / "5.100.0/linux_amd64").mkdir(parents=True)
+    found = find_provider_mirror(lock_file, "linux_amd64", [tmp_path / "none", root])
+    assert found == root / place
+    assert find_provider_mirror(lock_file, "darwin_arm64", [root]) is None, "other machines"
+    assert find_provider_mirror(lock(tmp_path, "5.101.0"), "linux_amd64", [root]) is None
+
+
+def test_a_mirror_may_be_packed(tmp_path: Path) -> None:
+    provider = tmp_path / "registry.terraform.io/hashicorp/aws"
+    provider.mkdir(parents=True)
+    (provider / "terraform-provider-aws_5.100.0_linux_amd64.zip").touch()
+    assert find_provider_mirror(lock(tmp_path, "5.100.0"), "linux_amd64", [tmp_path]) == tmp_path
+    assert find_provider_mirror(tmp_path / "no.lock", "linux_amd64", [tmp_path]) is None
+
+
+def wait_for(path: Path, seconds: float = 60) -> str:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if path.exists() and (text := path.read_text()).endswith("\n"):
+            return text
+        time.sleep(0.05)
+    raise AssertionError(f"{path} did not appear within {seconds} s")
+
+
+def gone(pid_file: Path, seconds: float = 10) -> bool:
+    """Whether the process ends; a zombie has, though its new parent may not have noticed."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            if psutil.Process(int(pid_file.read_text())).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def interrupted(code: str, cwd: Path, started: Path, *, times: int = 1) -> subprocess.Popen[str]:
+    """Run `code` in a Python of its own, and send it Ctrl-C when `started` is there."""
+    program = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(started)
+    for _ in range(times):
+        program.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+    program.communicate(timeout=60)
+    return program
+
+
+RUN = """
+from pathlib import Path
+import batchmark.terraform
+batchmark.terraform.STOP_SECONDS = {stop_seconds}
+stack = batchmark.terraform.Terraform(
+    Path("stack"), data_dir=Path("data"), state=Path("my.tfstate"), env={env!r}
+)
+stack.init()
+stack.apply()
+"""
+
+
+@needs_terraform
+def test_ctrl_c_leaves_no_process_behind(stack_dir: Path, tmp_path: Path) -> None:
+    (stack_dir / "main.tf").write_text(SLOW_STACK)
+    program = interrupted(RUN.format(stop_seconds=10, env=None), tmp_path, stack_dir / "started")
+    assert program.returncode == -signal.SIGINT
+    assert gone(stack_dir / "started")
+    assert (tmp_path / "my.tfstate").exists(), "Terraform had the time to write its state"
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_ends_even_what_does_not_want_to(
+    stack_dir: Path, tmp_path: Path, times: int
+) -> None:
+    env = fake_terraform(
+        tmp_path / "bin",
+        """[ "$1" = version ] && echo '{"terraform_version": "1.11.0", "platform": "os_cpu"}'
+        [ "$1" = apply ] || exit 0
+        trap '' INT TERM
+        sleep 600 &
+        echo $$ > started; echo $! > child
+        while true; do wait; done""",
+    )
+    started = stack_dir / "started"
+    program = interrupted(RUN.format(stop_seconds=1, env=env), tmp_path, started, times=times)
+    assert program.returncode == -signal.SIGINT
+    assert gone(stack_dir / "started")
+    assert gone(stack_dir / "child")
