@@ -1,0 +1,244 @@
+"""What a run says of each GPU target against each CPU target, row by row.
+
+Only rows that both targets measured are compared; all others are listed with the reason.
+Durations are in seconds; a speedup is CPU time / GPU time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from batchmark.estimate import Estimate, Median, Record, ratio
+from batchmark.pooling import (
+    Provenance,
+    RowKey,
+    Series,
+    Side,
+    Span,
+    TargetJobs,
+    TargetRecord,
+    fell_back,
+    group_jobs,
+)
+from batchmark.run import CollectedRun, LostJob
+from batchmark_job.result import Parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+ENOUGH_JOBS = 5
+SPANS: tuple[Span, ...] = ("process", "batch_job")
+
+Verdict = Literal["gpu_target_faster", "cpu_target_faster", "undecided"]
+
+
+class Row(Record):
+    """One point of the grid that both targets measured."""
+
+    workload: str
+    parameters: dict[str, Parameter]
+    dtype: str
+    gpu: Side
+    cpu: Side
+    speedup: Estimate
+    verdict: Verdict = Field(description="undecided where the interval holds 1, or is missing")
+    warnings: tuple[str, ...] = ()
+
+
+class UncomparedRow(Record):
+    """A point of the grid that at most one target measured."""
+
+    workload: str
+    parameters: dict[str, Parameter]
+    dtype: str
+    reason: str
+    gpu: Side | None
+    cpu: Side | None
+    gpu_provenance: tuple[Provenance, ...]
+    cpu_provenance: tuple[Provenance, ...]
+
+
+class TotalTime(Record):
+    """Whole jobs: start-up, inputs, first calls and every sample."""
+
+    span: Span = Field(
+        description="process: its start to the last row's end; batch_job: startedAt to stoppedAt"
+    )
+    gpu_seconds: Estimate | None
+    cpu_seconds: Estimate | None
+    speedup: Estimate | None
+    reason: str | None = Field(default=None, description="why there is no speedup")
+
+
+class Pair(Record):
+    """A GPU target against a CPU target on one suite and dtype."""
+
+    label: str
+    suite: str
+    dtype: str
+    gpu: TargetRecord
+    cpu: TargetRecord
+    cpu_fallback: bool = Field(description="the GPU target's jobs ran on the CPU")
+    refused: str | None = Field(description="why nothing in this pair is compared")
+    rows: tuple[Row, ...]
+    uncompared: tuple[UncomparedRow, ...]
+    totals: tuple[TotalTime, ...]
+    notes: tuple[str, ...]
+
+
+class Comparison(Record):
+    run_id: str
+    notices: tuple[str, ...] = Field(description="to be read before any figure")
+    pairs: tuple[Pair, ...]
+    lost: tuple[LostJob, ...]
+
+
+def compare(run: CollectedRun) -> Comparison:
+    """Compare every GPU target with every CPU target, for each suite and dtype.
+
+    Raises:
+        ComparisonError: a result document lists the same row twice.
+    """
+    pairs = []
+    for (suite, dtype), targets in group_jobs(run).items():
+        gpu_targets = [target for target in targets if target.device == "cuda"]
+        cpu_targets = [target for target in targets if target.device == "cpu"]
+        pairs += [_pair(suite, dtype, gpu, cpu) for gpu in gpu_targets for cpu in cpu_targets]
+    return Comparison(
+        run_id=run.run_id, notices=tuple(_notices(run, pairs)), pairs=tuple(pairs), lost=run.lost
+    )
+
+
+def _notices(run: CollectedRun, pairs: Sequence[Pair]) -> Iterable[str]:
+    gpu_jobs = [job for job in run.jobs if job.planned.device == "cuda"]
+    names = list(dict.fromkeys(job.planned.target for job in gpu_jobs if fell_back(job)))
+    if names:
+        everywhere = all(fell_back(job) for job in gpu_jobs)
+        yield (
+            f"The GPU target{'s' * (len(names) > 1)} {', '.join(names)} ran on the CPU: no CUDA "
+            f"device was found. No figure {'here' if everywhere else 'shown for it'} is a GPU's."
+        )
+    if not pairs:
+        devices = {record.planned.device for record in run.jobs}
+        devices |= {lost.planned.device for lost in run.lost}
+        missing = [
+            name for device, name in (("cuda", "GPU"), ("cpu", "CPU")) if device not in devices
+        ]
+        if missing:
+            yield (
+                f"Nothing to compare: the run has no {' and no '.join(missing)} target. "
+                "Choose at least one of each."
+            )
+        else:
+            yield "Nothing to compare: no suite has both a GPU target and a CPU target."
+
+
+def _pair(suite: str, dtype: str, gpu: TargetJobs, cpu: TargetJobs) -> Pair:
+    refused = gpu.refusal() or cpu.refusal()
+    rows: list[Row] = []
+    uncompared: list[UncomparedRow] = []
+    if not refused:
+        for key in dict.fromkeys((*gpu.series, *cpu.series)):
+            row = _row(key, gpu, cpu)
+            if isinstance(row, Row):
+                rows.append(row)
+            else:
+                uncompared.append(row)
+    name = f"{gpu.name} (ran on the CPU)" if gpu.fell_back else gpu.name
+    return Pair(
+        label=f"{name} against {cpu.name}",
+        suite=suite,
+        dtype=dtype,
+        gpu=gpu.record(),
+        cpu=cpu.record(),
+        cpu_fallback=gpu.fell_back,
+        refused=refused,
+        rows=tuple(rows),
+        uncompared=tuple(uncompared),
+        totals=() if refused else tuple(_total(span, gpu, cpu) for span in SPANS),
+        notes=() if refused else tuple(_notes(gpu, cpu)),
+    )
+
+
+def _row(key: RowKey, gpu: TargetJobs, cpu: TargetJobs) -> Row | UncomparedRow:
+    gpu_series = gpu.series.get(key, Series())
+    cpu_series = cpu.series.get(key, Series())
+    gpu_problem, cpu_problem = gpu.problem(key), cpu.problem(key)
+    gpu_side = None if gpu_problem else gpu_series.side
+    cpu_side = None if cpu_problem else cpu_series.side
+    row = (gpu_series if key in gpu.series else cpu_series).row
+    if gpu_side and cpu_side and gpu_series.median and cpu_series.median:
+        speedup = ratio(cpu_series.median, gpu_series.median)
+        return Row(
+            workload=row.workload,
+            parameters=row.parameters,
+            dtype=row.dtype,
+            gpu=gpu_side,
+            cpu=cpu_side,
+            speedup=speedup,
+            verdict=_verdict(speedup),
+            warnings=(*gpu.warnings(key), *cpu.warnings(key)),
+        )
+    return UncomparedRow(
+        workload=row.workload,
+        parameters=row.parameters,
+        dtype=row.dtype,
+        reason="; ".join(filter(None, (gpu_problem, cpu_problem))),
+        gpu=gpu_side,
+        cpu=cpu_side,
+        gpu_provenance=gpu_series.provenance,
+        cpu_provenance=cpu_series.provenance,
+    )
+
+
+def _verdict(speedup: Estimate) -> Verdict:
+    if speedup.interval is None or speedup.interval.low <= 1 <= speedup.interval.high:
+        return "undecided"
+    return "gpu_target_faster" if speedup.interval.low > 1 else "cpu_target_faster"
+
+
+def _total(span: Span, gpu: TargetJobs, cpu: TargetJobs) -> TotalTime:
+    gpu_median, cpu_median = gpu.total(span), cpu.total(span)
+    speedup = None
+    reason = _different_work(gpu, cpu) or _different_work(cpu, gpu)
+    if not (gpu_median and cpu_median):
+        reason = "a target has no job that ran to its end"
+    elif not reason:
+        speedup = ratio(cpu_median, gpu_median)
+    return TotalTime(
+        span=span,
+        gpu_seconds=_estimate(gpu_median),
+        cpu_seconds=_estimate(cpu_median),
+        speedup=speedup,
+        reason=reason,
+    )
+
+
+def _estimate(median: Median | None) -> Estimate | None:
+    return median.estimate() if median else None
+
+
+def _different_work(target: TargetJobs, other: TargetJobs) -> str | None:
+    """Whole jobs compare only where both targets measured the same rows."""
+    measured = {key for key, series in target.series.items() if series.measured}
+    complete = {
+        key for key, series in other.series.items() if series.measured and not series.unmeasured
+    }
+    if extra := len(measured - complete):
+        rows = "a row" if extra == 1 else f"{extra} rows"
+        return f"{target.name} measured {rows} that {other.name} did not, so jobs don't compare"
+    return None
+
+
+def _notes(gpu: TargetJobs, cpu: TargetJobs) -> Iterable[str]:
+    fewest = min(len(gpu.jobs), len(cpu.jobs))
+    if fewest < ENOUGH_JOBS:
+        jobs = "only one job" if fewest == 1 else f"only {fewest} jobs"
+        effect = (
+            "intervals hold the spread within a job, not from job to job"
+            if fewest == 1
+            else "intervals come out too narrow where jobs differ"
+        )
+        yield f"A target has {jobs}: {effect}. Run with {ENOUGH_JOBS} repeats or more."

@@ -1,0 +1,139 @@
+"""Medians and their ratios, each with a bootstrap interval; same samples, same interval."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+CONFIDENCE = 0.95
+DRAWS = 4_000
+# With 5 samples even [smallest, largest] holds the median in only 1 - 2 / 2**5 = 94 % of cases.
+MINIMUM_SAMPLES = 6
+_CHUNK_ELEMENTS = 1_000_000
+
+
+class Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Interval(Record):
+    """Holds the true value with the given confidence, as far as the samples tell."""
+
+    low: float
+    high: float
+    confidence: float = CONFIDENCE
+
+
+class Estimate(Record):
+    """A figure in its field's unit; where the samples don't carry an interval, the reason why."""
+
+    value: float
+    interval: Interval | None
+    interval_reason: str | None = Field(default=None, description="why there is no interval")
+
+    def scaled(self, factor: float) -> Estimate:
+        """This figure times an exactly known positive factor."""
+        interval = self.interval and Interval(
+            low=self.interval.low * factor,
+            high=self.interval.high * factor,
+            confidence=self.interval.confidence,
+        )
+        return Estimate(
+            value=self.value * factor, interval=interval, interval_reason=self.interval_reason
+        )
+
+
+class Median:
+    """The median of all samples of one or several jobs, with its bootstrap distribution.
+
+    With one job the samples are resampled. With several, jobs are resampled first and then samples
+    within each, so that many samples of one job don't pass for many jobs. In simulation 95 %
+    intervals then held the truth in 95 % or more of cases where jobs agree; where jobs differ more
+    than their samples do, in 79 % with 2 jobs, 87 % with 3, 91 % with 5 and 94 % with 10.
+    """
+
+    def __init__(self, jobs_samples: Sequence[Sequence[float]], *, seed: str) -> None:
+        """Take each job's samples (any positive unit); `seed` names the series."""
+        self.samples = np.concatenate([np.asarray(job, dtype=float) for job in jobs_samples])
+        if not self.samples.size:
+            raise ValueError(f"{seed}: no samples")
+        self.value = float(np.median(self.samples))
+        self._jobs_samples = jobs_samples
+        self._seed = seed
+        self._draws: NDArray[np.float64] | None = None
+
+    @property
+    def interval_reason(self) -> str | None:
+        """Why the samples don't carry an interval; None if they do."""
+        count = self.samples.size
+        if count >= MINIMUM_SAMPLES:
+            return None
+        return (
+            f"{count} sample{'' if count == 1 else 's'}; "
+            f"a 95 % interval of a median needs at least {MINIMUM_SAMPLES}"
+        )
+
+    def draws(self) -> NDArray[np.float64]:
+        if self._draws is None:
+            rng = np.random.default_rng(zlib.crc32(self._seed.encode()))
+            self._draws = _bootstrap_medians(self._jobs_samples, rng)
+        return self._draws
+
+    def estimate(self) -> Estimate:
+        if reason := self.interval_reason:
+            return Estimate(value=self.value, interval=None, interval_reason=reason)
+        return Estimate(value=self.value, interval=_interval(self.draws()))
+
+    def relative_spread(self) -> float | None:
+        """Interquartile range over median; None below 4 samples."""
+        if self.samples.size < 4:
+            return None
+        low, high = np.quantile(self.samples, [0.25, 0.75])
+        return float((high - low) / self.value)
+
+
+def ratio(numerator: Median, denominator: Median) -> Estimate:
+    """The ratio of two independently measured medians."""
+    value = numerator.value / denominator.value
+    if reason := numerator.interval_reason or denominator.interval_reason:
+        return Estimate(value=value, interval=None, interval_reason=reason)
+    return Estimate(value=value, interval=_interval(numerator.draws() / denominator.draws()))
+
+
+def _interval(draws: NDArray[np.float64]) -> Interval:
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(draws, [tail, 1 - tail])
+    return Interval(low=float(low), high=float(high))
+
+
+def _bootstrap_medians(
+    jobs_samples: Sequence[Sequence[float]], rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Medians of resampled jobs' resampled samples, shape (DRAWS,)."""
+    counts = np.array([len(job) for job in jobs_samples])
+    longest = int(counts.max())
+    padded = np.full((len(counts), longest), np.inf)
+    for row, job in zip(padded, jobs_samples, strict=True):
+        row[: len(job)] = job
+    chunk = max(1, _CHUNK_ELEMENTS // padded.size)
+    medians = []
+    for start in range(0, DRAWS, chunk):
+        size = min(chunk, DRAWS - start)
+        chosen = rng.integers(0, len(counts), (size, len(counts)))
+        chosen_counts = counts[chosen]
+        index = (rng.random((size, len(counts), longest)) * chosen_counts[..., None]).astype(int)
+        drawn = padded[chosen[..., None], index]
+        drawn[np.arange(longest) >= chosen_counts[..., None]] = np.inf  # past a shorter job's end
+        ordered = np.sort(drawn.reshape(size, -1), axis=1)
+        total = chosen_counts.sum(axis=1)
+        rows = np.arange(size)
+        medians.append((ordered[rows, (total - 1) // 2] + ordered[rows, total // 2]) / 2)
+    return np.concatenate(medians)

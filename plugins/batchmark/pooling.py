@@ -1,0 +1,316 @@
+"""A target's jobs of one suite and dtype, pooled into one series per row.
+
+Samples of several jobs are pooled only if the jobs ran in the same environment.
+Durations are in seconds.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import AwareDatetime, Field
+
+from batchmark.estimate import Estimate, Median, Record
+from batchmark.exceptions import ComparisonError
+from batchmark_job.result import (
+    Device,
+    Environment,
+    Implementation,
+    Measurement,
+    MeasurementStatus,
+    Parameter,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from batchmark.run import CollectedJob, CollectedRun, LostJob
+
+WIDE_SPREAD = 0.10  # of the median, between the quartiles
+
+RowKey = tuple[str, tuple[tuple[str, Parameter], ...], str]
+Span = Literal["process", "batch_job"]
+
+
+class Provenance(Record):
+    """Where a figure comes from."""
+
+    job_id: str
+    job_attempt: int
+    repeat: int
+    log_group: str
+    log_stream: str
+    log_url: str
+    document_uri: str
+    document_url: str
+
+
+class JobRecord(Provenance):
+    """A job whose document was read."""
+
+    status: Literal["complete", "interrupted"]
+    created_at: AwareDatetime
+    started_at: AwareDatetime
+    stopped_at: AwareDatetime
+    batch_seconds: float = Field(description="from Batch's startedAt to stoppedAt")
+    total_seconds: float = Field(description="process start to the end of the last row")
+
+
+class TargetRecord(Record):
+    """One target's part in a pair."""
+
+    target: str
+    instance_type: str = Field(description="EC2 instance type that the target stands for")
+    device: Literal["cpu", "cuda"] = Field(description="device that the target stands for")
+    actual_device: Device | None = Field(description="null without a job, or where jobs differ")
+    environment: Environment | None = Field(description="null without a job, or where jobs differ")
+    jobs: tuple[JobRecord, ...]
+
+
+class Side(Record):
+    """One target's samples of one row."""
+
+    median_seconds: Estimate
+    samples: int = Field(ge=1)
+    jobs: int = Field(ge=1)
+    relative_spread: float | None = Field(description="interquartile range / median")
+    cold_seconds: float = Field(description="first call in a process; median over the jobs")
+    implementation: Implementation
+    provenance: tuple[Provenance, ...]
+
+
+@dataclass
+class Series:
+    """One row's measurements in all jobs of a target."""
+
+    measured: list[tuple[CollectedJob, Measurement]] = field(default_factory=list)
+    unmeasured: list[tuple[CollectedJob, Measurement]] = field(default_factory=list)
+    median: Median | None = None
+
+    @property
+    def row(self) -> Measurement:
+        return (self.measured or self.unmeasured)[0][1]
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...]:
+        return tuple(provenance(job) for job, _ in self.measured or self.unmeasured)
+
+    @property
+    def implementations(self) -> list[str]:
+        named = [m.implementation for _, m in self.measured if m.implementation]
+        return list(dict.fromkeys(f"{one.name} {one.version}" for one in named))
+
+    @property
+    def side(self) -> Side | None:
+        """The pooled figures; None without a measured row."""
+        cold = [m.cold_seconds for _, m in self.measured if m.cold_seconds]
+        if not (self.median and cold and self.row.implementation):
+            return None
+        return Side(
+            median_seconds=self.median.estimate(),
+            samples=self.median.samples.size,
+            jobs=len(self.measured),
+            relative_spread=self.median.relative_spread(),
+            cold_seconds=Median([cold], seed="cold").value,
+            implementation=self.row.implementation,
+            provenance=self.provenance,
+        )
+
+    def reasons(self) -> str:
+        """Why jobs did not measure this row."""
+        return "; ".join(dict.fromkeys(f"{m.status}: {m.reason}" for _, m in self.unmeasured))
+
+
+@dataclass
+class TargetJobs:
+    """A target's jobs of one suite and dtype."""
+
+    name: str
+    device: Literal["cpu", "cuda"]
+    instance_type: str
+    jobs: list[CollectedJob] = field(default_factory=list)
+    lost: list[LostJob] = field(default_factory=list)
+    series: dict[RowKey, Series] = field(default_factory=dict)
+
+    def record(self) -> TargetRecord:
+        document = self.jobs[0].document if self.jobs else None
+        agree = not self._differences()
+        return TargetRecord(
+            target=self.name,
+            instance_type=self.instance_type,
+            device=self.device,
+            actual_device=document.actual_device if document and agree else None,
+            environment=document.environment if document and agree else None,
+            jobs=tuple(_job_record(job) for job in self.jobs),
+        )
+
+    @property
+    def fell_back(self) -> bool:
+        """Whether this is a GPU target of which a job ran on the CPU."""
+        return any(fell_back(job) for job in self.jobs)
+
+    def refusal(self) -> str | None:
+        """Why these jobs can't be pooled or compared."""
+        if not self.jobs:
+            reasons = "; ".join(dict.fromkeys(lost.reason for lost in self.lost))
+            return f"{self.name} has no result: {reasons}"
+        if self.device == "cpu" and any(
+            job.document.actual_device is not Device.CPU for job in self.jobs
+        ):
+            return f"{self.name} is a CPU target, but a job of it ran on {Device.CUDA}"
+        differences = self._differences()
+        if not differences:
+            return None
+        return (
+            f"the {len(self.jobs)} jobs of {self.name} ran in different environments, so their "
+            f"samples are not pooled. {'; '.join(differences)}. "
+            "Run the benchmark again in one environment."
+        )
+
+    def _differences(self) -> list[str]:
+        """The properties in which the jobs' environments differ, with both values."""
+        differences = []
+        for name in _environment(self.jobs[0]) if self.jobs else ():
+            jobs_by_value = defaultdict(list)
+            for job in self.jobs:
+                jobs_by_value[_environment(job)[name]].append(job.job_id)
+            if len(jobs_by_value) > 1:
+                values = (
+                    f"{value or 'none'} (job {', '.join(jobs)})"
+                    for value, jobs in jobs_by_value.items()
+                )
+                differences.append(f"{name}: {', '.join(values)}")
+        return differences
+
+    def problem(self, key: RowKey) -> str | None:
+        """Why there is no figure for a row."""
+        series = self.series.get(key)
+        if series is None:
+            return f"{self.name}: not among its rows"
+        if not series.measured:
+            return f"{self.name}: {series.reasons()}"
+        if len(names := series.implementations) > 1:
+            return f"{self.name}: its jobs used different implementations ({', '.join(names)})"
+        return None
+
+    def warnings(self, key: RowKey) -> Iterable[str]:
+        """What to know about a measured row before trusting it."""
+        series = self.series[key]
+        spread = series.median and series.median.relative_spread()
+        if spread and spread > WIDE_SPREAD:
+            yield (
+                f"{self.name}: wide spread, the middle half of the samples covers {spread:.0%} of "
+                "their median. Run it again with nothing else on the machine, or with more repeats."
+            )
+        if series.unmeasured:
+            jobs = len(series.measured) + len(series.unmeasured)
+            yield f"{self.name}: {len(series.unmeasured)} of {jobs} jobs {series.reasons()}"
+
+    def total(self, span: Span) -> Median | None:
+        """Durations of whole jobs, one sample a job; interrupted jobs don't count."""
+        seconds = [
+            job.document.total_seconds if span == "process" else _batch_seconds(job)
+            for job in self.jobs
+            if job.document.status == "complete"
+        ]
+        seconds = [value for value in seconds if value > 0]
+        return (
+            Median([[value] for value in seconds], seed=f"{self.name} {span}") if seconds else None
+        )
+
+
+def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
+    """The run's jobs by (suite, dtype) and target.
+
+    Raises:
+        ComparisonError: a result document lists the same row twice.
+    """
+    groups: dict[tuple[str, str], dict[str, TargetJobs]] = defaultdict(dict)
+
+    def target_of(record: CollectedJob | LostJob) -> TargetJobs:
+        planned = record.planned
+        return groups[planned.suite, planned.dtype].setdefault(
+            planned.target, TargetJobs(planned.target, planned.device, planned.instance_type)
+        )
+
+    for job in sorted(run.jobs, key=lambda job: job.planned.repeat):
+        target_of(job).jobs.append(job)
+    for lost in run.lost:
+        target_of(lost).lost.append(lost)
+    for targets in groups.values():
+        for target in targets.values():
+            target.series = _pool(target)
+    return {key: list(targets.values()) for key, targets in groups.items()}
+
+
+def fell_back(job: CollectedJob) -> bool:
+    """Whether a job of a GPU target ran on the CPU."""
+    return job.planned.device == "cuda" and job.document.actual_device is Device.CPU
+
+
+def provenance(job: CollectedJob) -> Provenance:
+    return Provenance(
+        job_id=job.job_id,
+        job_attempt=job.job_attempt,
+        repeat=job.planned.repeat,
+        log_group=job.log_group,
+        log_stream=job.log_stream,
+        log_url=job.log_url,
+        document_uri=job.document_uri,
+        document_url=job.document_url,
+    )
+
+
+def _pool(target: TargetJobs) -> dict[RowKey, Series]:
+    series: dict[RowKey, Series] = defaultdict(Series)
+    for job in target.jobs:
+        seen: set[RowKey] = set()
+        for row in job.document.measurements:
+            key = (row.workload, tuple(sorted(row.parameters.items())), row.dtype)
+            if key in seen:
+                raise ComparisonError(
+                    f"{job.document_uri} lists {row.workload} {row.parameters} {row.dtype} twice; "
+                    "a suite may hold each row once"
+                )
+            seen.add(key)
+            measured = row.status is MeasurementStatus.MEASURED
+            (series[key].measured if measured else series[key].unmeasured).append((job, row))
+    for key, one in series.items():
+        if one.measured:
+            samples = [row.samples_seconds for _, row in one.measured]
+            one.median = Median(samples, seed=f"{target.name} {key}")
+    return dict(series)
+
+
+def _environment(job: CollectedJob) -> dict[str, str | int | None]:
+    """What must agree between jobs whose samples are pooled."""
+    environment = job.document.environment
+    driver = environment.driver_version
+    return {
+        "instance type": environment.instance_type,
+        "CPU model": environment.cpu_model,
+        "compute threads": environment.compute_threads,
+        "GPU model": environment.gpu_model,
+        "driver major": driver and driver.split(".")[0],
+        "torch": environment.torch_version,
+        "image": environment.image_digest,
+        "device": str(job.document.actual_device),
+    }
+
+
+def _batch_seconds(job: CollectedJob) -> float:
+    return (job.stopped_at - job.started_at).total_seconds()
+
+
+def _job_record(job: CollectedJob) -> JobRecord:
+    return JobRecord(
+        **provenance(job).model_dump(),
+        status=job.document.status,
+        created_at=job.created_at,
+        started_at=job.started_at,
+        stopped_at=job.stopped_at,
+        batch_seconds=_batch_seconds(job),
+        total_seconds=job.document.total_seconds,
+    )

@@ -1,0 +1,67 @@
+"""One benchmark run's records: the jobs planned and the jobs collected."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from batchmark_job.result import ResultDocument
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class PlannedJob(_Record):
+    """One Batch job of a run: a target measuring a suite, for the n-th time."""
+
+    target: str
+    device: Literal["cpu", "cuda"] = Field(description="device that the target stands for")
+    instance_type: str = Field(description="EC2 instance type that the target asks for")
+    suite: str
+    repeat: int = Field(ge=1)
+    dtype: str
+    result_prefix: str = Field(description="s3:// folder of this job's result documents")
+
+
+class RunPlan(_Record):
+    """All jobs that a run submits, in the order of its mapped tasks."""
+
+    jobs: tuple[PlannedJob, ...]
+
+
+class CollectedJob(_Record):
+    """A planned job that left a document, and where to find its traces."""
+
+    planned: PlannedJob
+    job_id: str
+    job_attempt: int = Field(ge=1)
+    log_group: str
+    log_stream: str
+    log_url: str = Field(description="opens the log stream in AWS or in the local cloud")
+    document_uri: str = Field(description="s3:// address of the raw result document")
+    document_url: str = Field(description="opens the raw result document in a browser")
+    created_at: AwareDatetime
+    started_at: AwareDatetime
+    stopped_at: AwareDatetime
+    document: ResultDocument
+    failure: str | None = Field(
+        default=None, description="why Batch calls the job failed: rows failed, or it was stopped"
+    )
+
+
+class LostJob(_Record):
+    """A planned job without a result, and why."""
+
+    planned: PlannedJob
+    job_id: str | None
+    reason: str
+
+
+class CollectedRun(_Record):
+    """All jobs of a run."""
+
+    run_id: str
+    jobs: tuple[CollectedJob, ...]
+    lost: tuple[LostJob, ...] = ()

@@ -1,0 +1,62 @@
+"""Collected runs for the tests of comparison, cost and report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from batchmark_job.result import Device, MeasurementStatus
+from tests.unit.run_builders import (
+    CPU_MEDIANS,
+    GPU_MEDIANS,
+    LAPTOP_ENVIRONMENT,
+    build_job,
+    build_lost,
+    build_row,
+    build_rows,
+    build_run,
+    noisy,
+)
+
+if TYPE_CHECKING:
+    from batchmark.run import CollectedRun
+
+
+@pytest.fixture
+def run_of_gpu() -> CollectedRun:
+    """Two repeats of a real GPU target against a CPU target, with a skipped and a lost job."""
+    too_large = build_row(
+        status=MeasurementStatus.SKIPPED,
+        reason="needs 19.2 GiB, 15.1 GiB are free",
+        parameters={"size": 40000},
+    )
+    jobs = []
+    for repeat in (1, 2):
+        gpu_rows = [
+            *build_rows(GPU_MEDIANS, seed=repeat),
+            build_row(noisy(6.1, seed=repeat), parameters={"size": 40000}),
+        ]
+        cpu_rows = [*build_rows(CPU_MEDIANS, seed=repeat + 10), too_large]
+        jobs.append(build_job("g5.xlarge", gpu_rows, repeat=repeat, batch_seconds=95 + repeat))
+        jobs.append(build_job("c5.2xlarge", cpu_rows, repeat=repeat, batch_seconds=203 + repeat))
+    lost = [build_lost("c5.2xlarge", "Host EC2 (instance i-0f) terminated.", repeat=3)]
+    return build_run(*jobs, lost=lost)
+
+
+@pytest.fixture
+def run_of_laptop() -> CollectedRun:
+    """One repeat on a laptop without a GPU: the GPU target fell back to the CPU."""
+    medians = {key: value for key, value in CPU_MEDIANS.items() if value < 1}
+    return build_run(
+        build_job(
+            "g4dn.xlarge",
+            build_rows(medians, seed=3),
+            suite="smoke",
+            environment=LAPTOP_ENVIRONMENT,
+            actual_device=Device.CPU,
+        ),
+        build_job(
+            "c5.2xlarge", build_rows(medians, seed=4), suite="smoke", environment=LAPTOP_ENVIRONMENT
+        ),
+    )

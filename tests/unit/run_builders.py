@@ -1,0 +1,191 @@
+"""Builders of collected runs, for the tests of comparison, cost and report."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from batchmark.run import CollectedJob, CollectedRun, LostJob, PlannedJob
+from batchmark_job.result import (
+    Correctness,
+    Device,
+    Environment,
+    Implementation,
+    Measurement,
+    MeasurementStatus,
+    ResultDocument,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
+
+CPU_ENVIRONMENT = Environment(
+    instance_type="c5.2xlarge",
+    cpu_model="Intel(R) Xeon(R) Platinum 8124M CPU @ 3.00GHz",
+    cpu_cores=4,
+    cpu_threads=8,
+    compute_threads=8,
+    memory_bytes=16 * 2**30,
+    gpu_model=None,
+    gpu_count=0,
+    gpu_memory_bytes=None,
+    driver_version=None,
+    cuda_version=None,
+    torch_version="2.13.0+cpu",
+    python_version="3.11.14",
+    kernel="6.12.40-63.114.amzn2023.x86_64",
+    image_digest="sha256:" + "c5" * 32,
+)
+GPU_ENVIRONMENT = CPU_ENVIRONMENT.model_copy(
+    update={
+        "instance_type": "g5.xlarge",
+        "cpu_model": "AMD EPYC 7R32",
+        "cpu_cores": 2,
+        "cpu_threads": 4,
+        "compute_threads": 4,
+        "gpu_model": "NVIDIA A10G",
+        "gpu_count": 1,
+        "gpu_memory_bytes": 24 * 2**30,
+        "driver_version": "580.95.05",
+        "cuda_version": "13.0",
+        "torch_version": "2.13.0+cu130",
+        "image_digest": "sha256:" + "9a" * 32,
+    }
+)
+LAPTOP_ENVIRONMENT = CPU_ENVIRONMENT.model_copy(
+    update={
+        "instance_type": None,
+        "cpu_model": "AMD Ryzen 7 PRO 7840U",
+        "cpu_threads": 2,
+        "compute_threads": 2,
+        "image_digest": None,
+        "kernel": "6.1.0-41-amd64",
+    }
+)
+
+
+def build_row(samples: Sequence[float] = (), **fields: Any) -> Measurement:
+    """A measured row of these samples; `status` and `reason` make it another one."""
+    values: dict[str, Any] = {
+        "workload": "matmul",
+        "parameters": {"size": 1000},
+        "dtype": "float32",
+        "status": MeasurementStatus.MEASURED,
+    }
+    if samples:
+        values |= {
+            "implementation": Implementation(name="torch", version="2.13.0"),
+            "cold_seconds": 10 * samples[0],
+            "samples_seconds": tuple(samples),
+            "correctness": Correctness(relative_error=1e-6, tolerance=1e-4),
+        }
+    return Measurement(**values | fields)
+
+
+def build_job(
+    target: str,
+    rows: Sequence[Measurement],
+    *,
+    repeat: int = 1,
+    suite: str = "blog",
+    environment: Environment | None = None,
+    actual_device: Device | None = None,
+    status: str = "complete",
+    batch_seconds: float = 40.0,
+    **fields: Any,
+) -> CollectedJob:
+    """A job of a GPU target if its name starts with g or p, else of a CPU target."""
+    gpu = target[0] in "gp"
+    device = "cuda" if gpu else "cpu"
+    job_id = fields.get("job_id", f"{target.replace('.', '-')}-{suite}-{repeat}")
+    started_at = START + timedelta(minutes=repeat)
+    total_seconds = fields.pop("total_seconds", batch_seconds - 2)
+    document = ResultDocument(
+        run_id="scheduled__2026-11-20",
+        job_id=job_id,
+        job_attempt=1,
+        target=target,
+        suite=suite,
+        requested_device=device,
+        actual_device=actual_device or Device(device),
+        status=status,
+        started_at=started_at,
+        finished_at=started_at + timedelta(seconds=total_seconds),
+        total_seconds=total_seconds,
+        environment=environment or (GPU_ENVIRONMENT if gpu else CPU_ENVIRONMENT),
+        measurements=tuple(rows),
+    )
+    prefix = f"s3://batchmark-results/raw/run/{target}/{suite}/{repeat}/"
+    values: dict[str, Any] = {
+        "planned": PlannedJob(
+            target=target,
+            device=device,
+            instance_type=target,
+            suite=suite,
+            repeat=repeat,
+            dtype="float32",
+            result_prefix=prefix,
+        ),
+        "job_id": job_id,
+        "job_attempt": 1,
+        "log_group": "/aws/batch/batchmark",
+        "log_stream": f"{target}/default/{job_id}",
+        "log_url": f"https://logs.example/{job_id}",
+        "document_uri": f"{prefix}{job_id}.1.json",
+        "document_url": f"https://results.example/{job_id}.1.json",
+        "created_at": START,
+        "started_at": started_at,
+        "stopped_at": started_at + timedelta(seconds=batch_seconds),
+        "document": document,
+    }
+    return CollectedJob(**values | fields)
+
+
+def build_lost(target: str, reason: str, *, repeat: int = 1, suite: str = "blog") -> LostJob:
+    planned = build_job(target, [], repeat=repeat, suite=suite).planned
+    return LostJob(planned=planned, job_id=None, reason=reason)
+
+
+def build_run(*jobs: CollectedJob, lost: Sequence[LostJob] = ()) -> CollectedRun:
+    return CollectedRun(run_id="scheduled__2026-11-20", jobs=jobs, lost=tuple(lost))
+
+
+def noisy(median: float, *, count: int = 30, spread: float = 0.01, seed: int = 0) -> list[float]:
+    """Samples in seconds with the right-skewed noise that timings have."""
+    rng = np.random.default_rng([seed, int(median * 1e9)])
+    return [float(value) for value in median * (1 + spread * (rng.gamma(2, 1, count) - 1.68))]
+
+
+def build_rows(medians: dict[tuple[str, str, int], float], *, seed: int) -> list[Measurement]:
+    return [
+        build_row(
+            noisy(median, seed=seed),
+            workload=workload,
+            parameters={name: value} if name == "size" else {"size": value, "batch": 1},
+        )
+        for (workload, name, value), median in medians.items()
+    ]
+
+
+GPU_MEDIANS = {
+    ("matmul", "size", 1000): 0.00021,
+    ("matmul", "size", 5000): 0.0129,
+    ("matmul", "size", 10000): 0.0964,
+    ("image_convolution", "image", 2048): 0.0098,
+    ("image_convolution", "image", 4096): 0.0391,
+    ("gaussian_blur", "size", 2048): 0.0021,
+    ("edge_detection", "size", 512): 0.00034,
+}
+CPU_MEDIANS = {
+    ("matmul", "size", 1000): 0.0047,
+    ("matmul", "size", 5000): 0.51,
+    ("matmul", "size", 10000): 3.94,
+    ("image_convolution", "image", 2048): 0.182,
+    ("image_convolution", "image", 4096): 0.731,
+    ("gaussian_blur", "size", 2048): 0.0068,
+    ("edge_detection", "size", 512): 0.00031,
+}

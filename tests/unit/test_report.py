@@ -1,0 +1,351 @@
+"""The report as JSON, page and terminal table."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+
+import pytest
+from rich.console import Console
+
+from batchmark import figures
+from batchmark.comparison import compare
+from batchmark.estimate import Estimate, Interval
+from batchmark.report import Report, build_report, render_html, render_json, render_table
+from tests.unit.run_builders import GPU_ENVIRONMENT, build_job, build_row, build_run, noisy
+
+NOTICE = (
+    "The GPU target g4dn.xlarge ran on the CPU: no CUDA device was found. "
+    "No figure here is a GPU's."
+)
+VOID = {"meta", "br", "line", "circle"}
+
+
+class Page(HTMLParser):
+    """Collects tags and texts, and fails on tags that are not closed in order."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.texts, self._open = [], [], []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        if data.strip() and not {"style", "title"} & set(self._open):
+            self.texts.append(data.strip())
+
+    def attributes(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+@pytest.fixture
+def report_of_gpu(run_of_gpu):
+    return build_report(compare(run_of_gpu), created_at=datetime(2026, 11, 20, 12, tzinfo=UTC))
+
+
+@pytest.fixture
+def report_of_laptop(run_of_laptop):
+    return build_report(compare(run_of_laptop))
+
+
+def terminal(report, width=160):
+    console = Console(file=io.StringIO(), width=width)
+    render_table(report, console)
+    return console.file.getvalue()
+
+
+def estimate(value, low=None, high=None):
+    return Estimate(value=value, interval=None if low is None else Interval(low=low, high=high))
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "interval"),
+    [
+        (estimate(36.47, 35.2, 38.1), "36×", "[35, 38]"),
+        (estimate(36.47, 36.41, 36.53), "36.47×", "[36.41, 36.53]"),
+        (estimate(36.47, 36.4699, 36.4701), "36.47×", "[36.47, 36.47]"),
+        (estimate(0.0214, 0.0206, 0.0221), "0.0214×", "[0.0206, 0.0221]"),
+        (estimate(50.0, 33.3, 101.0), "50×", "[30, 100]"),
+        (estimate(3.0, 0.4, 12.0), "3.0×", "[0.4, 12.0]"),
+        (estimate(2.0, 2.0, 2.0), "2.000×", "[2.000, 2.000]"),
+        (estimate(1234.0, 1100.0, 1400.0), "1200×", "[1100, 1400]"),
+        (estimate(36.47), "36×", ""),
+    ],
+)
+def test_figures_carry_no_more_digits_than_their_interval(given, value, interval):
+    assert figures.factor(given) == (value, interval)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (estimate(2.345, 2.31, 2.38), "2.35 s [2.31, 2.38]"),
+        (estimate(0.0129, 0.01285, 0.01301), "12.90 ms [12.85, 13.01]"),
+        (estimate(0.000214, 0.000210, 0.000219), "214 µs [210, 219]"),
+        (estimate(3e-9), "3.00 ns"),
+        (estimate(204.0), "204 s"),
+    ],
+)
+def test_times_come_in_the_unit_that_suits_them(given, text):
+    assert str(figures.time(given)) == text
+
+
+def test_amounts():
+    assert [figures.usd(value) for value in (1234.5, 1.0, 0.0934, 0.00085, 0)] == [
+        "$1,234.50",
+        "$1.00",
+        "$0.093",
+        "$0.00085",
+        "$0.0",
+    ]
+
+
+def test_json_carries_version_and_notices_first_and_survives(report_of_gpu, report_of_laptop):
+    for report in (report_of_gpu, report_of_laptop):
+        text = render_json(report)
+        assert Report.model_validate_json(text) == report
+        assert list(json.loads(text))[:2] == ["report_version", "notices"]
+    document = json.loads(render_json(report_of_laptop))
+    assert document["report_version"] == 1
+    assert document["notices"] == [NOTICE]
+    assert document["pairs"][0]["cpu_fallback"] is True
+    assert document["pairs"][0]["gpu"]["actual_device"] == "cpu"
+    assert document["pairs"][0]["gpu_price"]["measured_on_it"] is False
+
+
+def test_costs_by_hand(report_of_gpu):
+    (pair,) = report_of_gpu.pairs
+    row = pair.rows[0]
+    assert row.efficiency.estimate.value == pytest.approx(row.speedup.value * 0.34 / 1.006)
+    expected = row.gpu.median_seconds.value * 1e6 / 3600 * 1.006
+    assert row.gpu_usd_per_million_calls.value == pytest.approx(expected)
+    seconds = {"g5.xlarge": 96 + 97, "c5.2xlarge": 204 + 205}
+    usd = (seconds["g5.xlarge"] * 1.006 + seconds["c5.2xlarge"] * 0.34) / 3600
+    assert report_of_gpu.cost.usd == pytest.approx(usd)
+    assert report_of_gpu.cost.reason == "not in it: 1 without a result"
+    assert set(report_of_gpu.prices.usd_per_hour) == {"g5.xlarge", "c5.2xlarge"}
+
+
+def test_a_job_in_two_pairs_is_paid_once():
+    cpu = build_job("c5.2xlarge", [build_row((1.0,))], batch_seconds=3600.0)
+    gpus = [
+        build_job(
+            name,
+            [build_row((0.1,))],
+            batch_seconds=3600.0,
+            environment=GPU_ENVIRONMENT.model_copy(update={"instance_type": name}),
+        )
+        for name in ("g5.xlarge", "g6.xlarge")
+    ]
+    report = build_report(compare(build_run(cpu, *gpus)))
+    assert len(report.pairs) == 2
+    assert report.cost.usd == pytest.approx(0.34 + 1.006 + 0.8048)
+
+
+def test_summary_counts_only_what_is_decided(report_of_gpu, report_of_laptop):
+    assert report_of_gpu.pairs[0].summary == (
+        "Of 7 rows, faster: g5.xlarge in 6, c5.2xlarge in 1; "
+        "cheaper: g5.xlarge in 6, c5.2xlarge in 1."
+    )
+    assert report_of_laptop.pairs[0].summary.startswith("Both targets ran on a CPU")
+
+
+def test_the_fallback_is_said_before_anything_else(report_of_laptop, report_of_gpu):
+    assert terminal(report_of_laptop).splitlines()[0] == NOTICE
+    assert Page(render_html(report_of_laptop)).texts[0] == NOTICE
+    assert "ran on the CPU" in terminal(report_of_laptop, width=80)
+    for text in (terminal(report_of_gpu), render_html(report_of_gpu), render_json(report_of_gpu)):
+        assert "ran on the CPU" not in text
+
+
+def test_the_laptop_page_never_calls_a_figure_a_gpus(report_of_laptop):
+    page = Page(render_html(report_of_laptop))
+    headings = [
+        attributes["data-label"]
+        for attributes in page.attributes("td")
+        if "data-label" in attributes
+    ]
+    assert "g4dn.xlarge (ran on the CPU)" in headings
+    assert "time measured elsewhere" in page.texts
+    assert any("this is not what g4dn.xlarge would cost" in text for text in page.texts)
+
+
+def test_the_page_is_self_contained_and_accessible(report_of_gpu):
+    html = render_html(report_of_gpu)
+    page = Page(html)
+    names = {name for name, _ in page.tags}
+    assert not names & {"script", "link", "img", "iframe", "object", "embed", "base"}
+    assert not re.search(r"@import|url\(|src=", html)
+    assert page.attributes("html") == [{"lang": "en"}]
+    tables = len(page.attributes("table"))
+    assert tables == len(page.attributes("caption")) == len(page.attributes("thead"))
+    assert all(header["scope"] in {"col", "row"} for header in page.attributes("th"))
+    assert all(svg["aria-hidden"] == "true" for svg in page.attributes("svg"))
+    assert "prefers-color-scheme: dark" in html
+    assert page.attributes("meta")[1]["content"].startswith("width=device-width")
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_every_row_leads_to_its_jobs_logs_and_documents(run_of_gpu, report_of_gpu):
+    html = render_html(report_of_gpu)
+    bodies = re.findall(r"<tbody.*?</tbody>", html, re.DOTALL)
+    bodies = [body for body in bodies if "<details" in body]
+    assert len(bodies) == 8  # seven compared, one not
+    for body in bodies:
+        for job in run_of_gpu.jobs:
+            assert f"<code>{job.job_id}</code>" in body
+            assert f'href="{job.log_url}"' in body
+            assert f'href="{job.document_url}"' in body
+            assert job.log_stream in body
+            assert job.document_uri in body
+    text = terminal(report_of_gpu)
+    for number, job in enumerate(
+        sorted(run_of_gpu.jobs, key=lambda job: job.planned.target[0] != "g"), 1
+    ):
+        assert (
+            f"[{number}] {job.planned.target} repeat {job.planned.repeat}: job {job.job_id}" in text
+        )
+        assert job.log_url in text
+        assert job.log_stream in text
+        assert job.document_uri in text
+    assert len(re.findall(r" 1-4$", text, re.MULTILINE)) == 7
+
+
+def test_the_page_shows_what_was_measured_and_on_what(report_of_gpu):
+    texts = " ".join(Page(render_html(report_of_gpu)).texts)
+    row = report_of_gpu.pairs[0].rows[2]
+    for expected in (
+        "scheduled__2026-11-20",
+        "2026-11-20 12:00 UTC",
+        str(figures.factor(row.speedup)),
+        str(figures.time(row.gpu.median_seconds)),
+        str(figures.number(row.efficiency.estimate)),
+        "n 60 in 2 jobs",
+        "NVIDIA A10G",
+        "580.95.05",
+        "2.13.0+cu130",
+        "Whole job, process",
+        "c5.2xlarge: skipped: needs 19.2 GiB, 15.1 GiB are free",
+        "Host EC2 (instance i-0f) terminated.",
+        "As of 2026-02-09, 284 days before this report",
+        "AWS Price List API",
+    ):
+        assert expected in texts, expected
+    assert f'{figures.factor(row.speedup).value}</span> <span class="interval">' in render_html(
+        report_of_gpu
+    )
+
+
+def test_the_terminal_table_shows_the_same(report_of_gpu):
+    text = terminal(report_of_gpu)
+    row = report_of_gpu.pairs[0].rows[2]
+    for expected in (
+        str(figures.factor(row.speedup)),
+        str(figures.time(row.cpu.median_seconds)),
+        "60, 60 ",
+        "Whole job, Batch",
+        "Not compared: matmul size 40000: c5.2xlarge: skipped: needs 19.2 GiB",
+        "Lost: c5.2xlarge, blog, repeat 3 (no job): Host EC2",
+        "as of 2026-02-09",
+        "Cost of the run's jobs: $0.093",
+    ):
+        assert expected in text, expected
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_the_terminal_table_keeps_its_figures_whole(report_of_gpu, width):
+    text = terminal(report_of_gpu, width)
+    table = text[: text.index("Of 7 rows")].splitlines()
+    assert max(map(len, table)) <= width
+    for row in report_of_gpu.pairs[0].rows:
+        for figure in (figures.factor(row.speedup), figures.time(row.gpu.median_seconds)):
+            parts = figure if width >= 100 else (figure.value, *figure.interval.split())
+            assert all(any(part in line for line in table) for part in parts), figure
+
+
+def test_hostile_strings_stay_text():
+    evil = "<script>alert(1)</script>\x1b[31m[bold]"
+    gpu = build_job(
+        "g5.xlarge",
+        [build_row(noisy(0.1), workload=evil, parameters={"<b>": '"><img src=x>'})],
+        job_id="<i>job</i>",
+        log_url="javascript:alert(1)",
+        document_url="data:text/html,<script>alert(1)</script>",
+        log_stream=evil,
+    )
+    cpu = build_job("c5.2xlarge", [build_row(noisy(1.0), workload="other")])
+    report = build_report(compare(build_run(gpu, cpu)))
+    page = Page(render_html(report))
+    names = {name for name, _ in page.tags}
+    assert not names & {"script", "img", "b", "i"}
+    links = [attributes["href"] for attributes in page.attributes("a")]
+    assert all(address.startswith("https://") for address in links)
+    assert any("<script>alert(1)</script>" in text for text in page.texts)
+    text = terminal(report)
+    assert "\x1b" not in text
+    assert "[bold]" in text
+
+
+@pytest.mark.parametrize(
+    ("address", "is_link"),
+    [
+        ("https://console.example/logs#stream", True),
+        ("http://127.0.0.1:5000/bucket/key", True),
+        ("raw/manual__2026-11-20T10:00:00+00:00/g5.xlarge/job.1.json", True),
+        ("javascript:alert(1)", False),
+        ("JavaScript:alert(1)", False),
+        (" javascript:alert(1)", False),
+        ("java\nscript:alert(1)", False),
+        ("\x01javascript:alert(1)", False),
+        ("//elsewhere.example/x", False),
+        ("\\\\elsewhere.example/x", False),
+        ("file:///etc/passwd", False),
+        ("", False),
+    ],
+)
+def test_only_web_addresses_and_files_beside_the_page_are_links(address, is_link):
+    gpu = build_job("g5.xlarge", [build_row((0.1,))], log_url=address, log_stream="THE STREAM")
+    cpu = build_job("c5.2xlarge", [build_row((0.1,))])
+    html = render_html(build_report(compare(build_run(gpu, cpu))))
+    assert bool(re.search(r"<a [^>]*>[^<]*THE STREAM</a>", html)) is is_link
+
+
+def test_a_refused_pair_says_why_and_shows_no_figure():
+    rows = [build_row(noisy(0.1))]
+    other = build_job("g5.xlarge", rows, repeat=2)
+    changed = other.document.environment.model_copy(update={"gpu_model": "Tesla T4"})
+    other = build_job("g5.xlarge", rows, repeat=2, environment=changed)
+    report = build_report(
+        compare(build_run(build_job("g5.xlarge", rows), other, build_job("c5.2xlarge", rows)))
+    )
+    for text in (" ".join(Page(render_html(report)).texts), terminal(report)):
+        assert "Not compared: the 2 jobs of g5.xlarge ran in different environments" in text
+        assert "100 ms" not in text
+
+
+def test_single_samples_show_no_interval_and_why():
+    jobs = [build_job(name, [build_row((0.1,))]) for name in ("g5.xlarge", "c5.2xlarge")]
+    html = render_html(build_report(compare(build_run(*jobs))))
+    assert "no interval: 1 sample; a 95 % interval of a median needs at least 6" in html
+    assert "undecided" in html
+
+
+def test_an_empty_run_still_makes_a_report():
+    report = build_report(compare(build_run()))
+    assert "Nothing to compare" in Page(render_html(report)).texts[0]
+    assert terminal(report).startswith("Nothing to compare")
+    assert report.cost.usd is None
