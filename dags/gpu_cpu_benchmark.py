@@ -1,0 +1,82 @@
+"""# GPU against CPU
+
+Runs one suite on every target through AWS Batch, compares each GPU target with each CPU target in
+time and cost, and writes the report to `runs/<run>/` in the result bucket.
+
+**Each run costs money in AWS.** The targets come from Terraform, through the SSM parameter
+`/airflow/variables/batchmark`.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import CronTriggerTimetable, Param, chain, dag, get_current_context, task
+
+from batchmark import tasks
+from batchmark.operators.batch import BenchmarkJobOperator
+from batchmark.suites import DTYPES, MAX_REPEATS, SUITES
+
+PARAMS = {
+    "suite": Param("blog", enum=list(SUITES), description="What to measure.", section="What"),
+    "dtype": Param("float32", enum=list(DTYPES), description="Number format.", section="What"),
+    "targets": Param(
+        [],
+        type="array",
+        items={"type": "string"},
+        description="Instance types, one a line; none means all that Terraform made.",
+        section="Where",
+    ),
+    "repeats": Param(
+        1,
+        type="integer",
+        minimum=1,
+        maximum=MAX_REPEATS,
+        description="Jobs per target. From 3 on, the intervals hold the spread between jobs.",
+        section="Where",
+    ),
+}
+
+
+@dag(
+    # Without a start date, unpausing waits for the next Monday instead of running at once.
+    schedule=CronTriggerTimetable(
+        "0 3 * * 1", timezone="UTC", run_immediately=timedelta(minutes=10)
+    ),
+    catchup=False,
+    max_active_runs=1,
+    params=PARAMS,
+    tags=["batchmark", "benchmark"],
+    doc_md=__doc__,
+    default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
+)
+def gpu_cpu_benchmark():
+    @task(retries=0)
+    def plan_jobs() -> list[dict[str, Any]]:
+        return tasks.plan_jobs(get_current_context())
+
+    @task(trigger_rule="all_done_min_one_success")
+    def collect_results() -> str:
+        return tasks.collect_results(get_current_context(), run_benchmark.task_id)
+
+    @task
+    def compare(collected_key: str) -> str:
+        return tasks.compare(get_current_context(), collected_key)
+
+    @task(retries=0)
+    def publish_report(comparison_key: str) -> str:
+        return tasks.publish_report(get_current_context(), comparison_key)
+
+    planned = plan_jobs()
+    run_benchmark = BenchmarkJobOperator.partial(
+        task_id="run_benchmark",
+        aws_conn_id=None,
+        poll_interval=5,
+        retries=0,
+        map_index_template="{{ task.job_name }}",
+    ).expand_kwargs(planned)
+    collected = collect_results()
+    chain(run_benchmark, collected)
+    publish_report(compare(collected))
+
+
+gpu_cpu_benchmark()

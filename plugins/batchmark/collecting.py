@@ -1,0 +1,137 @@
+"""Gathers what the jobs of a run left: result documents, logs and Batch's own record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from batchmark.exceptions import CollectError
+from batchmark.job_description import (
+    FINISHED,
+    JobDescription,
+    failure_message,
+    log_location,
+    log_url,
+    moment,
+)
+from batchmark.run import CollectedJob, CollectedRun, LostJob, PlannedJob
+from batchmark.store import RunStore
+from batchmark_job.result import ResultDocument, ResultError, parse_document
+
+DESCRIBE_JOBS_LIMIT = 100
+
+
+def collect_run(
+    store: RunStore,
+    batch: Any,
+    logs: Any,
+    *,
+    run_id: str,
+    planned: Sequence[PlannedJob],
+    job_ids: Sequence[str | None],
+) -> CollectedRun:
+    """Pair each planned job with its result, or with the reason why there is none.
+
+    Args:
+        store: where the run's files go; each job's log is copied there.
+        batch, logs: boto3 clients.
+        planned, job_ids: in the same order; None for a job that was never submitted.
+    """
+    described = _describe(batch, [job_id for job_id in job_ids if job_id])
+    jobs: list[CollectedJob] = []
+    lost: list[LostJob] = []
+    for plan, job_id in zip(planned, job_ids, strict=True):
+        try:
+            jobs.append(_collect_job(store, logs, run_id, plan, job_id, described))
+        except CollectError as error:
+            lost.append(LostJob(planned=plan, job_id=job_id, reason=str(error)))
+    return CollectedRun(run_id=run_id, jobs=tuple(jobs), lost=tuple(lost))
+
+
+def _describe(batch: Any, job_ids: Sequence[str]) -> dict[str, JobDescription]:
+    found = {}
+    for start in range(0, len(job_ids), DESCRIBE_JOBS_LIMIT):
+        answer = batch.describe_jobs(jobs=job_ids[start : start + DESCRIBE_JOBS_LIMIT])
+        found.update({job["jobId"]: job for job in answer["jobs"]})
+    return found
+
+
+def _collect_job(
+    store: RunStore,
+    logs: Any,
+    run_id: str,
+    plan: PlannedJob,
+    job_id: str | None,
+    described: Mapping[str, JobDescription],
+) -> CollectedJob:
+    if job_id is None:
+        raise CollectError("no job was submitted; see the log of its run_benchmark task")
+    job = described.get(job_id)
+    if job is None:
+        raise CollectError(f"Batch no longer knows job {job_id}; it forgets jobs after 7 days")
+    if job["status"] not in FINISHED:
+        raise CollectError(f"Batch job {job_id} is still {job['status']}")
+    location = log_location(job)
+    lines = list(_log_lines(logs, *location)) if location else []
+    log_key = store.write(
+        f"logs/{plan.target}/{plan.suite}-{plan.repeat}.log", "\n".join(lines) + "\n", "text/plain"
+    )
+    if location is None:
+        raise CollectError(failure_message(job, lines))
+    failure = failure_message(job, lines[-3:]) if job["status"] == "FAILED" else None
+    attempt = len(job["attempts"])
+    uri = f"{plan.result_prefix}{job_id}.{attempt}.json"
+    return CollectedJob(
+        planned=plan,
+        job_id=job_id,
+        job_attempt=attempt,
+        log_group=location.group,
+        log_stream=location.stream,
+        log_url=log_url(location, _region(job)) if store.is_aws() else store.object_url(log_key),
+        document_uri=uri,
+        document_url=store.object_url(_key(uri)),
+        created_at=moment(job, "createdAt"),
+        started_at=moment(job, "startedAt"),
+        stopped_at=moment(job, "stoppedAt"),
+        document=_document(store, uri, run_id, plan, failure),
+        failure=failure,
+    )
+
+
+def _document(
+    store: RunStore, uri: str, run_id: str, plan: PlannedJob, failure: str | None
+) -> ResultDocument:
+    raw = store.read_if_there(_key(uri))
+    if raw is None:
+        raise CollectError(failure or f"the job succeeded but wrote no result document to {uri}")
+    try:
+        document = parse_document(raw)
+    except ResultError as error:
+        raise CollectError(f"{uri}: {error}") from error
+    seen = (document.run_id, document.target, document.suite)
+    expected = (run_id, plan.target, plan.suite)
+    if seen != expected:
+        raise CollectError(f"{uri} is of run, target, suite {seen}, expected {expected}")
+    return document
+
+
+def _log_lines(logs: Any, group: str, stream: str) -> Iterator[str]:
+    """All lines of a stream; CloudWatch repeats the token where there is no more."""
+    token: dict[str, str] = {}
+    while True:
+        page = logs.get_log_events(
+            logGroupName=group, logStreamName=stream, startFromHead=True, **token
+        )
+        yield from (event["message"] for event in page["events"])
+        if page["nextForwardToken"] == token.get("nextToken"):
+            return
+        token = {"nextToken": page["nextForwardToken"]}
+
+
+def _key(uri: str) -> str:
+    return uri.removeprefix("s3://").partition("/")[2]
+
+
+def _region(job: JobDescription) -> str:
+    """A job's ARN is arn:partition:batch:REGION:account:job/id."""
+    return str(job["jobArn"]).split(":")[3]

@@ -1,0 +1,77 @@
+"""What Terraform published: where to run, and where results go."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from batchmark.exceptions import ConfigError
+
+# Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark.
+VARIABLE = "batchmark"
+
+
+class _Published(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ComputeEnvironments(_Published):
+    spot: str
+    on_demand: str
+
+
+class Target(_Published):
+    """One instance type on one device, with its own queue and job definition."""
+
+    device: Literal["cpu", "cuda"]
+    instance_type: str
+    vcpus: int = Field(ge=1)
+    memory_mib: int = Field(ge=1)
+    gpus: int = Field(ge=0)
+    job_queue: str
+    job_definition: str
+    compute_environments: ComputeEnvironments
+    timeout_seconds: int = Field(ge=60)
+    attempts: int = Field(ge=1)
+    allow_cpu_fallback: bool
+
+
+class Config(_Published):
+    schema_version: Literal[1]
+    name: str
+    region: str
+    bucket: str
+    topic_arn: str
+    log_group: str
+    targets: dict[str, Target]
+
+
+def parse_config(text: str | None) -> Config:
+    """Read the published JSON.
+
+    Raises:
+        ConfigError: there is none, or it is not of this release.
+    """
+    if not text:
+        raise ConfigError(
+            f"Airflow variable '{VARIABLE}' not found: run `terraform apply`, and let Airflow's "
+            "secrets backend read the SSM parameter /airflow/variables/batchmark (README, "
+            "'Point it at AWS')"
+        )
+    try:
+        return Config.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "document"
+        raise ConfigError(
+            f"Airflow variable '{VARIABLE}' can't be used: {where}: {first['msg']}, got "
+            f"{first['input']!r}; apply the Terraform of this release"
+        ) from error
+
+
+def load_config() -> Config:
+    """Read the configuration through Airflow's secrets backends."""
+    from airflow.sdk import Variable
+
+    return parse_config(Variable.get(VARIABLE, default=None))

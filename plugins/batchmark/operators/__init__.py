@@ -1,0 +1,1 @@
+"""Operators, one AWS service per file."""

@@ -1,0 +1,97 @@
+"""From what was asked for to the jobs that Batch gets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from batchmark.config import Config
+from batchmark.exceptions import PlanError
+from batchmark.run import PlannedJob
+from batchmark.suites import DTYPES, MAX_REPEATS, SUITES
+
+
+def slug(run_id: str) -> str:
+    """A run id as part of an S3 key: Airflow's ids hold '+' and ':', which URLs would escape."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", run_id).strip("-")
+
+
+def plan_jobs(
+    config: Config,
+    *,
+    run_id: str,
+    suite: str,
+    targets: Sequence[str] = (),
+    repeats: int = 1,
+    dtype: str = "float32",
+) -> list[PlannedJob]:
+    """Every job of a run; no targets means all of them.
+
+    Repeats are the outer loop, so that the repeats of one target are spread over the run's time.
+
+    Raises:
+        PlanError: a name is unknown, a number is out of range, or nothing could be compared.
+    """
+    if suite not in SUITES:
+        raise PlanError(f"unknown suite {suite!r}; known: {', '.join(SUITES)}")
+    if dtype not in DTYPES:
+        raise PlanError(f"unknown dtype {dtype!r}; known: {', '.join(DTYPES)}")
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or not 1 <= repeats <= MAX_REPEATS:
+        raise PlanError(f"repeats must be a whole number from 1 to {MAX_REPEATS}, got {repeats!r}")
+    chosen = check_targets(config, targets)
+    return [
+        PlannedJob(
+            target=name,
+            device=config.targets[name].device,
+            instance_type=config.targets[name].instance_type,
+            suite=suite,
+            repeat=repeat,
+            dtype=dtype,
+            result_prefix=f"s3://{config.bucket}/raw/{slug(run_id)}/{name}/{suite}/{repeat}/",
+        )
+        for repeat in range(1, repeats + 1)
+        for name in chosen
+    ]
+
+
+def check_targets(config: Config, targets: Sequence[str]) -> list[str]:
+    """The targets to run, in the order of the configuration.
+
+    Raises:
+        PlanError: a name is unknown, or one of the two devices is missing.
+    """
+    known = ", ".join(config.targets) or "none"
+    unknown = [name for name in targets if name not in config.targets]
+    if unknown:
+        raise PlanError(f"unknown target {unknown[0]!r}; Terraform made: {known}")
+    chosen = [name for name in config.targets if not targets or name in targets]
+    for device in ("cuda", "cpu"):
+        if not any(config.targets[name].device == device for name in chosen):
+            raise PlanError(
+                f"no {device} target among {', '.join(chosen) or 'none'}: a comparison needs at "
+                f"least one of each device; Terraform made: {known}"
+            )
+    return chosen
+
+
+def operator_kwargs(config: Config, run_id: str, job: PlannedJob) -> dict[str, Any]:
+    """What BatchOperator needs to submit this job."""
+    target = config.targets[job.target]
+    name = f"{config.name}-{job.target}-{job.suite}-{job.repeat}".replace(".", "-")
+    return {
+        "job_name": name,
+        "job_queue": target.job_queue,
+        "job_definition": target.job_definition,
+        "parameters": {
+            "suite": job.suite,
+            "dtype": job.dtype,
+            "run_id": run_id,
+            "output": job.result_prefix,
+        },
+        "tags": {
+            "batchmark:run": slug(run_id),
+            "batchmark:target": job.target,
+            "batchmark:suite": job.suite,
+        },
+    }

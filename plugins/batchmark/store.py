@@ -1,0 +1,66 @@
+"""The result bucket: raw documents as the jobs wrote them, and each run's own folder."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+from urllib.parse import quote
+
+from batchmark.config import Config
+from batchmark.planning import slug
+
+# What a run's folder holds, beside the jobs' logs.
+PLAN = "plan.json"
+COLLECTED = "collected.json"
+COMPARISON = "comparison.json"
+REPORT_JSON = "report.json"
+REPORT_HTML = "report.html"
+
+
+class RunStore:
+    """One run's folder `runs/<run>/` in the result bucket. Writing a key again replaces it."""
+
+    def __init__(self, s3: Any, bucket: str, run_id: str) -> None:
+        self._s3 = s3
+        self.bucket = bucket
+        self.prefix = f"runs/{slug(run_id)}/"
+
+    @classmethod
+    def of(cls, config: Config, run_id: str) -> Self:
+        import boto3
+
+        return cls(boto3.client("s3", region_name=config.region), config.bucket, run_id)
+
+    def write(self, name: str, text: str, content_type: str = "application/json") -> str:
+        """Store `text` in the run's folder and return its key."""
+        key = self.prefix + name
+        self._s3.put_object(
+            Bucket=self.bucket,
+            Key=key,
+            Body=text.encode(),
+            ContentType=f"{content_type}; charset=utf-8",
+        )
+        return key
+
+    def read(self, key: str) -> bytes:
+        body: bytes = self._s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+        return body
+
+    def read_if_there(self, key: str) -> bytes | None:
+        try:
+            return self.read(key)
+        except self._s3.exceptions.NoSuchKey:
+            return None
+
+    def object_url(self, key: str) -> str:
+        """A page for people: the S3 console in AWS, the object itself in the local cloud."""
+        endpoint = self._s3.meta.endpoint_url
+        if endpoint.endswith(".amazonaws.com"):
+            region = self._s3.meta.region_name
+            return (
+                f"https://{region}.console.aws.amazon.com/s3/object/{self.bucket}"
+                f"?region={region}&prefix={quote(key)}"
+            )
+        return f"{endpoint}/{self.bucket}/{quote(key)}"
+
+    def is_aws(self) -> bool:
+        return bool(self._s3.meta.endpoint_url.endswith(".amazonaws.com"))

@@ -1,0 +1,1 @@
+"""Triggers, one AWS service per file."""

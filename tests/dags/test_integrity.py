@@ -1,0 +1,60 @@
+"""What must hold for every file in dags/ before it is merged. No database is needed."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+
+DAGS = Path(__file__).resolve().parents[2] / "dags"
+FILES = sorted(DAGS.glob("*.py"))
+
+
+@pytest.fixture(scope="module")
+def dag_bag():
+    return DagBag(DAGS)
+
+
+def test_every_file_imports(dag_bag):
+    assert dag_bag.import_errors == {}
+
+
+def test_one_dag_per_file_named_after_it(dag_bag):
+    assert set(dag_bag.dags) == {path.stem for path in FILES}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_dag_states_what_a_user_needs(dag_bag, path):
+    dag = dag_bag.dags[path.stem]
+    assert dag.doc_md, "doc_md is what the UI shows on top"
+    assert "batchmark" in dag.tags
+    assert dag.catchup is False
+    assert dag.max_active_runs == 1
+    for name in dag.params:
+        param = dag.params.get_param(name)
+        assert param.description, f"param {name} has no description"
+        param.resolve()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_dag_file_is_thin(path):
+    assert len(path.read_text().splitlines()) <= 100
+
+
+def test_benchmark_runs_in_order(dag_bag):
+    dag = dag_bag.dags["gpu_cpu_benchmark"]
+    order = ["plan_jobs", "run_benchmark", "collect_results", "compare", "publish_report"]
+    assert [task.task_id for task in dag.topological_sort()] == order
+    for before, after in itertools.pairwise(order):
+        assert after in dag.get_task(before).downstream_task_ids
+
+
+def test_unpausing_starts_no_run_at_once(dag_bag):
+    dag = dag_bag.dags["gpu_cpu_benchmark"]
+    assert dag.start_date is None
+
+
+def test_the_benchmarks_dags_import_too():
+    bag = DagBag(DAGS.parent / "benchmarks" / "dags")
+    assert bag.import_errors == {}
+    assert set(bag.dags) == {"mapped_jobs_batchmark", "mapped_jobs_provider"}

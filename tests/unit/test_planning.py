@@ -1,0 +1,118 @@
+import json
+
+import pytest
+
+from batchmark.config import parse_config
+from batchmark.exceptions import ConfigError, PlanError
+from batchmark.planning import operator_kwargs, plan_jobs, slug
+
+RUN_ID = "manual__2026-11-21T01:00:00+00:00"
+
+
+def target(device, **changes):
+    return {
+        "device": device,
+        "instance_type": "any",
+        "vcpus": 4,
+        "memory_mib": 14336,
+        "gpus": int(device == "cuda"),
+        "job_queue": f"arn:queue-{device}",
+        "job_definition": f"arn:definition-{device}:1",
+        "compute_environments": {"spot": "arn:spot", "on_demand": "arn:on-demand"},
+        "timeout_seconds": 3600,
+        "attempts": 3,
+        "allow_cpu_fallback": False,
+    } | changes
+
+
+def published(**changes):
+    return {
+        "schema_version": 1,
+        "name": "batchmark",
+        "region": "us-east-1",
+        "bucket": "results",
+        "topic_arn": "arn:topic",
+        "log_group": "/aws/batch/batchmark",
+        "targets": {"g5.xlarge": target("cuda"), "c5.2xlarge": target("cpu")},
+    } | changes
+
+
+@pytest.fixture
+def config():
+    return parse_config(json.dumps(published()))
+
+
+def test_no_targets_means_all_and_repeats_are_spread(config):
+    jobs = plan_jobs(config, run_id=RUN_ID, suite="smoke", repeats=2)
+    assert [(job.target, job.repeat) for job in jobs] == [
+        ("g5.xlarge", 1),
+        ("c5.2xlarge", 1),
+        ("g5.xlarge", 2),
+        ("c5.2xlarge", 2),
+    ]
+
+
+def test_each_job_has_a_result_folder_of_its_own(config):
+    jobs = plan_jobs(config, run_id=RUN_ID, suite="smoke", repeats=3)
+    prefixes = {job.result_prefix for job in jobs}
+    assert len(prefixes) == len(jobs)
+    assert jobs[0].result_prefix == (
+        "s3://results/raw/manual__2026-11-21T01-00-00-00-00/g5.xlarge/smoke/1/"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"suite": "smokey"}, "unknown suite 'smokey'; known: smoke, blog, sam"),
+        ({"dtype": "float8"}, "unknown dtype 'float8'; known: float32"),
+        ({"repeats": 0}, "repeats must be a whole number from 1 to 20, got 0"),
+        ({"repeats": 21}, "got 21"),
+        ({"repeats": float("nan")}, "got nan"),
+        ({"repeats": True}, "got True"),
+        ({"targets": ["g5.48xlarge"]}, "unknown target 'g5.48xlarge'; Terraform made: g5.xlarge"),
+        ({"targets": ["g5.xlarge"]}, "no cpu target among g5.xlarge"),
+        ({"targets": ["c5.2xlarge"]}, "no cuda target among c5.2xlarge"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_with_the_value_seen(config, changes, message):
+    with pytest.raises(PlanError, match=message):
+        plan_jobs(config, **{"run_id": RUN_ID, "suite": "smoke", **changes})
+
+
+def test_a_job_goes_to_its_targets_queue_with_its_parameters(config):
+    job = plan_jobs(config, run_id=RUN_ID, suite="blog", dtype="float16")[0]
+    kwargs = operator_kwargs(config, RUN_ID, job)
+    assert kwargs["job_name"] == "batchmark-g5-xlarge-blog-1"
+    assert kwargs["job_queue"] == "arn:queue-cuda"
+    assert kwargs["job_definition"] == "arn:definition-cuda:1"
+    assert kwargs["parameters"] == {
+        "suite": "blog",
+        "dtype": "float16",
+        "run_id": RUN_ID,
+        "output": job.result_prefix,
+    }
+
+
+def test_a_missing_variable_names_the_way_to_get_it():
+    with pytest.raises(ConfigError, match=r"'batchmark' not found: run `terraform apply`"):
+        parse_config(None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"schema_version": 2}, "schema_version: .* got 2"),
+        ({"targets": {"g5.xlarge": target("tpu")}}, r"targets.g5.xlarge.device: .* got 'tpu'"),
+        ({"buckets": "x"}, "buckets: Extra inputs"),
+    ],
+)
+def test_what_terraform_published_is_checked(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        parse_config(json.dumps(published(**changes)))
+
+
+@pytest.mark.parametrize("run_id", ["scheduled__2026-11-16T03:00:00+00:00", "a b/c?d", "ünï"])
+def test_slugs_need_no_escaping_in_a_url(run_id):
+    assert slug(run_id).isascii()
+    assert not set(slug(run_id)) & set(":+/? ")
