@@ -1,0 +1,162 @@
+"""`python -m local_cloud --port N --gpus K --vcpus N`: runs in the foreground until it is ended."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import psutil
+
+from local_cloud.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+MIB = 2**20
+USAGE_ERROR = 2
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with the message only; --help has the rest."""
+        self.exit(USAGE_ERROR, f"local_cloud: {message}\n")
+
+
+def at_least(minimum: int) -> Callable[[str], int]:
+    """A command line number that must not be smaller."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            msg = f"{text!r} is not a whole number"
+            raise argparse.ArgumentTypeError(msg) from None
+        if number < minimum:
+            msg = f"{number} is too small, the least is {minimum}"
+            raise argparse.ArgumentTypeError(msg)
+        return number
+
+    return parse
+
+
+def port_number(text: str) -> int:
+    """A TCP port; 0 takes any free one."""
+    number = at_least(0)(text)
+    if number > 65_535:
+        msg = f"{number} is no port, the highest is 65535"
+        raise argparse.ArgumentTypeError(msg)
+    return number
+
+
+def seconds(text: str) -> float:
+    """A duration of zero or more."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        msg = f"{text!r} is not a number of seconds"
+        raise argparse.ArgumentTypeError(msg)
+    return number
+
+
+def folder(text: str) -> Path:
+    """A folder that exists."""
+    path = Path(text).resolve()
+    if not path.is_dir():
+        msg = f"{text!r} is not an existing folder"
+        raise argparse.ArgumentTypeError(msg)
+    return path
+
+
+def endpoint_url(host: str, port: int) -> str:
+    """Where the jobs on this machine reach the server."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - not bound here
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = OneLineParser(prog="python -m local_cloud", description="AWS on one machine.")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    parser.add_argument(
+        "--port", type=port_number, default=5000, help="port, 0 for any free one (%(default)s)"
+    )
+    parser.add_argument(
+        "--gpus", type=at_least(0), default=0, help="GPUs the job pool declares (%(default)s)"
+    )
+    parser.add_argument(
+        "--vcpus",
+        type=at_least(1),
+        default=os.cpu_count() or 1,
+        help="vCPUs the job pool declares (this machine's: %(default)s)",
+    )
+    parser.add_argument(
+        "--memory",
+        metavar="MIB",
+        type=at_least(4),
+        default=psutil.virtual_memory().total // MIB,
+        help="memory the job pool declares (this machine's: %(default)s)",
+    )
+    parser.add_argument(
+        "--job-dir", type=folder, default=Path.cwd(), help="folder jobs start in (this one)"
+    )
+    parser.add_argument(
+        "--stop-grace",
+        metavar="SECONDS",
+        type=seconds,
+        default=30.0,
+        help="time between a job's SIGTERM and its SIGKILL (%(default)s, as in AWS)",
+    )
+    parser.add_argument(
+        "--allow-short-limits",
+        action="store_true",
+        help="take timeouts below 60 s and queue time limits below 600 s, which AWS refuses",
+    )
+    parser.add_argument("--log-requests", action="store_true", help="log each request to stderr")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the local cloud; return the exit status."""
+    arguments = parse_arguments(argv)
+    stop = threading.Event()
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, lambda *_: stop.set())
+    # Importing moto takes a second: mistakes are told before.
+    from local_cloud import server
+
+    try:
+        listener = server.listen(arguments.host, arguments.port)
+    except OSError as error:
+        where = f"{arguments.host}:{arguments.port}"
+        taken = error.errno == errno.EADDRINUSE
+        hint = "it is taken; end what uses it or pass another --port" if taken else error.strerror
+        print(f"local_cloud: cannot listen on {where}: {hint}", file=sys.stderr)
+        return USAGE_ERROR
+
+    port = listener.getsockname()[1]
+    settings = Settings(
+        endpoint_url=endpoint_url(arguments.host, port),
+        gpus=arguments.gpus,
+        vcpus=arguments.vcpus,
+        memory_mib=arguments.memory,
+        job_dir=arguments.job_dir,
+        stop_grace_seconds=arguments.stop_grace,
+        allow_short_limits=arguments.allow_short_limits,
+    )
+    with listener:
+        server.serve(listener, settings, stop, log_requests=arguments.log_requests)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""AWS Batch whose jobs are processes on this machine."""

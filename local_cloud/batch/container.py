@@ -1,0 +1,70 @@
+"""One container of a job: the job definition's properties with the submission's overrides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from local_cloud.batch.parameters import substitute
+from local_cloud.batch.pool import Requirements
+
+
+@dataclass(frozen=True)
+class Container:
+    """What one node runs, merged and ready to start."""
+
+    properties: dict[str, Any]
+    command: list[str]
+    environment: dict[str, str]
+    requirements: Requirements
+
+    @property
+    def log_group(self) -> str:
+        """The CloudWatch log group its output goes to."""
+        return str(self._log_options().get("awslogs-group", "/aws/batch/job"))
+
+    def log_stream_prefix(self, job_definition_name: str) -> str:
+        """The first part of its log stream's name."""
+        return str(self._log_options().get("awslogs-stream-prefix", job_definition_name))
+
+    def _log_options(self) -> dict[str, Any]:
+        return (self.properties.get("logConfiguration") or {}).get("options") or {}
+
+
+def merge(
+    properties: dict[str, Any], overrides: dict[str, Any], parameters: dict[str, str]
+) -> Container:
+    """Apply one submission's overrides and parameters to a definition's container properties."""
+    environment = {
+        item["name"]: item.get("value", "")
+        for source in (properties, overrides)
+        for item in source.get("environment") or []
+    }
+    command = overrides.get("command") or properties.get("command") or []
+    return Container(
+        properties=properties,
+        command=substitute(command, parameters),
+        environment=environment,
+        requirements=requirements(properties, overrides),
+    )
+
+
+def requirements(properties: dict[str, Any], overrides: dict[str, Any]) -> Requirements:
+    """vCPUs, MiB and GPUs; resourceRequirements win over the old vcpus and memory fields."""
+    old_fields = {
+        kind: source[key]
+        for source in (properties, overrides)
+        for kind, key in (("VCPU", "vcpus"), ("MEMORY", "memory"))
+        if source.get(key)
+    }
+    new_fields = {
+        item["type"]: item["value"]
+        for source in (properties, overrides)
+        for item in source.get("resourceRequirements") or []
+    }
+    needed = {**old_fields, **new_fields}
+    return Requirements(
+        vcpus=float(needed.get("VCPU", 1)),
+        memory_mib=int(needed.get("MEMORY", 4)),
+        gpus=int(needed.get("GPU", 0)),
+    )

@@ -1,0 +1,178 @@
+"""Jobs as describe_jobs and list_jobs show them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from local_cloud.batch.job import STATUSES, AttemptRecord, Job, NodeRecord
+
+CONTAINER_FIELDS = (
+    "image",
+    "jobRoleArn",
+    "executionRoleArn",
+    "volumes",
+    "mountPoints",
+    "ulimits",
+    "secrets",
+    "privileged",
+    "readonlyRootFilesystem",
+    "user",
+    "linuxParameters",
+    "logConfiguration",
+)
+
+
+def without_none(fields: dict[str, Any]) -> dict[str, Any]:
+    """Drop the fields AWS leaves out."""
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def summary(job: Job) -> dict[str, Any]:
+    """A JobSummary."""
+    fields: dict[str, Any] = {
+        "jobArn": job.arn,
+        "jobId": job.id,
+        "jobName": job.submission.name,
+        "jobDefinition": job.submission.definition.arn,
+        "createdAt": job.created_at,
+        "status": job.status,
+        "statusReason": job.status_reason,
+        "startedAt": job.started_at,
+        "stoppedAt": job.stopped_at,
+        "isCancelled": job.is_cancelled or None,
+        "isTerminated": job.is_terminated or None,
+    }
+    if job.submission.array_size is not None:
+        fields["arrayProperties"] = array_properties(job)
+    if job.submission.main_node is not None:
+        fields["nodeProperties"] = {"numNodes": len(job.submission.containers)}
+    elif job.finished and job.attempts:
+        record = job.attempts[-1].nodes[0]
+        fields["container"] = without_none({"exitCode": record.exit_code, "reason": record.reason})
+    return without_none(fields)
+
+
+def detail(job: Job, tags: dict[str, str]) -> dict[str, Any]:
+    """A JobDetail."""
+    submission = job.submission
+    main_node = submission.main_node
+    fields = {
+        **summary(job),
+        "jobQueue": submission.queue.arn,
+        "dependsOn": submission.depends_on,
+        "parameters": submission.parameters,
+        "retryStrategy": {
+            "attempts": int(submission.retry_strategy.get("attempts") or 1),
+            "evaluateOnExit": submission.retry_strategy.get("evaluateOnExit") or [],
+        },
+        "timeout": submission.timeout or None,
+        "tags": tags,
+        "propagateTags": bool(submission.definition.propagate_tags),
+        "platformCapabilities": submission.definition.platform_capabilities or ["EC2"],
+        "attempts": [attempt(record, main_node or 0) for record in job.attempts],
+        "isCancelled": job.is_cancelled,
+        "isTerminated": job.is_terminated,
+    }
+    if main_node is None:
+        fields["container"] = container(job, 0)
+    else:
+        fields["nodeProperties"] = submission.node_properties
+    return without_none(fields)
+
+
+def node_summary(job: Job, node: int) -> dict[str, Any]:
+    """One node of a multi-node job, as a JobSummary."""
+    record = job.attempts[-1].nodes[node] if job.attempts else None
+    return {
+        **summary(job),
+        "jobId": f"{job.id}#{node}",
+        "jobArn": f"{job.arn}#{node}",
+        "nodeProperties": {
+            "isMainNode": node == job.submission.main_node,
+            "nodeIndex": node,
+            "numNodes": len(job.submission.containers),
+        },
+        **({"container": exit_fields(record)} if record is not None else {}),
+    }
+
+
+def node_detail(job: Job, node: int, tags: dict[str, str]) -> dict[str, Any]:
+    """One node of a multi-node job, as a JobDetail."""
+    fields = detail(job, tags)
+    del fields["nodeProperties"]
+    return {
+        **fields,
+        "jobId": f"{job.id}#{node}",
+        "jobArn": f"{job.arn}#{node}",
+        "attempts": [attempt(record, node) for record in job.attempts],
+        "container": container(job, node),
+        "nodeDetails": {"nodeIndex": node, "isMainNode": node == job.submission.main_node},
+    }
+
+
+def array_properties(job: Job) -> dict[str, Any]:
+    """The size and the children's states of a parent, or the index of a child."""
+    if job.index is not None:
+        return {"index": job.index, "size": job.submission.array_size}
+    counts = Counter(child.status for child in job.children)
+    return {
+        "size": job.submission.array_size,
+        "statusSummary": {status: counts[status] for status in STATUSES},
+    }
+
+
+def attempt(record: AttemptRecord, node: int) -> dict[str, Any]:
+    """An AttemptDetail, of one node."""
+    return without_none(
+        {
+            "container": {
+                **placement(record.nodes[node]),
+                **exit_fields(record.nodes[node]),
+                "networkInterfaces": [],
+            },
+            "startedAt": record.started_at,
+            "stoppedAt": record.stopped_at,
+            "statusReason": record.status_reason,
+        }
+    )
+
+
+def placement(record: NodeRecord) -> dict[str, Any]:
+    """Where a container ran and where its output is."""
+    return {
+        "containerInstanceArn": record.container_instance_arn,
+        "taskArn": record.task_arn,
+        "logStreamName": record.log_stream_name,
+    }
+
+
+def exit_fields(record: NodeRecord) -> dict[str, Any]:
+    """How a container ended, as far as it has."""
+    return without_none({"exitCode": record.exit_code, "reason": record.reason})
+
+
+def container(job: Job, node: int) -> dict[str, Any]:
+    """A ContainerDetail: what was asked for, and the last attempt's outcome."""
+    merged = job.submission.containers[node]
+    needed = merged.requirements
+    resources = [
+        {"type": "VCPU", "value": f"{needed.vcpus:g}"},
+        {"type": "MEMORY", "value": str(needed.memory_mib)},
+        *([{"type": "GPU", "value": str(needed.gpus)}] if needed.gpus else []),
+    ]
+    fields: dict[str, Any] = {
+        key: merged.properties[key] for key in CONTAINER_FIELDS if key in merged.properties
+    }
+    fields.update(
+        command=merged.command,
+        environment=[{"name": name, "value": value} for name, value in merged.environment.items()],
+        resourceRequirements=resources,
+        networkInterfaces=[],
+    )
+    if job.attempts:
+        record = job.attempts[-1].nodes[node]
+        fields.update(placement(record))
+        if job.finished:
+            fields.update(exit_fields(record))
+    return fields

@@ -1,0 +1,116 @@
+"""A job's state. It knows nothing of processes; the scheduler alone changes it, under its lock."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from local_cloud.batch.pool import Requirements
+
+if TYPE_CHECKING:
+    from moto.batch.models import JobDefinition, JobQueue
+
+    from local_cloud.batch.attempt import Attempt
+    from local_cloud.batch.container import Container
+
+FINISHED = ("SUCCEEDED", "FAILED")
+NOT_STARTED = ("SUBMITTED", "PENDING", "RUNNABLE")
+STATUSES = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", *FINISHED)
+
+
+def now_milliseconds() -> int:
+    """The time as Batch gives it."""
+    return int(time.time() * 1000)
+
+
+@dataclass
+class NodeRecord:
+    """One container of one attempt, as describe_jobs shows it."""
+
+    log_stream_name: str
+    task_arn: str
+    container_instance_arn: str
+    exit_code: int | None = None
+    reason: str | None = None
+
+
+@dataclass
+class AttemptRecord:
+    """One attempt, as describe_jobs shows it; times are epoch milliseconds."""
+
+    nodes: list[NodeRecord]
+    started_at: int | None = None
+    stopped_at: int | None = None
+    status_reason: str | None = None
+
+
+@dataclass
+class Submission:
+    """What submit_job was asked for, checked and with every name resolved."""
+
+    name: str
+    queue: JobQueue
+    definition: JobDefinition
+    parameters: dict[str, str]
+    retry_strategy: dict[str, Any]
+    timeout: dict[str, int]
+    depends_on: list[dict[str, str]]
+    container_overrides: dict[str, Any]
+    containers: list[Container]
+    main_node: int | None
+    node_properties: dict[str, Any] | None
+    array_size: int | None
+
+    @property
+    def requirements(self) -> Requirements:
+        """What all nodes need together: they start at the same time or not at all."""
+        return sum((container.requirements for container in self.containers), Requirements())
+
+
+@dataclass(eq=False)
+class Job:
+    """A job, an array job's parent (with children) or an array job's child (with an index)."""
+
+    submission: Submission
+    id: str
+    arn: str
+    sequence: int
+    index: int | None = None
+    parent: Job | None = None
+    children: list[Job] = field(default_factory=list)
+    unmet: set[str] = field(default_factory=set)
+
+    status: str = "SUBMITTED"
+    status_reason: str | None = None
+    created_at: int = field(default_factory=now_milliseconds)
+    started_at: int | None = None
+    stopped_at: int | None = None
+    attempts: list[AttemptRecord] = field(default_factory=list)
+    running: Attempt | None = None
+    stop_reason: str | None = None
+    is_cancelled: bool = False
+    is_terminated: bool = False
+
+    @property
+    def finished(self) -> bool:
+        """Whether the job has come to its end."""
+        return self.status in FINISHED
+
+    @property
+    def is_array_parent(self) -> bool:
+        """Whether the job only stands for its children."""
+        return self.submission.array_size is not None and self.index is None
+
+    def finish(self, status: str, reason: str | None) -> None:
+        """Enter SUCCEEDED or FAILED."""
+        self.status = status
+        self.status_reason = reason
+        self.stopped_at = now_milliseconds()
+        self.running = None
+
+
+def new_task_id() -> str:
+    """An ECS task id: 32 hexadecimal digits."""
+    return uuid.uuid4().hex

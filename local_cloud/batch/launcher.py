@@ -1,0 +1,107 @@
+"""Runs one job command and leaves nothing of it behind: what a container's init is to a container.
+
+Started by the server as `python -I -S launcher.py COMMAND…`; it needs the standard library only,
+and little of that, because every job pays for its start. The server holds the other end of its
+standard input: when that closes, because the job is to be killed or the server itself is gone,
+everything the job started is killed. SIGTERM goes on to the command, as in `docker stop`.
+"""
+
+import _thread
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+
+PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of whatever the command leaves behind (Linux only)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def start(command: list[str]) -> int:
+    """Start the command in a session of its own and return its process id."""
+    pid = os.fork()
+    if pid:
+        return pid
+    os.setsid()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    try:
+        os.execvp(command[0], command)  # noqa: S606 - the command comes from a job definition
+    except OSError as error:
+        sys.stderr.write(f"exec: {command[0]!r}: {error.strerror}\n")
+        sys.stderr.flush()
+        os._exit(126 if isinstance(error, PermissionError) else 127)
+
+
+def kill(pid: int) -> None:
+    """Kill the process and its group, whichever of the two still exists."""
+    for end in (os.kill, os.killpg):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            end(pid, signal.SIGKILL)
+
+
+def children() -> list[int]:
+    """Process ids whose parent is this process; on systems without /proc, none are known."""
+    found = []
+    for entry in os.listdir("/proc") if os.path.isdir("/proc") else []:
+        if entry.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{entry}/stat") as stat:
+                parent = stat.read().rpartition(")")[2].split()[1]
+                if int(parent) == os.getpid():
+                    found.append(int(entry))
+    return found
+
+
+def wait_for(pid: int) -> int:
+    """Wait until the command ends; return its exit code as a container would report it."""
+    while True:
+        ended, status = os.waitpid(-1, 0)
+        if ended == pid:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+
+
+def reap_rest() -> None:
+    """Kill and reap what the command left behind; each round adopts the next generation."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            if os.waitpid(-1, os.WNOHANG) == (0, 0):
+                for pid in children():
+                    kill(pid)
+                os.waitpid(-1, 0)
+
+
+def main() -> None:
+    """Run the command given on the command line and exit as it did."""
+    adopt_orphans()
+    # Blocked here and in every thread, so that none is lost; sigwait takes them one by one.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    pid = start(sys.argv[1:])
+
+    def pass_on_sigterm() -> None:
+        while signal_number := signal.sigwait({signal.SIGTERM}):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal_number)
+
+    def kill_when_abandoned() -> None:
+        while os.read(0, 1):
+            pass
+        kill(pid)
+
+    _thread.start_new_thread(pass_on_sigterm, ())
+    _thread.start_new_thread(kill_when_abandoned, ())
+    code = wait_for(pid)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    reap_rest()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""list_jobs: which jobs of a queue, an array or a multi-node job, and in pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from moto.batch.exceptions import ClientException
+
+from local_cloud.batch import describe
+from local_cloud.batch.job import STATUSES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from local_cloud.batch.job import Job
+
+DEFAULT_PAGE = 100
+
+
+def by_status(jobs: Iterable[Job], status: str | None) -> list[Job]:
+    """Jobs in one state: RUNNING where none is asked for, as in AWS."""
+    if status is not None and status not in STATUSES:
+        raise ClientException(f"jobStatus must be one of {' | '.join(STATUSES)}, not {status}")
+    return [job for job in jobs if job.status == (status or "RUNNING")]
+
+
+def by_filters(jobs: Iterable[Job], filters: list[dict[str, Any]]) -> list[Job]:
+    """Jobs that pass the one filter AWS takes at a time, the newest first."""
+    if len(filters) != 1:
+        raise ClientException(f"Only one filter can be used at a time, not {len(filters)}")
+    name, values = filters[0]["name"], filters[0]["values"]
+    tests = {
+        "JOB_NAME": lambda job, value: matches(job.submission.name, value),
+        "JOB_DEFINITION": matches_definition,
+        "BEFORE_CREATED_AT": lambda job, value: job.created_at < int(value),
+        "AFTER_CREATED_AT": lambda job, value: job.created_at > int(value),
+    }
+    if name not in tests:
+        raise ClientException(f"Filter {name} is not one of {' | '.join(tests)}")
+    kept = [job for job in jobs if any(tests[name](job, value) for value in values)]
+    return sorted(kept, key=lambda job: job.sequence, reverse=True)
+
+
+def matches(name: str, pattern: str) -> bool:
+    """A filter's value: any case, and only the start where it ends in `*`."""
+    name, pattern = name.lower(), pattern.lower()
+    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
+
+
+def matches_definition(job: Job, pattern: str) -> bool:
+    """By the definition's ARN, or by its name with or without revision."""
+    definition = job.submission.definition
+    names = (definition.name, f"{definition.name}:{definition.revision}", definition.arn)
+    return any(matches(name, pattern) for name in names)
+
+
+def node_summaries(job: Job, status: str | None) -> list[dict[str, Any]]:
+    """The nodes of a multi-node job in its state."""
+    if not by_status([job], status):
+        return []
+    return [describe.node_summary(job, node) for node in range(len(job.submission.containers))]
+
+
+def page(
+    summaries: list[dict[str, Any]], max_results: int | None, token: str | None
+) -> dict[str, Any]:
+    """One page of the answer; the token is the place where the next one starts."""
+    start = int(token or 0)
+    end = start + int(max_results or DEFAULT_PAGE)
+    answer: dict[str, Any] = {"jobSummaryList": summaries[start:end]}
+    if end < len(summaries):
+        answer["nextToken"] = str(end)
+    return answer

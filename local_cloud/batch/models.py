@@ -1,0 +1,177 @@
+"""moto's Batch backend with jobs that run. Its name and place are what moto looks for."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from moto.batch.exceptions import ClientException
+from moto.batch.models import batch_backends
+from moto.batch.utils import make_arn_for_job
+from moto.moto_api._internal import mock_random
+
+from local_cloud.batch import dependencies, describe, listing, submission
+from local_cloud.batch.job import Job, Submission
+from local_cloud.batch.scheduler import Scheduler
+from local_cloud.gaps.batch import CompleteBatchBackend
+
+if TYPE_CHECKING:
+    from moto.batch.models import JobQueue
+
+    from local_cloud.settings import Settings
+
+MAX_DESCRIBED_JOBS = 100
+
+
+class ProcessBatchBackend(CompleteBatchBackend):
+    """One account's Batch in one region. All of them share the machine and its scheduler."""
+
+    settings: ClassVar[Settings]
+    scheduler: ClassVar[Scheduler]
+    _sequence: ClassVar[itertools.count[int]] = itertools.count()
+
+    _jobs: dict[str, Job]  # type: ignore[assignment]
+
+    def submit(self, request: dict[str, Any]) -> Job:
+        """submit_job, of a job or of an array of them."""
+        tag_list = self.tagger.convert_dict_to_tags_input(request.get("tags") or {})
+        if problem := self.tagger.validate_tags(tag_list, 50):
+            raise ClientException(problem)
+        with self.scheduler.lock:
+            parsed = submission.parse(request, self, self._jobs.get)
+            job = self._new_job(parsed, str(mock_random.uuid4()))
+            self.tagger.tag_resource(job.arn, tag_list)
+            if parsed.array_size is None:
+                self._schedule(job, [])
+            else:
+                self._spawn_children(job, parsed.array_size)
+        return job
+
+    def _spawn_children(self, parent: Job, size: int) -> None:
+        parent.status = "PENDING"
+        for index in range(size):
+            child = self._new_job(parent.submission, f"{parent.id}:{index}")
+            child.index, child.parent = index, parent
+            parent.children.append(child)
+        for child in parent.children:
+            self._schedule(child, parent.children[: child.index])
+
+    def _new_job(self, parsed: Submission, job_id: str) -> Job:
+        arn = make_arn_for_job(self.account_id, job_id, self.region_name)
+        job = Job(parsed, id=job_id, arn=arn, sequence=next(self._sequence))
+        self._jobs[job_id] = job
+        return job
+
+    def _schedule(self, job: Job, siblings: list[Job]) -> None:
+        first = dependencies.prerequisites(
+            job.submission.depends_on, job.index, siblings, self._jobs.get
+        )
+        self.scheduler.submit(job, first)
+
+    def find_job(self, identifier: str) -> Job | None:
+        """By id or ARN."""
+        return self._jobs.get(identifier.rpartition("job/")[2])
+
+    def job_details(self, identifiers: list[str]) -> list[dict[str, Any]]:
+        """describe_jobs: unknown jobs are left out; `id#2` is a multi-node job's node."""
+        if len(identifiers) > MAX_DESCRIBED_JOBS:
+            raise ClientException(
+                f"At most {MAX_DESCRIBED_JOBS} jobs can be described at a time, "
+                f"not {len(identifiers)}"
+            )
+        details = []
+        with self.scheduler.lock:
+            for identifier in identifiers:
+                job_id, _, node = identifier.partition("#")
+                job = self.find_job(job_id)
+                if job is None:
+                    continue
+                tags = self.list_tags_for_resource(job.arn)
+                if not node:
+                    details.append(describe.detail(job, tags))
+                elif node.isdigit() and int(node) < len(job.submission.containers):
+                    details.append(describe.node_detail(job, int(node), tags))
+        return details
+
+    def job_summaries(self, request: dict[str, Any]) -> dict[str, Any]:
+        """list_jobs, of a queue, an array job or a multi-node job."""
+        status, filters = request.get("jobStatus"), request.get("filters")
+        with self.scheduler.lock:
+            if node_parent := request.get("multiNodeJobId"):
+                summaries = listing.node_summaries(self._existing_job(node_parent), status)
+            else:
+                jobs = self._jobs_to_list(request)
+                kept = (
+                    listing.by_filters(jobs, filters)
+                    if filters
+                    else listing.by_status(jobs, status)
+                )
+                summaries = [describe.summary(job) for job in kept]
+        return listing.page(summaries, request.get("maxResults"), request.get("nextToken"))
+
+    def _jobs_to_list(self, request: dict[str, Any]) -> list[Job]:
+        if array_job := request.get("arrayJobId"):
+            return self._existing_job(array_job).children
+        name = request.get("jobQueue")
+        if not name:
+            raise ClientException("One of jobQueue, arrayJobId and multiNodeJobId is required")
+        queue = self.get_job_queue(name)
+        if queue is None:
+            raise ClientException(f"Job queue {name} does not exist")
+        return [
+            job
+            for job in self._jobs.values()
+            if job.submission.queue is queue and job.parent is None
+        ]
+
+    def _existing_job(self, identifier: str) -> Job:
+        job = self.find_job(identifier)
+        if job is None:
+            raise ClientException(f"Job {identifier} does not exist")
+        return job
+
+    def cancel_job(self, job_id: str, reason: str) -> None:
+        """cancel_job; AWS takes ids it doesn't know without a word."""
+        check_reason(job_id, reason)
+        if job := self.find_job(job_id):
+            self.scheduler.cancel(job, reason)
+
+    def terminate_job(self, job_id: str, reason: str) -> None:
+        """terminate_job; AWS takes ids it doesn't know without a word."""
+        check_reason(job_id, reason)
+        if job := self.find_job(job_id):
+            self.scheduler.terminate(job, reason)
+
+    def delete_job_queue(self, queue_name: str) -> None:
+        """AWS ends the jobs that are left in a deleted queue."""
+        queue = self.get_job_queue(queue_name)
+        super().delete_job_queue(queue_name)
+        if queue is not None:
+            self._terminate_all("The job queue was deleted", queue)
+
+    def reset(self) -> None:
+        """End this backend's jobs before moto forgets them."""
+        self._terminate_all("The local cloud was reset")
+        self._jobs.clear()
+        super().reset()
+
+    def _terminate_all(self, reason: str, queue: JobQueue | None = None) -> None:
+        with self.scheduler.lock:
+            for job in list(self._jobs.values()):
+                if queue is None or job.submission.queue is queue:
+                    self.scheduler.terminate(job, reason)
+
+
+def check_reason(job_id: str, reason: str) -> None:
+    """Both are required."""
+    for field, value in (("jobId", job_id), ("reason", reason)):
+        if not value:
+            raise ClientException(f"{field} must be provided")
+
+
+def install(settings: Settings) -> Scheduler:
+    """Make moto use this backend; call before its first request. Returns what must be closed."""
+    ProcessBatchBackend.settings = settings
+    ProcessBatchBackend.scheduler = Scheduler(settings)
+    batch_backends.backend = ProcessBatchBackend
+    return ProcessBatchBackend.scheduler

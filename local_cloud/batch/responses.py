@@ -1,0 +1,43 @@
+"""The HTTP side of jobs; everything else is answered as in gaps/batch.py."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from local_cloud.gaps.batch import CompleteBatchResponse
+
+if TYPE_CHECKING:
+    from local_cloud.batch.models import ProcessBatchBackend
+
+
+class ProcessBatchResponse(CompleteBatchResponse):
+    """Answers submit, describe, list, cancel and terminate."""
+
+    @property
+    def jobs(self) -> ProcessBatchBackend:
+        """The backend, by its real type."""
+        backend: ProcessBatchBackend = self.batch_backend  # type: ignore[assignment]
+        return backend
+
+    def short_limits_allowed(self) -> bool:
+        """As the server was started."""
+        return self.jobs.settings.allow_short_limits
+
+    def _request(self) -> dict[str, Any]:
+        request: dict[str, Any] = json.loads(self.body or "{}")
+        return request
+
+    def submitjob(self) -> str:
+        """submit_job."""
+        self._check_timeout()
+        job = self.jobs.submit(self._request())
+        return json.dumps({"jobArn": job.arn, "jobName": job.submission.name, "jobId": job.id})
+
+    def describejobs(self) -> str:
+        """describe_jobs."""
+        return json.dumps({"jobs": self.jobs.job_details(self._request().get("jobs") or [])})
+
+    def listjobs(self) -> str:
+        """list_jobs."""
+        return json.dumps(self.jobs.job_summaries(self._request()))

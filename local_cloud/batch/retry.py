@@ -1,0 +1,37 @@
+"""Whether a failed attempt is tried again, by Batch's rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class AttemptEnd:
+    """How one attempt ended; the exit code is None where the command never started."""
+
+    exit_code: int | None
+    reason: str | None
+    status_reason: str
+
+
+def matches(pattern: str, value: str | None) -> bool:
+    """Batch's glob: exact, or the start where it ends in `*`; `*` alone takes no value as well."""
+    seen = value or ""
+    return seen.startswith(pattern[:-1]) if pattern.endswith("*") else seen == pattern
+
+
+def should_retry(strategy: dict[str, Any], attempt: int, end: AttemptEnd) -> bool:
+    """Decide after attempt number `attempt`; the first rule whose conditions all hold wins."""
+    if attempt >= int(strategy.get("attempts") or 1):
+        return False
+    seen = {
+        "onExitCode": None if end.exit_code is None else str(end.exit_code),
+        "onReason": end.reason,
+        "onStatusReason": end.status_reason,
+    }
+    for rule in strategy.get("evaluateOnExit") or []:
+        conditions = {key: rule[key] for key in seen if rule.get(key) is not None}
+        if all(matches(pattern, seen[key]) for key, pattern in conditions.items()):
+            return bool(rule["action"].upper() == "RETRY")
+    return True

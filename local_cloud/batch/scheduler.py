@@ -1,0 +1,189 @@
+"""Moves jobs through their states: dependencies, the queue for the pool, attempts, the end."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from local_cloud.batch.attempt import Attempt
+from local_cloud.batch.job import NOT_STARTED, Job
+from local_cloud.batch.pool import Allocation, Pool, Reservation
+from local_cloud.batch.retry import should_retry
+from local_cloud.batch.time_limits import Alarms, stuck_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from local_cloud.batch.retry import AttemptEnd
+    from local_cloud.settings import Settings
+
+DEPENDENCY_FAILED = "Dependent Job failed"
+CHILD_FAILED = "Array Child Job failed"
+TIMED_OUT = "Job attempt duration exceeded timeout"
+SHUTDOWN_SECONDS = 10.0
+
+
+class Scheduler:
+    """The one machine all queues share. `lock` guards every job's state."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.lock = threading.RLock()
+        self._settings = settings
+        self._pool = Pool(settings.vcpus, settings.memory_mib, settings.gpus)
+        self._waiting: list[Job] = []
+        self._dependants: dict[str, list[Job]] = defaultdict(list)
+        self._alarms = Alarms()
+        self._runners: dict[threading.Thread, Attempt] = {}
+        self._closed = False
+
+    def submit(self, job: Job, prerequisites: Iterable[Job]) -> None:
+        """Take over a job that can run, which an array job's parent can't."""
+        with self.lock:
+            job.status = "PENDING"
+            for other in prerequisites:
+                if other.status == "FAILED":
+                    self._finish(job, "FAILED", DEPENDENCY_FAILED)
+                    return
+                if not other.finished:
+                    job.unmet.add(other.id)
+                    self._dependants[other.id].append(job)
+            if not job.unmet:
+                self._make_runnable(job)
+                self._start_what_fits()
+
+    def cancel(self, job: Job, reason: str) -> None:
+        """End a job that has not reached STARTING; leave any other as it is."""
+        with self.lock:
+            for child in job.children:
+                self.cancel(child, reason)
+            if not job.children and job.status in NOT_STARTED:
+                job.is_cancelled = True
+                self._leave_queue(job, reason)
+
+    def terminate(self, job: Job, reason: str) -> None:
+        """End a job in whatever state it is."""
+        with self.lock:
+            if job.finished:
+                return
+            job.is_terminated = True
+            job.stop_reason = job.stop_reason or reason
+            for child in job.children:
+                self.terminate(child, reason)
+            if job.running is not None:
+                job.running.stop(reason)
+            elif not job.children:
+                self._leave_queue(job, reason)
+
+    def close(self) -> None:
+        """Kill every job's processes and wait until they are gone."""
+        with self.lock:
+            self._closed = True
+            self._waiting.clear()
+            self._alarms.clear()
+            runners = dict(self._runners)
+        for attempt in runners.values():
+            attempt.kill()
+        for runner in runners:
+            runner.join(SHUTDOWN_SECONDS)
+
+    def _leave_queue(self, job: Job, reason: str) -> None:
+        if job in self._waiting:
+            self._waiting.remove(job)
+        self._finish(job, "FAILED", reason)
+        self._start_what_fits()
+
+    def _make_runnable(self, job: Job) -> None:
+        job.status = "RUNNABLE"
+        job.status_reason = stuck_reason(job, self._pool)
+        if job.status_reason is None:
+            self._waiting.append(job)
+            self._waiting.sort(
+                key=lambda each: (-int(each.submission.queue.priority), each.sequence)
+            )
+        else:
+            self._alarms.set_state_limits(job, self.cancel)
+
+    def _start_what_fits(self) -> None:
+        """Start waiting jobs in their order; see Pool.take for how big ones get their turn."""
+        reserved = Reservation()
+        for job in [] if self._closed else list(self._waiting):
+            if reserved.everything():
+                return
+            allocation = self._pool.take(job.submission.requirements, reserved)
+            if allocation is not None:
+                self._waiting.remove(job)
+                self._start(job, allocation)
+
+    def _start(self, job: Job, allocation: Allocation) -> None:
+        job.status = "STARTING"
+        job.status_reason = None
+        attempt = job.running = Attempt(job, allocation, self._settings)
+        runner = threading.Thread(target=self._run, args=(job, attempt), daemon=True)
+        self._runners[runner] = attempt
+        runner.start()
+
+    def _run(self, job: Job, attempt: Attempt) -> None:
+        """A runner thread: it lives as long as the attempt's processes do."""
+        started = attempt.start()
+        with self.lock:
+            if started:
+                job.status = "RUNNING"
+                job.started_at = attempt.record.started_at
+                self._alarms.set_timeout(job, lambda: self._time_out(job, attempt))
+            if self._closed:
+                attempt.kill()
+        end = attempt.wait()
+        with self.lock:
+            self._alarms.cancel(job)
+            self._pool.give_back(attempt.allocation)
+            self._settle(job, end)
+            del self._runners[threading.current_thread()]
+            self._start_what_fits()
+
+    def _time_out(self, job: Job, attempt: Attempt) -> None:
+        with self.lock:
+            if job.running is attempt:
+                job.stop_reason = job.stop_reason or TIMED_OUT
+                attempt.stop(job.stop_reason)
+
+    def _settle(self, job: Job, end: AttemptEnd) -> None:
+        """Decide what comes after an attempt. Stopped jobs are never retried, as in AWS."""
+        job.running = None
+        if job.stop_reason is not None:
+            self._finish(job, "FAILED", job.stop_reason)
+        elif end.exit_code == 0:
+            self._finish(job, "SUCCEEDED", end.status_reason)
+        elif should_retry(job.submission.retry_strategy, len(job.attempts), end):
+            self._make_runnable(job)
+        else:
+            self._finish(job, "FAILED", end.status_reason)
+
+    def _finish(self, job: Job, status: str, reason: str | None) -> None:
+        """End a job and what follows from it: its array's parent, the jobs that depend on it."""
+        job.finish(status, reason)
+        ended = [job]
+        while ended:
+            job = ended.pop()
+            self._alarms.cancel(job)
+            if job.parent is not None and self._finish_parent(job.parent):
+                ended.append(job.parent)
+            for dependant in self._dependants.pop(job.id, []):
+                dependant.unmet.discard(job.id)
+                if dependant.finished:
+                    continue
+                if job.status == "FAILED":
+                    dependant.finish("FAILED", DEPENDENCY_FAILED)
+                    ended.append(dependant)
+                elif not dependant.unmet:
+                    self._make_runnable(dependant)
+
+    def _finish_parent(self, parent: Job) -> bool:
+        """End an array job once all its children have ended; say whether that is now."""
+        if parent.finished or not all(child.finished for child in parent.children):
+            return False
+        if all(child.status == "SUCCEEDED" for child in parent.children):
+            parent.finish("SUCCEEDED", None)
+        else:
+            parent.finish("FAILED", parent.stop_reason or CHILD_FAILED)
+        return True

@@ -1,0 +1,110 @@
+"""submit_job's request, checked as AWS checks it and with every name resolved."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from moto.batch.exceptions import ClientException
+
+from local_cloud.batch import dependencies, nodes
+from local_cloud.batch.container import Container, merge
+from local_cloud.batch.job import Submission
+
+if TYPE_CHECKING:
+    from local_cloud.batch.dependencies import FindJob
+    from local_cloud.gaps.batch import CompleteBatchBackend
+
+JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+ARRAY_SIZES = range(2, 10_001)
+ATTEMPTS = range(1, 11)
+
+
+def parse(request: dict[str, Any], backend: CompleteBatchBackend, find_job: FindJob) -> Submission:
+    """Turn a SubmitJob request into a Submission; raises ClientException where AWS would."""
+    for field in ("jobName", "jobQueue", "jobDefinition"):
+        if not request.get(field):
+            raise ClientException(f"{field} must be provided")
+    name = request["jobName"]
+    if JOB_NAME.fullmatch(name) is None:
+        raise ClientException(f"Job name should match valid pattern {JOB_NAME.pattern}: {name!r}")
+    queue = backend.get_job_queue(request["jobQueue"])
+    if queue is None:
+        raise ClientException(f"Job queue {request['jobQueue']} does not exist")
+    if queue.state != "ENABLED":
+        raise ClientException(f"Job queue {queue.name} is {queue.state}; it must be ENABLED")
+    definition = backend.find_job_definition(request["jobDefinition"])
+
+    array_size = parse_array_size(request)
+    depends_on = request.get("dependsOn") or []
+    parameters = {**definition.parameters, **(request.get("parameters") or {})}
+    retry_strategy = request.get("retryStrategy") or definition.retry_strategy or {}
+    if int(retry_strategy.get("attempts") or 1) not in ATTEMPTS:
+        raise ClientException(
+            f"retryStrategy.attempts must be 1 to 10, not {retry_strategy['attempts']}"
+        )
+    try:
+        dependencies.check(depends_on, array_size, find_job)
+        node_properties, containers = parse_containers(request, definition, parameters)
+    except ValueError as error:
+        raise ClientException(str(error)) from error
+    if node_properties is not None and array_size is not None:
+        raise ClientException("A multi-node parallel job can't be an array job")
+    return Submission(
+        name=name,
+        queue=queue,
+        definition=definition,
+        parameters=parameters,
+        retry_strategy=retry_strategy,
+        timeout=request.get("timeout") or definition.timeout or {},
+        depends_on=depends_on,
+        container_overrides=request.get("containerOverrides") or {},
+        containers=containers,
+        main_node=None if node_properties is None else int(node_properties["mainNode"]),
+        node_properties=node_properties,
+        array_size=array_size,
+    )
+
+
+def parse_array_size(request: dict[str, Any]) -> int | None:
+    """The array's size, or None for a job that is no array."""
+    size = (request.get("arrayProperties") or {}).get("size")
+    if size is None:
+        return None
+    if int(size) not in ARRAY_SIZES:
+        raise ClientException(f"Array size must be between 2 and 10000, not {size}")
+    return int(size)
+
+
+def parse_containers(
+    request: dict[str, Any], definition: Any, parameters: dict[str, str]
+) -> tuple[dict[str, Any] | None, list[Container]]:
+    """The containers of all nodes, and the node properties of a multi-node job."""
+    overrides = request.get("containerOverrides") or {}
+    node_overrides = request.get("nodeOverrides") or {}
+    if definition.node_properties is None:
+        if node_overrides:
+            msg = "nodeOverrides are for multi-node parallel jobs only"
+            raise ValueError(msg)
+        if definition.container_properties is None:
+            msg = "The local cloud runs job definitions with containerProperties or nodeProperties"
+            raise ValueError(msg)
+        return None, [merge(definition.container_properties, overrides, parameters)]
+    if overrides:
+        msg = "A multi-node parallel job takes nodeOverrides, not containerOverrides"
+        raise ValueError(msg)
+    properties = definition.node_properties
+    num_nodes = int(node_overrides.get("numNodes") or properties["numNodes"])
+    if num_nodes != int(properties["numNodes"]) and not nodes.open_ended(properties):
+        msg = "numNodes can be overridden only where a node range has an open end, as in '0:'"
+        raise ValueError(msg)
+    if int(properties["mainNode"]) >= num_nodes:
+        msg = f"mainNode {properties['mainNode']} must be below numNodes {num_nodes}"
+        raise ValueError(msg)
+    by_node = zip(
+        nodes.containers(properties, num_nodes),
+        nodes.overrides(node_overrides, num_nodes),
+        strict=True,
+    )
+    merged = [merge(container, override, parameters) for container, override in by_node]
+    return {**properties, "numNodes": num_nodes}, merged

@@ -1,0 +1,198 @@
+"""Batch without its jobs: compute environments, job queues and job definitions, as sent."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from moto.batch.exceptions import ClientException
+from moto.batch.models import BatchBackend, ComputeEnvironment, JobDefinition, JobQueue
+from moto.batch.responses import BatchResponse
+from moto.iam.exceptions import NotFoundException
+
+SERVICE_LINKED_ROLE = "AWSServiceRoleForBatch"
+MIN_TIMEOUT_SECONDS = 60
+STATE_LIMIT_SECONDS = range(600, 86_401)
+
+
+class CompleteBatchBackend(BatchBackend):
+    """moto's backend with the fields it drops."""
+
+    def service_linked_role_arn(self) -> str:
+        """The role Batch uses where a compute environment names none; made on first use."""
+        try:
+            return str(self.iam_backend.get_role(SERVICE_LINKED_ROLE).arn)
+        except NotFoundException:
+            role = self.iam_backend.create_service_linked_role("batch.amazonaws.com", "", "")
+            return str(role.arn)
+
+    def describe_compute_environments(
+        self, environments: list[str] | None = None
+    ) -> list[dict[str, Any]]:
+        """Add what the environments were created with and moto does not keep."""
+        described = super().describe_compute_environments(environments)
+        for environment in described:
+            model = self._compute_environments[environment["computeEnvironmentArn"]]
+            environment.update(extra_fields(model))
+        return described
+
+    def delete_compute_environment(self, compute_environment_name: str) -> None:
+        """Refuse, as AWS does, while it is enabled or a queue needs it."""
+        environment = self.get_compute_environment(compute_environment_name)
+        if environment is not None:
+            if environment.state != "DISABLED":
+                raise ClientException("Cannot delete, Compute Environment must be DISABLED first")
+            if any(environment in queue.environments for queue in self._job_queues.values()):
+                raise ClientException("Cannot delete, found existing JobQueue relationship")
+        super().delete_compute_environment(compute_environment_name)
+
+    def delete_job_queue(self, queue_name: str) -> None:
+        """Refuse, as AWS does, while it is enabled."""
+        queue = self.get_job_queue(queue_name)
+        if queue is not None and queue.state != "DISABLED":
+            raise ClientException("Cannot delete, Job Queue must be DISABLED first")
+        super().delete_job_queue(queue_name)
+
+    def register_job_definition(self, *args: Any, **fields: Any) -> JobDefinition:
+        """A new revision has what was sent, nothing of its predecessor."""
+        definition = super().register_job_definition(*args, **fields)
+        definition.parameters = fields["parameters"] or {}
+        definition.retry_strategy = fields["retry_strategy"]
+        definition.platform_capabilities = fields["platform_capabilities"]
+        definition.propagate_tags = fields["propagate_tags"]
+        return definition
+
+    def find_job_definition(self, identifier: str) -> JobDefinition:
+        """By ARN or name, each with or without revision: without one, the latest active."""
+        name, _, revision = identifier.rpartition("job-definition/")[2].partition(":")
+        found = [
+            definition
+            for definition in self._job_definitions.values()
+            if definition.name == name
+            and definition.status == "ACTIVE"
+            and revision in ("", str(definition.revision))
+        ]
+        if not found:
+            raise ClientException(f"Job definition {identifier} does not exist or is not ACTIVE")
+        return max(found, key=lambda definition: definition.revision)
+
+
+class CompleteBatchResponse(BatchResponse):
+    """moto's answers with the fields it drops; `_get_param` reads the request's JSON."""
+
+    @property
+    def backend(self) -> CompleteBatchBackend:
+        """The backend, by its real type."""
+        backend: CompleteBatchBackend = self.batch_backend  # type: ignore[assignment]
+        return backend
+
+    def createcomputeenvironment(self) -> str:
+        """Take no service role as the service-linked one; keep the update policy."""
+        environment = self.backend.create_compute_environment(
+            compute_environment_name=self._get_param("computeEnvironmentName"),
+            _type=self._get_param("type"),
+            state=self._get_param("state", "ENABLED"),
+            compute_resources=self._get_param("computeResources"),
+            service_role=self._get_param("serviceRole") or self.backend.service_linked_role_arn(),
+            tags=self._get_param("tags"),
+        )
+        self._keep_extra_fields(environment)
+        return json.dumps(
+            {
+                "computeEnvironmentArn": environment.arn,
+                "computeEnvironmentName": environment.name,
+            }
+        )
+
+    def updatecomputeenvironment(self) -> str:
+        """Apply the changed compute resources and update policy."""
+        answer = super().updatecomputeenvironment()
+        environment = self.backend.get_compute_environment(self._get_param("computeEnvironment"))
+        if environment is not None:
+            environment.compute_resources.update(self._get_param("computeResources") or {})
+            self._keep_extra_fields(environment)
+        return answer
+
+    def _keep_extra_fields(self, environment: Any) -> None:
+        update_policy = self._get_param("updatePolicy")
+        if update_policy:
+            environment.update_policy = update_policy
+
+    def createjobqueue(self) -> str:
+        """Keep the queue's time limits."""
+        actions = self._checked_state_limits()
+        answer = super().createjobqueue()
+        self._queue(json.loads(answer)["jobQueueArn"]).state_time_limit_actions = actions or []
+        return answer
+
+    def updatejobqueue(self) -> str:
+        """Change the queue's time limits, if any are sent."""
+        actions = self._checked_state_limits()
+        answer = super().updatejobqueue()
+        if actions is not None:
+            self._queue(self._get_param("jobQueue")).state_time_limit_actions = actions
+        return answer
+
+    def describejobqueues(self) -> str:
+        """Add the time limits."""
+        answer = json.loads(super().describejobqueues())
+        for queue in answer["jobQueues"]:
+            queue["jobStateTimeLimitActions"] = state_time_limit_actions(
+                self._queue(queue["jobQueueArn"])
+            )
+        return json.dumps(answer)
+
+    def registerjobdefinition(self) -> str:
+        """Refuse what AWS refuses."""
+        self._check_timeout()
+        return super().registerjobdefinition()
+
+    def describejobdefinitions(self) -> str:
+        """Add node properties."""
+        answer = json.loads(super().describejobdefinitions())
+        for definition in answer["jobDefinitions"]:
+            model = self.backend.get_job_definition_by_arn(definition["jobDefinitionArn"])
+            if model is not None and model.node_properties is not None:
+                definition["nodeProperties"] = model.node_properties
+        return json.dumps(answer)
+
+    def _queue(self, identifier: str) -> Any:
+        return self.backend.get_job_queue(identifier)
+
+    def short_limits_allowed(self) -> bool:
+        """Whether limits below AWS's minimum are taken; the local cloud can be started so."""
+        return False
+
+    def _checked_state_limits(self) -> list[dict[str, Any]] | None:
+        actions: list[dict[str, Any]] | None = self._get_param("jobStateTimeLimitActions")
+        for action in actions or []:
+            seconds = int(action["maxTimeSeconds"])
+            if seconds not in STATE_LIMIT_SECONDS and not self.short_limits_allowed():
+                raise ClientException(
+                    f"maxTimeSeconds must be between {STATE_LIMIT_SECONDS.start} and "
+                    f"{STATE_LIMIT_SECONDS.stop - 1}, not {seconds}"
+                )
+        return actions
+
+    def _check_timeout(self) -> None:
+        seconds = (self._get_param("timeout") or {}).get("attemptDurationSeconds")
+        if seconds is None or self.short_limits_allowed():
+            return
+        if int(seconds) < MIN_TIMEOUT_SECONDS:
+            raise ClientException(
+                f"attemptDurationSeconds must be at least {MIN_TIMEOUT_SECONDS}, not {seconds}"
+            )
+
+
+def extra_fields(environment: ComputeEnvironment) -> dict[str, Any]:
+    """What describe_compute_environments shows beyond moto's own answer."""
+    fields: dict[str, Any] = {"containerOrchestrationType": "ECS"}
+    if update_policy := getattr(environment, "update_policy", None):
+        fields["updatePolicy"] = update_policy
+    return fields
+
+
+def state_time_limit_actions(queue: JobQueue) -> list[dict[str, Any]]:
+    """A queue's jobStateTimeLimitActions."""
+    actions: list[dict[str, Any]] = getattr(queue, "state_time_limit_actions", [])
+    return actions

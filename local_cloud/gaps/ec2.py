@@ -1,0 +1,48 @@
+"""EC2: launch templates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moto.ec2.models.launch_templates import LaunchTemplate, LaunchTemplateBackend
+
+
+def fill() -> None:
+    """Close the gaps."""
+    separate_tags()
+    show_changed_tags()
+
+
+def show_changed_tags() -> None:
+    """Show a launch template's tags as they are now, where moto keeps those it began with."""
+
+    def tags_now(self: LaunchTemplate) -> Any:
+        return self.get_tags()
+
+    def keep_nothing(self: LaunchTemplate, tags: Any) -> None:
+        """moto's constructor sets them; they live in the EC2 backend already."""
+
+    LaunchTemplate.tags = property(tags_now, keep_nothing)  # type: ignore[assignment]
+
+
+def separate_tags() -> None:
+    """Keep a launch template's own tags out of the tags it gives to what it launches."""
+    create = LaunchTemplateBackend.create_launch_template
+
+    def create_launch_template(
+        self: LaunchTemplateBackend,
+        name: str,
+        description: str,
+        template_data: dict[str, Any],
+        tag_spec: dict[str, Any],
+    ) -> Any:
+        launched = [
+            specification
+            for specification in template_data.pop("TagSpecifications", [])
+            if specification["ResourceType"] != "launch-template"
+        ]
+        if launched:
+            template_data["TagSpecifications"] = launched
+        return create(self, name, description, template_data, tag_spec)
+
+    LaunchTemplateBackend.create_launch_template = create_launch_template  # type: ignore[method-assign]

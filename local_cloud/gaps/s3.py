@@ -1,0 +1,66 @@
+"""S3: conditions in bucket policies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from moto.iam.access_control import IAMPolicy, PermissionResult
+from moto.s3.models import FakeBucket
+
+# A request over the loopback interface can't be read on the way: what TLS is asked for holds.
+REQUEST_CONTEXT = {"aws:securetransport": "true", "s3:tlsversion": "1.3"}
+
+OPERATORS: dict[str, Callable[[str, str], bool]] = {
+    "Bool": lambda seen, wanted: seen == wanted.lower(),
+    "StringEquals": lambda seen, wanted: seen == wanted,
+    "StringNotEquals": lambda seen, wanted: seen != wanted,
+    "NumericEquals": lambda seen, wanted: float(seen) == float(wanted),
+    "NumericLessThan": lambda seen, wanted: float(seen) < float(wanted),
+    "NumericLessThanEquals": lambda seen, wanted: float(seen) <= float(wanted),
+    "NumericGreaterThan": lambda seen, wanted: float(seen) > float(wanted),
+    "NumericGreaterThanEquals": lambda seen, wanted: float(seen) >= float(wanted),
+}
+
+
+def as_list(value: Any) -> list[Any]:
+    """A policy's field: one value or a list of them."""
+    return value if isinstance(value, list) else [value]
+
+
+def holds(condition: dict[str, dict[str, Any]]) -> bool:
+    """Whether all of a statement's conditions hold; one on an unknown key or operator does not."""
+    for operator_name, wanted_by_key in condition.items():
+        operator = OPERATORS.get(operator_name.removesuffix("IfExists"))
+        for key, wanted in wanted_by_key.items():
+            seen = REQUEST_CONTEXT.get(key.lower())
+            if operator is None or seen is None:
+                return False
+            if not any(operator(seen, str(value)) for value in as_list(wanted)):
+                return False
+    return True
+
+
+def applying(statements: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The statements whose conditions hold, without them."""
+    return [
+        {key: value for key, value in statement.items() if key != "Condition"}
+        for statement in statements
+        if holds(statement.get("Condition") or {})
+    ]
+
+
+def fill() -> None:
+    """Evaluate conditions in bucket policies, where moto denies whatever has one."""
+
+    def get_permission(self: FakeBucket, action: str, resource: str) -> PermissionResult:
+        if self.policy is None:
+            return PermissionResult.NEUTRAL
+        policy = json.loads(self.policy)
+        statements = applying(as_list(policy["Statement"]))
+        return IAMPolicy(json.dumps({**policy, "Statement": statements})).is_action_permitted(
+            action, resource
+        )
+
+    FakeBucket.get_permission = get_permission  # type: ignore[method-assign]

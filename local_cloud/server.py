@@ -1,0 +1,77 @@
+"""moto's server with our fixes and the Batch that runs jobs."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+# moto reads this on import: Terraform attaches AWS's managed policies by their real names.
+os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"
+
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    MotoRequestHandler,
+    create_backend_app,
+)
+from werkzeug.serving import make_server
+
+from local_cloud import gaps
+from local_cloud.batch import models as batch
+
+if TYPE_CHECKING:
+    from local_cloud.settings import Settings
+
+
+class QuietRequestHandler(MotoRequestHandler):
+    """Logs errors, not each request."""
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Say nothing."""
+
+
+class LoggingRequestHandler(MotoRequestHandler):
+    """Logs each request."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; raises OSError where the address can't be had. Port 0 is any free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(128)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def serve(
+    listener: socket.socket, settings: Settings, stop: threading.Event, *, log_requests: bool
+) -> None:
+    """Answer requests until `stop` is set, then end every job's processes."""
+    gaps.fill()
+    scheduler = batch.install(settings)
+    host, port = listener.getsockname()[:2]
+    server = make_server(
+        host,
+        port,
+        DomainDispatcherApplication(create_backend_app),
+        threaded=True,
+        request_handler=LoggingRequestHandler if log_requests else QuietRequestHandler,
+        fd=listener.fileno(),
+    )
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        print(
+            f"local cloud ready on {settings.endpoint_url} with {settings.vcpus} vCPUs, "
+            f"{settings.memory_mib} MiB and {settings.gpus} declared GPUs",
+            flush=True,
+        )
+        stop.wait()
+    finally:
+        server.shutdown()
+        scheduler.close()

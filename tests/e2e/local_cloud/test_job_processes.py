@@ -1,0 +1,180 @@
+"""One job: its command, environment, parameters, output and outcome."""
+
+import sys
+
+
+def test_success_is_described_as_batch_does(cloud):
+    definition = cloud.define(["sh", "-c", "echo done"])
+    job = cloud.finish(cloud.submit(definition, jobName="a-job"))
+
+    assert job["status"] == "SUCCEEDED"
+    assert job["statusReason"] == "Essential container in task exited"
+    assert (job["jobName"], job["jobQueue"], job["jobDefinition"]) == (
+        "a-job",
+        cloud.queue,
+        definition,
+    )
+    assert job["container"]["exitCode"] == 0
+    assert "reason" not in job["container"]
+    # Epoch milliseconds: thirteen digits.
+    assert 1e12 < job["createdAt"] <= job["startedAt"] <= job["stoppedAt"] < 1e13
+
+    (attempt,) = job["attempts"]
+    assert attempt["container"]["exitCode"] == 0
+    assert attempt["container"]["logStreamName"] == job["container"]["logStreamName"]
+    assert attempt["startedAt"] == job["startedAt"]
+    assert attempt["stoppedAt"] <= job["stoppedAt"]
+    assert attempt["statusReason"] == "Essential container in task exited"
+
+
+def test_exit_code_of_a_failure(cloud):
+    job = cloud.finish(cloud.shell("echo about to fail >&2; exit 3"))
+    assert job["status"] == "FAILED"
+    assert job["container"]["exitCode"] == 3
+    assert job["attempts"][0]["container"]["exitCode"] == 3
+    assert job["statusReason"] == "Essential container in task exited"
+    assert cloud.lines(job) == ["about to fail"]
+
+
+def test_a_command_killed_by_a_signal_has_a_containers_exit_code(cloud):
+    job = cloud.finish(cloud.shell("kill -KILL $$"))
+    assert job["container"]["exitCode"] == 137
+
+
+def test_a_command_that_does_not_exist_cannot_start(cloud):
+    job = cloud.finish(cloud.submit(cloud.define(["no-such-program"])))
+    assert job["status"] == "FAILED"
+    assert job["statusReason"] == "Task failed to start"
+    assert job["container"]["reason"].startswith("CannotStartContainerError: ")
+    assert "no-such-program" in job["container"]["reason"]
+    assert "exitCode" not in job["container"]
+
+
+def test_what_no_process_can_get_fails_the_job(cloud):
+    environment = [{"name": "NUL", "value": "a\0b"}]
+    definition = cloud.define(["true"], container={"environment": environment})
+    job = cloud.finish(cloud.submit(definition))
+    assert (job["status"], job["statusReason"]) == ("FAILED", "Task failed to start")
+    assert "null byte" in job["container"]["reason"]
+
+
+def test_environment_of_definition_and_override(cloud):
+    definition = cloud.define(
+        ["sh", "-c", "echo $KEPT $CHANGED $ADDED $AWS_BATCH_JOB_ATTEMPT"],
+        container={
+            "environment": [
+                {"name": "KEPT", "value": "kept"},
+                {"name": "CHANGED", "value": "old"},
+                {"name": "AWS_BATCH_JOB_ATTEMPT", "value": "reserved for Batch"},
+            ]
+        },
+    )
+    overrides = {
+        "environment": [{"name": "CHANGED", "value": "new"}, {"name": "ADDED", "value": "added"}]
+    }
+    job_id = cloud.submit(definition, containerOverrides=overrides)
+    assert cloud.output(job_id) == ["kept new added 1"]
+
+
+def test_batch_and_aws_variables(cloud):
+    script = "\n".join(
+        f"echo ${name}"
+        for name in (
+            "AWS_BATCH_JOB_ID",
+            "AWS_BATCH_JQ_NAME",
+            "AWS_BATCH_CE_NAME",
+            "AWS_ENDPOINT_URL",
+            "AWS_DEFAULT_REGION",
+            "AWS_ACCESS_KEY_ID",
+        )
+    )
+    job_id = cloud.shell(script)
+    queue_name = cloud.queue.rpartition("/")[2]
+    assert cloud.output(job_id) == [
+        job_id,
+        queue_name,
+        "test-environment",
+        cloud.endpoint_url,
+        "us-east-1",
+        "local",
+    ]
+
+
+def test_the_servers_own_environment_stays_out(cloud):
+    assert cloud.output(cloud.shell("echo [$SECRET_OF_THE_SERVER]")) == ["[]"]
+
+
+def test_parameters_default_override_and_unknown(cloud):
+    definition = cloud.define(
+        ["echo", "Ref::size", "Ref::dtype", "out=Ref::size.json", "Ref::unknown"],
+        parameters={"size": "512", "dtype": "float32"},
+    )
+    defaults = cloud.output(cloud.submit(definition))
+    assert defaults == ["512 float32 out=512.json Ref::unknown"]
+    overridden = cloud.output(cloud.submit(definition, parameters={"size": "1024"}))
+    assert overridden == ["1024 float32 out=1024.json Ref::unknown"]
+
+
+def test_command_override(cloud):
+    job_id = cloud.submit(
+        cloud.define(["false"]), containerOverrides={"command": ["echo", "instead"]}
+    )
+    assert cloud.output(job_id) == ["instead"]
+    assert cloud.describe(job_id)["container"]["command"] == ["echo", "instead"]
+
+
+def test_python_is_the_servers_interpreter_and_jobs_start_in_the_job_dir(cloud, job_dir):
+    program = "import os, sys; print(sys.executable); print(os.getcwd())"
+    for word in ("python", "python3"):
+        job_id = cloud.submit(cloud.define([word, "-c", program]))
+        assert cloud.output(job_id) == [sys.executable, str(job_dir)]
+
+
+def test_output_goes_to_the_definitions_log_group_line_by_line(cloud):
+    options = {"awslogs-group": "/aws/batch/test", "awslogs-stream-prefix": "prefix"}
+    definition = cloud.define(
+        ["sh", "-c", "echo one; echo two >&2; echo; printf 'three \\303\\251\\377'"],
+        container={"logConfiguration": {"logDriver": "awslogs", "options": options}},
+    )
+    job = cloud.finish(cloud.submit(definition))
+    prefix, default, task_id = job["container"]["logStreamName"].split("/")
+    assert (prefix, default) == ("prefix", "default")
+    assert job["container"]["taskArn"].endswith(task_id)
+    assert cloud.lines(job) == ["one", "two", "three é\N{REPLACEMENT CHARACTER}"]
+
+
+def test_output_can_be_read_while_the_job_runs(cloud, gate, wait_until):
+    job_id = cloud.shell(f"echo early; {gate.script}")
+    job = cloud.wait_for(job_id, "RUNNING")
+    assert wait_until(lambda: cloud.lines(job), "log lines") == ["early"]
+    gate.open()
+    cloud.output(job_id)
+
+
+def test_python_output_is_not_held_back(cloud, gate, wait_until):
+    program = f"import pathlib, time\nprint('early')\np = pathlib.Path({str(gate.path)!r})\n"
+    loop = "while not p.exists(): time.sleep(0.02)"
+    job_id = cloud.submit(cloud.define(["python", "-c", program + loop]))
+    job = cloud.wait_for(job_id, "RUNNING")
+    assert wait_until(lambda: cloud.lines(job), "log lines") == ["early"]
+
+
+def test_what_a_command_leaves_behind_ends_with_it(cloud, tmp_path, wait_until, is_running):
+    pid_file = tmp_path / "pid"
+    detach = "import os, time; os.setsid(); time.sleep(600)"
+    script = f'{sys.executable} -c "{detach}" & echo $! > {pid_file}'
+    assert cloud.finish(cloud.shell(script))["status"] == "SUCCEEDED"
+    assert not is_running(int(pid_file.read_text()))
+
+
+def test_tags(cloud):
+    job_id = cloud.shell("true", tags={"run": "42"})
+    job = cloud.describe(job_id)
+    assert job["tags"] == {"run": "42"}
+    assert cloud.batch.list_tags_for_resource(resourceArn=job["jobArn"])["tags"] == {"run": "42"}
+
+
+def test_jobs_are_described_in_the_order_asked_for_and_unknown_ones_left_out(cloud):
+    first, second = cloud.shell("true"), cloud.shell("true")
+    answer = cloud.batch.describe_jobs(jobs=[second, "no-such-job", first])
+    assert [job["jobId"] for job in answer["jobs"]] == [second, first]

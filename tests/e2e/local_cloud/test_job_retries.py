@@ -1,0 +1,102 @@
+"""Retries, evaluateOnExit and timeouts."""
+
+import pytest
+
+
+def counting(tmp_path, exit_codes):
+    """A script that exits with one code after the other."""
+    counter = tmp_path / "count"
+    cases = "".join(f"{number}) exit {code};; " for number, code in enumerate(exit_codes, 1))
+    return (
+        f"echo x >> {counter}; n=$(wc -l < {counter}); "
+        f"echo attempt $AWS_BATCH_JOB_ATTEMPT; case $((n)) in {cases} esac"
+    )
+
+
+def test_retried_until_it_succeeds(cloud, tmp_path):
+    definition = cloud.define(
+        ["sh", "-c", counting(tmp_path, [1, 2, 0])], retryStrategy={"attempts": 5}
+    )
+    job = cloud.finish(cloud.submit(definition))
+    assert job["status"] == "SUCCEEDED"
+    assert [attempt["container"]["exitCode"] for attempt in job["attempts"]] == [1, 2, 0]
+    assert cloud.lines(job) == ["attempt 3"]
+    streams = {attempt["container"]["logStreamName"] for attempt in job["attempts"]}
+    assert len(streams) == 3
+    assert job["retryStrategy"]["attempts"] == 5
+    assert job["startedAt"] == job["attempts"][-1]["startedAt"]
+
+
+def test_fails_when_attempts_are_used_up(cloud):
+    definition = cloud.define(["false"], retryStrategy={"attempts": 2})
+    job = cloud.finish(cloud.submit(definition))
+    assert job["status"] == "FAILED"
+    assert len(job["attempts"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("rules", "attempts"),
+    [
+        ([{"onExitCode": "7", "action": "EXIT"}], 1),
+        ([{"onExitCode": "8", "action": "EXIT"}], 3),
+        ([{"onExitCode": "7*", "action": "RETRY"}, {"onReason": "*", "action": "EXIT"}], 3),
+        (
+            [
+                {"onStatusReason": "Host EC2*", "action": "RETRY"},
+                {"onReason": "*", "action": "EXIT"},
+            ],
+            1,
+        ),
+        ([{"onStatusReason": "Essential container*", "action": "exit"}], 1),
+        ([{"onExitCode": "7", "onStatusReason": "Host*", "action": "EXIT"}], 3),
+    ],
+)
+def test_evaluate_on_exit(cloud, rules, attempts):
+    strategy = {"attempts": 3, "evaluateOnExit": rules}
+    definition = cloud.define(["sh", "-c", "exit 7"], retryStrategy=strategy)
+    job = cloud.finish(cloud.submit(definition))
+    assert job["status"] == "FAILED"
+    assert len(job["attempts"]) == attempts
+
+
+def test_a_reason_can_be_told_from_an_exit_code(cloud):
+    strategy = {
+        "attempts": 3,
+        "evaluateOnExit": [{"onReason": "CannotStartContainerError*", "action": "EXIT"}],
+    }
+    job = cloud.finish(cloud.submit(cloud.define(["no-such-program"], retryStrategy=strategy)))
+    assert len(job["attempts"]) == 1
+
+
+def test_the_submissions_retry_strategy_wins(cloud):
+    definition = cloud.define(["false"], retryStrategy={"attempts": 1})
+    job = cloud.finish(cloud.submit(definition, retryStrategy={"attempts": 2}))
+    assert len(job["attempts"]) == 2
+
+
+def test_timeout_sends_sigterm_and_is_not_retried(cloud):
+    definition = cloud.define(
+        ["sh", "-c", "trap 'echo stopping; exit 5' TERM; while :; do sleep 0.05; done"],
+        timeout={"attemptDurationSeconds": 1},
+        retryStrategy={"attempts": 3},
+    )
+    job = cloud.finish(cloud.submit(definition))
+    assert job["status"] == "FAILED"
+    assert job["statusReason"] == "Job attempt duration exceeded timeout"
+    assert job["container"]["exitCode"] == 5
+    assert cloud.lines(job) == ["stopping"]
+    assert len(job["attempts"]) == 1
+    assert job["stoppedAt"] - job["startedAt"] >= 1000
+
+
+def test_timeout_kills_what_ignores_sigterm(cloud):
+    definition = cloud.define(["sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"])
+    job = cloud.finish(cloud.submit(definition, timeout={"attemptDurationSeconds": 1}))
+    assert job["statusReason"] == "Job attempt duration exceeded timeout"
+    assert job["container"]["exitCode"] == 137
+    assert job["timeout"] == {"attemptDurationSeconds": 1}
+
+
+def test_an_attempt_in_time_is_left_alone(cloud):
+    job = cloud.finish(cloud.shell("true", timeout={"attemptDurationSeconds": 60}))
+    assert job["status"] == "SUCCEEDED"

@@ -1,0 +1,87 @@
+"""terminate_job and cancel_job."""
+
+
+def test_terminate_a_running_job(cloud, gate):
+    job_id = cloud.submit(cloud.define(["sh", "-c", gate.script]), retryStrategy={"attempts": 3})
+    cloud.wait_for(job_id, "RUNNING")
+    cloud.batch.terminate_job(jobId=job_id, reason="no longer needed")
+    job = cloud.finish(job_id)
+    assert job["status"] == "FAILED"
+    assert job["statusReason"] == "no longer needed"
+    assert job["isTerminated"]
+    assert job["container"]["exitCode"] == 143
+    assert len(job["attempts"]) == 1
+
+
+def test_terminate_gives_the_job_time_to_clean_up(cloud, wait_until):
+    script = "trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
+    job_id = cloud.shell(script)
+    running = cloud.wait_for(job_id, "RUNNING")
+    wait_until(lambda: cloud.lines(running), "log lines")
+    cloud.batch.terminate_job(jobId=job_id, reason="stop")
+    job = cloud.finish(job_id)
+    # Terminated is failed, whatever the command made of it.
+    assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 0)
+    assert cloud.lines(job) == ["ready", "cleaned"]
+
+
+def test_terminate_kills_after_the_grace(cloud, wait_until):
+    job_id = cloud.shell("trap '' TERM; echo ready; while :; do sleep 0.05; done")
+    running = cloud.wait_for(job_id, "RUNNING")
+    wait_until(lambda: cloud.lines(running), "log lines")
+    cloud.batch.terminate_job(jobId=job_id, reason="stop")
+    assert cloud.finish(job_id)["container"]["exitCode"] == 137
+
+
+def test_cancel_and_terminate_before_the_start(cloud, gate):
+    blocker = cloud.submit(cloud.define(["sh", "-c", gate.script], vcpus=4))
+    cloud.wait_for(blocker, "RUNNING")
+    cancelled, terminated = cloud.shell("true"), cloud.shell("true")
+    dependent = cloud.shell("true", dependsOn=[{"jobId": blocker}])
+    assert cloud.describe(cancelled)["status"] == "RUNNABLE"
+    assert cloud.describe(dependent)["status"] == "PENDING"
+    cloud.batch.cancel_job(jobId=cancelled, reason="changed my mind")
+    cloud.batch.terminate_job(jobId=terminated, reason="changed it again")
+    cloud.batch.cancel_job(jobId=dependent, reason="and again")
+
+    job = cloud.describe(cancelled)
+    assert (job["status"], job["statusReason"]) == ("FAILED", "changed my mind")
+    assert (job["isCancelled"], job["attempts"]) == (True, [])
+    job = cloud.describe(terminated)
+    assert (job["status"], job["statusReason"]) == ("FAILED", "changed it again")
+    assert cloud.describe(dependent)["statusReason"] == "and again"
+
+
+def test_cancel_leaves_a_running_job_alone(cloud, gate):
+    job_id = cloud.shell(gate.script)
+    cloud.wait_for(job_id, "RUNNING")
+    cloud.batch.cancel_job(jobId=job_id, reason="too late")
+    assert cloud.describe(job_id)["status"] == "RUNNING"
+    gate.open()
+    job = cloud.finish(job_id)
+    assert job["status"] == "SUCCEEDED"
+    assert not job["isCancelled"]
+
+
+def test_a_finished_job_stays_as_it_is(cloud):
+    job_id = cloud.shell("true")
+    before = cloud.finish(job_id)
+    cloud.batch.terminate_job(jobId=job_id, reason="too late")
+    cloud.batch.cancel_job(jobId=job_id, reason="too late")
+    after = cloud.describe(job_id)
+    assert (after["status"], after["statusReason"]) == (before["status"], before["statusReason"])
+
+
+def test_deleting_a_queue_ends_its_jobs(cloud, gate):
+    queue = cloud.create_queue()
+    job_id = cloud.shell(gate.script, queue=queue)
+    cloud.wait_for(job_id, "RUNNING")
+    cloud.batch.update_job_queue(jobQueue=queue, state="DISABLED")
+    cloud.batch.delete_job_queue(jobQueue=queue)
+    job = cloud.finish(job_id)
+    assert (job["status"], job["statusReason"]) == ("FAILED", "The job queue was deleted")
+
+
+def test_unknown_jobs_are_taken_without_a_word(cloud):
+    cloud.batch.terminate_job(jobId="no-such-job", reason="none")
+    cloud.batch.cancel_job(jobId="no-such-job", reason="none")

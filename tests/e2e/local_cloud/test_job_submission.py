@@ -1,0 +1,152 @@
+"""What submit_job refuses, and what list_jobs finds."""
+
+import pytest
+from botocore.exceptions import ClientError
+
+
+@pytest.fixture(scope="module")
+def definition(cloud):
+    return cloud.define(["true"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"jobQueue": "no-such-queue"}, "Job queue no-such-queue does not exist"),
+        ({"jobDefinition": "no-such-definition"}, "no-such-definition does not exist"),
+        ({"jobDefinition": "no-such-definition:7"}, "no-such-definition:7 does not exist"),
+        ({"jobName": ""}, "jobName must be provided"),
+        ({"jobName": "-starts-badly"}, "valid pattern"),
+        ({"jobName": "has spaces"}, "valid pattern"),
+        ({"jobName": "x" * 129}, "valid pattern"),
+        ({"retryStrategy": {"attempts": 11}}, "1 to 10"),
+    ],
+)
+def test_refused(cloud, definition, change, message):
+    request = {"jobName": "job", "jobQueue": cloud.queue, "jobDefinition": definition, **change}
+    with pytest.raises(ClientError, match=message) as refused:
+        cloud.batch.submit_job(**request)
+    assert refused.value.response["Error"]["Code"] == "ClientException"
+    assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
+
+
+def test_a_disabled_queue_takes_no_jobs(cloud, definition):
+    queue = cloud.create_queue()
+    cloud.batch.update_job_queue(jobQueue=queue, state="DISABLED")
+    with pytest.raises(ClientError, match="must be ENABLED"):
+        cloud.submit(definition, queue=queue)
+
+
+def test_a_deregistered_definition_takes_no_jobs(cloud):
+    definition = cloud.define(["true"])
+    cloud.batch.deregister_job_definition(jobDefinition=definition)
+    with pytest.raises(ClientError, match="not ACTIVE"):
+        cloud.submit(definition)
+
+
+def test_a_definition_without_revision_is_the_latest_active_one(cloud):
+    name = cloud.name("definition")
+    arns = [
+        cloud.batch.register_job_definition(
+            jobDefinitionName=name,
+            type="container",
+            containerProperties=cloud.container(["echo", word]),
+        )["jobDefinitionArn"]
+        for word in ("one", "two", "three")
+    ]
+    cloud.batch.deregister_job_definition(jobDefinition=arns[2])
+    assert cloud.output(cloud.submit(name)) == ["two"]
+    assert cloud.output(cloud.submit(arns[0].rpartition(":")[0])) == ["two"]
+    assert cloud.output(cloud.submit(f"{name}:1")) == ["one"]
+
+
+def test_aws_minimum_limits_hold_by_default(start_cloud):
+    with start_cloud() as strict:
+        with pytest.raises(ClientError, match="attemptDurationSeconds must be at least 60, not 59"):
+            strict.define(["true"], timeout={"attemptDurationSeconds": 59})
+        with pytest.raises(ClientError, match="attemptDurationSeconds must be at least 60"):
+            strict.shell("true", timeout={"attemptDurationSeconds": 1})
+        action = {
+            "reason": "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT",
+            "state": "RUNNABLE",
+            "maxTimeSeconds": 599,
+            "action": "CANCEL",
+        }
+        with pytest.raises(ClientError, match="between 600 and 86400, not 599"):
+            strict.create_queue(jobStateTimeLimitActions=[action])
+
+
+def test_list_jobs_by_status(cloud, gate):
+    queue = cloud.create_queue()
+    running = cloud.shell(gate.script, queue=queue)
+    cloud.wait_for(running, "RUNNING")
+    failed = cloud.shell("exit 2", queue=queue)
+    cloud.finish(failed)
+
+    def listed(**fields):
+        answer = cloud.batch.list_jobs(jobQueue=queue, **fields)
+        return [job["jobId"] for job in answer["jobSummaryList"]]
+
+    assert listed() == [running]
+    assert listed(jobStatus="FAILED") == [failed]
+    assert listed(jobStatus="SUCCEEDED") == []
+    (summary,) = cloud.batch.list_jobs(jobQueue=queue, jobStatus="FAILED")["jobSummaryList"]
+    assert summary["container"] == {"exitCode": 2}
+    assert summary["statusReason"] == "Essential container in task exited"
+
+
+def test_list_jobs_by_filter_newest_first(cloud, definition):
+    queue = cloud.create_queue()
+    names = ["alpha-1", "alpha-2", "beta-1"]
+    ids = [cloud.submit(definition, queue=queue, jobName=name) for name in names]
+    for job_id in ids:
+        cloud.finish(job_id)
+
+    def listed(name, *values):
+        answer = cloud.batch.list_jobs(
+            jobQueue=queue, filters=[{"name": name, "values": list(values)}]
+        )
+        return [job["jobName"] for job in answer["jobSummaryList"]]
+
+    assert listed("JOB_NAME", "ALPHA-1") == ["alpha-1"]
+    assert listed("JOB_NAME", "alpha*") == ["alpha-2", "alpha-1"]
+    assert listed("JOB_DEFINITION", definition) == ["beta-1", "alpha-2", "alpha-1"]
+    first_created = cloud.describe(ids[0])["createdAt"]
+    assert listed("BEFORE_CREATED_AT", str(first_created)) == []
+    assert listed("AFTER_CREATED_AT", str(first_created - 1)) == ["beta-1", "alpha-2", "alpha-1"]
+
+
+def test_list_jobs_shows_array_parents_and_children_apart(cloud, definition):
+    queue = cloud.create_queue()
+    parent = cloud.submit(definition, queue=queue, arrayProperties={"size": 2})
+    cloud.finish(parent)
+    parents = cloud.batch.list_jobs(jobQueue=queue, jobStatus="SUCCEEDED")["jobSummaryList"]
+    assert [job["jobId"] for job in parents] == [parent]
+    children = cloud.batch.list_jobs(arrayJobId=parent, jobStatus="SUCCEEDED")["jobSummaryList"]
+    assert [job["jobId"] for job in children] == [f"{parent}:0", f"{parent}:1"]
+
+
+def test_list_jobs_in_pages(cloud, definition):
+    queue = cloud.create_queue()
+    ids = [cloud.submit(definition, queue=queue) for _ in range(5)]
+    for job_id in ids:
+        cloud.finish(job_id)
+    pages = cloud.batch.get_paginator("list_jobs").paginate(
+        jobQueue=queue, jobStatus="SUCCEEDED", PaginationConfig={"PageSize": 2}
+    )
+    listed = [[job["jobId"] for job in page["jobSummaryList"]] for page in pages]
+    assert [len(page) for page in listed] == [2, 2, 1]
+    assert [job_id for page in listed for job_id in page] == ids
+
+
+@pytest.mark.parametrize(
+    ("request_fields", "message"),
+    [
+        ({}, "required"),
+        ({"jobQueue": "no-such-queue"}, "does not exist"),
+        ({"arrayJobId": "no-such-job"}, "does not exist"),
+    ],
+)
+def test_list_jobs_refuses(cloud, request_fields, message):
+    with pytest.raises(ClientError, match=message):
+        cloud.batch.list_jobs(**request_fields)
