@@ -1,0 +1,1 @@
+"""Measurements of Batchmark itself, side by side, each run by hand."""

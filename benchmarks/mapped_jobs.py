@@ -1,0 +1,100 @@
+"""Counts what Airflow loses of 200 short mapped jobs, with the provider's operator and with ours.
+
+Both run the same jobs on the same stack, one after the other. Needs about 10 minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+
+import boto3
+
+from laptop.airflow import AirflowClient
+from laptop.processes import free_port, stop_all
+from laptop.session import Clock, exclusive
+from laptop.stack import REGION, ROOT, Ports, Stack
+
+FOLDER = ROOT / "build" / "bench-mapped"
+POOL_VCPUS = 64
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=200)
+    parser.add_argument("--operators", nargs="+", default=["batchmark", "provider"])
+    arguments = parser.parse_args()
+    clock = Clock()
+    with exclusive(FOLDER):
+        stop_all(FOLDER)
+        stack = Stack(
+            FOLDER,
+            Ports(airflow=free_port(), cloud=free_port()),
+            clock.say,
+            dags=ROOT / "benchmarks" / "dags",
+            vcpus=POOL_VCPUS,
+        )
+        with stack:
+            stack.start()
+            jobs = short_jobs(stack)
+            results = {
+                operator: run(stack, f"mapped_jobs_{operator}", {**jobs, "jobs": arguments.jobs})
+                for operator in arguments.operators
+            }
+    for operator, (states, seconds) in results.items():
+        print(f"{operator}: {dict(states)} of {arguments.jobs} jobs in {seconds:.0f} s")
+    return 0 if results["batchmark"][0] == {"success": arguments.jobs} else 1
+
+
+def short_jobs(stack: Stack) -> dict[str, str]:
+    """Register a job definition that only sleeps, on a queue that Terraform made."""
+    batch = boto3.client(
+        "batch",
+        region_name=REGION,
+        endpoint_url=stack.endpoint,
+        aws_access_key_id=stack.aws["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=stack.aws["AWS_SECRET_ACCESS_KEY"],
+    )
+    definition = batch.register_job_definition(
+        jobDefinitionName="short",
+        type="container",
+        parameters={"seconds": "0"},
+        containerProperties={
+            "image": "none",
+            "command": ["sleep", "Ref::seconds"],
+            "resourceRequirements": [
+                {"type": "VCPU", "value": "1"},
+                {"type": "MEMORY", "value": "64"},
+            ],
+        },
+    )
+    queue = batch.describe_job_queues()["jobQueues"][0]
+    return {
+        "job_definition": definition["jobDefinitionArn"],
+        "job_queue": queue["jobQueueArn"],
+    }
+
+
+def run(stack: Stack, dag_id: str, conf: dict[str, object]) -> tuple[Counter[str], float]:
+    """Run a DAG to its end; return its mapped tasks' states and the seconds it took."""
+    airflow = AirflowClient(stack.airflow)
+    airflow.wait_for_dag(dag_id)
+    airflow.unpause(dag_id)
+    started = time.monotonic()
+    run_id = airflow.trigger(dag_id, conf)
+    while (state := airflow.state(dag_id, run_id)) not in ("success", "failed"):
+        stack.processes.check()
+        stack.say(f"{dag_id}: {state}")
+        time.sleep(10)
+    states = Counter(
+        str(task["state"])
+        for task in airflow.task_instances(dag_id, run_id)
+        if task["task_id"] == "run_job"
+    )
+    return states, time.monotonic() - started
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""Airflow on one machine: its four components, and a client of its REST API."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from laptop.errors import LaptopError
+from laptop.processes import Processes
+
+USER = "admin"
+HEALTH_SECONDS = 180
+COMPONENTS = {
+    "api-server": ["api-server"],
+    "scheduler": ["scheduler", "--skip-serve-logs"],
+    "dag-processor": ["dag-processor"],
+    "triggerer": ["triggerer", "--skip-serve-logs"],
+}
+
+
+@dataclass(frozen=True)
+class Airflow:
+    """Where an Airflow listens and who may log in. `home` keeps its database and logs."""
+
+    home: Path
+    port: int
+    dags: Path
+    schedules: bool
+    password: str = field(default_factory=lambda: secrets.token_urlsafe(9))
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def environment(self, root: Path, aws: Mapping[str, str]) -> dict[str, str]:
+        """Airflow's whole configuration; nothing is read from a user's own airflow.cfg."""
+        ssm = {
+            "connections_prefix": None,
+            "config_prefix": None,
+            "variables_prefix": "/airflow/variables",
+            "region_name": aws["AWS_DEFAULT_REGION"],
+            "endpoint_url": aws["AWS_ENDPOINT_URL"],
+        }
+        return {
+            "AIRFLOW_HOME": str(self.home),
+            "PYTHONPATH": f"{root / 'plugins'}:{root / 'job_container'}",
+            "AIRFLOW__CORE__DAGS_FOLDER": str(self.dags),
+            "AIRFLOW__CORE__PLUGINS_FOLDER": str(root / "plugins"),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+            "AIRFLOW__CORE__PARALLELISM": "8",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.home / "passwords.json"),
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            "AIRFLOW__API__HOST": "127.0.0.1",
+            "AIRFLOW__API__PORT": str(self.port),
+            "AIRFLOW__API__BASE_URL": self.url,
+            "AIRFLOW__API__WORKERS": "1",
+            "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(48),
+            "AIRFLOW__API__SECRET_KEY": secrets.token_urlsafe(24),
+            "AIRFLOW__SECRETS__BACKEND": (
+                "airflow.providers.amazon.aws.secrets.systems_manager"
+                ".SystemsManagerParameterStoreBackend"
+            ),
+            "AIRFLOW__SECRETS__BACKEND_KWARGS": json.dumps(ssm),
+            "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": str(self.schedules),
+            "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+        }
+
+    def migrate(self, processes: Processes, root: Path) -> None:
+        """Create the metadata database and the only user."""
+        self.home.mkdir(parents=True, exist_ok=True)
+        passwords = self.home / "passwords.json"
+        passwords.touch(mode=0o600)
+        passwords.write_text(json.dumps({USER: self.password}))
+        processes.run("airflow-migrate", _command("db", "migrate"), cwd=root)
+
+    def start(self, processes: Processes, root: Path) -> None:
+        for name, arguments in COMPONENTS.items():
+            processes.start(name, _command(*arguments), cwd=root)
+
+    def wait_until_healthy(self, processes: Processes) -> None:
+        deadline = time.monotonic() + HEALTH_SECONDS
+        state: object = "no answer yet"
+        while time.monotonic() < deadline:
+            processes.check()
+            try:
+                health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5).json()
+            except (httpx.HTTPError, ValueError) as error:
+                state = error
+            else:
+                state = {name: part and part["status"] for name, part in health.items()}
+                if set(state.values()) == {"healthy"}:
+                    return
+            time.sleep(0.5)
+        raise LaptopError(
+            f"Airflow is not healthy after {HEALTH_SECONDS} s ({state}); "
+            f"see {processes.folder / 'logs'}"
+        )
+
+
+class AirflowClient:
+    """The few calls of Airflow's REST API that a benchmark run needs."""
+
+    def __init__(self, airflow: Airflow) -> None:
+        answer = httpx.post(
+            f"{airflow.url}/auth/token",
+            json={"username": USER, "password": airflow.password},
+            timeout=30,
+        )
+        answer.raise_for_status()
+        token = answer.json()["access_token"]
+        self._http = httpx.Client(
+            base_url=f"{airflow.url}/api/v2",
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=30,
+        )
+
+    def wait_for_dag(self, dag_id: str, seconds: float = 120) -> None:
+        deadline = time.monotonic() + seconds
+        while not self._http.get(f"/dags/{dag_id}").is_success:
+            for error in self._get("/importErrors")["import_errors"]:
+                raise LaptopError(
+                    f"Airflow can't load {error['filename']}:\n{error['stack_trace']}"
+                )
+            if time.monotonic() > deadline:
+                raise LaptopError(f"Airflow did not load DAG {dag_id} within {seconds:.0f} s")
+            time.sleep(0.5)
+
+    def unpause(self, dag_id: str) -> None:
+        self._http.patch(f"/dags/{dag_id}", json={"is_paused": False}).raise_for_status()
+
+    def trigger(self, dag_id: str, conf: Mapping[str, Any]) -> str:
+        """Start a DAG run and return its id.
+
+        Raises:
+            LaptopError: Airflow refused the parameters.
+        """
+        answer = self._http.post(
+            f"/dags/{dag_id}/dagRuns", json={"logical_date": None, "conf": conf}
+        )
+        if answer.is_error:
+            raise LaptopError(f"Airflow refused to run {dag_id}: {answer.text}")
+        run_id: str = answer.json()["dag_run_id"]
+        return run_id
+
+    def state(self, dag_id: str, run_id: str) -> str:
+        return str(self._get(f"/dags/{dag_id}/dagRuns/{run_id}")["state"])
+
+    def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        """All task instances of a run, mapped ones each by itself."""
+        found: list[dict[str, Any]] = []
+        while True:
+            page = self._get(
+                f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances?limit=100&offset={len(found)}"
+            )
+            found += page["task_instances"]
+            if len(found) >= page["total_entries"] or not page["task_instances"]:
+                return found
+
+    def task_log(self, task: Mapping[str, Any]) -> str:
+        """The log of a task instance's last try, as text."""
+        answer = self._http.get(
+            f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
+            f"/logs/{max(task['try_number'], 1)}?map_index={task['map_index']}&full_content=true",
+            headers={"Accept": "application/json"},
+        )
+        answer.raise_for_status()
+        content = answer.json()["content"]
+        return "\n".join(line if isinstance(line, str) else _log_line(line) for line in content)
+
+    def _get(self, path: str) -> dict[str, Any]:
+        answer = self._http.get(path)
+        answer.raise_for_status()
+        result: dict[str, Any] = answer.json()
+        return result
+
+
+def _log_line(line: Mapping[str, Any]) -> str:
+    """A structured log line as text; an exception's type and message stand beside the event."""
+    errors = [f"{e['exc_type']}: {e['exc_value']}" for e in line.get("error_detail") or []]
+    return "\n".join([str(line.get("event", "")), *errors])
+
+
+def _command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "airflow", *arguments]

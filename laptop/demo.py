@@ -1,0 +1,141 @@
+"""`make demo`: the whole chain once, from nothing to a report, then everything is stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import boto3
+from rich.console import Console
+
+from batchmark.config import Config, parse_config
+from batchmark.report import Report, render_table
+from batchmark.store import REPORT_HTML, REPORT_JSON, RunStore
+from batchmark.suites import SUITES
+from laptop.airflow import AirflowClient
+from laptop.errors import LaptopError
+from laptop.output import copy_run
+from laptop.processes import free_port, stop_all
+from laptop.session import Clock, exclusive, refuse_beside_up
+from laptop.stack import REGION, Ports, Stack
+
+DAG_ID = "gpu_cpu_benchmark"
+RUN_SECONDS = 1800
+
+
+def demo(suite: str, folder: Path) -> None:
+    """Run `suite` once on every target and leave the report in `folder`.
+
+    Raises:
+        LaptopError: something is in the way, or the run failed.
+    """
+    if suite not in SUITES:
+        raise LaptopError(f"unknown suite {suite!r}; known: {', '.join(SUITES)}")
+    with exclusive(folder):
+        refuse_beside_up()
+        clock = Clock()
+        stack = Stack(folder, Ports(airflow=free_port(), cloud=free_port()), clock.say)
+        stack.check()
+        stop_all(folder)  # what a killed predecessor left
+        clock.say("everything runs on this machine; nothing reaches AWS or costs money")
+        with stack:
+            stack.start()
+            report = run_benchmark(stack, {"suite": suite}, clock)
+    render_table(report, Console())
+    print(f"\nreport: {folder / REPORT_HTML}\n        {folder / REPORT_JSON}")
+    clock.say("done")
+
+
+def run_benchmark(stack: Stack, conf: Mapping[str, Any], clock: Clock) -> Report:
+    """Trigger the DAG, follow it to its end, and copy what it left out of the local cloud."""
+    airflow = AirflowClient(stack.airflow)
+    airflow.wait_for_dag(DAG_ID)
+    airflow.unpause(DAG_ID)
+    run_id = airflow.trigger(DAG_ID, conf)
+    clock.say(f"Airflow: DAG run {run_id} of {DAG_ID} started with {dict(conf)}")
+    aws = AwsClients(stack.endpoint, stack.aws)
+    config = aws.config()
+    log_lines = aws.new_log_lines(config.log_group)
+    tasks = TaskStates(airflow, run_id)
+    deadline = time.monotonic() + RUN_SECONDS
+    while True:
+        stack.processes.check()
+        state = airflow.state(DAG_ID, run_id)
+        for line in (*tasks.changes(), *next(log_lines)):
+            clock.say(line)
+        if state in ("success", "failed"):
+            break
+        if time.monotonic() > deadline:
+            raise LaptopError(f"DAG run {run_id} is still {state} after {RUN_SECONDS} s")
+        time.sleep(1)
+    if state == "failed":
+        raise LaptopError(f"DAG run {run_id} failed:\n{tasks.failures()}")
+    return copy_run(RunStore(aws.s3, config.bucket, run_id), stack.folder)
+
+
+class AwsClients:
+    """boto3 clients of a stack's local cloud; our own environment is left alone."""
+
+    def __init__(self, endpoint: str, aws: Mapping[str, str]) -> None:
+        session = boto3.Session(
+            aws_access_key_id=aws["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=aws["AWS_SECRET_ACCESS_KEY"],
+            region_name=REGION,
+        )
+        self.s3 = session.client("s3", endpoint_url=endpoint)
+        self._ssm = session.client("ssm", endpoint_url=endpoint)
+        self._logs = session.client("logs", endpoint_url=endpoint)
+
+    def config(self) -> Config:
+        answer = self._ssm.get_parameter(Name="/airflow/variables/batchmark")
+        return parse_config(answer["Parameter"]["Value"])
+
+    def new_log_lines(self, group: str) -> Iterator[list[str]]:
+        """Each `next` gives the lines that jobs wrote since the one before."""
+        tokens: dict[str, str] = {}
+        while True:
+            lines = []
+            streams = self._logs.describe_log_streams(logGroupName=group)["logStreams"]
+            for name in (stream["logStreamName"] for stream in streams):
+                token = {"nextToken": tokens[name]} if name in tokens else {}
+                page = self._logs.get_log_events(
+                    logGroupName=group, logStreamName=name, startFromHead=True, **token
+                )
+                tokens[name] = page["nextForwardToken"]
+                target = name.partition("/")[0]
+                lines += [f"{target}: {event['message']}" for event in page["events"]]
+            yield lines
+
+
+class TaskStates:
+    """Follows a DAG run's tasks."""
+
+    def __init__(self, airflow: AirflowClient, run_id: str) -> None:
+        self._airflow = airflow
+        self._run_id = run_id
+        self._seen: dict[str, str] = {}
+
+    def changes(self) -> list[str]:
+        """What happened since the last call, a line a task."""
+        lines = []
+        for task in self._airflow.task_instances(DAG_ID, self._run_id):
+            name, state = _name(task), task["state"] or "waiting"
+            if self._seen.get(name) != state and state not in ("waiting", "scheduled", "queued"):
+                lines.append(f"Airflow: {name} {state}")
+            self._seen[name] = state
+        return lines
+
+    def failures(self) -> str:
+        """The failed tasks' last log lines."""
+        return "\n".join(
+            f"{_name(task)}: {self._airflow.task_log(task)[-2000:]}"
+            for task in self._airflow.task_instances(DAG_ID, self._run_id)
+            if task["state"] == "failed"
+        )
+
+
+def _name(task: Mapping[str, Any]) -> str:
+    label = task.get("rendered_map_index") or task["map_index"]
+    return task["task_id"] if task["map_index"] < 0 else f"{task['task_id']}[{label}]"

@@ -1,0 +1,31 @@
+"""Brings a run's report out of the local cloud, which forgets everything when it stops."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+from batchmark.report import Report, render_html, render_json
+from batchmark.store import REPORT_HTML, REPORT_JSON, RunStore
+
+
+def copy_run(store: RunStore, folder: Path) -> Report:
+    """Write report.json, report.html and everything they link to below `folder`.
+
+    Links into the local cloud become relative ones to the copies, at the objects' own keys.
+    """
+    bucket_url = store.object_url("")
+
+    def copy(link: re.Match[str]) -> str:
+        key = unquote(link[1])
+        copied = folder / key
+        copied.parent.mkdir(parents=True, exist_ok=True)
+        copied.write_bytes(store.read(key))
+        return key
+
+    published = store.read(store.prefix + REPORT_JSON).decode()
+    report = Report.model_validate_json(re.sub(re.escape(bucket_url) + r'([^"]+)', copy, published))
+    (folder / REPORT_JSON).write_text(render_json(report))
+    (folder / REPORT_HTML).write_text(render_html(report))
+    return report

@@ -1,0 +1,137 @@
+"""Starts programs, finds everything they started in turn, and ends all of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+from laptop.errors import LaptopError
+
+# Every process we start inherits this variable; its value is the folder of the stack it belongs to.
+MARKER = "BATCHMARK_STACK"
+STOP_SECONDS = 12.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def require_port(port: int, what: str) -> None:
+    """Raise unless `port` of the loopback interface can be listened on."""
+    if not 0 < port < 65536:
+        raise LaptopError(f"port {port} for {what} is not a port: choose one from 1 to 65535")
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise LaptopError(
+                f"port {port} for {what} is already taken ({error.strerror}): stop what uses it, "
+                "or choose another"
+            ) from error
+
+
+class Processes:
+    """The running programs of one stack.
+
+    Args:
+        folder: the stack's folder; names the stack, and holds `logs/<name>.log`.
+        env: environment of every program, to which the marker is added.
+    """
+
+    def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
+        self.folder = folder.resolve()
+        # Airflow sets process titles; without SPT_NOENV that overwrites what we look for.
+        self.env = {**env, MARKER: str(self.folder), "SPT_NOENV": "1"}
+        self._started: dict[str, subprocess.Popen[bytes]] = {}
+
+    def log_of(self, name: str) -> Path:
+        return self.folder / "logs" / f"{name}.log"
+
+    def start(self, name: str, argv: Sequence[str], *, cwd: Path) -> None:
+        """Start a program in a session of its own, so that a Ctrl-C reaches only us."""
+        log = self.log_of(name)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as out:
+            self._started[name] = subprocess.Popen(
+                argv,
+                cwd=cwd,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def check(self) -> None:
+        """Raise when a program has ended, with the end of its log."""
+        for name, process in self._started.items():
+            if (code := process.poll()) is not None:
+                log = self.log_of(name)
+                tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+                raise LaptopError(f"{name} ended with exit code {code}; end of {log}:\n{tail}")
+
+    def run(self, name: str, argv: Sequence[str], *, cwd: Path) -> None:
+        """Run a program to its end.
+
+        Raises:
+            LaptopError: it ended with another exit code than 0.
+        """
+        self.start(name, argv, cwd=cwd)
+        process = self._started[name]
+        process.wait()
+        if process.returncode:
+            self.check()
+        del self._started[name]
+
+    def stop(self) -> None:
+        stop_all(self.folder)
+        for process in self._started.values():
+            process.kill()
+            process.wait()
+        self._started.clear()
+
+
+def processes_of(folder: Path) -> list[psutil.Process]:
+    """Every live process, however far removed, that belongs to the stack in `folder`."""
+    wanted = str(folder.resolve())
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and process.environ().get(MARKER) == wanted:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+
+
+def stop_all(folder: Path, seconds: float = STOP_SECONDS) -> int:
+    """End a stack's processes: ask, wait, then kill what is left. Return how many there were."""
+    asked = processes_of(folder)
+    _signal(asked, signal.SIGTERM)
+    deadline = time.monotonic() + seconds
+    while (left := processes_of(folder)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    while left:
+        _signal(left, signal.SIGKILL)
+        psutil.wait_procs(left, timeout=2)
+        left = processes_of(folder)
+    return len(asked)
+
+
+def _signal(processes: Sequence[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        try:
+            process.send_signal(number)
+        except psutil.NoSuchProcess:
+            continue

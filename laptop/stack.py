@@ -1,0 +1,181 @@
+"""The local cloud with the core Terraform stack applied to it, and an Airflow that reads it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import httpx
+
+from batchmark.exceptions import TerraformError
+from batchmark.terraform import Terraform
+from laptop.airflow import Airflow
+from laptop.errors import LaptopError
+from laptop.processes import Processes
+
+ROOT = Path(__file__).resolve().parent.parent
+REGION = "us-east-1"
+# What each target of local.tfvars asks for: one job fills the pool, so no two measure together.
+VCPUS = 2
+CLOUD_SECONDS = 60
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Ports:
+    airflow: int
+    cloud: int
+
+
+class Stack:
+    """Everything that runs for one folder. `stop` ends it, whatever state it is in.
+
+    Args:
+        schedules: whether DAGs run by their schedules, or only when triggered.
+        dags: Airflow's DAG folder.
+        vcpus: size of the local cloud's pool.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        ports: Ports,
+        say: Say,
+        *,
+        schedules: bool = False,
+        dags: Path = ROOT / "dags",
+        vcpus: int = VCPUS,
+    ) -> None:
+        self.folder = folder.resolve()
+        self.say = say
+        self.endpoint = f"http://127.0.0.1:{ports.cloud}"
+        self.airflow = Airflow(self.folder / "airflow", ports.airflow, dags, schedules)
+        self._cloud_port = ports.cloud
+        self._vcpus = vcpus
+        self.aws = aws_environment(self.endpoint)
+        environment = clean_environment() | self.aws | self.airflow.environment(ROOT, self.aws)
+        self.processes = Processes(self.folder, environment)
+        self.terraform = Terraform(
+            ROOT / "terraform",
+            data_dir=ROOT / "build" / "terraform",
+            state=self.folder / "terraform.tfstate",
+            env=self.processes.env,
+            log=self.processes.log_of("terraform"),
+        )
+
+    def check(self) -> None:
+        """Raise LaptopError when something that `start` needs is missing."""
+        try:
+            self.terraform.check()
+        except TerraformError as error:
+            raise LaptopError(str(error)) from error
+
+    def start(self) -> None:
+        """Start all of it; returns when Airflow is healthy and Terraform has applied."""
+        self._forget_last_time()
+        with ThreadPoolExecutor(1) as beside:
+            try:
+                self.start_cloud()
+                applied = beside.submit(self.apply)
+                self.start_airflow()
+                while not applied.done():
+                    self.processes.check()
+                    time.sleep(0.2)
+                applied.result()
+            except BaseException:
+                self.stop()  # before the executor waits for a Terraform that would run on
+                raise
+
+    def start_cloud(self) -> None:
+        self.processes.start(
+            "local-cloud",
+            [
+                *(sys.executable, "-m", "local_cloud", "--port", str(self._cloud_port)),
+                *("--vcpus", str(self._vcpus), "--gpus", "1", "--memory", "8192"),
+                *("--job-dir", str(ROOT / "job_container")),
+            ],
+            cwd=ROOT,
+        )
+        deadline = time.monotonic() + CLOUD_SECONDS
+        while time.monotonic() < deadline:
+            self.processes.check()
+            try:
+                httpx.get(self.endpoint, timeout=5)
+            except httpx.HTTPError:
+                time.sleep(0.1)
+            else:
+                self.say(f"local cloud: answers on {self.endpoint}")
+                return
+        raise LaptopError(f"the local cloud did not answer within {CLOUD_SECONDS} s")
+
+    def apply(self) -> None:
+        """Apply the core stack to the local cloud, which forgets everything when it stops."""
+        started = time.monotonic()
+        self.say("Terraform: applying the core stack to the local cloud (about 80 s)")
+        try:
+            self.terraform.init()
+            self.terraform.apply(var_file=ROOT / "terraform" / "local.tfvars")
+        except TerraformError as error:
+            raise LaptopError(str(error)) from error
+        self.say(f"Terraform: applied in {time.monotonic() - started:.0f} s")
+
+    def start_airflow(self) -> None:
+        started = time.monotonic()
+        self.say("Airflow: creating its database and starting its components (about 60 s)")
+        self.airflow.migrate(self.processes, ROOT)
+        self.airflow.start(self.processes, ROOT)
+        self.airflow.wait_until_healthy(self.processes)
+        self.say(f"Airflow: healthy after {time.monotonic() - started:.0f} s on {self.airflow.url}")
+
+    def stop(self) -> None:
+        self.processes.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.say("stopping everything that was started")
+            self.stop()
+        except KeyboardInterrupt:  # it can come once only: laptop.__main__ ignores a second
+            self.stop()
+            raise
+
+    def _forget_last_time(self) -> None:
+        """Moto keeps nothing, so neither may the state; Airflow's runs would point at lost jobs."""
+        for name in ("airflow", "logs"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        for state in self.folder.glob("terraform.tfstate*"):
+            state.unlink()
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+
+def aws_environment(endpoint: str) -> dict[str, str]:
+    """Sends every AWS client to the local cloud, with credentials no real account knows."""
+    return {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_REGION": REGION,
+        "AWS_ACCESS_KEY_ID": "local-cloud",
+        "AWS_SECRET_ACCESS_KEY": "local-cloud",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+
+
+def clean_environment() -> dict[str, str]:
+    """Ours, without what would point a tool at a real account or another Airflow."""
+    dropped = ("AWS_", "AIRFLOW", "TF_VAR_", "TF_WORKSPACE", "PYTHONPATH")
+    kept = ("AWS_CA_BUNDLE",)
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in kept or not name.startswith(dropped)
+    }

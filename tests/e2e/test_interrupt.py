@@ -1,0 +1,66 @@
+"""Ctrl-C, at any moment of `make demo`, leaves no process behind."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from laptop.processes import processes_of, stop_all
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [
+        ("everything runs on this machine", signal.SIGINT),
+        ("Terraform: applying", signal.SIGTERM),
+        ("Airflow: healthy", signal.SIGINT),
+        ("[1/", signal.SIGINT),  # a job has measured its first row
+    ],
+)
+def test_an_interrupt_ends_everything(tmp_path, moment, number):
+    folder = tmp_path / "demo"
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "laptop", "demo", "--folder", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/plugins:{ROOT}/job_container"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert any(moment in line for line in demo.stdout), demo.stderr.read()
+        demo.send_signal(number)
+        _, errors = demo.communicate(timeout=60)
+        assert demo.returncode == 130
+        assert errors == "demo: interrupted\n"
+        assert processes_of(folder) == []
+        assert jobs_of(folder) == []
+    finally:
+        demo.kill()
+        demo.wait()
+        stop_all(folder)
+
+
+def jobs_of(folder):
+    """The local cloud gives its jobs an environment of their own, so look for their addresses."""
+    log = folder / "logs" / "local-cloud.log"
+    if not log.exists():
+        return []
+    address = next((word for word in log.read_text().split() if word.startswith("http://")), None)
+    if address is None:
+        return []
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("AWS_ENDPOINT_URL") == address:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found

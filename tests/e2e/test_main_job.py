@@ -1,0 +1,212 @@
+"""The main job through the real chain: Airflow's components, Batch over HTTP, S3, the report."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import boto3
+import httpx
+import pytest
+
+from batchmark.store import REPORT_HTML, REPORT_JSON
+from batchmark_job.result import parse_document
+from laptop.airflow import AirflowClient
+from laptop.demo import DAG_ID, AwsClients, run_benchmark
+from laptop.errors import LaptopError
+from laptop.session import Clock
+from laptop.stack import REGION, ROOT
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def client(stack, service):
+    return boto3.client(
+        service,
+        region_name=REGION,
+        endpoint_url=stack.endpoint,
+        aws_access_key_id=stack.aws["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=stack.aws["AWS_SECRET_ACCESS_KEY"],
+    )
+
+
+@pytest.fixture(scope="module")
+def report(stack):
+    return run_benchmark(stack, {"suite": "smoke"}, Clock())
+
+
+def test_a_gpu_target_is_compared_with_a_cpu_target(report):
+    (pair,) = report.pairs
+    assert (pair.gpu.target, pair.cpu.target) == ("g4dn.xlarge", "c5.2xlarge")
+    assert len(pair.rows) >= 12
+    assert report.lost == ()
+    for row in pair.rows:
+        assert row.speedup.value == pytest.approx(
+            row.cpu.median_seconds.value / row.gpu.median_seconds.value
+        )
+
+
+def test_what_ran_on_the_cpu_is_said_first(report):
+    (pair,) = report.pairs
+    on_gpu = pair.gpu.environment.gpu_count > 0
+    assert pair.cpu_fallback is not on_gpu
+    assert on_gpu or "g4dn.xlarge ran on the CPU" in report.notices[0]
+
+
+def test_every_row_leads_to_its_job_log_and_document(report, stack):
+    batch, logs = client(stack, "batch"), client(stack, "logs")
+    for row in report.pairs[0].rows:
+        for side in (row.gpu, row.cpu):
+            (job,) = side.provenance
+            (described,) = batch.describe_jobs(jobs=[job.job_id])["jobs"]
+            assert described["status"] == "SUCCEEDED"
+            assert described["container"]["logStreamName"] == job.log_stream
+            events = logs.get_log_events(
+                logGroupName=job.log_group, logStreamName=job.log_stream, startFromHead=True
+            )["events"]
+            assert any(row.workload in event["message"] for event in events)
+            document = parse_document((stack.folder / job.document_url).read_bytes())
+            assert document.job_id == job.job_id
+            assert (stack.folder / job.log_url).read_text().count("\n") >= len(events)
+            bucket, _, key = job.document_uri.removeprefix("s3://").partition("/")
+            raw = client(stack, "s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+            assert parse_document(raw) == document
+
+
+def test_the_report_is_there_as_json_and_as_one_page(report, stack):
+    written = json.loads((stack.folder / REPORT_JSON).read_text())
+    assert written["run_id"] == report.run_id
+    page = (stack.folder / REPORT_HTML).read_text()
+    assert report.pairs[0].gpu.jobs[0].job_id in page
+
+
+def test_airflows_own_components_ran_the_dag(report, stack):
+    health = httpx.get(f"{stack.airflow.url}/api/v2/monitor/health").json()
+    for component in ("metadatabase", "scheduler", "dag_processor", "triggerer"):
+        assert health[component]["status"] == "healthy"
+    tasks = AirflowClient(stack.airflow).task_instances(DAG_ID, report.run_id)
+    operators = {task["task_id"]: task["operator"] for task in tasks}
+    assert operators["run_benchmark"] == "BenchmarkJobOperator"
+    assert all(task["state"] == "success" for task in tasks)
+
+
+def test_a_plan_after_the_apply_has_no_changes(stack):
+    assert stack.terraform.plan_exit_code(var_file=ROOT / "terraform" / "local.tfvars") == 0
+
+
+def wait_for_end(airflow, run_id):
+    deadline = time.monotonic() + 240
+    while (state := airflow.state(DAG_ID, run_id)) not in ("success", "failed"):
+        assert time.monotonic() < deadline, f"DAG run {run_id} is still {state}"
+        time.sleep(1)
+    return state
+
+
+@pytest.fixture
+def published(stack):
+    """The SSM parameter as a dict; what a test writes to it is undone."""
+    ssm = client(stack, "ssm")
+    name = "/airflow/variables/batchmark"
+    before = ssm.get_parameter(Name=name)["Parameter"]["Value"]
+
+    class Published:
+        config = json.loads(before)
+
+        def write(self):
+            ssm.put_parameter(Name=name, Value=json.dumps(self.config), Overwrite=True)
+
+        def delete(self):
+            ssm.delete_parameter(Name=name)
+
+    yield Published()
+    ssm.put_parameter(Name=name, Value=before, Type="String", Overwrite=True)
+
+
+def failed_log(airflow, run_id, task_id):
+    (task,) = [
+        task
+        for task in airflow.task_instances(DAG_ID, run_id)
+        if task["task_id"] == task_id and task["state"] == "failed"
+    ]
+    return airflow.task_log(task)
+
+
+def run_to_failure(stack, conf, task_id):
+    airflow = AirflowClient(stack.airflow)
+    airflow.wait_for_dag(DAG_ID)
+    airflow.unpause(DAG_ID)
+    run_id = airflow.trigger(DAG_ID, conf)
+    assert wait_for_end(airflow, run_id) == "failed"
+    return run_id, failed_log(airflow, run_id, task_id)
+
+
+def test_a_job_that_exits_3_says_so_and_the_others_still_count(stack, published):
+    command = "print('reading input'); print('boom'); raise SystemExit(3)"
+    broken = client(stack, "batch").register_job_definition(
+        jobDefinitionName="exits-3",
+        type="container",
+        containerProperties={
+            "image": "none",
+            "command": ["python", "-c", command],
+            "resourceRequirements": [
+                {"type": "VCPU", "value": "1"},
+                {"type": "MEMORY", "value": "64"},
+            ],
+        },
+    )
+    published.config["targets"]["g4dn.xlarge"]["job_definition"] = broken["jobDefinitionArn"]
+    published.write()
+    run_id, log = run_to_failure(stack, {"suite": "smoke"}, "run_benchmark")
+    assert "exit code 3" in log
+    assert "status reason: Essential container in task exited" in log
+    assert log.index("reading input") < log.index("boom")
+    airflow = AirflowClient(stack.airflow)
+    assert "1 job(s) failed; the report holds what there is" in failed_log(
+        airflow, run_id, "publish_report"
+    )
+    aws = AwsClients(stack.endpoint, stack.aws)
+    folder = f"runs/{run_id.replace('+', '-').replace(':', '-')}"
+    body = aws.s3.get_object(Bucket=aws.config().bucket, Key=f"{folder}/report.json")["Body"]
+    lost = json.load(body)["lost"]
+    assert [job["planned"]["target"] for job in lost] == ["g4dn.xlarge"]
+    assert "exit code 3" in lost[0]["reason"]
+
+
+def test_an_unknown_target_submits_nothing(stack):
+    batch = client(stack, "batch")
+
+    def jobs():
+        every = [{"name": "JOB_NAME", "values": ["*"]}]
+        queues = batch.describe_job_queues()["jobQueues"]
+        return [
+            batch.list_jobs(jobQueue=queue["jobQueueArn"], filters=every)["jobSummaryList"]
+            for queue in queues
+        ]
+
+    before = jobs()
+    _, log = run_to_failure(stack, {"suite": "smoke", "targets": ["g5.48xlarge"]}, "plan_jobs")
+    assert "unknown target 'g5.48xlarge'; Terraform made: " in log
+    assert jobs() == before
+
+
+def test_without_the_ssm_parameter_nothing_is_planned(stack, published):
+    published.delete()
+    _, log = run_to_failure(stack, {"suite": "smoke"}, "plan_jobs")
+    assert "Airflow variable 'batchmark' not found: run `terraform apply`" in log
+
+
+@pytest.mark.parametrize(
+    ("conf", "message"),
+    [
+        ({"suite": "smokey"}, "'smokey' is not one of ['smoke', 'blog', 'sam']"),
+        ({"repeats": 0}, "0 is less than the minimum of 1"),
+        ({"repeats": "NaN"}, "'NaN' is not of type 'integer'"),
+        ({"dtype": "float8"}, "'float8' is not one of"),
+    ],
+)
+def test_the_trigger_form_refuses_bad_parameters(stack, conf, message):
+    airflow = AirflowClient(stack.airflow)
+    airflow.wait_for_dag(DAG_ID)
+    with pytest.raises(LaptopError) as refused:
+        airflow.trigger(DAG_ID, conf)
+    assert message in str(refused.value)

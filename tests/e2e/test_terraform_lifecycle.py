@@ -1,0 +1,73 @@
+"""The core stack on the local cloud: apply, re-plan without changes, destroy without remains."""
+
+import boto3
+import pytest
+
+from laptop.processes import free_port
+from laptop.session import Clock
+from laptop.stack import REGION, ROOT, Ports, Stack
+
+PROFILE = ROOT / "terraform" / "local.tfvars"
+
+# service -> (call, key of its answer) for each kind of resource that the stack makes
+LISTINGS = {
+    "batch": [
+        ("describe_compute_environments", "computeEnvironments"),
+        ("describe_job_queues", "jobQueues"),
+    ],
+    "ec2": [
+        ("describe_internet_gateways", "InternetGateways"),
+        ("describe_launch_templates", "LaunchTemplates"),
+        ("describe_nat_gateways", "NatGateways"),
+        ("describe_vpc_endpoints", "VpcEndpoints"),
+    ],
+    "ecr": [("describe_repositories", "repositories")],
+    "ecs": [("list_clusters", "clusterArns")],
+    "iam": [("list_instance_profiles", "InstanceProfiles")],
+    "logs": [("describe_log_groups", "logGroups")],
+    "s3": [("list_buckets", "Buckets")],
+    "sns": [("list_topics", "Topics")],
+    "ssm": [("describe_parameters", "Parameters")],
+}
+
+
+def remains(stack):
+    """Every resource the server still knows, but for what an empty account has."""
+
+    def client(service):
+        return boto3.client(
+            service,
+            region_name=REGION,
+            endpoint_url=stack.endpoint,
+            aws_access_key_id="local-cloud",
+            aws_secret_access_key="local-cloud",
+        )
+
+    found = {
+        call: listed
+        for service, calls in LISTINGS.items()
+        for call, key in calls
+        if (listed := getattr(client(service), call)()[key])
+    }
+    default = [{"Name": "is-default", "Values": ["false"]}]
+    found["vpcs"] = client("ec2").describe_vpcs(Filters=default)["Vpcs"]
+    found["roles"] = [
+        role["RoleName"]
+        for role in client("iam").list_roles()["Roles"]
+        if not role["Path"].startswith("/aws-service-role/")
+    ]
+    return {kind: listed for kind, listed in found.items() if listed}
+
+
+@pytest.mark.timeout(600)
+def test_core_stack_applies_replans_clean_and_destroys(tmp_path):
+    ports = Ports(airflow=free_port(), cloud=free_port())
+    with Stack(tmp_path / "stack", ports, Clock().say) as stack:
+        stack.start_cloud()
+        assert remains(stack) == {}
+        stack.apply()
+        assert len(remains(stack)) > len(LISTINGS)
+        assert stack.terraform.plan_exit_code(var_file=PROFILE) == 0
+        stack.terraform.destroy(var_file=PROFILE)
+        assert remains(stack) == {}
+        assert stack.terraform.outputs() == {}

@@ -1,0 +1,72 @@
+"""Who may import whom: the table of docs/architecture.md, kept by this test."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# folder -> modules that nothing below it may import
+FORBIDDEN = {
+    "job_container": {"airflow", "batchmark", "moto", "local_cloud", "laptop"},
+    "plugins": {"torch", "moto", "local_cloud", "laptop"},
+    "dags": {"torch", "numpy", "boto3", "moto", "batchmark_job", "local_cloud", "laptop"},
+    "local_cloud": {"airflow", "batchmark", "batchmark_job", "laptop"},
+    "laptop": {"airflow", "torch", "moto", "local_cloud"},
+}
+PURE = ("comparison", "cost", "estimate", "pooling", "regressions", "report")
+
+
+def imports(path: Path) -> set[str]:
+    """Every module that a file names in an import, wherever it stands."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def tops(path: Path) -> set[str]:
+    return {name.partition(".")[0] for name in imports(path)}
+
+
+def files(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+@pytest.mark.parametrize("folder", FORBIDDEN)
+def test_folder_imports_nothing_forbidden(folder):
+    assert files(folder)
+    wrong = {
+        str(path.relative_to(ROOT)): seen
+        for path in files(folder)
+        if (seen := tops(path) & FORBIDDEN[folder])
+    }
+    assert wrong == {}
+
+
+def test_plugins_know_the_job_by_its_result_only():
+    for path in files("plugins"):
+        seen = {name for name in imports(path) if name.startswith("batchmark_job")}
+        assert all(name.startswith("batchmark_job.result") for name in seen), path
+
+
+def test_only_one_module_drives_terraform():
+    users = [path.name for path in files("plugins") if "python_terraform" in tops(path)]
+    assert users == ["terraform.py"]
+
+
+@pytest.mark.parametrize("module", PURE)
+def test_pure_modules_know_neither_airflow_nor_aws(module):
+    path = ROOT / "plugins" / "batchmark" / f"{module}.py"
+    if path.exists():
+        assert not tops(path) & {"airflow", "boto3"}
+
+
+def test_the_check_sees_an_import_inside_a_function(tmp_path):
+    source = tmp_path / "sly.py"
+    source.write_text("def f():\n    from moto.server import main\n")
+    assert tops(source) == {"moto"}

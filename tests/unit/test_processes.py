@@ -1,0 +1,76 @@
+"""Real processes, ended by what they inherited and not by whose children they are."""
+
+import os
+import socket
+import sys
+import time
+
+import pytest
+
+from laptop.errors import LaptopError
+from laptop.processes import Processes, processes_of, require_port, stop_all
+
+FORKING = """
+import subprocess, sys, time
+child = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+for _ in range(2):
+    subprocess.Popen([sys.executable, "-c", child], start_new_session=True)
+"""
+
+
+@pytest.fixture
+def processes(tmp_path):
+    running = Processes(tmp_path / "stack", os.environ)
+    yield running
+    stop_all(running.folder, seconds=0)
+
+
+def wait_for(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_orphans_in_sessions_of_their_own_are_ended_too(processes, tmp_path):
+    processes.run("forking", [sys.executable, "-c", FORKING], cwd=tmp_path)
+    wait_for(lambda: len(processes_of(processes.folder)) == 2)
+    assert stop_all(processes.folder, seconds=0.5) == 2
+    assert processes_of(processes.folder) == []
+
+
+def test_another_stacks_processes_are_left_alone(processes, tmp_path):
+    sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+    processes.start("sleeper", sleeper, cwd=tmp_path)
+    wait_for(lambda: processes_of(processes.folder))
+    assert stop_all(tmp_path / "other") == 0
+    assert len(processes_of(processes.folder)) == 1
+    processes.stop()
+    assert processes_of(processes.folder) == []
+
+
+def test_a_program_that_ended_is_told_with_the_end_of_its_log(processes, tmp_path):
+    processes.start("broken", [sys.executable, "-c", "print('why'); exit(7)"], cwd=tmp_path)
+    wait_for(lambda: not processes_of(processes.folder))
+    with pytest.raises(LaptopError, match=r"(?s)broken ended with exit code 7.*why"):
+        processes.check()
+
+
+def test_a_failing_program_stops_the_caller(processes, tmp_path):
+    with pytest.raises(LaptopError, match="migrate ended with exit code 1"):
+        processes.run("migrate", [sys.executable, "-c", "exit(1)"], cwd=tmp_path)
+
+
+def test_a_taken_port_is_named():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(LaptopError, match=f"port {port} for Airflow is already taken"):
+            require_port(port, "Airflow")
+
+
+@pytest.mark.parametrize("port", [0, -1, 65536])
+def test_an_impossible_port_is_refused(port):
+    with pytest.raises(LaptopError, match="is not a port"):
+        require_port(port, "Airflow")
