@@ -9,13 +9,13 @@ import argparse
 import sys
 import time
 from collections import Counter
-
-import boto3
+from contextlib import closing
 
 from laptop.airflow import AirflowClient
+from laptop.aws import AwsClients
 from laptop.processes import free_port, stop_all
 from laptop.session import Clock, exclusive
-from laptop.stack import REGION, ROOT, Ports, Stack
+from laptop.stack import ROOT, Ports, Stack
 
 FOLDER = ROOT / "build" / "bench-mapped"
 POOL_VCPUS = 64
@@ -50,27 +50,22 @@ def main() -> int:
 
 def short_jobs(stack: Stack) -> dict[str, str]:
     """Register a job definition that only sleeps, on a queue that Terraform made."""
-    batch = boto3.client(
-        "batch",
-        region_name=REGION,
-        endpoint_url=stack.endpoint,
-        aws_access_key_id=stack.aws["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=stack.aws["AWS_SECRET_ACCESS_KEY"],
-    )
-    definition = batch.register_job_definition(
-        jobDefinitionName="short",
-        type="container",
-        parameters={"seconds": "0"},
-        containerProperties={
-            "image": "none",
-            "command": ["sleep", "Ref::seconds"],
-            "resourceRequirements": [
-                {"type": "VCPU", "value": "1"},
-                {"type": "MEMORY", "value": "64"},
-            ],
-        },
-    )
-    queue = batch.describe_job_queues()["jobQueues"][0]
+    with closing(AwsClients(stack)) as aws:
+        batch = aws.client("batch")
+        definition = batch.register_job_definition(
+            jobDefinitionName="short",
+            type="container",
+            parameters={"seconds": "0"},
+            containerProperties={
+                "image": "none",
+                "command": ["sleep", "Ref::seconds"],
+                "resourceRequirements": [
+                    {"type": "VCPU", "value": "1"},
+                    {"type": "MEMORY", "value": "64"},
+                ],
+            },
+        )
+        queue = batch.describe_job_queues()["jobQueues"][0]
     return {
         "job_definition": definition["jobDefinitionArn"],
         "job_queue": queue["jobQueueArn"],
@@ -79,20 +74,17 @@ def short_jobs(stack: Stack) -> dict[str, str]:
 
 def run(stack: Stack, dag_id: str, conf: dict[str, object]) -> tuple[Counter[str], float]:
     """Run a DAG to its end; return its mapped tasks' states and the seconds it took."""
-    airflow = AirflowClient(stack.airflow)
-    airflow.wait_for_dag(dag_id)
-    airflow.unpause(dag_id)
-    started = time.monotonic()
-    run_id = airflow.trigger(dag_id, conf)
-    while (state := airflow.state(dag_id, run_id)) not in ("success", "failed"):
-        stack.processes.check()
-        stack.say(f"{dag_id}: {state}")
-        time.sleep(10)
-    states = Counter(
-        str(task["state"])
-        for task in airflow.task_instances(dag_id, run_id)
-        if task["task_id"] == "run_job"
-    )
+    with AirflowClient(stack.airflow) as airflow:
+        airflow.wait_for_dag(dag_id)
+        airflow.unpause(dag_id)
+        started = time.monotonic()
+        run_id = airflow.trigger(dag_id, conf)
+        while (state := airflow.state(dag_id, run_id)) not in ("success", "failed"):
+            stack.processes.check()
+            stack.say(f"{dag_id}: {state}")
+            time.sleep(10)
+        tasks = airflow.task_instances(dag_id, run_id)
+    states = Counter(str(task["state"]) for task in tasks if task["task_id"] == "run_job")
     return states, time.monotonic() - started
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -108,7 +108,7 @@ class Airflow:
 
 
 class AirflowClient:
-    """The few calls of Airflow's REST API that a benchmark run needs."""
+    """The few calls of Airflow's REST API that a benchmark run needs; a context manager."""
 
     def __init__(self, airflow: Airflow) -> None:
         answer = httpx.post(
@@ -123,6 +123,12 @@ class AirflowClient:
             headers={"Authorization": f"Bearer {token}"},
             timeout=30,
         )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
 
     def wait_for_dag(self, dag_id: str, seconds: float = 120) -> None:
         deadline = time.monotonic() + seconds

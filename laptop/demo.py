@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import boto3
 from rich.console import Console
 
-from batchmark.config import Config, parse_config
 from batchmark.report import Report, render_table
 from batchmark.store import REPORT_HTML, REPORT_JSON, RunStore
 from batchmark.suites import SUITES
 from laptop.airflow import AirflowClient
+from laptop.aws import AwsClients
 from laptop.errors import LaptopError
 from laptop.output import copy_run
 from laptop.processes import free_port, stop_all
 from laptop.session import Clock, exclusive, refuse_beside_up
-from laptop.stack import REGION, Ports, Stack
+from laptop.stack import Ports, Stack
 
 DAG_ID = "gpu_cpu_benchmark"
 RUN_SECONDS = 1800
@@ -49,64 +49,33 @@ def demo(suite: str, folder: Path) -> None:
 
 
 def run_benchmark(stack: Stack, conf: Mapping[str, Any], clock: Clock) -> Report:
-    """Trigger the DAG, follow it to its end, and copy what it left out of the local cloud."""
-    airflow = AirflowClient(stack.airflow)
-    airflow.wait_for_dag(DAG_ID)
-    airflow.unpause(DAG_ID)
-    run_id = airflow.trigger(DAG_ID, conf)
-    clock.say(f"Airflow: DAG run {run_id} of {DAG_ID} started with {dict(conf)}")
-    aws = AwsClients(stack.endpoint, stack.aws)
-    config = aws.config()
-    log_lines = aws.new_log_lines(config.log_group)
-    tasks = TaskStates(airflow, run_id)
-    deadline = time.monotonic() + RUN_SECONDS
-    while True:
-        stack.processes.check()
-        state = airflow.state(DAG_ID, run_id)
-        for line in (*tasks.changes(), *next(log_lines)):
-            clock.say(line)
-        if state in ("success", "failed"):
-            break
-        if time.monotonic() > deadline:
-            raise LaptopError(f"DAG run {run_id} is still {state} after {RUN_SECONDS} s")
-        time.sleep(1)
-    if state == "failed":
-        raise LaptopError(f"DAG run {run_id} failed:\n{tasks.failures()}")
-    return copy_run(RunStore(aws.s3, config.bucket, run_id), stack.folder)
+    """Trigger the DAG, follow it to its end, and copy what it left out of the local cloud.
 
-
-class AwsClients:
-    """boto3 clients of a stack's local cloud; our own environment is left alone."""
-
-    def __init__(self, endpoint: str, aws: Mapping[str, str]) -> None:
-        session = boto3.Session(
-            aws_access_key_id=aws["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=aws["AWS_SECRET_ACCESS_KEY"],
-            region_name=REGION,
-        )
-        self.s3 = session.client("s3", endpoint_url=endpoint)
-        self._ssm = session.client("ssm", endpoint_url=endpoint)
-        self._logs = session.client("logs", endpoint_url=endpoint)
-
-    def config(self) -> Config:
-        answer = self._ssm.get_parameter(Name="/airflow/variables/batchmark")
-        return parse_config(answer["Parameter"]["Value"])
-
-    def new_log_lines(self, group: str) -> Iterator[list[str]]:
-        """Each `next` gives the lines that jobs wrote since the one before."""
-        tokens: dict[str, str] = {}
+    Raises:
+        LaptopError: the run failed; the message holds the end of the failed tasks' logs.
+    """
+    with AirflowClient(stack.airflow) as airflow, closing(AwsClients(stack)) as aws:
+        airflow.wait_for_dag(DAG_ID)
+        airflow.unpause(DAG_ID)
+        run_id = airflow.trigger(DAG_ID, conf)
+        clock.say(f"Airflow: DAG run {run_id} of {DAG_ID} started with {dict(conf)}")
+        config = aws.config()
+        log_lines = aws.new_log_lines(config.log_group)
+        tasks = TaskStates(airflow, run_id)
+        deadline = time.monotonic() + RUN_SECONDS
         while True:
-            lines = []
-            streams = self._logs.describe_log_streams(logGroupName=group)["logStreams"]
-            for name in (stream["logStreamName"] for stream in streams):
-                token = {"nextToken": tokens[name]} if name in tokens else {}
-                page = self._logs.get_log_events(
-                    logGroupName=group, logStreamName=name, startFromHead=True, **token
-                )
-                tokens[name] = page["nextForwardToken"]
-                target = name.partition("/")[0]
-                lines += [f"{target}: {event['message']}" for event in page["events"]]
-            yield lines
+            stack.processes.check()
+            state = airflow.state(DAG_ID, run_id)
+            for line in (*tasks.changes(), *next(log_lines)):
+                clock.say(line)
+            if state in ("success", "failed"):
+                break
+            if time.monotonic() > deadline:
+                raise LaptopError(f"DAG run {run_id} is still {state} after {RUN_SECONDS} s")
+            time.sleep(1)
+        if state == "failed":
+            raise LaptopError(f"DAG run {run_id} failed:\n{tasks.failures()}")
+        return copy_run(RunStore(aws.client("s3"), config.bucket, run_id), stack.folder)
 
 
 class TaskStates:

@@ -29,7 +29,8 @@ def up(port: int) -> None:
         stack.check()
         try:
             stack.start()
-            AirflowClient(stack.airflow).wait_for_dag(DAG_ID)
+            with AirflowClient(stack.airflow) as airflow:
+                airflow.wait_for_dag(DAG_ID)
             LOGIN.touch(mode=0o600)
             LOGIN.write_text(
                 json.dumps(

@@ -45,6 +45,9 @@ class CompleteBatchBackend(BatchBackend):
             if any(environment in queue.environments for queue in self._job_queues.values()):
                 raise ClientException("Cannot delete, found existing JobQueue relationship")
         super().delete_compute_environment(compute_environment_name)
+        if environment is not None:
+            # moto goes on listing a deleted cluster as INACTIVE.
+            self.ecs_backend.clusters.pop(environment.ecs_name, None)
 
     def delete_job_queue(self, queue_name: str) -> None:
         """Refuse, as AWS does, while it is enabled."""

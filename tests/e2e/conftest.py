@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
+from laptop.airflow import AirflowClient
+from laptop.aws import AwsClients
 from laptop.processes import free_port
 from laptop.session import Clock
 from laptop.stack import Ports, Stack
@@ -16,3 +20,15 @@ def stack(tmp_path_factory):
     with running:
         running.start()
         yield running
+
+
+@pytest.fixture(scope="session")
+def aws(stack):
+    with closing(AwsClients(stack)) as clients:
+        yield clients
+
+
+@pytest.fixture(scope="session")
+def airflow(stack):
+    with AirflowClient(stack.airflow) as client:
+        yield client

@@ -5,29 +5,17 @@ from __future__ import annotations
 import json
 import time
 
-import boto3
 import httpx
 import pytest
 
 from batchmark.store import REPORT_HTML, REPORT_JSON
 from batchmark_job.result import parse_document
-from laptop.airflow import AirflowClient
-from laptop.demo import DAG_ID, AwsClients, run_benchmark
+from laptop.demo import DAG_ID, run_benchmark
 from laptop.errors import LaptopError
 from laptop.session import Clock
-from laptop.stack import REGION, ROOT
+from laptop.stack import ROOT
 
 pytestmark = pytest.mark.timeout(600)
-
-
-def client(stack, service):
-    return boto3.client(
-        service,
-        region_name=REGION,
-        endpoint_url=stack.endpoint,
-        aws_access_key_id=stack.aws["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=stack.aws["AWS_SECRET_ACCESS_KEY"],
-    )
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +41,8 @@ def test_what_ran_on_the_cpu_is_said_first(report):
     assert on_gpu or "g4dn.xlarge ran on the CPU" in report.notices[0]
 
 
-def test_every_row_leads_to_its_job_log_and_document(report, stack):
-    batch, logs = client(stack, "batch"), client(stack, "logs")
+def test_every_row_leads_to_its_job_log_and_document(report, stack, aws):
+    batch, logs = aws.client("batch"), aws.client("logs")
     for row in report.pairs[0].rows:
         for side in (row.gpu, row.cpu):
             (job,) = side.provenance
@@ -69,7 +57,7 @@ def test_every_row_leads_to_its_job_log_and_document(report, stack):
             assert document.job_id == job.job_id
             assert (stack.folder / job.log_url).read_text().count("\n") >= len(events)
             bucket, _, key = job.document_uri.removeprefix("s3://").partition("/")
-            raw = client(stack, "s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+            raw = aws.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
             assert parse_document(raw) == document
 
 
@@ -80,11 +68,11 @@ def test_the_report_is_there_as_json_and_as_one_page(report, stack):
     assert report.pairs[0].gpu.jobs[0].job_id in page
 
 
-def test_airflows_own_components_ran_the_dag(report, stack):
+def test_airflows_own_components_ran_the_dag(report, stack, airflow):
     health = httpx.get(f"{stack.airflow.url}/api/v2/monitor/health").json()
     for component in ("metadatabase", "scheduler", "dag_processor", "triggerer"):
         assert health[component]["status"] == "healthy"
-    tasks = AirflowClient(stack.airflow).task_instances(DAG_ID, report.run_id)
+    tasks = airflow.task_instances(DAG_ID, report.run_id)
     operators = {task["task_id"]: task["operator"] for task in tasks}
     assert operators["run_benchmark"] == "BenchmarkJobOperator"
     assert all(task["state"] == "success" for task in tasks)
@@ -103,9 +91,9 @@ def wait_for_end(airflow, run_id):
 
 
 @pytest.fixture
-def published(stack):
+def published(aws):
     """The SSM parameter as a dict; what a test writes to it is undone."""
-    ssm = client(stack, "ssm")
+    ssm = aws.client("ssm")
     name = "/airflow/variables/batchmark"
     before = ssm.get_parameter(Name=name)["Parameter"]["Value"]
 
@@ -131,8 +119,7 @@ def failed_log(airflow, run_id, task_id):
     return airflow.task_log(task)
 
 
-def run_to_failure(stack, conf, task_id):
-    airflow = AirflowClient(stack.airflow)
+def run_to_failure(airflow, conf, task_id):
     airflow.wait_for_dag(DAG_ID)
     airflow.unpause(DAG_ID)
     run_id = airflow.trigger(DAG_ID, conf)
@@ -140,9 +127,9 @@ def run_to_failure(stack, conf, task_id):
     return run_id, failed_log(airflow, run_id, task_id)
 
 
-def test_a_job_that_exits_3_says_so_and_the_others_still_count(stack, published):
+def test_a_job_that_exits_3_says_so_and_the_others_still_count(airflow, aws, published):
     command = "print('reading input'); print('boom'); raise SystemExit(3)"
-    broken = client(stack, "batch").register_job_definition(
+    broken = aws.client("batch").register_job_definition(
         jobDefinitionName="exits-3",
         type="container",
         containerProperties={
@@ -156,24 +143,24 @@ def test_a_job_that_exits_3_says_so_and_the_others_still_count(stack, published)
     )
     published.config["targets"]["g4dn.xlarge"]["job_definition"] = broken["jobDefinitionArn"]
     published.write()
-    run_id, log = run_to_failure(stack, {"suite": "smoke"}, "run_benchmark")
+    run_id, log = run_to_failure(airflow, {"suite": "smoke"}, "run_benchmark")
     assert "exit code 3" in log
     assert "status reason: Essential container in task exited" in log
     assert log.index("reading input") < log.index("boom")
-    airflow = AirflowClient(stack.airflow)
     assert "1 job(s) failed; the report holds what there is" in failed_log(
         airflow, run_id, "publish_report"
     )
-    aws = AwsClients(stack.endpoint, stack.aws)
     folder = f"runs/{run_id.replace('+', '-').replace(':', '-')}"
-    body = aws.s3.get_object(Bucket=aws.config().bucket, Key=f"{folder}/report.json")["Body"]
+    body = aws.client("s3").get_object(Bucket=aws.config().bucket, Key=f"{folder}/report.json")[
+        "Body"
+    ]
     lost = json.load(body)["lost"]
     assert [job["planned"]["target"] for job in lost] == ["g4dn.xlarge"]
     assert "exit code 3" in lost[0]["reason"]
 
 
-def test_an_unknown_target_submits_nothing(stack):
-    batch = client(stack, "batch")
+def test_an_unknown_target_submits_nothing(airflow, aws):
+    batch = aws.client("batch")
 
     def jobs():
         every = [{"name": "JOB_NAME", "values": ["*"]}]
@@ -184,14 +171,14 @@ def test_an_unknown_target_submits_nothing(stack):
         ]
 
     before = jobs()
-    _, log = run_to_failure(stack, {"suite": "smoke", "targets": ["g5.48xlarge"]}, "plan_jobs")
+    _, log = run_to_failure(airflow, {"suite": "smoke", "targets": ["g5.48xlarge"]}, "plan_jobs")
     assert "unknown target 'g5.48xlarge'; Terraform made: " in log
     assert jobs() == before
 
 
-def test_without_the_ssm_parameter_nothing_is_planned(stack, published):
+def test_without_the_ssm_parameter_nothing_is_planned(airflow, published):
     published.delete()
-    _, log = run_to_failure(stack, {"suite": "smoke"}, "plan_jobs")
+    _, log = run_to_failure(airflow, {"suite": "smoke"}, "plan_jobs")
     assert "Airflow variable 'batchmark' not found: run `terraform apply`" in log
 
 
@@ -204,8 +191,7 @@ def test_without_the_ssm_parameter_nothing_is_planned(stack, published):
         ({"dtype": "float8"}, "'float8' is not one of"),
     ],
 )
-def test_the_trigger_form_refuses_bad_parameters(stack, conf, message):
-    airflow = AirflowClient(stack.airflow)
+def test_the_trigger_form_refuses_bad_parameters(airflow, conf, message):
     airflow.wait_for_dag(DAG_ID)
     with pytest.raises(LaptopError) as refused:
         airflow.trigger(DAG_ID, conf)

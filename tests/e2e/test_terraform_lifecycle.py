@@ -1,11 +1,13 @@
 """The core stack on the local cloud: apply, re-plan without changes, destroy without remains."""
 
-import boto3
+from contextlib import closing
+
 import pytest
 
+from laptop.aws import AwsClients
 from laptop.processes import free_port
 from laptop.session import Clock
-from laptop.stack import REGION, ROOT, Ports, Stack
+from laptop.stack import ROOT, Ports, Stack
 
 PROFILE = ROOT / "terraform" / "local.tfvars"
 
@@ -33,29 +35,19 @@ LISTINGS = {
 
 def remains(stack):
     """Every resource the server still knows, but for what an empty account has."""
-
-    def client(service):
-        return boto3.client(
-            service,
-            region_name=REGION,
-            endpoint_url=stack.endpoint,
-            aws_access_key_id="local-cloud",
-            aws_secret_access_key="local-cloud",
-        )
-
-    found = {
-        call: listed
-        for service, calls in LISTINGS.items()
-        for call, key in calls
-        if (listed := getattr(client(service), call)()[key])
-    }
-    default = [{"Name": "is-default", "Values": ["false"]}]
-    found["vpcs"] = client("ec2").describe_vpcs(Filters=default)["Vpcs"]
-    found["roles"] = [
-        role["RoleName"]
-        for role in client("iam").list_roles()["Roles"]
-        if not role["Path"].startswith("/aws-service-role/")
-    ]
+    with closing(AwsClients(stack)) as aws:
+        found = {
+            call: getattr(aws.client(service), call)()[key]
+            for service, calls in LISTINGS.items()
+            for call, key in calls
+        }
+        ours = [{"Name": "is-default", "Values": ["false"]}]
+        found["vpcs"] = aws.client("ec2").describe_vpcs(Filters=ours)["Vpcs"]
+        found["roles"] = [
+            role["RoleName"]
+            for role in aws.client("iam").list_roles()["Roles"]
+            if not role["Path"].startswith("/aws-service-role/")
+        ]
     return {kind: listed for kind, listed in found.items() if listed}
 
 

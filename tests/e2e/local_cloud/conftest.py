@@ -232,7 +232,7 @@ def job_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cloud(job_dir: Path) -> Iterator[Cloud]:
     """A pool of 4 vCPUs, 1,024 MiB and 2 GPUs that takes short limits."""
     options = ["--vcpus", "4", "--memory", "1024", "--gpus", "2", "--job-dir", str(job_dir)]
-    with running(*options, "--allow-short-limits", "--stop-grace", "1") as started:
+    with running(*options, "--allow-short-limits", "--stop-grace", "2") as started:
         yield started
 
 

@@ -36,7 +36,11 @@ def test_compute_environments_and_queues_are_deleted_in_aws_order(cloud):
         cloud.batch.delete_job_queue(jobQueue=queue)
     cloud.batch.update_job_queue(jobQueue=queue, state="DISABLED")
     cloud.batch.delete_job_queue(jobQueue=queue)
+    (described,) = cloud.batch.describe_compute_environments(computeEnvironments=[environment])[
+        "computeEnvironments"
+    ]
     cloud.batch.delete_compute_environment(computeEnvironment=environment)
+    assert described["ecsClusterArn"] not in cloud.client("ecs").list_clusters()["clusterArns"]
     assert cloud.batch.describe_job_queues(jobQueues=[queue])["jobQueues"] == []
 
 

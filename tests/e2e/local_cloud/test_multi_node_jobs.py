@@ -11,6 +11,18 @@ SHOW = (
 
 
 @pytest.fixture
+def meet(tmp_path):
+    """A script for each of some nodes: it ends when all of them have come so far."""
+
+    def script(num_nodes):
+        all_here = " && ".join(f"[ -e {tmp_path}/{node} ]" for node in range(num_nodes))
+        here = f"{tmp_path}/$AWS_BATCH_JOB_NODE_INDEX"
+        return f"touch {here}; until {all_here}; do sleep 0.02; done"
+
+    return script
+
+
+@pytest.fixture
 def define_nodes(cloud):
     """Register a multi-node job definition of (range, script) pairs."""
 
@@ -35,8 +47,8 @@ def define_nodes(cloud):
     return define
 
 
-def test_every_node_knows_its_place(cloud, define_nodes):
-    job_id = cloud.submit(define_nodes(("0:", f"{SHOW}; sleep 0.5"), num_nodes=3, main_node=1))
+def test_every_node_knows_its_place(cloud, define_nodes, meet):
+    job_id = cloud.submit(define_nodes(("0:", f"{SHOW}; {meet(3)}"), num_nodes=3, main_node=1))
     job = cloud.finish(job_id)
     assert job["status"] == "SUCCEEDED"
     assert job["nodeProperties"]["numNodes"] == 3
@@ -67,8 +79,8 @@ def test_a_child_nodes_failure_leaves_the_job_alone(cloud, define_nodes, gate):
     assert cloud.finish(job_id)["status"] == "SUCCEEDED"
 
 
-def test_node_overrides(cloud, define_nodes):
-    definition = define_nodes(("0:", "echo $WHO; sleep 0.5"), num_nodes=2)
+def test_node_overrides(cloud, define_nodes, meet):
+    definition = define_nodes(("0:", f"echo $WHO; {meet(3)}"), num_nodes=2)
     environment = [{"name": "WHO", "value": "child"}]
     overrides = {
         "numNodes": 3,
@@ -82,10 +94,10 @@ def test_node_overrides(cloud, define_nodes):
     assert outputs == [[], ["child"], ["child"]]
 
 
-def test_nodes_start_together_or_not_at_all(cloud, define_nodes, gate):
+def test_nodes_start_together_or_not_at_all(cloud, define_nodes, gate, meet):
     blocker = cloud.submit(cloud.define(["sh", "-c", gate.script], gpus=1))
     cloud.wait_for(blocker, "RUNNING")
-    script = "echo $NVIDIA_VISIBLE_DEVICES; sleep 0.5"
+    script = f"echo $NVIDIA_VISIBLE_DEVICES; {meet(2)}"
     job_id = cloud.submit(define_nodes(("0:", script), num_nodes=2, gpus=1))
     assert cloud.describe(job_id)["status"] == "RUNNABLE"
     gate.open()
@@ -104,7 +116,7 @@ def test_terminate_ends_all_nodes(cloud, define_nodes, gate):
 
 
 def test_nodes_are_listed(cloud, define_nodes):
-    job_id = cloud.submit(define_nodes(("0:", "sleep 0.2"), num_nodes=2))
+    job_id = cloud.submit(define_nodes(("0:", "true"), num_nodes=2))
     cloud.finish(job_id)
     answer = cloud.batch.list_jobs(multiNodeJobId=job_id, jobStatus="SUCCEEDED")
     assert [

@@ -1,0 +1,54 @@
+"""Reads what a stack's local cloud holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+
+from batchmark.config import Config, parse_config
+from laptop.stack import REGION, Stack
+
+
+class AwsClients:
+    """boto3 clients of a stack's local cloud; our own environment is left alone."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._endpoint = stack.endpoint
+        self._session = boto3.Session(
+            aws_access_key_id=stack.aws["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=stack.aws["AWS_SECRET_ACCESS_KEY"],
+            region_name=REGION,
+        )
+        self._clients: dict[str, Any] = {}
+
+    def client(self, service: str) -> Any:
+        if service not in self._clients:
+            self._clients[service] = self._session.client(service, endpoint_url=self._endpoint)
+        return self._clients[service]
+
+    def close(self) -> None:
+        for client in self._clients.values():
+            client.close()
+
+    def config(self) -> Config:
+        answer = self.client("ssm").get_parameter(Name="/airflow/variables/batchmark")
+        return parse_config(answer["Parameter"]["Value"])
+
+    def new_log_lines(self, group: str) -> Iterator[list[str]]:
+        """Each `next` gives the lines that jobs wrote since the one before."""
+        logs = self.client("logs")
+        tokens: dict[str, str] = {}
+        while True:
+            lines = []
+            streams = logs.describe_log_streams(logGroupName=group)["logStreams"]
+            for name in (stream["logStreamName"] for stream in streams):
+                token = {"nextToken": tokens[name]} if name in tokens else {}
+                page = logs.get_log_events(
+                    logGroupName=group, logStreamName=name, startFromHead=True, **token
+                )
+                tokens[name] = page["nextForwardToken"]
+                target = name.partition("/")[0]
+                lines += [f"{target}: {event['message']}" for event in page["events"]]
+            yield lines
