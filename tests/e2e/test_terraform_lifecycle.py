@@ -1,4 +1,4 @@
-"""The core stack on the local cloud: apply, re-plan without changes, destroy without remains."""
+"""The core stack on the local cloud: apply, re-plan clean, change, destroy without remains."""
 
 from contextlib import closing
 
@@ -60,6 +60,9 @@ def test_core_stack_applies_replans_clean_and_destroys(tmp_path):
         stack.apply()
         assert len(remains(stack)) > len(LISTINGS)
         assert stack.terraform.plan_exit_code(var_file=PROFILE) == 0
+        changed = {"volume_size_gib": 80}  # a new launch template version
+        stack.terraform.apply(var_file=PROFILE, variables=changed)
+        assert stack.terraform.plan_exit_code(var_file=PROFILE, variables=changed) == 0
         stack.terraform.destroy(var_file=PROFILE)
         assert remains(stack) == {}
         assert stack.terraform.outputs() == {}

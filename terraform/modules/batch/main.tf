@@ -87,6 +87,14 @@ resource "aws_launch_template" "this" {
 ################################################################################
 
 # No service_role: only with Batch's service-linked role can an environment be changed in place.
+# The provider learns a template's new version during apply only, finds then that it can't change a
+# SPOT_PRICE_CAPACITY_OPTIMIZED environment in place, and stops ("inconsistent final plan").
+resource "terraform_data" "launch_template_version" {
+  for_each = local.compute_environments
+
+  input = aws_launch_template.this[each.value.instance_type].latest_version
+}
+
 resource "aws_batch_compute_environment" "this" {
   for_each = local.compute_environments
 
@@ -132,6 +140,8 @@ resource "aws_batch_compute_environment" "this" {
 
   lifecycle {
     create_before_destroy = true
+
+    replace_triggered_by = [terraform_data.launch_template_version[each.key]]
 
     # Batch sets it by load.
     ignore_changes = [compute_resources[0].desired_vcpus]
