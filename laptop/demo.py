@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping
 from contextlib import closing
@@ -23,6 +24,7 @@ from laptop.stack import Ports, Stack
 
 DAG_ID = "gpu_cpu_benchmark"
 RUN_SECONDS = 1800
+LOG_WIDTH = 140  # of the table where there is no terminal that has a width
 
 
 def demo(suite: str, folder: Path) -> None:
@@ -43,7 +45,7 @@ def demo(suite: str, folder: Path) -> None:
         with stack:
             stack.start()
             report = run_benchmark(stack, {"suite": suite}, clock)
-    render_table(report, Console())
+    render_table(report, Console(width=None if sys.stdout.isatty() else LOG_WIDTH))
     print(f"\nreport: {folder / REPORT_HTML}\n        {folder / REPORT_JSON}")
     clock.say("done")
 

@@ -18,6 +18,7 @@ VENV = ROOT / ".venv"
 STAMP = VENV / ".installed"
 LOCKS = (ROOT / "requirements.txt", ROOT / "requirements-dev.txt")
 PYTHONS = ((3, 11), (3, 13))
+SIGN_OF_LIFE_SECONDS = 30
 
 
 def main() -> int:
@@ -45,16 +46,14 @@ def main() -> int:
 
 def install(choice: str) -> int:
     started = time.monotonic()
-    say("installing into .venv: about 0.5 GB to download, 1.7 GB on disk, 2 to 5 minutes")
+    say("installing into .venv: about 0.5 GB to download, 1.9 GB on disk, 3 to 5 minutes")
     python = str(VENV / "bin" / "python")
     try:
-        subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
+        run([sys.executable, "-m", "venv", str(VENV)])
         say("torch first, because its CUDA build is 3 GB larger than its CPU build")
         install_torch(python, choice)
         say("everything else: Airflow, its Amazon provider, moto, development tools")
-        subprocess.run(
-            [*pip(python), *(part for lock in LOCKS for part in ("-r", str(lock)))], check=True
-        )
+        run([*pip(python), *(part for lock in LOCKS for part in ("-r", str(lock)))])
     except subprocess.CalledProcessError as error:
         return fail(f"`{' '.join(error.cmd[:6])} …` ended with exit code {error.returncode}")
     STAMP.write_text(fingerprint())
@@ -70,12 +69,12 @@ def install_torch(python: str, choice: str) -> None:
         if succeeds([*pip(python), f"{pinned}+cpu"]):
             return
         uv = next(line for line in LOCKS[1].read_text().split() if line.startswith("uv=="))
-        subprocess.run([*pip(python), uv], check=True)
+        run([*pip(python), uv])
         by_uv = [python, "-m", "uv", "pip", "install", "--python", python, "--torch-backend", "cpu"]
         if succeeds([*by_uv, pinned]):
             return
         say("no CPU build of torch is to be had here; taking the CUDA build, about 3 GB more")
-    subprocess.run([*pip(python), pinned], check=True)
+    run([*pip(python), pinned])
 
 
 def torch_pin() -> str:
@@ -90,12 +89,26 @@ def has_nvidia_gpu() -> bool:
     return nvidia_smi is not None and succeeds([nvidia_smi, "--list-gpus"])
 
 
+def run(command: list[str]) -> None:
+    """Run a command to its end, with a sign of life every half minute."""
+    started = time.monotonic()
+    with subprocess.Popen(command) as process:
+        while True:
+            try:
+                process.wait(SIGN_OF_LIFE_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                say(f"still at it after {time.monotonic() - started:.0f} s")
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+
+
 def succeeds(command: list[str]) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def pip(python: str) -> list[str]:
-    return [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    return [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
 
 
 def fingerprint() -> str:

@@ -1,16 +1,30 @@
-"""EC2: launch templates."""
+"""EC2: launch templates, VPC endpoints."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from moto.ec2.models.launch_templates import LaunchTemplate, LaunchTemplateBackend
+from moto.ec2.models.vpcs import VPCBackend
 
 
 def fill() -> None:
     """Close the gaps."""
     separate_tags()
     show_changed_tags()
+    forget_deleted_endpoints()
+
+
+def forget_deleted_endpoints() -> None:
+    """Take a deleted VPC endpoint out of what is described, where moto keeps it as "deleted"."""
+    delete = VPCBackend.delete_vpc_endpoints
+
+    def delete_vpc_endpoints(self: VPCBackend, vpce_ids: list[str] | None = None) -> None:
+        delete(self, vpce_ids)
+        for endpoint_id in vpce_ids or []:
+            self.vpc_end_points.pop(endpoint_id, None)
+
+    VPCBackend.delete_vpc_endpoints = delete_vpc_endpoints  # type: ignore[method-assign]
 
 
 def show_changed_tags() -> None:

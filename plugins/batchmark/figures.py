@@ -61,7 +61,8 @@ def parameters(values: Mapping[str, Parameter]) -> str:
 
 
 def _time_unit(value: float) -> tuple[float, str]:
-    return next((unit for unit in TIME_UNITS if value >= unit[0]), TIME_UNITS[-1])
+    """The largest unit that suits the value, also once it is rounded: 0.98 ms, not 980 µs."""
+    return next((unit for unit in TIME_UNITS if value >= 0.95 * unit[0]), TIME_UNITS[-1])
 
 
 def _figure(estimate: Estimate, digits_without_interval: int) -> Figure:
