@@ -31,7 +31,7 @@ PARAMS = {
         type="integer",
         minimum=1,
         maximum=MAX_REPEATS,
-        description="Jobs per target. From 3 on, the intervals hold the spread between jobs.",
+        description="Jobs per target. From 5 on, the intervals hold the spread between jobs.",
         section="Where",
     ),
 }

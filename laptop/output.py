@@ -15,7 +15,6 @@ def copy_run(store: RunStore, folder: Path) -> Report:
 
     Links into the local cloud become relative ones to the copies, at the objects' own keys.
     """
-    bucket_url = store.object_url("")
 
     def copy(link: re.Match[str]) -> str:
         key = unquote(link[1])
@@ -25,7 +24,8 @@ def copy_run(store: RunStore, folder: Path) -> Report:
         return key
 
     published = store.read(store.prefix + REPORT_JSON).decode()
-    report = Report.model_validate_json(re.sub(re.escape(bucket_url) + r'([^"]+)', copy, published))
+    link_into_bucket = re.escape(store.bucket_url) + r'([^"?]+)[^"]*'
+    report = Report.model_validate_json(re.sub(link_into_bucket, copy, published))
     (folder / REPORT_JSON).write_text(render_json(report))
     (folder / REPORT_HTML).write_text(render_html(report))
     return report

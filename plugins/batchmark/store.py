@@ -14,6 +14,7 @@ COLLECTED = "collected.json"
 COMPARISON = "comparison.json"
 REPORT_JSON = "report.json"
 REPORT_HTML = "report.html"
+WEEK_SECONDS = 7 * 24 * 3600
 
 
 class RunStore:
@@ -52,15 +53,24 @@ class RunStore:
             return None
 
     def object_url(self, key: str) -> str:
-        """A page for people: the S3 console in AWS, the object itself in the local cloud."""
-        endpoint = self._s3.meta.endpoint_url
-        if endpoint.endswith(".amazonaws.com"):
+        """A page for people: the S3 console in AWS, elsewhere the object itself for a week."""
+        if self.is_aws():
             region = self._s3.meta.region_name
             return (
                 f"https://{region}.console.aws.amazon.com/s3/object/{self.bucket}"
                 f"?region={region}&prefix={quote(key)}"
             )
-        return f"{endpoint}/{self.bucket}/{quote(key)}"
+        url: str = self._s3.generate_presigned_url(
+            "get_object",
+            Params={"Bucket": self.bucket, "Key": key},
+            ExpiresIn=WEEK_SECONDS,
+        )
+        return url
+
+    @property
+    def bucket_url(self) -> str:
+        """What the addresses of all objects begin with, outside AWS."""
+        return f"{self._s3.meta.endpoint_url}/{self.bucket}/"
 
     def is_aws(self) -> bool:
         return bool(self._s3.meta.endpoint_url.endswith(".amazonaws.com"))

@@ -8,7 +8,7 @@ import time
 import httpx
 import pytest
 
-from batchmark.store import REPORT_HTML, REPORT_JSON
+from batchmark.store import REPORT_HTML, REPORT_JSON, RunStore
 from batchmark_job.result import parse_document
 from laptop.demo import DAG_ID, run_benchmark
 from laptop.errors import LaptopError
@@ -59,6 +59,16 @@ def test_every_row_leads_to_its_job_log_and_document(report, stack, aws):
             bucket, _, key = job.document_uri.removeprefix("s3://").partition("/")
             raw = aws.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
             assert parse_document(raw) == document
+
+
+def test_the_published_reports_links_open_in_a_browser(report, aws):
+    store = RunStore(aws.client("s3"), aws.config().bucket, report.run_id)
+    published = json.loads(store.read(store.prefix + REPORT_JSON))
+    for job in published["pairs"][0]["gpu"]["jobs"] + published["pairs"][0]["cpu"]["jobs"]:
+        for link in (job["log_url"], job["document_url"]):
+            assert httpx.get(link).status_code == 200, link
+    page = httpx.get(store.object_url(store.prefix + REPORT_HTML))
+    assert page.headers["content-type"].startswith("text/html")
 
 
 def test_the_report_is_there_as_json_and_as_one_page(report, stack):
@@ -150,11 +160,8 @@ def test_a_job_that_exits_3_says_so_and_the_others_still_count(airflow, aws, pub
     assert "1 job(s) failed; the report holds what there is" in failed_log(
         airflow, run_id, "publish_report"
     )
-    folder = f"runs/{run_id.replace('+', '-').replace(':', '-')}"
-    body = aws.client("s3").get_object(Bucket=aws.config().bucket, Key=f"{folder}/report.json")[
-        "Body"
-    ]
-    lost = json.load(body)["lost"]
+    store = RunStore(aws.client("s3"), aws.config().bucket, run_id)
+    lost = json.loads(store.read(store.prefix + REPORT_JSON))["lost"]
     assert [job["planned"]["target"] for job in lost] == ["g4dn.xlarge"]
     assert "exit code 3" in lost[0]["reason"]
 
