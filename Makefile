@@ -8,6 +8,7 @@ PORT ?= 8080
 SUITE ?= smoke
 BIN := .venv/bin
 TWO_AT_A_TIME := --numprocesses 2 --dist loadfile
+LONGEST_FIRST := $(addprefix tests/e2e/test_,terraform_lifecycle.py main_job.py interrupt.py)
 export PYTHONPATH := $(CURDIR):$(CURDIR)/plugins:$(CURDIR)/job_container
 
 # torch's CUDA wheel pins these itself; a lock that named them would fetch them for the CPU build too.
@@ -45,7 +46,7 @@ down: ## Stop what `make up` started
 .PHONY: test
 test: terraform-there install ## All tests: unit, DAG integrity, Terraform, end to end (about 10 minutes)
 	$(BIN)/pytest $(TWO_AT_A_TIME) tests/unit tests/dags
-	$(BIN)/pytest $(TWO_AT_A_TIME) tests/terraform tests/e2e
+	$(BIN)/pytest $(TWO_AT_A_TIME) --no-loadscope-reorder $(LONGEST_FIRST) tests/terraform tests/e2e
 
 .PHONY: test-unit
 test-unit: install ## Unit and DAG integrity tests only (under a minute)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import sys
@@ -21,6 +22,7 @@ from laptop.errors import LaptopError
 from laptop.processes import Processes
 
 ROOT = Path(__file__).resolve().parent.parent
+TERRAFORM_DATA = ROOT / "build" / "terraform"
 REGION = "us-east-1"
 # What each target of local.tfvars asks for: one job fills the pool, so no two measure together.
 VCPUS = 2
@@ -65,7 +67,7 @@ class Stack:
         self.processes = Processes(self.folder, environment)
         self.terraform = Terraform(
             ROOT / "terraform",
-            data_dir=ROOT / "build" / "terraform",
+            data_dir=TERRAFORM_DATA,
             state=self.folder / "terraform.tfstate",
             env=self.processes.env,
             log=self.processes.log_of("terraform"),
@@ -120,8 +122,11 @@ class Stack:
         """Apply the core stack to the local cloud, which forgets everything when it stops."""
         started = time.monotonic()
         self.say("Terraform: applying the core stack to the local cloud (about 80 s)")
+        TERRAFORM_DATA.mkdir(parents=True, exist_ok=True)
         try:
-            self.terraform.init()
+            with TERRAFORM_DATA.with_suffix(".lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)  # stacks share the providers that init installs
+                self.terraform.init()
             self.terraform.apply(var_file=ROOT / "terraform" / "local.tfvars")
         except TerraformError as error:
             raise LaptopError(str(error)) from error
