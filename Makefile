@@ -73,6 +73,8 @@ schema: install ## Export the result document's JSON Schema
 lock: install ## Resolve pyproject.toml into the lock files anew
 	$(COMPILE) pyproject.toml $(addprefix --no-emit-package ,$(CUDA_PACKAGES)) -o requirements.txt
 	$(COMPILE) --group dev -c requirements.txt -o requirements-dev.txt
+	$(COMPILE) job_container/requirements.in -c requirements.txt \
+		$(addprefix --no-emit-package ,$(CUDA_PACKAGES)) -o job_container/requirements.txt
 
 .PHONY: bench-mapped
 bench-mapped: terraform-there install ## 200 mapped short jobs at once; counts what Airflow loses (about 10 minutes)

@@ -14,7 +14,7 @@ from contextlib import closing
 from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
 from laptop.processes import free_port, stop_all
-from laptop.session import Clock, exclusive
+from laptop.session import Clock, exclusive, refuse_beside_others
 from laptop.stack import ROOT, Ports, Stack
 
 FOLDER = ROOT / "build" / "bench-mapped"
@@ -28,6 +28,7 @@ def main() -> int:
     arguments = parser.parse_args()
     clock = Clock()
     with exclusive(FOLDER):
+        refuse_beside_others(FOLDER)
         stop_all(FOLDER)
         stack = Stack(
             FOLDER,
@@ -45,7 +46,8 @@ def main() -> int:
             }
     for operator, (states, seconds) in results.items():
         print(f"{operator}: {dict(states)} of {arguments.jobs} jobs in {seconds:.0f} s")
-    return 0 if results["batchmark"][0] == {"success": arguments.jobs} else 1
+    ours = results.get("batchmark")
+    return 0 if ours is None or ours[0] == {"success": arguments.jobs} else 1
 
 
 def short_jobs(stack: Stack) -> dict[str, str]:

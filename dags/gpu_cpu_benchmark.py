@@ -50,11 +50,11 @@ PARAMS = {
     default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
 )
 def gpu_cpu_benchmark():
-    @task(retries=0)
+    @task
     def plan_jobs() -> list[dict[str, Any]]:
         return tasks.plan_jobs(get_current_context())
 
-    @task(trigger_rule="all_done_min_one_success")
+    @task(trigger_rule="all_done")
     def collect_results() -> str:
         return tasks.collect_results(get_current_context(), run_benchmark.task_id)
 
@@ -62,7 +62,7 @@ def gpu_cpu_benchmark():
     def compare(collected_key: str) -> str:
         return tasks.compare(get_current_context(), collected_key)
 
-    @task(retries=0)
+    @task
     def publish_report(comparison_key: str) -> str:
         return tasks.publish_report(get_current_context(), comparison_key)
 

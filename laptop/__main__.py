@@ -25,7 +25,9 @@ def main() -> int:
     )
     up_command = commands.add_parser("up", help="start everything and leave it running")
     up_command.add_argument("--port", type=int, default=8080, help="port of the Airflow UI")
-    commands.add_parser("down", help="stop what `up` started")
+    down_command = commands.add_parser("down", help="stop what `up` started")
+    for command in (up_command, down_command):
+        command.add_argument("--folder", type=Path, default=BUILD / "up", help="of the stack")
     arguments = parser.parse_args()
     for number in SIGNALS:
         signal.signal(number, _interrupt)
@@ -37,11 +39,11 @@ def main() -> int:
         elif arguments.command == "up":
             from laptop.up import up
 
-            up(arguments.port)
+            up(arguments.port, arguments.folder)
         else:
             from laptop.up import down
 
-            down()
+            down(arguments.folder)
     except LaptopError as error:
         print(f"{arguments.command}: {error}", file=sys.stderr)
         return 1

@@ -19,6 +19,7 @@ STAMP = VENV / ".installed"
 LOCKS = (ROOT / "requirements.txt", ROOT / "requirements-dev.txt")
 PYTHONS = ((3, 11), (3, 13))
 SIGN_OF_LIFE_SECONDS = 30
+INTERRUPTED = 130
 
 
 def main() -> int:
@@ -33,7 +34,8 @@ def main() -> int:
     if not PYTHONS[0] <= sys.version_info[:2] <= PYTHONS[1]:
         seen = ".".join(map(str, sys.version_info[:3]))
         return fail(f"Python 3.11 to 3.13 is needed, {sys.executable} is {seen}: set PYTHON=…")
-    if STAMP.exists() and STAMP.read_text() == fingerprint():
+    build = "cuda" if choice == "cuda" or (choice == "auto" and has_nvidia_gpu()) else "cpu"
+    if STAMP.exists() and STAMP.read_text() == fingerprint(build):
         return 0
     ROOT.joinpath("build").mkdir(exist_ok=True)
     with ROOT.joinpath("build", "install.lock").open("w") as lock:
@@ -41,31 +43,38 @@ def main() -> int:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return fail("another install is running in this folder: wait for it")
-        return install(choice)
+        try:
+            return install(build)
+        except KeyboardInterrupt:
+            fail("interrupted; the next `make install` goes on from here")
+            return INTERRUPTED
 
 
-def install(choice: str) -> int:
+def install(build: str) -> int:
     started = time.monotonic()
     say("installing into .venv: about 0.5 GB to download, 1.9 GB on disk, 3 to 5 minutes")
     python = str(VENV / "bin" / "python")
     try:
         run([sys.executable, "-m", "venv", str(VENV)])
         say("torch first, because its CUDA build is 3 GB larger than its CPU build")
-        install_torch(python, choice)
+        install_torch(python, build)
         say("everything else: Airflow, its Amazon provider, moto, development tools")
         run([*pip(python), *(part for lock in LOCKS for part in ("-r", str(lock)))])
     except subprocess.CalledProcessError as error:
         return fail(f"`{' '.join(error.cmd[:6])} …` ended with exit code {error.returncode}")
-    STAMP.write_text(fingerprint())
+    STAMP.write_text(fingerprint(build))
     say(f"installed in {time.monotonic() - started:.0f} s")
     return 0
 
 
-def install_torch(python: str, choice: str) -> None:
+def install_torch(python: str, build: str) -> None:
     """Take the CPU build where one is to be had; a Linux wheel from PyPI is the CUDA one."""
     pinned = torch_pin()
-    wants_cpu = choice == "cpu" or (choice == "auto" and not has_nvidia_gpu())
-    if sys.platform == "linux" and wants_cpu:
+    if STAMP.exists() and not STAMP.read_text().startswith(f"{build} "):
+        # pip would take the one build for the other.
+        run([python, "-m", "pip", "uninstall", "-qq", "--yes", "torch"])
+    STAMP.unlink(missing_ok=True)
+    if sys.platform == "linux" and build == "cpu":
         if succeeds([*pip(python), f"{pinned}+cpu"]):
             return
         uv = next(line for line in LOCKS[1].read_text().split() if line.startswith("uv=="))
@@ -90,32 +99,40 @@ def has_nvidia_gpu() -> bool:
 
 
 def run(command: list[str]) -> None:
-    """Run a command to its end, with a sign of life every half minute."""
+    """Run a command to its end, with a sign of life every half minute.
+
+    Raises:
+        subprocess.CalledProcessError: it failed.
+    """
+    if code := follow(command):
+        raise subprocess.CalledProcessError(code, command)
+
+
+def succeeds(command: list[str]) -> bool:
+    return follow(command, subprocess.DEVNULL) == 0
+
+
+def follow(command: list[str], output: int | None = None) -> int:
     started = time.monotonic()
-    with subprocess.Popen(command) as process:
+    with subprocess.Popen(command, stdout=output, stderr=output) as process:
         while True:
             try:
                 process.wait(SIGN_OF_LIFE_SECONDS)
                 break
             except subprocess.TimeoutExpired:
                 say(f"still at it after {time.monotonic() - started:.0f} s")
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command)
-
-
-def succeeds(command: list[str]) -> bool:
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    return int(process.returncode)
 
 
 def pip(python: str) -> list[str]:
     return [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
 
 
-def fingerprint() -> str:
-    """Changes with the lock files, the interpreter and the place of the environment."""
+def fingerprint(build: str) -> str:
+    """Changes with torch's build, the lock files, the interpreter and the environment's place."""
     parts = [lock.read_bytes() for lock in LOCKS]
     parts.append(f"{sys.version} {VENV} {os.uname().machine}".encode())
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+    return f"{build} {hashlib.sha256(b'0'.join(parts)).hexdigest()}"
 
 
 def say(text: str) -> None:

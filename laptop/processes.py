@@ -108,11 +108,13 @@ def processes_of(folder: Path) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         try:
-            if process.pid != os.getpid() and process.environ().get(MARKER) == wanted:
+            if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
+                continue
+            if process.environ().get(MARKER) == wanted:
                 found.append(process)
-        except psutil.Error:
+        except psutil.Error:  # it has ended meanwhile, or is another user's
             continue
-    return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+    return found
 
 
 def stop_all(folder: Path, seconds: float = STOP_SECONDS) -> int:

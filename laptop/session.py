@@ -1,4 +1,4 @@
-"""Who may run now: one demo at a time, and none beside `make up`."""
+"""Who may run now: one stack at a time in a clone, for two would measure each other."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from pathlib import Path
 
 from laptop.errors import LaptopError
 from laptop.processes import processes_of
-from laptop.stack import ROOT
-
-UP = ROOT / "build" / "up"
+from laptop.stack import BUILD
 
 
 class Clock:
@@ -44,7 +42,14 @@ def exclusive(folder: Path) -> Iterator[None]:
         yield
 
 
-def refuse_beside_up() -> None:
-    """Two stacks would share the cores, and both would measure the other."""
-    if processes_of(UP):
-        raise LaptopError("`make up` is running here and would share the cores: `make down` first")
+def refuse_beside_others(folder: Path) -> None:
+    """Raise when another stack of this clone runs: each would measure the other's load.
+
+    Stacks outside `build/`, as tests have them, neither count nor are refused.
+    """
+    others = [path for path in BUILD.glob("*/") if path != folder.resolve()]
+    running = [path for path in others if processes_of(path)] if folder.parent == BUILD else []
+    if running:
+        name = running[0].name
+        how = "`make down` first" if name == "up" else "wait for it, or stop it with Ctrl-C there"
+        raise LaptopError(f"`make {name}` is running here and would share the cores: {how}")

@@ -22,7 +22,8 @@ from laptop.errors import LaptopError
 from laptop.processes import Processes
 
 ROOT = Path(__file__).resolve().parent.parent
-TERRAFORM_DATA = ROOT / "build" / "terraform"
+BUILD = ROOT / "build"
+TERRAFORM_DATA = BUILD / "terraform"
 REGION = "us-east-1"
 # What each target of local.tfvars asks for: one job fills the pool, so no two measure together.
 VCPUS = 2
@@ -56,6 +57,7 @@ class Stack:
         dags: Path = ROOT / "dags",
         vcpus: int = VCPUS,
     ) -> None:
+        reach_loopback_directly()
         self.folder = folder.resolve()
         self.say = say
         self.endpoint = f"http://127.0.0.1:{ports.cloud}"
@@ -155,12 +157,22 @@ class Stack:
             raise
 
     def _forget_last_time(self) -> None:
-        """Moto keeps nothing, so neither may the state; Airflow's runs would point at lost jobs."""
+        """Moto keeps nothing, so neither may the state, nor Airflow's runs that point at its jobs.
+
+        The last report goes, so that it is not taken for this run's; its raw/ and runs/ stay.
+        """
         for name in ("airflow", "logs"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
-        for state in self.folder.glob("terraform.tfstate*"):
-            state.unlink()
+        for left in (*self.folder.glob("terraform.tfstate*"), *self.folder.glob("report.*")):
+            left.unlink()
         self.folder.mkdir(parents=True, exist_ok=True)
+
+
+def reach_loopback_directly() -> None:
+    """Keep this process and what it starts from sending 127.0.0.1 to an HTTP proxy."""
+    for name in ("NO_PROXY", "no_proxy"):
+        others = [host for host in os.environ.get(name, "").split(",") if host]
+        os.environ[name] = ",".join(dict.fromkeys([*others, "127.0.0.1", "localhost"]))
 
 
 def aws_environment(endpoint: str) -> dict[str, str]:

@@ -3,36 +3,40 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from laptop.airflow import USER, AirflowClient
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
 from laptop.processes import free_port, processes_of, require_port, stop_all
-from laptop.session import UP, Clock, exclusive
+from laptop.session import Clock, exclusive, refuse_beside_others
 from laptop.stack import Ports, Stack
 
-LOGIN = UP / "login.json"
+LOGIN = "login.json"
 
 
-def up(port: int) -> None:
+def up(port: int, folder: Path) -> None:
     """Start the stack with Airflow on `port` and leave it running.
 
     Raises:
-        LaptopError: it runs already, or the port is taken.
+        LaptopError: it or another stack runs already, or the port is taken.
     """
-    with exclusive(UP):
-        if processes_of(UP):
-            raise LaptopError(f"already up: {_login()}; stop it with `make down`")
+    with exclusive(folder):
+        if processes_of(folder):
+            raise LaptopError(f"already up: {_login(folder)}; stop it with `make down`")
+        refuse_beside_others(folder)
         require_port(port, "Airflow")
         clock = Clock()
-        stack = Stack(UP, Ports(airflow=port, cloud=free_port()), clock.say, schedules=True)
+        stack = Stack(folder, Ports(airflow=port, cloud=free_port()), clock.say, schedules=True)
         stack.check()
+        login = folder / LOGIN
+        login.unlink(missing_ok=True)
         try:
             stack.start()
             with AirflowClient(stack.airflow) as airflow:
                 airflow.wait_for_dag(DAG_ID)
-            LOGIN.touch(mode=0o600)
-            LOGIN.write_text(
+            login.touch(mode=0o600)
+            login.write_text(
                 json.dumps(
                     {
                         "Airflow": stack.airflow.url,
@@ -46,16 +50,17 @@ def up(port: int) -> None:
             clock.say("stopping what was started")
             stack.stop()
             raise
-    print(f"\n{_login()}\nStop it with `make down`.")
+    print(f"\n{_login(folder)}\nStop it with `make down`.")
 
 
-def down() -> None:
-    ended = stop_all(UP)
-    LOGIN.unlink(missing_ok=True)
+def down(folder: Path) -> None:
+    ended = stop_all(folder)
+    (folder / LOGIN).unlink(missing_ok=True)
     print(f"stopped {ended} processes" if ended else "nothing was running")
 
 
-def _login() -> str:
-    if not LOGIN.exists():
-        return f"still starting, or broken; see {UP / 'logs'}"
-    return ", ".join(f"{name} {value}" for name, value in json.loads(LOGIN.read_text()).items())
+def _login(folder: Path) -> str:
+    login = folder / LOGIN
+    if not login.exists():
+        return f"still starting, or broken; see {folder / 'logs'}"
+    return ", ".join(f"{name} {value}" for name, value in json.loads(login.read_text()).items())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from botocore.exceptions import ClientError
 
 from batchmark.exceptions import CollectError
 from batchmark.job_description import (
@@ -72,11 +74,11 @@ def _collect_job(
     if job["status"] not in FINISHED:
         raise CollectError(f"Batch job {job_id} is still {job['status']}")
     location = log_location(job)
-    lines = list(_log_lines(logs, *location)) if location else []
+    lines = _log_lines(logs, *location) if location else []
     log_key = store.write(
         f"logs/{plan.target}/{plan.suite}-{plan.repeat}.log", "\n".join(lines) + "\n", "text/plain"
     )
-    if location is None:
+    if location is None or "startedAt" not in job:
         raise CollectError(failure_message(job, lines))
     failure = failure_message(job, lines[-3:]) if job["status"] == "FAILED" else None
     attempt = len(job["attempts"])
@@ -93,38 +95,61 @@ def _collect_job(
         created_at=moment(job, "createdAt"),
         started_at=moment(job, "startedAt"),
         stopped_at=moment(job, "stoppedAt"),
-        document=_document(store, uri, run_id, plan, failure),
+        document=_document(store, uri, failure, _expected(run_id, plan, job_id, attempt)),
         failure=failure,
     )
 
 
+def _expected(run_id: str, plan: PlannedJob, job_id: str, attempt: int) -> dict[str, object]:
+    """What the document of a planned job says of itself."""
+    return {
+        "run_id": run_id,
+        "job_id": job_id,
+        "job_attempt": attempt,
+        "target": plan.target,
+        "suite": plan.suite,
+        "requested_device": plan.device,
+        "dtype": plan.dtype,
+    }
+
+
 def _document(
-    store: RunStore, uri: str, run_id: str, plan: PlannedJob, failure: str | None
+    store: RunStore, uri: str, failure: str | None, expected: Mapping[str, object]
 ) -> ResultDocument:
-    raw = store.read_if_there(_key(uri))
-    if raw is None:
-        raise CollectError(failure or f"the job succeeded but wrote no result document to {uri}")
     try:
-        document = parse_document(raw)
+        document = parse_document(store.read(_key(uri)))
+    except ClientError as error:
+        if failure:
+            raise CollectError(failure) from error
+        code = error.response["Error"]["Code"]
+        raise CollectError(f"the job succeeded, but {uri} can't be read ({code})") from error
     except ResultError as error:
         raise CollectError(f"{uri}: {error}") from error
-    seen = (document.run_id, document.target, document.suite)
-    expected = (run_id, plan.target, plan.suite)
-    if seen != expected:
-        raise CollectError(f"{uri} is of run, target, suite {seen}, expected {expected}")
+    seen = {name: getattr(document, name) for name in expected if name != "dtype"}
+    seen["dtype"] = next((row.dtype for row in document.measurements), expected["dtype"])
+    for name, value in expected.items():
+        if seen[name] != value:
+            raise CollectError(f"{uri} has {name} {seen[name]!r}, expected {value!r}")
     return document
 
 
-def _log_lines(logs: Any, group: str, stream: str) -> Iterator[str]:
-    """All lines of a stream; CloudWatch repeats the token where there is no more."""
+def _log_lines(logs: Any, group: str, stream: str) -> list[str]:
+    """All lines of a stream, none where it never came to be.
+
+    CloudWatch repeats the token where there is no more.
+    """
+    lines: list[str] = []
     token: dict[str, str] = {}
     while True:
-        page = logs.get_log_events(
-            logGroupName=group, logStreamName=stream, startFromHead=True, **token
-        )
-        yield from (event["message"] for event in page["events"])
+        try:
+            page = logs.get_log_events(
+                logGroupName=group, logStreamName=stream, startFromHead=True, **token
+            )
+        except logs.exceptions.ResourceNotFoundException:
+            return lines
+        lines += [event["message"] for event in page["events"]]
         if page["nextForwardToken"] == token.get("nextToken"):
-            return
+            return lines
         token = {"nextToken": page["nextForwardToken"]}
 
 

@@ -14,7 +14,7 @@ class PlanError(BatchmarkError):
 
 
 class CollectError(BatchmarkError):
-    """A job that Batch calls succeeded left no usable result."""
+    """A job left no usable result."""
 
 
 class ComparisonError(BatchmarkError):

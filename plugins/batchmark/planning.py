@@ -11,6 +11,9 @@ from batchmark.exceptions import PlanError
 from batchmark.run import PlannedJob
 from batchmark.suites import DTYPES, MAX_REPEATS, SUITES
 
+# For the queue and the starts of instances, beside the attempts themselves.
+LONGEST_WAIT_SECONDS = 6 * 3600
+
 
 def slug(run_id: str) -> str:
     """A run id as part of an S3 key: Airflow's ids hold '+' and ':', which URLs would escape."""
@@ -83,6 +86,8 @@ def operator_kwargs(config: Config, run_id: str, job: PlannedJob) -> dict[str, A
         "job_name": name,
         "job_queue": target.job_queue,
         "job_definition": target.job_definition,
+        "region_name": config.region,
+        "longest_seconds": LONGEST_WAIT_SECONDS + target.attempts * target.timeout_seconds,
         "parameters": {
             "suite": job.suite,
             "dtype": job.dtype,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from airflow.sdk.exceptions import AirflowFailException
+
 from batchmark.config import load_config
-from batchmark.exceptions import CollectError
+from batchmark.exceptions import BatchmarkError
 from batchmark.operators.batch import JOB_ID_XCOM
 from batchmark.planning import operator_kwargs
 from batchmark.planning import plan_jobs as plan
@@ -19,17 +21,20 @@ def plan_jobs(context: Context) -> list[dict[str, Any]]:
     """Check what was asked for and return one set of operator arguments per job."""
     from batchmark.run import RunPlan
 
-    config = load_config()
     params = context["params"]
     run_id = context["run_id"]
-    jobs = plan(
-        config,
-        run_id=run_id,
-        suite=params["suite"],
-        targets=params["targets"],
-        repeats=params["repeats"],
-        dtype=params["dtype"],
-    )
+    try:
+        config = load_config()
+        jobs = plan(
+            config,
+            run_id=run_id,
+            suite=params["suite"],
+            targets=params["targets"],
+            repeats=params["repeats"],
+            dtype=params["dtype"],
+        )
+    except BatchmarkError as error:
+        raise AirflowFailException(str(error)) from error  # it would fail again
     RunStore.of(config, run_id).write(PLAN, RunPlan(jobs=tuple(jobs)).model_dump_json(indent=2))
     return [operator_kwargs(config, run_id, job) for job in jobs]
 
@@ -44,7 +49,10 @@ def collect_results(context: Context, run_task_id: str) -> str:
     config = load_config()
     run_id = context["run_id"]
     store = RunStore.of(config, run_id)
-    planned = RunPlan.model_validate_json(store.read(store.prefix + PLAN)).jobs
+    plan_text = store.read_if_there(store.prefix + PLAN)
+    if plan_text is None:
+        raise AirflowFailException("nothing was planned; see the log of plan_jobs")
+    planned = RunPlan.model_validate_json(plan_text).jobs
     job_ids = context["ti"].xcom_pull(
         task_ids=run_task_id, key=JOB_ID_XCOM, map_indexes=range(len(planned))
     )
@@ -75,7 +83,7 @@ def publish_report(context: Context, comparison_key: str) -> str:
     """Write report.json and report.html; return the key of the page.
 
     Raises:
-        CollectError: after publishing, when a job of the run failed or left no result.
+        AirflowFailException: after publishing, when a job of the run failed or left no result.
     """
     from rich.console import Console
 
@@ -94,7 +102,7 @@ def publish_report(context: Context, comparison_key: str) -> str:
     problems = [f"{lost.planned.target}: {lost.reason}" for lost in collected.lost]
     problems += [f"{job.planned.target}: {job.failure}" for job in collected.jobs if job.failure]
     if problems:
-        raise CollectError(
+        raise AirflowFailException(
             f"{len(problems)} job(s) failed; the report holds what there is: " + "; ".join(problems)
         )
     return key

@@ -1,10 +1,14 @@
 """What must hold for every file in dags/ before it is merged. No database is needed."""
 
 import itertools
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
+from airflow.serialization.decoders import decode_timetable
+from airflow.serialization.encoders import encode_timetable
+from airflow.timetables.base import TimeRestriction
 
 DAGS = Path(__file__).resolve().parents[2] / "dags"
 FILES = sorted(DAGS.glob("*.py"))
@@ -49,9 +53,17 @@ def test_benchmark_runs_in_order(dag_bag):
         assert after in dag.get_task(before).downstream_task_ids
 
 
-def test_unpausing_starts_no_run_at_once(dag_bag):
+def test_unpausing_on_a_thursday_waits_for_monday(dag_bag, monkeypatch):
+    """A run costs money; with a start date Airflow would make up for the Monday before."""
     dag = dag_bag.dags["gpu_cpu_benchmark"]
-    assert dag.start_date is None
+    thursday = datetime(2026, 11, 19, 12, tzinfo=UTC)
+    monkeypatch.setattr("airflow.timetables.trigger.utcnow", lambda: thursday)
+    timetable = decode_timetable(encode_timetable(dag.timetable))  # as the scheduler has it
+    first = timetable.next_dagrun_info(
+        last_automated_data_interval=None,
+        restriction=TimeRestriction(dag.start_date, None, catchup=dag.catchup),
+    )
+    assert first.run_after == datetime(2026, 11, 23, 3, tzinfo=UTC)
 
 
 def test_the_benchmarks_dags_import_too():

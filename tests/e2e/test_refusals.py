@@ -68,10 +68,10 @@ def test_terraform_missing_or_too_old_is_refused(tmp_path, version, message):
     assert not (tmp_path / "demo").exists()
 
 
-def test_a_taken_port_is_refused():
+def test_a_taken_port_is_refused(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        result = laptop("up", "--port", str(port))
+        result = laptop("up", "--port", str(port), "--folder", str(tmp_path / "up"))
     refused(result, f"port {port} for Airflow is already taken")

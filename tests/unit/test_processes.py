@@ -74,3 +74,11 @@ def test_a_taken_port_is_named():
 def test_an_impossible_port_is_refused(port):
     with pytest.raises(LaptopError, match="is not a port"):
         require_port(port, "Airflow")
+
+
+def test_processes_that_end_while_they_are_looked_for_do_no_harm(processes, tmp_path):
+    """psutil raises for a process that ended between two looks at it."""
+    brood = "import subprocess; [subprocess.run(['true']) for _ in range(400)]"
+    for number in range(3):
+        processes.start(f"brood-{number}", [sys.executable, "-c", brood], cwd=tmp_path)
+    wait_for(lambda: not processes_of(processes.folder))

@@ -1,10 +1,16 @@
 """Airflow's side may not import the job's suites, so a test holds the two lists together."""
 
+from batchmark import estimate
 from batchmark import suites as known_to_airflow
-from batchmark_job.suites import SUITES
+from batchmark_job.suites import SUITES, Limits
 from batchmark_job.workloads.base import TOLERANCES
 
 
 def test_the_trigger_form_offers_what_the_job_knows():
     assert list(known_to_airflow.SUITES) == list(SUITES)
     assert set(known_to_airflow.DTYPES) == set(TOLERANCES)
+
+
+def test_every_measured_row_can_have_an_interval():
+    assert Limits().minimum_samples >= estimate.MINIMUM_SAMPLES
+    assert all(s.limits.minimum_samples >= estimate.MINIMUM_SAMPLES for s in SUITES.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.amazon.aws.operators.batch import BatchOperator
@@ -22,10 +23,14 @@ class BenchmarkJobOperator(BatchOperator):
     """A deferring BatchOperator whose failures say why, and which never resumes on a worker.
 
     The XCom `job_id` is there from the submission on, also for a job that fails.
+
+    Args:
+        longest_seconds: how long the job may take in all, waiting included; then it is terminated.
     """
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, *, longest_seconds: int | None = None, **kwargs: Any) -> None:
         super().__init__(deferrable=True, **kwargs)
+        self.longest_seconds = longest_seconds
 
     def execute(self, context: Context) -> str | None:
         self.submit_job(context)
@@ -36,7 +41,8 @@ class BenchmarkJobOperator(BatchOperator):
         self.defer(
             timeout=self.execution_timeout,
             trigger=BenchmarkJobTrigger(
-                job_id=self.job_id,
+                job_id=str(self.job_id),
+                deadline=time.time() + self.longest_seconds if self.longest_seconds else None,
                 waiter_delay=self.poll_interval,
                 aws_conn_id=self.aws_conn_id,
                 region_name=self.region_name,

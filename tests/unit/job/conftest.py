@@ -22,7 +22,7 @@ def make_settings(tmp_path: Path) -> Callable[..., JobSettings]:
             "target": "a-target",
             "suite": "custom",
             "points": (Point("matmul", {"size": 16}), Point("matmul", {"size": 17})),
-            "limits": Limits(samples=4, max_seconds=0.05),
+            "limits": Limits(samples=6, max_seconds=0.05),
             "dtype": "float32",
             "requested_device": "cpu",
             "threads": 1,

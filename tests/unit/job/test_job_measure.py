@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from batchmark_job.result import Measurement
     from batchmark_job.workloads.base import Call, Tensors
 
-LIMITS = Limits(samples=5, max_seconds=0.2)
+LIMITS = Limits(samples=8, max_seconds=0.2)
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
@@ -50,10 +50,10 @@ def test_measured_row_is_complete(name: str) -> None:
     measurement = measure(Row(workload, parameters, "float32"), "cpu", LIMITS)
     assert measurement.status == "measured", measurement.reason
     assert measurement.parameters == parameters
-    assert 3 <= len(measurement.samples_seconds) <= 5
+    assert 6 <= len(measurement.samples_seconds) <= 8
     assert measurement.phases is not None
     assert measurement.phases.compute_seconds in measurement.samples_seconds or (
-        len(measurement.samples_seconds) == 4
+        len(measurement.samples_seconds) % 2 == 0
     )
     assert measurement.phases.host_to_device_seconds is None
     assert measurement.flops == workload.flops(parameters)
@@ -116,7 +116,7 @@ def test_time_limit_ends_sampling_of_a_slow_row() -> None:
 
     measurement = measure_spoilt(slow)
     assert measurement.status == "measured"
-    assert len(measurement.samples_seconds) == 3
+    assert len(measurement.samples_seconds) == 6
     assert min(measurement.samples_seconds) >= 0.1
 
 

@@ -40,7 +40,7 @@ def test_document_says_what_ran(
     lines = capsys.readouterr().out.splitlines()
     assert "suite custom, 2 rows, float32, on cpu" in lines[0]
     assert re.match(
-        r"\[1/2\] matmul size=16 float32: median .* 4 samples, cold .*, torch", lines[1]
+        r"\[1/2\] matmul size=16 float32: median .* 6 samples, cold .*, torch", lines[1]
     )
     assert lines[-1] == f"batchmark_job: wrote {settings.output}"
 
@@ -133,7 +133,7 @@ def test_document_that_can_not_be_written_is_kept(
 
 
 def test_interruption_after_the_end_does_not_write_again(make_settings: MakeSettings) -> None:
-    settings = make_settings(limits=Limits(samples=3, max_seconds=0.01))
+    settings = make_settings(limits=Limits(samples=6, max_seconds=0.01))
     run_job(settings)
     document = written(settings)
     recorder = Recorder(settings, document.actual_device, document.environment)

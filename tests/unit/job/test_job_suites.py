@@ -98,7 +98,7 @@ def test_bad_time_limits_are_refused(max_seconds: float) -> None:
 
 
 def test_too_few_samples_are_refused() -> None:
-    with pytest.raises(InputError, match="--samples 2 is too few; give 3 or more"):
+    with pytest.raises(InputError, match="--samples 2 is too few; give 6 or more"):
         Limits(samples=2)
 
 
