@@ -23,6 +23,7 @@ def processes(tmp_path):
     running = Processes(tmp_path / "stack", os.environ)
     yield running
     stop_all(running.folder, seconds=0)
+    running.stop()
 
 
 def wait_for(condition, seconds=20):
