@@ -23,7 +23,7 @@ help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: install
-install: ## Everything into .venv (about 3 minutes; nothing to do when it is up to date)
+install: ## Everything into .venv (3 to 5 minutes; nothing to do when it is up to date)
 	@test -n "$(PYTHON)" || { echo "Python 3.11 is needed and not on the PATH: install it, or set PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) laptop/install.py --torch $(TORCH)
 
@@ -32,7 +32,7 @@ terraform-there:
 	@command -v terraform >/dev/null || { echo "Terraform 1.11 or newer is needed and not on the PATH: install it first" >&2; exit 1; }
 
 .PHONY: demo
-demo: terraform-there install ## The whole chain once, on this machine: table, build/demo/report.html (about 4 minutes)
+demo: terraform-there install ## The whole chain once, on this machine: table, build/demo/report.html (2 to 3 minutes)
 	@exec $(BIN)/python -m laptop demo --suite $(SUITE)
 
 .PHONY: up
@@ -44,7 +44,7 @@ down: ## Stop what `make up` started
 	@test -x $(BIN)/python || { echo "nothing is installed here, so nothing is running"; exit 0; }; exec $(BIN)/python -m laptop down
 
 .PHONY: test
-test: terraform-there install ## All tests: unit, DAG integrity, Terraform, end to end (about 10 minutes)
+test: terraform-there install ## All tests: unit, DAG integrity, Terraform, end to end (about 8 minutes)
 	$(BIN)/pytest $(TWO_AT_A_TIME) tests/unit tests/dags
 	$(BIN)/pytest $(TWO_AT_A_TIME) --no-loadscope-reorder $(LONGEST_FIRST) tests/terraform tests/e2e
 

@@ -60,6 +60,7 @@ class Attempt:
     def start(self) -> bool:
         """Start all containers, the main node's first; say whether that worked."""
         others = [node for node in self._node_order() if node != self._main]
+        began = now_milliseconds()
         try:
             for node in (self._main, *others):
                 self._start(node)
@@ -68,7 +69,7 @@ class Attempt:
             self._start_error = error
             self.kill()
             return False
-        self.record.started_at = now_milliseconds()
+        self.record.started_at = began
         return True
 
     def wait(self) -> AttemptEnd:
