@@ -1,11 +1,15 @@
-"""EC2: launch templates, VPC endpoints."""
+"""EC2: launch templates, VPC endpoints, security group rules."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moto.ec2.models.launch_templates import LaunchTemplate, LaunchTemplateBackend
+from moto.ec2.models.security_groups import SecurityGroupBackend, SecurityGroupRule
 from moto.ec2.models.vpcs import VPCBackend
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def fill() -> None:
@@ -13,6 +17,36 @@ def fill() -> None:
     separate_tags()
     show_changed_tags()
     forget_deleted_endpoints()
+    describe_all_rules()
+
+
+def describe_all_rules() -> None:
+    """Keep the descriptions of rules on groups and prefix lists too, not only on ranges."""
+    create = SecurityGroupBackend._iterate_security_rules
+    modify = SecurityGroupBackend.modify_security_group_rules
+
+    def iterate_security_rules(
+        self: SecurityGroupBackend, *arguments: Any, **named: Any
+    ) -> Iterator[SecurityGroupRule]:
+        *_, ranges, groups, prefix_lists = arguments
+        described = [*ranges, *groups, *prefix_lists]
+        for rule, target in zip(create(self, *arguments, **named), described, strict=True):
+            rule.description = target.get("Description")  # type: ignore[misc]
+            yield rule
+
+    def modify_security_group_rules(
+        self: SecurityGroupBackend, group_id: str, rules: dict[str, dict[str, Any]]
+    ) -> None:
+        modify(self, group_id, rules)
+        group = self.get_security_group_by_name_or_id(group_id)
+        for rule_id, changed in rules.items():
+            rule = group.get_rule(rule_id) if group else None
+            if rule is not None and "Description" in changed:
+                rule.description = changed["Description"]  # type: ignore[misc]
+
+    SecurityGroupRule.description = None  # type: ignore[method-assign,assignment]
+    SecurityGroupBackend._iterate_security_rules = iterate_security_rules  # type: ignore[method-assign]
+    SecurityGroupBackend.modify_security_group_rules = modify_security_group_rules  # type: ignore[method-assign]
 
 
 def forget_deleted_endpoints() -> None:

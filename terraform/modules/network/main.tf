@@ -1,3 +1,7 @@
+data "aws_caller_identity" "current" {}
+
+data "aws_partition" "current" {}
+
 data "aws_region" "current" {}
 
 data "aws_availability_zones" "available" {
@@ -16,6 +20,26 @@ locals {
   # Keyed by zone, so that a changed zone list never moves a subnet that stays.
   public_cidrs  = { for index, zone in local.zones : zone => cidrsubnet(var.cidr, 4, index) }
   private_cidrs = { for index, zone in local.zones : zone => cidrsubnet(var.cidr, 4, index + 8) }
+
+  account_id = data.aws_caller_identity.current.account_id
+  partition  = data.aws_partition.current.partition
+  region     = data.aws_region.current.name
+
+  # Where everything that instances call has an endpoint, they need no way to anywhere else.
+  endpoints_only = var.enable_interface_endpoints && !var.enable_nat_gateway
+
+  # What the ECS agent and a job call, and the actions that the endpoint's policy is about. STS and KMS
+  # are not among them: the agent hands out the roles' credentials, and S3, ECR, EBS and CloudWatch
+  # Logs ask KMS themselves. The agent's own two channels keep the default policy: AWS documents none.
+  interface_endpoints = var.enable_interface_endpoints ? {
+    "ecr.api"       = "ecr:*"
+    "ecr.dkr"       = "ecr:*"
+    "ecs"           = "ecs:*"
+    "ecs-agent"     = null
+    "ecs-telemetry" = null
+    "logs"          = "logs:*"
+    "monitoring"    = "cloudwatch:*"
+  } : {}
 }
 
 ################################################################################
@@ -51,9 +75,34 @@ resource "aws_security_group" "this" {
 }
 
 resource "aws_vpc_security_group_egress_rule" "https" {
+  count = local.endpoints_only ? 0 : 1
+
   security_group_id = aws_security_group.this.id
   description       = "AWS APIs, image layers and S3"
   cidr_ipv4         = "0.0.0.0/0"
+  ip_protocol       = "tcp"
+  from_port         = 443
+  to_port           = 443
+}
+
+resource "aws_vpc_security_group_egress_rule" "endpoints" {
+  count = local.endpoints_only ? 1 : 0
+
+  security_group_id            = aws_security_group.this.id
+  description                  = "AWS APIs, by their endpoints"
+  referenced_security_group_id = aws_security_group.endpoints[0].id
+  ip_protocol                  = "tcp"
+  from_port                    = 443
+  to_port                      = 443
+}
+
+# A gateway endpoint has no address of its own: what goes by it still goes to S3's.
+resource "aws_vpc_security_group_egress_rule" "s3" {
+  count = local.endpoints_only ? 1 : 0
+
+  security_group_id = aws_security_group.this.id
+  description       = "Results and image layers, by the S3 endpoint"
+  prefix_list_id    = aws_vpc_endpoint.s3.prefix_list_id
   ip_protocol       = "tcp"
   from_port         = 443
   to_port           = 443
@@ -159,12 +208,108 @@ resource "aws_route" "nat" {
 # S3 endpoint
 ################################################################################
 
+data "aws_iam_policy_document" "s3_endpoint" {
+  statement {
+    sid       = "OwnAccount"
+    actions   = ["s3:*"]
+    resources = ["*"] # the bucket's policy and the callers' roles say more
+
+    principals {
+      type        = "AWS"
+      identifiers = ["*"]
+    }
+
+    condition {
+      test     = "StringEquals"
+      variable = "aws:PrincipalAccount"
+      values   = [local.account_id]
+    }
+  }
+
+  # ECR keeps layers in a bucket of its own and hands out links that it has signed itself.
+  statement {
+    sid       = "ImageLayers"
+    actions   = ["s3:GetObject"]
+    resources = ["arn:${local.partition}:s3:::prod-${local.region}-starport-layer-bucket/*"]
+
+    principals {
+      type        = "*"
+      identifiers = ["*"]
+    }
+  }
+}
+
 # Free, and keeps results and image layers off the NAT gateway's bill.
 resource "aws_vpc_endpoint" "s3" {
   vpc_id            = aws_vpc.this.id
   vpc_endpoint_type = "Gateway"
-  service_name      = "com.amazonaws.${data.aws_region.current.name}.s3"
+  service_name      = "com.amazonaws.${local.region}.s3"
   route_table_ids   = [aws_route_table.public.id, aws_route_table.private.id]
+  policy            = data.aws_iam_policy_document.s3_endpoint.json
 
   tags = { Name = "${var.name}-s3" }
+}
+
+################################################################################
+# Interface endpoints
+################################################################################
+
+resource "aws_security_group" "endpoints" {
+  count = var.enable_interface_endpoints ? 1 : 0
+
+  name_prefix = "${var.name}-endpoints-"
+  description = "Interface endpoints: HTTPS in from the instances, nothing out"
+  vpc_id      = aws_vpc.this.id
+
+  tags = { Name = "${var.name}-endpoints" }
+
+  lifecycle {
+    create_before_destroy = true
+  }
+}
+
+resource "aws_vpc_security_group_ingress_rule" "endpoints" {
+  count = var.enable_interface_endpoints ? 1 : 0
+
+  security_group_id            = aws_security_group.endpoints[0].id
+  description                  = "The instances"
+  referenced_security_group_id = aws_security_group.this.id
+  ip_protocol                  = "tcp"
+  from_port                    = 443
+  to_port                      = 443
+}
+
+data "aws_iam_policy_document" "interface_endpoint" {
+  for_each = { for endpoint, actions in local.interface_endpoints : endpoint => actions if actions != null }
+
+  statement {
+    sid       = "OwnAccount"
+    actions   = [each.value]
+    resources = ["*"] # the callers' roles say more
+
+    principals {
+      type        = "AWS"
+      identifiers = ["*"]
+    }
+
+    condition {
+      test     = "StringEquals"
+      variable = "aws:PrincipalAccount"
+      values   = [local.account_id]
+    }
+  }
+}
+
+resource "aws_vpc_endpoint" "interface" {
+  for_each = local.interface_endpoints
+
+  vpc_id              = aws_vpc.this.id
+  vpc_endpoint_type   = "Interface"
+  service_name        = "com.amazonaws.${local.region}.${each.key}"
+  subnet_ids          = [for subnet in aws_subnet.private : subnet.id]
+  security_group_ids  = [aws_security_group.endpoints[0].id]
+  private_dns_enabled = true
+  policy              = try(data.aws_iam_policy_document.interface_endpoint[each.key].json, null)
+
+  tags = { Name = "${var.name}-${replace(each.key, ".", "-")}" }
 }

@@ -25,8 +25,31 @@ variable "availability_zones" {
   }
 }
 
+variable "enable_interface_endpoints" {
+  description = "Give the private subnets endpoints for what instances call, which cost by the hour; without a NAT gateway they then reach nothing else"
+  type        = bool
+  default     = false
+}
+
 variable "enable_nat_gateway" {
   description = "Give the private subnets a way out through a NAT gateway, which costs by the hour"
   type        = bool
   default     = false
+}
+
+variable "flow_log_retention_days" {
+  description = "Days that VPC flow logs are kept in CloudWatch Logs, which bills them by size; none for no flow logs"
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.flow_log_retention_days == null ? true : contains([1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653], var.flow_log_retention_days)
+    error_message = "flow_log_retention_days is ${coalesce(var.flow_log_retention_days, 0)}; CloudWatch Logs takes 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288 or 3653; leave it out for no flow logs."
+  }
+}
+
+variable "kms_key_arn" {
+  description = "Key that encrypts the flow logs; none for AWS's own keys"
+  type        = string
+  default     = null
 }

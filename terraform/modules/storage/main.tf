@@ -29,8 +29,12 @@ resource "aws_s3_bucket_server_side_encryption_configuration" "this" {
 
   rule {
     apply_server_side_encryption_by_default {
-      sse_algorithm = "AES256"
+      sse_algorithm     = var.kms_key_arn == null ? "AES256" : "aws:kms"
+      kms_master_key_id = var.kms_key_arn
     }
+
+    # One call to KMS for many objects instead of one for each.
+    bucket_key_enabled = var.kms_key_arn == null ? null : true
   }
 }
 
@@ -45,7 +49,7 @@ resource "aws_s3_bucket_versioning" "this" {
 resource "aws_s3_bucket_lifecycle_configuration" "this" {
   bucket = aws_s3_bucket.this.id
 
-  # Current versions never expire: the raw results are the truth that history is rebuilt from.
+  # Current versions of results never expire: the raw results are the truth that history is rebuilt from.
   rule {
     id     = "old-versions"
     status = "Enabled"
@@ -54,6 +58,25 @@ resource "aws_s3_bucket_lifecycle_configuration" "this" {
 
     noncurrent_version_expiration {
       noncurrent_days = var.noncurrent_version_days
+    }
+
+    # What a deletion leaves behind once the last old version is gone.
+    expiration {
+      expired_object_delete_marker = true
+    }
+  }
+
+  # Athena leaves its answers there; a query makes them again.
+  rule {
+    id     = "query-results"
+    status = "Enabled"
+
+    filter {
+      prefix = "athena-results/"
+    }
+
+    expiration {
+      days = 30
     }
   }
 
@@ -90,6 +113,24 @@ data "aws_iam_policy_document" "bucket" {
       values   = ["false"]
     }
   }
+
+  statement {
+    sid       = "Tls12OrLater"
+    effect    = "Deny"
+    actions   = ["s3:*"]
+    resources = [aws_s3_bucket.this.arn, "${aws_s3_bucket.this.arn}/*"]
+
+    principals {
+      type        = "*"
+      identifiers = ["*"]
+    }
+
+    condition {
+      test     = "NumericLessThan"
+      variable = "s3:TlsVersion"
+      values   = ["1.2"]
+    }
+  }
 }
 
 resource "aws_s3_bucket_policy" "this" {
@@ -115,8 +156,10 @@ resource "aws_ecr_repository" "this" {
     scan_on_push = true
   }
 
+  # ECR changes this by a new repository only: the images in the old one go with it.
   encryption_configuration {
-    encryption_type = "AES256"
+    encryption_type = var.kms_key_arn == null ? "AES256" : "KMS"
+    kms_key         = var.kms_key_arn
   }
 }
 
@@ -148,4 +191,9 @@ resource "aws_ecr_lifecycle_policy" "this" {
       },
     ]
   })
+
+  # A new repository may bear the old one's name, but it comes without a policy.
+  lifecycle {
+    replace_triggered_by = [aws_ecr_repository.this.id]
+  }
 }

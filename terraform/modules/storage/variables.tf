@@ -40,3 +40,9 @@ variable "images_kept" {
     error_message = "images_kept is ${var.images_kept}; give a whole number, at least 1."
   }
 }
+
+variable "kms_key_arn" {
+  description = "Key that encrypts results and images; none for AWS's own keys. A change of it replaces the image repository"
+  type        = string
+  default     = null
+}

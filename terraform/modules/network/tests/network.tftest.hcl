@@ -5,6 +5,26 @@ mock_provider "aws" {
     defaults = { name = "eu-central-1" }
   }
 
+  mock_data "aws_caller_identity" {
+    defaults = { account_id = "111122223333" }
+  }
+
+  mock_data "aws_partition" {
+    defaults = { partition = "aws" }
+  }
+
+  mock_data "aws_iam_policy_document" {
+    defaults = { json = "{\"Version\":\"2012-10-17\",\"Statement\":[]}" }
+  }
+
+  mock_resource "aws_cloudwatch_log_group" {
+    defaults = { arn = "arn:aws:logs:eu-central-1:111122223333:log-group:/aws/vpc-flow-logs/test" }
+  }
+
+  mock_resource "aws_iam_role" {
+    defaults = { arn = "arn:aws:iam::111122223333:role/test-flow-logs" }
+  }
+
   mock_data "aws_availability_zones" {
     defaults = { names = ["eu-central-1a", "eu-central-1b", "eu-central-1c"] }
   }
@@ -35,7 +55,7 @@ run "defaults" {
   }
 
   assert {
-    condition     = length(aws_nat_gateway.this) == 0 && length(aws_eip.nat) == 0 && length(aws_route.nat) == 0
+    condition     = length(aws_nat_gateway.this) + length(aws_eip.nat) + length(aws_route.nat) + length(aws_vpc_endpoint.interface) + length(aws_flow_log.this) + length(aws_cloudwatch_log_group.flow_logs) + length(aws_iam_role.flow_logs) == 0
     error_message = "by default nothing here costs money when idle"
   }
 
@@ -50,8 +70,32 @@ run "defaults" {
   }
 
   assert {
-    condition     = aws_vpc_security_group_egress_rule.https.from_port == 443 && aws_vpc_security_group_egress_rule.https.to_port == 443 && aws_vpc_security_group_egress_rule.https.ip_protocol == "tcp"
-    error_message = "instances speak HTTPS to the outside and nothing else"
+    condition = [
+      for rule in aws_vpc_security_group_egress_rule.https : [rule.cidr_ipv4, rule.ip_protocol, rule.from_port, rule.to_port]
+    ] == [["0.0.0.0/0", "tcp", 443, 443]]
+    error_message = "instances speak HTTPS to the outside"
+  }
+
+  assert {
+    condition     = length(aws_vpc_security_group_egress_rule.endpoints) + length(aws_vpc_security_group_egress_rule.s3) == 0
+    error_message = "and there is nothing else they may speak to"
+  }
+
+  assert {
+    condition = { for statement in data.aws_iam_policy_document.s3_endpoint.statement : statement.sid => [statement.effect == "Deny", statement.actions, statement.resources] } == {
+      OwnAccount  = [false, toset(["s3:*"]), toset(["*"])]
+      ImageLayers = [false, toset(["s3:GetObject"]), toset(["arn:aws:s3:::prod-eu-central-1-starport-layer-bucket/*"])]
+    }
+    error_message = "the S3 endpoint serves this account, and everyone for image layers only"
+  }
+
+  assert {
+    condition = one(data.aws_iam_policy_document.s3_endpoint.statement[0].condition) == {
+      test     = "StringEquals"
+      variable = "aws:PrincipalAccount"
+      values   = tolist(["111122223333"])
+    }
+    error_message = "what is not image layers is for this account's principals"
   }
 }
 
@@ -61,6 +105,11 @@ run "no_way_in" {
   assert {
     condition     = length(aws_security_group.this.ingress) == 0 && length(aws_default_security_group.this.ingress) == 0 && length(aws_default_security_group.this.egress) == 0
     error_message = "no group lets anything in, and the default one nothing out"
+  }
+
+  assert {
+    condition     = output.instance_subnet_ids == output.public_subnet_ids && output.flow_log_group_name == null
+    error_message = "instances start in the public subnets, from where they reach AWS for nothing"
   }
 
   assert {
@@ -80,6 +129,133 @@ run "nat_gateway" {
     condition     = length(aws_nat_gateway.this) == 1 && aws_route.nat[0].destination_cidr_block == "0.0.0.0/0"
     error_message = "one NAT gateway serves the private subnets"
   }
+}
+
+run "interface_endpoints" {
+  command = apply
+
+  variables {
+    enable_interface_endpoints = true
+  }
+
+  assert {
+    condition = toset([for endpoint in aws_vpc_endpoint.interface : endpoint.service_name]) == toset([
+      for service in ["ecr.api", "ecr.dkr", "ecs", "ecs-agent", "ecs-telemetry", "logs", "monitoring"] : "com.amazonaws.eu-central-1.${service}"
+    ])
+    error_message = "everything that an instance calls has an endpoint"
+  }
+
+  assert {
+    condition = alltrue([
+      for endpoint in aws_vpc_endpoint.interface : endpoint.private_dns_enabled
+      && endpoint.subnet_ids == toset(output.private_subnet_ids)
+      && endpoint.security_group_ids == toset([aws_security_group.endpoints[0].id])
+    ])
+    error_message = "they stand in the private subnets, behind their own group, under the services' usual names"
+  }
+
+  assert {
+    condition     = { for name, document in data.aws_iam_policy_document.interface_endpoint : name => one(one(document.statement).actions) } == { "ecr.api" = "ecr:*", "ecr.dkr" = "ecr:*", ecs = "ecs:*", logs = "logs:*", monitoring = "cloudwatch:*" }
+    error_message = "each endpoint's policy is about its own service"
+  }
+
+  assert {
+    condition = alltrue([
+      for document in data.aws_iam_policy_document.interface_endpoint : one(one(document.statement).condition) == {
+        test     = "StringEquals"
+        variable = "aws:PrincipalAccount"
+        values   = tolist(["111122223333"])
+      }
+    ])
+    error_message = "no other account's principal gets through"
+  }
+
+  assert {
+    condition = [
+      for rule in aws_vpc_security_group_ingress_rule.endpoints : [rule.referenced_security_group_id, rule.from_port, rule.to_port]
+    ] == [[aws_security_group.this.id, 443, 443]]
+    error_message = "only instances reach the endpoints, by HTTPS"
+  }
+
+  assert {
+    condition     = length(aws_vpc_security_group_egress_rule.https) == 0 && length(aws_nat_gateway.this) == 0
+    error_message = "instances can't speak to the outside"
+  }
+
+  assert {
+    condition = concat(
+      [for rule in aws_vpc_security_group_egress_rule.endpoints : [rule.referenced_security_group_id, rule.from_port, rule.to_port]],
+      [for rule in aws_vpc_security_group_egress_rule.s3 : [rule.prefix_list_id, rule.from_port, rule.to_port]],
+      ) == [
+      [aws_security_group.endpoints[0].id, 443, 443],
+      [aws_vpc_endpoint.s3.prefix_list_id, 443, 443],
+    ]
+    error_message = "but to the endpoints and S3"
+  }
+
+  assert {
+    condition     = output.instance_subnet_ids == output.private_subnet_ids
+    error_message = "instances start in the private subnets"
+  }
+}
+
+run "endpoints_beside_a_nat_gateway_and_flow_logs" {
+  command = plan
+
+  variables {
+    enable_interface_endpoints = true
+    enable_nat_gateway         = true
+    flow_log_retention_days    = 30
+    kms_key_arn                = "arn:aws:kms:eu-central-1:111122223333:key/1"
+  }
+
+  assert {
+    condition     = length(aws_vpc_endpoint.interface) == 7 && length(aws_vpc_security_group_egress_rule.https) == 1 && length(aws_vpc_security_group_egress_rule.endpoints) + length(aws_vpc_security_group_egress_rule.s3) == 0
+    error_message = "with a NAT gateway beside the endpoints the rest of the internet stays in reach"
+  }
+
+  assert {
+    condition = [for log in aws_flow_log.this : [log.traffic_type, log.log_destination, log.iam_role_arn]] == [
+      ["ALL", aws_cloudwatch_log_group.flow_logs[0].arn, aws_iam_role.flow_logs[0].arn],
+    ]
+    error_message = "all of the VPC's traffic is logged"
+  }
+
+  assert {
+    condition     = [for group in aws_cloudwatch_log_group.flow_logs : [group.name, group.retention_in_days, group.kms_key_id]] == [["/aws/vpc-flow-logs/test", 30, "arn:aws:kms:eu-central-1:111122223333:key/1"]]
+    error_message = "flow logs expire and are encrypted with the key"
+  }
+
+  assert {
+    condition = { for statement in data.aws_iam_policy_document.flow_logs[0].statement : statement.sid => [statement.actions, statement.resources] } == {
+      WriteLogs = [toset(["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"]), toset(["arn:aws:logs:eu-central-1:111122223333:log-group:/aws/vpc-flow-logs/test:*"])]
+      FindGroup = [toset(["logs:DescribeLogGroups"]), toset(["arn:aws:logs:eu-central-1:111122223333:log-group:*"])]
+    }
+    error_message = "their role writes their group and no other"
+  }
+
+  assert {
+    condition     = one(data.aws_iam_policy_document.flow_logs_trust.statement[0].principals).identifiers == toset(["vpc-flow-logs.amazonaws.com"])
+    error_message = "only flow logs act as their role"
+  }
+
+  assert {
+    condition = { for condition in data.aws_iam_policy_document.flow_logs_trust.statement[0].condition : condition.variable => condition.values } == {
+      "aws:SourceAccount" = tolist(["111122223333"])
+      "aws:SourceArn"     = tolist(["arn:aws:ec2:eu-central-1:111122223333:vpc-flow-log/*"])
+    }
+    error_message = "and only this account's"
+  }
+}
+
+run "refuses_odd_retention" {
+  command = plan
+
+  variables {
+    flow_log_retention_days = 31
+  }
+
+  expect_failures = [var.flow_log_retention_days]
 }
 
 run "named_zones" {

@@ -53,23 +53,18 @@ run "defaults" {
   }
 
   assert {
-    condition     = [for rule in aws_s3_bucket_lifecycle_configuration.this.rule : length(rule.expiration)] == [0, 0]
-    error_message = "no current version ever expires: history is rebuilt from them"
+    condition     = [for rule in aws_s3_bucket_lifecycle_configuration.this.rule : [rule.id, length(rule.expiration)]] == [["old-versions", 1], ["query-results", 1], ["unfinished-uploads", 0]] && aws_s3_bucket_lifecycle_configuration.this.rule[0].expiration[0].expired_object_delete_marker
+    error_message = "no current version of a result ever expires: history is rebuilt from them"
+  }
+
+  assert {
+    condition     = aws_s3_bucket_lifecycle_configuration.this.rule[1].filter[0].prefix == "athena-results/" && aws_s3_bucket_lifecycle_configuration.this.rule[1].expiration[0].days == 30
+    error_message = "Athena's answers expire"
   }
 
   assert {
     condition     = aws_s3_bucket_lifecycle_configuration.this.rule[0].noncurrent_version_expiration[0].noncurrent_days == 30
     error_message = "old versions expire"
-  }
-
-  assert {
-    condition     = data.aws_iam_policy_document.bucket.statement[0].effect == "Deny" && data.aws_iam_policy_document.bucket.statement[0].actions == toset(["s3:*"])
-    error_message = "the policy denies and never allows"
-  }
-
-  assert {
-    condition     = data.aws_iam_policy_document.bucket.statement[0].resources == toset(["arn:aws:s3:::results", "arn:aws:s3:::results/*"])
-    error_message = "it covers the bucket and its objects"
   }
 
   assert {
@@ -79,6 +74,20 @@ run "defaults" {
       values   = tolist(["false"])
     }
     error_message = "it denies what does not come by TLS"
+  }
+
+  assert {
+    condition     = [for statement in data.aws_iam_policy_document.bucket.statement : [statement.sid, statement.effect, statement.actions, statement.resources]] == [for sid in ["TlsOnly", "Tls12OrLater"] : [sid, "Deny", toset(["s3:*"]), toset(["arn:aws:s3:::results", "arn:aws:s3:::results/*"])]]
+    error_message = "both statements deny everything, on the bucket and its objects"
+  }
+
+  assert {
+    condition = one(data.aws_iam_policy_document.bucket.statement[1].condition) == {
+      test     = "NumericLessThan"
+      variable = "s3:TlsVersion"
+      values   = tolist(["1.2"])
+    }
+    error_message = "it denies what comes by an old TLS"
   }
 
   assert {
@@ -92,11 +101,30 @@ run "defaults" {
   }
 }
 
-run "force_destroy" {
+run "force_destroy_and_a_key" {
   command = plan
 
   variables {
     force_destroy = true
+    kms_key_arn   = "arn:aws:kms:us-east-1:111122223333:key/1"
+  }
+
+  assert {
+    condition = one(one(aws_s3_bucket_server_side_encryption_configuration.this.rule).apply_server_side_encryption_by_default) == {
+      sse_algorithm     = "aws:kms"
+      kms_master_key_id = "arn:aws:kms:us-east-1:111122223333:key/1"
+    }
+    error_message = "results are encrypted with the key"
+  }
+
+  assert {
+    condition     = one(aws_s3_bucket_server_side_encryption_configuration.this.rule).bucket_key_enabled
+    error_message = "not every object costs a call to KMS"
+  }
+
+  assert {
+    condition     = [for configuration in aws_ecr_repository.this.encryption_configuration : [configuration.encryption_type, configuration.kms_key]] == [["KMS", "arn:aws:kms:us-east-1:111122223333:key/1"]]
+    error_message = "images are encrypted with the key"
   }
 
   assert {
