@@ -17,12 +17,18 @@ class _Published(BaseModel):
 
 
 class ComputeEnvironments(_Published):
-    spot: str
-    on_demand: str
+    """Names, as a job reads its own from AWS_BATCH_CE_NAME; none where a target buys otherwise."""
+
+    spot: str | None
+    on_demand: str | None
 
 
 class Target(_Published):
-    """One instance type on one device, with its own queue and job definition."""
+    """One instance type on one device, with its own queues and job definition.
+
+    `on_demand_queue` is for retries after a Spot reclaim: it may be `job_queue` itself, and is
+    none where the target buys Spot alone.
+    """
 
     device: Literal["cpu", "cuda"]
     instance_type: str
@@ -30,6 +36,7 @@ class Target(_Published):
     memory_mib: int = Field(ge=1)
     gpus: int = Field(ge=0)
     job_queue: str
+    on_demand_queue: str | None
     job_definition: str
     compute_environments: ComputeEnvironments
     timeout_seconds: int = Field(ge=60)

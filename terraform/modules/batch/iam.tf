@@ -39,6 +39,12 @@ data "aws_iam_policy_document" "ec2_trust" {
   }
 }
 
+# Batch names a cluster after its compute environment, with something of its own before or behind.
+locals {
+  our_clusters            = "arn:${local.partition}:ecs:${local.region}:${local.account_id}:cluster/*${var.name}-*"
+  our_container_instances = "arn:${local.partition}:ecs:${local.region}:${local.account_id}:container-instance/*${var.name}-*"
+}
+
 # What the ECS agent calls, on the clusters that Batch makes for our compute environments.
 data "aws_iam_policy_document" "instance" {
   source_policy_documents = [data.aws_iam_policy_document.pull_and_log.json]
@@ -50,22 +56,39 @@ data "aws_iam_policy_document" "instance" {
   }
 
   statement {
-    sid = "RunTasks"
+    sid = "JoinCluster"
     actions = [
       "ecs:DeregisterContainerInstance",
-      "ecs:Poll",
       "ecs:RegisterContainerInstance",
-      "ecs:StartTelemetrySession",
       "ecs:SubmitAttachmentStateChanges",
       "ecs:SubmitContainerStateChange",
       "ecs:SubmitTaskStateChange",
-      "ecs:TagResource",
-      "ecs:UpdateContainerInstancesState",
     ]
-    resources = [
-      "arn:${local.partition}:ecs:${local.region}:${local.account_id}:cluster/*${var.name}-*",
-      "arn:${local.partition}:ecs:${local.region}:${local.account_id}:container-instance/*${var.name}-*",
-    ]
+    resources = [local.our_clusters]
+  }
+
+  statement {
+    sid       = "TakeTasks"
+    actions   = ["ecs:Poll", "ecs:StartTelemetrySession", "ecs:UpdateContainerInstancesState"]
+    resources = [local.our_container_instances]
+
+    condition {
+      test     = "ArnLike"
+      variable = "ecs:cluster"
+      values   = [local.our_clusters]
+    }
+  }
+
+  statement {
+    sid       = "TagItself"
+    actions   = ["ecs:TagResource"]
+    resources = [local.our_container_instances]
+
+    condition {
+      test     = "StringEquals"
+      variable = "ecs:CreateAction"
+      values   = ["RegisterContainerInstance"]
+    }
   }
 }
 
@@ -121,16 +144,45 @@ data "aws_iam_policy_document" "job" {
     actions   = ["s3:PutObject", "s3:AbortMultipartUpload"]
     resources = ["${var.bucket_arn}/raw/*"]
   }
+
+  statement {
+    sid       = "Telemetry"
+    actions   = ["cloudwatch:PutMetricData"]
+    resources = ["*"] # the API takes no resource
+
+    condition {
+      test     = "StringEquals"
+      variable = "cloudwatch:namespace"
+      values   = [var.metrics_namespace]
+    }
+  }
+
+  # An upload in parts reads its own key back, hence Decrypt.
+  dynamic "statement" {
+    for_each = var.kms_key_arn == null ? [] : [var.kms_key_arn]
+
+    content {
+      sid       = "EncryptResults"
+      actions   = ["kms:Decrypt", "kms:GenerateDataKey"]
+      resources = [statement.value]
+
+      condition {
+        test     = "StringEquals"
+        variable = "kms:ViaService"
+        values   = ["s3.${local.region}.${data.aws_partition.current.dns_suffix}"]
+      }
+    }
+  }
 }
 
 resource "aws_iam_role" "job" {
   name_prefix        = "${var.name}-job-"
-  description        = "Benchmark jobs of ${var.name}: write raw results"
+  description        = "Benchmark jobs of ${var.name}: write raw results, publish telemetry"
   assume_role_policy = data.aws_iam_policy_document.task_trust.json
 }
 
 resource "aws_iam_role_policy" "job" {
-  name   = "raw-results"
+  name   = "results-and-telemetry"
   role   = aws_iam_role.job.id
   policy = data.aws_iam_policy_document.job.json
 }

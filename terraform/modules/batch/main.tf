@@ -9,16 +9,30 @@ locals {
   partition  = data.aws_partition.current.partition
   region     = data.aws_region.current.name
 
-  # Spot first, On-Demand when there is none to be had.
   purchases = {
-    spot      = { order = 1, type = "SPOT", allocation_strategy = "SPOT_PRICE_CAPACITY_OPTIMIZED" }
-    on_demand = { order = 2, type = "EC2", allocation_strategy = "BEST_FIT_PROGRESSIVE" }
+    spot      = { type = "SPOT", allocation_strategy = "SPOT_PRICE_CAPACITY_OPTIMIZED" }
+    on_demand = { type = "EC2", allocation_strategy = "BEST_FIT_PROGRESSIVE" }
+  }
+
+  # What a target's queue tries, in this order.
+  purchases_tried = {
+    spot_first = ["spot", "on_demand"]
+    spot       = ["spot"]
+    on_demand  = ["on_demand"]
   }
 
   compute_environments = merge([
-    for type in local.instance_types : {
-      for purchase in keys(local.purchases) : "${type}/${purchase}" => { instance_type = type, purchase = purchase }
+    for type, target in local.targets : {
+      for purchase in local.purchases_tried[target.purchasing] : "${type}/${purchase}" => { instance_type = type, purchase = purchase }
     }
+  ]...)
+
+  # Beside each target's own queue one that tries On-Demand alone, where that makes a difference.
+  queues = merge([
+    for type, target in local.targets : merge(
+      { (type) = { instance_type = type, suffix = "", purchases = local.purchases_tried[target.purchasing] } },
+      { for key in ["${type}/on_demand"] : key => { instance_type = type, suffix = "-on-demand", purchases = ["on_demand"] } if target.purchasing == "spot_first" },
+    )
   ]...)
 }
 
@@ -29,6 +43,7 @@ locals {
 resource "aws_cloudwatch_log_group" "this" {
   name              = "/aws/batch/${var.name}"
   retention_in_days = var.log_retention_days
+  kms_key_id        = var.kms_key_arn
 }
 
 ################################################################################
@@ -44,9 +59,14 @@ resource "aws_launch_template" "this" {
 
   # Batch takes user data in MIME multipart only: it adds a part of its own.
   user_data = base64encode(templatefile("${path.module}/templates/user_data.mime.tftpl", {
-    script = templatefile("${path.module}/templates/configure_host.sh.tftpl", {
-      gpus = each.value.device == "cuda" ? local.gpus_present[each.key] : 0
-    })
+    # Ours last: it has to see what the other one changed.
+    scripts = compact([
+      var.extra_user_data,
+      templatefile("${path.module}/templates/configure_host.sh.tftpl", {
+        gpus    = each.value.device == "cuda" ? local.gpus_present[each.key] : 0
+        scratch = each.value.instance_store_scratch
+      }),
+    ])
   }))
 
   # Two hops, because a container is one hop further from the metadata service than its host.
@@ -61,8 +81,9 @@ resource "aws_launch_template" "this" {
 
     ebs {
       volume_type           = "gp3"
-      volume_size           = var.volume_size_gib
+      volume_size           = each.value.volume_size_gib
       encrypted             = true
+      kms_key_id            = var.kms_key_arn
       delete_on_termination = true
     }
   }
@@ -79,6 +100,11 @@ resource "aws_launch_template" "this" {
 
   lifecycle {
     create_before_destroy = true
+
+    precondition {
+      condition     = !each.value.instance_store_scratch || data.aws_ec2_instance_type.this[each.key].instance_storage_supported
+      error_message = "instance_store_scratch is set for ${each.key}, which has no disks of its own. Leave it out, or use a type that has them, such as a c5d for a c5."
+    }
   }
 }
 
@@ -113,6 +139,8 @@ resource "aws_batch_compute_environment" "this" {
     desired_vcpus = 0
     max_vcpus     = local.targets[each.value.instance_type].max_vcpus
 
+    bid_percentage = each.value.purchase == "spot" ? local.targets[each.value.instance_type].spot_bid_percentage : null
+
     instance_role      = aws_iam_instance_profile.this.arn
     subnets            = var.subnet_ids
     security_group_ids = var.security_group_ids
@@ -124,7 +152,8 @@ resource "aws_batch_compute_environment" "this" {
     }
 
     ec2_configuration {
-      image_type = local.targets[each.value.instance_type].device == "cuda" ? "ECS_AL2023_NVIDIA" : "ECS_AL2023"
+      image_type        = local.targets[each.value.instance_type].image_type
+      image_id_override = local.targets[each.value.instance_type].image_id
     }
   }
 
@@ -158,18 +187,18 @@ resource "aws_batch_compute_environment" "this" {
 ################################################################################
 
 resource "aws_batch_job_queue" "this" {
-  for_each = local.targets
+  for_each = local.queues
 
-  name     = "${var.name}-${each.value.cloud_name}"
+  name     = "${var.name}-${local.targets[each.value.instance_type].cloud_name}${each.value.suffix}"
   state    = "ENABLED"
   priority = 1
 
   dynamic "compute_environment_order" {
-    for_each = { for purchase, settings in local.purchases : settings.order => purchase }
+    for_each = each.value.purchases
 
     content {
-      order               = compute_environment_order.key
-      compute_environment = aws_batch_compute_environment.this["${each.key}/${compute_environment_order.value}"].arn
+      order               = compute_environment_order.key + 1
+      compute_environment = aws_batch_compute_environment.this["${each.value.instance_type}/${compute_environment_order.value}"].arn
     }
   }
 
@@ -189,7 +218,7 @@ resource "aws_batch_job_queue" "this" {
     }
   }
 
-  tags = { Target = each.key }
+  tags = { Target = each.value.instance_type }
 }
 
 ################################################################################
@@ -220,6 +249,7 @@ resource "aws_batch_job_definition" "this" {
       ["--suite", "Ref::suite", "--dtype", "Ref::dtype"],
       ["--device", each.value.device, "--threads", tostring(each.value.vcpus)],
       ["--run-id", "Ref::run_id", "--target", each.key, "--output", "Ref::output"],
+      ["--metrics-namespace", var.metrics_namespace],
       each.value.allow_cpu_fallback ? ["--allow-cpu-fallback"] : [],
     )
 
@@ -231,18 +261,36 @@ resource "aws_batch_job_definition" "this" {
       each.value.gpus > 0 ? [{ type = "GPU", value = tostring(each.value.gpus) }] : [],
     )
 
-    # Batch tells a job its queue and attempt, but not its region.
-    environment = [{ name = "AWS_DEFAULT_REGION", value = local.region }]
+    # Batch tells a job its queue and attempt, but not its region. Libraries keep their caches below
+    # HOME, which the image's user has none of.
+    environment = concat(
+      [{ name = "AWS_DEFAULT_REGION", value = local.region }, { name = "HOME", value = "/tmp" }],
+      each.value.instance_store_scratch ? [{ name = "SCRATCH_DIR", value = "/scratch" }] : [],
+    )
 
     jobRoleArn       = aws_iam_role.job.arn
     executionRoleArn = aws_iam_role.execution.arn
-    privileged       = false
 
-    # Process 1 of its own, so that SIGTERM reaches the job and it can write what it has measured.
+    # The image's own user, by number: an image of your own need not know it.
+    user                   = "10001"
+    privileged             = false
+    readonlyRootFilesystem = true
+
     linuxParameters = {
+      # Process 1 of its own, so that SIGTERM reaches the job and it can write what it has measured.
       initProcessEnabled = true
       sharedMemorySize   = each.value.shared_memory_mib
+
+      # Docker adds noexec unless told otherwise, and compiled kernels are loaded from their cache here.
+      tmpfs = [{ containerPath = "/tmp", size = local.tmp_mib, mountOptions = ["rw", "exec", "nosuid", "nodev"] }]
+
+      devices = each.value.map_nvidia_device ? [
+        { hostPath = "/dev/nvidia0", containerPath = "/dev/nvidia0", permissions = ["READ", "WRITE", "MKNOD"] },
+      ] : []
     }
+
+    volumes     = each.value.instance_store_scratch ? [{ name = "scratch", host = { sourcePath = "/scratch" } }] : []
+    mountPoints = each.value.instance_store_scratch ? [{ sourceVolume = "scratch", containerPath = "/scratch", readOnly = false }] : []
 
     logConfiguration = {
       logDriver = "awslogs"
@@ -261,6 +309,12 @@ resource "aws_batch_job_definition" "this" {
     evaluate_on_exit {
       action           = "RETRY"
       on_status_reason = "Host EC2*"
+    }
+
+    # Nothing has run yet, and a registry's bad minute passes. A wrong tag fails as fast thrice.
+    evaluate_on_exit {
+      action    = "RETRY"
+      on_reason = "CannotPullContainer*"
     }
 
     # Everything else would fail again.
@@ -290,6 +344,11 @@ resource "aws_batch_job_definition" "this" {
     precondition {
       condition     = each.value.shared_memory_mib < each.value.memory_mib
       error_message = "shared_memory_mib of ${each.key} is ${each.value.shared_memory_mib}, but it is part of the job's memory of ${each.value.memory_mib} MiB. Ask for less shared memory."
+    }
+
+    precondition {
+      condition     = !each.value.map_nvidia_device || (each.value.device == "cuda" && local.gpus_present[each.key] == 1)
+      error_message = "map_nvidia_device is set for ${each.key}, a ${each.value.device} target on a machine with ${local.gpus_present[each.key]} GPU(s). It is for GPU targets with one: on a machine with several Batch may assign another GPU than the /dev/nvidia0 that would be mapped. Leave it out: the GPU request alone gives the job its devices."
     }
 
     precondition {

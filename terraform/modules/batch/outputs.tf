@@ -1,5 +1,5 @@
 output "targets" {
-  description = "Per target: device, instance type, what a job asks for, and the ARNs to run it with"
+  description = "Per target: device, instance type, what a job asks for, and where to run it"
   value = {
     for name, target in local.targets : name => {
       device          = target.device
@@ -12,13 +12,32 @@ output "targets" {
       timeout_seconds = target.timeout_seconds
       attempts        = target.attempts
 
+      # The queue's own where it buys nothing else; none where the target buys Spot alone.
+      on_demand_queue = { spot_first = try(aws_batch_job_queue.this["${name}/on_demand"].arn, null), spot = null, on_demand = aws_batch_job_queue.this[name].arn }[target.purchasing]
+
+      # By name, as a job is told its own: AWS_BATCH_CE_NAME.
       compute_environments = {
-        for purchase in keys(local.purchases) : purchase => aws_batch_compute_environment.this["${name}/${purchase}"].arn
+        for purchase in keys(local.purchases) : purchase => try(aws_batch_compute_environment.this["${name}/${purchase}"].compute_environment_name, null)
       }
 
       allow_cpu_fallback = target.allow_cpu_fallback
     }
   }
+}
+
+output "job_queue_arns" {
+  description = "All job queues"
+  value       = values(aws_batch_job_queue.this)[*].arn
+}
+
+output "compute_environment_names" {
+  description = "Name of each compute environment, keyed by type/purchase, such as g5.xlarge/spot"
+  value       = { for key, environment in aws_batch_compute_environment.this : key => environment.compute_environment_name }
+}
+
+output "ecs_cluster_names" {
+  description = "Name of the ECS cluster that Batch keeps for each compute environment, by the same keys"
+  value       = { for key, environment in aws_batch_compute_environment.this : key => regex("[^/]+$", environment.ecs_cluster_arn) }
 }
 
 output "log_group_name" {

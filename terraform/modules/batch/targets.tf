@@ -5,8 +5,13 @@
 locals {
   instance_types = setunion(var.gpu_instance_types, var.cpu_instance_types)
 
+  # Part of the job's memory. Results go straight to S3: only caches and small files lie there.
+  tmp_mib = 512
+
+  image_types = { cuda = "ECS_AL2023_NVIDIA", cpu = "ECS_AL2023" }
+
   # By default a job takes the whole instance, so that nothing else disturbs what it measures.
-  targets = {
+  requests = {
     for type in local.instance_types : type => merge(
       {
         cloud_name = replace(type, ".", "-")
@@ -14,16 +19,35 @@ locals {
 
         vcpus = data.aws_ec2_instance_type.this[type].default_vcpus
         # Kernel, Docker and the ECS agent need the rest: a job that asks for all of it never starts.
-        memory_mib        = floor(data.aws_ec2_instance_type.this[type].memory_size * 7 / 8)
-        gpus              = contains(var.gpu_instance_types, type) ? local.gpus_present[type] : 0
-        shared_memory_mib = 1024
+        memory_mib = floor(data.aws_ec2_instance_type.this[type].memory_size * 7 / 8)
+        gpus       = contains(var.gpu_instance_types, type) ? local.gpus_present[type] : 0
 
-        max_vcpus          = var.max_vcpus
-        timeout_seconds    = 3600
-        attempts           = 3
-        allow_cpu_fallback = false
+        purchasing          = var.purchasing
+        spot_bid_percentage = null
+        max_vcpus           = var.max_vcpus
+
+        image_type      = local.image_types[contains(var.gpu_instance_types, type) ? "cuda" : "cpu"]
+        image_id        = null
+        volume_size_gib = var.volume_size_gib
+
+        timeout_seconds        = 3600
+        attempts               = 3
+        allow_cpu_fallback     = false
+        instance_store_scratch = false
+        map_nvidia_device      = false
       },
       { for setting, value in try(var.target_overrides[type], {}) : setting => value if value != null },
+    )
+  }
+
+  # Processes that share a GPU job's data do it in shared memory, more of them with more GPUs: 8 GiB
+  # for one, 4 for each of several, at most half of the job's memory.
+  targets = {
+    for type, request in local.requests : type => merge(
+      {
+        shared_memory_mib = request.device == "cpu" ? 1024 : min(max(8192, 4096 * request.gpus), floor(request.memory_mib / 2))
+      },
+      request,
     )
   }
 

@@ -33,6 +33,23 @@ variable "bucket_arn" {
   type        = string
 }
 
+variable "kms_key_arn" {
+  description = "Key that encrypts the instances' volumes and the job logs, and that the bucket is encrypted with; none for AWS's own keys"
+  type        = string
+  default     = null
+}
+
+variable "metrics_namespace" {
+  description = "CloudWatch namespace that jobs publish their telemetry in, and the only one they may"
+  type        = string
+  default     = "Batchmark"
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9._/#-]{1,255}$", var.metrics_namespace)) && !startswith(var.metrics_namespace, "AWS/")
+    error_message = "metrics_namespace is \"${var.metrics_namespace}\"; use 1 to 255 letters, digits and ._/#-, and do not start it with AWS/, which is AWS's own."
+  }
+}
+
 variable "image" {
   description = "Image of the job container, with its tag or digest"
   type        = string
@@ -85,14 +102,21 @@ variable "cpu_instance_types" {
 variable "target_overrides" {
   description = "Settings per target, keyed by instance type, instead of those derived from the instance type"
   type = map(object({
-    vcpus              = optional(number)
-    memory_mib         = optional(number)
-    gpus               = optional(number)
-    shared_memory_mib  = optional(number)
-    max_vcpus          = optional(number)
-    timeout_seconds    = optional(number)
-    attempts           = optional(number)
-    allow_cpu_fallback = optional(bool)
+    vcpus                  = optional(number)
+    memory_mib             = optional(number)
+    gpus                   = optional(number)
+    shared_memory_mib      = optional(number)
+    purchasing             = optional(string)
+    spot_bid_percentage    = optional(number)
+    max_vcpus              = optional(number)
+    image_type             = optional(string)
+    image_id               = optional(string)
+    volume_size_gib        = optional(number)
+    timeout_seconds        = optional(number)
+    attempts               = optional(number)
+    allow_cpu_fallback     = optional(bool)
+    instance_store_scratch = optional(bool)
+    map_nvidia_device      = optional(bool)
   }))
   default = {}
 
@@ -113,7 +137,7 @@ variable "target_overrides" {
 
   validation {
     condition     = alltrue([for o in values(var.target_overrides) : o.shared_memory_mib == null ? true : o.shared_memory_mib >= 64 && floor(o.shared_memory_mib) == o.shared_memory_mib])
-    error_message = "shared_memory_mib is ${join(", ", [for type, o in var.target_overrides : "${o.shared_memory_mib} for ${type}" if o.shared_memory_mib != null])}; give a whole number of MiB, at least 64, or leave it out for 1024."
+    error_message = "shared_memory_mib is ${join(", ", [for type, o in var.target_overrides : "${o.shared_memory_mib} for ${type}" if o.shared_memory_mib != null])}; give a whole number of MiB, at least 64, or leave it out for a value that suits the target."
   }
 
   validation {
@@ -137,8 +161,49 @@ variable "target_overrides" {
   }
 
   validation {
+    condition     = alltrue([for o in values(var.target_overrides) : o.purchasing == null ? true : contains(["spot_first", "spot", "on_demand"], o.purchasing)])
+    error_message = "purchasing is ${join(", ", [for type, o in var.target_overrides : "\"${o.purchasing}\" for ${type}" if o.purchasing != null])}; it is one of spot_first, spot and on_demand. How instances are picked follows from it: SPOT_PRICE_CAPACITY_OPTIMIZED for Spot, BEST_FIT_PROGRESSIVE for On-Demand."
+  }
+
+  validation {
+    condition     = alltrue([for o in values(var.target_overrides) : o.spot_bid_percentage == null ? true : o.spot_bid_percentage >= 1 && o.spot_bid_percentage <= 100 && floor(o.spot_bid_percentage) == o.spot_bid_percentage && coalesce(o.purchasing, var.purchasing) != "on_demand"])
+    error_message = "spot_bid_percentage is ${join(", ", [for type, o in var.target_overrides : "${o.spot_bid_percentage} for ${type}" if o.spot_bid_percentage != null])}; give a whole percentage of the On-Demand price from 1 to 100, and only where purchasing is spot_first or spot. Leave it out to pay what Spot costs, never more than On-Demand."
+  }
+
+  validation {
+    condition     = alltrue([for o in values(var.target_overrides) : !contains(["ECS_AL2", "ECS_AL2_NVIDIA"], coalesce(o.image_type, "none"))])
+    error_message = "image_type is ${join(", ", [for type, o in var.target_overrides : "${o.image_type} for ${type}" if o.image_type != null])}; Amazon Linux 2 can't be used: its support ended on 2026-06-30, and Batch blocks new compute environments on it. Use ECS_AL2023_NVIDIA for a GPU target and ECS_AL2023 for a CPU target, or leave image_type out."
+  }
+
+  validation {
+    condition     = alltrue([for type, o in var.target_overrides : contains(["ECS_AL2", "ECS_AL2_NVIDIA", contains(var.gpu_instance_types, type) ? "ECS_AL2023_NVIDIA" : "ECS_AL2023"], o.image_type) if o.image_type != null])
+    error_message = "image_type is ${join(", ", [for type, o in var.target_overrides : "${o.image_type} for ${type}" if o.image_type != null])}; a GPU target takes ECS_AL2023_NVIDIA, as ECS_AL2023 has no GPU driver, and a CPU target takes ECS_AL2023. Correct it, or leave it out."
+  }
+
+  validation {
+    condition     = alltrue([for o in values(var.target_overrides) : o.image_id == null ? true : can(regex("^ami-[0-9a-f]{8,17}$", o.image_id))])
+    error_message = "image_id is ${join(", ", [for type, o in var.target_overrides : "\"${o.image_id}\" for ${type}" if o.image_id != null])}; give the ID of an ECS-optimised Amazon Linux 2023 image, such as \"ami-0123456789abcdef0\", or leave it out for the latest."
+  }
+
+  validation {
+    condition     = alltrue([for o in values(var.target_overrides) : o.volume_size_gib == null ? true : o.volume_size_gib >= 32 && o.volume_size_gib <= 16384 && floor(o.volume_size_gib) == o.volume_size_gib])
+    error_message = "volume_size_gib is ${join(", ", [for type, o in var.target_overrides : "${o.volume_size_gib} for ${type}" if o.volume_size_gib != null])}; give a whole number from 32, which the GPU image and the job image need, to 16384, the largest gp3 volume."
+  }
+
+  validation {
     condition     = alltrue([for type, o in var.target_overrides : o.allow_cpu_fallback == true ? contains(var.gpu_instance_types, type) : true])
     error_message = "allow_cpu_fallback is set for ${join(", ", [for type, o in var.target_overrides : type if o.allow_cpu_fallback == true])}; only a type in gpu_instance_types can fall back to its CPU."
+  }
+}
+
+variable "purchasing" {
+  description = "How targets buy their instances: spot_first (Spot, On-Demand where there is none to be had), spot or on_demand alone"
+  type        = string
+  default     = "spot_first"
+
+  validation {
+    condition     = contains(["spot_first", "spot", "on_demand"], var.purchasing)
+    error_message = "purchasing is \"${var.purchasing}\"; it is one of spot_first, spot and on_demand. How instances are picked follows from it: SPOT_PRICE_CAPACITY_OPTIMIZED for Spot, BEST_FIT_PROGRESSIVE for On-Demand."
   }
 }
 
@@ -165,6 +230,32 @@ variable "volume_size_gib" {
   validation {
     condition     = var.volume_size_gib >= 32 && var.volume_size_gib <= 16384 && floor(var.volume_size_gib) == var.volume_size_gib
     error_message = "volume_size_gib is ${var.volume_size_gib}; give a whole number from 32, which the GPU image and the job image need, to 16384, the largest gp3 volume."
+  }
+}
+
+variable "extra_user_data" {
+  description = "Shell script that instances run at boot, as root, before they are checked and made ready for jobs"
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.extra_user_data == null ? true : startswith(var.extra_user_data, "#!") && !strcontains(var.extra_user_data, "==BATCHMARK==") && length(var.extra_user_data) <= 8192
+    error_message = "extra_user_data starts with \"${substr(coalesce(var.extra_user_data, "none"), 0, 24)}\" and has ${length(coalesce(var.extra_user_data, "none"))} characters; give a script that starts with #!, such as #!/bin/bash, of at most 8192 characters. It becomes a part of the MIME multipart document that Batch asks for, so write no MIME headers and no cloud-config yourself."
+  }
+
+  validation {
+    condition     = !anytrue([for line in split("\n", coalesce(var.extra_user_data, "none")) : can(regex("^[^#]*(systemctl\\s[^;&|]*(start|--now)[^;&|]*\\secs(\\.service)?(\\s|[;&|]|$)|\\bservice\\s+ecs\\s+(re)?start|(^|[;&|]|initctl)\\s*(re)?start\\s+ecs\\b)", line))])
+    error_message = "extra_user_data starts the ECS agent; leave that out. The agent waits for cloud-init to end, which waits for this script, so the instance would hang. It starts by itself afterwards."
+  }
+
+  validation {
+    condition     = !anytrue([for line in split("\n", coalesce(var.extra_user_data, "none")) : can(regex("^[^#]*(systemctl\\s[^;&|]*start[^;&|]*\\sdocker(\\.service)?(\\s|[;&|]|$)|\\bservice\\s+docker\\s+(re)?start)", line)) && !strcontains(line, "--no-block")])
+    error_message = "extra_user_data starts Docker and waits for it, which waits for cloud-init, which waits for this script. Write `systemctl restart docker --no-block`; on GPU targets leave it out, since Docker is restarted there anyway."
+  }
+
+  validation {
+    condition     = !can(regex("[\"']runtimes\\\\?[\"']", coalesce(var.extra_user_data, "none")))
+    error_message = "extra_user_data writes a \"runtimes\" key for Docker's daemon.json; leave it out. The GPU image registers the nvidia runtime itself, and Docker does not start when a second place names it. On GPU targets it is made the default already."
   }
 }
 

@@ -18,6 +18,11 @@ variables {
 run "hosts" {
   command = plan
 
+  variables {
+    kms_key_arn     = "arn:aws:kms:us-east-1:111122223333:key/mock"
+    extra_user_data = "#!/bin/sh\n# not: systemctl start ecs\nsystemctl restart docker --no-block\n"
+  }
+
   assert {
     condition     = aws_launch_template.this["g5.xlarge"].metadata_options[0].http_tokens == "required" && aws_launch_template.this["g5.xlarge"].metadata_options[0].http_put_response_hop_limit == 2
     error_message = "the metadata service takes tokens only, and containers reach it"
@@ -31,6 +36,18 @@ run "hosts" {
   }
 
   assert {
+    condition     = aws_launch_template.this["g5.xlarge"].block_device_mappings[0].ebs[0].kms_key_id == var.kms_key_arn && aws_cloudwatch_log_group.this.kms_key_id == var.kms_key_arn
+    error_message = "volumes and logs are encrypted with the given key"
+  }
+
+  assert {
+    condition = [for statement in data.aws_iam_policy_document.job.statement : [statement.actions, statement.resources, [for condition in statement.condition : "${condition.test} ${condition.variable} ${one(condition.values)}"]] if statement.sid == "EncryptResults"] == [
+      [toset(["kms:Decrypt", "kms:GenerateDataKey"]), toset(["arn:aws:kms:us-east-1:111122223333:key/mock"]), ["StringEquals kms:ViaService s3.us-east-1.amazonaws.com"]],
+    ]
+    error_message = "a job uses the key for objects only"
+  }
+
+  assert {
     condition     = { for tags in aws_launch_template.this["g5.xlarge"].tag_specifications : tags.resource_type => tags.tags["Target"] } == { instance = "g5.xlarge", volume = "g5.xlarge" }
     error_message = "instances and volumes can be told apart on the bill"
   }
@@ -41,22 +58,22 @@ run "hosts" {
   }
 
   assert {
-    condition     = strcontains(base64decode(aws_launch_template.this["g5.xlarge"].user_data), "\n\n#!/bin/bash\n")
-    error_message = "cloud-init runs a part that starts with its interpreter"
+    condition     = join(" ", flatten(regexall("\n--==BATCHMARK==\nContent-Type: text/x-shellscript; charset=\"utf-8\"\n\n(#!/bin/[a-z]+)\n", base64decode(aws_launch_template.this["g5.xlarge"].user_data)))) == "#!/bin/sh #!/bin/bash"
+    error_message = "cloud-init runs each part that starts with its interpreter, the user's first"
   }
 
   assert {
-    condition     = strcontains(base64decode(aws_launch_template.this["g5.xlarge"].user_data), "nvidia-smi sees $seen of 1 GPU(s)")
-    error_message = "a host without its GPU says so"
+    condition     = strcontains(base64decode(aws_launch_template.this["g5.xlarge"].user_data), "nvidia-smi sees $seen of 1 GPU(s)") && strcontains(base64decode(aws_launch_template.this["g5.xlarge"].user_data), "\n  systemctl mask ecs || true\n")
+    error_message = "a host without its GPU says so and takes no jobs"
   }
 
   assert {
-    condition     = strcontains(base64decode(aws_launch_template.this["g5.xlarge"].user_data), "echo '{\"default-runtime\": \"nvidia\"}' > /etc/docker/daemon.json") && !strcontains(base64decode(aws_launch_template.this["g5.xlarge"].user_data), "\"runtimes\"")
+    condition     = strcontains(base64decode(aws_launch_template.this["g5.xlarge"].user_data), "\"default-runtime\": \"nvidia\"") && !strcontains(base64decode(aws_launch_template.this["g5.xlarge"].user_data), "\"runtimes\"")
     error_message = "the runtime is made the default and not registered twice"
   }
 
   assert {
-    condition     = strcontains(base64decode(aws_launch_template.this["g5.xlarge"].user_data), "\nsystemctl restart docker --no-block\n") && !can(regex("systemctl[^\n]*\\becs\\b", base64decode(aws_launch_template.this["g5.xlarge"].user_data)))
+    condition     = strcontains(base64decode(aws_launch_template.this["g5.xlarge"].user_data), "\nsystemctl restart docker --no-block\n") && !can(regex("\n *systemctl[^\n]*start ecs", base64decode(aws_launch_template.this["g5.xlarge"].user_data)))
     error_message = "Docker restarts without being waited for, and the ECS agent is left alone"
   }
 
@@ -66,7 +83,7 @@ run "hosts" {
   }
 
   assert {
-    condition     = !can(regex("nvidia|docker|GPU", base64decode(aws_launch_template.this["c5.2xlarge"].user_data))) && strcontains(base64decode(aws_launch_template.this["c5.2xlarge"].user_data), "ECS_ENABLE_SPOT_INSTANCE_DRAINING=true")
+    condition     = !can(regex("nvidia|daemon.json|GPU", base64decode(aws_launch_template.this["c5.2xlarge"].user_data))) && strcontains(base64decode(aws_launch_template.this["c5.2xlarge"].user_data), "ECS_ENABLE_SPOT_INSTANCE_DRAINING=true")
     error_message = "a CPU host gets the agent's settings and nothing else"
   }
 }
@@ -74,14 +91,21 @@ run "hosts" {
 run "roles" {
   command = plan
 
-  assert {
-    condition     = length(data.aws_iam_policy_document.job.statement) == 1 && data.aws_iam_policy_document.job.statement[0].actions == toset(["s3:AbortMultipartUpload", "s3:PutObject"])
-    error_message = "a job reads and writes objects, no more"
+  variables {
+    metrics_namespace = "Team/Benchmarks"
   }
 
   assert {
-    condition     = data.aws_iam_policy_document.job.statement[0].resources == toset(["arn:aws:s3:::results/raw/*"])
-    error_message = "a job touches raw results only"
+    condition = { for statement in data.aws_iam_policy_document.job.statement : statement.sid => [statement.actions, statement.resources] } == {
+      RawResults = [toset(["s3:AbortMultipartUpload", "s3:PutObject"]), toset(["arn:aws:s3:::results/raw/*"])]
+      Telemetry  = [toset(["cloudwatch:PutMetricData"]), toset(["*"])]
+    }
+    error_message = "a job writes raw results and metrics, no more"
+  }
+
+  assert {
+    condition     = [for condition in data.aws_iam_policy_document.job.statement[1].condition : "${condition.test} ${condition.variable} ${one(condition.values)}"] == ["StringEquals cloudwatch:namespace Team/Benchmarks"] && strcontains(join(" ", jsondecode(aws_batch_job_definition.this["c5.2xlarge"].container_properties).command), "--metrics-namespace Team/Benchmarks")
+    error_message = "it publishes in one namespace, and is told which"
   }
 
   assert {
@@ -93,21 +117,34 @@ run "roles" {
   }
 
   assert {
-    condition = { for statement in data.aws_iam_policy_document.pull_and_log.statement : statement.sid => statement.resources } == {
-      RegistryLogin = toset(["*"])
-      PullImage     = toset(["arn:aws:ecr:us-east-1:111122223333:repository/job"])
-      WriteLogs     = toset(["arn:aws:logs:us-east-1:111122223333:log-group:/aws/batch/test:log-stream:*"])
+    condition     = [for trust in [data.aws_iam_policy_document.task_trust, data.aws_iam_policy_document.ec2_trust] : [for principal in trust.statement[0].principals : principal.identifiers]] == [[toset(["ecs-tasks.amazonaws.com"])], [toset(["ec2.amazonaws.com"])]]
+    error_message = "tasks take on the job's roles, instances theirs"
+  }
+
+  assert {
+    condition = { for statement in data.aws_iam_policy_document.pull_and_log.statement : statement.sid => [statement.actions, statement.resources] } == {
+      RegistryLogin = [toset(["ecr:GetAuthorizationToken"]), toset(["*"])]
+      PullImage     = [toset(["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]), toset(["arn:aws:ecr:us-east-1:111122223333:repository/job"])]
+      WriteLogs     = [toset(["logs:CreateLogStream", "logs:PutLogEvents"]), toset(["arn:aws:logs:us-east-1:111122223333:log-group:/aws/batch/test:log-stream:*"])]
     }
     error_message = "it pulls from one repository and writes to one log group"
   }
 
   assert {
-    condition     = alltrue([for statement in data.aws_iam_policy_document.instance.statement : statement.sid == "FindEcs" ? statement.actions == toset(["ecs:DiscoverPollEndpoint"]) : !contains(statement.resources, "*")])
+    condition = { for statement in data.aws_iam_policy_document.instance.statement : statement.sid => [statement.actions, statement.resources] } == {
+      FindEcs     = [toset(["ecs:DiscoverPollEndpoint"]), toset(["*"])]
+      JoinCluster = [toset(["ecs:DeregisterContainerInstance", "ecs:RegisterContainerInstance", "ecs:SubmitAttachmentStateChanges", "ecs:SubmitContainerStateChange", "ecs:SubmitTaskStateChange"]), toset(["arn:aws:ecs:us-east-1:111122223333:cluster/*test-*"])]
+      TakeTasks   = [toset(["ecs:Poll", "ecs:StartTelemetrySession", "ecs:UpdateContainerInstancesState"]), toset(["arn:aws:ecs:us-east-1:111122223333:container-instance/*test-*"])]
+      TagItself   = [toset(["ecs:TagResource"]), toset(["arn:aws:ecs:us-east-1:111122223333:container-instance/*test-*"])]
+    }
     error_message = "only the one call that takes no resource is allowed on all"
   }
 
   assert {
-    condition     = !anytrue(flatten([for statement in data.aws_iam_policy_document.instance.statement : [for action in statement.actions : strcontains(action, "*")]]))
-    error_message = "no action is a wildcard"
+    condition = { for statement in data.aws_iam_policy_document.instance.statement : statement.sid => [for condition in statement.condition : "${condition.test} ${condition.variable} ${one(condition.values)}"] if length(statement.condition) > 0 } == {
+      TakeTasks = ["ArnLike ecs:cluster arn:aws:ecs:us-east-1:111122223333:cluster/*test-*"]
+      TagItself = ["StringEquals ecs:CreateAction RegisterContainerInstance"]
+    }
+    error_message = "an instance takes tasks of our clusters, and tags nothing but itself as it joins"
   }
 }

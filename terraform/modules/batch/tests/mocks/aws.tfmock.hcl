@@ -7,7 +7,7 @@ mock_data "aws_region" {
 }
 
 mock_data "aws_partition" {
-  defaults = { partition = "aws" }
+  defaults = { partition = "aws", dns_suffix = "amazonaws.com" }
 }
 
 mock_data "aws_iam_policy_document" {
@@ -16,10 +16,11 @@ mock_data "aws_iam_policy_document" {
 
 mock_data "aws_ec2_instance_type" {
   defaults = {
-    default_vcpus           = 8
-    memory_size             = 16384
-    supported_architectures = ["x86_64"]
-    gpus                    = [{ count = 1, manufacturer = "NVIDIA", memory_size = 16384, name = "T4" }]
+    default_vcpus              = 8
+    memory_size                = 16384
+    supported_architectures    = ["x86_64"]
+    instance_storage_supported = false
+    gpus                       = [{ count = 1, manufacturer = "NVIDIA", memory_size = 16384, name = "T4" }]
   }
 }
 
@@ -40,7 +41,11 @@ mock_resource "aws_launch_template" {
 }
 
 mock_resource "aws_batch_compute_environment" {
-  defaults = { arn = "arn:aws:batch:us-east-1:111122223333:compute-environment/mock" }
+  defaults = {
+    arn                      = "arn:aws:batch:us-east-1:111122223333:compute-environment/mock"
+    compute_environment_name = "mock"
+    ecs_cluster_arn          = "arn:aws:ecs:us-east-1:111122223333:cluster/AWSBatch-mock"
+  }
 }
 
 mock_resource "aws_batch_job_queue" {
