@@ -77,6 +77,15 @@ def folder(text: str) -> Path:
     return path
 
 
+def file_to_write(text: str) -> Path:
+    """A file in a folder that exists."""
+    path = Path(text).resolve()
+    if not path.parent.is_dir() or path.is_dir():
+        msg = f"{text!r} is not a file in an existing folder"
+        raise argparse.ArgumentTypeError(msg)
+    return path
+
+
 def endpoint_url(host: str, port: int) -> str:
     """Where the jobs on this machine reach the server."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - not bound here
@@ -122,6 +131,12 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help="take timeouts below 60 s and queue time limits below 600 s, which AWS refuses",
     )
     parser.add_argument("--log-requests", action="store_true", help="log each request to stderr")
+    parser.add_argument(
+        "--record-calls",
+        metavar="FILE",
+        type=file_to_write,
+        help="append a JSON line per request: who called what on which resource",
+    )
     return parser.parse_args(argv)
 
 
@@ -154,7 +169,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         allow_short_limits=arguments.allow_short_limits,
     )
     with listener:
-        server.serve(listener, settings, stop, log_requests=arguments.log_requests)
+        server.serve(
+            listener,
+            settings,
+            stop,
+            log_requests=arguments.log_requests,
+            record_calls=arguments.record_calls,
+        )
     return 0
 
 

@@ -19,8 +19,11 @@ from werkzeug.serving import make_server
 
 from local_cloud import gaps
 from local_cloud.batch import models as batch
+from local_cloud.recorder import Recorder
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from local_cloud.settings import Settings
 
 
@@ -50,16 +53,27 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def serve(
-    listener: socket.socket, settings: Settings, stop: threading.Event, *, log_requests: bool
+    listener: socket.socket,
+    settings: Settings,
+    stop: threading.Event,
+    *,
+    log_requests: bool,
+    record_calls: Path | None = None,
 ) -> None:
-    """Answer requests until `stop` is set, then end every job's processes."""
+    """Answer requests until `stop` is set, then end every job's processes.
+
+    Raises:
+        OSError: `record_calls` can't be written.
+    """
+    app = DomainDispatcherApplication(create_backend_app)
+    recorder = Recorder(app, record_calls) if record_calls else None
     gaps.fill()
     scheduler = batch.install(settings)
     host, port = listener.getsockname()[:2]
     server = make_server(
         host,
         port,
-        DomainDispatcherApplication(create_backend_app),
+        recorder or app,
         threaded=True,
         request_handler=LoggingRequestHandler if log_requests else QuietRequestHandler,
         fd=listener.fileno(),
@@ -75,3 +89,5 @@ def serve(
     finally:
         server.shutdown()
         scheduler.close()
+        if recorder:
+            recorder.close()

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # What a container would bring in its image; nothing else of the server's environment gets in.
 FROM_THE_SERVER = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")
+# Stands for the job's role: it tells a job's calls from everybody else's.
+ACCESS_KEY_ID = "job"
 
 
 def for_node(
@@ -36,8 +38,8 @@ def machine(region: str, endpoint_url: str) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "AWS_ENDPOINT_URL": endpoint_url,
         "AWS_DEFAULT_REGION": region,
-        "AWS_ACCESS_KEY_ID": "local",
-        "AWS_SECRET_ACCESS_KEY": "local",
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY_ID,
+        "AWS_SECRET_ACCESS_KEY": ACCESS_KEY_ID,
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from local_cloud.batch.pool import Requirements
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from moto.batch.models import JobDefinition, JobQueue
 
     from local_cloud.batch.attempt import Attempt
@@ -71,12 +73,16 @@ class Submission:
 
 @dataclass(eq=False)
 class Job:
-    """A job, an array job's parent (with children) or an array job's child (with an index)."""
+    """A job, an array job's parent (with children) or an array job's child (with an index).
+
+    `on_change` is told of each state the job enters; it must neither wait nor fail.
+    """
 
     submission: Submission
     id: str
     arn: str
     sequence: int
+    on_change: Callable[[Job], None] = field(repr=False)
     index: int | None = None
     parent: Job | None = None
     children: list[Job] = field(default_factory=list)
@@ -103,12 +109,17 @@ class Job:
         """Whether the job only stands for its children."""
         return self.submission.array_size is not None and self.index is None
 
-    def finish(self, status: str, reason: str | None) -> None:
-        """Enter SUCCEEDED or FAILED."""
+    def enter(self, status: str, reason: str | None = None) -> None:
+        """Enter a state and say so."""
         self.status = status
         self.status_reason = reason
+        self.on_change(self)
+
+    def finish(self, status: str, reason: str | None) -> None:
+        """Enter SUCCEEDED or FAILED."""
         self.stopped_at = now_milliseconds()
         self.running = None
+        self.enter(status, reason)
 
 
 def new_task_id() -> str:

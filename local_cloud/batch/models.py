@@ -10,7 +10,7 @@ from moto.batch.models import batch_backends
 from moto.batch.utils import make_arn_for_job
 from moto.moto_api._internal import mock_random
 
-from local_cloud.batch import dependencies, describe, listing, submission
+from local_cloud.batch import dependencies, describe, events, listing, submission
 from local_cloud.batch.job import Job, Submission
 from local_cloud.batch.scheduler import Scheduler
 from local_cloud.gaps.batch import CompleteBatchBackend
@@ -28,6 +28,7 @@ class ProcessBatchBackend(CompleteBatchBackend):
 
     settings: ClassVar[Settings]
     scheduler: ClassVar[Scheduler]
+    event_sender: ClassVar[events.Sender]
     _sequence: ClassVar[itertools.count[int]] = itertools.count()
 
     _jobs: dict[str, Job]  # type: ignore[assignment]
@@ -48,7 +49,7 @@ class ProcessBatchBackend(CompleteBatchBackend):
         return job
 
     def _spawn_children(self, parent: Job, size: int) -> None:
-        parent.status = "PENDING"
+        parent.enter("PENDING")
         for index in range(size):
             child = self._new_job(parent.submission, f"{parent.id}:{index}")
             child.index, child.parent = index, parent
@@ -58,9 +59,23 @@ class ProcessBatchBackend(CompleteBatchBackend):
 
     def _new_job(self, parsed: Submission, job_id: str) -> Job:
         arn = make_arn_for_job(self.account_id, job_id, self.region_name)
-        job = Job(parsed, id=job_id, arn=arn, sequence=next(self._sequence))
+        sequence = next(self._sequence)
+        job = Job(parsed, id=job_id, arn=arn, sequence=sequence, on_change=self._send_events)
         self._jobs[job_id] = job
         return job
+
+    def _send_events(self, job: Job) -> None:
+        """Send a job's new state to EventBridge, if there is any rule to hear of it."""
+        if not self.event_sender.wanted(self.account_id, self.region_name):
+            return
+        detail = describe.detail(job, self.list_tags_for_resource(job.arn))
+        resources = {events.STATE_CHANGE: [job.arn]}
+        # Batch gives a reason to a job that is RUNNABLE only where it can't start.
+        if job.status == "RUNNABLE" and job.status_reason is not None:
+            resources[events.QUEUE_BLOCKED] = [job.arn, job.submission.queue.arn]
+        for detail_type, arns in resources.items():
+            event = events.Event(self.account_id, self.region_name, detail_type, arns, detail)
+            self.event_sender.send(event)
 
     def _schedule(self, job: Job, siblings: list[Job]) -> None:
         first = dependencies.prerequisites(
@@ -173,5 +188,6 @@ def install(settings: Settings) -> Scheduler:
     """Make moto use this backend; call before its first request. Returns what must be closed."""
     ProcessBatchBackend.settings = settings
     ProcessBatchBackend.scheduler = Scheduler(settings)
+    ProcessBatchBackend.event_sender = events.Sender()
     batch_backends.backend = ProcessBatchBackend
     return ProcessBatchBackend.scheduler

@@ -48,7 +48,9 @@ class Scheduler:
                 if not other.finished:
                     job.unmet.add(other.id)
                     self._dependants[other.id].append(job)
-            if not job.unmet:
+            if job.unmet:
+                job.enter("PENDING")
+            else:
                 self._make_runnable(job)
                 self._start_what_fits()
 
@@ -94,8 +96,7 @@ class Scheduler:
         self._start_what_fits()
 
     def _make_runnable(self, job: Job) -> None:
-        job.status = "RUNNABLE"
-        job.status_reason = stuck_reason(job, self._pool)
+        job.enter("RUNNABLE", stuck_reason(job, self._pool))
         if job.status_reason is None:
             self._waiting.append(job)
             self._waiting.sort(
@@ -116,9 +117,8 @@ class Scheduler:
                 self._start(job, allocation)
 
     def _start(self, job: Job, allocation: Allocation) -> None:
-        job.status = "STARTING"
-        job.status_reason = None
         attempt = job.running = Attempt(job, allocation, self._settings)
+        job.enter("STARTING")
         runner = threading.Thread(target=self._run, args=(job, attempt), daemon=True)
         self._runners[runner] = attempt
         runner.start()
@@ -128,8 +128,8 @@ class Scheduler:
         started = attempt.start()
         with self.lock:
             if started:
-                job.status = "RUNNING"
                 job.started_at = attempt.record.started_at
+                job.enter("RUNNING")
                 self._alarms.set_timeout(job, lambda: self._time_out(job, attempt))
             if self._closed:
                 attempt.kill()

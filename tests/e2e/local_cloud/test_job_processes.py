@@ -96,7 +96,7 @@ def test_batch_and_aws_variables(cloud):
         "test-environment",
         cloud.endpoint_url,
         "us-east-1",
-        "local",
+        "job",
     ]
 
 

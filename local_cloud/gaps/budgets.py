@@ -1,0 +1,91 @@
+"""Budgets: subscribers, changes and tags, which moto does not know."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from moto.budgets.exceptions import NotFoundException
+from moto.budgets.models import Budget
+from moto.budgets.responses import BudgetsResponse
+
+# moto dispatches a call to the response's method of its name; it leaves the types of these open.
+Response = Any
+
+
+def fill() -> None:
+    """Add the calls that Terraform makes and moto does not answer."""
+    answer_create = BudgetsResponse.create_budget
+
+    def create_budget(self: Response) -> str:
+        answer = answer_create(self)
+        set_tags(find(self, self._get_param("Budget")["BudgetName"]), self, "ResourceTags")
+        return answer
+
+    BudgetsResponse.create_budget = create_budget  # type: ignore[method-assign]
+    for call in (
+        update_budget,
+        describe_subscribers_for_notification,
+        list_tags_for_resource,
+        tag_resource,
+        untag_resource,
+    ):
+        setattr(BudgetsResponse, call.__name__, call)
+
+
+def find(response: Response, name: str) -> Any:
+    """The budget of that name in the caller's account."""
+    budget = response.backend.budgets[response.current_account].get(name)
+    if budget is None:
+        raise NotFoundException(f"Unable to get budget: {name} - the budget doesn't exist.")
+    return budget
+
+
+def tagged(response: Response) -> Any:
+    """The budget that a call on tags is about: ARNs end in `budget/<name>`."""
+    return find(response, response._get_param("ResourceARN").rpartition("budget/")[2])
+
+
+def set_tags(budget: Any, response: Response, parameter: str) -> None:
+    """Add the sent tags to a budget's."""
+    sent = {tag["Key"]: tag["Value"] for tag in response._get_param(parameter) or []}
+    budget.resource_tags = {**getattr(budget, "resource_tags", {}), **sent}
+
+
+def update_budget(self: Response) -> str:
+    """Take the new budget; its notifications and tags stay."""
+    new = self._get_param("NewBudget")
+    budget = find(self, new["BudgetName"])
+    budget.budget = Budget({"TimePeriod": budget.budget["TimePeriod"], **new}, []).budget
+    return json.dumps({})
+
+
+def describe_subscribers_for_notification(self: Response) -> str:
+    """Who is told."""
+    wanted = self._get_param("Notification")
+    budget = find(self, self._get_param("BudgetName"))
+    found = [each.subscribers for each in budget.notifications if each.details == wanted]
+    if not found:
+        raise NotFoundException("Unable to get subscribers - the notification doesn't exist.")
+    return json.dumps({"Subscribers": found[0]})
+
+
+def list_tags_for_resource(self: Response) -> str:
+    """A budget's tags."""
+    tags = getattr(tagged(self), "resource_tags", {})
+    return json.dumps({"ResourceTags": [{"Key": k, "Value": v} for k, v in tags.items()]})
+
+
+def tag_resource(self: Response) -> str:
+    """Add tags to a budget."""
+    set_tags(tagged(self), self, "ResourceTags")
+    return json.dumps({})
+
+
+def untag_resource(self: Response) -> str:
+    """Take tags off a budget."""
+    budget = tagged(self)
+    gone = self._get_param("ResourceTagKeys")
+    tags = getattr(budget, "resource_tags", {})
+    budget.resource_tags = {key: value for key, value in tags.items() if key not in gone}
+    return json.dumps({})

@@ -1,0 +1,224 @@
+"""Job events through EventBridge: the Terraform module's patterns, topics and log groups."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+PATTERNS = Path(__file__).parents[3] / "terraform" / "modules" / "monitoring" / "event_patterns"
+TESTED = ("job_failed", "queue_blocked", "spot_interruption", "job_states")
+TEMPLATE = '"Job <job_name> FAILED. Reason: <reason> <container_reason> <job_id> in <queue>."'
+PATHS = {
+    "job_name": "$.detail.jobName",
+    "job_id": "$.detail.jobId",
+    "queue": "$.detail.jobQueue",
+    "reason": "$.detail.statusReason",
+    "container_reason": "$.detail.container.reason",
+}
+
+
+def event_pattern(name, queue):
+    """The pattern that the module gives to EventBridge, for one queue."""
+    text = (PATTERNS / f"{name}.json.tftpl").read_text()
+    return text.replace("${job_queues}", json.dumps([queue]))
+
+
+class Inbox:
+    """A topic with an SQS queue subscribed to it."""
+
+    def __init__(self, cloud):
+        self._cloud = cloud
+        self._sqs = cloud.client("sqs")
+        self.topic = cloud.client("sns").create_topic(Name=cloud.name("alerts"))["TopicArn"]
+        self.url = self._sqs.create_queue(QueueName=cloud.name("inbox"))["QueueUrl"]
+        attributes = self._sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=["QueueArn"])[
+            "Attributes"
+        ]
+        self.arn = attributes["QueueArn"]
+        cloud.client("sns").subscribe(
+            TopicArn=self.topic,
+            Protocol="sqs",
+            Endpoint=self.arn,
+            Attributes={"RawMessageDelivery": "true"},
+        )
+
+    def read(self):
+        """The messages that have come in since, in no order."""
+        messages = []
+        while True:
+            got = self._sqs.receive_message(QueueUrl=self.url, MaxNumberOfMessages=10)
+            for message in got.get("Messages", []):
+                messages.append(message["Body"])
+                self._sqs.delete_message(QueueUrl=self.url, ReceiptHandle=message["ReceiptHandle"])
+            if "Messages" not in got:
+                return messages
+
+
+@pytest.fixture
+def inbox(cloud):
+    return Inbox(cloud)
+
+
+@pytest.fixture
+def queue(cloud):
+    """A job queue of the test's own, so that no other test's jobs are heard of."""
+    return cloud.create_queue()
+
+
+@pytest.fixture
+def rule(cloud):
+    """Make a rule with one target; it is gone after the test."""
+    events = cloud.client("events")
+    made = []
+
+    def make(pattern, target):
+        name = cloud.name("rule")
+        events.put_rule(Name=name, EventPattern=pattern)
+        made.append(name)
+        events.put_targets(Rule=name, Targets=[{"Id": "1", **target}])
+        return name
+
+    yield make
+    for name in made:
+        events.remove_targets(Rule=name, Ids=["1"])
+        events.delete_rule(Name=name)
+
+
+def to_topic(inbox):
+    return {
+        "Arn": inbox.topic,
+        "InputTransformer": {"InputPathsMap": PATHS, "InputTemplate": TEMPLATE},
+    }
+
+
+def heard_of(wait_until, inbox, marker):
+    """All messages up to the one with the marker; events come in order, so none is still due."""
+    messages = []
+
+    def arrived():
+        messages.extend(inbox.read())
+        return any(marker in message for message in messages)
+
+    wait_until(arrived, f"message with {marker!r}")
+    return messages
+
+
+def test_only_a_failed_job_leads_to_a_message(cloud, queue, inbox, rule, wait_until):
+    rule(event_pattern("job_failed", queue), to_topic(inbox))
+    cloud.finish(cloud.shell("exit 0", queue=queue, jobName="good"))
+    elsewhere = cloud.finish(cloud.shell("exit 5", jobName="elsewhere"))
+    failed = cloud.finish(cloud.shell("exit 5", queue=queue, jobName="bad"))
+    last = cloud.finish(cloud.shell("exit 5", queue=queue, jobName="last"))
+
+    messages = heard_of(wait_until, inbox, last["jobId"])
+
+    assert sorted(messages) == sorted(
+        f'"Job {job["jobName"]} FAILED. Reason: Essential container in task exited  '
+        f'{job["jobId"]} in {queue}."'
+        for job in (failed, last)
+    )
+    assert elsewhere["status"] == "FAILED"
+
+
+def test_each_state_is_logged_as_aws_sends_it(cloud, queue, rule, wait_until):
+    logs, group = cloud.client("logs"), f"/aws/events/batch/{cloud.name('states')}"
+    logs.create_log_group(logGroupName=group)
+    arn = f"arn:aws:logs:us-east-1:123456789012:log-group:{group}"
+    rule(event_pattern("job_states", queue), {"Arn": arn})
+    definition = cloud.define(["true"])
+    job = cloud.finish(cloud.submit(definition, queue=queue, jobName="told", tags={"team": "lab"}))
+
+    def logged():
+        found = logs.filter_log_events(logGroupName=group)["events"]
+        events = [json.loads(event["message"]) for event in found]
+        return len(events) == 4 and events
+
+    events = wait_until(logged, "four events")
+
+    by_status = {event["detail"]["status"]: event for event in events}
+    assert set(by_status) == {"RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED"}
+    last = by_status["SUCCEEDED"]
+    assert last["source"] == "aws.batch"
+    assert last["detail-type"] == "Batch Job State Change"
+    assert last["account"] == "123456789012"
+    assert last["region"] == "us-east-1"
+    assert last["resources"] == [job["jobArn"]]
+    assert last["time"].endswith("Z")
+    assert "ingestion-time" not in last
+    assert last["detail"] == job
+
+
+def test_a_blocked_queue_is_told(cloud, queue, inbox, rule, wait_until):
+    rule(event_pattern("queue_blocked", queue), {"Arn": inbox.topic})
+    stuck = cloud.submit(cloud.define(["true"], gpus=9), queue=queue)
+    event = json.loads(heard_of(wait_until, inbox, stuck)[0])
+    cloud.batch.terminate_job(jobId=stuck, reason="seen")
+
+    assert event["detail-type"] == "Batch Job Queue Blocked"
+    assert event["resources"] == [event["detail"]["jobArn"], queue]
+    assert event["detail"]["statusReason"].startswith("MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT")
+
+
+@pytest.mark.parametrize(
+    ("reasons", "status", "told"),
+    [
+        (["Host EC2 (instance i-0123456789abcdef0) terminated."], "RUNNABLE", True),
+        (["Task failed to start", "Host EC2 (instance i-01) terminated."], "RUNNABLE", True),
+        (["Essential container in task exited"], "RUNNABLE", False),
+        ([], "RUNNABLE", False),
+        (["Host EC2 (instance i-01) terminated."], "SUCCEEDED", False),
+    ],
+)
+def test_a_lost_host_is_told(cloud, queue, inbox, rule, wait_until, reasons, status, told):
+    """Hosts don't go away here: the events are made up, and matched by the module's pattern."""
+    rule(event_pattern("spot_interruption", queue), {"Arn": inbox.topic})
+
+    def put(job_id, status, reasons):
+        attempts = [{"statusReason": reason, "container": {}} for reason in reasons]
+        detail = {"jobId": job_id, "jobQueue": queue, "status": status, "attempts": attempts}
+        entry = {"Source": "aws.batch", "DetailType": "Batch Job State Change"}
+        cloud.client("events").put_events(Entries=[{**entry, "Detail": json.dumps(detail)}])
+
+    put("asked", status, reasons)
+    put("marker", "RUNNABLE", ["Host EC2 (instance i-02) terminated."])
+
+    messages = heard_of(wait_until, inbox, "marker")
+    assert any('"asked"' in message for message in messages) == told
+
+
+def test_a_disabled_rule_and_a_broken_target_keep_nothing_else_from_being_told(
+    cloud, queue, inbox, rule, wait_until
+):
+    pattern = event_pattern("job_failed", queue)
+    disabled = rule(pattern, {"Arn": inbox.topic, "Input": "of the disabled rule"})
+    cloud.client("events").disable_rule(Name=disabled)
+    rule(pattern, {"Arn": f"{inbox.topic}-that-is-not-there"})
+    rule(pattern, {"Arn": inbox.topic, "Input": "of the good rule"})
+
+    cloud.finish(cloud.shell("exit 1", queue=queue))
+
+    assert heard_of(wait_until, inbox, "good rule") == ["of the good rule"]
+
+
+def test_a_target_that_moto_serves_is_served(cloud, queue, inbox, rule, wait_until):
+    rule(event_pattern("job_failed", queue), {"Arn": inbox.arn})
+    job_id = cloud.shell("exit 1", queue=queue)
+    cloud.finish(job_id)
+    assert json.loads(heard_of(wait_until, inbox, job_id)[0])["detail"]["jobId"] == job_id
+
+
+def test_children_and_dependants_are_told_of(cloud, queue, inbox, rule, wait_until):
+    rule(event_pattern("job_failed", queue), to_topic(inbox))
+    definition = cloud.define(["false"])
+    parent = cloud.submit(definition, queue=queue, arrayProperties={"size": 2})
+    dependant = cloud.submit(definition, queue=queue, dependsOn=[{"jobId": parent}])
+    cloud.finish(dependant)
+
+    messages = heard_of(wait_until, inbox, dependant)
+
+    assert len(messages) == 4
+    assert "Dependent Job failed" in next(each for each in messages if dependant in each)
+
+
+def test_the_tested_patterns_are_the_modules():
+    assert {path.name for path in PATTERNS.iterdir()} == {f"{name}.json.tftpl" for name in TESTED}

@@ -1,0 +1,255 @@
+"""What the local cloud writes down of each request, through real clients over HTTP."""
+
+import json
+import threading
+from collections import Counter
+from contextlib import closing
+
+import boto3
+import httpx
+import pytest
+from botocore.config import Config
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+from local_cloud.__main__ import parse_arguments
+from local_cloud.recorder import Recorder
+from local_cloud.server import QuietRequestHandler
+
+ACCOUNT = "123456789012"
+QUEUE = f"arn:aws:batch:us-east-1:{ACCOUNT}:job-queue/q"
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory):
+    """A server whose calls are recorded, and the file they are in."""
+    path = tmp_path_factory.mktemp("recorder") / "calls.jsonl"
+    recorder = Recorder(DomainDispatcherApplication(create_backend_app), path)
+    server = make_server(
+        "127.0.0.1", 0, recorder, threaded=True, request_handler=QuietRequestHandler
+    )
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.port}", path
+    server.shutdown()
+    thread.join()
+    server.server_close()
+    recorder.close()
+
+
+@pytest.fixture
+def new_calls(endpoint):
+    """The calls since the test began."""
+    _, path = endpoint
+    start = path.stat().st_size
+
+    def read():
+        return [json.loads(line) for line in path.read_bytes()[start:].splitlines()]
+
+    return read
+
+
+@pytest.fixture
+def client(endpoint):
+    url, _ = endpoint
+    opened = []
+
+    def make(service, access_key_id="airflow"):
+        opened.append(
+            boto3.client(
+                service,
+                endpoint_url=url,
+                region_name="us-east-1",
+                aws_access_key_id=access_key_id,
+                aws_secret_access_key="secret",
+            )
+        )
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        one.close()
+
+
+def told(call):
+    """The line without its time."""
+    assert call.pop("time").endswith("+00:00")
+    return call
+
+
+@pytest.mark.parametrize(
+    ("service", "method", "arguments", "operation", "resources"),
+    [
+        ("batch", "describe_jobs", {"jobs": ["x"]}, "DescribeJobs", []),
+        (
+            "logs",
+            "describe_log_streams",
+            {"logGroupName": "/aws/g"},
+            "DescribeLogStreams",
+            [f"arn:aws:logs:us-east-1:{ACCOUNT}:log-group:/aws/g"],
+        ),
+        (
+            "logs",
+            "get_log_events",
+            {"logGroupName": "/aws/g", "logStreamName": "a/b"},
+            "GetLogEvents",
+            [f"arn:aws:logs:us-east-1:{ACCOUNT}:log-group:/aws/g:log-stream:a/b"],
+        ),
+        (
+            "ssm",
+            "get_parameter",
+            {"Name": "/airflow/x"},
+            "GetParameter",
+            [f"arn:aws:ssm:us-east-1:{ACCOUNT}:parameter/airflow/x"],
+        ),
+        (
+            "sns",
+            "publish",
+            {"TopicArn": f"arn:aws:sns:us-east-1:{ACCOUNT}:t", "Message": "hello"},
+            "Publish",
+            [f"arn:aws:sns:us-east-1:{ACCOUNT}:t"],
+        ),
+        (
+            "cloudwatch",
+            "put_metric_data",
+            {"Namespace": "n", "MetricData": [{"MetricName": "m", "Value": 1.0}]},
+            "PutMetricData",
+            [],
+        ),
+        (
+            "batch",
+            "submit_job",
+            {"jobName": "a", "jobQueue": "q", "jobDefinition": "d:1"},
+            "SubmitJob",
+            [f"arn:aws:batch:us-east-1:{ACCOUNT}:job-definition/d:1", QUEUE],
+        ),
+        (
+            "batch",
+            "terminate_job",
+            {"jobId": "no-such-job", "reason": "r"},
+            "TerminateJob",
+            [f"arn:aws:batch:us-east-1:{ACCOUNT}:job/no-such-job"],
+        ),
+        (
+            "s3",
+            "list_objects_v2",
+            {"Bucket": "b-1", "Prefix": "p"},
+            "ListObjectsV2",
+            "arn:aws:s3:::b-1",
+        ),
+        ("s3", "head_object", {"Bucket": "b-1", "Key": "k"}, "HeadObject", "arn:aws:s3:::b-1/k"),
+    ],
+)
+def test_each_protocols_calls_are_told(
+    client, new_calls, service, method, arguments, operation, resources
+):
+    caller = client(service)
+    try:
+        status = getattr(caller, method)(**arguments)["ResponseMetadata"]["HTTPStatusCode"]
+    except caller.exceptions.ClientError as error:
+        status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+    (call,) = new_calls()
+    assert told(call) == {
+        "access_key_id": "airflow",
+        "service": service,
+        "operation": operation,
+        "resources": [resources] if isinstance(resources, str) else resources,
+        "conditions": {"cloudwatch:namespace": ["n"]} if service == "cloudwatch" else {},
+        "status": status,
+    }
+
+
+@pytest.fixture
+def bucket(client):
+    client("s3").create_bucket(Bucket="recorded")
+    return "recorded"
+
+
+def test_a_body_reaches_the_application_whole(client, bucket, new_calls):
+    s3, body = client("s3"), bytes(range(256)) * 8192
+    s3.put_object(Bucket=bucket, Key="raw/a +:é.bin", Body=body, ContentType="application/json")
+    assert s3.get_object(Bucket=bucket, Key="raw/a +:é.bin")["Body"].read() == body
+    resource = ["arn:aws:s3:::recorded/raw/a +:é.bin"]
+    assert [(call["operation"], call["resources"]) for call in new_calls()] == [
+        ("PutObject", resource),
+        ("GetObject", resource),
+    ]
+    client("ssm").put_parameter(Name="é", Value="ü" * 1000, Type="String")
+    assert client("ssm").get_parameter(Name="é")["Parameter"]["Value"] == "ü" * 1000
+
+
+def test_the_tags_that_a_policy_may_ask_for_are_told(client, new_calls):
+    batch, ssm = client("batch"), client("ssm")
+    with pytest.raises(batch.exceptions.ClientError):
+        batch.submit_job(
+            jobName="a", jobQueue="q", jobDefinition="d", tags={"run": "1", "a:b": "2"}
+        )
+    ssm.put_parameter(
+        Name="tagged", Value="v", Type="String", Tags=[{"Key": "Project", "Value": "p"}]
+    )
+    assert [call["conditions"] for call in new_calls()] == [
+        {"aws:TagKeys": ["a:b", "run"]},
+        {"aws:TagKeys": ["Project"]},
+    ]
+
+
+@pytest.mark.parametrize("signature", ["s3", "s3v4"])
+def test_a_presigned_address_counts_for_who_signed_it(
+    endpoint, client, bucket, new_calls, signature
+):
+    session = boto3.Session(aws_access_key_id="signer", aws_secret_access_key="secret")
+    config = Config(signature_version=signature, s3={"addressing_style": "path"})
+    with closing(
+        session.client("s3", endpoint_url=endpoint[0], region_name="us-east-1", config=config)
+    ) as s3:
+        url = s3.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": "a/b"})
+    assert httpx.get(url).status_code == 404
+    (call,) = new_calls()
+    assert (call["access_key_id"], call["operation"]) == ("signer", "GetObject")
+    assert call["resources"] == ["arn:aws:s3:::recorded/a/b"]
+
+
+def test_callers_are_told_apart_and_lines_stay_whole(client, bucket, new_calls):
+    def call(name):
+        for _ in range(20):
+            clients[name].list_objects_v2(Bucket=bucket)
+
+    clients = {name: client("s3", name) for name in ("airflow", "job", "terraform")}
+    threads = [threading.Thread(target=call, args=(name,)) for name in clients]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Counter(line["access_key_id"] for line in new_calls()) == dict.fromkeys(clients, 20)
+
+
+SIGNED = "AWS4-HMAC-SHA256 Credential=who/20260101/us-east-1/{}/aws4_request, Signature=x"
+
+
+@pytest.mark.parametrize(
+    ("headers", "known"),
+    [
+        ({}, (None, None, None, None)),
+        ({"Authorization": "Bearer x"}, (None, None, None, None)),
+        ({"Authorization": SIGNED.format("nonesuch")}, ("who", "nonesuch", None, [])),
+        (
+            {"Authorization": SIGNED.format("ssm"), "X-Amz-Target": "AmazonSSM.Nonesuch"},
+            ("who", "ssm", None, []),
+        ),
+    ],
+)
+def test_what_cannot_be_told_is_answered_all_the_same(endpoint, new_calls, headers, known):
+    answer = httpx.post(endpoint[0], content=b"{", headers=headers)
+    (call,) = new_calls()
+    assert call["status"] == answer.status_code
+    assert known == tuple(
+        call[name] for name in ("access_key_id", "service", "operation", "resources")
+    )
+
+
+@pytest.mark.parametrize("path", ["/no/such/folder/calls.jsonl", "/"])
+def test_a_file_that_cannot_be_written_is_one_clear_line(capsys, path):
+    with pytest.raises(SystemExit):
+        parse_arguments(["--record-calls", path])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(f"{path!r} is not a file in an existing folder")
