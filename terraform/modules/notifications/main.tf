@@ -2,10 +2,54 @@ data "aws_caller_identity" "current" {}
 
 data "aws_partition" "current" {}
 
-resource "aws_sns_topic" "this" {
-  name              = var.name
-  kms_master_key_id = var.kms_key_id
+data "aws_region" "current" {}
+
+locals {
+  account_id = data.aws_caller_identity.current.account_id
+  partition  = data.aws_partition.current.partition
+  region     = data.aws_region.current.name
+
+  # AWS's services that may publish, each only for what carries the stack's name. EventBridge is known
+  # to send the rule's ARN along, which names the account; of aws:SourceAccount AWS's pages say nothing.
+  publishers = {
+    EventBridge = {
+      service  = "events.amazonaws.com"
+      sources  = ["arn:${local.partition}:events:${local.region}:${local.account_id}:rule/${var.name}-*"]
+      accounts = []
+    }
+    Alarms = {
+      service  = "cloudwatch.amazonaws.com"
+      sources  = ["arn:${local.partition}:cloudwatch:${local.region}:${local.account_id}:alarm:${var.name}-*"]
+      accounts = [local.account_id]
+    }
+    Budgets = {
+      service  = "budgets.amazonaws.com"
+      sources  = ["arn:${local.partition}:budgets::${local.account_id}:*"]
+      accounts = [local.account_id]
+    }
+  }
 }
+
+################################################################################
+# Topic
+################################################################################
+
+resource "aws_sns_topic" "this" {
+  name              = "${var.name}-alerts"
+  kms_master_key_id = var.kms_key_arn
+}
+
+resource "aws_sns_topic_subscription" "email" {
+  for_each = var.alert_emails
+
+  topic_arn = aws_sns_topic.this.arn
+  protocol  = "email"
+  endpoint  = each.value
+}
+
+################################################################################
+# Who may publish
+################################################################################
 
 data "aws_iam_policy_document" "topic" {
   # Who in this account may publish or subscribe is up to each principal's own policies.
@@ -16,7 +60,7 @@ data "aws_iam_policy_document" "topic" {
 
     principals {
       type        = "AWS"
-      identifiers = ["arn:${data.aws_partition.current.partition}:iam::${data.aws_caller_identity.current.account_id}:root"]
+      identifiers = ["arn:${local.partition}:iam::${local.account_id}:root"]
     }
   }
 
@@ -37,17 +81,40 @@ data "aws_iam_policy_document" "topic" {
       values   = ["false"]
     }
   }
+
+  dynamic "statement" {
+    for_each = local.publishers
+
+    content {
+      sid       = statement.key
+      actions   = ["sns:Publish"]
+      resources = [aws_sns_topic.this.arn]
+
+      principals {
+        type        = "Service"
+        identifiers = [statement.value.service]
+      }
+
+      condition {
+        test     = "ArnLike"
+        variable = "aws:SourceArn"
+        values   = statement.value.sources
+      }
+
+      dynamic "condition" {
+        for_each = length(statement.value.accounts) > 0 ? [statement.value.accounts] : []
+
+        content {
+          test     = "StringEquals"
+          variable = "aws:SourceAccount"
+          values   = condition.value
+        }
+      }
+    }
+  }
 }
 
 resource "aws_sns_topic_policy" "this" {
   arn    = aws_sns_topic.this.arn
   policy = data.aws_iam_policy_document.topic.json
-}
-
-resource "aws_sns_topic_subscription" "email" {
-  for_each = var.alert_emails
-
-  topic_arn = aws_sns_topic.this.arn
-  protocol  = "email"
-  endpoint  = each.value
 }

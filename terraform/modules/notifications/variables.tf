@@ -1,12 +1,12 @@
 variable "name" {
-  description = "Name of the topic"
+  description = "Prefix of the topic's name, and of the rules and alarms that may publish to it"
   type        = string
 }
 
-variable "kms_key_id" {
-  description = "Key that encrypts the topic. AWS's own key is free, but EventBridge, alarms and budgets can't publish under it"
+variable "kms_key_arn" {
+  description = "Key that encrypts the topic; none for a topic that is not encrypted at rest"
   type        = string
-  default     = "alias/aws/sns"
+  default     = null
 }
 
 variable "alert_emails" {

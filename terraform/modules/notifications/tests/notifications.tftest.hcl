@@ -2,11 +2,15 @@ mock_provider "aws" {
   override_during = plan
 
   mock_resource "aws_sns_topic" {
-    defaults = { arn = "arn:aws:sns:us-east-1:111122223333:alerts" }
+    defaults = { arn = "arn:aws:sns:us-east-1:111122223333:lab-alerts" }
   }
 
   mock_data "aws_caller_identity" {
     defaults = { account_id = "111122223333" }
+  }
+
+  mock_data "aws_region" {
+    defaults = { name = "us-east-1" }
   }
 
   mock_data "aws_partition" {
@@ -19,33 +23,68 @@ mock_provider "aws" {
 }
 
 variables {
-  name = "alerts"
+  name = "lab"
 }
 
 run "topic" {
   command = plan
 
   assert {
-    condition     = aws_sns_topic.this.kms_master_key_id == "alias/aws/sns" && length(aws_sns_topic_subscription.email) == 0
-    error_message = "the topic is encrypted and has no subscriber by default"
+    condition     = aws_sns_topic.this.name == "lab-alerts" && aws_sns_topic.this.kms_master_key_id == null && length(aws_sns_topic_subscription.email) == 0
+    error_message = "by default the topic has no key and no subscriber"
   }
 
   assert {
     condition     = one(data.aws_iam_policy_document.topic.statement[0].principals).identifiers == toset(["arn:aws:iam::111122223333:root"])
-    error_message = "only the own account is let in"
+    error_message = "of principals, only the own account's are let in"
   }
 
   assert {
     condition     = data.aws_iam_policy_document.topic.statement[1].effect == "Deny" && one(data.aws_iam_policy_document.topic.statement[1].condition).variable == "aws:SecureTransport"
     error_message = "publishing takes TLS"
   }
+
+  assert {
+    condition = {
+      for statement in slice(data.aws_iam_policy_document.topic.statement, 2, 5) : one(one(statement.principals).identifiers) => {
+        for condition in statement.condition : "${condition.test} ${condition.variable}" => one(condition.values)
+      }
+      } == {
+      "events.amazonaws.com" = {
+        "ArnLike aws:SourceArn" = "arn:aws:events:us-east-1:111122223333:rule/lab-*"
+      }
+      "cloudwatch.amazonaws.com" = {
+        "ArnLike aws:SourceArn"          = "arn:aws:cloudwatch:us-east-1:111122223333:alarm:lab-*"
+        "StringEquals aws:SourceAccount" = "111122223333"
+      }
+      "budgets.amazonaws.com" = {
+        "ArnLike aws:SourceArn"          = "arn:aws:budgets::111122223333:*"
+        "StringEquals aws:SourceAccount" = "111122223333"
+      }
+    }
+    error_message = "of services, only this account's rules, alarms and budgets are let in"
+  }
+
+  assert {
+    condition = alltrue([
+      for statement in slice(data.aws_iam_policy_document.topic.statement, 2, 5) :
+      statement.actions == toset(["sns:Publish"]) && statement.resources == toset(["arn:aws:sns:us-east-1:111122223333:lab-alerts"])
+    ])
+    error_message = "services may publish, to this topic, and nothing else"
+  }
 }
 
-run "emails" {
+run "key_and_emails" {
   command = plan
 
   variables {
+    kms_key_arn  = "arn:aws:kms:us-east-1:111122223333:key/lab"
     alert_emails = ["ops@example.com", "team@example.com"]
+  }
+
+  assert {
+    condition     = aws_sns_topic.this.kms_master_key_id == "arn:aws:kms:us-east-1:111122223333:key/lab"
+    error_message = "the key encrypts the topic"
   }
 
   assert {

@@ -1,0 +1,4 @@
+output "budget_name" {
+  description = "The budget"
+  value       = aws_budgets_budget.this.name
+}

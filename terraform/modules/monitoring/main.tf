@@ -1,0 +1,178 @@
+data "aws_caller_identity" "current" {}
+
+data "aws_partition" "current" {}
+
+data "aws_region" "current" {}
+
+locals {
+  account_id = data.aws_caller_identity.current.account_id
+  partition  = data.aws_partition.current.partition
+  region     = data.aws_region.current.name
+
+  consoles = {
+    aws        = "console.aws.amazon.com"
+    aws-cn     = "console.amazonaws.cn"
+    aws-us-gov = "console.amazonaws-us-gov.com"
+  }
+  console = "https://${local.region}.${lookup(local.consoles, local.partition, local.consoles.aws)}"
+
+  event_patterns = {
+    for name in ["job_failed", "queue_blocked", "spot_interruption", "job_states"] :
+    name => jsonencode(jsondecode(templatefile("${path.module}/event_patterns/${name}.json.tftpl", {
+      job_queues = jsonencode(sort(var.job_queue_arns))
+    })))
+  }
+
+  # A name that the event does not have leaves nothing behind.
+  messages = {
+    job_failed        = "${var.name}: job <job_name> FAILED. Reason: <reason> <container_reason> Job <job_id> in <queue>."
+    queue_blocked     = "${var.name}: a queue is BLOCKED by job <job_name>. Reason: <reason> Job <job_id> in <queue>."
+    spot_interruption = "${var.name}: job <job_name> lost its host and waits for another, most likely a Spot reclaim. Job <job_id> in <queue>."
+  }
+}
+
+################################################################################
+# Notices: what happened to a job, to the topic
+################################################################################
+
+resource "aws_cloudwatch_event_rule" "notice" {
+  for_each = var.notices
+
+  name          = "${var.name}-${replace(each.key, "_", "-")}"
+  description   = "Tells the alerts topic: ${replace(each.key, "_", " ")}"
+  event_pattern = local.event_patterns[each.key]
+
+  lifecycle {
+    precondition {
+      condition     = length(local.event_patterns[each.key]) <= 2048
+      error_message = "The event pattern of ${each.key} has ${length(local.event_patterns[each.key])} characters with ${length(var.job_queue_arns)} queues, and EventBridge takes 2048. Give fewer job_queue_arns, in two modules if need be."
+    }
+  }
+}
+
+resource "aws_cloudwatch_event_target" "notice" {
+  for_each = var.notices
+
+  rule      = aws_cloudwatch_event_rule.notice[each.key].name
+  target_id = "topic"
+  arn       = var.topic_arn
+
+  input_transformer {
+    input_paths = {
+      job_name         = "$.detail.jobName"
+      job_id           = "$.detail.jobId"
+      queue            = "$.detail.jobQueue"
+      reason           = "$.detail.statusReason"
+      container_reason = "$.detail.container.reason"
+    }
+
+    # EventBridge takes a text in quotes only. jsonencode() would turn each < into \u003c.
+    input_template = "\"${local.messages[each.key]} ${local.console}/batch/home?region=${local.region}#jobs/detail/<job_id>\""
+  }
+
+  retry_policy {
+    maximum_event_age_in_seconds = 3600
+    maximum_retry_attempts       = 10
+  }
+}
+
+################################################################################
+# Job states: Batch has no metric of them, so its events are logged and counted
+################################################################################
+
+resource "aws_cloudwatch_log_group" "events" {
+  name              = "/aws/events/batch/${var.name}"
+  retention_in_days = var.log_retention_days
+  kms_key_id        = var.kms_key_arn
+}
+
+resource "aws_cloudwatch_event_rule" "job_states" {
+  name          = "${var.name}-job-states"
+  description   = "Logs each change of a job's state"
+  event_pattern = local.event_patterns["job_states"]
+}
+
+resource "aws_cloudwatch_event_target" "job_states" {
+  rule      = aws_cloudwatch_event_rule.job_states.name
+  target_id = "log-group"
+  arn       = aws_cloudwatch_log_group.events.arn
+
+  depends_on = [aws_cloudwatch_log_resource_policy.events]
+}
+
+data "aws_iam_policy_document" "events" {
+  # EventBridge creates streams without saying for which rule.
+  statement {
+    sid       = "CreateLogStreams"
+    actions   = ["logs:CreateLogStream"]
+    resources = ["${aws_cloudwatch_log_group.events.arn}:*"]
+
+    principals {
+      type        = "Service"
+      identifiers = ["events.amazonaws.com", "delivery.logs.amazonaws.com"]
+    }
+  }
+
+  statement {
+    sid       = "WriteEvents"
+    actions   = ["logs:PutLogEvents"]
+    resources = ["${aws_cloudwatch_log_group.events.arn}:*:*"]
+
+    principals {
+      type        = "Service"
+      identifiers = ["events.amazonaws.com", "delivery.logs.amazonaws.com"]
+    }
+
+    condition {
+      test     = "ArnEquals"
+      variable = "aws:SourceArn"
+      values   = [aws_cloudwatch_event_rule.job_states.arn]
+    }
+  }
+}
+
+resource "aws_cloudwatch_log_resource_policy" "events" {
+  policy_name     = "${var.name}-events"
+  policy_document = data.aws_iam_policy_document.events.json
+}
+
+resource "aws_cloudwatch_log_metric_filter" "job_states" {
+  name           = "${var.name}-job-states"
+  log_group_name = aws_cloudwatch_log_group.events.name
+  pattern        = "{ $.detail.status = \"*\" }"
+
+  # One dimension only: each further one would multiply the metrics, and they are billed one by one.
+  metric_transformation {
+    name       = "JobStateChanges"
+    namespace  = var.metrics_namespace
+    value      = "1"
+    unit       = "Count"
+    dimensions = { Status = "$.detail.status" }
+  }
+}
+
+################################################################################
+# Alarms: instances that run with no job
+################################################################################
+
+# ECS reports a reservation as long as an instance is registered, so 0 means: there, and unused.
+resource "aws_cloudwatch_metric_alarm" "idle" {
+  for_each = var.ecs_cluster_names
+
+  alarm_name        = "${var.name}-idle-${replace(each.key, "/[^A-Za-z0-9]+/", "-")}"
+  alarm_description = "Instances of ${each.key} have run for ${var.idle_minutes} minutes with no job and cost money. Batch ends them by itself after some minutes: look at the compute environment's min and desired vCPUs, and whether it is VALID."
+
+  namespace           = "AWS/ECS"
+  metric_name         = "CPUReservation"
+  dimensions          = { ClusterName = each.value }
+  statistic           = "Maximum"
+  period              = 300
+  evaluation_periods  = var.idle_minutes / 5
+  comparison_operator = "LessThanOrEqualToThreshold"
+  threshold           = 0
+
+  # No instance, no data, nothing to pay.
+  treat_missing_data = "notBreaching"
+
+  alarm_actions = [var.topic_arn]
+}

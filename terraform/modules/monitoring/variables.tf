@@ -1,0 +1,89 @@
+variable "name" {
+  description = "Name of the dashboard and prefix of rules, alarms and log group"
+  type        = string
+}
+
+variable "topic_arn" {
+  description = "SNS topic that is told; its policy has to let EventBridge and CloudWatch alarms publish"
+  type        = string
+}
+
+variable "kms_key_arn" {
+  description = "Key that encrypts the log group of events; none for AWS's own keys"
+  type        = string
+  default     = null
+}
+
+################################################################################
+# What is watched
+################################################################################
+
+variable "job_queue_arns" {
+  description = "Job queues whose events count; about 20 fit into an event pattern"
+  type        = list(string)
+
+  validation {
+    condition     = length(var.job_queue_arns) > 0
+    error_message = "job_queue_arns is empty, and an event pattern without queues is refused. Give at least one."
+  }
+}
+
+variable "ecs_cluster_names" {
+  description = "ECS clusters of the compute environments, by a name for people; each gets an alarm"
+  type        = map(string)
+  default     = {}
+}
+
+variable "target_names" {
+  description = "Targets whose telemetry the dashboard shows: values of the dimension Target"
+  type        = list(string)
+  default     = []
+}
+
+variable "metrics_namespace" {
+  description = "CloudWatch namespace of the jobs' telemetry and of the counted job states; one of its own per stack"
+  type        = string
+  default     = "Batchmark"
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9._/#-]{1,255}$", var.metrics_namespace)) && !startswith(var.metrics_namespace, "AWS/")
+    error_message = "metrics_namespace is ${jsonencode(var.metrics_namespace)}; it may have up to 255 letters, digits and ._/#-, and AWS/ is AWS's own."
+  }
+}
+
+################################################################################
+# How it is watched
+################################################################################
+
+variable "notices" {
+  description = "Which events are told: job_failed, queue_blocked, spot_interruption"
+  type        = set(string)
+  default     = ["job_failed", "queue_blocked", "spot_interruption"]
+
+  validation {
+    condition     = alltrue([for notice in var.notices : contains(["job_failed", "queue_blocked", "spot_interruption"], notice)])
+    error_message = "notices is ${jsonencode(var.notices)}; take from job_failed, queue_blocked and spot_interruption."
+  }
+}
+
+variable "idle_minutes" {
+  description = "Minutes that instances may run with no job before the alarm; a multiple of 5 from 10 to 1,440"
+  type        = number
+  default     = 30
+
+  validation {
+    condition     = var.idle_minutes >= 10 && var.idle_minutes <= 1440 && var.idle_minutes % 5 == 0
+    error_message = "idle_minutes is ${var.idle_minutes}; it has to be a multiple of 5 from 10 to 1440."
+  }
+}
+
+variable "log_retention_days" {
+  description = "Days that events are kept"
+  type        = number
+  default     = 30
+
+  validation {
+    condition     = contains([1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653], var.log_retention_days)
+    error_message = "log_retention_days is ${var.log_retention_days}; CloudWatch Logs takes 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288 or 3653."
+  }
+}
