@@ -1,0 +1,59 @@
+variable "name" {
+  description = "Name of the workgroup and prefix of its saved queries; with underscores for hyphens, name of the Glue database"
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9_-]*$", var.name))
+    error_message = "name is \"${var.name}\"; start with a letter and use lower-case letters, digits, hyphens and underscores: Glue folds capitals."
+  }
+}
+
+variable "bucket_name" {
+  description = "Bucket that holds the history under history/ and gets query results under athena-results/"
+  type        = string
+}
+
+variable "suites" {
+  description = "Suites whose history is queried; one that is missing here is silently left out of every query"
+  type        = set(string)
+  default     = ["blog", "sam", "smoke"]
+
+  validation {
+    condition     = length(var.suites) > 0 && alltrue([for suite in var.suites : can(regex("^[a-z0-9][a-z0-9_-]*$", suite))])
+    error_message = "suites is ${jsonencode(var.suites)}; name at least one, each in lower-case letters, digits, hyphens and underscores: they become folders and a list with commas."
+  }
+}
+
+variable "first_month" {
+  description = "First month of the history, as yyyy-MM; queries don't see what is older"
+  type        = string
+  default     = "2026-01"
+
+  validation {
+    condition     = can(regex("^20[0-9]{2}-(0[1-9]|1[0-2])$", var.first_month))
+    error_message = "first_month is \"${var.first_month}\"; give a year and a month such as \"2026-01\"."
+  }
+}
+
+variable "bytes_scanned_cutoff_per_query" {
+  description = "Bytes after which Athena cancels a query; 1 GiB costs half a cent"
+  type        = number
+  default     = 1073741824
+
+  validation {
+    condition     = var.bytes_scanned_cutoff_per_query >= 10485760 && floor(var.bytes_scanned_cutoff_per_query) == var.bytes_scanned_cutoff_per_query
+    error_message = "bytes_scanned_cutoff_per_query is ${var.bytes_scanned_cutoff_per_query}; give whole bytes from 10485760 (10 MiB), the least Athena takes."
+  }
+}
+
+variable "force_destroy" {
+  description = "Let terraform destroy delete the workgroup with the queries and the query log that others left in it"
+  type        = bool
+  default     = false
+}
+
+variable "kms_key_arn" {
+  description = "Key that encrypts query results; none for AWS's own keys"
+  type        = string
+  default     = null
+}
