@@ -63,6 +63,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--samples", help="most samples of a row (default: the suite's)")
     run.add_argument("--max-seconds", help="most seconds to sample a row (default: the suite's)")
+    run.add_argument(
+        "--metrics-namespace",
+        metavar="NAME",
+        help="CloudWatch namespace to publish the machine's utilisation in (default: none)",
+    )
     commands.add_parser("list", help="show suites and workloads")
     commands.add_parser("schema", help="print the result document's JSON Schema")
     return parser
@@ -93,6 +98,7 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
     for option, value in (("--run-id", arguments.run_id), ("--target", arguments.target)):
         if not value.strip():
             raise InputError(f"{option} is empty; give a name")
+    metrics_namespace = _metrics_namespace(arguments.metrics_namespace)
     # Only now what costs time.
     from batchmark_job.job import JobSettings, job_from_batch, run_job
     from batchmark_job.output import parse_output
@@ -111,6 +117,7 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
         threads=threads,
         allow_cpu_fallback=arguments.allow_cpu_fallback,
         output=parse_output(arguments.output, job_id, job_attempt),
+        metrics_namespace=metrics_namespace,
     )
     return run_job(settings, interruption)
 
@@ -151,6 +158,21 @@ def _limits(arguments: argparse.Namespace, default: Limits) -> Limits:
                 f"--max-seconds {arguments.max_seconds!r} is no number; give seconds above 0"
             ) from None
     return Limits(samples, max_seconds, default.minimum_samples)
+
+
+def _metrics_namespace(name: str | None) -> str | None:
+    """CloudWatch's rules, checked here because its own answer would come after the measurements."""
+    if name is None:
+        return None
+    option = f"--metrics-namespace {name!r}"
+    if not re.fullmatch(r"[A-Za-z0-9._/# -][A-Za-z0-9._/#: -]{0,254}", name) or name.isspace():
+        raise InputError(
+            f"{option} is no CloudWatch namespace; give 1 to 255 ASCII letters, digits, spaces "
+            "and ._-/#:, not starting with ':', such as Batchmark"
+        )
+    if name.startswith("AWS/"):
+        raise InputError(f"{option} is reserved for AWS; choose one that doesn't start with AWS/")
+    return name
 
 
 def _one_of(option: str, value: str, known: Sequence[_Choice]) -> _Choice:

@@ -25,6 +25,7 @@ from batchmark_job.result import (
     MeasurementStatus,
     ResultDocument,
 )
+from batchmark_job.telemetry import Telemetry, meters_for
 from batchmark_job.workloads import WORKLOADS
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class JobSettings:
     threads: int
     allow_cpu_fallback: bool
     output: Output
+    metrics_namespace: str | None = None
 
 
 def job_from_batch() -> tuple[str, int]:
@@ -175,17 +177,30 @@ def run_job(settings: JobSettings, interruption: Interruption | None = None) -> 
     device = _choose_device(settings)
     threads = _set_threads(settings.threads)
     recorder = Recorder(settings, device, environment.describe(threads))
+    meters = [] if settings.metrics_namespace is None else meters_for(device, threads)
+    telemetry = Telemetry(meters, settings.metrics_namespace, settings.target)
+
+    def stop(received: signal.Signals) -> int:
+        exit_code = recorder.interrupt(received)
+        telemetry.publish()
+        return exit_code
+
     if interruption is not None:
-        interruption.on_stop = recorder.interrupt
+        interruption.on_stop = stop
     _announce(recorder)
+    telemetry.start()
     gc.freeze()  # else each collection before sampling would walk through all of torch
-    for index, point in enumerate(settings.points, start=1):
-        row = Row(WORKLOADS[point.workload], point.parameters, settings.dtype)
-        recorder.current = row
-        measurement = measure(row, device.value, settings.limits)
-        recorder.add(measurement)
-        say(f"[{index}/{len(settings.points)}] {describe(measurement)}")
-    return recorder.close()
+    try:
+        for index, point in enumerate(settings.points, start=1):
+            row = Row(WORKLOADS[point.workload], point.parameters, settings.dtype)
+            recorder.current = row
+            measurement = measure(row, device.value, settings.limits)
+            recorder.add(measurement)
+            say(f"[{index}/{len(settings.points)}] {describe(measurement)}")
+        telemetry.stop()
+        return recorder.close()
+    finally:
+        telemetry.publish()
 
 
 def _choose_device(settings: JobSettings) -> Device:

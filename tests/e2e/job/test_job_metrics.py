@@ -1,0 +1,140 @@
+"""Telemetry's way to CloudWatch, from a real job process."""
+
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import psutil
+import pytest
+import torch
+from moto.server import ThreadedMotoServer
+
+from batchmark_job.result import parse_document
+
+DEADLINE_SECONDS = 120
+NAMESPACE = "Batchmark"
+SIZES = ("--workload", "matmul", "--threads", "1", "--metrics-namespace", NAMESPACE)
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_DEFAULT_REGION": "us-east-1",
+}
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture(scope="module")
+def cloudwatch() -> Iterator[Any]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    client = boto3.client(
+        "cloudwatch",
+        endpoint_url=f"http://{host}:{port}",
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+    )
+    yield client
+    client.close()
+    server.stop()
+
+
+def metrics_of(cloudwatch: Any, target: str) -> set[str]:
+    dimensions = [{"Name": "Target", "Value": target}]
+    answer = cloudwatch.list_metrics(Namespace=NAMESPACE, Dimensions=dimensions)
+    return {metric["MetricName"] for metric in answer["Metrics"]}
+
+
+def datapoints(cloudwatch: Any, target: str, metric: str) -> list[dict[str, Any]]:
+    now = datetime.now(UTC)
+    return cloudwatch.get_metric_statistics(
+        Namespace=NAMESPACE,
+        MetricName=metric,
+        Dimensions=[{"Name": "Target", "Value": target}],
+        StartTime=now - timedelta(hours=1),
+        EndTime=now + timedelta(minutes=1),
+        Period=60,
+        Statistics=["SampleCount", "Minimum", "Average", "Maximum"],
+    )["Datapoints"]
+
+
+@pytest.mark.parametrize(
+    ("target", "device"),
+    [
+        ("c5.2xlarge", ("--device", "cpu")),
+        pytest.param(
+            "g5.xlarge",
+            ("--device", "cuda", "--allow-cpu-fallback"),
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device"),
+        ),
+    ],
+)
+def test_a_job_on_the_cpu_publishes_cpu_metrics_only(
+    start_job: Start, cloudwatch: Any, tmp_path: Path, target: str, device: tuple[str, ...]
+) -> None:
+    process = start_job(
+        *(*SIZES, "--axis", "size=300", *device),
+        *("--target", target, "--output", f"{tmp_path}/result.json"),
+        AWS_ENDPOINT_URL=cloudwatch.meta.endpoint_url,
+        **CREDENTIALS,
+    )
+    out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 0, err
+    assert "warning" not in out
+    assert metrics_of(cloudwatch, target) == {"CPUUtilization", "MemoryUsed"}
+    started_at = parse_document((tmp_path / "result.json").read_bytes()).started_at
+    cpu = datapoints(cloudwatch, target, "CPUUtilization")
+    assert sum(point["SampleCount"] for point in cpu) >= 1
+    for point in cpu:
+        assert point["Unit"] == "Percent"
+        assert 0 < point["Minimum"] <= point["Average"] <= point["Maximum"] <= 100
+        assert point["Timestamp"] >= started_at.replace(second=0, microsecond=0)
+    memory = datapoints(cloudwatch, target, "MemoryUsed")
+    assert sum(point["SampleCount"] for point in memory) >= 2
+    for point in memory:
+        assert point["Unit"] == "Megabytes"
+        assert 50 < point["Minimum"] <= point["Maximum"] < psutil.virtual_memory().total / 1e6
+
+
+def test_an_interrupted_job_publishes_too(
+    start_job: Start, cloudwatch: Any, tmp_path: Path
+) -> None:
+    process = start_job(
+        *(*SIZES, "--axis", "size=32,10000", "--device", "cpu"),
+        *("--target", "stopped", "--output", f"{tmp_path}/result.json"),
+        AWS_ENDPOINT_URL=cloudwatch.meta.endpoint_url,
+        **CREDENTIALS,
+    )
+    assert process.stdout is not None
+    assert any(line.startswith("[1/2]") for line in process.stdout)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 143, err
+    assert parse_document((tmp_path / "result.json").read_bytes()).status == "interrupted"
+    assert metrics_of(cloudwatch, "stopped") == {"CPUUtilization", "MemoryUsed"}
+
+
+def test_a_cloudwatch_that_never_answers_does_no_harm(start_job: Start, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        process = start_job(
+            *(*SIZES, "--axis", "size=16", "--device", "cpu"),
+            *("--output", f"{tmp_path}/result.json"),
+            AWS_ENDPOINT_URL=f"http://127.0.0.1:{silent.getsockname()[1]}",
+            **CREDENTIALS,
+        )
+        assert process.stdout is not None
+        assert any("wrote" in line for line in process.stdout)
+        written = time.monotonic()
+        out, err = process.communicate(timeout=DEADLINE_SECONDS)
+        assert time.monotonic() - written < 20, "it waited for more than its limit"
+    assert process.returncode == 0, err
+    assert out.startswith("batchmark_job: warning: metrics not published: ")
+    assert out.count("\n") == 1
+    assert parse_document((tmp_path / "result.json").read_bytes()).status == "complete"

@@ -1,0 +1,308 @@
+"""Sampling, minutes, and everything that must not harm a job."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from batchmark_job import job, telemetry
+from batchmark_job.command_line import main
+from batchmark_job.exceptions import OutputError
+from batchmark_job.job import JobSettings, run_job
+from batchmark_job.output import FileOutput
+from batchmark_job.result import Device, parse_document
+from batchmark_job.telemetry import GpuMeter, Meter, ProcessMeter, Telemetry, meters_for
+
+MakeSettings = Callable[..., JobSettings]
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+class Scripted:
+    """A meter with given readings, the last of them over and over."""
+
+    def __init__(self, *readings: dict[str, float]) -> None:
+        self.readings = list(readings)
+        self.read_often = threading.Event()
+        self._reads = 0
+
+    def read(self) -> dict[str, float]:
+        self._reads += 1
+        if self._reads >= 10:
+            self.read_often.set()
+        return self.readings.pop(0) if len(self.readings) > 1 else self.readings[0]
+
+
+class Broken:
+    def read(self) -> dict[str, float]:
+        raise OSError("the driver\nis gone")
+
+
+class CloudWatch:
+    """Remembers calls; does something else first where told to."""
+
+    def __init__(self, before: Callable[[], object] = lambda: None) -> None:
+        self.calls: list[dict[str, Any]] = []
+        self._before = before
+
+    def put_metric_data(self, **request: Any) -> None:
+        self._before()
+        self.calls.append(request)
+
+    def metrics(self) -> set[str]:
+        return {datum["MetricName"] for call in self.calls for datum in call["MetricData"]}
+
+
+@pytest.fixture
+def use_cloudwatch(monkeypatch: pytest.MonkeyPatch) -> Callable[..., CloudWatch]:
+    def use(before: Callable[[], object] = lambda: None) -> CloudWatch:
+        cloudwatch = CloudWatch(before)
+        monkeypatch.setattr(telemetry, "_cloudwatch", lambda: cloudwatch)
+        return cloudwatch
+
+    return use
+
+
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch sees two of a machine's GPUs, NVML knows all."""
+    known = {"GPU-aa": (90, 6_000_000_000), "GPU-bb": (99, 1), "GPU-cc": (70, 2_000_000_000)}
+    nvml = SimpleNamespace(
+        nvmlInit=lambda: None,
+        nvmlDeviceGetHandleByUUID=known.__getitem__,
+        nvmlDeviceGetUtilizationRates=lambda gpu: SimpleNamespace(gpu=gpu[0], memory=1),
+        nvmlDeviceGetMemoryInfo=lambda gpu: SimpleNamespace(used=gpu[1], total=2**40),
+    )
+    visible = [SimpleNamespace(uuid="cc"), SimpleNamespace(uuid="aa")]
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: len(visible))
+    monkeypatch.setattr(torch.cuda, "get_device_properties", visible.__getitem__)
+
+
+def start(*meters: Meter, namespace: str | None = "Tests") -> Telemetry:
+    started = Telemetry(meters, namespace, "g5.xlarge")
+    started.start()
+    return started
+
+
+def statistics(sampled: Telemetry, metric: str) -> list[dict[str, float]]:
+    return [d["StatisticValues"] for d in sampled.datums() if d["MetricName"] == metric]
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_gpu_metrics_are_means_over_the_gpus_that_torch_sees() -> None:
+    process, gpus = meters_for(Device.CUDA, 1)
+    assert isinstance(process, ProcessMeter)
+    assert isinstance(gpus, GpuMeter)
+    assert gpus.read() == {"GPUUtilization": 80, "GPUMemoryUsed": 4000}
+
+
+def test_without_nvml_the_cpu_is_still_sampled(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    (meter,) = meters_for(Device.CUDA, 1)
+    assert isinstance(meter, ProcessMeter)
+    assert capsys.readouterr().out.startswith("batchmark_job: warning: no GPU metrics: ")
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_a_job_on_the_cpu_has_no_gpu_metric_even_beside_gpus() -> None:
+    (meter,) = meters_for(Device.CPU, 1)
+    assert set(meter.read()) | set(meter.read()) == {"MemoryUsed", "CPUUtilization"}
+
+
+def test_cpu_utilisation_is_the_share_of_the_compute_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SimpleNamespace(wall=100.0, used=40.0)
+    monkeypatch.setattr(
+        telemetry,
+        "time",
+        SimpleNamespace(monotonic=lambda: clock.wall, process_time=lambda: clock.used),
+    )
+    meter = ProcessMeter(compute_threads=4)
+    assert "CPUUtilization" not in meter.read(), "no time has passed yet"
+    clock.wall, clock.used = 102.0, 43.0
+    assert meter.read()["CPUUtilization"] == 37.5
+    clock.wall, clock.used = 103.0, 48.0
+    assert meter.read()["CPUUtilization"] == 100, "other threads of the process count too"
+    assert 1 < meter.read()["MemoryUsed"] < 1e6
+
+
+def test_the_shortest_job_has_a_first_and_a_last_sample() -> None:
+    sampled = start(ProcessMeter(1))
+    sampled.stop()
+    (memory,) = statistics(sampled, "MemoryUsed")[:1]
+    assert sum(s["SampleCount"] for s in statistics(sampled, "MemoryUsed")) == 2
+    assert 0 < memory["Minimum"] <= memory["Maximum"]
+    (cpu,) = statistics(sampled, "CPUUtilization")
+    assert cpu["SampleCount"] == 1
+    assert 0 <= cpu["Minimum"] == cpu["Maximum"] <= 100
+
+
+def test_samples_are_taken_until_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telemetry, "PERIOD_SECONDS", 0.001)
+    meter = Scripted({"GPUUtilization": 50.0})
+    sampled = start(meter)
+    assert meter.read_often.wait(30)
+    sampled.stop()
+    taken = sum(s["SampleCount"] for s in statistics(sampled, "GPUUtilization"))
+    assert taken >= 10
+    sampled.stop()
+    assert sum(s["SampleCount"] for s in statistics(sampled, "GPUUtilization")) == taken
+
+
+def test_a_minute_becomes_one_set_of_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = [NOON + timedelta(seconds=seconds) for seconds in (5.5, 59.9, 60.0)]
+    monkeypatch.setattr(telemetry, "datetime", SimpleNamespace(now=lambda zone: times.pop(0)))
+    meter = Scripted({"CPUUtilization": 10.0}, {"CPUUtilization": 30.0}, {"CPUUtilization": 80.0})
+    sampled = Telemetry([meter], "Tests", "g5.xlarge")
+    for _ in range(3):
+        sampled._sample()
+    first, second = sampled.datums()
+    assert first == {
+        "MetricName": "CPUUtilization",
+        "Dimensions": [{"Name": "Target", "Value": "g5.xlarge"}],
+        "Timestamp": NOON,
+        "Unit": "Percent",
+        "StorageResolution": 60,
+        "StatisticValues": {"SampleCount": 2, "Sum": 40, "Minimum": 10, "Maximum": 30},
+    }
+    assert second["Timestamp"] == NOON + timedelta(minutes=1)
+    assert second["StatisticValues"] == {"SampleCount": 1, "Sum": 80, "Minimum": 80, "Maximum": 80}
+
+
+def test_a_meter_that_fails_ends_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    sampled = start(Broken(), Scripted({"MemoryUsed": 1.0}))
+    sampled.stop()
+    assert {datum["MetricName"] for datum in sampled.datums()} == {"MemoryUsed"}
+    warning = "batchmark_job: warning: Broken ends early: OSError: the driver is gone\n"
+    assert capsys.readouterr().out == warning
+
+
+def test_a_long_run_goes_out_in_calls_of_a_thousand(
+    use_cloudwatch: Callable[..., CloudWatch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minutes = (NOON + timedelta(minutes=number) for number in range(2000))
+    monkeypatch.setattr(telemetry, "datetime", SimpleNamespace(now=lambda zone: next(minutes)))
+    sampled = Telemetry([Scripted({"MemoryUsed": 1.0})], "Tests", "g5.xlarge")
+    for _ in range(2000):
+        sampled._sample()
+    cloudwatch = use_cloudwatch()
+    sampled.publish()
+    sampled.publish()
+    assert [len(call["MetricData"]) for call in cloudwatch.calls] == [1000, 1000]
+    assert {call["Namespace"] for call in cloudwatch.calls} == {"Tests"}
+    sent = [datum["Timestamp"] for call in cloudwatch.calls for datum in call["MetricData"]]
+    assert sent == [NOON + timedelta(minutes=number) for number in range(2000)]
+
+
+def test_a_cloudwatch_that_hangs_is_given_up(
+    use_cloudwatch: Callable[..., CloudWatch],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(telemetry, "PUBLISH_SECONDS", 0.05)
+    release = threading.Event()
+    use_cloudwatch(before=release.wait)
+    start(Scripted({"MemoryUsed": 1.0})).publish()
+    release.set()
+    assert "warning: metrics not published: not done within 0.05 s" in capsys.readouterr().out
+
+
+def refuse() -> None:
+    raise RuntimeError("AccessDenied:\nnot you")
+
+
+def test_a_refusal_costs_a_line_and_nothing_else(
+    make_settings: MakeSettings,
+    use_cloudwatch: Callable[..., CloudWatch],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    use_cloudwatch(before=refuse)
+    settings = make_settings(metrics_namespace="Tests")
+    assert run_job(settings) == 0
+    assert isinstance(settings.output, FileOutput)
+    assert len(parse_document(settings.output.path.read_bytes()).measurements) == 2
+    last_line = capsys.readouterr().out.splitlines()[-1]
+    assert last_line.startswith("batchmark_job: warning: metrics not published: RuntimeError: Acc")
+
+
+def test_the_document_is_there_before_the_metrics_go_out(
+    make_settings: MakeSettings, use_cloudwatch: Callable[..., CloudWatch]
+) -> None:
+    settings = make_settings(metrics_namespace="Tests", target="c5.2xlarge")
+    assert isinstance(settings.output, FileOutput)
+    there = []
+    cloudwatch = use_cloudwatch(before=lambda: there.append(settings.output.path.exists()))
+    assert run_job(settings) == 0
+    assert there == [True]
+    assert cloudwatch.metrics() == {"CPUUtilization", "MemoryUsed"}
+
+
+class NoOutput:
+    def check(self) -> None: ...
+
+    def write(self, text: str, *, hurried: bool = False) -> None:
+        raise OutputError("no network")
+
+
+def test_a_job_whose_document_is_not_written_still_publishes(
+    make_settings: MakeSettings,
+    use_cloudwatch: Callable[..., CloudWatch],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: object,
+) -> None:
+    monkeypatch.setattr(job.tempfile, "gettempdir", lambda: str(tmp_path))
+    cloudwatch = use_cloudwatch()
+    with pytest.raises(OutputError):
+        run_job(make_settings(metrics_namespace="Tests", output=NoOutput()))
+    assert "CPUUtilization" in cloudwatch.metrics()
+
+
+def test_without_a_namespace_nothing_is_sampled_or_sent(
+    make_settings: MakeSettings,
+    use_cloudwatch: Callable[..., CloudWatch],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cloudwatch = use_cloudwatch()
+    monkeypatch.setattr(job, "meters_for", lambda *_: pytest.fail("sampled"))
+    assert run_job(make_settings()) == 0
+    assert not cloudwatch.calls
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "'' is no CloudWatch namespace; give 1 to 255"),
+        ("  ", "is no CloudWatch namespace"),
+        ("a" * 256, "is no CloudWatch namespace"),
+        (":a", "is no CloudWatch namespace"),
+        ("Größe", "'Größe' is no CloudWatch namespace"),
+        ("a\n", "is no CloudWatch namespace"),
+        ("AWS/Batch", "'AWS/Batch' is reserved for AWS"),
+    ],
+)
+def test_bad_namespace(
+    name: str, message: str, tmp_path: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["run", "--suite", "smoke", "--output", f"{tmp_path}/"]
+    assert main([*arguments, f"--metrics-namespace={name}"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("batchmark_job: error: --metrics-namespace ")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["a", "Batchmark", "A b/c-d_e.f#g:h", "a" * 255])
+def test_good_namespace(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["run", "--suite", "smoke", "--output", "s3://no-key"]
+    assert main([*arguments, f"--metrics-namespace={name}"]) == 2
+    assert "--output 's3://no-key' is no address" in capsys.readouterr().err
