@@ -16,7 +16,7 @@ class AwsClients:
 
     def __init__(self, stack: Stack) -> None:
         self._endpoint = stack.endpoint
-        self._session = boto3.Session(
+        self.session = boto3.Session(
             aws_access_key_id=stack.aws["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=stack.aws["AWS_SECRET_ACCESS_KEY"],
             region_name=REGION,
@@ -25,7 +25,7 @@ class AwsClients:
 
     def client(self, service: str) -> Any:
         if service not in self._clients:
-            self._clients[service] = self._session.client(service, endpoint_url=self._endpoint)
+            self._clients[service] = self.session.client(service, endpoint_url=self._endpoint)
         return self._clients[service]
 
     def close(self) -> None:

@@ -41,6 +41,9 @@ class Ports:
 class Stack:
     """Everything that runs for one folder. `stop` ends it, whatever state it is in.
 
+    The local cloud records each call in the file `calls`, by the principals laptop, terraform,
+    airflow and job.
+
     Args:
         schedules: whether DAGs run by their schedules, or only when triggered.
         dags: Airflow's DAG folder.
@@ -64,14 +67,18 @@ class Stack:
         self.airflow = Airflow(self.folder / "airflow", ports.airflow, dags, schedules)
         self._cloud_port = ports.cloud
         self._vcpus = vcpus
-        self.aws = aws_environment(self.endpoint)
-        environment = clean_environment() | self.aws | self.airflow.environment(ROOT, self.aws)
-        self.processes = Processes(self.folder, environment)
+        self.aws = aws_environment(self.endpoint, "laptop")
+        for_airflow = aws_environment(self.endpoint, "airflow")
+        self.processes = Processes(
+            self.folder,
+            clean_environment() | for_airflow | self.airflow.environment(ROOT, for_airflow),
+        )
+        self.calls = self.folder / "logs" / "calls.jsonl"
         self.terraform = Terraform(
             ROOT / "terraform",
             data_dir=TERRAFORM_DATA,
             state=self.folder / "terraform.tfstate",
-            env=self.processes.env,
+            env=self.processes.env | aws_environment(self.endpoint, "terraform"),
             log=self.processes.log_of("terraform"),
         )
 
@@ -105,6 +112,7 @@ class Stack:
                 *(sys.executable, "-m", "local_cloud", "--port", str(self._cloud_port)),
                 *("--vcpus", str(self._vcpus), "--gpus", "1", "--memory", "8192"),
                 *("--job-dir", str(ROOT / "job_container")),
+                *("--record-calls", str(self.calls)),
             ],
             cwd=ROOT,
         )
@@ -175,14 +183,17 @@ def reach_loopback_directly() -> None:
         os.environ[name] = ",".join(dict.fromkeys([*others, "127.0.0.1", "localhost"]))
 
 
-def aws_environment(endpoint: str) -> dict[str, str]:
-    """Sends every AWS client to the local cloud, with credentials no real account knows."""
+def aws_environment(endpoint: str, principal: str) -> dict[str, str]:
+    """Sends every AWS client to the local cloud, with credentials no real account knows.
+
+    The access key is the principal's name, so that the recorded calls tell who made them.
+    """
     return {
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_REGION": REGION,
-        "AWS_ACCESS_KEY_ID": "local-cloud",
-        "AWS_SECRET_ACCESS_KEY": "local-cloud",
+        "AWS_ACCESS_KEY_ID": principal,
+        "AWS_SECRET_ACCESS_KEY": principal,
         "AWS_EC2_METADATA_DISABLED": "true",
     }
 

@@ -12,6 +12,23 @@ from laptop.processes import free_port
 from laptop.session import Clock
 from laptop.stack import Ports, Stack
 
+# A stack takes 100 seconds to start: with pytest-xdist, whoever uses it goes to the same worker.
+ON_ONE_STACK = ("tests/e2e/test_main_job.py", "tests/e2e/test_least_privilege.py")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneStack(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            scope = super()._split_scope(nodeid)
+            return ON_ONE_STACK[0] if scope in ON_ONE_STACK else scope
+
+    return OneStack(config, log)
+
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory):

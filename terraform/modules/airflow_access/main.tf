@@ -1,0 +1,172 @@
+data "aws_caller_identity" "current" {}
+
+data "aws_partition" "current" {}
+
+data "aws_region" "current" {}
+
+locals {
+  account_id = data.aws_caller_identity.current.account_id
+  partition  = data.aws_partition.current.partition
+  region     = data.aws_region.current.name
+
+  batch_arn = "arn:${local.partition}:batch:${local.region}:${local.account_id}"
+
+  # Any revision: a DAG run that is under way names the one from before an apply.
+  submitted_to = concat(
+    tolist(var.job_queue_arns),
+    [for arn in var.job_definition_arns : "${replace(arn, "/:[0-9]+$/", "")}:*"],
+  )
+}
+
+################################################################################
+# Policy
+################################################################################
+
+data "aws_iam_policy_document" "this" {
+  statement {
+    sid       = "SubmitJobs"
+    actions   = ["batch:SubmitJob"]
+    resources = local.submitted_to
+  }
+
+  statement {
+    sid       = "TagJobsWhenSubmitted"
+    actions   = ["batch:TagResource"]
+    resources = ["${local.batch_arn}:job/*"]
+
+    condition {
+      test     = "ForAllValues:StringLike"
+      variable = "aws:TagKeys"
+      values   = ["batchmark:*"]
+    }
+  }
+
+  # A job's id is known only once it is submitted, so its tag says that it is one of ours.
+  statement {
+    sid       = "StopOwnJobs"
+    actions   = ["batch:TerminateJob"]
+    resources = ["${local.batch_arn}:job/*"]
+
+    condition {
+      test     = "Null"
+      variable = "aws:ResourceTag/batchmark:run"
+      values   = ["false"]
+    }
+  }
+
+  statement {
+    sid       = "FollowJobs"
+    actions   = ["batch:DescribeJobs"]
+    resources = ["*"] # the API takes no resource
+  }
+
+  statement {
+    sid       = "ReadJobLogs"
+    actions   = ["logs:GetLogEvents"]
+    resources = ["arn:${local.partition}:logs:${local.region}:${local.account_id}:log-group:${var.log_group_name}:log-stream:*"]
+  }
+
+  statement {
+    sid       = "ReadResults"
+    actions   = ["s3:GetObject"]
+    resources = ["${var.bucket_arn}/raw/*", "${var.bucket_arn}/runs/*"]
+  }
+
+  statement {
+    sid       = "WriteRuns"
+    actions   = ["s3:PutObject"]
+    resources = ["${var.bucket_arn}/runs/*"]
+  }
+
+  # Without it S3 answers 403 instead of 404 for an object that isn't there. No condition on
+  # s3:prefix: reading an object carries none, so it would never hold.
+  statement {
+    sid       = "TellMissingFromForbidden"
+    actions   = ["s3:ListBucket"]
+    resources = [var.bucket_arn]
+  }
+
+  statement {
+    sid       = "ReadVariable"
+    actions   = ["ssm:GetParameter"]
+    resources = [var.ssm_parameter_arn]
+  }
+
+  statement {
+    sid       = "PublishAlerts"
+    actions   = ["sns:Publish"]
+    resources = [var.topic_arn]
+  }
+
+  dynamic "statement" {
+    for_each = var.kms_key_arn == null ? [] : [var.kms_key_arn]
+
+    content {
+      sid       = "UseKey"
+      actions   = ["kms:Decrypt", "kms:GenerateDataKey"]
+      resources = [statement.value]
+
+      condition {
+        test     = "StringEquals"
+        variable = "kms:ViaService"
+        values   = [for service in ["s3", "sns"] : "${service}.${local.region}.${data.aws_partition.current.dns_suffix}"]
+      }
+    }
+  }
+}
+
+resource "aws_iam_policy" "this" {
+  name        = "${var.name}-airflow"
+  description = "What Airflow calls to run the benchmarks of ${var.name}"
+  policy      = data.aws_iam_policy_document.this.minified_json
+
+  lifecycle {
+    # IAM takes 6144 characters; what doesn't grow with the targets is below 2100.
+    precondition {
+      condition     = length(jsonencode(local.submitted_to)) <= 4000
+      error_message = "The ARNs of ${length(var.job_queue_arns)} queues and ${length(var.job_definition_arns)} job definitions take ${length(jsonencode(local.submitted_to))} characters, and an IAM policy has room for 4000. Spread the targets over two installations."
+    }
+  }
+}
+
+################################################################################
+# Role
+################################################################################
+
+data "aws_iam_policy_document" "trust" {
+  count = length(var.principal_arns) > 0 ? 1 : 0
+
+  statement {
+    actions = ["sts:AssumeRole"]
+
+    principals {
+      type        = "AWS"
+      identifiers = var.principal_arns
+    }
+
+    dynamic "condition" {
+      for_each = var.external_id == null ? [] : [var.external_id]
+
+      content {
+        test     = "StringEquals"
+        variable = "sts:ExternalId"
+        values   = [condition.value]
+      }
+    }
+  }
+}
+
+resource "aws_iam_role" "this" {
+  count = length(var.principal_arns) > 0 ? 1 : 0
+
+  name               = "${var.name}-airflow"
+  description        = "Airflow that runs the benchmarks of ${var.name}"
+  assume_role_policy = data.aws_iam_policy_document.trust[0].json
+}
+
+resource "aws_iam_role_policy_attachment" "this" {
+  count = length(var.principal_arns) > 0 ? 1 : 0
+
+  role       = aws_iam_role.this[0].name
+  policy_arn = aws_iam_policy.this.arn
+}

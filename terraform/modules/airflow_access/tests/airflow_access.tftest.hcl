@@ -1,0 +1,158 @@
+mock_provider "aws" {
+  override_during = plan
+
+  mock_data "aws_caller_identity" {
+    defaults = { account_id = "111122223333" }
+  }
+
+  mock_data "aws_partition" {
+    defaults = { partition = "aws", dns_suffix = "amazonaws.com" }
+  }
+
+  mock_data "aws_region" {
+    defaults = { name = "eu-west-1" }
+  }
+
+  mock_data "aws_iam_policy_document" {
+    defaults = {
+      json          = "{\"Version\":\"2012-10-17\",\"Statement\":[]}"
+      minified_json = "{\"Version\":\"2012-10-17\",\"Statement\":[]}"
+    }
+  }
+
+  mock_resource "aws_iam_policy" {
+    defaults = { arn = "arn:aws:iam::111122223333:policy/test-airflow" }
+  }
+
+  mock_resource "aws_iam_role" {
+    defaults = { arn = "arn:aws:iam::111122223333:role/test-airflow" }
+  }
+}
+
+variables {
+  name                = "test"
+  job_queue_arns      = ["arn:aws:batch:eu-west-1:111122223333:job-queue/test-g5"]
+  job_definition_arns = ["arn:aws:batch:eu-west-1:111122223333:job-definition/test-g5:12"]
+  log_group_name      = "/aws/batch/test"
+  bucket_arn          = "arn:aws:s3:::results"
+  ssm_parameter_arn   = "arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark"
+  topic_arn           = "arn:aws:sns:eu-west-1:111122223333:test-alerts"
+}
+
+run "policy" {
+  command = plan
+
+  assert {
+    condition = { for statement in data.aws_iam_policy_document.this.statement : statement.sid => join(" ", statement.actions) } == {
+      SubmitJobs               = "batch:SubmitJob"
+      TagJobsWhenSubmitted     = "batch:TagResource"
+      StopOwnJobs              = "batch:TerminateJob"
+      FollowJobs               = "batch:DescribeJobs"
+      ReadJobLogs              = "logs:GetLogEvents"
+      ReadResults              = "s3:GetObject"
+      WriteRuns                = "s3:PutObject"
+      TellMissingFromForbidden = "s3:ListBucket"
+      ReadVariable             = "ssm:GetParameter"
+      PublishAlerts            = "sns:Publish"
+    }
+    error_message = "Airflow may do what it does, and nothing else"
+  }
+
+  assert {
+    condition = { for statement in data.aws_iam_policy_document.this.statement : statement.sid => join(" ", sort(statement.resources)) } == {
+      SubmitJobs               = "arn:aws:batch:eu-west-1:111122223333:job-definition/test-g5:* arn:aws:batch:eu-west-1:111122223333:job-queue/test-g5"
+      TagJobsWhenSubmitted     = "arn:aws:batch:eu-west-1:111122223333:job/*"
+      StopOwnJobs              = "arn:aws:batch:eu-west-1:111122223333:job/*"
+      FollowJobs               = "*"
+      ReadJobLogs              = "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/test:log-stream:*"
+      ReadResults              = "arn:aws:s3:::results/raw/* arn:aws:s3:::results/runs/*"
+      WriteRuns                = "arn:aws:s3:::results/runs/*"
+      TellMissingFromForbidden = "arn:aws:s3:::results"
+      ReadVariable             = "arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark"
+      PublishAlerts            = "arn:aws:sns:eu-west-1:111122223333:test-alerts"
+    }
+    error_message = "only the call that takes no resource is allowed on all"
+  }
+
+  assert {
+    condition = { for statement in data.aws_iam_policy_document.this.statement : statement.sid => join("; ", [for condition in statement.condition : "${condition.test} ${condition.variable} ${join(",", condition.values)}"]) if length(statement.condition) > 0 } == {
+      TagJobsWhenSubmitted = "ForAllValues:StringLike aws:TagKeys batchmark:*"
+      StopOwnJobs          = "Null aws:ResourceTag/batchmark:run false"
+    }
+    error_message = "only our tags are set, and only our jobs are stopped"
+  }
+
+  assert {
+    condition     = aws_iam_policy.this.name == "test-airflow" && length(aws_iam_role.this) == 0 && output.role_arn == null
+    error_message = "without principals there is a policy and no role"
+  }
+}
+
+run "role_and_key" {
+  command = plan
+
+  variables {
+    principal_arns = ["arn:aws:iam::444455556666:role/path/airflow", "arn:aws:iam::111122223333:user/ci"]
+    external_id    = "team-7"
+    kms_key_arn    = "arn:aws:kms:eu-west-1:111122223333:key/0123"
+  }
+
+  assert {
+    condition     = aws_iam_role.this[0].name == "test-airflow" && aws_iam_role_policy_attachment.this[0].policy_arn == output.policy_arn
+    error_message = "the role has the policy"
+  }
+
+  assert {
+    condition     = one(data.aws_iam_policy_document.trust[0].statement[0].principals).identifiers == var.principal_arns && one(data.aws_iam_policy_document.trust[0].statement[0].condition).values == tolist(["team-7"])
+    error_message = "those principals may assume it, with the external id"
+  }
+
+  assert {
+    condition = [for statement in data.aws_iam_policy_document.this.statement : "${join(" ", sort(statement.actions))} ${join(" ", statement.resources)} ${one(statement.condition).variable} ${join(" ", one(statement.condition).values)}" if statement.sid == "UseKey"] == [
+      "kms:Decrypt kms:GenerateDataKey arn:aws:kms:eu-west-1:111122223333:key/0123 kms:ViaService s3.eu-west-1.amazonaws.com sns.eu-west-1.amazonaws.com",
+    ]
+    error_message = "the key is used through S3 and SNS only"
+  }
+}
+
+run "refuses_everybody" {
+  command = plan
+
+  variables {
+    principal_arns = ["*"]
+  }
+
+  expect_failures = [var.principal_arns]
+}
+
+run "refuses_a_wildcard" {
+  command = plan
+
+  variables {
+    principal_arns = ["arn:aws:iam::111122223333:role/*"]
+  }
+
+  expect_failures = [var.principal_arns]
+}
+
+run "refuses_without_queue_or_definition" {
+  command = plan
+
+  variables {
+    job_queue_arns      = []
+    job_definition_arns = []
+    external_id         = "a b"
+  }
+
+  expect_failures = [var.job_queue_arns, var.job_definition_arns, var.external_id]
+}
+
+run "refuses_more_than_a_policy_holds" {
+  command = plan
+
+  variables {
+    job_queue_arns = [for number in range(80) : "arn:aws:batch:eu-west-1:111122223333:job-queue/test-g5-${number}"]
+  }
+
+  expect_failures = [aws_iam_policy.this]
+}

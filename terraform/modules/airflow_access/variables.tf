@@ -1,0 +1,80 @@
+variable "name" {
+  description = "Prefix of the policy and the role"
+  type        = string
+}
+
+################################################################################
+# What Airflow may use
+################################################################################
+
+variable "job_queue_arns" {
+  description = "Queues to submit jobs to"
+  type        = set(string)
+
+  validation {
+    condition     = length(var.job_queue_arns) > 0
+    error_message = "job_queue_arns is empty; Airflow needs at least one queue."
+  }
+}
+
+variable "job_definition_arns" {
+  description = "Job definitions to submit; their revision does not matter"
+  type        = set(string)
+
+  validation {
+    condition     = length(var.job_definition_arns) > 0
+    error_message = "job_definition_arns is empty; Airflow needs at least one job definition."
+  }
+}
+
+variable "log_group_name" {
+  description = "Log group of the jobs"
+  type        = string
+}
+
+variable "bucket_arn" {
+  description = "Result bucket: raw/ and runs/ are read, runs/ is written"
+  type        = string
+}
+
+variable "ssm_parameter_arn" {
+  description = "Parameter that Airflow reads as a variable"
+  type        = string
+}
+
+variable "topic_arn" {
+  description = "Topic that alerts are published to"
+  type        = string
+}
+
+variable "kms_key_arn" {
+  description = "Key that encrypts the bucket and the topic; none for AWS's own keys"
+  type        = string
+  default     = null
+}
+
+################################################################################
+# Who may be Airflow
+################################################################################
+
+variable "principal_arns" {
+  description = "Roles or users that may act as Airflow's role; empty for no role, only the policy"
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for arn in var.principal_arns : can(regex("^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[^*?]+$", arn))])
+    error_message = "principal_arns is ${jsonencode(var.principal_arns)}; each has to be the ARN of one role or user, such as \"arn:aws:iam::111122223333:role/airflow\", without wildcards."
+  }
+}
+
+variable "external_id" {
+  description = "External id that the principals have to give, for an Airflow that a third party runs; none for no id"
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.external_id == null ? true : length(var.external_id) <= 1224 && can(regex("^[\\w+=,.@:/-]{2,}$", var.external_id))
+    error_message = "external_id is \"${coalesce(var.external_id, "null")}\"; give 2 to 1224 letters, digits and + = , . @ : / - _."
+  }
+}

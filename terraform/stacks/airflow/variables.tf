@@ -1,0 +1,174 @@
+################################################################################
+# General
+################################################################################
+
+variable "name" {
+  description = "Name of the core stack's installation"
+  type        = string
+  default     = "batchmark"
+}
+
+variable "region" {
+  description = "AWS region of the core stack"
+  type        = string
+  default     = "us-east-1"
+
+  validation {
+    condition     = can(regex("^[a-z]{2}(-[a-z]+)+-[0-9]$", var.region))
+    error_message = "region is \"${var.region}\"; give a region such as \"us-east-1\", not a zone."
+  }
+}
+
+variable "tags" {
+  description = "Tags on every resource, beside Project and ManagedBy"
+  type        = map(string)
+  default     = {}
+}
+
+variable "airflow_variables_prefix" {
+  description = "The core stack's airflow_variables_prefix"
+  type        = string
+  default     = "/airflow/variables"
+
+  validation {
+    condition     = can(regex("^(/[A-Za-z0-9_.-]+)+$", var.airflow_variables_prefix))
+    error_message = "airflow_variables_prefix is \"${var.airflow_variables_prefix}\"; start it with a slash and end it without one, as in \"/airflow/variables\"."
+  }
+}
+
+variable "kms_key_arn" {
+  description = "Key that encrypts the environment, its bucket and its logs; none for AWS's own keys. It can't be changed later"
+  type        = string
+  default     = null
+}
+
+################################################################################
+# Network
+################################################################################
+
+variable "subnet_ids" {
+  description = "Two private subnets in two zones, with a way to the internet; empty for the core stack's"
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = contains([0, 2], length(var.subnet_ids))
+    error_message = "subnet_ids has ${length(var.subnet_ids)} subnets; MWAA takes two, or give none for the core stack's."
+  }
+}
+
+variable "webserver_access_mode" {
+  description = "PRIVATE_ONLY for a UI inside the VPC, PUBLIC_ONLY for one on the internet behind IAM"
+  type        = string
+  default     = "PRIVATE_ONLY"
+
+  validation {
+    condition     = contains(["PRIVATE_ONLY", "PUBLIC_ONLY"], var.webserver_access_mode)
+    error_message = "webserver_access_mode is \"${var.webserver_access_mode}\"; use PRIVATE_ONLY or PUBLIC_ONLY."
+  }
+}
+
+variable "user_cidrs" {
+  description = "Address ranges, such as a VPN's, that reach a private UI"
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for cidr in var.user_cidrs : can(cidrnetmask(cidr)) && cidr != "0.0.0.0/0"])
+    error_message = "user_cidrs is ${jsonencode(var.user_cidrs)}; give IPv4 ranges such as \"10.0.0.0/8\", and not the whole internet."
+  }
+}
+
+################################################################################
+# Environment
+################################################################################
+
+variable "airflow_version" {
+  description = "Airflow version, one that MWAA offers today; ours is tested with 3.3.2"
+  type        = string
+
+  validation {
+    condition     = can(regex("^[0-9]+\\.[0-9]+\\.[0-9]+$", var.airflow_version)) ? tonumber(split(".", var.airflow_version)[0]) >= 3 : false
+    error_message = "airflow_version is \"${var.airflow_version}\"; the DAGs need Airflow 3, so give a version such as \"3.0.6\" from MWAA's list."
+  }
+}
+
+variable "environment_class" {
+  description = "Size of the environment"
+  type        = string
+  default     = "mw1.small"
+
+  validation {
+    condition     = contains(["mw1.micro", "mw1.small", "mw1.medium", "mw1.large", "mw1.xlarge", "mw1.2xlarge"], var.environment_class)
+    error_message = "environment_class is \"${var.environment_class}\"; use mw1.micro, mw1.small, mw1.medium, mw1.large, mw1.xlarge or mw1.2xlarge."
+  }
+}
+
+variable "max_workers" {
+  description = "Most workers at a time; one is enough, because tasks wait for jobs without a worker"
+  type        = number
+  default     = 1
+
+  validation {
+    condition     = var.max_workers >= 1 && var.max_workers <= 25 && floor(var.max_workers) == var.max_workers
+    error_message = "max_workers is ${var.max_workers}; MWAA takes 1 to 25."
+  }
+}
+
+variable "weekly_maintenance_window_start" {
+  description = "When MWAA may restart it, as day and UTC time in half hours; not while a benchmark runs"
+  type        = string
+  default     = "SUN:03:30"
+
+  validation {
+    condition     = can(regex("^(MON|TUE|WED|THU|FRI|SAT|SUN):([01][0-9]|2[0-3]):(00|30)$", var.weekly_maintenance_window_start))
+    error_message = "weekly_maintenance_window_start is \"${var.weekly_maintenance_window_start}\"; give a day and a half hour such as \"SUN:03:30\"."
+  }
+}
+
+variable "airflow_configuration_options" {
+  description = "Further Airflow options as section.option, over ours"
+  type        = map(string)
+  default     = {}
+}
+
+################################################################################
+# Code
+################################################################################
+
+variable "plugins_zip_path" {
+  description = "The plugins archive, made by the command in this README"
+  type        = string
+  default     = "../../../build/plugins.zip"
+
+  validation {
+    condition     = fileexists(var.plugins_zip_path)
+    error_message = "plugins_zip_path is \"${var.plugins_zip_path}\", and there is no such file: make it first, see the README."
+  }
+}
+
+################################################################################
+# Logs
+################################################################################
+
+variable "log_level" {
+  description = "Least level that the scheduler, the workers, the web server and the DAG processor log"
+  type        = string
+  default     = "WARNING"
+
+  validation {
+    condition     = contains(["CRITICAL", "ERROR", "WARNING", "INFO", "DEBUG"], var.log_level)
+    error_message = "log_level is \"${var.log_level}\"; use CRITICAL, ERROR, WARNING, INFO or DEBUG."
+  }
+}
+
+variable "log_retention_days" {
+  description = "Days that Airflow's logs are kept"
+  type        = number
+  default     = 30
+
+  validation {
+    condition     = contains([1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653], var.log_retention_days)
+    error_message = "log_retention_days is ${var.log_retention_days}; CloudWatch Logs takes 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288 or 3653."
+  }
+}

@@ -1,0 +1,211 @@
+"""Least privilege: what Airflow and the jobs really called against what their policies allow."""
+
+from __future__ import annotations
+
+import json
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+import pytest
+from moto.iam.access_control import IAMPolicy, PermissionResult
+
+from laptop.demo import run_benchmark
+from laptop.session import Clock
+
+pytestmark = pytest.mark.timeout(600)
+
+PRINCIPALS = ("airflow", "job")
+
+# Operations whose action has another name.
+ACTIONS = {
+    "s3:CompleteMultipartUpload": "s3:PutObject",
+    "s3:CreateMultipartUpload": "s3:PutObject",
+    "s3:HeadBucket": "s3:ListBucket",
+    "s3:HeadObject": "s3:GetObject",
+    "s3:ListObjectsV2": "s3:ListBucket",
+    "s3:UploadPart": "s3:PutObject",
+}
+
+# What is allowed though a run may not call it.
+NOT_ALWAYS_CALLED = {
+    "airflow": {
+        "batch:TerminateJob": "only when a job overruns, or a user ends its task",
+        "s3:ListBucket": "S3 asks for it to answer 404 instead of 403",
+        "sns:Publish": "only when there is something to alert about",
+    },
+    "job": {"cloudwatch:PutMetricData": "telemetry of GPUs, where there is one"},
+}
+
+# test_main_job.py makes Airflow run a job that is not ours: its definition, its log group.
+OF_OTHER_TESTS = (":job-definition/exits-3:", ":log-group:/aws/batch/job:")
+
+
+class Need(NamedTuple):
+    """An action on a resource, and the values of condition keys: hashable, for most repeat."""
+
+    action: str
+    resource: str
+    conditions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+def needs(call: dict[str, Any]) -> set[Need]:
+    """What a recorded call takes; "*" is the resource of one that names none."""
+    operation = f"{call['service']}:{call['operation']}"
+    conditions = tuple((key, tuple(values)) for key, values in call["conditions"].items())
+    found = {
+        Need(ACTIONS.get(operation, operation), resource, conditions)
+        for resource in call["resources"] or ["*"]
+    }
+    if operation == "batch:SubmitJob" and "aws:TagKeys" in call["conditions"]:
+        (queue,) = [arn for arn in call["resources"] if ":job-queue/" in arn]
+        job = f"{queue.partition(':job-queue/')[0]}:job/new"
+        found.add(Need("batch:TagResource", job, conditions))
+    return found
+
+
+def holds(condition: dict[str, Any], seen: dict[str, tuple[str, ...]]) -> bool:
+    """Whether a statement's condition holds; one of a kind not known here does not."""
+    for operator, wanted_by_key in condition.items():
+        for key, wanted in wanted_by_key.items():
+            patterns = wanted if isinstance(wanted, list) else [wanted]
+            values = seen.get(key)
+            if operator == "Null":
+                ok = patterns == ["true" if values is None else "false"]
+            elif operator in ("StringEquals", "ForAllValues:StringLike"):
+                ok = all(any(fnmatchcase(value, p) for p in patterns) for value in values or ())
+                ok = ok and (values is not None or operator.startswith("ForAllValues"))
+            else:
+                ok = False
+            if not ok:
+                return False
+    return True
+
+
+def allows(statements: list[dict[str, Any]], need: Need) -> bool:
+    applying = [
+        {name: value for name, value in statement.items() if name != "Condition"}
+        for statement in statements
+        if holds(statement.get("Condition", {}), dict(need.conditions))
+    ]
+    policy = IAMPolicy(json.dumps({"Statement": applying}))
+    return policy.is_action_permitted(need.action, need.resource) is PermissionResult.PERMITTED
+
+
+def actions(statement: dict[str, Any]) -> list[str]:
+    named = statement["Action"]
+    return [named] if isinstance(named, str) else named
+
+
+@pytest.fixture(scope="module")
+def calls(stack):
+    """Each principal's calls; a benchmark is run unless the tests before have run one."""
+
+    def read():
+        lines = [json.loads(line) for line in stack.calls.read_text().splitlines()]
+        return {
+            principal: [line for line in lines if line["access_key_id"] == principal]
+            for principal in PRINCIPALS
+        }
+
+    if not any(call["operation"] == "PutObject" for call in read()["job"]):
+        run_benchmark(stack, {"suite": "smoke"}, Clock())
+    return read()
+
+
+@pytest.fixture(scope="module")
+def needed(calls):
+    return {
+        principal: {
+            need
+            for call in calls[principal]
+            for need in needs(call)
+            if not any(part in arn for arn in call["resources"] for part in OF_OTHER_TESTS)
+        }
+        for principal in PRINCIPALS
+    }
+
+
+@pytest.fixture(scope="module")
+def policies(stack, aws):
+    """Each principal's statements, as IAM has them."""
+    iam = aws.client("iam")
+    arn = stack.terraform.outputs()["airflow_policy_arn"]
+    version = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
+    document = iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
+
+    definitions = aws.client("batch").describe_job_definitions(status="ACTIVE")["jobDefinitions"]
+    (role,) = {
+        definition["containerProperties"]["jobRoleArn"].rpartition("/")[2]
+        for definition in definitions
+        if definition["containerProperties"].get("jobRoleArn")
+    }
+    assert iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"] == []
+    inline = [
+        iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
+        for name in iam.list_role_policies(RoleName=role)["PolicyNames"]
+    ]
+    return {
+        "airflow": document["Statement"],
+        "job": [statement for policy in inline for statement in policy["Statement"]],
+    }
+
+
+@pytest.mark.parametrize("principal", PRINCIPALS)
+def test_every_call_was_understood(calls, principal):
+    assert calls[principal]
+    assert [call for call in calls[principal] if call["operation"] is None] == []
+
+
+@pytest.mark.parametrize("principal", PRINCIPALS)
+def test_every_call_is_allowed(needed, policies, principal):
+    assert {need for need in needed[principal] if not allows(policies[principal], need)} == set()
+
+
+@pytest.mark.parametrize("principal", PRINCIPALS)
+def test_nothing_is_allowed_that_was_not_called(needed, policies, principal):
+    allowed = {action for statement in policies[principal] for action in actions(statement)}
+    called = {need.action for need in needed[principal]}
+    assert allowed - called - set(NOT_ALWAYS_CALLED[principal]) == set()
+    assert not any("*" in action for action in allowed)
+
+
+@pytest.mark.parametrize("principal", PRINCIPALS)
+def test_without_any_one_action_the_check_fails(needed, policies, principal):
+    for removed in {need.action for need in needed[principal]}:
+        weaker = [
+            {**statement, "Action": [name for name in actions(statement) if name != removed]}
+            for statement in policies[principal]
+        ]
+        refused = {need.action for need in needed[principal] if not allows(weaker, need)}
+        assert refused == {removed}
+
+
+def test_airflow_may_stop_the_jobs_it_submits_and_no_others(calls, policies):
+    submitted = [call for call in calls["airflow"] if call["operation"] == "SubmitJob"]
+    assert submitted
+    tags = set.intersection(*(set(call["conditions"]["aws:TagKeys"]) for call in submitted))
+    job = "arn:aws:batch:us-east-1:123456789012:job/0123"
+    own = tuple((f"aws:ResourceTag/{tag}", ("value",)) for tag in tags)
+    assert allows(policies["airflow"], Need("batch:TerminateJob", job, own))
+    assert not allows(policies["airflow"], Need("batch:TerminateJob", job))
+
+
+@pytest.mark.parametrize(
+    "beyond",
+    [
+        Need("batch:SubmitJob", "arn:aws:batch:us-east-1:123456789012:job-queue/others"),
+        Need("s3:PutObject", "arn:aws:s3:::batchmark-results-123456789012-us-east-1/raw/a.json"),
+        Need("s3:GetObject", "arn:aws:s3:::another-bucket/raw/a.json"),
+        Need("ssm:GetParameter", "arn:aws:ssm:us-east-1:123456789012:parameter/others"),
+        Need("iam:PassRole", "arn:aws:iam::123456789012:role/any"),
+    ],
+)
+def test_what_airflow_never_does_is_refused(policies, beyond):
+    assert not allows(policies["airflow"], beyond)
+
+
+def test_a_job_writes_raw_results_only(policies):
+    bucket = "arn:aws:s3:::batchmark-results-123456789012-us-east-1"
+    assert allows(policies["job"], Need("s3:PutObject", f"{bucket}/raw/run/a.json"))
+    assert not allows(policies["job"], Need("s3:PutObject", f"{bucket}/runs/run/report.json"))
+    assert not allows(policies["job"], Need("s3:GetObject", f"{bucket}/raw/run/a.json"))

@@ -1,0 +1,95 @@
+"""The optional stacks: roots of their own, each tested like the core stack."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from batchmark.terraform import Terraform
+from tests.terraform.conftest import LOCK_FILE, ROOT, SOURCE
+from tests.terraform.test_core_stack import Runs, terraform
+from tests.terraform.test_core_stack import test_a_module_is_complete as check_completeness
+
+STACKS = sorted(path.name for path in (SOURCE / "stacks").iterdir() if path.is_dir())
+
+pytestmark = pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory, offline: dict[str, str]) -> Iterator[Runs]:
+    """`terraform test` in a copy of every stack, which includes what `validate` says."""
+    root = tmp_path_factory.mktemp("stacks")
+    shutil.copytree(SOURCE, root / "terraform", ignore=shutil.ignore_patterns(".terraform"))
+    shutil.copytree(ROOT / "dags", root / "dags")
+
+    def run(name: str):
+        folder, data_dir = root / "terraform" / "stacks" / name, root / f"data-{name}"
+        stack = Terraform(folder, data_dir=data_dir, state=root / f"{name}.tfstate", env=offline)
+        stack.init()
+        stack.validate()
+        env = {**offline, "TF_DATA_DIR": str(data_dir)}
+        return terraform(folder, env, "test", "-no-color")
+
+    with ThreadPoolExecutor(2) as pool:
+        yield {name: pool.submit(run, name) for name in STACKS}
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_terraform_tests(runs: Runs, name: str) -> None:
+    result = runs[name].result()
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert re.search(r"Success! [1-9]\d* passed, 0 failed", result.stdout), result.stdout
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_a_stack_is_a_complete_root(name: str) -> None:
+    check_completeness(f"stacks/{name}")
+    folder = SOURCE / "stacks" / name
+    assert (folder / "providers.tf").is_file()
+    assert (folder / LOCK_FILE).read_text() == (SOURCE / LOCK_FILE).read_text()
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_the_readme_says_what_it_costs(name: str) -> None:
+    assert "USD a month" in (SOURCE / "stacks" / name / "README.md").read_text()
+
+
+# What Airflow itself depends on, so that MWAA has it; terraform.py is the laptop's.
+AIRFLOWS_OWN = {
+    "apache-airflow",
+    "apache-airflow-core",
+    "apache-airflow-task-sdk",
+    "boto3",
+    "botocore",
+}
+NOT_IN_A_DAG = "terraform.py"
+
+
+def imported(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+def test_mwaa_installs_what_dags_and_plugins_import() -> None:
+    lines = (SOURCE / "stacks/airflow/requirements.txt").read_text().splitlines()
+    installed = {re.split(r"[\[=<>]", line)[0] for line in lines if line and line[0] != "#"}
+    files = [*(ROOT / "plugins").rglob("*.py"), *(ROOT / "dags").glob("*.py")]
+    modules = set().union(*(imported(path) for path in files if path.name != NOT_IN_A_DAG))
+    ours = {"batchmark", "batchmark_job", "airflow"}
+    distributions = packages_distributions()
+    needed = {distributions[name][0] for name in modules - ours - sys.stdlib_module_names}
+    assert {name.lower() for name in needed} - AIRFLOWS_OWN <= installed
+    assert "apache-airflow-providers-amazon" in installed
