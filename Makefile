@@ -8,7 +8,7 @@ PORT ?= 8080
 SUITE ?= smoke
 BIN := .venv/bin
 TWO_AT_A_TIME := --numprocesses 2 --dist loadfile
-LONGEST_FIRST := $(addprefix tests/e2e/test_,terraform_lifecycle.py main_job.py interrupt.py)
+LONGEST_FIRST := $(addprefix tests/e2e/test_,terraform_lifecycle.py main_job.py terraform_examples.py interrupt.py)
 export PYTHONPATH := $(CURDIR):$(CURDIR)/plugins:$(CURDIR)/job_container
 
 # torch's CUDA wheel pins these itself; a lock that named them would fetch them for the CPU build too.
@@ -16,6 +16,7 @@ CUDA_PACKAGES := cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia
 	nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand \
 	nvidia-cusolver nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink \
 	nvidia-nvshmem-cu13 nvidia-nvtx triton
+CHECKOV := build/checkov/bin/checkov
 COMPILE = $(BIN)/uv pip compile -q --universal --python-version 3.11 --no-header --annotation-style line
 
 .PHONY: help
@@ -53,17 +54,46 @@ test-unit: install ## Unit and DAG integrity tests only (under a minute)
 	$(BIN)/pytest $(TWO_AT_A_TIME) tests/unit tests/dags
 
 .PHONY: lint
-lint: terraform-there install ## ruff, mypy, terraform fmt
+lint: terraform-there install $(CHECKOV) ## ruff, mypy, shellcheck, terraform fmt, READMEs' tables, checkov (about a minute)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/shellcheck job_container/publish.sh
 	terraform fmt -check -recursive terraform
+	$(BIN)/python terraform/readme_tables.py --check
+	@set -o pipefail; for profile in terraform/local.tfvars terraform/examples/private_network.tfvars; do \
+		$(CHECKOV) --config-file .checkov.yaml --var-file $$profile | tee build/checkov.txt && ! grep -q "Parsing errors: [1-9]" build/checkov.txt || exit 1; \
+	done
+
+# In an environment of its own: it pins what Airflow needs newer.
+$(CHECKOV): requirements-checkov.txt | install
+	@echo "checkov: installing it into build/checkov (about 40 s)"
+	@$(PYTHON) -m venv --clear build/checkov
+	@build/checkov/bin/python -m pip install -qq --disable-pip-version-check -r $<
+	@touch $@
 
 .PHONY: format
 format: terraform-there install ## Let ruff and terraform fmt rewrite the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	terraform fmt -recursive terraform
+
+.PHONY: tables
+tables: install ## Write the input and output tables of Terraform's READMEs anew
+	$(BIN)/python terraform/readme_tables.py
+
+.PHONY: plugins-zip
+plugins-zip: install ## plugins/ as the archive that MWAA takes: build/plugins.zip
+	@rm -rf build/plugins build/plugins.zip && cp -rp plugins build/plugins
+	@mkdir build/plugins/batchmark_job && cp -p job_container/batchmark_job/{__init__,result}.py build/plugins/batchmark_job/
+	@echo "batchmark_job/" >> build/plugins/.airflowignore
+	@find build/plugins -name __pycache__ -type d -prune -exec rm -rf {} +
+	@cd build/plugins && $(CURDIR)/$(BIN)/python -m zipfile -c ../plugins.zip .
+	@echo "build/plugins.zip"
+
+.PHONY: image
+image: ## Build the job image and push it to the applied stack's ECR repository (needs Docker and the AWS CLI)
+	@job_container/publish.sh
 
 .PHONY: schema
 schema: install ## Export the result document's JSON Schema
@@ -75,6 +105,7 @@ lock: install ## Resolve pyproject.toml into the lock files anew
 	$(COMPILE) --group dev -c requirements.txt -o requirements-dev.txt
 	$(COMPILE) job_container/requirements.in -c requirements.txt \
 		$(addprefix --no-emit-package ,$(CUDA_PACKAGES)) -o job_container/requirements.txt
+	$(COMPILE) requirements-checkov.in -o requirements-checkov.txt
 
 .PHONY: bench-mapped
 bench-mapped: terraform-there install ## 200 mapped short jobs at once; counts what Airflow loses (about 10 minutes)

@@ -5,9 +5,24 @@ locals {
     startswith(var.image_tag, "sha256:") ? "@" : ":",
     [module.storage.ecr_repository_url, var.image_tag],
   )
+
+  kms_key_arn = one(module.encryption[*].key_arn)
+
+  metrics_namespace = "Batchmark/${var.name}"
 }
 
 data "aws_caller_identity" "current" {}
+
+################################################################################
+# Encryption
+################################################################################
+
+module "encryption" {
+  source = "./modules/encryption"
+  count  = var.create_kms_key ? 1 : 0
+
+  name = var.name
+}
 
 ################################################################################
 # Network
@@ -16,10 +31,13 @@ data "aws_caller_identity" "current" {}
 module "network" {
   source = "./modules/network"
 
-  name               = var.name
-  cidr               = var.vpc_cidr
-  availability_zones = var.availability_zones
-  enable_nat_gateway = var.enable_nat_gateway
+  name                       = var.name
+  cidr                       = var.vpc_cidr
+  availability_zones         = var.availability_zones
+  enable_nat_gateway         = var.enable_nat_gateway
+  enable_interface_endpoints = var.enable_interface_endpoints
+  flow_log_retention_days    = var.flow_log_retention_days
+  kms_key_arn                = local.kms_key_arn
 }
 
 ################################################################################
@@ -34,6 +52,7 @@ module "storage" {
   repository_name         = "${var.name}-job"
   force_destroy           = var.force_destroy
   noncurrent_version_days = var.noncurrent_version_days
+  kms_key_arn             = local.kms_key_arn
 }
 
 ################################################################################
@@ -49,42 +68,93 @@ module "batch" {
   gpu_instance_types = var.gpu_instance_types
   cpu_instance_types = var.cpu_instance_types
   target_overrides   = var.target_overrides
+  purchasing         = var.purchasing
   max_vcpus          = var.max_vcpus
 
-  # Public subnets cost nothing when idle; a NAT gateway costs by the hour.
-  subnet_ids         = var.enable_nat_gateway ? module.network.private_subnet_ids : module.network.public_subnet_ids
+  subnet_ids         = module.network.instance_subnet_ids
   security_group_ids = [module.network.security_group_id]
 
   image                    = local.image
   ecr_repository_arn       = module.storage.ecr_repository_arn
   bucket_name              = module.storage.bucket_name
   bucket_arn               = module.storage.bucket_arn
+  kms_key_arn              = local.kms_key_arn
+  metrics_namespace        = local.metrics_namespace
   volume_size_gib          = var.volume_size_gib
+  extra_user_data          = var.extra_user_data
   runnable_timeout_seconds = var.runnable_timeout_seconds
   log_retention_days       = var.log_retention_days
 }
 
 ################################################################################
-# Notifications
+# Watching and cost
 ################################################################################
 
 module "notifications" {
   source = "./modules/notifications"
 
-  name         = "${var.name}-alerts"
+  name         = var.name
   alert_emails = var.alert_emails
+  kms_key_arn  = local.kms_key_arn
+}
+
+module "monitoring" {
+  source = "./modules/monitoring"
+
+  name               = var.name
+  topic_arn          = module.notifications.topic_arn
+  kms_key_arn        = local.kms_key_arn
+  job_queue_arns     = module.batch.job_queue_arns
+  ecs_cluster_names  = var.idle_alarm_minutes == null ? {} : module.batch.ecs_cluster_names
+  idle_minutes       = coalesce(var.idle_alarm_minutes, 30)
+  target_names       = keys(module.batch.targets)
+  metrics_namespace  = local.metrics_namespace
+  log_retention_days = var.log_retention_days
+}
+
+module "budget" {
+  source = "./modules/budget"
+  count  = var.monthly_budget_usd == null ? 0 : 1
+
+  name              = var.name
+  monthly_limit_usd = var.monthly_budget_usd
+  threshold_percent = var.budget_alert_percent
+  topic_arn         = module.notifications.topic_arn
+}
+
+module "analytics" {
+  source = "./modules/analytics"
+
+  name          = var.name
+  bucket_name   = module.storage.bucket_name
+  force_destroy = var.force_destroy
+  kms_key_arn   = local.kms_key_arn
 }
 
 ################################################################################
-# What Airflow reads
+# Airflow
 ################################################################################
+
+module "airflow_access" {
+  source = "./modules/airflow_access"
+
+  name                = var.name
+  job_queue_arns      = module.batch.job_queue_arns
+  job_definition_arns = [for target in module.batch.targets : target.job_definition]
+  log_group_name      = module.batch.log_group_name
+  bucket_arn          = module.storage.bucket_arn
+  ssm_parameter_arn   = aws_ssm_parameter.airflow.arn
+  topic_arn           = module.notifications.topic_arn
+  kms_key_arn         = local.kms_key_arn
+  principal_arns      = var.airflow_principal_arns
+}
 
 resource "aws_ssm_parameter" "airflow" {
   name        = "${var.airflow_variables_prefix}/batchmark"
   description = "Airflow variable batchmark: where to run benchmarks and where to keep their results"
   type        = "String"
 
-  # About seven targets fill a standard parameter (4 KiB); more of them need an advanced one (8 KiB).
+  # Six targets fill a standard parameter (4 KiB); more of them need an advanced one (8 KiB).
   tier = "Intelligent-Tiering"
 
   value = jsonencode({

@@ -1,3 +1,7 @@
+################################################################################
+# What was made
+################################################################################
+
 output "ssm_parameter_name" {
   description = "SSM parameter that Airflow reads as a variable"
   value       = aws_ssm_parameter.airflow.name
@@ -33,6 +37,10 @@ output "targets" {
   value       = module.batch.targets
 }
 
+################################################################################
+# What to type next
+################################################################################
+
 locals {
   submit_commands = {
     for name, target in module.batch.targets : name => join(" ", [
@@ -54,4 +62,38 @@ output "submit_gpu_job_command" {
 output "submit_cpu_job_command" {
   description = "For each CPU target, the command that runs one job by hand"
   value       = { for name, command in local.submit_commands : name => command if contains(var.cpu_instance_types, name) }
+}
+
+output "log_tail_command" {
+  description = "Follows the logs of all jobs (AWS CLI 2)"
+  value       = "aws logs tail ${module.batch.log_group_name} --region ${var.region} --since 1h --follow"
+}
+
+output "dashboard_url" {
+  description = "CloudWatch dashboard: jobs by state, vCPUs, utilisation, alarms"
+  value       = module.monitoring.dashboard_url
+}
+
+output "athena_workgroup" {
+  description = "Athena workgroup that holds the saved queries over the history"
+  value       = module.analytics.workgroup_name
+}
+
+output "airflow_policy_arn" {
+  description = "Policy to attach to the role that Airflow runs with"
+  value       = module.airflow_access.policy_arn
+}
+
+output "airflow_role_arn" {
+  description = "Role that airflow_principal_arns may assume; null without any"
+  value       = module.airflow_access.role_arn
+}
+
+output "destroy_note" {
+  description = "What to know before a terraform destroy"
+  value = (
+    var.force_destroy
+    ? "terraform destroy deletes all results in s3://${module.storage.bucket_name} and all images with the rest, for good."
+    : "terraform destroy stops at s3://${module.storage.bucket_name} and the image repository while they hold anything. To delete all results and images too, apply once with -var force_destroy=true, and destroy with it."
+  )
 }

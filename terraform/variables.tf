@@ -58,6 +58,28 @@ variable "enable_nat_gateway" {
   default     = false
 }
 
+variable "enable_interface_endpoints" {
+  description = "Run instances in private subnets that reach AWS through interface endpoints, which cost by the hour, and nothing else"
+  type        = bool
+  default     = false
+}
+
+variable "flow_log_retention_days" {
+  description = "Days that the VPC's flow logs are kept; none for no flow logs"
+  type        = number
+  default     = null
+}
+
+################################################################################
+# Encryption
+################################################################################
+
+variable "create_kms_key" {
+  description = "Encrypt results, images, logs, alerts and volumes with a key of this account, which costs by the month, instead of AWS's own"
+  type        = bool
+  default     = false
+}
+
 ################################################################################
 # Storage
 ################################################################################
@@ -104,16 +126,29 @@ variable "cpu_instance_types" {
 variable "target_overrides" {
   description = "Settings per target, keyed by instance type, instead of those derived from the instance type"
   type = map(object({
-    vcpus              = optional(number)
-    memory_mib         = optional(number)
-    gpus               = optional(number)
-    shared_memory_mib  = optional(number)
-    max_vcpus          = optional(number)
-    timeout_seconds    = optional(number)
-    attempts           = optional(number)
-    allow_cpu_fallback = optional(bool)
+    vcpus                  = optional(number)
+    memory_mib             = optional(number)
+    gpus                   = optional(number)
+    shared_memory_mib      = optional(number)
+    purchasing             = optional(string)
+    spot_bid_percentage    = optional(number)
+    max_vcpus              = optional(number)
+    image_type             = optional(string)
+    image_id               = optional(string)
+    volume_size_gib        = optional(number)
+    timeout_seconds        = optional(number)
+    attempts               = optional(number)
+    allow_cpu_fallback     = optional(bool)
+    instance_store_scratch = optional(bool)
+    map_nvidia_device      = optional(bool)
   }))
   default = {}
+}
+
+variable "purchasing" {
+  description = "How targets buy their instances: spot_first (Spot, On-Demand where there is none to be had), spot or on_demand alone"
+  type        = string
+  default     = "spot_first"
 }
 
 variable "max_vcpus" {
@@ -126,6 +161,12 @@ variable "volume_size_gib" {
   description = "Size of each instance's root volume in GiB; the GPU image alone takes 30"
   type        = number
   default     = 64
+}
+
+variable "extra_user_data" {
+  description = "Shell script that instances run at boot, as root, before they are made ready for jobs; what it breaks keeps them from taking any"
+  type        = string
+  default     = null
 }
 
 variable "runnable_timeout_seconds" {
@@ -143,6 +184,12 @@ variable "log_retention_days" {
 ################################################################################
 # Airflow
 ################################################################################
+
+variable "airflow_principal_arns" {
+  description = "Roles or users that may act as Airflow's role here; empty for no role, only the policy to attach to one of yours"
+  type        = set(string)
+  default     = []
+}
 
 variable "airflow_variables_prefix" {
   description = "The variables_prefix of the secrets backend of the Airflow that uses this installation; two installations in one region need two"
@@ -163,4 +210,26 @@ variable "alert_emails" {
   description = "E-mail addresses that get alerts; each has to confirm its subscription"
   type        = set(string)
   default     = []
+}
+
+################################################################################
+# Cost
+################################################################################
+
+variable "monthly_budget_usd" {
+  description = "AWS Budget in USD a month over everything tagged with this installation's name; none for no budget"
+  type        = number
+  default     = 100
+}
+
+variable "budget_alert_percent" {
+  description = "Share of the budget, in percent, whose spending sends an alert"
+  type        = number
+  default     = 80
+}
+
+variable "idle_alarm_minutes" {
+  description = "Minutes that instances may run without a job before an alarm; none for no alarm"
+  type        = number
+  default     = 30
 }

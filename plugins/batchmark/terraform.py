@@ -94,6 +94,19 @@ class Terraform:
         result = self._cli.plan(input=False, **_inputs(var_file, variables))
         return self._checked(result, allowed=(0, 2)).code
 
+    def planned_changes(
+        self, *, var_file: Path | None = None, variables: Mapping[str, Any] | None = None
+    ) -> dict[str, str]:
+        """What an apply would do to each resource, by address: create, update, replace, delete."""
+        result = self._cli.plan(json=IsFlagged, input=False, **_inputs(var_file, variables))
+        messages = map(json.loads, self._checked(result, allowed=(0, 2)).out.splitlines())
+        changes = (message["change"] for message in messages if message["type"] == "planned_change")
+        return {
+            change["resource"]["addr"]: change["action"]
+            for change in changes
+            if change["action"] != "read"  # a data source, read again
+        }
+
     def destroy(
         self, *, var_file: Path | None = None, variables: Mapping[str, Any] | None = None
     ) -> None:

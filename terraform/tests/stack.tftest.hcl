@@ -27,6 +27,21 @@ run "defaults" {
   }
 
   assert {
+    condition     = length(module.encryption) == 0 && module.network.instance_subnet_ids == module.network.public_subnet_ids && output.airflow_role_arn == null
+    error_message = "nothing that costs by the hour or month is on by default"
+  }
+
+  assert {
+    condition     = length(module.monitoring.alarm_names) == 12 && length(module.budget) == 1
+    error_message = "every compute environment is watched, and there is a budget"
+  }
+
+  assert {
+    condition     = output.log_tail_command == "aws logs tail /aws/batch/batchmark --region us-east-1 --since 1h --follow" && strcontains(output.destroy_note, "s3://results")
+    error_message = "what a user types next can be pasted as it is"
+  }
+
+  assert {
     condition     = output.submit_gpu_job_command["g5.xlarge"] == "aws batch submit-job --region us-east-1 --job-name batchmark-manual --job-queue arn:aws:batch:us-east-1:111122223333:job-queue/mock --job-definition arn:aws:batch:us-east-1:111122223333:job-definition/mock:1 --parameters suite=smoke"
     error_message = "the submit command can be pasted as it is"
   }
@@ -61,32 +76,34 @@ run "parameter_for_airflow" {
       log_group      = "/aws/batch/batchmark"
       targets = {
         "c5.2xlarge" = {
-          device         = "cpu"
-          instance_type  = "c5.2xlarge"
-          vcpus          = 2
-          memory_mib     = 4096
-          gpus           = 0
-          job_queue      = "arn:aws:batch:us-east-1:111122223333:job-queue/mock"
-          job_definition = "arn:aws:batch:us-east-1:111122223333:job-definition/mock:1"
+          device          = "cpu"
+          instance_type   = "c5.2xlarge"
+          vcpus           = 2
+          memory_mib      = 4096
+          gpus            = 0
+          job_queue       = "arn:aws:batch:us-east-1:111122223333:job-queue/mock"
+          job_definition  = "arn:aws:batch:us-east-1:111122223333:job-definition/mock:1"
+          on_demand_queue = "arn:aws:batch:us-east-1:111122223333:job-queue/mock"
           compute_environments = {
-            on_demand = "arn:aws:batch:us-east-1:111122223333:compute-environment/mock"
-            spot      = "arn:aws:batch:us-east-1:111122223333:compute-environment/mock"
+            on_demand = "mock"
+            spot      = "mock"
           }
           timeout_seconds    = 3600
           attempts           = 3
           allow_cpu_fallback = false
         }
         "g5.xlarge" = {
-          device         = "cuda"
-          instance_type  = "g5.xlarge"
-          vcpus          = 8
-          memory_mib     = 14336
-          gpus           = 1
-          job_queue      = "arn:aws:batch:us-east-1:111122223333:job-queue/mock"
-          job_definition = "arn:aws:batch:us-east-1:111122223333:job-definition/mock:1"
+          device          = "cuda"
+          instance_type   = "g5.xlarge"
+          vcpus           = 8
+          memory_mib      = 14336
+          gpus            = 1
+          job_queue       = "arn:aws:batch:us-east-1:111122223333:job-queue/mock"
+          job_definition  = "arn:aws:batch:us-east-1:111122223333:job-definition/mock:1"
+          on_demand_queue = "arn:aws:batch:us-east-1:111122223333:job-queue/mock"
           compute_environments = {
-            on_demand = "arn:aws:batch:us-east-1:111122223333:compute-environment/mock"
-            spot      = "arn:aws:batch:us-east-1:111122223333:compute-environment/mock"
+            on_demand = "mock"
+            spot      = "mock"
           }
           timeout_seconds    = 600
           attempts           = 5
@@ -122,6 +139,46 @@ run "image_by_digest" {
   assert {
     condition     = output.image == "111122223333.dkr.ecr.us-east-1.amazonaws.com/batchmark-job@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
     error_message = "a digest is joined with @"
+  }
+}
+
+run "every_option" {
+  command = plan
+
+  variables {
+    create_kms_key             = true
+    enable_interface_endpoints = true
+    flow_log_retention_days    = 30
+    monthly_budget_usd         = null
+    idle_alarm_minutes         = null
+    force_destroy              = true
+    purchasing                 = "on_demand"
+    airflow_principal_arns     = ["arn:aws:iam::111122223333:role/airflow-host"]
+  }
+
+  assert {
+    condition     = length(module.encryption) == 1 && local.kms_key_arn == "arn:aws:kms:us-east-1:111122223333:key/mock"
+    error_message = "the key goes to every module through local.kms_key_arn"
+  }
+
+  assert {
+    condition     = module.network.instance_subnet_ids == module.network.private_subnet_ids
+    error_message = "endpoints put the instances into private subnets"
+  }
+
+  assert {
+    condition     = length(module.budget) == 0 && length(module.monitoring.alarm_names) == 0
+    error_message = "null leaves the budget and the alarms out"
+  }
+
+  assert {
+    condition     = alltrue([for target in module.batch.targets : target.compute_environments.spot == null])
+    error_message = "purchasing reaches every target"
+  }
+
+  assert {
+    condition     = output.airflow_role_arn != null && strcontains(output.destroy_note, "for good")
+    error_message = "the role is there for its principals, and the destroy note says what force_destroy does"
   }
 }
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import httpx
 import pytest
@@ -90,6 +94,34 @@ def test_airflows_own_components_ran_the_dag(report, stack, airflow):
 
 def test_a_plan_after_the_apply_has_no_changes(stack):
     assert stack.terraform.plan_exit_code(var_file=ROOT / "terraform" / "local.tfvars") == 0
+
+
+@pytest.mark.parametrize(
+    ("output", "target"),
+    [("submit_gpu_job_command", "g4dn.xlarge"), ("submit_cpu_job_command", "c5.2xlarge")],
+)
+def test_a_printed_submit_command_runs_a_job(stack, aws, output, target):
+    command = stack.terraform.outputs()[output][target]
+    tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {"PATH": tools, "HOME": str(stack.folder), "AWS_PAGER": "", **stack.aws}
+    typed = subprocess.run(
+        ["bash", "-c", command], env=env, capture_output=True, text=True, check=False
+    )
+    assert typed.returncode == 0, typed.stderr
+    job_id = json.loads(typed.stdout)["jobId"]
+    batch, s3, config = aws.client("batch"), aws.client("s3"), aws.config()
+    deadline = time.monotonic() + 240
+    while (job := batch.describe_jobs(jobs=[job_id])["jobs"][0])["status"] != "SUCCEEDED":
+        assert job["status"] != "FAILED", job["statusReason"]
+        assert time.monotonic() < deadline, f"job {job_id} is still {job['status']}"
+        time.sleep(0.5)
+    listed = s3.list_objects_v2(Bucket=config.bucket, Prefix=f"raw/manual/{target}/")["Contents"]
+    documents = [
+        parse_document(s3.get_object(Bucket=config.bucket, Key=item["Key"])["Body"].read())
+        for item in listed
+    ]
+    (document,) = [document for document in documents if document.job_id == job_id]
+    assert document.target == target
 
 
 def wait_for_end(airflow, run_id):

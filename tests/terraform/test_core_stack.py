@@ -62,42 +62,8 @@ def test_a_module_is_complete(folder: str) -> None:
     assert (SOURCE / folder / "versions.tf").read_text() == (SOURCE / "versions.tf").read_text()
 
 
-@pytest.mark.parametrize("folder", [".", *MODULES])
-@pytest.mark.parametrize("kind", ["variable", "output"])
-def test_the_readme_names_every_input_and_output(folder: str, kind: str) -> None:
-    code = (SOURCE / folder / f"{kind}s.tf").read_text()
-    declared = re.findall(rf'^{kind} "(\w+)"', code, re.MULTILINE)
-    heading = {"variable": "## Inputs", "output": "## Outputs"}[kind]
-    readme = (SOURCE / folder / "README.md").read_text()
-    section = readme.split(f"{heading}\n")[1].split("\n## ")[0]
-    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == sorted(declared)
-
-
 def test_only_the_root_knows_the_provider_and_the_local_cloud() -> None:
     for path in SOURCE.glob("modules/*/*.tf"):
         text = path.read_text()
         assert not re.search(r'^provider "', text, re.MULTILINE), path
         assert not re.search(r"local.cloud|localhost|endpoint_url|moto", text), path
-
-
-@pytest.mark.parametrize("gpus", [0, 1, 4])
-def test_the_host_script_is_valid_bash(tmp_path: Path, offline: dict[str, str], gpus: int) -> None:
-    template = SOURCE / "modules/batch/templates/configure_host.sh.tftpl"
-    rendered = subprocess.run(
-        ["terraform", "console"],
-        input=f'base64encode(templatefile("{template}", {{ gpus = {gpus} }}))',
-        cwd=tmp_path,
-        env={**offline, "TF_DATA_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
-    script = subprocess.run(
-        ["base64", "-d"], input=rendered.strip('"'), capture_output=True, text=True, check=True
-    ).stdout
-    assert script.startswith("#!/bin/bash\n")
-    assert ("nvidia-smi" in script) == (gpus > 0)
-    checked = subprocess.run(
-        ["bash", "-n"], input=script, capture_output=True, text=True, check=False
-    )
-    assert checked.returncode == 0, checked.stderr

@@ -77,9 +77,14 @@ def test_the_whole_life_of_a_stack(stack_dir: Path) -> None:
     terraform.init()
     terraform.validate()
     assert terraform.plan_exit_code() == 2
+    assert terraform.planned_changes() == {"terraform_data.this": "create"}
     assert terraform.outputs() == {}
 
     terraform.apply()
+    assert terraform.planned_changes() == {}
+    assert terraform.planned_changes(variables={"color": "red"}) == {
+        "terraform_data.this": "update"
+    }
     assert terraform.outputs() == {"color": "green", "sizes": [1]}
     assert terraform.plan_exit_code() == 0
 

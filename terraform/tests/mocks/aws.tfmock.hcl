@@ -7,7 +7,7 @@ mock_data "aws_region" {
 }
 
 mock_data "aws_partition" {
-  defaults = { partition = "aws" }
+  defaults = { partition = "aws", dns_suffix = "amazonaws.com" }
 }
 
 mock_data "aws_availability_zones" {
@@ -16,15 +16,19 @@ mock_data "aws_availability_zones" {
 
 # What every policy is made of is asserted in the modules' tests.
 mock_data "aws_iam_policy_document" {
-  defaults = { json = "{\"Version\":\"2012-10-17\",\"Statement\":[]}" }
+  defaults = {
+    json          = "{\"Version\":\"2012-10-17\",\"Statement\":[]}"
+    minified_json = "{\"Version\":\"2012-10-17\",\"Statement\":[]}"
+  }
 }
 
 mock_data "aws_ec2_instance_type" {
   defaults = {
-    default_vcpus           = 8
-    memory_size             = 16384
-    supported_architectures = ["x86_64"]
-    gpus                    = [{ count = 1, manufacturer = "NVIDIA", memory_size = 16384, name = "T4" }]
+    default_vcpus              = 8
+    memory_size                = 16384
+    supported_architectures    = ["x86_64"]
+    instance_storage_supported = false
+    gpus                       = [{ count = 1, manufacturer = "NVIDIA", memory_size = 16384, name = "T4" }]
   }
 }
 
@@ -60,7 +64,11 @@ mock_resource "aws_launch_template" {
 }
 
 mock_resource "aws_batch_compute_environment" {
-  defaults = { arn = "arn:aws:batch:us-east-1:111122223333:compute-environment/mock" }
+  defaults = {
+    arn                      = "arn:aws:batch:us-east-1:111122223333:compute-environment/mock"
+    compute_environment_name = "mock"
+    ecs_cluster_arn          = "arn:aws:ecs:us-east-1:111122223333:cluster/mock"
+  }
 }
 
 mock_resource "aws_batch_job_queue" {
@@ -69,4 +77,24 @@ mock_resource "aws_batch_job_queue" {
 
 mock_resource "aws_batch_job_definition" {
   defaults = { arn = "arn:aws:batch:us-east-1:111122223333:job-definition/mock:1" }
+}
+
+mock_resource "aws_cloudwatch_event_rule" {
+  defaults = { arn = "arn:aws:events:us-east-1:111122223333:rule/mock" }
+}
+
+mock_resource "aws_cloudwatch_metric_alarm" {
+  defaults = { arn = "arn:aws:cloudwatch:us-east-1:111122223333:alarm:mock" }
+}
+
+mock_resource "aws_iam_policy" {
+  defaults = { arn = "arn:aws:iam::111122223333:policy/mock" }
+}
+
+mock_resource "aws_kms_key" {
+  defaults = { arn = "arn:aws:kms:us-east-1:111122223333:key/mock" }
+}
+
+mock_resource "aws_ssm_parameter" {
+  defaults = { arn = "arn:aws:ssm:us-east-1:111122223333:parameter/airflow/variables/batchmark" }
 }

@@ -1,0 +1,184 @@
+"""Rewrite the tables of inputs and outputs in Terraform READMEs from the code (`make tables`).
+
+Each folder's `## Inputs` and `## Outputs` come from its variables.tf and outputs.tf; a section
+reaches to the next `## ` or the end of the file, and all else in the README stays as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import hcl2
+from lark.exceptions import LarkError
+
+ROOT = Path(__file__).resolve().parent
+CODE_FILES = {"variable": "variables.tf", "output": "outputs.tf"}
+LONGEST_DEFAULT = 60
+
+_OPTIONS = hcl2.SerializationOptions(
+    with_comments=False,
+    explicit_blocks=False,
+    preserve_heredocs=False,
+    preserve_scientific_notation=False,
+)
+
+Rows = list[Sequence[str]]
+
+
+class TableError(Exception):
+    """A README whose tables can't be written; the message names the file and the fix."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Rewrite or check the READMEs; returns 1 where one is stale or can't be written."""
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--check", action="store_true", help="change nothing; fail on stale ones")
+    parser.add_argument(
+        "folders", nargs="*", type=Path, help="default: this folder, its modules and its stacks"
+    )
+    options = parser.parse_args(arguments)
+    problems, stale = [], []
+    for folder in options.folders or default_folders():
+        readme = folder / "README.md"
+        try:
+            text = updated(folder)
+        except TableError as error:
+            problems.append(str(error))
+            continue
+        if text != readme.read_text(encoding="utf-8"):
+            stale.append(_shown(readme))
+            if not options.check:
+                readme.write_text(text, encoding="utf-8")
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    if stale and options.check:
+        print(f"stale tables in {', '.join(stale)}: run `make tables`", file=sys.stderr)
+    elif stale:
+        print("\n".join(f"rewrote {readme}" for readme in stale))
+    return 1 if problems or (stale and options.check) else 0
+
+
+def default_folders() -> list[Path]:
+    """The core stack, each module and each optional stack."""
+    found = [ROOT, *sorted(ROOT.glob("modules/*")), *sorted(ROOT.glob("stacks/*"))]
+    return [
+        folder for folder in found if any((folder / name).exists() for name in CODE_FILES.values())
+    ]
+
+
+def updated(folder: Path) -> str:
+    """The folder's README as its code wants it.
+
+    Raises:
+        TableError: no code, no README, invalid HCL, or a variable or output without a description.
+    """
+    code = [folder / name for name in CODE_FILES.values()]
+    if not any(path.exists() for path in code):
+        raise TableError(f"{_shown(folder)} has no {' or '.join(CODE_FILES.values())}")
+    readme = folder / "README.md"
+    try:
+        text = readme.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise TableError(f"{_shown(readme)} is missing: write it") from None
+    text = _with_section(text, "Inputs", ("name", "type", "default", "what it is"), inputs(folder))
+    return _with_section(text, "Outputs", ("name", "what it is"), outputs(folder))
+
+
+def inputs(folder: Path) -> Rows:
+    """Name, short type, default and description of each variable, sorted by name."""
+    return [
+        (
+            f"`{name}`",
+            f"`{_short_type(block.get('type', 'any'))}`",
+            f"`{_short(block['default'])}`" if "default" in block else "required",
+            description,
+        )
+        for name, description, block in _declared(folder, "variable")
+    ]
+
+
+def outputs(folder: Path) -> Rows:
+    """Name and description of each output, sorted by name."""
+    return [(f"`{name}`", description) for name, description, _ in _declared(folder, "output")]
+
+
+def _declared(folder: Path, kind: str) -> list[tuple[str, str, dict[str, Any]]]:
+    path = folder / CODE_FILES[kind]
+    if not path.exists():
+        return []
+    try:
+        code = hcl2.loads(path.read_text(encoding="utf-8"), serialization_options=_OPTIONS)
+    except LarkError as error:
+        first_line = str(error).splitlines()[0]
+        raise TableError(f"{_shown(path)} is no valid HCL: {first_line}") from error
+    blocks = {
+        _plain(label): block for entry in code.get(kind, []) for label, block in entry.items()
+    }
+    declared, undocumented = [], []
+    for name, block in sorted(blocks.items()):
+        description = " ".join(str(_plain(block.get("description", ""))).split())
+        if not description:
+            undocumented.append(name)
+        if block.get("sensitive") is True:
+            description += " (sensitive)"
+        declared.append((name, description, block))
+    if undocumented:
+        raise TableError(
+            f"{_shown(path)}: {kind} {', '.join(undocumented)} has no description: write one"
+        )
+    return declared
+
+
+def _plain(value: Any) -> Any:
+    """The parser leaves strings in their quotes and expressions in ${...}."""
+    if isinstance(value, dict):
+        return {_plain(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, str) and value.startswith('"'):
+        return json.loads(value, strict=False).replace("$${", "${").replace("%%{", "%{")
+    if isinstance(value, str) and value.startswith("${"):
+        return value[2:-1]
+    return value
+
+
+def _short_type(expression: str) -> str:
+    """map(object({...})) as map(object)."""
+    return re.sub(r"(object|tuple)\(.*[}\]]\)", r"\1", _plain(expression), flags=re.DOTALL)
+
+
+def _short(default: Any) -> str:
+    text = json.dumps(_plain(default), ensure_ascii=False)
+    if len(text) <= LONGEST_DEFAULT:
+        return text
+    if text[0] == '"':
+        return f'{text[: LONGEST_DEFAULT - 4]}..."'
+    return f"{text[0]}...{text[-1]}"
+
+
+def _with_section(readme: str, title: str, columns: Sequence[str], rows: Rows) -> str:
+    """Put the table in place of the section, or at the end where there is none yet."""
+    table = [columns, ["---"] * len(columns), *rows]
+    lines = ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in table]
+    lines[1] = lines[1].replace(" ", "")
+    section = f"## {title}\n\n" + ("\n".join(lines) if rows else "None.") + "\n"
+    present = re.search(rf"^## {title}\n.*?(?=^## |\Z)", readme, flags=re.MULTILINE | re.DOTALL)
+    if present:
+        before, after = readme[: present.start()], readme[present.end() :]
+        return before + section + ("\n" if after else "") + after
+    return readme.rstrip("\n") + "\n\n" + section if rows else readme
+
+
+def _shown(path: Path) -> str:
+    return os.path.relpath(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""Each file in terraform/examples, on a local cloud of its own: apply, re-plan clean, destroy."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+
+from laptop.processes import free_port
+from laptop.session import Clock
+from laptop.stack import ROOT, Ports, Stack
+
+EXAMPLES = sorted(path.stem for path in (ROOT / "terraform" / "examples").glob("*.tfvars"))
+# All that differs from an apply in AWS.
+HERE = {"local_cloud": True, "force_destroy": True}
+
+
+def live_through(stack, example):
+    """Apply, plan, destroy. Returns the outputs and what the plan would have changed."""
+    var_file = ROOT / "terraform" / "examples" / f"{example}.tfvars"
+    given = {"var_file": var_file, "variables": HERE}
+    stack.terraform.init()
+    stack.terraform.apply(**given)
+    outputs, changes = stack.terraform.outputs(), stack.terraform.planned_changes(**given)
+    stack.terraform.destroy(**given)
+    return outputs, changes
+
+
+@pytest.fixture(scope="module")
+def lives(tmp_path_factory):
+    """All of them side by side: Terraform mostly waits."""
+    with ExitStack() as stacks, ThreadPoolExecutor(len(EXAMPLES)) as pool:
+        futures = {}
+        for example in EXAMPLES:
+            folder = tmp_path_factory.mktemp(example)
+            ports = Ports(airflow=free_port(), cloud=free_port())
+            stack = stacks.enter_context(Stack(folder, ports, Clock().say))
+            stack.start_cloud()
+            futures[example] = pool.submit(live_through, stack, example)
+        yield {example: future.result() for example, future in futures.items()}
+
+
+def test_the_examples_are_these():
+    assert EXAMPLES == ["minimal", "multi_gpu", "private_network", "spot_and_on_demand"]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_applies_replans_clean_and_destroys(lives, example):
+    outputs, changes = lives[example]
+    assert changes == {}
+    assert outputs["targets"]
+
+
+def test_purchasing_decides_which_environments_there_are(lives):
+    targets = lives["spot_and_on_demand"][0]["targets"]
+    purchases = {name: set(target["compute_environments"]) for name, target in targets.items()}
+    assert purchases["g4dn.xlarge"] == {"spot"}
+    assert purchases["m5.2xlarge"] == {"on_demand"}
+    assert purchases["g5.xlarge"] == {"spot", "on_demand"}
+
+
+def test_a_multi_gpu_target_asks_for_all_its_gpus(lives):
+    targets = lives["multi_gpu"][0]["targets"]
+    assert {name: targets[name]["gpus"] for name in targets} == {
+        "c5.12xlarge": 0,
+        "g5.12xlarge": 4,
+        "g5.xlarge": 1,
+    }

@@ -1,0 +1,193 @@
+"""The tables of inputs and outputs in Terraform's READMEs."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "terraform"
+NETWORK_CIDR = "Address range of the VPC"
+
+VARIABLES = """
+variable "zone" {
+  description = <<-EOT
+    Either "a" | "b",
+    in that order
+  EOT
+  type        = string
+}
+
+variable "limits" {
+  description = "Say \\"hi\\" to $${name}"
+  type        = map(object({ cpus = optional(number, 1), zones = list(object({ id = string })) }))
+  default     = { "g5.xlarge" = { cpus = 4 } }
+}
+
+variable "key_arn" {
+  description = "Key; none for AWS's own"
+  type        = string
+  default     = null
+  sensitive   = true
+}
+
+variable "types" {
+  description = "Many"
+  type        = set(string)
+  default     = ["c5.2xlarge", "c5n.2xlarge", "m5.2xlarge", "g4dn.xlarge", "g5.xlarge"]
+}
+"""
+OUTPUTS = """
+output "secret" {
+  description = "Not to be shown"
+  value       = 1
+  sensitive   = true
+}
+
+output "arn" {
+  description = "The thing"
+  value       = 2
+}
+"""
+README = """# thing
+
+Words.
+
+## Inputs
+
+stale
+
+## Between
+
+More words with ## in them.
+
+## Outputs
+"""
+TABLES = r"""# thing
+
+Words.
+
+## Inputs
+
+| name | type | default | what it is |
+|---|---|---|---|
+| `key_arn` | `string` | `null` | Key; none for AWS's own (sensitive) |
+| `limits` | `map(object)` | `{"g5.xlarge": {"cpus": 4}}` | Say "hi" to ${name} |
+| `types` | `set(string)` | `[...]` | Many |
+| `zone` | `string` | required | Either "a" \| "b", in that order |
+
+## Between
+
+More words with ## in them.
+
+## Outputs
+
+| name | what it is |
+|---|---|
+| `arn` | The thing |
+| `secret` | Not to be shown (sensitive) |
+"""
+
+
+def tables(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, SOURCE / "readme_tables.py", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Path:
+    """A copy of a module, its README up to date."""
+    folder = tmp_path / "network"
+    shutil.copytree(SOURCE / "modules/network", folder)
+    assert tables(folder).returncode == 0
+    return folder
+
+
+@pytest.fixture
+def thing(tmp_path: Path) -> Path:
+    folder = tmp_path / "thing"
+    folder.mkdir()
+    (folder / "variables.tf").write_text(VARIABLES)
+    (folder / "outputs.tf").write_text(OUTPUTS)
+    (folder / "README.md").write_text(README)
+    return folder
+
+
+def test_every_readme_is_up_to_date() -> None:
+    result = tables("--check")
+    assert result.returncode == 0, result.stderr
+
+
+def test_only_the_two_sections_are_rewritten(thing: Path) -> None:
+    result = tables(thing)
+    assert result.returncode == 0, result.stderr
+    assert (thing / "README.md").read_text() == TABLES
+
+
+def test_missing_sections_are_added_at_the_end(thing: Path) -> None:
+    (thing / "README.md").write_text("# thing")
+    assert tables(thing).returncode == 0
+    inputs = TABLES[TABLES.index("## Inputs") : TABLES.index("## Between")]
+    outputs = TABLES[TABLES.index("## Outputs") :]
+    assert (thing / "README.md").read_text() == f"# thing\n\n{inputs}{outputs}"
+
+
+def test_an_up_to_date_readme_stays_as_it_is(network: Path) -> None:
+    before = (network / "README.md").read_bytes()
+    assert f"| {NETWORK_CIDR}" in before.decode()
+    again = tables(network)
+    assert (again.returncode, again.stdout) == (0, "")
+    assert (network / "README.md").read_bytes() == before
+    assert tables("--check", network).returncode == 0
+
+
+def test_check_finds_a_changed_description(network: Path, thing: Path) -> None:
+    variables = network / "variables.tf"
+    variables.write_text(variables.read_text().replace(NETWORK_CIDR, "Addresses of the VPC"))
+    before = (network / "README.md").read_bytes()
+    tables(thing)
+    result = tables("--check", network, thing)
+    assert result.returncode == 1
+    assert "network/README.md" in result.stderr
+    assert "thing/README.md" not in result.stderr
+    assert "make tables" in result.stderr
+    assert (network / "README.md").read_bytes() == before
+    assert tables(network).returncode == 0
+    assert "| Addresses of the VPC" in (network / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "message"),
+    [
+        ("variables.tf", '  description = "Many"\n', "variables.tf: variable types has no desc"),
+        (
+            "outputs.tf",
+            '  description = "The thing"\n',
+            "outputs.tf: output arn has no description",
+        ),
+        ("outputs.tf", "}\n", "outputs.tf is no valid HCL: "),
+    ],
+)
+def test_what_is_not_documented_is_refused(thing: Path, file: str, line: str, message: str) -> None:
+    code = thing / file
+    assert line in code.read_text()
+    code.write_text(code.read_text().replace(line, ""))
+    result = tables(thing)
+    assert result.returncode == 1
+    assert f"thing/{message}" in result.stderr
+    assert (thing / "README.md").read_text() == README
+
+
+def test_a_folder_without_code_or_readme_is_refused(thing: Path, tmp_path: Path) -> None:
+    (thing / "README.md").unlink()
+    result = tables(thing, tmp_path)
+    assert result.returncode == 1
+    assert "thing/README.md is missing" in result.stderr
+    assert "has no variables.tf or outputs.tf" in result.stderr
