@@ -55,7 +55,10 @@ def test_an_example_applies_replans_clean_and_destroys(lives, example):
 
 def test_purchasing_decides_which_environments_there_are(lives):
     targets = lives["spot_and_on_demand"][0]["targets"]
-    purchases = {name: set(target["compute_environments"]) for name, target in targets.items()}
+    purchases = {
+        name: {purchase for purchase, made in target["compute_environments"].items() if made}
+        for name, target in targets.items()
+    }
     assert purchases["g4dn.xlarge"] == {"spot"}
     assert purchases["m5.2xlarge"] == {"on_demand"}
     assert purchases["g5.xlarge"] == {"spot", "on_demand"}
