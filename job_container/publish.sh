@@ -122,8 +122,8 @@ show "$(quoted "${find_digest[@]}")"
 if ! "$dry_run"; then
   if found=$("${find_digest[@]}" 2>&1); then
     [[ $found =~ sha256:[0-9a-f]{64} ]] && found=${BASH_REMATCH[0]}
-    die "$image exists already, as $found, and tags are immutable. To use it:
-  terraform apply -var image_tag=$found
+    die "$image exists already, as $found, and tags are immutable. To use it, write this to terraform/image.auto.tfvars and apply:
+  image_tag = \"$found\"
 To publish another image, commit your changes or give another tag."
   fi
   case $found in
@@ -160,7 +160,7 @@ find_manifest=(aws ecr batch-get-image "${of_tag[@]}"
   --query 'images[0].imageManifest' --output text)
 if "$dry_run"; then
   show "$(quoted "${find_manifest[@]}")"
-  say "Nothing was run. At the end stands the line that uses the image: terraform apply -var image_tag=sha256:..."
+  say "Nothing was run. At the end the digest is pinned in terraform/image.auto.tfvars, for terraform apply."
   exit
 fi
 digest=$("${find_digest[@]}")
@@ -176,5 +176,9 @@ say "Digest in ECR: $digest"
 # Docker on an instance calls an image by its configuration's digest, and so do the results.
 [[ -z $image_id ]] || say "Its image_digest in results: $image_id"
 say
-say "To use it, in terraform/, with the -var-file that you apply with:"
-say "  terraform apply -var image_tag=$digest"
+# Every later apply has to name it again, or the jobs go back to the default's tag.
+pin=$root/terraform/image.auto.tfvars
+printf 'image_tag = "%s"\n' "$digest" >"$pin"
+say "Pinned in $pin, which every terraform apply there reads. To use it now, in terraform/,"
+say "with the -var-file that you apply with:"
+say "  terraform apply"

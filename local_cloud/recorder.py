@@ -167,9 +167,14 @@ def _resources(caller: Caller, parameters: dict[str, Any]) -> Iterator[str]:
 def _conditions(caller: Caller, parameters: dict[str, Any]) -> dict[str, list[str]]:
     found = {}
     if tags := parameters.get("tags") or parameters.get("Tags"):
-        found["aws:TagKeys"] = sorted(
-            tags if isinstance(tags, dict) else (tag.get("Key") or tag.get("key") for tag in tags)
-        )
+        values = tags if isinstance(tags, dict) else dict(map(_key_and_value, tags))
+        found["aws:TagKeys"] = sorted(values)
+        found |= {f"aws:RequestTag/{key}": [values[key]] for key in sorted(values)}
     if caller.service == "cloudwatch" and "Namespace" in parameters:
         found["cloudwatch:namespace"] = [parameters["Namespace"]]
     return found
+
+
+def _key_and_value(tag: dict[str, str]) -> tuple[str, str]:
+    lowered = {name.lower(): value for name, value in tag.items()}
+    return lowered["key"], lowered["value"]

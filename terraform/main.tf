@@ -125,10 +125,13 @@ module "budget" {
 module "analytics" {
   source = "./modules/analytics"
 
-  name          = var.name
-  bucket_name   = module.storage.bucket_name
-  force_destroy = var.force_destroy
-  kms_key_arn   = local.kms_key_arn
+  name        = var.name
+  bucket_name = module.storage.bucket_name
+  suites      = var.suites
+  kms_key_arn = local.kms_key_arn
+
+  # Results expire by themselves, so nothing is lost with the workgroup but what others saved in it.
+  force_destroy = true
 }
 
 ################################################################################
@@ -147,6 +150,7 @@ module "airflow_access" {
   topic_arn           = module.notifications.topic_arn
   kms_key_arn         = local.kms_key_arn
   principal_arns      = var.airflow_principal_arns
+  external_id         = var.airflow_external_id
 }
 
 resource "aws_ssm_parameter" "airflow" {

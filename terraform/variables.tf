@@ -133,6 +133,7 @@ variable "target_overrides" {
     purchasing             = optional(string)
     spot_bid_percentage    = optional(number)
     max_vcpus              = optional(number)
+    spot_max_vcpus         = optional(number)
     image_type             = optional(string)
     image_id               = optional(string)
     volume_size_gib        = optional(number)
@@ -152,7 +153,7 @@ variable "purchasing" {
 }
 
 variable "max_vcpus" {
-  description = "Most vCPUs that each compute environment may run at a time"
+  description = "Most vCPUs that each compute environment may run at a time; a target has one for Spot and one for On-Demand, and Batch may exceed it by one instance"
   type        = number
   default     = 64
 }
@@ -164,7 +165,7 @@ variable "volume_size_gib" {
 }
 
 variable "extra_user_data" {
-  description = "Shell script that instances run at boot, as root, before they are made ready for jobs; what it breaks keeps them from taking any"
+  description = "Shell script that instances run at boot, as root, before they are made ready for jobs; a host takes jobs even where it failed, unless it broke what a job needs"
   type        = string
   default     = null
 }
@@ -176,14 +177,26 @@ variable "runnable_timeout_seconds" {
 }
 
 variable "log_retention_days" {
-  description = "Days that job logs are kept"
+  description = "Days that logs and events of jobs are kept"
   type        = number
   default     = 90
+}
+
+variable "suites" {
+  description = "Suites whose history Athena queries; add your own, or its history is left out"
+  type        = set(string)
+  default     = ["blog", "sam", "smoke"]
 }
 
 ################################################################################
 # Airflow
 ################################################################################
+
+variable "airflow_external_id" {
+  description = "External id that airflow_principal_arns have to give, for an Airflow that a third party runs; none for no id"
+  type        = string
+  default     = null
+}
 
 variable "airflow_principal_arns" {
   description = "Roles or users that may act as Airflow's role here; empty for no role, only the policy to attach to one of yours"

@@ -95,6 +95,7 @@ def operator_kwargs(config: Config, run_id: str, job: PlannedJob) -> dict[str, A
             "output": job.result_prefix,
         },
         "tags": {
+            "batchmark:installation": config.name,  # what Airflow's policy lets it stop
             "batchmark:run": slug(run_id),
             "batchmark:target": job.target,
             "batchmark:suite": job.suite,

@@ -4,6 +4,9 @@ name = "batchmark-min"
 gpu_instance_types = ["g4dn.xlarge"]
 cpu_instance_types = ["c5.2xlarge"]
 
-# One instance of each at a time, and a budget that warns early.
+# One instance of each at a time, as max_vcpus counts in each compute environment (Batch may exceed it by
+# one instance). The budget warns early.
+purchasing         = "on_demand"
 max_vcpus          = 8
+target_overrides   = { "g4dn.xlarge" = { max_vcpus = 4 } }
 monthly_budget_usd = 20

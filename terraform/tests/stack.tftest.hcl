@@ -27,7 +27,7 @@ run "defaults" {
   }
 
   assert {
-    condition     = length(module.encryption) == 0 && module.network.instance_subnet_ids == module.network.public_subnet_ids && output.airflow_role_arn == null
+    condition     = length(module.encryption) == 0 && module.network.flow_log_group_name == null && output.airflow_role_arn == null
     error_message = "nothing that costs by the hour or month is on by default"
   }
 
@@ -159,11 +159,6 @@ run "every_option" {
   assert {
     condition     = length(module.encryption) == 1 && local.kms_key_arn == "arn:aws:kms:us-east-1:111122223333:key/mock"
     error_message = "the key goes to every module through local.kms_key_arn"
-  }
-
-  assert {
-    condition     = module.network.instance_subnet_ids == module.network.private_subnet_ids
-    error_message = "endpoints put the instances into private subnets"
   }
 
   assert {

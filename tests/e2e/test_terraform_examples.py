@@ -10,6 +10,7 @@ import pytest
 from laptop.processes import free_port
 from laptop.session import Clock
 from laptop.stack import ROOT, Ports, Stack
+from tests.e2e.remains import remains
 
 EXAMPLES = sorted(path.stem for path in (ROOT / "terraform" / "examples").glob("*.tfvars"))
 # All that differs from an apply in AWS.
@@ -17,14 +18,19 @@ HERE = {"local_cloud": True, "force_destroy": True}
 
 
 def live_through(stack, example):
-    """Apply, plan, destroy. Returns the outputs and what the plan would have changed."""
+    """Apply, plan, destroy.
+
+    Returns the outputs, what the plan would have changed, and what there was before and after the
+    destroy.
+    """
     var_file = ROOT / "terraform" / "examples" / f"{example}.tfvars"
     given = {"var_file": var_file, "variables": HERE}
     stack.terraform.init()
     stack.terraform.apply(**given)
     outputs, changes = stack.terraform.outputs(), stack.terraform.planned_changes(**given)
+    made = remains(stack)
     stack.terraform.destroy(**given)
-    return outputs, changes
+    return outputs, changes, made, remains(stack)
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +54,17 @@ def test_the_examples_are_these():
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_applies_replans_clean_and_destroys(lives, example):
-    outputs, changes = lives[example]
+    outputs, changes, _, left = lives[example]
     assert changes == {}
     assert outputs["targets"]
+    assert left == {}
+
+
+def test_a_private_network_has_endpoints_flow_logs_and_a_key(lives):
+    made = lives["private_network"][2]
+    assert {"describe_flow_logs", "describe_vpc_endpoints", "list_aliases"} <= set(made)
+    assert "describe_addresses" not in made
+    assert "describe_flow_logs" not in lives["minimal"][2]
 
 
 def test_purchasing_decides_which_environments_there_are(lives):
@@ -67,7 +81,7 @@ def test_purchasing_decides_which_environments_there_are(lives):
 def test_a_multi_gpu_target_asks_for_all_its_gpus(lives):
     targets = lives["multi_gpu"][0]["targets"]
     assert {name: targets[name]["gpus"] for name in targets} == {
-        "c5.12xlarge": 0,
+        "c5.9xlarge": 0,
         "g5.12xlarge": 4,
         "g5.xlarge": 1,
     }

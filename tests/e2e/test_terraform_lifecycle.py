@@ -9,6 +9,7 @@ from laptop.aws import AwsClients
 from laptop.processes import free_port
 from laptop.session import Clock
 from laptop.stack import ROOT, Ports, Stack
+from tests.e2e.remains import LISTINGS, remains
 
 PROFILE = ROOT / "terraform" / "local.tfvars"
 
@@ -22,66 +23,6 @@ NAMES_ALL_TARGETS = {
     'module.monitoring.aws_cloudwatch_event_rule.notice["queue_blocked"]',
     'module.monitoring.aws_cloudwatch_event_rule.notice["spot_interruption"]',
 }
-
-# service -> (call, key of its answer) for each kind of resource that the stack makes
-LISTINGS = {
-    "athena": [("list_work_groups", "WorkGroups")],
-    "batch": [
-        ("describe_compute_environments", "computeEnvironments"),
-        ("describe_job_queues", "jobQueues"),
-    ],
-    "cloudwatch": [
-        ("describe_alarms", "MetricAlarms"),
-        ("list_dashboards", "DashboardEntries"),
-    ],
-    "ec2": [
-        ("describe_internet_gateways", "InternetGateways"),
-        ("describe_launch_templates", "LaunchTemplates"),
-        ("describe_nat_gateways", "NatGateways"),
-        ("describe_vpc_endpoints", "VpcEndpoints"),
-        ("describe_flow_logs", "FlowLogs"),
-    ],
-    "ecr": [("describe_repositories", "repositories")],
-    "ecs": [("list_clusters", "clusterArns")],
-    "events": [("list_rules", "Rules")],
-    "glue": [("get_databases", "DatabaseList")],
-    "iam": [("list_instance_profiles", "InstanceProfiles")],
-    "kms": [("list_aliases", "Aliases")],
-    "logs": [("describe_log_groups", "logGroups")],
-    "s3": [("list_buckets", "Buckets")],
-    "sns": [("list_topics", "Topics")],
-    "ssm": [("describe_parameters", "Parameters")],
-}
-
-
-def remains(stack):
-    """Every resource the server still knows, but for what an empty account has."""
-    with closing(AwsClients(stack)) as aws:
-        found = {
-            call: getattr(aws.client(service), call)()[key]
-            for service, calls in LISTINGS.items()
-            for call, key in calls
-        }
-        found["list_aliases"] = [
-            alias
-            for alias in found["list_aliases"]
-            if not alias["AliasName"].startswith("alias/aws/")
-        ]
-        found["list_work_groups"] = [
-            group for group in found["list_work_groups"] if group["Name"] != "primary"
-        ]
-        ours = [{"Name": "is-default", "Values": ["false"]}]
-        found["vpcs"] = aws.client("ec2").describe_vpcs(Filters=ours)["Vpcs"]
-        found["policies"] = aws.client("iam").list_policies(Scope="Local")["Policies"]
-        found["roles"] = [
-            role["RoleName"]
-            for role in aws.client("iam").list_roles()["Roles"]
-            if not role["Path"].startswith("/aws-service-role/")
-        ]
-        account = aws.client("sts").get_caller_identity()["Account"]
-        budgets = aws.client("budgets").describe_budgets(AccountId=account)
-        found["budgets"] = budgets.get("Budgets", [])
-    return {kind: listed for kind, listed in found.items() if listed}
 
 
 def open_stack(folder):
@@ -131,13 +72,38 @@ def test_core_stack_applies_changes_in_place_and_destroys(tmp_path):
         assert {address for address, action in changes.items() if action != "delete"} == (
             lists_all_targets
         )
+        assert {changes[address] for address in lists_all_targets} == {"update"}
+        terraform.apply(var_file=PROFILE, variables=more_vcpus)
+        assert terraform.planned_changes(var_file=PROFILE, variables=more_vcpus) == {}
+
         new_template = {**more_vcpus, "volume_size_gib": 80}
         terraform.apply(var_file=PROFILE, variables=new_template)
         assert terraform.planned_changes(var_file=PROFILE, variables=new_template) == {}
 
+        submit_a_revision_from_before_an_apply(stack, {**new_template, "image_tag": "0.2.0"})
+
         terraform.destroy(var_file=PROFILE)
         assert remains(stack) == {}
         assert terraform.outputs() == {}
+
+
+def submit_a_revision_from_before_an_apply(stack, changed):
+    """As a DAG run does that was planned before somebody applied."""
+    target = stack.terraform.outputs()["targets"]["c5.2xlarge"]
+    stack.terraform.apply(var_file=PROFILE, variables=changed)
+    assert (
+        stack.terraform.outputs()["targets"]["c5.2xlarge"]["job_definition"]
+        != (target["job_definition"])
+    )
+    with closing(AwsClients(stack)) as aws:
+        batch = aws.client("batch")
+        job = batch.submit_job(
+            jobName="planned-before",
+            jobQueue=target["job_queue"],
+            jobDefinition=target["job_definition"],
+            containerOverrides={"command": ["true"]},
+        )
+        batch.terminate_job(jobId=job["jobId"], reason="that it was taken is enough")
 
 
 @pytest.mark.timeout(600)

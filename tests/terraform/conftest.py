@@ -24,7 +24,9 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def stack_dir(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Path:
     """A copy of terraform/, initialised; modules can be tested with the same data folder."""
     folder = tmp_path_factory.mktemp("stack") / "terraform"
-    shutil.copytree(SOURCE, folder, ignore=shutil.ignore_patterns(".terraform", "*.tfstate*"))
+    shutil.copytree(
+        SOURCE, folder, ignore=shutil.ignore_patterns(".terraform", "*.tfstate*", "*.auto.tfvars")
+    )
     for module in (folder / "modules").iterdir():
         shutil.copy(folder / LOCK_FILE, module)
     Terraform(folder, data_dir=data_dir, state=folder / "none.tfstate").init()

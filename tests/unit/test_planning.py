@@ -87,6 +87,7 @@ def test_a_job_goes_to_its_targets_queue_with_its_parameters(config):
     assert kwargs["job_name"] == "batchmark-g5-xlarge-blog-1"
     assert kwargs["job_queue"] == "arn:queue-cuda"
     assert kwargs["job_definition"] == "arn:definition-cuda:1"
+    assert kwargs["tags"]["batchmark:installation"] == "batchmark"
     assert kwargs["parameters"] == {
         "suite": "blog",
         "dtype": "float16",

@@ -33,10 +33,9 @@ NOT_FOUND = (
 
 # Each notes its name and arguments, then runs the answers there are for them, the latest first.
 STAND_IN = """#!/bin/sh
-printf '%s' "$(basename "$0")" >>"$CALLS"
-printf ' %s' "$@" >>"$CALLS"
-echo >>"$CALLS"
+# A login notes itself once its input has ended, and in one write: it runs beside what feeds it.
 [ "$*" = "login --username AWS --password-stdin $REGISTRY" ] && cat >"$PASSWORD"
+printf '%s\\n' "$(basename "$0") $*" >>"$CALLS"
 for answer in "$ANSWERS/$(basename "$0")"-*.sh; do
   [ -f "$answer" ] && . "$answer"
 done
@@ -98,6 +97,7 @@ class Machine:
 def machine(tmp_path: Path) -> Machine:
     machine = Machine(tmp_path)
     (machine.checkout / "job_container").mkdir(parents=True)
+    (machine.checkout / "terraform").mkdir()
     shutil.copy(SCRIPT, machine.checkout / "job_container")
     (machine.checkout / "pyproject.toml").write_text('[project]\nversion = "3.2.1"\n')
     (tmp_path / "answers").mkdir()
@@ -169,7 +169,15 @@ def test_its_end_names_the_digest_and_the_line_that_uses_it(machine: Machine) ->
     assert f"Pushed {IMAGE}" in lines
     assert f"Digest in ECR: {DIGEST}" in lines
     assert f"Its image_digest in results: {IMAGE_ID}" in lines
-    assert lines[-1].strip() == f"terraform apply -var image_tag={DIGEST}"
+    assert lines[-1].strip() == "terraform apply"
+
+
+def test_the_digest_is_pinned_for_every_later_apply(machine: Machine) -> None:
+    pin = machine.checkout / "terraform" / "image.auto.tfvars"
+    machine.run("--dry-run")
+    assert not pin.exists()
+    machine.run()
+    assert pin.read_text() == f'image_tag = "{DIGEST}"\n'
 
 
 def test_repository_and_tag_can_be_given(machine: Machine) -> None:
@@ -223,7 +231,7 @@ def test_a_tag_that_exists_is_refused_with_its_digest(machine: Machine) -> None:
     machine.answer("aws ecr describe-images", f"echo {DIGEST}; exit 0")
     message = refused(machine.run(), machine)
     assert f"{IMAGE} exists already, as {DIGEST}, and tags are immutable" in message
-    assert f"terraform apply -var image_tag={DIGEST}" in message
+    assert f'image_tag = "{DIGEST}"' in message
 
 
 @pytest.mark.parametrize("program", ["docker", "aws", "terraform", "git"])

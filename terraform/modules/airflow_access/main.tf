@@ -39,18 +39,26 @@ data "aws_iam_policy_document" "this" {
       variable = "aws:TagKeys"
       values   = ["batchmark:*"]
     }
+
+    condition {
+      test     = "StringEquals"
+      variable = "aws:RequestTag/batchmark:installation"
+      values   = [var.name]
+    }
   }
 
-  # A job's id is known only once it is submitted, so its tag says that it is one of ours.
+  # A job's id is known only once it is submitted, so its tag says that it is one of ours. Batch has no
+  # key that tells tagging at submission from tagging later, so whoever acts as Airflow could claim a
+  # foreign job by its id.
   statement {
     sid       = "StopOwnJobs"
     actions   = ["batch:TerminateJob"]
     resources = ["${local.batch_arn}:job/*"]
 
     condition {
-      test     = "Null"
-      variable = "aws:ResourceTag/batchmark:run"
-      values   = ["false"]
+      test     = "StringEquals"
+      variable = "aws:ResourceTag/batchmark:installation"
+      values   = [var.name]
     }
   }
 

@@ -27,6 +27,15 @@ locals {
     }
   ]...)
 
+  # Spot's share of a target's instances: all that max_vcpus allows, unless it has a limit of its own.
+  max_vcpus = {
+    for key, environment in local.compute_environments : key => (
+      environment.purchase == "spot"
+      ? coalesce(local.targets[environment.instance_type].spot_max_vcpus, local.targets[environment.instance_type].max_vcpus)
+      : local.targets[environment.instance_type].max_vcpus
+    )
+  }
+
   # Beside each target's own queue one that tries On-Demand alone, where that makes a difference.
   queues = merge([
     for type, target in local.targets : merge(
@@ -137,7 +146,7 @@ resource "aws_batch_compute_environment" "this" {
 
     min_vcpus     = 0
     desired_vcpus = 0
-    max_vcpus     = local.targets[each.value.instance_type].max_vcpus
+    max_vcpus     = local.max_vcpus[each.key]
 
     bid_percentage = each.value.purchase == "spot" ? local.targets[each.value.instance_type].spot_bid_percentage : null
 
@@ -164,7 +173,7 @@ resource "aws_batch_compute_environment" "this" {
 
   tags = { Target = each.value.instance_type }
 
-  # Without the role's policy Batch can't end its instances, and destroy hangs in DELETING.
+  # The agent needs the policy to take itself off its cluster; without it destroy hangs in DELETING.
   depends_on = [aws_iam_role_policy.instance]
 
   lifecycle {
@@ -176,8 +185,8 @@ resource "aws_batch_compute_environment" "this" {
     ignore_changes = [compute_resources[0].desired_vcpus]
 
     precondition {
-      condition     = local.targets[each.value.instance_type].max_vcpus >= data.aws_ec2_instance_type.this[each.value.instance_type].default_vcpus
-      error_message = "max_vcpus is ${local.targets[each.value.instance_type].max_vcpus}, but one ${each.value.instance_type} has ${data.aws_ec2_instance_type.this[each.value.instance_type].default_vcpus} vCPUs, so none would ever start. Set target_overrides[\"${each.value.instance_type}\"].max_vcpus to at least that."
+      condition     = local.max_vcpus[each.key] >= data.aws_ec2_instance_type.this[each.value.instance_type].default_vcpus
+      error_message = "max_vcpus is ${local.max_vcpus[each.key]} in ${each.key}, but one ${each.value.instance_type} has ${data.aws_ec2_instance_type.this[each.value.instance_type].default_vcpus} vCPUs, so none would ever start. Set target_overrides[\"${each.value.instance_type}\"].max_vcpus (or spot_max_vcpus) to at least that."
     }
   }
 }
@@ -232,6 +241,9 @@ resource "aws_batch_job_definition" "this" {
   type                  = "container"
   platform_capabilities = ["EC2"]
   propagate_tags        = true
+
+  # A DAG run that is under way goes on submitting the revision from before an apply.
+  deregister_on_new_revision = false
 
   # Defaults, so that a bare `aws batch submit-job` works.
   parameters = {

@@ -25,6 +25,7 @@ locals {
         purchasing          = var.purchasing
         spot_bid_percentage = null
         max_vcpus           = var.max_vcpus
+        spot_max_vcpus      = null
 
         image_type      = local.image_types[contains(var.gpu_instance_types, type) ? "cuda" : "cpu"]
         image_id        = null

@@ -109,6 +109,7 @@ variable "target_overrides" {
     purchasing             = optional(string)
     spot_bid_percentage    = optional(number)
     max_vcpus              = optional(number)
+    spot_max_vcpus         = optional(number)
     image_type             = optional(string)
     image_id               = optional(string)
     volume_size_gib        = optional(number)
@@ -148,6 +149,11 @@ variable "target_overrides" {
   validation {
     condition     = alltrue([for o in values(var.target_overrides) : o.max_vcpus == null ? true : o.max_vcpus >= 1 && o.max_vcpus <= 10000 && floor(o.max_vcpus) == o.max_vcpus])
     error_message = "max_vcpus is ${join(", ", [for type, o in var.target_overrides : "${o.max_vcpus} for ${type}" if o.max_vcpus != null])}; give a whole number from 1 to 10000."
+  }
+
+  validation {
+    condition     = alltrue([for o in values(var.target_overrides) : o.spot_max_vcpus == null ? true : o.spot_max_vcpus >= 1 && o.spot_max_vcpus <= 10000 && floor(o.spot_max_vcpus) == o.spot_max_vcpus && coalesce(o.purchasing, var.purchasing) != "on_demand"])
+    error_message = "spot_max_vcpus is ${join(", ", [for type, o in var.target_overrides : "${o.spot_max_vcpus} for ${type}" if o.spot_max_vcpus != null])}; give a whole number from 1 to 10000, and only where purchasing is spot_first or spot. Leave it out for max_vcpus."
   }
 
   validation {
@@ -208,7 +214,7 @@ variable "purchasing" {
 }
 
 variable "max_vcpus" {
-  description = "Most vCPUs that each compute environment may run at a time"
+  description = "Most vCPUs that each compute environment may run at a time; a target has one for Spot and one for On-Demand, and Batch may exceed it by one instance"
   type        = number
   default     = 64
 

@@ -45,7 +45,7 @@ resource "aws_cloudwatch_event_rule" "notice" {
   lifecycle {
     precondition {
       condition     = length(local.event_patterns[each.key]) <= 2048
-      error_message = "The event pattern of ${each.key} has ${length(local.event_patterns[each.key])} characters with ${length(var.job_queue_arns)} queues, and EventBridge takes 2048. Give fewer job_queue_arns, in two modules if need be."
+      error_message = "The event pattern of ${each.key} has ${length(local.event_patterns[each.key])} characters with ${length(var.job_queue_arns)} queues, and EventBridge takes 2048. Give fewer job_queue_arns, that is fewer targets, or spread them over two installations."
     }
   }
 }
@@ -90,6 +90,13 @@ resource "aws_cloudwatch_event_rule" "job_states" {
   name          = "${var.name}-job-states"
   description   = "Logs each change of a job's state"
   event_pattern = local.event_patterns["job_states"]
+
+  lifecycle {
+    precondition {
+      condition     = length(local.event_patterns["job_states"]) <= 2048
+      error_message = "The event pattern of job_states has ${length(local.event_patterns["job_states"])} characters with ${length(var.job_queue_arns)} queues, and EventBridge takes 2048. Give fewer job_queue_arns, that is fewer targets, or spread them over two installations."
+    }
+  }
 }
 
 resource "aws_cloudwatch_event_target" "job_states" {
@@ -126,7 +133,7 @@ data "aws_iam_policy_document" "events" {
     condition {
       test     = "ArnEquals"
       variable = "aws:SourceArn"
-      values   = [aws_cloudwatch_event_rule.job_states.arn]
+      values   = ["arn:${local.partition}:events:${local.region}:${local.account_id}:rule/${var.name}-job-states"]
     }
   }
 }

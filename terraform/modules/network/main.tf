@@ -237,6 +237,18 @@ data "aws_iam_policy_document" "s3_endpoint" {
       identifiers = ["*"]
     }
   }
+
+  # Where dnf gets Amazon Linux 2023's packages, unsigned.
+  statement {
+    sid       = "OperatingSystem"
+    actions   = ["s3:GetObject"]
+    resources = ["arn:${local.partition}:s3:::al2023-repos-${local.region}-de612dc2/*"]
+
+    principals {
+      type        = "*"
+      identifiers = ["*"]
+    }
+  }
 }
 
 # Free, and keeps results and image layers off the NAT gateway's bill.

@@ -37,7 +37,7 @@ variable "airflow_variables_prefix" {
 }
 
 variable "kms_key_arn" {
-  description = "Key that encrypts the environment, its bucket and its logs; none for AWS's own keys. It can't be changed later"
+  description = "Key that encrypts the environment, its bucket and its logs; none for AWS's own keys. Its policy has to let MWAA in, with kms:CreateGrant and through SQS: the core stack's key does not. It can't be changed later"
   type        = string
   default     = null
 }

@@ -188,8 +188,12 @@ def test_the_tags_that_a_policy_may_ask_for_are_told(client, new_calls):
         Name="tagged", Value="v", Type="String", Tags=[{"Key": "Project", "Value": "p"}]
     )
     assert [call["conditions"] for call in new_calls()] == [
-        {"aws:TagKeys": ["a:b", "run"]},
-        {"aws:TagKeys": ["Project"]},
+        {
+            "aws:TagKeys": ["a:b", "run"],
+            "aws:RequestTag/a:b": ["2"],
+            "aws:RequestTag/run": ["1"],
+        },
+        {"aws:TagKeys": ["Project"], "aws:RequestTag/Project": ["p"]},
     ]
 
 

@@ -76,8 +76,8 @@ run "policy" {
 
   assert {
     condition = { for statement in data.aws_iam_policy_document.this.statement : statement.sid => join("; ", [for condition in statement.condition : "${condition.test} ${condition.variable} ${join(",", condition.values)}"]) if length(statement.condition) > 0 } == {
-      TagJobsWhenSubmitted = "ForAllValues:StringLike aws:TagKeys batchmark:*"
-      StopOwnJobs          = "Null aws:ResourceTag/batchmark:run false"
+      TagJobsWhenSubmitted = "ForAllValues:StringLike aws:TagKeys batchmark:*; StringEquals aws:RequestTag/batchmark:installation test"
+      StopOwnJobs          = "StringEquals aws:ResourceTag/batchmark:installation test"
     }
     error_message = "only our tags are set, and only our jobs are stopped"
   }

@@ -267,6 +267,16 @@ run "refuses_zero_max_vcpus" {
   expect_failures = [var.target_overrides]
 }
 
+run "refuses_a_spot_limit_without_spot" {
+  command = plan
+
+  variables {
+    target_overrides = { "g5.xlarge" = { spot_max_vcpus = 8, purchasing = "on_demand" } }
+  }
+
+  expect_failures = [var.target_overrides]
+}
+
 run "refuses_a_timeout_below_a_minute" {
   command = plan
 

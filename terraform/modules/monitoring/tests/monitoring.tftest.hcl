@@ -226,7 +226,7 @@ run "refuses_a_pattern_that_is_too_long" {
     notices        = ["job_failed"]
   }
 
-  expect_failures = [aws_cloudwatch_event_rule.notice["job_failed"]]
+  expect_failures = [aws_cloudwatch_event_rule.notice["job_failed"], aws_cloudwatch_event_rule.job_states]
 }
 
 run "refuses_no_queues" {

@@ -83,10 +83,11 @@ run "defaults" {
 
   assert {
     condition = { for statement in data.aws_iam_policy_document.s3_endpoint.statement : statement.sid => [statement.effect == "Deny", statement.actions, statement.resources] } == {
-      OwnAccount  = [false, toset(["s3:*"]), toset(["*"])]
-      ImageLayers = [false, toset(["s3:GetObject"]), toset(["arn:aws:s3:::prod-eu-central-1-starport-layer-bucket/*"])]
+      OwnAccount      = [false, toset(["s3:*"]), toset(["*"])]
+      ImageLayers     = [false, toset(["s3:GetObject"]), toset(["arn:aws:s3:::prod-eu-central-1-starport-layer-bucket/*"])]
+      OperatingSystem = [false, toset(["s3:GetObject"]), toset(["arn:aws:s3:::al2023-repos-eu-central-1-de612dc2/*"])]
     }
-    error_message = "the S3 endpoint serves this account, and everyone for image layers only"
+    error_message = "the S3 endpoint serves this account, and everyone for image layers and packages only"
   }
 
   assert {
