@@ -91,7 +91,9 @@ fi
 [[ $tag =~ ^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$ ]] ||
   die "the tag is \"$tag\"; give up to 128 letters, digits, dots, hyphens and underscores, such as 0.1.0-1a2b3c4" 2
 
+pin=
 if [[ -z $repository ]]; then
+  pin=$root/terraform/image.auto.tfvars
   need terraform "install it first, or name the repository with --repository"
   show "terraform -chdir=terraform output -raw ecr_repository_url"
   repository=$(terraform -chdir="$root/terraform" output -no-color -raw ecr_repository_url) ||
@@ -177,8 +179,12 @@ say "Digest in ECR: $digest"
 [[ -z $image_id ]] || say "Its image_digest in results: $image_id"
 say
 # Every later apply has to name it again, or the jobs go back to the default's tag.
-pin=$root/terraform/image.auto.tfvars
-printf 'image_tag = "%s"\n' "$digest" >"$pin"
-say "Pinned in $pin, which every terraform apply there reads. To use it now, in terraform/,"
-say "with the -var-file that you apply with:"
-say "  terraform apply"
+if [[ -n $pin ]]; then
+  printf 'image_tag = "%s"\n' "$digest" >"$pin"
+  say "Pinned in $pin, which every terraform apply there reads. To use it now, in terraform/,"
+  say "with the -var-file that you apply with:"
+  say "  terraform apply"
+else
+  say "To use it, where that repository was made, and in every later apply there:"
+  say "  terraform apply -var image_tag=$digest"
+fi

@@ -176,6 +176,10 @@ def test_the_digest_is_pinned_for_every_later_apply(machine: Machine) -> None:
     pin = machine.checkout / "terraform" / "image.auto.tfvars"
     machine.run("--dry-run")
     assert not pin.exists()
+    other = machine.run("--repository", REPOSITORY)
+    assert other.stdout.splitlines()[-1].strip() == f"terraform apply -var image_tag={DIGEST}"
+    assert not pin.exists(), "that repository may be another stack's"
+    (machine.folder / "calls").unlink()
     machine.run()
     assert pin.read_text() == f'image_tag = "{DIGEST}"\n'
 
