@@ -8,7 +8,8 @@ PORT ?= 8080
 SUITE ?= smoke
 BIN := .venv/bin
 TWO_AT_A_TIME := --numprocesses 2 --dist loadfile
-LONGEST_FIRST := $(addprefix tests/e2e/test_,terraform_lifecycle.py main_job.py terraform_examples.py interrupt.py)
+# The first and third go to one of the two workers, the second and fourth to the other.
+LONGEST_FIRST := $(addprefix tests/e2e/test_,terraform_lifecycle.py main_job.py interrupt.py terraform_examples.py)
 export PYTHONPATH := $(CURDIR):$(CURDIR)/plugins:$(CURDIR)/job_container
 
 # torch's CUDA wheel pins these itself; a lock that named them would fetch them for the CPU build too.
@@ -45,7 +46,7 @@ down: ## Stop what `make up` started
 	@test -x $(BIN)/python || { echo "nothing is installed here, so nothing is running"; exit 0; }; exec $(BIN)/python -m laptop down
 
 .PHONY: test
-test: terraform-there install ## All tests: unit, DAG integrity, Terraform, end to end (about 8 minutes)
+test: terraform-there install ## All tests: unit, DAG integrity, Terraform, end to end (about 14 minutes)
 	$(BIN)/pytest $(TWO_AT_A_TIME) tests/unit tests/dags
 	$(BIN)/pytest $(TWO_AT_A_TIME) --no-loadscope-reorder $(LONGEST_FIRST) tests/terraform tests/e2e
 
