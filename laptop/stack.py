@@ -128,15 +128,19 @@ class Stack:
                 return
         raise LaptopError(f"the local cloud did not answer within {CLOUD_SECONDS} s")
 
+    def init_terraform(self) -> None:
+        """Install providers and modules; one stack at a time, as all of them share these."""
+        TERRAFORM_DATA.mkdir(parents=True, exist_ok=True)
+        with TERRAFORM_DATA.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.terraform.init()
+
     def apply(self) -> None:
         """Apply the core stack to the local cloud, which forgets everything when it stops."""
         started = time.monotonic()
         self.say("Terraform: applying the core stack to the local cloud (about 80 s)")
-        TERRAFORM_DATA.mkdir(parents=True, exist_ok=True)
         try:
-            with TERRAFORM_DATA.with_suffix(".lock").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)  # stacks share the providers that init installs
-                self.terraform.init()
+            self.init_terraform()
             self.terraform.apply(var_file=ROOT / "terraform" / "local.tfvars")
         except TerraformError as error:
             raise LaptopError(str(error)) from error

@@ -25,7 +25,7 @@ def live_through(stack, example):
     """
     var_file = ROOT / "terraform" / "examples" / f"{example}.tfvars"
     given = {"var_file": var_file, "variables": HERE}
-    stack.terraform.init()
+    stack.init_terraform()
     stack.terraform.apply(**given)
     outputs, changes = stack.terraform.outputs(), stack.terraform.planned_changes(**given)
     made = remains(stack)
@@ -51,7 +51,7 @@ def test_the_examples_are_these():
     assert EXAMPLES == ["minimal", "multi_gpu", "private_network", "spot_and_on_demand"]
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_applies_replans_clean_and_destroys(lives, example):
     outputs, changes, _, left = lives[example]

@@ -1,0 +1,49 @@
+"""An apply of the core stack that fails half-way, and the destroy after it."""
+
+from contextlib import closing
+
+import pytest
+
+from batchmark.exceptions import TerraformError
+from laptop.aws import AwsClients
+from laptop.processes import free_port
+from laptop.session import Clock
+from laptop.stack import ROOT, Ports, Stack
+from tests.e2e.remains import remains
+
+PROFILE = ROOT / "terraform" / "local.tfvars"
+
+
+@pytest.mark.timeout(600)
+def test_a_destroy_after_a_half_apply_ends_clean(tmp_path):
+    ports = Ports(airflow=free_port(), cloud=free_port())
+    with Stack(tmp_path / "stack", ports, Clock().say) as stack, closing(AwsClients(stack)) as aws:
+        stack.start_cloud()
+        taken = take_the_bucket_name(aws, name="half")
+        stack.init_terraform()
+        with pytest.raises(TerraformError, match="BucketAlreadyExists"):
+            stack.terraform.apply(var_file=PROFILE, variables={"name": "half"})
+        assert len(remains(stack)) > 3, "most of the stack was there when the bucket failed"
+        stack.terraform.destroy(var_file=PROFILE, variables={"name": "half"})
+        assert remains(stack) == {}
+        assert taken == [bucket["Name"] for bucket in other_account(aws).list_buckets()["Buckets"]]
+
+
+def other_account(aws):
+    """S3 as another account sees it."""
+    role = "arn:aws:iam::222222222222:role/somebody-else"
+    answer = aws.client("sts").assume_role(RoleArn=role, RoleSessionName="test")["Credentials"]
+    return aws.session.client(
+        "s3",
+        endpoint_url=aws.client("sts").meta.endpoint_url,
+        aws_access_key_id=answer["AccessKeyId"],
+        aws_secret_access_key=answer["SecretAccessKey"],
+        aws_session_token=answer["SessionToken"],
+    )
+
+
+def take_the_bucket_name(aws, name):
+    account = aws.client("sts").get_caller_identity()["Account"]
+    bucket = f"{name}-results-{account}-us-east-1"
+    other_account(aws).create_bucket(Bucket=bucket)
+    return [bucket]
