@@ -169,3 +169,20 @@ def test_a_denial_that_applies_still_denies(cloud, bucket, condition):
     with pytest.raises(ClientError) as denied:
         s3.put_object(Bucket=bucket, Key="key", Body=b"body")
     assert denied.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
+
+
+def test_a_policy_version_whose_deletion_is_sent_twice_is_gone(cloud):
+    iam = cloud.client("iam")
+    allow = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+    arn = iam.create_policy(PolicyName=cloud.name("policy"), PolicyDocument=document)["Policy"][
+        "Arn"
+    ]
+    iam.create_policy_version(PolicyArn=arn, PolicyDocument=document, SetAsDefault=True)
+    for _ in range(2):
+        iam.delete_policy_version(PolicyArn=arn, VersionId="v1")
+    (left,) = iam.list_policy_versions(PolicyArn=arn)["Versions"]
+    assert left["VersionId"] == "v2"
+    for version, error in (("v3", "NoSuchEntity"), ("v2", "DeleteConflict")):
+        with pytest.raises(ClientError, match=error):
+            iam.delete_policy_version(PolicyArn=arn, VersionId=version)
