@@ -20,6 +20,7 @@ CUDA_PACKAGES := cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia
 	nvidia-nvshmem-cu13 nvidia-nvtx triton
 CHECKOV := build/checkov/bin/checkov
 COMPILE = $(BIN)/uv pip compile -q --universal --python-version 3.11 --no-header --annotation-style line
+COMPILE_FOR_IMAGE = $(subst --universal,--python-platform x86_64-manylinux_2_28,$(COMPILE))
 
 .PHONY: help
 help: ## List the targets
@@ -97,6 +98,10 @@ plugins-zip: install ## plugins/ as the archive that MWAA takes: build/plugins.z
 image: ## Build the job image and push it to the applied stack's ECR repository (needs Docker and the AWS CLI)
 	@job_container/publish.sh
 
+.PHONY: prices
+prices: install ## Ask AWS for today's prices, with your credentials, and rewrite the committed table (TYPES="g6e.xlarge ...")
+	$(BIN)/python -m batchmark.price_fetching $(TYPES)
+
 .PHONY: schema
 schema: install ## Export the result document's JSON Schema
 	$(BIN)/python -m batchmark_job schema > job_container/result.schema.json
@@ -105,13 +110,35 @@ schema: install ## Export the result document's JSON Schema
 lock: install ## Resolve pyproject.toml into the lock files anew
 	$(COMPILE) pyproject.toml $(addprefix --no-emit-package ,$(CUDA_PACKAGES)) -o requirements.txt
 	$(COMPILE) --group dev -c requirements.txt -o requirements-dev.txt
-	$(COMPILE) job_container/requirements.in -c requirements.txt \
-		$(addprefix --no-emit-package ,$(CUDA_PACKAGES)) -o job_container/requirements.txt
+	@echo "# The job image's lock, made by \`make lock\`. The CUDA packages at the end are left to torch's own pins." \
+		> job_container/requirements.txt
+	cd job_container && ../$(COMPILE_FOR_IMAGE) requirements.in -c ../requirements.txt \
+		$(addprefix --no-emit-package ,$(CUDA_PACKAGES)) >> requirements.txt
 	$(COMPILE) requirements-checkov.in -o requirements-checkov.txt
 
 .PHONY: bench-mapped
 bench-mapped: terraform-there install ## 200 mapped short jobs at once; counts what Airflow loses (about 10 minutes)
 	@exec $(BIN)/python -m benchmarks.mapped_jobs
+
+.PHONY: bench-overhead
+bench-overhead: install ## How much measuring adds to what is measured: below 2 % for calls of 1 to 30 ms (1 to 8 minutes)
+	@exec $(BIN)/python -m benchmarks.harness_overhead
+
+.PHONY: bench-injected
+bench-injected: install ## A workload made 3, 5 and 10 % slower by a known wait shows just that (half a minute)
+	@exec $(BIN)/python -m benchmarks.injected_slowdown
+
+.PHONY: bench-noise
+bench-noise: install ## A/A: 20 equal runs on this idle machine; each row's noise floor, and how often rows are called different
+	@exec $(BIN)/python -m benchmarks.noise_floor
+
+.PHONY: bench-gpu
+bench-gpu: install ## On a GPU machine: our products against plain calls, our filters against a copy (a minute; skipped without CUDA)
+	@exec $(BIN)/python -m benchmarks.gpu_rivals
+
+.PHONY: bench-cpu
+bench-cpu: install ## Our CPU times beside plain library calls and the published approach (about 30 minutes)
+	@exec $(BIN)/python -m benchmarks.cpu_rivals
 
 .PHONY: clean
 clean: down ## Stop everything and remove .venv and build/

@@ -13,7 +13,7 @@ from contextlib import closing
 
 from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
-from laptop.processes import free_port, stop_all
+from laptop.processes import stop_all
 from laptop.session import Clock, exclusive, refuse_beside_others
 from laptop.stack import ROOT, Ports, Stack
 
@@ -30,13 +30,8 @@ def main() -> int:
     with exclusive(FOLDER):
         refuse_beside_others(FOLDER)
         stop_all(FOLDER)
-        stack = Stack(
-            FOLDER,
-            Ports(airflow=free_port(), cloud=free_port()),
-            clock.say,
-            dags=ROOT / "benchmarks" / "dags",
-            vcpus=POOL_VCPUS,
-        )
+        dags = ROOT / "benchmarks" / "dags"
+        stack = Stack(FOLDER, Ports(), clock.say, dags=dags, vcpus=POOL_VCPUS)
         with stack:
             stack.start()
             jobs = short_jobs(stack)

@@ -14,11 +14,16 @@ from airflow.sdk import CronTriggerTimetable, Param, chain, dag, get_current_con
 
 from batchmark import tasks
 from batchmark.operators.batch import BenchmarkJobOperator
-from batchmark.suites import DTYPES, MAX_REPEATS, SUITES
+from batchmark.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
 
 PARAMS = {
     "suite": Param("blog", enum=list(SUITES), description="What to measure.", section="What"),
-    "dtype": Param("float32", enum=list(DTYPES), description="Number format.", section="What"),
+    "dtype": Param(
+        OWN_DTYPES,
+        enum=[OWN_DTYPES, *DTYPES],
+        description="Number format of every row; 'suite' leaves each row its own.",
+        section="What",
+    ),
     "targets": Param(
         [],
         type="array",
@@ -45,6 +50,7 @@ PARAMS = {
     catchup=False,
     max_active_runs=1,
     params=PARAMS,
+    description="Every GPU target against every CPU target, in time and in dollars",
     tags=["batchmark", "benchmark"],
     doc_md=__doc__,
     default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
@@ -53,6 +59,10 @@ def gpu_cpu_benchmark():
     @task
     def plan_jobs() -> list[dict[str, Any]]:
         return tasks.plan_jobs(get_current_context())
+
+    @task
+    def fetch_prices() -> str:
+        return tasks.fetch_prices(get_current_context())
 
     @task(trigger_rule="all_done")
     def collect_results() -> str:
@@ -75,7 +85,7 @@ def gpu_cpu_benchmark():
         map_index_template="{{ task.job_name }}",
     ).expand_kwargs(planned)
     collected = collect_results()
-    chain(run_benchmark, collected)
+    chain(planned, [run_benchmark, fetch_prices()], collected)
     publish_report(compare(collected))
 
 

@@ -11,14 +11,15 @@ from typing import Any
 
 from rich.console import Console
 
-from batchmark.report import Report, render_table
+from batchmark.report import Report
+from batchmark.report_terminal import render_table
 from batchmark.store import REPORT_HTML, REPORT_JSON, RunStore
 from batchmark.suites import SUITES
 from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
 from laptop.errors import LaptopError
 from laptop.output import copy_run
-from laptop.processes import free_port, stop_all
+from laptop.processes import stop_all
 from laptop.session import Clock, exclusive, refuse_beside_others
 from laptop.stack import Ports, Stack
 
@@ -38,7 +39,7 @@ def demo(suite: str, folder: Path) -> None:
     with exclusive(folder):
         refuse_beside_others(folder)
         clock = Clock()
-        stack = Stack(folder, Ports(airflow=free_port(), cloud=free_port()), clock.say)
+        stack = Stack(folder, Ports(), clock.say)
         stack.check()
         stop_all(folder)  # what a killed predecessor left
         clock.say("everything runs on this machine; nothing reaches AWS or costs money")

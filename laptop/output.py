@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 from urllib.parse import unquote
 
-from batchmark.report import Report, render_html, render_json
+from batchmark.report import Report, render_json
+from batchmark.report_page import render_html
 from batchmark.store import REPORT_HTML, REPORT_JSON, RunStore
 
 

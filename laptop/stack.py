@@ -9,23 +9,25 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
 import httpx
 
 from batchmark.exceptions import TerraformError
+from batchmark.prices import PRICES_FILE
 from batchmark.terraform import Terraform
 from laptop.airflow import Airflow
 from laptop.errors import LaptopError
-from laptop.processes import Processes
+from laptop.processes import Processes, free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 TERRAFORM_DATA = BUILD / "terraform"
+PROFILE = ROOT / "terraform" / "local.tfvars"
 REGION = "us-east-1"
-# What each target of local.tfvars asks for: one job fills the pool, so no two measure together.
+# What each target of PROFILE asks for: one job fills the pool, so no two measure together.
 VCPUS = 2
 CLOUD_SECONDS = 60
 
@@ -34,8 +36,10 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Ports:
-    airflow: int
-    cloud: int
+    """Where the two servers listen; any free port unless one is given."""
+
+    airflow: int = field(default_factory=free_port)
+    cloud: int = field(default_factory=free_port)
 
 
 class Stack:
@@ -112,6 +116,7 @@ class Stack:
                 *(sys.executable, "-m", "local_cloud", "--port", str(self._cloud_port)),
                 *("--vcpus", str(self._vcpus), "--gpus", "1", "--memory", "8192"),
                 *("--job-dir", str(ROOT / "job_container")),
+                *("--prices", str(PRICES_FILE)),
                 *("--record-calls", str(self.calls)),
             ],
             cwd=ROOT,
@@ -141,7 +146,7 @@ class Stack:
         self.say("Terraform: applying the core stack to the local cloud (about 80 s)")
         try:
             self.init_terraform()
-            self.terraform.apply(var_file=ROOT / "terraform" / "local.tfvars")
+            self.terraform.apply(var_file=PROFILE)
         except TerraformError as error:
             raise LaptopError(str(error)) from error
         self.say(f"Terraform: applied in {time.monotonic() - started:.0f} s")

@@ -8,7 +8,7 @@ from pathlib import Path
 from laptop.airflow import USER, AirflowClient
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
-from laptop.processes import free_port, processes_of, require_port, stop_all
+from laptop.processes import processes_of, require_port, stop_all
 from laptop.session import Clock, exclusive, refuse_beside_others
 from laptop.stack import Ports, Stack
 
@@ -16,18 +16,23 @@ LOGIN = "login.json"
 
 
 def up(port: int, folder: Path) -> None:
-    """Start the stack with Airflow on `port` and leave it running.
+    """Start the stack with Airflow on `port` and leave it running; where it runs, only say so.
 
     Raises:
-        LaptopError: it or another stack runs already, or the port is taken.
+        LaptopError: another stack runs, the port is taken, or an earlier start is broken.
     """
     with exclusive(folder):
         if processes_of(folder):
-            raise LaptopError(f"already up: {_login(folder)}; stop it with `make down`")
+            if not (folder / LOGIN).exists():
+                raise LaptopError(
+                    f"an earlier start broke off; see {folder / 'logs'}, then `make down`"
+                )
+            print(f"already up: {_login(folder)}\nStop it with `make down`.")
+            return
         refuse_beside_others(folder)
         require_port(port, "Airflow")
         clock = Clock()
-        stack = Stack(folder, Ports(airflow=port, cloud=free_port()), clock.say, schedules=True)
+        stack = Stack(folder, Ports(airflow=port), clock.say, schedules=True)
         stack.check()
         login = folder / LOGIN
         login.unlink(missing_ok=True)
@@ -60,7 +65,5 @@ def down(folder: Path) -> None:
 
 
 def _login(folder: Path) -> str:
-    login = folder / LOGIN
-    if not login.exists():
-        return f"still starting, or broken; see {folder / 'logs'}"
-    return ", ".join(f"{name} {value}" for name, value in json.loads(login.read_text()).items())
+    login = json.loads((folder / LOGIN).read_text())
+    return ", ".join(f"{name} {value}" for name, value in login.items())

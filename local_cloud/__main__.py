@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import psutil
 
+from local_cloud.prices import Prices, read_prices
 from local_cloud.settings import Settings
 
 if TYPE_CHECKING:
@@ -86,6 +87,15 @@ def file_to_write(text: str) -> Path:
     return path
 
 
+def price_file(text: str) -> Prices:
+    """The prices in a file."""
+    try:
+        return read_prices(Path(text))
+    except ValueError as error:
+        msg = f"{text!r} {error}"
+        raise argparse.ArgumentTypeError(msg) from error
+
+
 def endpoint_url(host: str, port: int) -> str:
     """Where the jobs on this machine reach the server."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - not bound here
@@ -137,6 +147,12 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         type=file_to_write,
         help="append a JSON line per request: who called what on which resource",
     )
+    parser.add_argument(
+        "--prices",
+        metavar="FILE",
+        type=price_file,
+        help="price table that pricing and Spot history answer from (none: they know no price)",
+    )
     return parser.parse_args(argv)
 
 
@@ -175,6 +191,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stop,
             log_requests=arguments.log_requests,
             record_calls=arguments.record_calls,
+            prices=arguments.prices,
         )
     return 0
 

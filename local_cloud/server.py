@@ -19,11 +19,13 @@ from werkzeug.serving import make_server
 
 from local_cloud import gaps
 from local_cloud.batch import models as batch
+from local_cloud.gaps.pricing import PriceList
 from local_cloud.recorder import Recorder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from local_cloud.prices import Prices
     from local_cloud.settings import Settings
 
 
@@ -59,15 +61,16 @@ def serve(
     *,
     log_requests: bool,
     record_calls: Path | None = None,
+    prices: Prices | None = None,
 ) -> None:
     """Answer requests until `stop` is set, then end every job's processes.
 
     Raises:
         OSError: `record_calls` can't be written.
     """
-    app = DomainDispatcherApplication(create_backend_app)
+    app = PriceList(DomainDispatcherApplication(create_backend_app), prices)
     recorder = Recorder(app, record_calls) if record_calls else None
-    gaps.fill()
+    gaps.fill(prices)
     scheduler = batch.install(settings)
     host, port = listener.getsockname()[:2]
     server = make_server(

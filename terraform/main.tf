@@ -141,16 +141,17 @@ module "analytics" {
 module "airflow_access" {
   source = "./modules/airflow_access"
 
-  name                = var.name
-  job_queue_arns      = module.batch.job_queue_arns
-  job_definition_arns = [for target in module.batch.targets : target.job_definition]
-  log_group_name      = module.batch.log_group_name
-  bucket_arn          = module.storage.bucket_arn
-  ssm_parameter_arn   = aws_ssm_parameter.airflow.arn
-  topic_arn           = module.notifications.topic_arn
-  kms_key_arn         = local.kms_key_arn
-  principal_arns      = var.airflow_principal_arns
-  external_id         = var.airflow_external_id
+  name                  = var.name
+  job_queue_arns        = module.batch.job_queue_arns
+  job_definition_arns   = [for target in module.batch.targets : target.job_definition]
+  log_group_name        = module.batch.log_group_name
+  events_log_group_name = module.monitoring.event_log_group_name
+  bucket_arn            = module.storage.bucket_arn
+  ssm_parameter_arn     = aws_ssm_parameter.airflow.arn
+  topic_arn             = module.notifications.topic_arn
+  kms_key_arn           = local.kms_key_arn
+  principal_arns        = var.airflow_principal_arns
+  external_id           = var.airflow_external_id
 }
 
 resource "aws_ssm_parameter" "airflow" {
@@ -162,12 +163,13 @@ resource "aws_ssm_parameter" "airflow" {
   tier = "Intelligent-Tiering"
 
   value = jsonencode({
-    schema_version = 1
-    name           = var.name
-    region         = var.region
-    bucket         = module.storage.bucket_name
-    topic_arn      = module.notifications.topic_arn
-    log_group      = module.batch.log_group_name
-    targets        = module.batch.targets
+    schema_version   = 1
+    name             = var.name
+    region           = var.region
+    bucket           = module.storage.bucket_name
+    topic_arn        = module.notifications.topic_arn
+    log_group        = module.batch.log_group_name
+    events_log_group = module.monitoring.event_log_group_name
+    targets          = module.batch.targets
   })
 }

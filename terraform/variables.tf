@@ -185,7 +185,7 @@ variable "log_retention_days" {
 variable "suites" {
   description = "Suites whose history Athena queries; add your own, or its history is left out"
   type        = set(string)
-  default     = ["blog", "sam", "smoke"]
+  default     = ["blog", "building_blocks", "own", "precision", "sam", "smoke", "training"]
 }
 
 ################################################################################

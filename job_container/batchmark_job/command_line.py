@@ -9,7 +9,8 @@ import sys
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from batchmark_job.exceptions import InputError, JobError
-from batchmark_job.suites import CUSTOM, SUITES, Grid, Limits, find_suite
+from batchmark_job.own_workloads import own_files, read, refuse_clash
+from batchmark_job.suites import CUSTOM, NAMES, OWN, SUITES, Grid, Limits, find_suite
 from batchmark_job.workloads import WORKLOADS
 from batchmark_job.workloads.base import DTYPE_BYTES
 
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
     from batchmark_job.interruption import Interruption
     from batchmark_job.job import RequestedDevice
     from batchmark_job.suites import Point
+    from batchmark_job.workloads.base import Workload
 
 DEVICES: tuple[RequestedDevice, ...] = ("auto", "cpu", "cuda")
+SUITE_DTYPES = "suite"
+DTYPES = (SUITE_DTYPES, *DTYPE_BYTES)
 
 _Choice = TypeVar("_Choice", bound=str)
 
@@ -39,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser(
         "run", help="measure and write one result document", allow_abbrev=False
     )
-    run.add_argument("--suite", help=f"one of {', '.join(SUITES)}")
+    run.add_argument("--suite", help=f"one of {', '.join(NAMES)}")
     run.add_argument("--workload", help="one workload instead of a suite")
     run.add_argument(
         "--axis",
@@ -49,7 +53,12 @@ def _parser() -> argparse.ArgumentParser:
         help="values of one of the workload's axes; may be repeated",
     )
     run.add_argument("--device", default="auto", help=f"one of {', '.join(DEVICES)}")
-    run.add_argument("--dtype", default="float32", help=f"one of {', '.join(DTYPE_BYTES)}")
+    run.add_argument(
+        "--dtype",
+        default=SUITE_DTYPES,
+        help=f"one of {', '.join(DTYPES)}; {SUITE_DTYPES} (the default) is the suite's own, "
+        "and float32 where there is no suite",
+    )
     run.add_argument("--threads", default="0", help="CPU threads; 0 is all this process may use")
     run.add_argument("--run-id", default="manual", help="name of the run this job belongs to")
     run.add_argument("--target", default="local", help="name of the machine type measured")
@@ -63,6 +72,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--samples", help="most samples of a row (default: the suite's)")
     run.add_argument("--max-seconds", help="most seconds to sample a row (default: the suite's)")
+    run.add_argument(
+        "--precision",
+        help="stop when the median's 95 %% interval is within this share of it (default: 0.01)",
+    )
+    run.add_argument(
+        "--no-ceilings",
+        action="store_true",
+        help="don't measure the machine's own best rates at the end",
+    )
     run.add_argument(
         "--metrics-namespace",
         metavar="NAME",
@@ -93,7 +111,6 @@ def main(argv: Sequence[str] | None = None, interruption: Interruption | None = 
 def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> int:
     suite, points, limits = _what_to_measure(arguments)
     device = _one_of("--device", arguments.device, DEVICES)
-    dtype = _one_of("--dtype", arguments.dtype, tuple(DTYPE_BYTES))
     threads = _whole_number("--threads", arguments.threads)
     for option, value in (("--run-id", arguments.run_id), ("--target", arguments.target)):
         if not value.strip():
@@ -112,26 +129,29 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
         suite=suite,
         points=tuple(points),
         limits=limits,
-        dtype=dtype,
         requested_device=device,
         threads=threads,
         allow_cpu_fallback=arguments.allow_cpu_fallback,
         output=parse_output(arguments.output, job_id, job_attempt),
         metrics_namespace=metrics_namespace,
+        ceilings=not arguments.no_ceilings,
     )
     return run_job(settings, interruption)
 
 
 def _what_to_measure(arguments: argparse.Namespace) -> tuple[str, list[Point], Limits]:
     if (arguments.suite is None) == (arguments.workload is None):
-        raise InputError(f"give either --suite ({', '.join(SUITES)}) or --workload with --axis")
+        raise InputError(f"give either --suite ({', '.join(NAMES)}) or --workload with --axis")
+    dtype = _one_of("--dtype", arguments.dtype, DTYPES)
+    dtypes = () if dtype == SUITE_DTYPES else (dtype,)
     if arguments.suite is not None:
         if arguments.axis:
             raise InputError("--axis goes with --workload; a suite has its own sizes")
         suite = find_suite(arguments.suite)
-        return suite.name, suite.points(), _limits(arguments, suite.limits)
+        return suite.name, suite.points(dtypes), _limits(arguments, suite.limits)
+    refuse_clash(arguments.workload)
     grid = Grid(arguments.workload, _axes(arguments.axis))
-    return CUSTOM, grid.points(), _limits(arguments, Limits())
+    return CUSTOM, grid.points(dtypes), _limits(arguments, Limits())
 
 
 def _axes(options: Sequence[str]) -> dict[str, list[int]]:
@@ -147,17 +167,24 @@ def _axes(options: Sequence[str]) -> dict[str, list[int]]:
 
 
 def _limits(arguments: argparse.Namespace, default: Limits) -> Limits:
-    samples, max_seconds = default.samples, default.max_seconds
+    samples = default.samples
     if arguments.samples is not None:
         samples = _whole_number("--samples", arguments.samples)
-    if arguments.max_seconds is not None:
-        try:
-            max_seconds = float(arguments.max_seconds)
-        except ValueError:
-            raise InputError(
-                f"--max-seconds {arguments.max_seconds!r} is no number; give seconds above 0"
-            ) from None
-    return Limits(samples, max_seconds, default.minimum_samples)
+    return Limits(
+        samples,
+        _number("--max-seconds", arguments.max_seconds, default.max_seconds),
+        _number("--precision", arguments.precision, default.precision),
+        default.minimum_samples,
+    )
+
+
+def _number(option: str, text: str | None, default: float) -> float:
+    if text is None:
+        return default
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{option} {text!r} is no number; give one such as {default:g}") from None
 
 
 def _metrics_namespace(name: str | None) -> str | None:
@@ -196,13 +223,23 @@ def _list() -> int:
         print(f"suite {suite.name}: {suite.summary}; {len(suite.points())} rows")
         for grid in suite.grids:
             axes = " ".join(f"{name}={','.join(map(str, v))}" for name, v in grid.axes.items())
-            print(f"  {grid.workload} {axes}")
+            print(f"  {grid.workload} {axes}: {' '.join(grid.dtypes)}")
+    print(f"suite {OWN}: all own workloads, the last below, on the sizes in their files")
     for workload in WORKLOADS.values():
-        print(f"workload {workload.name}: {workload.summary}")
-        for axis in workload.axes:
-            default = "required" if axis.default is None else f"default {axis.default}"
-            print(f"  {axis.name}: {axis.minimum} to {axis.maximum}, {default}")
-        for implementation in workload.implementations:
-            devices, dtypes = ", ".join(implementation.devices), ", ".join(implementation.dtypes)
-            print(f"  by {implementation.name} on {devices}: {dtypes}")
+        _show(workload)
+    for name, paths in own_files().items():
+        try:
+            _show(read(paths))
+        except InputError as error:
+            print(f"workload {name}: {error}")
     return 0
+
+
+def _show(workload: Workload) -> None:
+    print(f"workload {workload.name}: {workload.summary}")
+    for axis in workload.axes:
+        default = "required" if axis.default is None else f"default {axis.default}"
+        print(f"  {axis.name}: {axis.minimum} to {axis.maximum}, {default}")
+    for implementation in workload.implementations:
+        devices, dtypes = ", ".join(implementation.devices), ", ".join(implementation.dtypes)
+        print(f"  rival {implementation.name} on {devices}: {dtypes}")

@@ -10,19 +10,20 @@ import platform
 import subprocess
 import urllib.request
 from pathlib import Path
+from typing import Any, Literal
 
 import psutil
 
 from batchmark_job import memory
-from batchmark_job.result import Environment
+from batchmark_job.result import Device, Environment
 
 IMDS_URL = "http://169.254.169.254"
 HTTP_TIMEOUT_SECONDS = 1.0
 COMMAND_TIMEOUT_SECONDS = 10.0
 
 
-def describe(compute_threads: int) -> Environment:
-    """Fingerprint this machine; imports torch."""
+def describe(compute_threads: int, device: Device) -> Environment:
+    """Fingerprint this machine, with the cache of the device that is measured; imports torch."""
     import torch
 
     gpu = torch.cuda.is_available()
@@ -43,17 +44,59 @@ def describe(compute_threads: int) -> Environment:
         python_version=platform.python_version(),
         kernel=f"{platform.system()} {platform.release()}",
         image_digest=image_digest(),
+        compute_environment=os.environ.get("AWS_BATCH_CE_NAME") or None,
+        last_level_cache_bytes=last_level_cache_bytes(device),
     )
 
 
 def usable_threads(root: Path = Path("/")) -> int:
     """Logical CPUs this process may use: its affinity, cut by a control group's quota."""
-    if hasattr(os, "sched_getaffinity"):
-        threads = len(os.sched_getaffinity(0))
-    else:
-        threads = os.cpu_count() or 1
+    threads = len(_usable_cpus())
     quota = _cpu_quota(root)
     return threads if quota is None else max(1, min(threads, math.ceil(quota)))
+
+
+def usable_cores(root: Path = Path("/")) -> int:
+    """Physical cores this process may use, at most usable_threads() and equal to it without SMT.
+
+    Where the kernel does not tell which logical CPUs share a core, each counts as one.
+    """
+    siblings = set()
+    for cpu in _usable_cpus():
+        topology = root / f"sys/devices/system/cpu/cpu{cpu}/topology"
+        try:
+            siblings.add((topology / "thread_siblings_list").read_text())
+        except OSError:
+            return usable_threads(root)
+    return min(len(siblings), usable_threads(root))
+
+
+def last_level_cache_bytes(device: str = "cpu", root: Path = Path("/")) -> int | None:
+    """A GPU's L2 cache; all last-level caches of the CPUs this process may use, often several."""
+    if device == Device.CUDA:
+        import torch
+
+        return int(torch.cuda.get_device_properties(0).L2_cache_size)
+    sizes = {}
+    for cpu in _usable_cpus():
+        caches = []
+        for index in (root / f"sys/devices/system/cpu/cpu{cpu}/cache").glob("index*"):
+            with contextlib.suppress(OSError, ValueError):
+                size = (index / "size").read_text().strip()
+                if (index / "type").read_text().strip() != "Instruction":
+                    level = int((index / "level").read_text())
+                    shared_by = (index / "shared_cpu_list").read_text()
+                    caches.append((level, shared_by, int(size.removesuffix("K")) * 1024))
+        if caches:
+            level, shared_by, size_bytes = max(caches)
+            sizes[level, shared_by] = size_bytes
+    return sum(sizes.values()) or None
+
+
+def _usable_cpus() -> set[int]:
+    if hasattr(os, "sched_getaffinity"):
+        return os.sched_getaffinity(0)
+    return set(range(os.cpu_count() or 1))
 
 
 def _cpu_quota(root: Path) -> float | None:
@@ -127,15 +170,23 @@ def instance_type(root: Path = Path("/"), imds_url: str = IMDS_URL) -> str | Non
 
 
 def image_digest() -> str | None:
-    """From the ECS agent's metadata endpoint, which it names in the container's environment."""
+    digest = ecs_metadata().get("ImageID")
+    return digest if isinstance(digest, str) and digest else None
+
+
+def ecs_metadata(path: Literal["", "/task"] = "") -> dict[str, Any]:
+    """What the ECS agent says of this container, or of its task; empty where there is no agent.
+
+    Source: task metadata endpoint version 4, whose address the agent puts into the environment.
+    """
     url = os.environ.get("ECS_CONTAINER_METADATA_URI_V4")
     if not url or not url.startswith("http"):
-        return None
-    body = _http(urllib.request.Request(url))  # noqa: S310
-    with contextlib.suppress(ValueError, AttributeError):
-        digest = json.loads(body or "null").get("ImageID")
-        return digest if isinstance(digest, str) and digest else None
-    return None
+        return {}
+    body = _http(urllib.request.Request(f"{url}{path}"))  # noqa: S310
+    with contextlib.suppress(ValueError):
+        answer = json.loads(body or "null")
+        return answer if isinstance(answer, dict) else {}
+    return {}
 
 
 def _http(request: urllib.request.Request) -> str | None:

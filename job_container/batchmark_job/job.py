@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import statistics
 import tempfile
 import threading
 from dataclasses import dataclass, field
@@ -12,24 +11,31 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import psutil
+import numpy as np
 
 from batchmark_job import environment
+from batchmark_job.ceilings import measure_ceilings
+from batchmark_job.conditions import Monitor
 from batchmark_job.exceptions import CannotMeasureError, InputError, OutputError
-from batchmark_job.measure import Row, measure
+from batchmark_job.marks import JobMarks
+from batchmark_job.measure import Row, bench_for, measure
 from batchmark_job.output import FileOutput, document_name
+from batchmark_job.own_workloads import find_workload
 from batchmark_job.result import (
+    Ceiling,
     Device,
     Environment,
+    Implementation,
     Measurement,
     MeasurementStatus,
     ResultDocument,
 )
 from batchmark_job.telemetry import Telemetry, meters_for
-from batchmark_job.workloads import WORKLOADS
+from batchmark_job.threads import give_threads
 
 if TYPE_CHECKING:
     import signal
+    from collections.abc import Iterator
 
     from batchmark_job.interruption import Interruption
     from batchmark_job.output import Output
@@ -38,6 +44,11 @@ if TYPE_CHECKING:
 RequestedDevice = Literal["auto", "cpu", "cuda"]
 
 EXIT_ROW_FAILED = 1
+STOPPED_BY = {
+    "precise": "precise enough",
+    "max_samples": "as many as allowed",
+    "max_seconds": "time is up",
+}
 
 
 def say(text: str) -> None:
@@ -56,12 +67,17 @@ class JobSettings:
     suite: str
     points: tuple[Point, ...]
     limits: Limits
-    dtype: str
     requested_device: RequestedDevice
     threads: int
     allow_cpu_fallback: bool
     output: Output
     metrics_namespace: str | None = None
+    ceilings: bool = True
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """Those of the points, each once."""
+        return tuple(dict.fromkeys(point.dtype for point in self.points))
 
 
 def job_from_batch() -> tuple[str, int]:
@@ -80,6 +96,9 @@ class Recorder:
     settings: JobSettings
     device: Device
     environment: Environment
+    marks: JobMarks
+    telemetry: Telemetry
+    ceilings: tuple[Ceiling, ...] = ()
     measurements: list[Measurement] = field(default_factory=list)
     current: Row | None = None
     _rows: threading.Lock = field(default_factory=threading.Lock)
@@ -125,7 +144,7 @@ class Recorder:
     def _document(
         self, status: Literal["complete", "interrupted"], measurements: list[Measurement]
     ) -> ResultDocument:
-        started_at = datetime.fromtimestamp(psutil.Process().create_time(), UTC)
+        started_at = self.marks.process_started_at
         finished_at = datetime.now(UTC)
         return ResultDocument(
             run_id=self.settings.run_id,
@@ -141,6 +160,9 @@ class Recorder:
             total_seconds=(finished_at - started_at).total_seconds(),
             environment=self.environment,
             measurements=tuple(measurements),
+            marks=self.marks.document(),
+            ceilings=self.ceilings,
+            telemetry=self.telemetry.summary(),
         )
 
     def _write(self, document: ResultDocument, *, hurried: bool) -> None:
@@ -174,11 +196,16 @@ def run_job(settings: JobSettings, interruption: Interruption | None = None) -> 
         JobError: the device is missing, or the document could not be written.
     """
     settings.output.check()
+    marks = JobMarks()
+    _import_libraries()
+    marks.mark("imported")
     device = _choose_device(settings)
+    marks.mark("device_ready")
     threads = _set_threads(settings.threads)
-    recorder = Recorder(settings, device, environment.describe(threads))
-    meters = [] if settings.metrics_namespace is None else meters_for(device, threads)
-    telemetry = Telemetry(meters, settings.metrics_namespace, settings.target)
+    telemetry = Telemetry(meters_for(device, threads), settings.metrics_namespace, settings.target)
+    machine = environment.describe(threads, device)
+    recorder = Recorder(settings, device, machine, marks, telemetry)
+    monitor = Monitor(device.value)
 
     def stop(received: signal.Signals) -> int:
         exit_code = recorder.interrupt(received)
@@ -189,18 +216,41 @@ def run_job(settings: JobSettings, interruption: Interruption | None = None) -> 
         interruption.on_stop = stop
     _announce(recorder)
     telemetry.start()
+    monitor.start()
     gc.freeze()  # else each collection before sampling would walk through all of torch
+    bench = bench_for(device.value, settings.limits, threads=threads, monitor=monitor, marks=marks)
     try:
         for index, point in enumerate(settings.points, start=1):
-            row = Row(WORKLOADS[point.workload], point.parameters, settings.dtype)
+            row = Row(find_workload(point.workload), point.parameters, point.dtype)
             recorder.current = row
-            measurement = measure(row, device.value, settings.limits)
+            measurement = measure(row, bench)
             recorder.add(measurement)
             say(f"[{index}/{len(settings.points)}] {describe(measurement)}")
+            for warning in warnings(measurement):
+                say(f"    {warning}")
+        monitor.stop()
+        if settings.ceilings:
+            give_threads(threads)
+            recorder.ceilings = _ceilings(device, settings.dtypes)
         telemetry.stop()
         return recorder.close()
     finally:
         telemetry.publish()
+
+
+def _import_libraries() -> None:
+    """Everything that takes long to load, so that no row's cold call waits for it."""
+    import cv2  # noqa: F401
+    import torch  # noqa: F401
+
+
+def _ceilings(device: Device, dtypes: tuple[str, ...]) -> tuple[Ceiling, ...]:
+    """The machine's own best rates, after the rows: before, they would warm their libraries up."""
+    found = measure_ceilings(device.value, dtypes)
+    for ceiling in found:
+        unit = "bytes/s" if ceiling.kind == "copy" else f"{ceiling.dtype} flop/s"
+        say(f"ceiling: {ceiling.rate_per_second:.3g} {unit} ({ceiling.description})")
+    return found
 
 
 def _choose_device(settings: JobSettings) -> Device:
@@ -235,15 +285,11 @@ def _choose_device(settings: JobSettings) -> Device:
 
 def _set_threads(requested: int) -> int:
     """Give all math libraries the same number of threads, at most what the process may use."""
-    import cv2
-    import torch
-
     usable = environment.usable_threads()
     threads = min(requested or usable, usable)
     if requested > usable:
         say(f"batchmark_job: {requested} threads asked for, only {usable} usable: using those")
-    torch.set_num_threads(threads)
-    cv2.setNumThreads(threads)
+    give_threads(threads)
     return threads
 
 
@@ -251,7 +297,8 @@ def _announce(recorder: Recorder) -> None:
     settings, machine = recorder.settings, recorder.environment
     where = machine.gpu_model if recorder.device is Device.CUDA else machine.cpu_model
     say(
-        f"batchmark_job: suite {settings.suite}, {len(settings.points)} rows, {settings.dtype}, "
+        f"batchmark_job: suite {settings.suite}, {len(settings.points)} rows, "
+        f"{' '.join(settings.dtypes)}, "
         f"on {recorder.device} ({where}, {machine.compute_threads} threads), "
         f"to {settings.output}"
     )
@@ -264,12 +311,36 @@ def describe(measurement: Measurement) -> str:
     if measurement.status is not MeasurementStatus.MEASURED:
         return f"{row} {measurement.status.upper()}, {measurement.reason}"
     samples = measurement.samples_seconds
-    low, median, high = statistics.quantiles(samples, n=4, method="inclusive")
-    name = measurement.implementation.name if measurement.implementation else ""
+    low, median, high = np.quantile(samples, [0.25, 0.5, 0.75])
+    stopping, by = measurement.stopping, measurement.implementation
     return (
         f"{row} median {_duration(median)}, middle half {_duration(low)} to {_duration(high)}, "
-        f"{len(samples)} samples, cold {_duration(measurement.cold_seconds or 0.0)}, {name}"
+        f"{len(samples)} samples ({STOPPED_BY[stopping.criterion] if stopping else 'ended'}), "
+        f"cold {_duration(measurement.cold_seconds or 0.0)}, {describe_rival(by) if by else ''}"
     )
+
+
+def describe_rival(implementation: Implementation) -> str:
+    threads = implementation.threads
+    return implementation.name + (f" on {threads} threads" if threads else "")
+
+
+def warnings(measurement: Measurement) -> Iterator[str]:
+    """What a reader of the figures should know about a row, a line each."""
+    for trial in measurement.trials:
+        if trial.outcome in {"wrong", "failed"}:
+            yield f"{describe_rival(trial.implementation)} is out, {trial.outcome}: {trial.reason}"
+    if measurement.status is MeasurementStatus.MEASURED and measurement.reason:
+        yield measurement.reason
+    samples = len(measurement.samples_seconds)
+    for what, count in (
+        ("taken while the device was slowed down", len(measurement.throttled_samples)),
+        ("far from the median", len(measurement.outlier_samples)),
+    ):
+        if count:
+            yield f"{count} of {samples} samples {what}; flagged, not removed"
+    if measurement.multimodal:
+        yield "the samples gather around more than one value"
 
 
 def _duration(seconds: float) -> str:

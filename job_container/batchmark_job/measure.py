@@ -1,59 +1,46 @@
-"""How one row is measured: cold call, warm-up, warm samples, transfers, correctness."""
+"""How one row is measured: rivals' trial, warm-up, warm samples, transfers, correctness."""
 
 from __future__ import annotations
 
-import gc
 import statistics
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from batchmark_job import memory
-from batchmark_job.result import (
-    Correctness,
-    Implementation,
-    Measurement,
-    MeasurementStatus,
-    Phases,
+from batchmark_job import environment, memory, trial
+from batchmark_job import threads as thread_counts
+from batchmark_job.conditions import Monitor
+from batchmark_job.marks import JobMarks
+from batchmark_job.result import Measurement, MeasurementStatus, Phases
+from batchmark_job.sample_statistics import multimodal, outliers
+from batchmark_job.sampling import (
+    MonotonicTimer,
+    no_garbage_collection,
+    sample,
+    timer_for,
+    unsettled,
+    warm_up,
 )
-from batchmark_job.workloads.base import TOLERANCES
+from batchmark_job.suites import PATIENCE
+from batchmark_job.trial import Problem
+from batchmark_job.workloads import torch_support
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from torch import Tensor
 
+    from batchmark_job.result import Correctness
+    from batchmark_job.sampling import Rotation, Sampled, Timer
     from batchmark_job.suites import Limits
-    from batchmark_job.workloads.base import Call, Tensors, Workload
-    from batchmark_job.workloads.base import Implementation as Candidate
+    from batchmark_job.trial import Contestant
+    from batchmark_job.workloads.base import Workload
 
-SEED = 20261101
 TRANSFER_SAMPLES = 5
-WARMUP_CALLS = 5
-WARMUP_SHARE = 0.1  # of the time that sampling may take
-
-
-class DeviceTimer:
-    """Monotonic time around a call, the device idle before and finished after it."""
-
-    def __init__(self, device: str) -> None:
-        self.device = device
-
-    def synchronize(self) -> None:
-        if self.device == "cuda":
-            import torch
-
-            torch.cuda.synchronize()
-
-    def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
-        """Duration and result of one call."""
-        self.synchronize()
-        start = time.perf_counter()
-        result = call()
-        self.synchronize()
-        return time.perf_counter() - start, result
+RESTARTS = 2
+RESTART_SHARE = 3.0  # of max_seconds, the most that sampling may have taken to start anew
+# NVML's counter moves every 20 to 100 ms: over a second that is at most a tenth.
+ENERGY_SECONDS = 1.0
 
 
 @dataclass
@@ -63,11 +50,8 @@ class Row:
     workload: Workload
     parameters: Mapping[str, int]
     dtype: str
-    implementation: Implementation | None = None
-    cold_seconds: float | None = None
     samples: list[float] = field(default_factory=list)
-    phases: Phases | None = None
-    correctness: Correctness | None = None
+    found: dict[str, Any] = field(default_factory=dict)  # Measurement's other fields, as known
 
     def finish(self, status: MeasurementStatus, reason: str | None = None) -> Measurement:
         return Measurement(
@@ -76,145 +60,209 @@ class Row:
             dtype=self.dtype,
             status=status,
             reason=reason,
-            implementation=self.implementation,
-            cold_seconds=self.cold_seconds,
             samples_seconds=tuple(self.samples),
-            phases=self.phases,
             flops=self.workload.flops(self.parameters),
             bytes_moved=self.workload.bytes_moved(self.parameters, self.dtype),
-            correctness=self.correctness,
+            **self.found,
         )
 
 
-def measure(row: Row, device: str, limits: Limits) -> Measurement:
-    """Measure a row; what goes wrong becomes its status, never an exception."""
-    try:
-        return _measure(row, device, limits)
-    except Exception as error:
-        if _is_out_of_memory(error):
-            reason = f"out of memory when tried: {_first_line(error)}"
-            return row.finish(MeasurementStatus.SKIPPED, reason)
-        reason = f"{type(error).__name__}: {_first_line(error)}"
-        return row.finish(MeasurementStatus.FAILED, reason)
-    finally:
-        _free_memory(device)
+@dataclass(frozen=True)
+class Bench:
+    """What rows are measured with. `threads` are those of the CPU's math libraries."""
+
+    device: str
+    limits: Limits
+    threads: int
+    monitor: Monitor
+    marks: JobMarks
+    cache_bytes: int | None
 
 
-def _measure(row: Row, device: str, limits: Limits) -> Measurement:
-    workload, parameters, dtype = row.workload, row.parameters, row.dtype
-    candidate = workload.implementation(device, dtype)
-    if isinstance(candidate, str):
-        return row.finish(MeasurementStatus.SKIPPED, candidate)
-    row.implementation = Implementation(name=candidate.name, version=candidate.version())
-    shortage = memory.shortage(workload, candidate, parameters, dtype, device)
-    if shortage:
-        return row.finish(MeasurementStatus.SKIPPED, shortage)
-
-    host_inputs = candidate.arrange(workload.make_inputs(parameters, dtype, SEED))
-    timer = DeviceTimer(device)
-    output = _time_calls(row, candidate, host_inputs, timer, limits)
-    error = workload.relative_error(host_inputs, output, np.random.default_rng(SEED))
-    return _judged(row, error)
-
-
-def _judged(row: Row, error: float) -> Measurement:
-    if not np.isfinite(error):
-        return row.finish(MeasurementStatus.FAILED, f"wrong result: it contains {error}")
-    row.correctness = Correctness(relative_error=error, tolerance=TOLERANCES[row.dtype])
-    if not row.correctness.passed:
-        allowed = row.correctness.tolerance
-        reason = f"wrong result: relative error {error:.2g}, {row.dtype} allows {allowed:g}"
-        return row.finish(MeasurementStatus.FAILED, reason)
-    return row.finish(MeasurementStatus.MEASURED)
-
-
-def _time_calls(
-    row: Row, candidate: Candidate, host_inputs: Tensors, timer: DeviceTimer, limits: Limits
-) -> Tensor:
-    """Fill the row's times; returns the last call's output."""
-    import torch
-
-    with torch.inference_mode():
-        transfers: dict[str, float] = {}
-        inputs = host_inputs
-        if timer.device == "cuda":
-            inputs, transfers = _to_device(host_inputs, timer)
-        call = candidate.prepare(inputs)
-        row.cold_seconds, output = timer.seconds(call)
-        _warm_up(call, timer, limits)
-        output = _sample(call, timer, limits, row.samples)
-        if timer.device == "cuda":
-            transfers["device_to_host_seconds"] = _from_device(output, timer)
-        row.phases = Phases(compute_seconds=statistics.median(row.samples), **transfers)
-    return output
-
-
-def _warm_up(call: Call, timer: DeviceTimer, limits: Limits) -> None:
-    seconds = 0.0
-    for _ in range(WARMUP_CALLS):
-        seconds += timer.seconds(call)[0]
-        if seconds >= WARMUP_SHARE * limits.max_seconds:
-            return
-
-
-def _sample(call: Call, timer: DeviceTimer, limits: Limits, samples: list[float]) -> Tensor:
-    gc.collect()
-    gc.disable()
-    try:
-        start = time.perf_counter()
-        while True:
-            seconds, output = timer.seconds(call)
-            samples.append(seconds)
-            if limits.reached(len(samples), time.perf_counter() - start):
-                return output  # type: ignore[no-any-return]
-    finally:
-        gc.enable()
-
-
-def _to_device(host_inputs: Tensors, timer: DeviceTimer) -> tuple[Tensors, dict[str, float]]:
-    import torch
-
-    def allocate() -> Tensors:
-        return tuple(torch.empty_like(tensor, device=timer.device) for tensor in host_inputs)
-
-    def copy() -> None:
-        for target, source in zip(inputs, pinned, strict=True):
-            target.copy_(source, non_blocking=True)
-
-    pinned = tuple(tensor.pin_memory() for tensor in host_inputs)
-    allocate_seconds, inputs = timer.seconds(allocate)
-    timer.seconds(copy)
-    copies = [timer.seconds(copy)[0] for _ in range(TRANSFER_SAMPLES)]
-    return inputs, {
-        "allocate_seconds": allocate_seconds,
-        "host_to_device_seconds": statistics.median(copies),
-    }
-
-
-def _from_device(output: Tensor, timer: DeviceTimer) -> float:
-    import torch
-
-    target = torch.empty_like(output, device="cpu").pin_memory()
-    timer.seconds(lambda: target.copy_(output, non_blocking=True))
-    return statistics.median(
-        timer.seconds(lambda: target.copy_(output, non_blocking=True))[0]
-        for _ in range(TRANSFER_SAMPLES)
+def bench_for(
+    device: str,
+    limits: Limits,
+    *,
+    threads: int | None = None,
+    monitor: Monitor | None = None,
+    marks: JobMarks | None = None,
+) -> Bench:
+    """What is not given is: all usable threads, a monitor that is not started, marks of its own."""
+    return Bench(
+        device,
+        limits,
+        threads or environment.usable_threads(),
+        monitor or Monitor(device),
+        marks or JobMarks(),
+        environment.last_level_cache_bytes(device),
     )
 
 
-def _is_out_of_memory(error: Exception) -> bool:
+def measure(row: Row, bench: Bench) -> Measurement:
+    """Measure a row; what goes wrong becomes its status, never an exception."""
     import torch
 
-    # The CPU allocator of torch raises a plain RuntimeError.
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate" in str(error)
+    try:
+        with (
+            torch.inference_mode(not row.workload.needs_gradients),
+            torch_support.precision(row.dtype),
+        ):
+            return _measure(row, bench)
+    except Exception as error:
+        skipped = trial.is_out_of_memory(error)
+        status = MeasurementStatus.SKIPPED if skipped else MeasurementStatus.FAILED
+        return row.finish(status, trial.describe_error(error))
+    finally:
+        if bench.device == "cuda":
+            torch.cuda.empty_cache()
 
 
-def _free_memory(device: str) -> None:
-    if device == "cuda":
-        import torch
+def _measure(row: Row, bench: Bench) -> Measurement:
+    problem = Problem(row.workload, row.parameters, row.dtype, bench.device)
+    rivals = trial.contestants(problem, thread_counts.worth_trying(bench.threads))
+    sets = trial.input_sets(problem, rivals, bench.cache_bytes)
+    timer = timer_for(bench.device)
+    chosen = trial.hold_trial(
+        problem,
+        rivals,
+        sets,
+        timer,
+        trial.TRIAL_SHARE * bench.limits.max_seconds,
+        lambda: bench.marks.mark("first_call"),
+    )
+    row.found.update(trials=tuple(rival.trial() for rival in rivals))
+    if chosen is None:
+        return _without_choice(row, rivals, bench.device)
+    row.found.update(
+        implementation=chosen.implementation(),
+        cold_seconds=chosen.cold_seconds,
+        correctness=chosen.correctness,
+        timer=timer.name,
+        input_sets=sets,
+    )
+    return _measure_chosen(row, bench, problem, chosen, timer)
 
-        torch.cuda.empty_cache()
+
+def _without_choice(row: Row, rivals: Sequence[Contestant], device: str) -> Measurement:
+    """What to call a row that nobody computes: too large or unsupported, wrong, or broken."""
+    if not rivals:
+        reason = f"{row.workload.name} has no implementation for {device}"
+        return row.finish(MeasurementStatus.SKIPPED, reason)
+    wrong = [rival for rival in rivals if rival.outcome == "wrong"]
+    broken = [rival for rival in rivals if rival.outcome == "failed" and not rival.out_of_memory]
+    too_large = [rival for rival in rivals if rival.out_of_memory]
+    blamed = wrong or broken or too_large or rivals
+    row.found.update(correctness=blamed[0].correctness)
+    reasons = "; ".join(dict.fromkeys(str(rival.reason) for rival in blamed))
+    if wrong:
+        return row.finish(MeasurementStatus.FAILED, f"wrong result: {reasons}")
+    status = MeasurementStatus.FAILED if broken else MeasurementStatus.SKIPPED
+    return row.finish(status, reasons)
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or ["no message"])[0]
+def _measure_chosen(
+    row: Row, bench: Bench, problem: Problem, chosen: Contestant, timer: Timer
+) -> Measurement:
+    assert chosen.rotation is not None  # noqa: S101
+    peak = memory.PeakMemory(bench.device)
+    with no_garbage_collection():
+        warmup_calls = warm_up(chosen.rotation, timer, bench.limits)
+        bench.marks.mark("steady")
+        sampled = _sample_until_settled(row, bench, chosen.rotation, timer, warmup_calls)
+    row.found.update(peak_memory_bytes=peak.read())
+    _judge_samples(row, bench, sampled, timer)
+    transfers = _transfers(chosen, sampled.output) if bench.device == "cuda" else {}
+    compute = statistics.median(row.samples)
+    row.found.update(phases=Phases(compute_seconds=compute, **transfers))
+    if wrong := _check_last(row, problem, chosen, sampled.output):
+        return row.finish(MeasurementStatus.FAILED, f"wrong result after many calls: {wrong}")
+    if reason := unsettled(row.samples):
+        return row.finish(MeasurementStatus.UNSETTLED, reason)
+    if len(row.samples) < bench.limits.minimum_samples:
+        return row.finish(
+            MeasurementStatus.MEASURED,
+            f"only {len(row.samples)} samples: {bench.limits.minimum_samples} would have taken "
+            f"more than {PATIENCE * bench.limits.max_seconds:g} s",
+        )
+    return row.finish(MeasurementStatus.MEASURED)
+
+
+def _sample_until_settled(
+    row: Row, bench: Bench, rotation: Rotation, timer: Timer, warmup_calls: int
+) -> Sampled:
+    """Sample; samples that are unsettled belong to the warm-up, a few times, while time is left."""
+    began = time.perf_counter()
+    for restarts_left in reversed(range(RESTARTS + 1)):
+        row.found.update(warmup_calls=warmup_calls, conditions_before=bench.monitor.now())
+        energy_before = bench.monitor.energy_joules()
+        sampled = sample(rotation, timer, bench.limits, row.samples)
+        energy_after = bench.monitor.energy_joules()
+        late = time.perf_counter() - began > RESTART_SHARE * bench.limits.max_seconds
+        if late or not restarts_left or not unsettled(row.samples):
+            break
+        warmup_calls += len(row.samples)
+        row.samples.clear()
+    after = bench.monitor.now()  # first, to close a span shorter than the monitor's period
+    row.found.update(
+        stopping=sampled.stopping,
+        conditions_during=bench.monitor.during(sampled.starts[0], sampled.end),
+        conditions_after=after,
+    )
+    if energy_before is not None and energy_after is not None and sampled.seconds >= ENERGY_SECONDS:
+        row.found.update(energy_joules=(energy_after - energy_before) / len(row.samples))
+    return sampled
+
+
+def _judge_samples(row: Row, bench: Bench, sampled: Sampled, timer: Timer) -> None:
+    ends = [*sampled.starts[1:], sampled.end]
+    spans = enumerate(zip(sampled.starts, ends, strict=True))
+    row.found.update(
+        throttled_samples=tuple(i for i, span in spans if bench.monitor.throttled(*span)),
+        outlier_samples=outliers(row.samples),
+        multimodal=multimodal(row.samples, timer.resolution_seconds),
+    )
+
+
+def _check_last(row: Row, problem: Problem, chosen: Contestant, output: Tensor) -> str | None:
+    """Check the last output like the first; only its being finite where calls build on another."""
+    import torch
+
+    assert chosen.rotation is not None  # noqa: S101
+    if not row.workload.repeatable:
+        finite = bool(torch.isfinite(output).all())
+        return None if finite else "it is not finite"
+    index = chosen.rotation.last
+    # The inputs that it computed on may be the device's own, or changed by the call itself.
+    inputs = chosen.rival.arrange(problem.inputs(index)) if index else chosen.host_inputs
+    correctness, wrong = problem.check(inputs, output)
+    first: Correctness = row.found["correctness"]
+    if correctness is None or correctness.relative_error > first.relative_error:
+        row.found.update(correctness=correctness)
+    return wrong
+
+
+def _transfers(chosen: Contestant, output: Tensor) -> dict[str, float]:
+    """Medians of copies between page-locked host memory and the device, in seconds."""
+    import torch
+
+    timer = MonotonicTimer("cuda")
+    pinned = tuple(tensor.pin_memory() for tensor in chosen.host_inputs)
+    target = torch.empty_like(output, device="cpu").pin_memory()
+
+    def to_device() -> None:
+        for device, host in zip(chosen.device_inputs, pinned, strict=True):
+            device.copy_(host, non_blocking=True)
+
+    def to_host() -> None:
+        target.copy_(output, non_blocking=True)
+
+    def median(copy: Callable[[], None]) -> float:
+        timer.seconds(copy)
+        return statistics.median(timer.seconds(copy)[0] for _ in range(TRANSFER_SAMPLES))
+
+    with torch.no_grad():  # inputs may want gradients
+        return {
+            "allocate_seconds": chosen.allocate_seconds or 0.0,
+            "host_to_device_seconds": median(to_device),
+            "device_to_host_seconds": median(to_host),
+        }

@@ -33,6 +33,41 @@ def shortage(
     )
 
 
+def has_room(needed_bytes: int, device: str) -> bool:
+    """Whether the device could hold so much more."""
+    available = available_host_bytes() if device == "cpu" else available_cuda_bytes()
+    return needed_bytes <= USABLE_SHARE * available
+
+
+class PeakMemory:
+    """Most memory held since this was made: by torch on CUDA, by the whole process on the CPU."""
+
+    def __init__(self, device: str, root: Path = Path("/")) -> None:
+        self._cuda = device == "cuda"
+        self._folder = root / "proc/self"
+        self._known = True
+        if self._cuda:
+            import torch
+
+            torch.cuda.reset_peak_memory_stats()
+            return
+        try:
+            (self._folder / "clear_refs").write_text("5")  # proc_pid_clear_refs(5): VmHWM anew
+        except OSError:
+            self._known = False
+
+    def read(self) -> int | None:
+        """In bytes; None where the kernel keeps no peak that can be set back."""
+        if self._cuda:
+            import torch
+
+            return int(torch.cuda.max_memory_allocated())
+        if not self._known:
+            return None
+        lines = (self._folder / "status").read_text().splitlines()
+        return next((int(line.split()[1]) * 1024 for line in lines if line[:6] == "VmHWM:"), None)
+
+
 def _compare(needed_bytes: int, available_bytes: int, what: str) -> str | None:
     if needed_bytes <= USABLE_SHARE * available_bytes:
         return None

@@ -13,9 +13,11 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 # History of the schema, newest first. A reader accepts the versions in SUPPORTED_VERSIONS only.
+#   2  (2026-11) rivals' trials, stopping, conditions, flags, energy; marks, ceilings, telemetry.
+#      All that is new is optional, so version 1 still reads.
 #   1  (2026-11) first version
-SCHEMA_VERSION: Final = 1
-SUPPORTED_VERSIONS = (1,)
+SCHEMA_VERSION: Final = 2
+SUPPORTED_VERSIONS = (1, 2)
 
 Parameter = int | float | str
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -35,6 +37,7 @@ class MeasurementStatus(StrEnum):
     MEASURED = "measured"
     SKIPPED = "skipped"  # can't be measured here: too large, not supported
     FAILED = "failed"  # should have worked: an exception, a wrong result
+    UNSETTLED = "unsettled"  # its samples were still drifting at the end; kept, never compared
     INTERRUPTED = "interrupted"  # the job was told to stop while it measured
 
 
@@ -60,6 +63,10 @@ class Environment(_Model):
     python_version: str
     kernel: str
     image_digest: str | None = Field(description="container image digest; null outside a container")
+    compute_environment: str | None = Field(
+        default=None, description="AWS Batch compute environment; null outside Batch"
+    )
+    last_level_cache_bytes: int | None = Field(default=None, description="of the device measured")
 
 
 class Implementation(_Model):
@@ -67,6 +74,7 @@ class Implementation(_Model):
 
     name: str
     version: str
+    threads: int | None = Field(default=None, ge=1, description="CPU threads it ran with")
 
 
 class Phases(_Model):
@@ -89,11 +97,48 @@ class Correctness(_Model):
         return self.relative_error <= self.tolerance
 
 
+class Trial(_Model):
+    """A rival's short trial before the measurement, on the same inputs."""
+
+    implementation: Implementation
+    outcome: Literal["chosen", "slower", "wrong", "failed", "refused"]
+    reason: str | None = Field(default=None, description="why it was refused, failed or wrong")
+    median_seconds: PositiveSeconds | None = None
+    calls: int = Field(default=0, ge=0, description="timed warm calls")
+    correctness: Correctness | None = None
+
+
+class Stopping(_Model):
+    """Why sampling ended."""
+
+    criterion: Literal["precise", "max_samples", "max_seconds"]
+    relative_half_width: float | None = Field(
+        ge=0, description="of the median's 95 % interval when it ended; null below 6 samples"
+    )
+
+
+class Conditions(_Model):
+    """The machine's state at a moment, or over the time of sampling; null where not to be had."""
+
+    cpu_frequency_hz: float | None = Field(default=None, ge=0, description="mean over the CPUs")
+    cpu_steal_share: float | None = Field(
+        default=None, ge=0, le=1, description="of CPU time, that the hypervisor gave to others"
+    )
+    gpu_clock_hz: float | None = Field(default=None, ge=0, description="streaming multiprocessors")
+    gpu_memory_clock_hz: float | None = Field(default=None, ge=0)
+    gpu_temperature_celsius: float | None = None
+    gpu_power_watts: float | None = Field(default=None, ge=0)
+    gpu_throttle_reasons: tuple[str, ...] = Field(
+        default=(), description="NVML's clock event reasons that slow it down, such as sw_power_cap"
+    )
+
+
 class Measurement(_Model):
     """One workload at one point of its grid.
 
     `samples_seconds` are the warm calls, one by one in the order they ran. `cold_seconds` is the
-    first call in this process, never part of the samples.
+    implementation's first call at this point, never part of the samples; in a later row, or after
+    another rival's trial, the libraries they share are loaded already.
     """
 
     workload: str
@@ -101,7 +146,8 @@ class Measurement(_Model):
     dtype: str
     status: MeasurementStatus
     reason: str | None = Field(
-        default=None, description="why it was skipped, failed or interrupted"
+        default=None,
+        description="why it was skipped, failed, unsettled or interrupted, or has few samples",
     )
     implementation: Implementation | None = None
     cold_seconds: PositiveSeconds | None = None
@@ -112,6 +158,36 @@ class Measurement(_Model):
         default=None, ge=0, description="least bytes a call must read and write in device memory"
     )
     correctness: Correctness | None = None
+    timer: Literal["monotonic", "cuda_events"] | None = Field(
+        default=None, description="what the samples were taken with"
+    )
+    trials: tuple[Trial, ...] = Field(default=(), description="all rivals, the chosen one too")
+    input_sets: int | None = Field(
+        default=None, ge=1, description="inputs taken in turn, so that caches hold no old ones"
+    )
+    warmup_calls: int | None = Field(default=None, ge=0)
+    stopping: Stopping | None = None
+    throttled_samples: tuple[int, ...] = Field(
+        default=(), description="indexes of samples taken while the device was slowed down"
+    )
+    outlier_samples: tuple[int, ...] = Field(
+        default=(), description="indexes of samples far from the others; flagged, not removed"
+    )
+    multimodal: bool | None = Field(
+        default=None, description="the samples gather around more than one value"
+    )
+    conditions_before: Conditions | None = None
+    conditions_during: Conditions | None = None
+    conditions_after: Conditions | None = None
+    peak_memory_bytes: int | None = Field(
+        default=None,
+        ge=0,
+        description="most memory held while sampling, all input sets included: by torch on CUDA, "
+        "by the whole process on the CPU; null where the kernel keeps no peak for a span",
+    )
+    energy_joules: float | None = Field(
+        default=None, ge=0, description="of the GPU, per warm call; null without NVML's counter"
+    )
 
     @model_validator(mode="after")
     def _status_fits(self) -> Self:
@@ -130,10 +206,52 @@ class Measurement(_Model):
         return self
 
 
+class Marks(_Model):
+    """When a job got how far; null where a step did not happen or can't be known.
+
+    The image pull and the container's start come from the ECS agent's task metadata.
+    """
+
+    image_pull_started_at: AwareDatetime | None = None
+    image_pull_stopped_at: AwareDatetime | None = None
+    container_started_at: AwareDatetime | None = None
+    process_started_at: AwareDatetime
+    imported_at: AwareDatetime | None = Field(default=None, description="libraries are loaded")
+    device_ready_at: AwareDatetime | None = Field(default=None, description="CUDA context is there")
+    first_call_at: AwareDatetime | None = Field(
+        default=None, description="the device finished the first call of the first row"
+    )
+    steady_at: AwareDatetime | None = Field(
+        default=None, description="the first row's warm-up ended"
+    )
+
+
+class Ceiling(_Model):
+    """The best rate this device reached in this job, against which rows are held."""
+
+    kind: Literal["compute", "copy"]
+    dtype: str | None = Field(description="of the matrix product; null for copy")
+    rate_per_second: float = Field(
+        gt=0, description="flop/s of a large product, or bytes/s read plus written by a large copy"
+    )
+    description: str = Field(description="what was run, such as torch.mm of 4096 x 4096")
+
+
+class MetricSummary(_Model):
+    """One telemetry metric over the whole job."""
+
+    metric: str
+    unit: str
+    samples: int = Field(ge=1)
+    minimum: float
+    mean: float
+    maximum: float
+
+
 class ResultDocument(_Model):
     """Everything one job attempt measured."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1, 2] = SCHEMA_VERSION
     run_id: str
     job_id: str = Field(description="AWS Batch job id; 'local' when run by hand")
     job_attempt: int = Field(ge=1)
@@ -147,6 +265,9 @@ class ResultDocument(_Model):
     total_seconds: PositiveSeconds = Field(description="process start to the end of the last row")
     environment: Environment
     measurements: tuple[Measurement, ...]
+    marks: Marks | None = None
+    ceilings: tuple[Ceiling, ...] = ()
+    telemetry: tuple[MetricSummary, ...] = ()
 
     @model_validator(mode="after")
     def _times_fit(self) -> Self:

@@ -8,33 +8,39 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from batchmark_job.exceptions import InputError
-from batchmark_job.workloads import WORKLOADS
+from batchmark_job.own_workloads import BUNDLED, FOLDER_VARIABLE, find_workload, own_files, read
 
+PATIENCE = 10
+OWN = "own"  # the suite of the user's own workloads
 CUSTOM = "custom"  # the suite's name in a result when axes were given by hand
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When sampling stops: after `samples`, or after `max_seconds` once there are a minimum."""
+    """When sampling a row stops.
 
-    samples: int = 20
+    As soon as the median's 95 % interval is within `precision` of it on either side, else after
+    `samples` or `max_seconds`; but not before `minimum_samples`, unless a row is so slow that those
+    would take more than PATIENCE times `max_seconds`. Precise or not, sampling takes a tenth of
+    `max_seconds`, so that it meets more than a moment's noise.
+    """
+
+    samples: int = 1000
     max_seconds: float = 10.0
-    minimum_samples: int = 6  # fewer allow no 95 % interval of a median
+    precision: float = 0.01  # relative half-width of the median's 95 % interval
+    minimum_samples: int = 10
 
     def __post_init__(self) -> None:
         if self.samples < self.minimum_samples:
             raise InputError(
                 f"--samples {self.samples} is too few; give {self.minimum_samples} or more"
             )
+        if not 0 <= self.precision < 1:
+            raise InputError(f"--precision {self.precision} is no share; give 0.01 for 1 %")
         if not (math.isfinite(self.max_seconds) and self.max_seconds > 0):
             raise InputError(
                 f"--max-seconds {self.max_seconds} is no time; give a finite number above 0"
             )
-
-    def reached(self, samples: int, seconds: float) -> bool:
-        if samples >= self.samples:
-            return True
-        return samples >= self.minimum_samples and seconds >= self.max_seconds
 
 
 @dataclass(frozen=True)
@@ -43,24 +49,24 @@ class Point:
 
     workload: str
     parameters: Mapping[str, int]
+    dtype: str = "float32"
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A workload on all combinations of its axes' values."""
+    """A workload on all combinations of its axes' values and dtypes."""
 
     workload: str
     axes: Mapping[str, Sequence[int]]
+    dtypes: Sequence[str] = ("float32",)
 
-    def points(self) -> list[Point]:
-        """Every combination, the last axis fastest.
+    def points(self, dtypes: Sequence[str] = ()) -> list[Point]:
+        """Every combination, the dtype fastest; `dtypes` replaces the grid's own.
 
         Raises:
             InputError: an unknown workload or axis, or a value out of an axis's range.
         """
-        workload = WORKLOADS.get(self.workload)
-        if workload is None:
-            raise InputError(f"unknown workload {self.workload!r}; known: {', '.join(WORKLOADS)}")
+        workload = find_workload(self.workload)
         known = {axis.name: axis for axis in workload.axes}
         for name in self.axes:
             if name not in known:
@@ -85,8 +91,9 @@ class Grid:
                         f"give {axis.minimum} to {axis.maximum}"
                     )
         return [
-            Point(self.workload, dict(zip(values, combination, strict=True)))
+            Point(self.workload, dict(zip(values, combination, strict=True)), dtype)
             for combination in itertools.product(*values.values())
+            for dtype in dtypes or self.dtypes
         ]
 
 
@@ -97,9 +104,11 @@ class Suite:
     grids: tuple[Grid, ...]
     limits: Limits = Limits()
 
-    def points(self) -> list[Point]:
-        return [point for grid in self.grids for point in grid.points()]
+    def points(self, dtypes: Sequence[str] = ()) -> list[Point]:
+        return [point for grid in self.grids for point in grid.points(dtypes)]
 
+
+PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
 
 _SUITES = (
     Suite(
@@ -111,8 +120,14 @@ _SUITES = (
             Grid("image_convolution", {"size": (256,), "batch": (2,)}),
             Grid("gaussian_blur", {"size": (512, 1024, 2048)}),
             Grid("edge_detection", {"size": (512, 1024, 2048)}),
+            Grid("fft", {"size": (128, 256)}),
+            Grid("sort", {"size": (10_000, 100_000)}),
+            Grid("reduction", {"size": (100_000, 1_000_000)}),
+            Grid("attention_forward", {"sequence": (64, 128)}),
+            Grid("attention_backward", {"sequence": (64, 128)}),
+            Grid("cnn_training_step", {"batch": (1, 2)}),
         ),
-        limits=Limits(samples=15, max_seconds=0.3),
+        limits=Limits(max_seconds=0.3),
     ),
     Suite(
         name="blog",
@@ -136,12 +151,59 @@ _SUITES = (
             Grid("edge_detection", {"size": (2048, 4096, 8192)}),
         ),
     ),
+    Suite(
+        name="precision",
+        summary="matrix products and convolutions in every precision that tensor cores have",
+        grids=(
+            Grid("matmul", {"size": (1024, 2048, 4096, 8192)}, PRECISIONS),
+            Grid("image_convolution", {"size": (512, 1024, 2048, 4096)}, PRECISIONS),
+        ),
+    ),
+    Suite(
+        name="building_blocks",
+        summary="Fourier transform, sort, sum and attention, from small to large",
+        grids=(
+            Grid("fft", {"size": (256, 512, 1024, 2048, 4096, 8192)}),
+            Grid("sort", {"size": (10**4, 10**5, 10**6, 10**7, 10**8)}),
+            Grid("reduction", {"size": (10**5, 10**6, 10**7, 10**8, 10**9)}),
+            Grid("attention_forward", {"sequence": (128, 256, 512, 1024, 2048, 4096)}),
+            Grid("attention_backward", {"sequence": (128, 256, 512, 1024, 2048, 4096)}),
+        ),
+    ),
+    Suite(
+        name="training",
+        summary="training steps of a small CNN and of ResNet-50, and ResNet-50's inference",
+        grids=(
+            Grid("cnn_training_step", {"batch": (1, 8, 32, 128, 512)}),
+            Grid("resnet50_inference", {"batch": (1, 4, 16, 64)}),
+            Grid("resnet50_training", {"batch": (2, 4, 8, 16, 32)}),
+        ),
+    ),
 )
 SUITES: dict[str, Suite] = {suite.name: suite for suite in _SUITES}
+NAMES = (*SUITES, OWN)
 
 
 def find_suite(name: str) -> Suite:
+    """A suite by its name; that of a user's own workloads is made from what their files say.
+
+    Raises:
+        InputError: there is none, or a user's own workload can't be used.
+    """
+    if name == OWN:
+        return _own_suite()
     suite = SUITES.get(name)
     if suite is None:
-        raise InputError(f"unknown suite {name!r}; known: {', '.join(SUITES)}")
+        raise InputError(f"unknown suite {name!r}; known: {', '.join(NAMES)}")
     return suite
+
+
+def _own_suite() -> Suite:
+    workloads = [read(paths) for paths in own_files().values()]
+    if not workloads:
+        raise InputError(
+            f"suite {OWN} is empty; put a file NAME.py into {BUNDLED} or into the folder that "
+            f"{FOLDER_VARIABLE} names"
+        )
+    grids = tuple(Grid(own.name, own.sizes, own.dtypes) for own in workloads)
+    return Suite(OWN, "all own workloads on the sizes that their files give", grids)

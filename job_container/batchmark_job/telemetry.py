@@ -1,11 +1,15 @@
-"""How hard a job drives its machine: sampled while it measures, sent to CloudWatch at the end.
+"""How hard a job drives its machine: sampled while it measures, summed up in its document.
 
 CPUUtilization   percent of the CPU time that the compute threads could have had
 MemoryUsed       resident memory of this process; a megabyte is 10^6 bytes
 GPUUtilization   percent of the last second or less in which a kernel ran, as NVML tells it
 GPUMemoryUsed    used memory of the GPU, the driver's own share included
+GPUPower         of the whole board
+GPUClock         of the streaming multiprocessors
+GPUTemperature   of the chip
 
-GPU metrics are means over the GPUs the job sees, and exist only where it measures on CUDA.
+GPU metrics are means over the GPUs the job sees, and exist only where it measures on CUDA and
+where NVML has them. With a namespace all of it goes to CloudWatch too, at the end.
 """
 
 from __future__ import annotations
@@ -15,26 +19,40 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import psutil
 
-from batchmark_job.result import Device
+from batchmark_job.conditions import mean_known
+from batchmark_job.nvml import Gpu, visible_gpus
+from batchmark_job.result import Device, MetricSummary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-PERIOD_SECONDS = 5.0
+# NVML's utilisation covers the last second at most: sampled less often, most of a job is missed.
+PERIOD_SECONDS = 1.0
 LAST_SAMPLE_SECONDS = 1.0  # a driver that hangs must not hold up the end
 # Batch kills a container 30 s after it told it to stop, and the document may take 20 of them.
 PUBLISH_SECONDS = 5.0
 DATUMS_PER_CALL = 1000  # the most that PutMetricData takes
 
+
+class Unit(NamedTuple):
+    """A metric's unit for readers, and as CloudWatch has it: no watt, hertz or degree."""
+
+    name: str
+    cloudwatch: str
+
+
 UNITS = {
-    "CPUUtilization": "Percent",
-    "MemoryUsed": "Megabytes",
-    "GPUUtilization": "Percent",
-    "GPUMemoryUsed": "Megabytes",
+    "CPUUtilization": Unit("percent", "Percent"),
+    "MemoryUsed": Unit("megabytes", "Megabytes"),
+    "GPUUtilization": Unit("percent", "Percent"),
+    "GPUMemoryUsed": Unit("megabytes", "Megabytes"),
+    "GPUPower": Unit("watts", "None"),
+    "GPUClock": Unit("megahertz", "None"),
+    "GPUTemperature": Unit("degrees Celsius", "None"),
 }
 
 
@@ -64,22 +82,24 @@ class ProcessMeter:
 
 
 class GpuMeter:
-    """The GPUs that torch sees, and no other GPU of the machine."""
+    """Means over some GPUs; a metric that none of them has is left out."""
 
-    def __init__(self, uuids: Sequence[str]) -> None:
-        import pynvml
-
-        self._nvml = pynvml
-        pynvml.nvmlInit()
-        self._gpus = [pynvml.nvmlDeviceGetHandleByUUID(uuid) for uuid in uuids]
+    def __init__(self, gpus: Sequence[Gpu]) -> None:
+        self._gpus = gpus
 
     def read(self) -> dict[str, float]:
-        percents = [self._nvml.nvmlDeviceGetUtilizationRates(gpu).gpu for gpu in self._gpus]
-        used_bytes = [self._nvml.nvmlDeviceGetMemoryInfo(gpu).used for gpu in self._gpus]
-        return {
-            "GPUUtilization": sum(percents) / len(percents),
-            "GPUMemoryUsed": sum(used_bytes) / len(used_bytes) / 1e6,
+        means = {
+            "GPUUtilization": self._mean(Gpu.utilization_percent),
+            "GPUMemoryUsed": self._mean(Gpu.memory_used_bytes, unit=1e6),
+            "GPUPower": self._mean(Gpu.power_watts),
+            "GPUClock": self._mean(Gpu.clock_hz, unit=1e6),
+            "GPUTemperature": self._mean(Gpu.temperature_celsius),
         }
+        return {metric: mean for metric, mean in means.items() if mean is not None}
+
+    def _mean(self, value_of: Callable[[Gpu], float | None], unit: float = 1) -> float | None:
+        mean = mean_known(map(value_of, self._gpus))
+        return None if mean is None else mean / unit
 
 
 def meters_for(device: Device, compute_threads: int) -> list[Meter]:
@@ -87,23 +107,15 @@ def meters_for(device: Device, compute_threads: int) -> list[Meter]:
     meters: list[Meter] = [ProcessMeter(compute_threads)]
     if device is Device.CUDA:
         try:
-            meters.append(GpuMeter(_visible_gpus()))
+            meters.append(GpuMeter(visible_gpus()))
         except Exception as error:
             _warn(f"no GPU metrics: {_one_line(error)}")
     return meters
 
 
-def _visible_gpus() -> list[str]:
-    """NVML's names for torch's devices: the numbers differ where CUDA_VISIBLE_DEVICES is set."""
-    import torch
-
-    properties = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
-    return [f"GPU-{gpu.uuid}" for gpu in properties]
-
-
 @dataclass
 class StatisticSet:
-    """Samples of one metric in one minute, as CloudWatch takes them together."""
+    """Samples of one metric, of a minute or a job, as CloudWatch takes them together."""
 
     count: int = 0
     total: float = 0.0
@@ -118,7 +130,7 @@ class StatisticSet:
 
 
 class Telemetry:
-    """Samples its meters every PERIOD_SECONDS from start to stop; without a namespace for itself.
+    """Samples its meters every PERIOD_SECONDS from start to stop; a namespace makes it publish.
 
     Neither sampling nor publishing ever fails the job: what goes wrong is one line in its log.
     """
@@ -128,6 +140,7 @@ class Telemetry:
         self._namespace = namespace
         self._target = target
         self._minutes: defaultdict[tuple[str, datetime], StatisticSet] = defaultdict(StatisticSet)
+        self._whole: defaultdict[str, StatisticSet] = defaultdict(StatisticSet)
         self._recording = threading.Lock()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
@@ -145,6 +158,21 @@ class Telemetry:
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(LAST_SAMPLE_SECONDS)
+
+    def summary(self) -> tuple[MetricSummary, ...]:
+        """Each metric over all its samples so far; final after stop()."""
+        with self._recording:
+            return tuple(
+                MetricSummary(
+                    metric=metric,
+                    unit=UNITS[metric].name,
+                    samples=samples.count,
+                    minimum=samples.minimum,
+                    mean=samples.total / samples.count,
+                    maximum=samples.maximum,
+                )
+                for metric, samples in self._whole.items()
+            )
 
     def publish(self) -> None:
         """Stop and send everything once, within PUBLISH_SECONDS; a second caller waits for that."""
@@ -170,7 +198,7 @@ class Telemetry:
                     "MetricName": metric,
                     "Dimensions": [{"Name": "Target", "Value": self._target}],
                     "Timestamp": minute,
-                    "Unit": UNITS[metric],
+                    "Unit": UNITS[metric].cloudwatch,
                     "StorageResolution": 60,
                     "StatisticValues": {
                         "SampleCount": samples.count,
@@ -199,6 +227,7 @@ class Telemetry:
             with self._recording:
                 for metric, value in values.items():
                     self._minutes[metric, minute].add(value)
+                    self._whole[metric].add(value)
 
     def _send(self) -> None:
         try:

@@ -1,23 +1,44 @@
-"""EC2: launch templates, VPC endpoints, security group rules."""
+"""EC2: launch templates, VPC endpoints, security group rules, the history of Spot prices."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from moto.core.responses import ActionResult
 from moto.ec2.models.launch_templates import LaunchTemplate, LaunchTemplateBackend
 from moto.ec2.models.security_groups import SecurityGroupBackend, SecurityGroupRule
 from moto.ec2.models.vpcs import VPCBackend
+from moto.ec2.responses.spot_instances import SpotInstances
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from local_cloud.prices import Prices
 
-def fill() -> None:
+
+def fill(prices: Prices | None) -> None:
     """Close the gaps."""
+    give_no_spot_price_but_those_of(prices)
     separate_tags()
     show_changed_tags()
     forget_deleted_endpoints()
     describe_all_rules()
+
+
+def give_no_spot_price_but_those_of(prices: Prices | None) -> None:
+    """Answer from the price file, where moto has 0.00001 USD for everything."""
+    asked_by = {"InstanceTypes": "InstanceType", "ProductDescriptions": "ProductDescription"}
+
+    def describe_spot_price_history(self: SpotInstances) -> ActionResult:
+        history: tuple[dict[str, Any], ...] = ()
+        if prices and prices.region == self.ec2_backend.region_name:
+            history = prices.spot_history
+        for parameter, field in asked_by.items():
+            if wanted := self._get_param(parameter, []):
+                history = tuple(entry for entry in history if entry[field] in wanted)
+        return ActionResult({"SpotPriceHistory": history})
+
+    SpotInstances.describe_spot_price_history = describe_spot_price_history  # type: ignore[method-assign]
 
 
 def describe_all_rules() -> None:

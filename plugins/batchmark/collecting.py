@@ -7,6 +7,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from batchmark.config import Config
+from batchmark.cost import purchase_option
 from batchmark.exceptions import CollectError
 from batchmark.job_description import (
     FINISHED,
@@ -17,7 +19,9 @@ from batchmark.job_description import (
     moment,
 )
 from batchmark.run import CollectedJob, CollectedRun, LostJob, PlannedJob
+from batchmark.state_times import state_times
 from batchmark.store import RunStore
+from batchmark.suites import OWN_DTYPES
 from batchmark_job.result import ResultDocument, ResultError, parse_document
 
 DESCRIBE_JOBS_LIMIT = 100
@@ -31,6 +35,7 @@ def collect_run(
     run_id: str,
     planned: Sequence[PlannedJob],
     job_ids: Sequence[str | None],
+    config: Config,
 ) -> CollectedRun:
     """Pair each planned job with its result, or with the reason why there is none.
 
@@ -38,13 +43,14 @@ def collect_run(
         store: where the run's files go; each job's log is copied there.
         batch, logs: boto3 clients.
         planned, job_ids: in the same order; None for a job that was never submitted.
+        config: what the run was planned with.
     """
     described = _describe(batch, [job_id for job_id in job_ids if job_id])
     jobs: list[CollectedJob] = []
     lost: list[LostJob] = []
     for plan, job_id in zip(planned, job_ids, strict=True):
         try:
-            jobs.append(_collect_job(store, logs, run_id, plan, job_id, described))
+            jobs.append(_collect_job(store, logs, run_id, plan, job_id, described, config))
         except CollectError as error:
             lost.append(LostJob(planned=plan, job_id=job_id, reason=str(error)))
     return CollectedRun(run_id=run_id, jobs=tuple(jobs), lost=tuple(lost))
@@ -65,6 +71,7 @@ def _collect_job(
     plan: PlannedJob,
     job_id: str | None,
     described: Mapping[str, JobDescription],
+    config: Config,
 ) -> CollectedJob:
     if job_id is None:
         raise CollectError("no job was submitted; see the log of its run_benchmark task")
@@ -83,6 +90,16 @@ def _collect_job(
     failure = failure_message(job, lines[-3:]) if job["status"] == "FAILED" else None
     attempt = len(job["attempts"])
     uri = f"{plan.result_prefix}{job_id}.{attempt}.json"
+    document = _document(store, uri, failure, _expected(run_id, plan, job_id, attempt), plan.dtype)
+    created_at, stopped_at = moment(job, "createdAt"), moment(job, "stoppedAt")
+    states = state_times(
+        logs,
+        config.events_log_group,
+        job_id=job_id,
+        created_at=created_at,
+        stopped_at=stopped_at,
+    )
+    target = config.targets.get(plan.target)
     return CollectedJob(
         planned=plan,
         job_id=job_id,
@@ -92,10 +109,14 @@ def _collect_job(
         log_url=log_url(location, _region(job)) if store.is_aws() else store.object_url(log_key),
         document_uri=uri,
         document_url=store.object_url(_key(uri)),
-        created_at=moment(job, "createdAt"),
+        created_at=created_at,
+        runnable_at=states.runnable_at,
+        starting_at=states.starting_at,
         started_at=moment(job, "startedAt"),
-        stopped_at=moment(job, "stoppedAt"),
-        document=_document(store, uri, failure, _expected(run_id, plan, job_id, attempt)),
+        stopped_at=stopped_at,
+        document=document,
+        purchase_option=target
+        and purchase_option(target, document.environment.compute_environment),
         failure=failure,
     )
 
@@ -109,12 +130,11 @@ def _expected(run_id: str, plan: PlannedJob, job_id: str, attempt: int) -> dict[
         "target": plan.target,
         "suite": plan.suite,
         "requested_device": plan.device,
-        "dtype": plan.dtype,
     }
 
 
 def _document(
-    store: RunStore, uri: str, failure: str | None, expected: Mapping[str, object]
+    store: RunStore, uri: str, failure: str | None, expected: Mapping[str, object], dtype: str
 ) -> ResultDocument:
     try:
         document = parse_document(store.read(_key(uri)))
@@ -125,11 +145,14 @@ def _document(
         raise CollectError(f"the job succeeded, but {uri} can't be read ({code})") from error
     except ResultError as error:
         raise CollectError(f"{uri}: {error}") from error
-    seen = {name: getattr(document, name) for name in expected if name != "dtype"}
-    seen["dtype"] = next((row.dtype for row in document.measurements), expected["dtype"])
     for name, value in expected.items():
-        if seen[name] != value:
-            raise CollectError(f"{uri} has {name} {seen[name]!r}, expected {value!r}")
+        if (seen := getattr(document, name)) != value:
+            raise CollectError(f"{uri} has {name} {seen!r}, expected {value!r}")
+    for row in document.measurements:
+        if dtype not in {OWN_DTYPES, row.dtype}:
+            raise CollectError(
+                f"{uri} has a row of {row.workload} in {row.dtype}, expected {dtype} only"
+            )
     return document
 
 

@@ -11,22 +11,15 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from batchmark.estimate import Estimate, Median, Record, ratio
-from batchmark.pooling import (
-    Provenance,
-    RowKey,
-    Series,
-    Side,
-    Span,
-    TargetJobs,
-    TargetRecord,
-    fell_back,
-    group_jobs,
-)
+from batchmark.noise import Fingerprint, NoiseTable, RowNoise
+from batchmark.pooling import Span, TargetJobs, TargetRecord, fell_back, group_jobs
 from batchmark.run import CollectedRun, LostJob
+from batchmark.series import Provenance, RowKey, Series, Side
+from batchmark.verdict import Contestant, judge
 from batchmark_job.result import Parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 ENOUGH_JOBS = 5
 SPANS: tuple[Span, ...] = ("process", "batch_job")
@@ -43,7 +36,11 @@ class Row(Record):
     gpu: Side
     cpu: Side
     speedup: Estimate
-    verdict: Verdict = Field(description="undecided where the interval holds 1, or is missing")
+    verdict: Verdict = Field(
+        description="undecided where the interval holds 1 or is missing, where noise from job to "
+        "job may explain the difference, and where both ran on the same CPU"
+    )
+    noise: RowNoise
     warnings: tuple[str, ...] = ()
 
 
@@ -95,17 +92,23 @@ class Comparison(Record):
     lost: tuple[LostJob, ...]
 
 
-def compare(run: CollectedRun) -> Comparison:
+def compare(run: CollectedRun, calibrations: Iterable[NoiseTable] = ()) -> Comparison:
     """Compare every GPU target with every CPU target, for each suite and dtype.
+
+    A calibration is used for the target and suite that it names, in the environment it was made in.
 
     Raises:
         ComparisonError: a result document lists the same row twice.
     """
+    tables = {(table.suite, table.target): table for table in calibrations}
     pairs = []
     for (suite, dtype), targets in group_jobs(run).items():
+        known = {target.name: tables.get((suite, target.name)) for target in targets}
         gpu_targets = [target for target in targets if target.device == "cuda"]
         cpu_targets = [target for target in targets if target.device == "cpu"]
-        pairs += [_pair(suite, dtype, gpu, cpu) for gpu in gpu_targets for cpu in cpu_targets]
+        pairs += [
+            _pair(suite, dtype, gpu, cpu, known) for gpu in gpu_targets for cpu in cpu_targets
+        ]
     return Comparison(
         run_id=run.run_id, notices=tuple(_notices(run, pairs)), pairs=tuple(pairs), lost=run.lost
     )
@@ -135,13 +138,20 @@ def _notices(run: CollectedRun, pairs: Sequence[Pair]) -> Iterable[str]:
             yield "Nothing to compare: no suite has both a GPU target and a CPU target."
 
 
-def _pair(suite: str, dtype: str, gpu: TargetJobs, cpu: TargetJobs) -> Pair:
+def _pair(
+    suite: str,
+    dtype: str,
+    gpu: TargetJobs,
+    cpu: TargetJobs,
+    known: Mapping[str, NoiseTable | None],
+) -> Pair:
+    tables = {target.name: _fitting(known[target.name], target) for target in (gpu, cpu)}
     refused = gpu.refusal() or cpu.refusal()
     rows: list[Row] = []
     uncompared: list[UncomparedRow] = []
     if not refused:
         for key in dict.fromkeys((*gpu.series, *cpu.series)):
-            row = _row(key, gpu, cpu)
+            row = _row(key, gpu, cpu, tables)
             if isinstance(row, Row):
                 rows.append(row)
             else:
@@ -158,11 +168,13 @@ def _pair(suite: str, dtype: str, gpu: TargetJobs, cpu: TargetJobs) -> Pair:
         rows=tuple(rows),
         uncompared=tuple(uncompared),
         totals=() if refused else tuple(_total(span, gpu, cpu) for span in SPANS),
-        notes=() if refused else tuple(_notes(gpu, cpu)),
+        notes=() if refused else tuple(_notes(gpu, cpu, known)),
     )
 
 
-def _row(key: RowKey, gpu: TargetJobs, cpu: TargetJobs) -> Row | UncomparedRow:
+def _row(
+    key: RowKey, gpu: TargetJobs, cpu: TargetJobs, tables: Mapping[str, NoiseTable | None]
+) -> Row | UncomparedRow:
     gpu_series = gpu.series.get(key, Series())
     cpu_series = cpu.series.get(key, Series())
     gpu_problem, cpu_problem = gpu.problem(key), cpu.problem(key)
@@ -170,15 +182,16 @@ def _row(key: RowKey, gpu: TargetJobs, cpu: TargetJobs) -> Row | UncomparedRow:
     cpu_side = None if cpu_problem else cpu_series.side
     row = (gpu_series if key in gpu.series else cpu_series).row
     if gpu_side and cpu_side and gpu_series.median and cpu_series.median:
-        speedup = ratio(cpu_series.median, gpu_series.median)
+        verdict, noise = _verdict(key, gpu, cpu, tables)
         return Row(
             workload=row.workload,
             parameters=row.parameters,
             dtype=row.dtype,
             gpu=gpu_side,
             cpu=cpu_side,
-            speedup=speedup,
-            verdict=_verdict(speedup),
+            speedup=ratio(cpu_series.median, gpu_series.median),
+            verdict=verdict,
+            noise=noise,
             warnings=(*gpu.warnings(key), *cpu.warnings(key)),
         )
     return UncomparedRow(
@@ -193,10 +206,37 @@ def _row(key: RowKey, gpu: TargetJobs, cpu: TargetJobs) -> Row | UncomparedRow:
     )
 
 
-def _verdict(speedup: Estimate) -> Verdict:
-    if speedup.interval is None or speedup.interval.low <= 1 <= speedup.interval.high:
-        return "undecided"
-    return "gpu_target_faster" if speedup.interval.low > 1 else "cpu_target_faster"
+def _verdict(
+    key: RowKey, gpu: TargetJobs, cpu: TargetJobs, tables: Mapping[str, NoiseTable | None]
+) -> tuple[Verdict, RowNoise]:
+    sides = []
+    for target in (gpu, cpu):
+        table, series = tables[target.name], target.series[key]
+        known = table.find(series) if table else None
+        sides.append(Contestant(target.name, series, known))
+    judgement = judge(*sides)
+    noise = judgement.noise
+    if gpu.fell_back and _cpu_model(gpu) == _cpu_model(cpu):
+        note = f"undecided: both ran on the same CPU, {_cpu_model(cpu)}"
+        return "undecided", noise.model_copy(update={"note": note})
+    if judgement.faster is None:
+        return "undecided", noise
+    return "gpu_target_faster" if judgement.faster == "first" else "cpu_target_faster", noise
+
+
+def _fitting(table: NoiseTable | None, target: TargetJobs) -> NoiseTable | None:
+    """The target's calibration, if nothing that matters has changed since."""
+    return None if table is None or _changes(table, target) else table
+
+
+def _changes(table: NoiseTable, target: TargetJobs) -> str:
+    if not target.jobs:
+        return ""
+    return table.fingerprint.differences(Fingerprint.of(target.jobs[0].document))
+
+
+def _cpu_model(target: TargetJobs) -> str:
+    return target.jobs[0].document.environment.cpu_model
 
 
 def _total(span: Span, gpu: TargetJobs, cpu: TargetJobs) -> TotalTime:
@@ -232,7 +272,9 @@ def _different_work(target: TargetJobs, other: TargetJobs) -> str | None:
     return None
 
 
-def _notes(gpu: TargetJobs, cpu: TargetJobs) -> Iterable[str]:
+def _notes(
+    gpu: TargetJobs, cpu: TargetJobs, known: Mapping[str, NoiseTable | None]
+) -> Iterable[str]:
     fewest = min(len(gpu.jobs), len(cpu.jobs))
     if fewest < ENOUGH_JOBS:
         jobs = "only one job" if fewest == 1 else f"only {fewest} jobs"
@@ -242,3 +284,10 @@ def _notes(gpu: TargetJobs, cpu: TargetJobs) -> Iterable[str]:
             else "intervals come out too narrow where jobs differ"
         )
         yield f"A target has {jobs}: {effect}. Run with {ENOUGH_JOBS} repeats or more."
+    for target in (gpu, cpu):
+        table = known[target.name]
+        if table and (changes := _changes(table, target)):
+            yield (
+                f"{target.name}: its noise calibration of {table.created_at:%Y-%m-%d} does not "
+                f"apply, {changes}. Run noise_calibration again."
+            )

@@ -11,6 +11,8 @@ from batchmark.exceptions import ConfigError
 # Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark.
 VARIABLE = "batchmark"
 
+PurchaseOption = Literal["spot", "on_demand"]
+
 
 class _Published(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -51,6 +53,9 @@ class Config(_Published):
     bucket: str
     topic_arn: str
     log_group: str
+    events_log_group: str | None = Field(
+        default=None, description="of job state changes; null where an older Terraform published"
+    )
     targets: dict[str, Target]
 
 

@@ -1,57 +1,41 @@
-"""What measured time costs at On-Demand prices, in USD.
+"""What measured time costs, in USD.
 
-Prices are per instance: the whole instance is charged to the job that runs on it.
+Prices are per instance: the whole instance is charged to the job that runs on it, at the price it
+was bought at. Time that was measured on another machine than the priced one has no price.
 """
 
 from __future__ import annotations
 
-from datetime import date
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
+from batchmark.config import PurchaseOption
 from batchmark.estimate import Estimate, Record
-from batchmark.exceptions import BatchmarkError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from batchmark.config import Target
     from batchmark.pooling import JobRecord, TargetRecord
+    from batchmark.prices import PriceTable
 
-PRICES_FILE = Path(__file__).with_name("prices.json")
 SECONDS_PER_HOUR = 3600
 MILLION = 1_000_000
-
-UsdPerHour = Annotated[float, Field(gt=0)]
-
-
-class PriceTable(Record):
-    """Prices seen on one day, and where."""
-
-    currency: str
-    region: str
-    operating_system: str
-    purchase_option: str
-    as_of: date
-    source: str
-    source_url: str
-    usd_per_hour: dict[str, UsdPerHour] = Field(description="by EC2 instance type")
-
-    def only(self, instance_types: Iterable[str]) -> PriceTable:
-        """This table with the rows of some instance types only."""
-        wanted = set(instance_types)
-        kept = {name: price for name, price in self.usd_per_hour.items() if name in wanted}
-        return self.model_copy(update={"usd_per_hour": kept})
 
 
 class PriceBasis(Record):
     """The price that a target's time is charged at."""
 
     instance_type: str
-    usd_per_hour: float | None
+    purchase_option: PurchaseOption | None = Field(
+        default=None, description="how all its jobs' instances were bought; null if unknown"
+    )
+    usd_per_hour: float | None = Field(description="null where no dollars may be shown")
     measured_on_it: bool = Field(description="the time was measured on this instance type")
-    note: str | None = Field(default=None, description="what to know about it; null if nothing")
+    note: str | None = Field(
+        default=None, description="why there is no price, or what to know about it"
+    )
 
 
 class Cost(Record):
@@ -66,6 +50,7 @@ class JobCost(Cost):
 
     job_id: str
     target: str
+    purchase_option: PurchaseOption | None
     seconds: float
 
 
@@ -76,40 +61,60 @@ class Efficiency(Record):
     reason: str | None = Field(default=None, description="why it is unknown")
 
 
-def load_prices(path: Path = PRICES_FILE) -> PriceTable:
-    """Read a price table.
+def purchase_option(target: Target, compute_environment: str | None) -> PurchaseOption | None:
+    """How the instance of a job was bought; None where its compute environment is none of ours.
 
-    Raises:
-        BatchmarkError: the file is missing or isn't a price table.
+    Args:
+        target: what the job was submitted to.
+        compute_environment: where the job says it ran; None outside Batch.
     """
-    try:
-        return PriceTable.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
-        raise BatchmarkError(f"price table {path.name} can't be used: {error}") from error
+    ours = target.compute_environments
+    if compute_environment is None:
+        return None
+    if compute_environment == ours.spot:
+        return "spot"
+    return "on_demand" if compute_environment == ours.on_demand else None
 
 
 def price_basis(target: TargetRecord, prices: PriceTable) -> PriceBasis:
-    """The price of the instance type that a target stands for, wherever its time was measured."""
-    wanted = target.instance_type
-    price = prices.usd_per_hour.get(wanted)
-    actual = target.environment.instance_type if target.environment else None
-    notes = []
-    if price is None:
-        notes.append(
-            f"No price of {wanted} in the table of {prices.region} as of {prices.as_of}; "
-            f"add it to {PRICES_FILE.name} to see costs."
+    """The price of what a target's jobs ran on, if that is what the target stands for."""
+    return _basis(target.instance_type, target.jobs, prices)
+
+
+def _basis(wanted: str, jobs: Sequence[JobRecord], prices: PriceTable) -> PriceBasis:
+    seen_types = {job.instance_type for job in jobs}
+    options = {job.purchase_option for job in jobs}
+    option = next(iter(options)) if len(options) == 1 else None
+    where_and_when = f"in {prices.region} as of {prices.as_of}"
+    usd = note = None
+    if elsewhere := sorted(name or "a machine outside EC2" for name in seen_types - {wanted}):
+        note = f"No dollars for {wanted}: its time was measured on {' and '.join(elsewhere)}."
+    elif not jobs:
+        note = f"No dollars for {wanted}: none of its jobs left a result."
+    elif len(options) > 1:
+        note = f"No one price for {wanted}: its jobs' instances were not all bought the same way."
+    elif option == "spot" and (spot := prices.spot.get(wanted)):
+        usd = spot.usd_per_hour
+        note = (
+            f"{wanted} ran on Spot and is charged at the median of {len(spot.zones)} zone"
+            f"{'' if len(spot.zones) == 1 else 's'}, which range from {spot.lowest_usd_per_hour:g} "
+            f"to {spot.highest_usd_per_hour:g} USD per hour, as of {spot.observed_at:%Y-%m-%d}."
         )
-    elif target.environment and actual != wanted:
-        place = actual or f"a machine outside EC2 ({target.environment.cpu_model})"
-        notes.append(
-            f"The price of {wanted} was applied to time measured on {place}: "
-            f"this is not what {wanted} would cost."
+    elif option == "spot":
+        note = f"{wanted} ran on Spot, and there is no Spot price of it {where_and_when}."
+    elif (usd := prices.on_demand.get(wanted)) is None:
+        note = (
+            f"There is no On-Demand price of {wanted} {where_and_when}; `make prices` can add it "
+            "to the committed table."
         )
+    elif option is None:
+        note = f"How {wanted} was bought is unknown; it is charged at the On-Demand price."
     return PriceBasis(
         instance_type=wanted,
-        usd_per_hour=price,
-        measured_on_it=actual == wanted,
-        note=" ".join(notes) or None,
+        purchase_option=option,
+        usd_per_hour=usd,
+        measured_on_it=seen_types == {wanted},
+        note=note,
     )
 
 
@@ -118,8 +123,8 @@ def efficiency(speedup: Estimate | None, gpu: PriceBasis, cpu: PriceBasis) -> Ef
     if speedup is None:
         return Efficiency(estimate=None, reason="the times are not compared")
     if gpu.usd_per_hour is None or cpu.usd_per_hour is None:
-        unknown = [basis.instance_type for basis in (gpu, cpu) if basis.usd_per_hour is None]
-        return Efficiency(estimate=None, reason=f"no price of {' and '.join(unknown)}")
+        notes = [basis.note for basis in (gpu, cpu) if basis.usd_per_hour is None and basis.note]
+        return Efficiency(estimate=None, reason=" ".join(notes))
     return Efficiency(estimate=speedup.scaled(cpu.usd_per_hour / gpu.usd_per_hour))
 
 
@@ -130,17 +135,17 @@ def usd_per_million_calls(seconds: Estimate, basis: PriceBasis) -> Estimate | No
     return seconds.scaled(basis.usd_per_hour / SECONDS_PER_HOUR * MILLION)
 
 
-def job_cost(job: JobRecord, target: str, basis: PriceBasis) -> JobCost:
+def job_cost(job: JobRecord, target: TargetRecord, prices: PriceTable) -> JobCost:
     """From startedAt to stoppedAt; the instance's own start, idle time and disks are not in it."""
-    usd = reason = None
-    if basis.usd_per_hour is None:
-        reason = f"no price of {basis.instance_type}"
-    elif not basis.measured_on_it:
-        reason = f"it did not run on {basis.instance_type}"
-    else:
-        usd = job.batch_seconds * basis.usd_per_hour / SECONDS_PER_HOUR
+    basis = _basis(target.instance_type, [job], prices)
+    usd = basis.usd_per_hour
     return JobCost(
-        job_id=job.job_id, target=target, seconds=job.batch_seconds, usd=usd, reason=reason
+        job_id=job.job_id,
+        target=target.target,
+        purchase_option=job.purchase_option,
+        seconds=job.batch_seconds,
+        usd=None if usd is None else job.batch_seconds * usd / SECONDS_PER_HOUR,
+        reason=basis.note if usd is None else None,
     )
 
 

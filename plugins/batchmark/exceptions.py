@@ -21,5 +21,13 @@ class ComparisonError(BatchmarkError):
     """The results given can't be compared."""
 
 
+class NoiseError(BatchmarkError):
+    """Noise can't be told from these jobs, or a stored table can't be read."""
+
+
+class PriceError(BatchmarkError):
+    """Prices can't be had or used."""
+
+
 class TerraformError(BatchmarkError):
     """Terraform is missing, too old, or ended with an error."""

@@ -8,12 +8,23 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from batchmark.break_even import Breakeven
     from batchmark.estimate import Estimate
     from batchmark_job.result import Parameter
 
 MOST_DIGITS = 4
 DIGITS_WITHOUT_INTERVAL = 2
 TIMES = "\N{MULTIPLICATION SIGN}"
+PREFIXES = (
+    (1e15, "P"),
+    (1e12, "T"),
+    (1e9, "G"),
+    (1e6, "M"),
+    (1e3, "k"),
+    (1.0, ""),
+    (1e-3, "m"),
+    (1e-6, "µ"),
+)
 TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -35,24 +46,76 @@ def time(estimate: Estimate, digits_without_interval: int = 3) -> Figure:
 
 
 def factor(estimate: Estimate) -> Figure:
-    """A ratio such as a speedup."""
-    figure = _figure(estimate, DIGITS_WITHOUT_INTERVAL)
+    """A ratio such as a speedup; an interval that leaves out 1 is printed so that one sees it."""
+    figure = number(estimate)
     return Figure(f"{figure.value}{TIMES}", figure.interval)
 
 
 def number(estimate: Estimate) -> Figure:
-    """A figure without a unit."""
-    return _figure(estimate, DIGITS_WITHOUT_INTERVAL)
+    """A ratio without a sign; an interval that leaves out 1 is printed so that one sees it."""
+    return _figure(estimate, DIGITS_WITHOUT_INTERVAL, visibly_not=1.0)
+
+
+def rate(estimate: Estimate, unit: str) -> Figure:
+    """A rate given in units per second."""
+    scale, prefix = _prefix(estimate.value)
+    figure = _figure(estimate.scaled(1 / scale), 3)
+    return Figure(f"{figure.value} {prefix}{unit}/s", figure.interval)
+
+
+def quantity(value: float, unit: str) -> str:
+    """A single amount to three digits, such as 1.25 GHz."""
+    scale, prefix = _prefix(value)
+    return f"{_rounded(value / scale, _last_digit(value / scale, 3))} {prefix}{unit}"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.{0 if abs(share) >= 0.0995 else 1}f} %"
+
+
+def memory(size_bytes: float) -> str:
+    units = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+    unit, name = next((one for one in units if size_bytes >= one[0] / 2), units[-1])
+    return f"{size_bytes / unit:.1f} {name}"
+
+
+def break_even(one: Breakeven, gpu: str, cpu: str) -> Figure:
+    """Where two targets break even, or that they do not within the sizes measured."""
+    if one.outcome == "gpu_ahead":
+        return Figure(f"none: {gpu} is ahead already at the smallest size, and throughout", "")
+    if one.outcome == "cpu_ahead":
+        return Figure(f"none: {cpu} is ahead throughout", "")
+    if one.outcome == "undecided":
+        return Figure("undecided", "")
+    ends = [_size(end) if end is not None else None for end in (one.low, one.high)]
+    if one.size is not None:
+        value = _size(one.size)
+    elif one.low is None:
+        value = f"at most {ends[1]}"
+    else:
+        value = f"at least {ends[0]}"
+    if one.ahead_above == "cpu":
+        value = f"{cpu} ahead from {value}"
+    if one.interval_reason:
+        return Figure(f"about {value}", "")
+    measured = (*one.gpu_ahead, *one.cpu_ahead, *one.undecided)
+    low = ends[0] or f"below {min(measured):g}"
+    high = ends[1] or f"above {max(measured):g}"
+    return Figure(value, f"[{low}, {high}]")
 
 
 def seconds(value: float) -> str:
     """A single duration, without an interval."""
+    if value == 0:
+        return "0 s"
     scale, unit = _time_unit(value)
     return f"{_rounded(value / scale, _last_digit(value / scale, 3))} {unit}"
 
 
 def usd(value: float) -> str:
     """An amount; small ones keep two significant digits."""
+    if value == 0:
+        return "$0"
     return f"${value:,.2f}" if value >= 1 else f"${_rounded(value, _last_digit(value, 2))}"
 
 
@@ -65,7 +128,17 @@ def _time_unit(value: float) -> tuple[float, str]:
     return next((unit for unit in TIME_UNITS if value >= 0.95 * unit[0]), TIME_UNITS[-1])
 
 
-def _figure(estimate: Estimate, digits_without_interval: int) -> Figure:
+def _prefix(value: float) -> tuple[float, str]:
+    return next((one for one in PREFIXES if abs(value) >= 0.9995 * one[0]), PREFIXES[-1])
+
+
+def _size(value: float) -> str:
+    return _rounded(value, _last_digit(value, 3))
+
+
+def _figure(
+    estimate: Estimate, digits_without_interval: int, *, visibly_not: float | None = None
+) -> Figure:
     interval = estimate.interval
     if interval is None:
         last = _last_digit(estimate.value, digits_without_interval)
@@ -76,6 +149,9 @@ def _figure(estimate: Estimate, digits_without_interval: int) -> Figure:
         last = max(last, _last_digit(half_width, 1))
     if interval.low > 0:  # never round the lower end to nothing
         last = min(last, _last_digit(interval.low, 1))
+    if visibly_not is not None and not interval.low <= visibly_not <= interval.high:
+        nearest = interval.low if interval.low > visibly_not else interval.high
+        last = min(last, _last_digit(nearest - visibly_not, 1))
     low, high = _rounded(interval.low, last), _rounded(interval.high, last)
     return Figure(_rounded(estimate.value, last), f"[{low}, {high}]")
 

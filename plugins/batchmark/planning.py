@@ -9,7 +9,7 @@ from typing import Any
 from batchmark.config import Config
 from batchmark.exceptions import PlanError
 from batchmark.run import PlannedJob
-from batchmark.suites import DTYPES, MAX_REPEATS, SUITES
+from batchmark.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
 
 # For the queue and the starts of instances, beside the attempts themselves.
 LONGEST_WAIT_SECONDS = 6 * 3600
@@ -27,7 +27,8 @@ def plan_jobs(
     suite: str,
     targets: Sequence[str] = (),
     repeats: int = 1,
-    dtype: str = "float32",
+    dtype: str = OWN_DTYPES,
+    need_both_devices: bool = True,
 ) -> list[PlannedJob]:
     """Every job of a run; no targets means all of them.
 
@@ -38,11 +39,11 @@ def plan_jobs(
     """
     if suite not in SUITES:
         raise PlanError(f"unknown suite {suite!r}; known: {', '.join(SUITES)}")
-    if dtype not in DTYPES:
-        raise PlanError(f"unknown dtype {dtype!r}; known: {', '.join(DTYPES)}")
+    if dtype not in (OWN_DTYPES, *DTYPES):
+        raise PlanError(f"unknown dtype {dtype!r}; known: {OWN_DTYPES}, {', '.join(DTYPES)}")
     if isinstance(repeats, bool) or not isinstance(repeats, int) or not 1 <= repeats <= MAX_REPEATS:
         raise PlanError(f"repeats must be a whole number from 1 to {MAX_REPEATS}, got {repeats!r}")
-    chosen = check_targets(config, targets)
+    chosen = check_targets(config, targets, need_both_devices=need_both_devices)
     return [
         PlannedJob(
             target=name,
@@ -58,21 +59,24 @@ def plan_jobs(
     ]
 
 
-def check_targets(config: Config, targets: Sequence[str]) -> list[str]:
+def check_targets(config: Config, targets: Sequence[str], *, need_both_devices: bool) -> list[str]:
     """The targets to run, in the order of the configuration.
 
     Raises:
-        PlanError: a name is unknown, or one of the two devices is missing.
+        PlanError: a name is unknown, there is no target, or one of the two devices is missing.
     """
     known = ", ".join(config.targets) or "none"
     unknown = [name for name in targets if name not in config.targets]
     if unknown:
         raise PlanError(f"unknown target {unknown[0]!r}; Terraform made: {known}")
     chosen = [name for name in config.targets if not targets or name in targets]
+    if not chosen:
+        raise PlanError("no target to run; Terraform made none")
+    devices = {config.targets[name].device for name in chosen}
     for device in ("cuda", "cpu"):
-        if not any(config.targets[name].device == device for name in chosen):
+        if need_both_devices and device not in devices:
             raise PlanError(
-                f"no {device} target among {', '.join(chosen) or 'none'}: a comparison needs at "
+                f"no {device} target among {', '.join(chosen)}: a comparison needs at "
                 f"least one of each device; Terraform made: {known}"
             )
     return chosen

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import AwareDatetime, Field
 
-from batchmark.estimate import Estimate, Median, Record
+from batchmark.config import PurchaseOption
+from batchmark.estimate import Median, Record
 from batchmark.exceptions import ComparisonError
+from batchmark.series import Provenance, RowKey, Series, provenance, row_key
 from batchmark_job.result import (
     Device,
     Environment,
-    Implementation,
-    Measurement,
+    Marks,
     MeasurementStatus,
-    Parameter,
+    MetricSummary,
 )
 
 if TYPE_CHECKING:
@@ -28,23 +29,7 @@ if TYPE_CHECKING:
 
     from batchmark.run import CollectedJob, CollectedRun, LostJob
 
-WIDE_SPREAD = 0.10  # of the median, between the quartiles
-
-RowKey = tuple[str, tuple[tuple[str, Parameter], ...], str]
 Span = Literal["process", "batch_job"]
-
-
-class Provenance(Record):
-    """Where a figure comes from."""
-
-    job_id: str
-    job_attempt: int
-    repeat: int
-    log_group: str
-    log_stream: str
-    log_url: str
-    document_uri: str
-    document_url: str
 
 
 class JobRecord(Provenance):
@@ -52,10 +37,18 @@ class JobRecord(Provenance):
 
     status: Literal["complete", "interrupted"]
     created_at: AwareDatetime
+    runnable_at: AwareDatetime | None
+    starting_at: AwareDatetime | None
     started_at: AwareDatetime
     stopped_at: AwareDatetime
+    instance_type: str | None = Field(description="EC2 instance type it ran on; null off EC2")
+    purchase_option: PurchaseOption | None = Field(
+        description="how its instance was bought; null if unknown"
+    )
     batch_seconds: float = Field(description="from Batch's startedAt to stoppedAt")
     total_seconds: float = Field(description="process start to the end of the last row")
+    marks: Marks | None
+    telemetry: tuple[MetricSummary, ...]
 
 
 class TargetRecord(Record):
@@ -67,60 +60,6 @@ class TargetRecord(Record):
     actual_device: Device | None = Field(description="null without a job, or where jobs differ")
     environment: Environment | None = Field(description="null without a job, or where jobs differ")
     jobs: tuple[JobRecord, ...]
-
-
-class Side(Record):
-    """One target's samples of one row."""
-
-    median_seconds: Estimate
-    samples: int = Field(ge=1)
-    jobs: int = Field(ge=1)
-    relative_spread: float | None = Field(description="interquartile range / median")
-    cold_seconds: float = Field(description="first call in a process; median over the jobs")
-    implementation: Implementation
-    provenance: tuple[Provenance, ...]
-
-
-@dataclass
-class Series:
-    """One row's measurements in all jobs of a target."""
-
-    measured: list[tuple[CollectedJob, Measurement]] = field(default_factory=list)
-    unmeasured: list[tuple[CollectedJob, Measurement]] = field(default_factory=list)
-    median: Median | None = None
-
-    @property
-    def row(self) -> Measurement:
-        return (self.measured or self.unmeasured)[0][1]
-
-    @property
-    def provenance(self) -> tuple[Provenance, ...]:
-        return tuple(provenance(job) for job, _ in self.measured or self.unmeasured)
-
-    @property
-    def implementations(self) -> list[str]:
-        named = [m.implementation for _, m in self.measured if m.implementation]
-        return list(dict.fromkeys(f"{one.name} {one.version}" for one in named))
-
-    @property
-    def side(self) -> Side | None:
-        """The pooled figures; None without a measured row."""
-        cold = [m.cold_seconds for _, m in self.measured if m.cold_seconds]
-        if not (self.median and cold and self.row.implementation):
-            return None
-        return Side(
-            median_seconds=self.median.estimate(),
-            samples=self.median.samples.size,
-            jobs=len(self.measured),
-            relative_spread=self.median.relative_spread(),
-            cold_seconds=Median([cold], seed="cold").value,
-            implementation=self.row.implementation,
-            provenance=self.provenance,
-        )
-
-    def reasons(self) -> str:
-        """Why jobs did not measure this row."""
-        return "; ".join(dict.fromkeys(f"{m.status}: {m.reason}" for _, m in self.unmeasured))
 
 
 @dataclass
@@ -191,22 +130,13 @@ class TargetJobs:
             return f"{self.name}: not among its rows"
         if not series.measured:
             return f"{self.name}: {series.reasons()}"
-        if len(names := series.implementations) > 1:
+        if len(names := series.implementations) > 1 and not series.by_trial:
             return f"{self.name}: its jobs used different implementations ({', '.join(names)})"
         return None
 
     def warnings(self, key: RowKey) -> Iterable[str]:
         """What to know about a measured row before trusting it."""
-        series = self.series[key]
-        spread = series.median and series.median.relative_spread()
-        if spread and spread > WIDE_SPREAD:
-            yield (
-                f"{self.name}: wide spread, the middle half of the samples covers {spread:.0%} of "
-                "their median. Run it again with nothing else on the machine, or with more repeats."
-            )
-        if series.unmeasured:
-            jobs = len(series.measured) + len(series.unmeasured)
-            yield f"{self.name}: {len(series.unmeasured)} of {jobs} jobs {series.reasons()}"
+        return (f"{self.name}: {text}" for text in self.series[key].warnings())
 
     def total(self, span: Span) -> Median | None:
         """Durations of whole jobs, one sample a job; interrupted jobs don't count."""
@@ -250,25 +180,12 @@ def fell_back(job: CollectedJob) -> bool:
     return job.planned.device == "cuda" and job.document.actual_device is Device.CPU
 
 
-def provenance(job: CollectedJob) -> Provenance:
-    return Provenance(
-        job_id=job.job_id,
-        job_attempt=job.job_attempt,
-        repeat=job.planned.repeat,
-        log_group=job.log_group,
-        log_stream=job.log_stream,
-        log_url=job.log_url,
-        document_uri=job.document_uri,
-        document_url=job.document_url,
-    )
-
-
 def _pool(target: TargetJobs) -> dict[RowKey, Series]:
     series: dict[RowKey, Series] = defaultdict(Series)
     for job in target.jobs:
         seen: set[RowKey] = set()
         for row in job.document.measurements:
-            key = (row.workload, tuple(sorted(row.parameters.items())), row.dtype)
+            key = row_key(row)
             if key in seen:
                 raise ComparisonError(
                     f"{job.document_uri} lists {row.workload} {row.parameters} {row.dtype} twice; "
@@ -278,9 +195,7 @@ def _pool(target: TargetJobs) -> dict[RowKey, Series]:
             measured = row.status is MeasurementStatus.MEASURED
             (series[key].measured if measured else series[key].unmeasured).append((job, row))
     for key, one in series.items():
-        if one.measured:
-            samples = [row.samples_seconds for _, row in one.measured]
-            one.median = Median(samples, seed=f"{target.name} {key}")
+        one.pool(seed=f"{target.name} {key}")
     return dict(series)
 
 
@@ -309,8 +224,14 @@ def _job_record(job: CollectedJob) -> JobRecord:
         **provenance(job).model_dump(),
         status=job.document.status,
         created_at=job.created_at,
+        runnable_at=job.runnable_at,
+        starting_at=job.starting_at,
         started_at=job.started_at,
         stopped_at=job.stopped_at,
+        instance_type=job.document.environment.instance_type,
+        purchase_option=job.purchase_option,
         batch_seconds=_batch_seconds(job),
         total_seconds=job.document.total_seconds,
+        marks=job.document.marks,
+        telemetry=job.document.telemetry,
     )

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from batchmark.config import PurchaseOption
 from batchmark_job.result import ResultDocument
 
 
@@ -21,7 +22,7 @@ class PlannedJob(_Record):
     instance_type: str = Field(description="EC2 instance type that the target asks for")
     suite: str
     repeat: int = Field(ge=1)
-    dtype: str
+    dtype: str = Field(description="of every row, or 'suite' for the suite's own")
     result_prefix: str = Field(description="s3:// folder of this job's result documents")
 
 
@@ -43,9 +44,16 @@ class CollectedJob(_Record):
     document_uri: str = Field(description="s3:// address of the raw result document")
     document_url: str = Field(description="opens the raw result document in a browser")
     created_at: AwareDatetime
+    runnable_at: AwareDatetime | None = Field(
+        default=None, description="last attempt, to the second; null without the event"
+    )
+    starting_at: AwareDatetime | None = Field(default=None, description="as runnable_at")
     started_at: AwareDatetime
     stopped_at: AwareDatetime
     document: ResultDocument
+    purchase_option: PurchaseOption | None = Field(
+        default=None, description="how its instance was bought; null if unknown"
+    )
     failure: str | None = Field(
         default=None, description="why Batch calls the job failed: rows failed, or it was stopped"
     )

@@ -12,9 +12,19 @@ from batchmark.planning import slug
 PLAN = "plan.json"
 COLLECTED = "collected.json"
 COMPARISON = "comparison.json"
+PRICES = "prices.json"
 REPORT_JSON = "report.json"
 REPORT_HTML = "report.html"
+NOISE_JSON = "noise.json"
+NOISE_HTML = "noise.html"
+# Prices by region and day, beside the runs.
+PRICES_FOLDER = "prices/"
 WEEK_SECONDS = 7 * 24 * 3600
+
+
+def noise_key(suite: str, target: str) -> str:
+    """Where a target's latest calibration lies; each run's folder keeps its own."""
+    return f"noise/{suite}/{target}.json"
 
 
 class RunStore:
@@ -33,7 +43,10 @@ class RunStore:
 
     def write(self, name: str, text: str, content_type: str = "application/json") -> str:
         """Store `text` in the run's folder and return its key."""
-        key = self.prefix + name
+        return self.put(self.prefix + name, text, content_type)
+
+    def put(self, key: str, text: str, content_type: str = "application/json") -> str:
+        """Store `text` anywhere in the bucket and return its key."""
         self._s3.put_object(
             Bucket=self.bucket,
             Key=key,

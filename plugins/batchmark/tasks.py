@@ -11,13 +11,27 @@ from batchmark.exceptions import BatchmarkError
 from batchmark.operators.batch import JOB_ID_XCOM
 from batchmark.planning import operator_kwargs
 from batchmark.planning import plan_jobs as plan
-from batchmark.store import COLLECTED, COMPARISON, PLAN, REPORT_HTML, REPORT_JSON, RunStore
+from batchmark.store import (
+    COLLECTED,
+    COMPARISON,
+    NOISE_HTML,
+    NOISE_JSON,
+    PLAN,
+    PRICES,
+    REPORT_HTML,
+    REPORT_JSON,
+    RunStore,
+    noise_key,
+)
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from batchmark.noise import NoiseTable
+    from batchmark.run import CollectedRun
 
-def plan_jobs(context: Context) -> list[dict[str, Any]]:
+
+def plan_jobs(context: Context, *, need_both_devices: bool = True) -> list[dict[str, Any]]:
     """Check what was asked for and return one set of operator arguments per job."""
     from batchmark.run import RunPlan
 
@@ -32,11 +46,32 @@ def plan_jobs(context: Context) -> list[dict[str, Any]]:
             targets=params["targets"],
             repeats=params["repeats"],
             dtype=params["dtype"],
+            need_both_devices=need_both_devices,
         )
     except BatchmarkError as error:
         raise AirflowFailException(str(error)) from error  # it would fail again
     RunStore.of(config, run_id).write(PLAN, RunPlan(jobs=tuple(jobs)).model_dump_json(indent=2))
     return [operator_kwargs(config, run_id, job) for job in jobs]
+
+
+def fetch_prices(context: Context) -> str:
+    """Store prices for the report and return their key; what AWS can't tell fails nothing."""
+    from datetime import UTC, datetime
+
+    from batchmark.price_fetching import price_clients, store_prices
+
+    config = load_config()
+    store = RunStore.of(config, context["run_id"])
+    prices = store_prices(
+        store,
+        *price_clients(config.region),
+        region=config.region,
+        instance_types={target.instance_type for target in config.targets.values()},
+        now=datetime.now(UTC),
+    )
+    for note in prices.notes:
+        print(note)
+    return store.prefix + PRICES
 
 
 def collect_results(context: Context, run_task_id: str) -> str:
@@ -63,6 +98,7 @@ def collect_results(context: Context, run_task_id: str) -> str:
         run_id=run_id,
         planned=planned,
         job_ids=job_ids,
+        config=config,
     )
     for lost in collected.lost:
         print(f"No result from {lost.planned.target} ({lost.planned.suite}): {lost.reason}")
@@ -75,8 +111,29 @@ def compare(context: Context, collected_key: str) -> str:
     from batchmark.run import CollectedRun
 
     store = RunStore.of(load_config(), context["run_id"])
-    comparison = compare_run(CollectedRun.model_validate_json(store.read(collected_key)))
+    collected = CollectedRun.model_validate_json(store.read(collected_key))
+    comparison = compare_run(collected, _calibrations(store, collected))
     return store.write(COMPARISON, comparison.model_dump_json(indent=2))
+
+
+def _calibrations(store: RunStore, collected: CollectedRun) -> list[NoiseTable]:
+    """The latest noise table of each target of the run, where there is one of this release."""
+    from batchmark.exceptions import NoiseError
+    from batchmark.noise import parse_table
+
+    tables = []
+    for suite, target in dict.fromkeys(
+        (job.planned.suite, job.planned.target) for job in collected.jobs
+    ):
+        key = noise_key(suite, target)
+        text = store.read_if_there(key)
+        if text is None:
+            continue
+        try:
+            tables.append(parse_table(text))
+        except NoiseError as error:
+            print(f"{key} is left aside: {error}")
+    return tables
 
 
 def publish_report(context: Context, comparison_key: str) -> str:
@@ -88,21 +145,64 @@ def publish_report(context: Context, comparison_key: str) -> str:
     from rich.console import Console
 
     from batchmark.comparison import Comparison
-    from batchmark.report import build_report, render_html, render_json, render_table
+    from batchmark.price_fetching import stored_prices
+    from batchmark.report import build_report, render_json
+    from batchmark.report_page import render_html
+    from batchmark.report_terminal import render_table
     from batchmark.run import CollectedRun
 
-    store = RunStore.of(load_config(), context["run_id"])
+    config = load_config()
+    store = RunStore.of(config, context["run_id"])
     comparison = Comparison.model_validate_json(store.read(comparison_key))
-    report = build_report(comparison)
+    collected = CollectedRun.model_validate_json(store.read(store.prefix + COLLECTED))
+    report = build_report(comparison, collected, prices=stored_prices(store, config.region))
     store.write(REPORT_JSON, render_json(report))
     key = store.write(REPORT_HTML, render_html(report), "text/html")
     render_table(report, Console(width=160))
     print(f"Report: {store.object_url(key)}")
-    collected = CollectedRun.model_validate_json(store.read(store.prefix + COLLECTED))
+    _fail_if_a_job_did(collected, "the report holds what there is")
+    return key
+
+
+def publish_noise(context: Context, collected_key: str) -> str:
+    """Store each target's noise table for later comparisons; return the key of the run's page.
+
+    Raises:
+        AirflowFailException: after publishing, when a target has no calibration or a job failed.
+    """
+    from datetime import UTC, datetime
+
+    from rich.console import Console
+
+    from batchmark.calibration import calibrate, render_calibration
+    from batchmark.run import CollectedRun
+
+    config = load_config()
+    store = RunStore.of(config, context["run_id"])
+    collected = CollectedRun.model_validate_json(store.read(collected_key))
+    report = calibrate(
+        collected,
+        region=config.region if store.is_aws() else None,
+        created_at=datetime.now(UTC),
+    )
+    store.write(NOISE_JSON, report.model_dump_json(indent=2))
+    for calibration in report.calibrations:
+        table = calibration.table
+        store.put(noise_key(table.suite, table.target), table.to_json())
+    console = Console(width=160, record=True)
+    render_calibration(report, console)
+    key = store.write(NOISE_HTML, console.export_html(), "text/html")
+    print(f"Noise: {store.object_url(key)}")
+    if report.refused:
+        raise AirflowFailException("; ".join(report.refused))
+    _fail_if_a_job_did(collected, "the tables hold what there is")
+    return key
+
+
+def _fail_if_a_job_did(collected: CollectedRun, published: str) -> None:
     problems = [f"{lost.planned.target}: {lost.reason}" for lost in collected.lost]
     problems += [f"{job.planned.target}: {job.failure}" for job in collected.jobs if job.failure]
     if problems:
         raise AirflowFailException(
-            f"{len(problems)} job(s) failed; the report holds what there is: " + "; ".join(problems)
+            f"{len(problems)} job(s) failed; {published}: " + "; ".join(problems)
         )
-    return key

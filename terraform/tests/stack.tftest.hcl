@@ -68,12 +68,13 @@ run "parameter_for_airflow" {
 
   assert {
     condition = jsondecode(aws_ssm_parameter.airflow.value) == {
-      schema_version = 1
-      name           = "batchmark"
-      region         = "us-east-1"
-      bucket         = "results"
-      topic_arn      = "arn:aws:sns:us-east-1:111122223333:batchmark-alerts"
-      log_group      = "/aws/batch/batchmark"
+      schema_version   = 1
+      name             = "batchmark"
+      region           = "us-east-1"
+      bucket           = "results"
+      topic_arn        = "arn:aws:sns:us-east-1:111122223333:batchmark-alerts"
+      log_group        = "/aws/batch/batchmark"
+      events_log_group = "/aws/events/batch/batchmark"
       targets = {
         "c5.2xlarge" = {
           device          = "cpu"

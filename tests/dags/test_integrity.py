@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.exceptions import ParamValidationError
 from airflow.serialization.decoders import decode_timetable
 from airflow.serialization.encoders import encode_timetable
 from airflow.timetables.base import TimeRestriction
@@ -48,9 +49,29 @@ def test_dag_file_is_thin(path):
 def test_benchmark_runs_in_order(dag_bag):
     dag = dag_bag.dags["gpu_cpu_benchmark"]
     order = ["plan_jobs", "run_benchmark", "collect_results", "compare", "publish_report"]
+    sorted_ids = [task.task_id for task in dag.topological_sort()]
+    assert [task_id for task_id in sorted_ids if task_id != "fetch_prices"] == order
+    for before, after in itertools.pairwise(order):
+        assert after in dag.get_task(before).downstream_task_ids
+
+
+def test_prices_are_fetched_beside_the_jobs_and_nothing_hangs_on_them(dag_bag):
+    dag = dag_bag.dags["gpu_cpu_benchmark"]
+    prices = dag.get_task("fetch_prices")
+    assert prices.upstream_task_ids == {"plan_jobs"}
+    assert prices.downstream_task_ids == {"collect_results"}
+    assert dag.get_task("collect_results").trigger_rule == "all_done"
+
+
+def test_calibration_runs_in_order_and_only_when_asked(dag_bag):
+    dag = dag_bag.dags["noise_calibration"]
+    order = ["plan_jobs", "run_benchmark", "collect_results", "publish_noise"]
     assert [task.task_id for task in dag.topological_sort()] == order
     for before, after in itertools.pairwise(order):
         assert after in dag.get_task(before).downstream_task_ids
+    assert dag.timetable.can_be_scheduled is False
+    with pytest.raises(ParamValidationError, match="less than the minimum of 2"):
+        dag.params.get_param("repeats").resolve(1)
 
 
 def test_unpausing_on_a_thursday_waits_for_monday(dag_bag, monkeypatch):

@@ -8,9 +8,7 @@ import pytest
 
 from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
-from laptop.processes import free_port
-from laptop.session import Clock
-from laptop.stack import Ports, Stack
+from tests.e2e.stacks import open_stack
 
 # A stack takes 100 seconds to start: with pytest-xdist, whoever uses it goes to the same worker.
 ON_ONE_STACK = ("tests/e2e/test_main_job.py", "tests/e2e/test_least_privilege.py")
@@ -32,9 +30,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("stack")
-    running = Stack(folder, Ports(airflow=free_port(), cloud=free_port()), Clock().say)
-    with running:
+    with open_stack(tmp_path_factory.mktemp("stack")) as running:
         running.start()
         yield running
 

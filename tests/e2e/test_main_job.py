@@ -12,12 +12,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from batchmark.store import REPORT_HTML, REPORT_JSON, RunStore
+from batchmark.prices import PriceTable, load_prices
+from batchmark.store import PRICES, PRICES_FOLDER, REPORT_HTML, REPORT_JSON, RunStore
+from batchmark.suites import SUITES
 from batchmark_job.result import parse_document
 from laptop.demo import DAG_ID, run_benchmark
 from laptop.errors import LaptopError
 from laptop.session import Clock
-from laptop.stack import ROOT
+from laptop.stack import PROFILE
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -75,6 +77,18 @@ def test_the_published_reports_links_open_in_a_browser(report, aws):
     assert page.headers["content-type"].startswith("text/html")
 
 
+def test_the_runs_prices_say_that_they_are_the_local_clouds(report, aws):
+    store = RunStore(aws.client("s3"), aws.config().bucket, report.run_id)
+    prices = PriceTable.model_validate_json(store.read(store.prefix + PRICES))
+    assert prices.on_demand == {
+        name: load_prices().on_demand[name] for name in aws.config().targets
+    }
+    assert prices.source.startswith("the local cloud's price file, not AWS today: ")
+    assert report.prices.source == prices.source
+    dated = store.read(f"{PRICES_FOLDER}{prices.region}/{prices.as_of}.json")
+    assert PriceTable.model_validate_json(dated) == prices
+
+
 def test_the_report_is_there_as_json_and_as_one_page(report, stack):
     written = json.loads((stack.folder / REPORT_JSON).read_text())
     assert written["run_id"] == report.run_id
@@ -93,7 +107,7 @@ def test_airflows_own_components_ran_the_dag(report, stack, airflow):
 
 
 def test_a_plan_after_the_apply_has_no_changes(stack):
-    assert stack.terraform.plan_exit_code(var_file=ROOT / "terraform" / "local.tfvars") == 0
+    assert stack.terraform.plan_exit_code(var_file=PROFILE) == 0
 
 
 @pytest.mark.parametrize(
@@ -224,7 +238,7 @@ def test_without_the_ssm_parameter_nothing_is_planned(airflow, published):
 @pytest.mark.parametrize(
     ("conf", "message"),
     [
-        ({"suite": "smokey"}, "'smokey' is not one of ['smoke', 'blog', 'sam']"),
+        ({"suite": "smokey"}, f"'smokey' is not one of {list(SUITES)}"),
         ({"repeats": 0}, "0 is less than the minimum of 1"),
         ({"repeats": "NaN"}, "'NaN' is not of type 'integer'"),
         ({"dtype": "float8"}, "'float8' is not one of"),

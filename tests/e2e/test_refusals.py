@@ -1,6 +1,7 @@
 """What stops `make demo` and `make up` before anything is started: one clear line each."""
 
 import fcntl
+import json
 import os
 import shutil
 import socket
@@ -9,6 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from batchmark.suites import SUITES
+from laptop.processes import Processes, stop_all
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,7 +39,7 @@ def refused(result, text):
 def test_an_unknown_suite_is_refused(tmp_path):
     refused(
         laptop("demo", "--suite", "smokey", "--folder", str(tmp_path / "demo")),
-        "unknown suite 'smokey'; known: smoke, blog, sam",
+        f"unknown suite 'smokey'; known: {', '.join(SUITES)}",
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -75,3 +79,28 @@ def test_a_taken_port_is_refused(tmp_path):
         port = taken.getsockname()[1]
         result = laptop("up", "--port", str(port), "--folder", str(tmp_path / "up"))
     refused(result, f"port {port} for Airflow is already taken")
+
+
+@pytest.fixture
+def running(tmp_path):
+    """The folder of a stack of which a process runs."""
+    processes = Processes(tmp_path / "up", os.environ)
+    processes.start("sleeper", [sys.executable, "-c", "import time; time.sleep(600)"], cwd=tmp_path)
+    yield processes.folder
+    stop_all(processes.folder, seconds=0)
+    processes.stop()
+
+
+def test_what_is_up_already_is_no_error(running):
+    login = {"Airflow": "http://127.0.0.1:8080", "user": "admin", "password": "secret"}
+    (running / "login.json").write_text(json.dumps(login))
+    result = laptop("up", "--folder", str(running))
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == (
+        "already up: Airflow http://127.0.0.1:8080, user admin, password secret\n"
+        "Stop it with `make down`.\n"
+    )
+
+
+def test_a_start_that_broke_off_is_refused(running):
+    refused(laptop("up", "--folder", str(running)), "an earlier start broke off; see ")

@@ -7,10 +7,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from laptop.processes import free_port
-from laptop.session import Clock
-from laptop.stack import ROOT, Ports, Stack
+from laptop.stack import ROOT
 from tests.e2e.remains import remains
+from tests.e2e.stacks import open_stack
 
 EXAMPLES = sorted(path.stem for path in (ROOT / "terraform" / "examples").glob("*.tfvars"))
 # All that differs from an apply in AWS.
@@ -39,9 +38,7 @@ def lives(tmp_path_factory):
     with ExitStack() as stacks, ThreadPoolExecutor(len(EXAMPLES)) as pool:
         futures = {}
         for example in EXAMPLES:
-            folder = tmp_path_factory.mktemp(example)
-            ports = Ports(airflow=free_port(), cloud=free_port())
-            stack = stacks.enter_context(Stack(folder, ports, Clock().say))
+            stack = stacks.enter_context(open_stack(tmp_path_factory.mktemp(example)))
             stack.start_cloud()
             futures[example] = pool.submit(live_through, stack, example)
         yield {example: future.result() for example, future in futures.items()}

@@ -6,18 +6,14 @@ import pytest
 
 from batchmark.exceptions import TerraformError
 from laptop.aws import AwsClients
-from laptop.processes import free_port
-from laptop.session import Clock
-from laptop.stack import ROOT, Ports, Stack
+from laptop.stack import PROFILE
 from tests.e2e.remains import remains
-
-PROFILE = ROOT / "terraform" / "local.tfvars"
+from tests.e2e.stacks import open_stack
 
 
 @pytest.mark.timeout(600)
 def test_a_destroy_after_a_half_apply_ends_clean(tmp_path):
-    ports = Ports(airflow=free_port(), cloud=free_port())
-    with Stack(tmp_path / "stack", ports, Clock().say) as stack, closing(AwsClients(stack)) as aws:
+    with open_stack(tmp_path / "stack") as stack, closing(AwsClients(stack)) as aws:
         stack.start_cloud()
         taken = take_the_bucket_name(aws, name="half")
         stack.init_terraform()

@@ -5,12 +5,9 @@ from contextlib import closing
 import pytest
 
 from laptop.aws import AwsClients
-from laptop.processes import free_port
-from laptop.session import Clock
-from laptop.stack import ROOT, Ports, Stack
+from laptop.stack import PROFILE
 from tests.e2e.remains import LISTINGS, remains
-
-PROFILE = ROOT / "terraform" / "local.tfvars"
+from tests.e2e.stacks import open_stack
 
 # What lists every target in one document, and so changes in place when one comes or goes.
 NAMES_ALL_TARGETS = {
@@ -22,10 +19,6 @@ NAMES_ALL_TARGETS = {
     'module.monitoring.aws_cloudwatch_event_rule.notice["queue_blocked"]',
     'module.monitoring.aws_cloudwatch_event_rule.notice["spot_interruption"]',
 }
-
-
-def open_stack(folder):
-    return Stack(folder, Ports(airflow=free_port(), cloud=free_port()), Clock().say)
 
 
 def actions(changes):

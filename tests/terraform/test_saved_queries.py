@@ -24,6 +24,7 @@ DUCKDB_TYPES = {
     "int": "INTEGER",
     "bigint": "BIGINT",
     "double": "DOUBLE",
+    "boolean": "BOOLEAN",
     "timestamp": "TIMESTAMP",
 }
 START = datetime(2026, 10, 30, 6, 0, tzinfo=UTC)

@@ -16,6 +16,7 @@ from tests.unit.run_builders import (
     build_row,
     build_rows,
     build_run,
+    build_told_job,
     noisy,
 )
 
@@ -42,6 +43,18 @@ def run_of_gpu() -> CollectedRun:
         jobs.append(build_job("c5.2xlarge", cpu_rows, repeat=repeat, batch_seconds=203 + repeat))
     lost = [build_lost("c5.2xlarge", "Host EC2 (instance i-0f) terminated.", repeat=3)]
     return build_run(*jobs, lost=lost)
+
+
+@pytest.fixture
+def told_run() -> CollectedRun:
+    """As run_of_gpu, without losses, of jobs that say all they can, at three sizes and more."""
+    return build_run(
+        *(
+            build_told_job(target, build_rows(medians, seed=repeat + len(target)), repeat=repeat)
+            for repeat in (1, 2, 3)
+            for target, medians in (("g5.xlarge", GPU_MEDIANS), ("c5.2xlarge", CPU_MEDIANS))
+        )
+    )
 
 
 @pytest.fixture

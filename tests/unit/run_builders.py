@@ -9,13 +9,20 @@ import numpy as np
 
 from batchmark.run import CollectedJob, CollectedRun, LostJob, PlannedJob
 from batchmark_job.result import (
+    Ceiling,
+    Conditions,
     Correctness,
     Device,
     Environment,
     Implementation,
+    Marks,
     Measurement,
     MeasurementStatus,
+    MetricSummary,
+    Phases,
     ResultDocument,
+    Stopping,
+    Trial,
 )
 
 if TYPE_CHECKING:
@@ -104,6 +111,7 @@ def build_job(
     job_id = fields.get("job_id", f"{target.replace('.', '-')}-{suite}-{repeat}")
     started_at = START + timedelta(minutes=repeat)
     total_seconds = fields.pop("total_seconds", batch_seconds - 2)
+    told = {name: fields.pop(name) for name in ("marks", "ceilings", "telemetry") if name in fields}
     document = ResultDocument(
         run_id="scheduled__2026-11-20",
         job_id=job_id,
@@ -118,6 +126,7 @@ def build_job(
         total_seconds=total_seconds,
         environment=environment or (GPU_ENVIRONMENT if gpu else CPU_ENVIRONMENT),
         measurements=tuple(rows),
+        **told,
     )
     prefix = f"s3://batchmark-results/raw/run/{target}/{suite}/{repeat}/"
     values: dict[str, Any] = {
@@ -143,6 +152,106 @@ def build_job(
         "document": document,
     }
     return CollectedJob(**values | fields)
+
+
+def build_marks(started_at: datetime, *, gpu: bool, **fields: Any) -> Marks:
+    """A job's own way to steady state, after its container's start at `started_at`."""
+    offsets = {
+        "image_pull_started_at": -30.0,
+        "image_pull_stopped_at": -4.0,
+        "container_started_at": -1.0,
+        "process_started_at": 0.4,
+        "imported_at": 3.1,
+        "device_ready_at": 5.6 if gpu else 3.1,
+        "first_call_at": 6.4 if gpu else 3.3,
+        "steady_at": 7.0 if gpu else 4.5,
+    }
+    moments = {name: started_at + timedelta(seconds=value) for name, value in offsets.items()}
+    return Marks(**moments | fields)
+
+
+def build_told_job(target: str, rows: Sequence[Measurement], **fields: Any) -> CollectedJob:
+    """A job that says all that a document of schema version 2 can."""
+    gpu = target[0] in "gp"
+    repeat = fields.get("repeat", 1)
+    started_at = START + timedelta(minutes=repeat)
+    told: dict[str, Any] = {
+        "runnable_at": START + timedelta(seconds=1),
+        "starting_at": started_at - timedelta(seconds=32),
+        "purchase_option": "on_demand",
+        "marks": build_marks(started_at, gpu=gpu),
+        "ceilings": (
+            Ceiling(
+                kind="compute",
+                dtype="float32",
+                rate_per_second=22e12 if gpu else 0.55e12,
+                description="torch.mm of 8192 x 8192",
+            ),
+            Ceiling(
+                kind="copy",
+                dtype=None,
+                rate_per_second=480e9 if gpu else 17e9,
+                description="copy of 1 GiB",
+            ),
+        ),
+        "telemetry": (
+            MetricSummary(
+                metric="cpu_utilization", unit="%", samples=19, minimum=3.1, mean=71.0, maximum=99.9
+            ),
+            *(
+                [
+                    MetricSummary(
+                        metric="gpu_power", unit="W", samples=19, minimum=61, mean=212, maximum=298
+                    )
+                ]
+                if gpu
+                else []
+            ),
+        ),
+    }
+    return build_job(target, [told_row(row, gpu=gpu) for row in rows], **told | fields)
+
+
+def told_row(row: Measurement, *, gpu: bool) -> Measurement:
+    """A measured row with its rivals, conditions and counts."""
+    if row.status is not MeasurementStatus.MEASURED:
+        return row
+    chosen = Implementation(name="torch", version="2.13.0", threads=None if gpu else 8)
+    rival = Implementation(name="triton" if gpu else "opencv", version="3.5.0")
+    size = int(row.parameters["size"])
+    during = Conditions(cpu_steal_share=0.002, gpu_power_watts=281.0 if gpu else None)
+    seconds = row.samples_seconds[0]
+    return row.model_copy(
+        update={
+            "implementation": chosen,
+            "phases": Phases(
+                allocate_seconds=1e-4 if gpu else None,
+                host_to_device_seconds=8 * size**2 / 12e9 if gpu else None,
+                compute_seconds=seconds,
+                device_to_host_seconds=4 * size**2 / 12e9 if gpu else None,
+            ),
+            "flops": 2 * size**3 if row.workload == "matmul" else 60 * size**2,
+            "bytes_moved": 12 * size**2,
+            "timer": "cuda_events" if gpu else "monotonic",
+            "trials": (
+                Trial(implementation=chosen, outcome="chosen", median_seconds=seconds, calls=7),
+                Trial(
+                    implementation=rival, outcome="slower", median_seconds=1.4 * seconds, calls=5
+                ),
+                Trial(
+                    implementation=Implementation(name="scipy", version="1.18.0"),
+                    outcome="refused",
+                    reason="it has no bfloat16",
+                ),
+            ),
+            "stopping": Stopping(criterion="precise", relative_half_width=0.008),
+            "outlier_samples": (3,),
+            "multimodal": False,
+            "conditions_during": during,
+            "peak_memory_bytes": 3 * 4 * size**2,
+            "energy_joules": 280.0 * seconds if gpu else None,
+        }
+    )
 
 
 def build_lost(target: str, reason: str, *, repeat: int = 1, suite: str = "blog") -> LostJob:

@@ -7,12 +7,15 @@ import boto3
 import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
+from botocore.exceptions import ClientError
 from botocore.stub import ANY, Stubber
 from urllib3 import HTTPResponse
 
 from batchmark.collecting import collect_run
+from batchmark.config import Config as Published
 from batchmark.run import PlannedJob
 from batchmark.store import RunStore
+from tests.unit.run_builders import GPU_ENVIRONMENT, build_job, build_row
 
 JOB_ID = "11111111-2222-3333-4444-555555555555"
 PLAN = PlannedJob(
@@ -23,6 +26,34 @@ PLAN = PlannedJob(
     repeat=1,
     dtype="float32",
     result_prefix="s3://results/raw/run/g5.xlarge/smoke/1/",
+)
+
+
+EVENTS_GROUP = "/aws/events/batch/batchmark"
+PUBLISHED = Published(
+    schema_version=1,
+    name="batchmark",
+    region="us-east-1",
+    bucket="results",
+    topic_arn="arn:aws:sns:us-east-1:123456789012:batchmark",
+    log_group="/aws/batch/batchmark",
+    events_log_group=EVENTS_GROUP,
+    targets={
+        "g5.xlarge": {
+            "device": "cuda",
+            "instance_type": "g5.xlarge",
+            "vcpus": 4,
+            "memory_mib": 14336,
+            "gpus": 1,
+            "job_queue": "queue",
+            "on_demand_queue": "queue",
+            "job_definition": "definition:1",
+            "compute_environments": {"spot": "g5-spot", "on_demand": "g5-on-demand"},
+            "timeout_seconds": 600,
+            "attempts": 1,
+            "allow_cpu_fallback": False,
+        }
+    },
 )
 
 
@@ -54,7 +85,7 @@ def collect():
     for stub in stubs.values():
         stub.activate()
 
-    def run(job, *, reads_document):
+    def run(job, *, reads_document=True, document=None, event_answers=(), plan=PLAN):
         # On the wire: the stubber insists on a startedAt, which AWS leaves out.
         answer = HTTPResponse(BytesIO(json.dumps({"jobs": [job]}).encode()), preload_content=False)
         clients["batch"].meta.events.register(
@@ -63,15 +94,23 @@ def collect():
         )
         stubs["logs"].add_client_error("get_log_events", "ResourceNotFoundException")
         stubs["s3"].add_response("put_object", {}, {"Bucket": "results", "Key": ANY} | ANY_UPLOAD)
-        if reads_document:
+        if document:
+            stubs["s3"].add_response("get_object", {"Body": BytesIO(document.encode())})
+        elif reads_document:
             stubs["s3"].add_client_error("get_object", "AccessDenied", http_status_code=403)
+        for events in event_answers:
+            if isinstance(events, str):
+                stubs["logs"].add_client_error("filter_log_events", events)
+            else:
+                stubs["logs"].add_response("filter_log_events", *events)
         collected = collect_run(
             RunStore(clients["s3"], "results", "run"),
             clients["batch"],
             clients["logs"],
             run_id="run",
-            planned=[PLAN],
+            planned=[plan],
             job_ids=[JOB_ID],
+            config=PUBLISHED,
         )
         for stub in stubs.values():
             stub.assert_no_pending_responses()
@@ -104,3 +143,103 @@ def test_a_job_that_never_started_loses_itself_only(collect):
     del never["startedAt"]
     collected = collect(never, reads_document=False)
     assert "Task failed to start" in collected.lost[0].reason
+
+
+DONE = described("SUCCEEDED", attempts=[{}])
+SPAN = {"startTime": DONE["createdAt"] - 1000, "endTime": DONE["stoppedAt"] + 60_000}
+ASKED = {"logGroupName": EVENTS_GROUP, "filterPattern": f'"{JOB_ID}"'} | SPAN
+
+
+def document(*rows, **environment):
+    """What the job left, as it lies in S3."""
+    job = build_job(
+        "g5.xlarge",
+        rows or [build_row([0.1] * 8)],
+        suite="smoke",
+        job_id=JOB_ID,
+        environment=GPU_ENVIRONMENT.model_copy(update=environment),
+    )
+    return job.document.model_copy(update={"run_id": "run"}).to_json()
+
+
+def event(status, time, *, job_id=JOB_ID, kind="Batch Job State Change"):
+    body = {"detail-type": kind, "time": time, "detail": {"jobId": job_id, "status": status}}
+    return {"message": json.dumps(body)}
+
+
+def moments(job):
+    return [moment and f"{moment:%H:%M:%S}" for moment in (job.runnable_at, job.starting_at)]
+
+
+def test_state_times_come_from_all_pages_of_the_jobs_own_events(collect):
+    first = [
+        event("SUBMITTED", "2026-11-20T00:58:20Z"),
+        event("RUNNABLE", "2026-11-20T00:58:21Z"),
+        event("RUNNABLE", "2026-11-20T00:59:00Z", job_id=f"{JOB_ID}:0"),
+        event("RUNNABLE", "2026-11-20T00:59:01Z", kind="Batch Job Queue Blocked"),
+    ]
+    second = [event("STARTING", "2026-11-20T00:59:30Z"), event("RUNNING", "2026-11-20T01:00:00Z")]
+    pages = [
+        ({"events": first, "nextToken": "more"}, ASKED),
+        ({"events": second}, ASKED | {"nextToken": "more"}),
+    ]
+    (job,) = collect(DONE, document=document(), event_answers=pages).jobs
+    assert moments(job) == ["00:58:21", "00:59:30"]
+
+
+def test_of_a_retried_job_the_last_attempts_times_count(collect):
+    events = [
+        event("RUNNABLE", "2026-11-20T00:59:10Z"),
+        event("RUNNABLE", "2026-11-20T00:58:21Z"),
+    ]
+    answers = [({"events": events}, ASKED)]
+    (job,) = collect(DONE, document=document(), event_answers=answers).jobs
+    assert moments(job) == ["00:59:10", None]
+
+
+@pytest.mark.parametrize("code", ["ResourceNotFoundException", "AccessDeniedException"])
+def test_events_that_can_not_be_had_harm_nothing(collect, caplog, code):
+    (job,) = collect(DONE, document=document(), event_answers=[code]).jobs
+    assert moments(job) == [None, None]
+    assert f"No state times of job {JOB_ID}: {code} of log group {EVENTS_GROUP}" in caplog.text
+
+
+def test_another_refusal_of_the_events_is_an_error(collect):
+    with pytest.raises(ClientError, match="ThrottlingException"):
+        collect(DONE, document=document(), event_answers=["ThrottlingException"])
+
+
+def test_the_compute_environment_tells_how_the_instance_was_bought(collect):
+    events = [({"events": []}, ASKED)]
+    spot = document(compute_environment="g5-spot")
+    (job,) = collect(DONE, document=spot, event_answers=events).jobs
+    assert job.purchase_option == "spot"
+
+
+def test_a_target_that_is_gone_leaves_the_purchase_unknown(collect):
+    plan = PLAN.model_copy(update={"target": "g6.xlarge"})
+    gone = json.loads(document(compute_environment="g5-spot")) | {"target": "g6.xlarge"}
+    answers = [({"events": []}, ASKED)]
+    (job,) = collect(DONE, document=json.dumps(gone), event_answers=answers, plan=plan).jobs
+    assert job.purchase_option is None
+
+
+MIXED = [build_row([0.1] * 8), build_row([0.1] * 8, dtype="tf32")]
+
+
+def test_a_suites_own_dtypes_may_differ_by_row(collect):
+    plan = PLAN.model_copy(update={"dtype": "suite"})
+    answers = [({"events": []}, ASKED)]
+    (job,) = collect(DONE, document=document(*MIXED), event_answers=answers, plan=plan).jobs
+    assert [row.dtype for row in job.document.measurements] == ["float32", "tf32"]
+
+
+def test_a_dtype_that_was_asked_for_is_demanded_of_every_row(collect):
+    (lost,) = collect(DONE, document=document(*MIXED)).lost
+    assert lost.reason.endswith("has a row of matmul in tf32, expected float32 only")
+
+
+def test_a_document_of_another_run_is_refused(collect):
+    foreign = json.loads(document()) | {"run_id": "other"}
+    (lost,) = collect(DONE, document=json.dumps(foreign)).lost
+    assert lost.reason.endswith("has run_id 'other', expected 'run'")

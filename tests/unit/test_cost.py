@@ -1,23 +1,24 @@
-"""Prices and what time costs at them."""
+"""What time costs, at the price it was bought at."""
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, datetime
 
 import pytest
 
 from batchmark.comparison import compare
+from batchmark.config import ComputeEnvironments, Target
 from batchmark.cost import (
     PriceBasis,
     efficiency,
     job_cost,
-    load_prices,
     price_basis,
+    purchase_option,
     run_cost,
     usd_per_million_calls,
 )
 from batchmark.estimate import Estimate, Interval
-from batchmark.exceptions import BatchmarkError
+from batchmark.prices import PriceTable, SpotPrice
 from tests.unit.run_builders import (
     CPU_ENVIRONMENT,
     LAPTOP_ENVIRONMENT,
@@ -28,43 +29,67 @@ from tests.unit.run_builders import (
 
 GPU = PriceBasis(instance_type="g5.xlarge", usd_per_hour=1.006, measured_on_it=True)
 CPU = PriceBasis(instance_type="c5.2xlarge", usd_per_hour=0.34, measured_on_it=True)
-UNPRICED = PriceBasis(instance_type="x9.huge", usd_per_hour=None, measured_on_it=True)
+UNPRICED = PriceBasis(
+    instance_type="x9.huge", usd_per_hour=None, measured_on_it=True, note="No price of x9.huge."
+)
 TEN = Estimate(value=10, interval=Interval(low=8, high=12))
+PRICES = PriceTable(
+    region="us-east-1",
+    as_of="2026-11-20",
+    source="a test",
+    on_demand={"c5.2xlarge": 0.34, "g5.xlarge": 1.006},
+    spot={
+        "c5.2xlarge": SpotPrice(
+            zones={"us-east-1a": 0.12, "us-east-1b": 0.15, "us-east-1c": 0.2},
+            observed_at=datetime(2026, 11, 20, 8, tzinfo=UTC),
+        )
+    },
+)
 
 
-def target_record(name, **fields):
+def target_record(name, *jobs):
+    """A CPU target's record, made of one job of each of these settings."""
     gpu = build_job("g5.xlarge", [build_row((0.1,))])
-    pair = compare(build_run(gpu, build_job(name, [build_row((0.1,))], **fields))).pairs[0]
-    return pair.cpu
+    cpus = [
+        build_job(name, [build_row((0.1,))], repeat=repeat, **fields)
+        for repeat, fields in enumerate(jobs or ({},), start=1)
+    ]
+    return compare(build_run(gpu, *cpus)).pairs[0].cpu
+
+
+def target(spot="g5-spot", on_demand="g5-on-demand"):
+    return Target(
+        device="cuda",
+        instance_type="g5.xlarge",
+        vcpus=4,
+        memory_mib=14336,
+        gpus=1,
+        job_queue="queue",
+        on_demand_queue="queue",
+        job_definition="definition:1",
+        compute_environments=ComputeEnvironments(spot=spot, on_demand=on_demand),
+        timeout_seconds=600,
+        attempts=1,
+        allow_cpu_fallback=False,
+    )
 
 
 @pytest.mark.parametrize(
-    ("instance_type", "usd_per_hour"),
+    ("compute_environment", "expected"),
     [
-        ("g4dn.xlarge", 0.526),
-        ("g5.xlarge", 1.006),
-        ("g5.8xlarge", 2.448),
-        ("g5.12xlarge", 5.672),
-        ("g6.xlarge", 0.8048),
-        ("p3.2xlarge", 3.06),
-        ("p3.16xlarge", 24.48),
-        ("c5.2xlarge", 0.34),
-        ("c5n.2xlarge", 0.432),
-        ("m5.2xlarge", 0.384),
-        ("r5.4xlarge", 1.008),
+        ("g5-spot", "spot"),
+        ("g5-on-demand", "on_demand"),
+        ("somebody-elses", None),
+        (None, None),
     ],
 )
-def test_committed_prices(instance_type, usd_per_hour):
-    assert load_prices().usd_per_hour[instance_type] == usd_per_hour
+def test_a_jobs_compute_environment_tells_how_it_was_bought(compute_environment, expected):
+    assert purchase_option(target(), compute_environment) == expected
 
 
-def test_the_price_table_says_what_it_is():
-    prices = load_prices()
-    assert (prices.currency, prices.region) == ("USD", "us-east-1")
-    assert (prices.operating_system, prices.purchase_option) == ("Linux", "On-Demand")
-    assert prices.as_of > date(2026, 1, 1)
-    assert prices.source
-    assert prices.source_url.startswith("https://")
+def test_a_target_that_buys_one_way_only_has_no_other_environment():
+    assert purchase_option(target(on_demand=None), "g5-spot") == "spot"
+    assert purchase_option(target(spot=None), None) is None
 
 
 def test_efficiency_by_hand():
@@ -83,7 +108,7 @@ def test_efficiency_without_an_interval_keeps_the_reason():
 
 
 def test_efficiency_is_unknown_without_a_price_or_a_speedup():
-    assert efficiency(TEN, UNPRICED, CPU).reason == "no price of x9.huge"
+    assert efficiency(TEN, UNPRICED, CPU).reason == "No price of x9.huge."
     assert efficiency(TEN, GPU, UNPRICED).estimate is None
     assert efficiency(None, GPU, CPU).reason == "the times are not compared"
 
@@ -97,18 +122,66 @@ def test_cost_of_a_million_calls_by_hand():
     assert usd_per_million_calls(call, UNPRICED) is None
 
 
-def test_cost_of_jobs_and_run_by_hand():
-    job = target_record("c5.2xlarge", batch_seconds=90.0).jobs[0]
-    cost = job_cost(job, "c5.2xlarge", CPU)
-    assert cost.usd == pytest.approx(0.34 / 40)
-    unpriced = job_cost(job, "x9.huge", UNPRICED)
-    assert unpriced.usd is None
-    assert unpriced.reason == "no price of x9.huge"
+def test_on_demand_time_is_charged_at_the_on_demand_price():
+    basis = price_basis(target_record("c5.2xlarge", {"purchase_option": "on_demand"}), PRICES)
+    assert (basis.usd_per_hour, basis.purchase_option) == (0.34, "on_demand")
+    assert basis.measured_on_it
+    assert basis.note is None
 
-    laptop = target_record("c5.2xlarge", environment=LAPTOP_ENVIRONMENT)
-    elsewhere = job_cost(laptop.jobs[0], "c5.2xlarge", price_basis(laptop, load_prices()))
-    assert elsewhere.usd is None
-    assert elsewhere.reason == "it did not run on c5.2xlarge"
+
+def test_spot_time_is_charged_at_the_median_spot_price_and_says_so():
+    basis = price_basis(target_record("c5.2xlarge", {"purchase_option": "spot"}), PRICES)
+    assert (basis.usd_per_hour, basis.purchase_option) == (0.15, "spot")
+    assert basis.note == (
+        "c5.2xlarge ran on Spot and is charged at the median of 3 zones, which range from 0.12 to "
+        "0.2 USD per hour, as of 2026-11-20."
+    )
+
+
+def test_spot_time_is_never_charged_at_the_on_demand_price():
+    prices = PRICES.model_copy(update={"spot": {}})
+    basis = price_basis(target_record("c5.2xlarge", {"purchase_option": "spot"}), prices)
+    assert basis.usd_per_hour is None
+    assert basis.note == (
+        "c5.2xlarge ran on Spot, and there is no Spot price of it in us-east-1 as of 2026-11-20."
+    )
+
+
+def test_an_unknown_purchase_is_charged_on_demand_and_says_so():
+    basis = price_basis(target_record("c5.2xlarge"), PRICES)
+    assert basis.usd_per_hour == 0.34
+    assert basis.purchase_option is None
+    assert basis.note == (
+        "How c5.2xlarge was bought is unknown; it is charged at the On-Demand price."
+    )
+
+
+def test_jobs_bought_in_different_ways_have_costs_of_their_own_but_no_common_price():
+    record = target_record(
+        "c5.2xlarge",
+        {"purchase_option": "spot", "batch_seconds": 3600.0},
+        {"purchase_option": "on_demand", "batch_seconds": 1800.0},
+    )
+    basis = price_basis(record, PRICES)
+    assert basis.usd_per_hour is None
+    assert basis.note == (
+        "No one price for c5.2xlarge: its jobs' instances were not all bought the same way."
+    )
+    costs = [job_cost(job, record, PRICES) for job in record.jobs]
+    assert [cost.usd for cost in costs] == [pytest.approx(0.15), pytest.approx(0.17)]
+    assert [cost.purchase_option for cost in costs] == ["spot", "on_demand"]
+    assert run_cost(costs, 0).usd == pytest.approx(0.32)
+
+
+def test_cost_of_jobs_and_run_by_hand():
+    record = target_record("c5.2xlarge", {"batch_seconds": 90.0})
+    cost = job_cost(record.jobs[0], record, PRICES)
+    assert cost.usd == pytest.approx(0.34 / 40)
+    assert cost.reason is None
+    other = target_record("c9.huge")
+    unpriced = job_cost(other.jobs[0], other, PRICES)
+    assert unpriced.usd is None
+    assert unpriced.reason == ("No dollars for c9.huge: its time was measured on c5.2xlarge.")
 
     assert run_cost([cost, cost], 0).usd == pytest.approx(0.017)
     assert run_cost([cost, cost], 0).reason is None
@@ -118,34 +191,36 @@ def test_cost_of_jobs_and_run_by_hand():
     assert run_cost([unpriced], 0).usd is None
 
 
-def test_a_price_applied_to_another_machine_is_pointed_out():
-    prices = load_prices()
-    at_home = price_basis(target_record("c5.2xlarge", environment=LAPTOP_ENVIRONMENT), prices)
-    assert at_home.usd_per_hour == 0.34
-    assert not at_home.measured_on_it
-    assert "The price of c5.2xlarge was applied to time measured on a machine outside EC2" in (
-        at_home.note
-    )
-    other = CPU_ENVIRONMENT.model_copy(update={"instance_type": "c5.4xlarge"})
-    elsewhere = price_basis(target_record("c5.2xlarge", environment=other), prices)
-    assert "was applied to time measured on c5.4xlarge" in elsewhere.note
-    right = price_basis(target_record("c5.2xlarge"), prices)
-    assert right.measured_on_it
-    assert right.note is None
+@pytest.mark.parametrize(
+    ("environment", "place"),
+    [
+        (LAPTOP_ENVIRONMENT, "a machine outside EC2"),
+        (CPU_ENVIRONMENT.model_copy(update={"instance_type": "c5.4xlarge"}), "c5.4xlarge"),
+    ],
+)
+def test_time_measured_elsewhere_has_no_price_whatever_it_is_asked_for(environment, place):
+    record = target_record("c5.2xlarge", {"environment": environment})
+    basis = price_basis(record, PRICES)
+    reason = f"No dollars for c5.2xlarge: its time was measured on {place}."
+    assert (basis.usd_per_hour, basis.measured_on_it, basis.note) == (None, False, reason)
+    assert efficiency(TEN, GPU, basis).reason == reason
+    assert usd_per_million_calls(TEN, basis) is None
+    cost = job_cost(record.jobs[0], record, PRICES)
+    assert (cost.usd, cost.reason) == (None, reason)
 
 
-def test_an_instance_type_without_a_price_says_where_to_add_it():
-    basis = price_basis(target_record("c99.huge"), load_prices())
+def test_an_instance_type_without_a_price_says_how_to_get_one():
+    environment = CPU_ENVIRONMENT.model_copy(update={"instance_type": "c99.huge"})
+    basis = price_basis(target_record("c99.huge", {"environment": environment}), PRICES)
     assert basis.usd_per_hour is None
-    assert "No price of c99.huge" in basis.note
-    assert "prices.json" in basis.note
+    assert basis.note == (
+        "There is no On-Demand price of c99.huge in us-east-1 as of 2026-11-20; `make prices` can "
+        "add it to the committed table."
+    )
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"usd_per_hour": {"g5.xlarge": 0}}'])
-def test_an_unusable_price_table_is_an_error(tmp_path, text):
-    path = tmp_path / "prices.json"
-    path.write_text(text)
-    with pytest.raises(BatchmarkError, match=r"prices\.json can't be used"):
-        load_prices(path)
-    with pytest.raises(BatchmarkError, match=r"gone\.json can't be used"):
-        load_prices(tmp_path / "gone.json")
+def test_without_a_result_there_is_no_price():
+    record = target_record("c5.2xlarge").model_copy(update={"jobs": ()})
+    basis = price_basis(record, PRICES)
+    assert basis.note == "No dollars for c5.2xlarge: none of its jobs left a result."
+    assert not basis.measured_on_it

@@ -15,7 +15,28 @@ FORBIDDEN = {
     "local_cloud": {"airflow", "batchmark", "batchmark_job", "laptop"},
     "laptop": {"airflow", "torch", "moto", "local_cloud"},
 }
-PURE = ("comparison", "cost", "estimate", "pooling", "regressions", "report")
+PURE = (
+    "break_even",
+    "calibration",
+    "comparison",
+    "cost",
+    "crossover",
+    "estimate",
+    "figures",
+    "ledger",
+    "noise",
+    "pooling",
+    "prices",
+    "regressions",
+    "report",
+    "report_page",
+    "report_terminal",
+    "report_words",
+    "roofline",
+    "series",
+    "significance",
+    "verdict",
+)
 
 
 def imports(path: Path) -> set[str]:

@@ -66,7 +66,7 @@ def test_each_job_has_a_result_folder_of_its_own(config):
     ("changes", "message"),
     [
         ({"suite": "smokey"}, "unknown suite 'smokey'; known: smoke, blog, sam"),
-        ({"dtype": "float8"}, "unknown dtype 'float8'; known: float32"),
+        ({"dtype": "float8"}, "unknown dtype 'float8'; known: suite, float32"),
         ({"repeats": 0}, "repeats must be a whole number from 1 to 20, got 0"),
         ({"repeats": 21}, "got 21"),
         ({"repeats": float("nan")}, "got nan"),
@@ -79,6 +79,28 @@ def test_each_job_has_a_result_folder_of_its_own(config):
 def test_what_cannot_be_planned_is_refused_with_the_value_seen(config, changes, message):
     with pytest.raises(PlanError, match=message):
         plan_jobs(config, **{"run_id": RUN_ID, "suite": "smoke", **changes})
+
+
+def test_a_calibration_needs_no_second_device(config):
+    jobs = plan_jobs(
+        config,
+        run_id=RUN_ID,
+        suite="smoke",
+        targets=["c5.2xlarge"],
+        repeats=2,
+        need_both_devices=False,
+    )
+    assert [(job.target, job.repeat) for job in jobs] == [("c5.2xlarge", 1), ("c5.2xlarge", 2)]
+
+
+def test_without_any_target_there_is_nothing_to_run():
+    empty = parse_config(json.dumps(published(targets={})))
+    with pytest.raises(PlanError, match="no target to run; Terraform made none"):
+        plan_jobs(empty, run_id=RUN_ID, suite="smoke", need_both_devices=False)
+
+
+def test_each_row_keeps_its_own_dtype_unless_one_is_asked_for(config):
+    assert {job.dtype for job in plan_jobs(config, run_id=RUN_ID, suite="smoke")} == {"suite"}
 
 
 def test_a_job_goes_to_its_targets_queue_with_its_parameters(config):
@@ -112,6 +134,12 @@ def test_a_missing_variable_names_the_way_to_get_it():
 def test_what_terraform_published_is_checked(changes, message):
     with pytest.raises(ConfigError, match=message):
         parse_config(json.dumps(published(**changes)))
+
+
+def test_the_log_group_of_job_states_is_new_and_may_be_missing():
+    assert parse_config(json.dumps(published())).events_log_group is None
+    newer = parse_config(json.dumps(published(events_log_group="/aws/events/batch/batchmark")))
+    assert newer.events_log_group == "/aws/events/batch/batchmark"
 
 
 @pytest.mark.parametrize("run_id", ["scheduled__2026-11-16T03:00:00+00:00", "a b/c?d", "ünï"])

@@ -11,10 +11,12 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from batchmark import figures
+from batchmark import figures, report_words
 from batchmark.comparison import compare
 from batchmark.estimate import Estimate, Interval
-from batchmark.report import Report, build_report, render_html, render_json, render_table
+from batchmark.report import SPREAD_ADVICE, Report, build_report, render_json
+from batchmark.report_page import render_html
+from batchmark.report_terminal import render_table
 from tests.unit.run_builders import GPU_ENVIRONMENT, build_job, build_row, build_run, noisy
 
 NOTICE = (
@@ -51,14 +53,18 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
+def report_of(run, **fields):
+    return build_report(compare(run), run, **fields)
+
+
 @pytest.fixture
 def report_of_gpu(run_of_gpu):
-    return build_report(compare(run_of_gpu), created_at=datetime(2026, 11, 20, 12, tzinfo=UTC))
+    return report_of(run_of_gpu, created_at=datetime(2026, 11, 20, 12, tzinfo=UTC))
 
 
 @pytest.fixture
 def report_of_laptop(run_of_laptop):
-    return build_report(compare(run_of_laptop))
+    return report_of(run_of_laptop)
 
 
 def terminal(report, width=160):
@@ -82,6 +88,9 @@ def estimate(value, low=None, high=None):
         (estimate(3.0, 0.4, 12.0), "3.0×", "[0.4, 12.0]"),
         (estimate(2.0, 2.0, 2.0), "2.000×", "[2.000, 2.000]"),
         (estimate(1234.0, 1100.0, 1400.0), "1200×", "[1100, 1400]"),
+        (estimate(1.2, 1.004, 1.5), "1.200×", "[1.004, 1.500]"),
+        (estimate(0.99, 0.97, 0.9996), "0.9900×", "[0.9700, 0.9996]"),
+        (estimate(1.0, 0.9, 1.1), "1.0×", "[0.9, 1.1]"),
         (estimate(36.47), "36×", ""),
     ],
 )
@@ -110,8 +119,32 @@ def test_amounts():
         "$1.00",
         "$0.093",
         "$0.00085",
-        "$0.0",
+        "$0",
     ]
+
+
+def test_rates_amounts_and_shares():
+    assert str(figures.rate(estimate(1.234e12, 1.2e12, 1.27e12), "flop")) == (
+        "1.23 Tflop/s [1.20, 1.27]"
+    )
+    assert figures.rate(estimate(230e9), "B").value == "230 GB/s"
+    assert [figures.quantity(value, "J") for value in (0.00567, 5.0, 12_300.0)] == [
+        "5.67 mJ",
+        "5.00 J",
+        "12.3 kJ",
+    ]
+    assert [figures.percent(share) for share in (0.0021, 0.0999, 0.61, 1.25)] == [
+        "0.2 %",
+        "10 %",
+        "61 %",
+        "125 %",
+    ]
+    assert [figures.memory(size) for size in (3 * 2**29, 2**20, 600)] == [
+        "1.5 GiB",
+        "1.0 MiB",
+        "0.6 KiB",
+    ]
+    assert figures.seconds(0) == "0 s"
 
 
 def test_json_carries_version_and_notices_first_and_survives(report_of_gpu, report_of_laptop):
@@ -120,7 +153,7 @@ def test_json_carries_version_and_notices_first_and_survives(report_of_gpu, repo
         assert Report.model_validate_json(text) == report
         assert list(json.loads(text))[:2] == ["report_version", "notices"]
     document = json.loads(render_json(report_of_laptop))
-    assert document["report_version"] == 1
+    assert document["report_version"] == 2
     assert document["notices"] == [NOTICE]
     assert document["pairs"][0]["cpu_fallback"] is True
     assert document["pairs"][0]["gpu"]["actual_device"] == "cpu"
@@ -137,7 +170,7 @@ def test_costs_by_hand(report_of_gpu):
     usd = (seconds["g5.xlarge"] * 1.006 + seconds["c5.2xlarge"] * 0.34) / 3600
     assert report_of_gpu.cost.usd == pytest.approx(usd)
     assert report_of_gpu.cost.reason == "not in it: 1 without a result"
-    assert set(report_of_gpu.prices.usd_per_hour) == {"g5.xlarge", "c5.2xlarge"}
+    assert set(report_of_gpu.prices.on_demand) == {"g5.xlarge", "c5.2xlarge"}
 
 
 def test_a_job_in_two_pairs_is_paid_once():
@@ -151,15 +184,15 @@ def test_a_job_in_two_pairs_is_paid_once():
         )
         for name in ("g5.xlarge", "g6.xlarge")
     ]
-    report = build_report(compare(build_run(cpu, *gpus)))
+    report = report_of(build_run(cpu, *gpus))
     assert len(report.pairs) == 2
     assert report.cost.usd == pytest.approx(0.34 + 1.006 + 0.8048)
 
 
 def test_summary_counts_only_what_is_decided(report_of_gpu, report_of_laptop):
     assert report_of_gpu.pairs[0].summary == (
-        "Of 7 rows, faster: g5.xlarge in 6, c5.2xlarge in 1; "
-        "cheaper: g5.xlarge in 6, c5.2xlarge in 1."
+        "Of 7 rows, faster: g5.xlarge in 6, c5.2xlarge in 0 (1 undecided); "
+        "cheaper: g5.xlarge in 5, c5.2xlarge in 1 (1 undecided)."
     )
     assert report_of_laptop.pairs[0].summary.startswith("Both targets ran on a CPU")
 
@@ -180,8 +213,9 @@ def test_the_laptop_page_never_calls_a_figure_a_gpus(report_of_laptop):
         if "data-label" in attributes
     ]
     assert "g4dn.xlarge (ran on the CPU)" in headings
-    assert "time measured elsewhere" in page.texts
-    assert any("this is not what g4dn.xlarge would cost" in text for text in page.texts)
+    assert "Crossovers" not in page.texts
+    chart_cells = [one["class"] for one in page.attributes("td") if "chart" in one.get("class", "")]
+    assert not any("faster" in name for name in chart_cells)
 
 
 def test_the_page_is_self_contained_and_accessible(report_of_gpu):
@@ -223,7 +257,7 @@ def test_every_row_leads_to_its_jobs_logs_and_documents(run_of_gpu, report_of_gp
         assert job.log_url in text
         assert job.log_stream in text
         assert job.document_uri in text
-    assert len(re.findall(r" 1-4$", text, re.MULTILINE)) == 7
+    assert len(re.findall(r" 1-4 *$", text, re.MULTILINE)) == 7
 
 
 def test_the_page_shows_what_was_measured_and_on_what(report_of_gpu):
@@ -255,11 +289,12 @@ def test_the_terminal_table_shows_the_same(report_of_gpu):
     text = terminal(report_of_gpu)
     row = report_of_gpu.pairs[0].rows[2]
     for expected in (
-        str(figures.factor(row.speedup)),
-        str(figures.time(row.cpu.median_seconds)),
-        "60, 60 ",
+        *figures.factor(row.speedup),
+        *figures.time(row.cpu.median_seconds),
+        "size 10000, float32",
+        figures.percent(row.noise.smallest_detectable_change),
         "Whole job, Batch",
-        "Not compared: matmul size 40000: c5.2xlarge: skipped: needs 19.2 GiB",
+        "Not compared: matmul size 40000, float32: c5.2xlarge: skipped: needs 19.2 GiB",
         "Lost: c5.2xlarge, blog, repeat 3 (no job): Host EC2",
         "as of 2026-02-09",
         "Cost of the run's jobs: $0.093",
@@ -267,15 +302,117 @@ def test_the_terminal_table_shows_the_same(report_of_gpu):
         assert expected in text, expected
 
 
-@pytest.mark.parametrize("width", [80, 100, 160])
+@pytest.mark.parametrize("width", [80, 100, 140, 160, 200])
 def test_the_terminal_table_keeps_its_figures_whole(report_of_gpu, width):
     text = terminal(report_of_gpu, width)
-    table = text[: text.index("Of 7 rows")].splitlines()
+    table = text[text.index("median [95") : text.index("Of 7 rows")].splitlines()
     assert max(map(len, table)) <= width
     for row in report_of_gpu.pairs[0].rows:
         for figure in (figures.factor(row.speedup), figures.time(row.gpu.median_seconds)):
             parts = figure if width >= 100 else (figure.value, *figure.interval.split())
             assert all(any(part in line for line in table) for part in parts), figure
+
+
+@pytest.mark.parametrize("width", [100, 140, 160])
+def test_a_table_for_a_log_wraps_no_cell(told_run, width):
+    text = terminal(report_of(told_run), width)
+    table = text[text.index("median [95") : text.index("Of 7 rows")]
+    assert table.count("[") == table.count("]")
+    for line in table.splitlines():
+        assert line.count("[") == line.count("]"), line
+    assert "…" not in table
+
+
+def test_what_the_page_says_of_a_row_that_tells_all(told_run):
+    report = report_of(told_run)
+    texts = " ".join(Page(render_html(report)).texts)
+    small, row, *_ = report.pairs[0].rows
+    flops = 2 * 5000**3
+    for expected in (
+        report_words.noise(row.noise),
+        "size 5000, float32",
+        "torch 2.13.0, 8 threads",
+        "triton 3.5.0: slower:",
+        "scipy 1.18.0: refused: it has no bfloat16",
+        f"{figures.percent(flops / row.gpu.median_seconds.value / 22e12)} of compute",
+        "of the 22.0 Tflop/s measured in the same jobs",
+        "arithmetic, by its flops per byte",
+        "286.1 MiB",
+        "stopped as precise enough in 3 jobs, 3 outliers, kept",
+        "per joule",
+        "CPU time stolen 0.2 %",
+        "gpu_power 212 W (61 to 298)",
+        f"takes less time from {small.calls_until_gpu_pays} calls in one job on",
+        "g5.xlarge: 1.006 USD per hour, On-Demand",
+        "device ready (CUDA start-up)",
+        "one call: no interval, as it takes 6 jobs and there are 3",
+        "These prices are",
+    ):
+        assert expected in texts, expected
+
+
+def test_rivals_are_folded_and_named_for_screen_readers(told_run):
+    html = render_html(report_of(told_run))
+    assert html.count("<details>\n<summary>Rivals tried") == 2 * 7
+    assert "<details open" not in html
+
+
+def test_crossovers_are_the_same_on_page_and_terminal(told_run):
+    report = report_of(told_run)
+    (pair,) = report.pairs
+    matmul = pair.crossovers[0]
+    assert (matmul.workload, matmul.axis, matmul.sizes) == ("matmul", "size", (1000, 5000, 10000))
+    assert matmul.warm_seconds.outcome == "gpu_ahead"
+    texts = (" ".join(Page(render_html(report)).texts), terminal(report))
+    for text in texts:
+        assert "none: g5.xlarge is ahead already at the smallest size, and throughout" in text
+        assert "matmul, float32" in text
+        assert "size 1000, 5000, 10000" in text
+
+
+def test_the_ledger_is_the_same_on_page_and_terminal(told_run):
+    report = report_of(told_run)
+    gpu, cpu = report.pairs[0].ledgers
+    assert [ledger.target for ledger in (gpu, cpu)] == ["g5.xlarge", "c5.2xlarge"]
+    texts = (" ".join(Page(render_html(report)).texts), terminal(report))
+    for text in texts:
+        for step in gpu.steps:
+            assert f"{step.name} {figures.seconds(step.seconds)}" in text
+        assert figures.usd(gpu.usd) in text
+
+
+def test_a_wide_spread_is_warned_of_by_row_and_advised_on_once():
+    rows = [
+        build_row(noisy(median, spread=0.3), parameters={"size": size})
+        for size, median in ((1000, 0.01), (2000, 0.08))
+    ]
+    report = report_of(build_run(build_job("g5.xlarge", rows), build_job("c5.2xlarge", rows)))
+    html = render_html(report)
+    assert html.count("wide spread, the middle half") == 4
+    assert html.count(SPREAD_ADVICE) == terminal(report).count(SPREAD_ADVICE) == 1
+
+
+def test_without_a_price_dollars_are_a_dash_with_one_reason(report_of_laptop):
+    html = render_html(report_of_laptop)
+    page = Page(html)
+    assert html.count("No dollars for g4dn.xlarge: its time was measured on") == 1
+    assert "$" not in " ".join(page.texts)
+    cells = re.findall(r'data-label="Efficiency">\s*<span>(.*?)</span>', html)
+    assert cells == ["-"] * len(cells)
+    assert cells
+
+
+def test_a_document_of_the_first_version_still_makes_a_report(run_of_gpu):
+    jobs = [
+        job.model_copy(update={"document": job.document.model_copy(update={"schema_version": 1})})
+        for job in run_of_gpu.jobs
+    ]
+    report = report_of(build_run(*jobs))
+    page = " ".join(Page(render_html(report)).texts)
+    assert "no job says when its device was ready" in page
+    assert report.pairs[0].rows[0].gpu.roofline is None
+    assert report.pairs[0].rows[0].calls_until_gpu_pays is None
+    assert "no job says when its device was ready" in terminal(report)
 
 
 def test_hostile_strings_stay_text():
@@ -289,7 +426,7 @@ def test_hostile_strings_stay_text():
         log_stream=evil,
     )
     cpu = build_job("c5.2xlarge", [build_row(noisy(1.0), workload="other")])
-    report = build_report(compare(build_run(gpu, cpu)))
+    report = report_of(build_run(gpu, cpu))
     page = Page(render_html(report))
     names = {name for name, _ in page.tags}
     assert not names & {"script", "img", "b", "i"}
@@ -321,7 +458,7 @@ def test_hostile_strings_stay_text():
 def test_only_web_addresses_and_files_beside_the_page_are_links(address, is_link):
     gpu = build_job("g5.xlarge", [build_row((0.1,))], log_url=address, log_stream="THE STREAM")
     cpu = build_job("c5.2xlarge", [build_row((0.1,))])
-    html = render_html(build_report(compare(build_run(gpu, cpu))))
+    html = render_html(report_of(build_run(gpu, cpu)))
     assert bool(re.search(r"<a [^>]*>[^<]*THE STREAM</a>", html)) is is_link
 
 
@@ -330,8 +467,8 @@ def test_a_refused_pair_says_why_and_shows_no_figure():
     other = build_job("g5.xlarge", rows, repeat=2)
     changed = other.document.environment.model_copy(update={"gpu_model": "Tesla T4"})
     other = build_job("g5.xlarge", rows, repeat=2, environment=changed)
-    report = build_report(
-        compare(build_run(build_job("g5.xlarge", rows), other, build_job("c5.2xlarge", rows)))
+    report = report_of(
+        build_run(build_job("g5.xlarge", rows), other, build_job("c5.2xlarge", rows))
     )
     for text in (" ".join(Page(render_html(report)).texts), terminal(report)):
         assert "Not compared: the 2 jobs of g5.xlarge ran in different environments" in text
@@ -340,13 +477,13 @@ def test_a_refused_pair_says_why_and_shows_no_figure():
 
 def test_single_samples_show_no_interval_and_why():
     jobs = [build_job(name, [build_row((0.1,))]) for name in ("g5.xlarge", "c5.2xlarge")]
-    html = render_html(build_report(compare(build_run(*jobs))))
+    html = render_html(report_of(build_run(*jobs)))
     assert "no interval: 1 sample; a 95 % interval of a median needs at least 6" in html
     assert "undecided" in html
 
 
 def test_an_empty_run_still_makes_a_report():
-    report = build_report(compare(build_run()))
+    report = report_of(build_run())
     assert "Nothing to compare" in Page(render_html(report)).texts[0]
     assert terminal(report).startswith("Nothing to compare")
     assert report.cost.usd is None

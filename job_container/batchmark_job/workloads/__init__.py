@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from batchmark_job.workloads import edge_detection, gaussian_blur, image_convolution, matmul
+from batchmark_job.workloads import (
+    attention,
+    cnn_training_step,
+    edge_detection,
+    fft,
+    gaussian_blur,
+    image_convolution,
+    matmul,
+    reduction,
+    resnet50,
+    sort,
+)
 
 if TYPE_CHECKING:
     from batchmark_job.workloads.base import Workload
@@ -16,5 +27,13 @@ WORKLOADS: dict[str, Workload] = {
         image_convolution.ImageConvolution(),
         gaussian_blur.GaussianBlur(),
         edge_detection.EdgeDetection(),
+        fft.Fft(),
+        sort.Sort(),
+        reduction.Reduction(),
+        attention.AttentionForward(),
+        attention.AttentionBackward(),
+        cnn_training_step.CnnTrainingStep(),
+        resnet50.ResNet50Inference(),
+        resnet50.ResNet50Training(),
     )
 }

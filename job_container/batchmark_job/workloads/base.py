@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import numpy as np
     from torch import Tensor
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     Call = Callable[[], Tensor]
     Parameters = Mapping[str, int]
 
-DTYPE_BYTES = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2}
+# tf32 is float32 data that tensor cores multiply with 10 bits of mantissa.
+DTYPE_BYTES = {"float32": 4, "float64": 8, "tf32": 4, "float16": 2, "bfloat16": 2}
 
 # Largest error, relative to the reference's largest value, that rounding alone can explain.
-TOLERANCES = {"float64": 1e-12, "float32": 1e-5, "float16": 1e-2, "bfloat16": 3e-2}
+TOLERANCES = {"float64": 1e-12, "float32": 1e-5, "tf32": 2e-3, "float16": 1e-2, "bfloat16": 3e-2}
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,11 @@ class Implementation(ABC):
 
     name: ClassVar[str]
     devices: ClassVar[tuple[str, ...]]
-    dtypes: ClassVar[tuple[str, ...]] = tuple(DTYPE_BYTES)
+    dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64", "float16", "bfloat16")
 
     @abstractmethod
     def version(self) -> str:
-        """Version of the library that does the work."""
+        """Version of the library that does the work; called only where it has no refusal."""
 
     def refusal(self, device: str, dtype: str) -> str | None:
         """Why it can't compute this dtype on this device; None if it can."""
@@ -70,14 +71,52 @@ class Implementation(ABC):
             inputs: arranged inputs on the device.
         """
 
+    def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
+        """Prepare a call for each of several inputs of the same shapes."""
+        return map(self.prepare, sets)
+
+    def plain(self) -> Implementation:
+        """The implementation whose first call is cold where this one's is not."""
+        return self
+
+
+class BufferedImplementation(Implementation):
+    """Writes into buffers that all calls prepared together share, and that so stay in the cache.
+
+    An allocator gives a plain library call its last output's memory again in the same way.
+    """
+
+    @abstractmethod
+    def buffers(self, inputs: Tensors) -> Tensors:
+        """The output and what else it writes to, for inputs of these shapes."""
+
+    @abstractmethod
+    def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
+        """Like `prepare`, with buffers that other calls may overwrite in between."""
+
+    def prepare(self, inputs: Tensors) -> Call:
+        return self.prepare_with(inputs, self.buffers(inputs))
+
+    def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
+        buffers: Tensors = ()
+        for inputs in sets:
+            buffers = buffers or self.buffers(inputs)
+            yield self.prepare_with(inputs, buffers)
+
 
 class Workload(ABC):
     """A piece of work with a grid of parameters and a float64 reference."""
 
-    name: ClassVar[str]
-    summary: ClassVar[str]
-    axes: ClassVar[tuple[Axis, ...]]
-    implementations: ClassVar[tuple[Implementation, ...]]
+    name: str
+    summary: str
+    axes: tuple[Axis, ...]
+    implementations: tuple[Implementation, ...]
+    needs_gradients: bool = False  # else calls run in torch.inference_mode()
+    repeatable: bool = True  # else only the first call of a prepared one is checked
+
+    def tolerance(self, dtype: str) -> float:
+        """Largest relative error that passes."""
+        return TOLERANCES[dtype]
 
     @abstractmethod
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
@@ -88,12 +127,12 @@ class Workload(ABC):
         """Size of the output."""
 
     @abstractmethod
-    def flops(self, parameters: Parameters) -> int:
-        """Floating-point operations of one call."""
+    def flops(self, parameters: Parameters) -> int | None:
+        """Floating-point operations of one call; None where counting them makes no sense."""
 
     @abstractmethod
-    def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
-        """Least bytes that one call must read and write in device memory."""
+    def bytes_moved(self, parameters: Parameters, dtype: str) -> int | None:
+        """Least bytes that one call must read and write in device memory; None if unknown."""
 
     @abstractmethod
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
@@ -106,13 +145,6 @@ class Workload(ABC):
         NaN or infinity in the output gives NaN or infinity.
         """
 
-    def implementation(self, device: str, dtype: str) -> Implementation | str:
-        """The first implementation that can, or why none can."""
-        refusals = []
-        for candidate in self.implementations:
-            refusal = candidate.refusal(device, dtype)
-            if refusal is None:
-                return candidate
-            if device in candidate.devices:
-                refusals.append(refusal)
-        return "; ".join(refusals) or f"{self.name} has no implementation for {device}"
+    def rivals(self, device: str) -> list[Implementation]:
+        """The implementations that compete on a device, whether or not they know a dtype."""
+        return [rival for rival in self.implementations if device in rival.devices]

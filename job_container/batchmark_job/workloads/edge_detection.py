@@ -6,20 +6,37 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from batchmark_job.workloads import images, opencv_support, reference, torch_support
-from batchmark_job.workloads.base import DTYPE_BYTES, Implementation
+from batchmark_job.workloads import images, opencv_support, reference, sharing, torch_support
+from batchmark_job.workloads.base import BufferedImplementation, Implementation
+from batchmark_job.workloads.cuda_graph import CudaGraph
+from batchmark_job.workloads.triton_filters import TritonSobel
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from batchmark_job.workloads.base import Call, Parameters, Tensors
+    from batchmark_job.workloads.opencv_support import Band, Image
     from batchmark_job.workloads.reference import Float64Array
 
 DERIVATIVE = np.array([-1.0, 0.0, 1.0])
 SMOOTHING = np.array([1.0, 2.0, 1.0])
 
 
-class OpenCVSobel(Implementation):
+BAND_PIXELS = 2**17  # a band's gradients stay in the cache
+BAND_ROWS = 64
+
+
+def _opencv_gradients(source: Image, horizontal: Image, vertical: Image) -> None:
+    import cv2
+
+    border = cv2.BORDER_REFLECT_101
+    cv2.Sobel(source, -1, 1, 0, dst=horizontal, ksize=3, borderType=border)
+    cv2.Sobel(source, -1, 0, 1, dst=vertical, ksize=3, borderType=border)
+
+
+class OpenCVSobel(BufferedImplementation):
+    """OpenCV's functions one after the other on whole images."""
+
     name = "opencv"
     devices = ("cpu",)
     dtypes = opencv_support.DTYPES
@@ -29,25 +46,111 @@ class OpenCVSobel(Implementation):
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         """Input and output, and two gradients of one image."""
-        gradients = 2 * images.CHANNELS * parameters["size"] ** 2 * DTYPE_BYTES[dtype]
+        gradients = 2 * parameters["size"] * images.row_bytes(parameters, dtype)
         return 2 * images.batch_bytes(parameters, dtype) + gradients
 
     def arrange(self, inputs: Tensors) -> Tensors:
         return (images.channels_last(inputs[0]),)
 
-    def prepare(self, inputs: Tensors) -> Call:
+    def buffers(self, inputs: Tensors) -> Tensors:
+        one_image = inputs[0][:1]
+        return tuple(map(opencv_support.empty_like, (inputs[0], one_image, one_image)))
+
+    def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
         import cv2
 
-        edges = opencv_support.empty_like(inputs[0])
+        edges, *gradients = buffers
         sources, targets = opencv_support.views(inputs[0]), opencv_support.views(edges)
-        horizontal, vertical = np.empty_like(sources[0]), np.empty_like(sources[0])
-        border = cv2.BORDER_REFLECT_101
+        horizontal, vertical = (opencv_support.views(gradient)[0] for gradient in gradients)
 
         def call() -> Tensor:
             for source, target in zip(sources, targets, strict=True):
-                cv2.Sobel(source, -1, 1, 0, dst=horizontal, ksize=3, borderType=border)
-                cv2.Sobel(source, -1, 0, 1, dst=vertical, ksize=3, borderType=border)
+                _opencv_gradients(source, horizontal, vertical)
                 cv2.magnitude(horizontal, vertical, magnitude=target)
+            return edges
+
+        return call
+
+
+class OpenCVSobelInBands(OpenCVSobel):
+    """Bands of rows whose gradients never leave the cache, shared among the threads."""
+
+    name = "opencv in bands"
+
+    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
+        """Input and output, and two gradients of a band for each thread."""
+        gradients = 2 * (_band_rows(parameters["size"]) + 2) * images.row_bytes(parameters, dtype)
+        return 2 * images.batch_bytes(parameters, dtype) + torch_support.threads() * gradients
+
+    def buffers(self, inputs: Tensors) -> Tensors:
+        return (opencv_support.empty_like(inputs[0]),)
+
+    def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
+        import cv2
+
+        (edges,) = buffers
+        bands = opencv_support.bands(
+            opencv_support.views(inputs[0]),
+            opencv_support.views(edges),
+            rows=_band_rows(edges.shape[3]),
+            halo=1,
+        )
+
+        def work(band: Band) -> None:
+            # Fresh arrays are the last band's memory, still in the cache.
+            horizontal, vertical = np.empty_like(band.source), np.empty_like(band.source)
+            _opencv_gradients(band.source, horizontal, vertical)
+            cv2.magnitude(horizontal[band.inner], vertical[band.inner], magnitude=band.target)
+
+        detect = sharing.share_out(bands, [work] * torch_support.threads())
+
+        def call() -> Tensor:
+            detect()
+            return edges
+
+        return call
+
+
+def _band_rows(size: int) -> int:
+    return min(max(BAND_PIXELS // size, 8), BAND_ROWS, size)
+
+
+class ScipySobel(BufferedImplementation):
+    """SciPy's gradients, in one thread and with sums in float64; their magnitude by NumPy."""
+
+    name = "scipy"
+    devices = ("cpu",)
+    dtypes = ("float32", "float64")
+
+    def version(self) -> str:
+        import scipy
+
+        return str(scipy.__version__)
+
+    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
+        """Input, two gradients and output."""
+        return 4 * images.batch_bytes(parameters, dtype)
+
+    def buffers(self, inputs: Tensors) -> Tensors:
+        import torch
+
+        return tuple(torch.empty_like(inputs[0]) for _ in range(3))
+
+    def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
+        from scipy import ndimage
+
+        edges = buffers[0]
+        source = inputs[0].numpy()
+        target, horizontal, vertical = (buffer.numpy() for buffer in buffers)
+
+        def call() -> Tensor:
+            for gradient, (rows, columns) in (
+                (horizontal, (SMOOTHING, DERIVATIVE)),
+                (vertical, (DERIVATIVE, SMOOTHING)),
+            ):
+                ndimage.correlate1d(source, rows, axis=2, output=gradient, mode="mirror")
+                ndimage.correlate1d(gradient, columns, axis=3, output=gradient, mode="mirror")
+            np.hypot(horizontal, vertical, out=target)
             return edges
 
         return call
@@ -57,10 +160,13 @@ class TorchSobel(Implementation):
     """Both gradients by one depthwise convolution."""
 
     name = "torch depthwise"
-    devices = ("cuda",)
+    devices = ("cpu", "cuda")
 
     def version(self) -> str:
         return torch_support.version()
+
+    def refusal(self, device: str, dtype: str) -> str | None:
+        return super().refusal(device, dtype) or torch_support.native_refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         """Input, padded input, two gradients, their magnitude, and the last call's."""
@@ -78,7 +184,8 @@ class TorchSobel(Implementation):
 
         def call() -> Tensor:
             padded = F.pad(batch, (1, 1, 1, 1), mode="reflect")
-            gradients = F.conv2d(padded, weights, groups=images.CHANNELS)
+            with torch_support.cudnn_search():
+                gradients = F.conv2d(padded, weights, groups=images.CHANNELS)
             return torch.hypot(gradients[:, 0::2], gradients[:, 1::2])
 
         return call
@@ -88,7 +195,15 @@ class EdgeDetection(images.ImageFilter):
     name = "edge_detection"
     summary = "magnitude of the 3x3 Sobel gradient, borders reflected"
     axes = images.axes(minimum_size=2)
-    implementations = (OpenCVSobel(), TorchSobel())
+    implementations = (
+        OpenCVSobel(),
+        OpenCVSobelInBands(),
+        ScipySobel(),
+        TorchSobel(),
+        CudaGraph(TorchSobel()),
+        TritonSobel(),
+        CudaGraph(TritonSobel()),
+    )
 
     def flops(self, parameters: Parameters) -> int:
         """26 per element: 6 products and 5 sums for each gradient, 4 for their magnitude."""

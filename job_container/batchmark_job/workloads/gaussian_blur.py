@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from batchmark_job.workloads import images, opencv_support, reference, torch_support
-from batchmark_job.workloads.base import Implementation
+from batchmark_job.workloads import images, opencv_support, reference, sharing, torch_support
+from batchmark_job.workloads.base import BufferedImplementation, Implementation
+from batchmark_job.workloads.cuda_graph import CudaGraph
+from batchmark_job.workloads.triton_filters import TritonBlur
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from batchmark_job.workloads.base import Call, Parameters, Tensors
+    from batchmark_job.workloads.opencv_support import Band, Image
     from batchmark_job.workloads.reference import Float64Array
 
 KERNEL_SIZE = 15
@@ -26,7 +29,22 @@ def _taps() -> Float64Array:
     return np.asarray(taps / taps.sum())
 
 
-class OpenCVBlur(Implementation):
+def _opencv_blur(source: Image, target: Image) -> None:
+    import cv2
+
+    cv2.GaussianBlur(
+        source,
+        (KERNEL_SIZE, KERNEL_SIZE),
+        SIGMA,
+        dst=target,
+        sigmaY=SIGMA,
+        borderType=cv2.BORDER_REFLECT_101,
+    )
+
+
+class OpenCVBlur(BufferedImplementation):
+    """OpenCV shares out the rows of large images itself."""
+
     name = "opencv"
     devices = ("cpu",)
     dtypes = opencv_support.DTYPES
@@ -40,24 +58,87 @@ class OpenCVBlur(Implementation):
     def arrange(self, inputs: Tensors) -> Tensors:
         return (images.channels_last(inputs[0]),)
 
-    def prepare(self, inputs: Tensors) -> Call:
-        import cv2
+    def buffers(self, inputs: Tensors) -> Tensors:
+        return (opencv_support.empty_like(inputs[0]),)
 
-        blurred = opencv_support.empty_like(inputs[0])
-        pairs = list(
-            zip(opencv_support.views(inputs[0]), opencv_support.views(blurred), strict=True)
-        )
+    def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
+        (blurred,) = buffers
+        sources, targets = opencv_support.views(inputs[0]), opencv_support.views(blurred)
 
         def call() -> Tensor:
-            for source, target in pairs:
-                cv2.GaussianBlur(
-                    source,
-                    (KERNEL_SIZE, KERNEL_SIZE),
-                    SIGMA,
-                    dst=target,
-                    sigmaY=SIGMA,
-                    borderType=cv2.BORDER_REFLECT_101,
-                )
+            for source, target in zip(sources, targets, strict=True):
+                _opencv_blur(source, target)
+            return blurred
+
+        return call
+
+
+class OpenCVBlurInBands(OpenCVBlur):
+    """One band per thread, for the sizes that OpenCV itself works through in one."""
+
+    name = "opencv in bands"
+
+    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
+        """Input and output, and as much as an image with its bands' halos."""
+        images_held = 2 * images.batch_bytes(parameters, dtype)
+        rows = parameters["size"] + 2 * HALO * torch_support.threads()
+        return images_held + rows * images.row_bytes(parameters, dtype)
+
+    def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
+        (blurred,) = buffers
+        threads = torch_support.threads()
+        bands = opencv_support.bands(
+            opencv_support.views(inputs[0]),
+            opencv_support.views(blurred),
+            rows=-(-blurred.shape[2] // threads),
+            halo=HALO,
+        )
+
+        def work(band: Band) -> None:
+            rows = np.empty_like(band.source)
+            _opencv_blur(band.source, rows)
+            np.copyto(band.target, rows[band.inner])
+
+        blur = sharing.share_out(bands, [work] * threads)
+
+        def call() -> Tensor:
+            blur()
+            return blurred
+
+        return call
+
+
+class ScipyBlur(BufferedImplementation):
+    """One pass per direction, in one thread and with sums in float64."""
+
+    name = "scipy"
+    devices = ("cpu",)
+    dtypes = ("float32", "float64")
+
+    def version(self) -> str:
+        import scipy
+
+        return str(scipy.__version__)
+
+    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
+        """Input, half-blurred and output."""
+        return 3 * images.batch_bytes(parameters, dtype)
+
+    def buffers(self, inputs: Tensors) -> Tensors:
+        import torch
+
+        return torch.empty_like(inputs[0]), torch.empty_like(inputs[0])
+
+    def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
+        from scipy import ndimage
+
+        blurred = buffers[0]
+        source, taps = inputs[0].numpy(), _taps()
+        target, half = (buffer.numpy() for buffer in buffers)
+
+        def call() -> Tensor:
+            ndimage.correlate1d(source, taps, axis=2, output=half, mode="mirror")
+            ndimage.correlate1d(half, taps, axis=3, output=target, mode="mirror")
             return blurred
 
         return call
@@ -67,10 +148,13 @@ class TorchBlur(Implementation):
     """Two depthwise convolutions, one per direction."""
 
     name = "torch separable"
-    devices = ("cuda",)
+    devices = ("cpu", "cuda")
 
     def version(self) -> str:
         return torch_support.version()
+
+    def refusal(self, device: str, dtype: str) -> str | None:
+        return super().refusal(device, dtype) or torch_support.native_refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         """Input, padded input, half-blurred, and the results of this and the last call."""
@@ -88,8 +172,9 @@ class TorchBlur(Implementation):
 
         def call() -> Tensor:
             padded = F.pad(batch, (HALO, HALO, HALO, HALO), mode="reflect")
-            half = F.conv2d(padded, row, groups=images.CHANNELS)
-            return F.conv2d(half, column, groups=images.CHANNELS)
+            with torch_support.cudnn_search():
+                half = F.conv2d(padded, row, groups=images.CHANNELS)
+                return F.conv2d(half, column, groups=images.CHANNELS)
 
         return call
 
@@ -98,7 +183,15 @@ class GaussianBlur(images.ImageFilter):
     name = "gaussian_blur"
     summary = "15x15 Gaussian blur, sigma 5, borders reflected"
     axes = images.axes(minimum_size=HALO + 1)
-    implementations = (OpenCVBlur(), TorchBlur())
+    implementations = (
+        OpenCVBlur(),
+        OpenCVBlurInBands(),
+        ScipyBlur(),
+        TorchBlur(),
+        CudaGraph(TorchBlur()),
+        TritonBlur(_taps()),
+        CudaGraph(TritonBlur(_taps())),
+    )
 
     def flops(self, parameters: Parameters) -> int:
         """2 · (15 + 15) per element: the kernel taken apart into a row and a column."""

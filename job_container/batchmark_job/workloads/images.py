@@ -34,6 +34,11 @@ def batch_bytes(parameters: Parameters, dtype: str) -> int:
     return pixels(parameters) * CHANNELS * DTYPE_BYTES[dtype]
 
 
+def row_bytes(parameters: Parameters, dtype: str) -> int:
+    """Size of one row of one image."""
+    return parameters["size"] * CHANNELS * DTYPE_BYTES[dtype]
+
+
 def channels_last(tensor: Tensor) -> Tensor:
     import torch
 

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from batchmark_job.workloads import reference, torch_support
-from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Implementation, Workload
+from batchmark_job.workloads.base import (
+    DTYPE_BYTES,
+    Axis,
+    BufferedImplementation,
+    Implementation,
+    Workload,
+)
+from batchmark_job.workloads.cuda_graph import CudaGraph
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -17,11 +24,12 @@ if TYPE_CHECKING:
 CHECKED_LINES = 16
 
 
-class TorchMatmul(Implementation):
-    """MKL or oneDNN on the CPU, cuBLAS on CUDA."""
+class TorchMatmul(BufferedImplementation):
+    """MKL on the CPU, oneDNN for its 16-bit types, cuBLAS on CUDA."""
 
     name = "torch"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+    dtypes: ClassVar[tuple[str, ...]] = tuple(DTYPE_BYTES)
 
     def version(self) -> str:
         return torch_support.version()
@@ -32,11 +40,16 @@ class TorchMatmul(Implementation):
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         return 3 * parameters["size"] ** 2 * DTYPE_BYTES[dtype]
 
-    def prepare(self, inputs: Tensors) -> Call:
+    def buffers(self, inputs: Tensors) -> Tensors:
+        import torch
+
+        return (torch.empty_like(inputs[0]),)
+
+    def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
         import torch
 
         left, right = inputs
-        product = torch.empty_like(left)
+        (product,) = buffers
         return lambda: torch.mm(left, right, out=product)
 
 
@@ -53,12 +66,17 @@ class TorchMatmulViaFloat32(TorchMatmul):
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         return 3 * parameters["size"] ** 2 * (DTYPE_BYTES[dtype] + DTYPE_BYTES["float32"])
 
-    def prepare(self, inputs: Tensors) -> Call:
+    def buffers(self, inputs: Tensors) -> Tensors:
+        import torch
+
+        product = torch.empty_like(inputs[0])
+        return product, *(torch.empty_like(product, dtype=torch.float32) for _ in range(3))
+
+    def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
         import torch
 
         left, right = inputs
-        product = torch.empty_like(left)
-        left32, right32, product32 = (torch.empty_like(left, dtype=torch.float32) for _ in range(3))
+        product, left32, right32, product32 = buffers
 
         def call() -> Tensor:
             left32.copy_(left)
@@ -69,11 +87,47 @@ class TorchMatmulViaFloat32(TorchMatmul):
         return call
 
 
+class NumpyMatmul(BufferedImplementation):
+    """The BLAS that NumPy was built with, OpenBLAS in its wheels."""
+
+    name = "numpy"
+    devices = ("cpu",)
+    dtypes = ("float32", "float64")
+
+    def version(self) -> str:
+        blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+        return f"{np.__version__}, {blas['name']} {blas['version']}"
+
+    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
+        return 3 * parameters["size"] ** 2 * DTYPE_BYTES[dtype]
+
+    def buffers(self, inputs: Tensors) -> Tensors:
+        import torch
+
+        return (torch.empty_like(inputs[0]),)
+
+    def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
+        left, right = (tensor.numpy() for tensor in inputs)
+        (product,) = buffers
+        target = product.numpy()
+
+        def call() -> Tensor:
+            np.matmul(left, right, out=target)
+            return product
+
+        return call
+
+
 class Matmul(Workload):
     name = "matmul"
     summary = "product of two size x size matrices"
     axes = (Axis("size", minimum=1, maximum=200_000),)
-    implementations = (TorchMatmul(), TorchMatmulViaFloat32())
+    implementations = (
+        TorchMatmul(),
+        NumpyMatmul(),
+        TorchMatmulViaFloat32(),
+        CudaGraph(TorchMatmul()),
+    )
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
         return 2 * parameters["size"] ** 2 * DTYPE_BYTES[dtype]

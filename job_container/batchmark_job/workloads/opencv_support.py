@@ -1,13 +1,18 @@
-"""OpenCV on the tensors' own memory."""
+"""OpenCV on the tensors' own memory, whole images or bands of rows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Iterable
+
     from torch import Tensor
+
+Image = NDArray[np.floating[Any]]
 
 # OpenCV's filters take no 16-bit floating point.
 DTYPES = ("float32", "float64")
@@ -19,7 +24,7 @@ def version() -> str:
     return str(cv2.__version__)
 
 
-def views(batch: Tensor) -> list[NDArray[np.floating[Any]]]:
+def views(batch: Tensor) -> list[Image]:
     """One height × width × channel view per image of a channels-last batch."""
     return [image.permute(1, 2, 0).numpy() for image in batch]
 
@@ -28,3 +33,23 @@ def empty_like(batch: Tensor) -> Tensor:
     import torch
 
     return torch.empty_like(batch, memory_format=torch.channels_last)
+
+
+class Band(NamedTuple):
+    """Some rows of an image to filter into their place in the output."""
+
+    source: Image  # with the rows around that the filter looks at, as far as there are any
+    target: Image
+    inner: slice  # the target's rows among the source's
+
+
+def bands(sources: Iterable[Image], targets: Iterable[Image], rows: int, halo: int) -> list[Band]:
+    """Cut images into bands of at most `rows` rows; a filter reads `halo` rows on either side."""
+    cut = []
+    for source, target in zip(sources, targets, strict=True):
+        for top in range(0, len(source), rows):
+            bottom = min(top + rows, len(source))
+            first = max(top - halo, 0)
+            inner = slice(top - first, bottom - first)
+            cut.append(Band(source[first : bottom + halo], target[top:bottom], inner))
+    return cut

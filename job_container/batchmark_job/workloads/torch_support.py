@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+
+    import torch
 
     from batchmark_job.workloads.base import Tensors
 
@@ -16,8 +19,17 @@ def version() -> str:
     return str(torch.__version__)
 
 
+def threads() -> int:
+    """How many threads the job gives each library."""
+    import torch
+
+    return torch.get_num_threads()
+
+
 def native_refusal(device: str, dtype: str) -> str | None:
-    """Refuse a 16-bit type that the CPU has no arithmetic for: torch then goes by elements."""
+    """Refuse what the CPU has no arithmetic for: torch goes through 16-bit types by elements."""
+    if device == "cpu" and dtype == "tf32":
+        return "tf32 is a format of CUDA's tensor cores; measure float32 on the CPU"
     if device != "cpu" or dtype not in {"float16", "bfloat16"}:
         return None
     import torch
@@ -33,6 +45,41 @@ def native_refusal(device: str, dtype: str) -> str | None:
     return None if native else f"this CPU has no {dtype} arithmetic"
 
 
+def torch_dtype(dtype: str) -> torch.dtype:
+    """The type of the tensors that hold this dtype: tf32 is kept as float32."""
+    import torch
+
+    found: torch.dtype = getattr(torch, "float32" if dtype == "tf32" else dtype)
+    return found
+
+
+@contextmanager
+def precision(dtype: str) -> Iterator[None]:
+    """Let float32 products and convolutions on CUDA use tf32 for the dtype tf32, and only then."""
+    import torch
+
+    allowed = dtype == "tf32"
+    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
+
+
+@contextmanager
+def cudnn_search() -> Iterator[None]:
+    """Let cuDNN try its algorithms on shapes it has not met yet and keep the fastest."""
+    import torch
+
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = True
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
+
+
 def uniform(
     shapes: Iterable[tuple[int, ...]], dtype: str, seed: int, *, low: float = 0.0
 ) -> Tensors:
@@ -40,8 +87,18 @@ def uniform(
     import torch
 
     generator = torch.Generator().manual_seed(seed)
-    torch_dtype = getattr(torch, dtype)
     return tuple(
-        torch.empty(shape, dtype=torch_dtype).uniform_(low, 1.0, generator=generator)
+        torch.empty(shape, dtype=torch_dtype(dtype)).uniform_(low, 1.0, generator=generator)
+        for shape in shapes
+    )
+
+
+def normal(shapes: Iterable[tuple[int, ...]], dtype: str, seed: int) -> Tensors:
+    """Random host tensors, normally distributed around 0 with standard deviation 1."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    return tuple(
+        torch.empty(shape, dtype=torch_dtype(dtype)).normal_(generator=generator)
         for shape in shapes
     )

@@ -9,7 +9,8 @@ locals {
   partition  = data.aws_partition.current.partition
   region     = data.aws_region.current.name
 
-  batch_arn = "arn:${local.partition}:batch:${local.region}:${local.account_id}"
+  batch_arn      = "arn:${local.partition}:batch:${local.region}:${local.account_id}"
+  log_groups_arn = "arn:${local.partition}:logs:${local.region}:${local.account_id}:log-group"
 
   # Any revision: a DAG run that is under way names the one from before an apply.
   submitted_to = concat(
@@ -71,19 +72,34 @@ data "aws_iam_policy_document" "this" {
   statement {
     sid       = "ReadJobLogs"
     actions   = ["logs:GetLogEvents"]
-    resources = ["arn:${local.partition}:logs:${local.region}:${local.account_id}:log-group:${var.log_group_name}:log-stream:*"]
+    resources = ["${local.log_groups_arn}:${var.log_group_name}:log-stream:*"]
+  }
+
+  statement {
+    sid     = "ReadJobStates"
+    actions = ["logs:FilterLogEvents"]
+    resources = [
+      "${local.log_groups_arn}:${var.events_log_group_name}",
+      "${local.log_groups_arn}:${var.events_log_group_name}:*",
+    ]
+  }
+
+  statement {
+    sid       = "AskPrices"
+    actions   = ["pricing:GetProducts", "ec2:DescribeSpotPriceHistory"]
+    resources = ["*"] # neither API takes a resource
   }
 
   statement {
     sid       = "ReadResults"
     actions   = ["s3:GetObject"]
-    resources = ["${var.bucket_arn}/raw/*", "${var.bucket_arn}/runs/*"]
+    resources = [for folder in ["raw", "runs", "noise"] : "${var.bucket_arn}/${folder}/*"]
   }
 
   statement {
-    sid       = "WriteRuns"
+    sid       = "WriteResults"
     actions   = ["s3:PutObject"]
-    resources = ["${var.bucket_arn}/runs/*"]
+    resources = [for folder in ["runs", "prices", "noise"] : "${var.bucket_arn}/${folder}/*"]
   }
 
   # Without it S3 answers 403 instead of 404 for an object that isn't there. No condition on
@@ -129,10 +145,10 @@ resource "aws_iam_policy" "this" {
   policy      = data.aws_iam_policy_document.this.minified_json
 
   lifecycle {
-    # IAM takes 6144 characters; what doesn't grow with the targets is below 2100.
+    # IAM takes 6144 characters; what doesn't grow with the targets is below 2800.
     precondition {
-      condition     = length(jsonencode(local.submitted_to)) <= 4000
-      error_message = "The ARNs of ${length(var.job_queue_arns)} queues and ${length(var.job_definition_arns)} job definitions take ${length(jsonencode(local.submitted_to))} characters, and an IAM policy has room for 4000. Spread the targets over two installations."
+      condition     = length(jsonencode(local.submitted_to)) <= 3300
+      error_message = "The ARNs of ${length(var.job_queue_arns)} queues and ${length(var.job_definition_arns)} job definitions take ${length(jsonencode(local.submitted_to))} characters, and an IAM policy has room for 3300. Spread the targets over two installations."
     }
   }
 }

@@ -32,8 +32,13 @@ variable "log_group_name" {
   type        = string
 }
 
+variable "events_log_group_name" {
+  description = "Log group of all job state changes"
+  type        = string
+}
+
 variable "bucket_arn" {
-  description = "Result bucket: raw/ and runs/ are read, runs/ is written"
+  description = "Result bucket: raw/, runs/ and noise/ are read, runs/, prices/ and noise/ are written"
   type        = string
 }
 

@@ -248,7 +248,7 @@ resource "aws_batch_job_definition" "this" {
   # Defaults, so that a bare `aws batch submit-job` works.
   parameters = {
     suite  = "smoke"
-    dtype  = "float32"
+    dtype  = "suite"
     run_id = "manual"
     output = "s3://${var.bucket_name}/raw/manual/${each.key}/"
   }

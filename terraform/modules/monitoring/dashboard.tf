@@ -8,6 +8,9 @@ locals {
   telemetry = [
     { title = "GPU utilisation (%)", metric = "GPUUtilization" },
     { title = "GPU memory used (MB)", metric = "GPUMemoryUsed" },
+    { title = "GPU power (W)", metric = "GPUPower" },
+    { title = "GPU clock (MHz)", metric = "GPUClock" },
+    { title = "GPU temperature (°C)", metric = "GPUTemperature" },
     { title = "CPU utilisation (%)", metric = "CPUUtilization" },
     { title = "Memory used (MB)", metric = "MemoryUsed" },
   ]
@@ -82,10 +85,12 @@ locals {
     }
   ]
 
+  below_telemetry = 8 + ceil(length(local.telemetry) / 2) * 6
+
   failure_widget = {
     type   = "log"
     x      = 0
-    y      = 20
+    y      = local.below_telemetry
     width  = 24
     height = 6
     properties = {
@@ -99,7 +104,7 @@ locals {
   alarm_widget = {
     type   = "alarm"
     x      = 0
-    y      = 26
+    y      = local.below_telemetry + 6
     width  = 24
     height = 3
     properties = {

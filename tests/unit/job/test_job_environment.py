@@ -5,8 +5,10 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+import torch
 
 from batchmark_job import environment
+from batchmark_job.result import Device
 
 TOKEN = "a-token"
 
@@ -36,7 +38,7 @@ class Metadata(BaseHTTPRequestHandler):
 @pytest.fixture
 def metadata_url() -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Metadata)
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
@@ -51,7 +53,7 @@ def put(root: Path, name: str, text: str) -> Path:
 
 
 def test_this_machine_is_described() -> None:
-    described = environment.describe(compute_threads=1)
+    described = environment.describe(1, Device.CPU)
     assert described.cpu_cores >= 1
     assert described.cpu_threads >= 1
     assert described.memory_bytes > 2**28
@@ -107,3 +109,100 @@ def test_cpu_model(tmp_path: Path) -> None:
     root = put(tmp_path, "proc/cpuinfo", "processor\t: 0\nmodel name\t: A Fine CPU\n")
     assert environment.cpu_model(root) == "A Fine CPU"
     assert environment.cpu_model(tmp_path / "nothing")
+
+
+def test_the_agents_answer_is_an_object_or_nothing(
+    metadata_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ECS_CONTAINER_METADATA_URI_V4", f"{metadata_url}/v4")
+    assert environment.ecs_metadata("/task")["Image"] == "job:1"
+    assert environment.ecs_metadata() == {}
+    monkeypatch.setenv("ECS_CONTAINER_METADATA_URI_V4", "ftp://127.0.0.1")
+    assert environment.ecs_metadata() == {}
+
+
+def test_the_compute_environment_is_the_one_that_batch_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_BATCH_CE_NAME", "cpu-spot")
+    assert environment.describe(1, Device.CPU).compute_environment == "cpu-spot"
+    monkeypatch.setenv("AWS_BATCH_CE_NAME", "")
+    assert environment.describe(1, Device.CPU).compute_environment is None
+
+
+def four_threads(root: Path, siblings: list[str]) -> Path:
+    for cpu, shared in enumerate(siblings):
+        put(root, f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list", f"{shared}\n")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("usable", "siblings", "cores"),
+    [
+        ({0, 1, 2, 3}, ["0,2", "1,3", "0,2", "1,3"], 2),
+        ({0, 1, 2, 3}, ["0", "1", "2", "3"], 4),
+        ({0, 2}, ["0,2", "1,3", "0,2", "1,3"], 1),
+        ({0, 1}, ["0,2", "1,3", "0,2", "1,3"], 2),
+        ({0, 1, 2, 3}, ["0,2", "1,3"], 4),
+        ({0, 1, 2, 3}, [], 4),
+    ],
+)
+def test_usable_cores(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    usable: set[int],
+    siblings: list[str],
+    cores: int,
+) -> None:
+    monkeypatch.setattr(environment.os, "sched_getaffinity", lambda _: usable, raising=False)
+    assert environment.usable_cores(four_threads(tmp_path, siblings)) == cores
+
+
+def test_usable_cores_are_cut_by_a_quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment.os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
+    root = four_threads(tmp_path, ["0", "1", "2", "3"])
+    assert environment.usable_cores(put(root, "sys/fs/cgroup/cpu.max", "150000 100000\n")) == 2
+
+
+def test_this_machines_cores() -> None:
+    assert 1 <= environment.usable_cores() <= environment.usable_threads()
+
+
+def cache(root: Path, cpu: int, index: int, **values: object) -> None:
+    for name, value in values.items():
+        put(root, f"sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{name}", f"{value}\n")
+
+
+def test_last_level_cache_is_the_sum_over_the_usable_cpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for cpu in range(4):
+        pair = "0-1" if cpu < 2 else "2-3"
+        cache(tmp_path, cpu, 0, level=1, type="Data", size="32K", shared_cpu_list=cpu)
+        cache(tmp_path, cpu, 1, level=1, type="Instruction", size="64K", shared_cpu_list=cpu)
+        cache(tmp_path, cpu, 2, level=2, type="Unified", size="512K", shared_cpu_list=cpu)
+        cache(tmp_path, cpu, 3, level=3, type="Unified", size="16384K", shared_cpu_list=pair)
+    usable = {0, 1, 2, 3}
+    monkeypatch.setattr(environment.os, "sched_getaffinity", lambda _: usable, raising=False)
+    assert environment.last_level_cache_bytes(root=tmp_path) == 2 * 16 * 2**20
+    usable -= {2, 3}
+    assert environment.last_level_cache_bytes(root=tmp_path) == 16 * 2**20
+
+
+def test_a_cache_that_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment.os, "sched_getaffinity", lambda _: {0}, raising=False)
+    assert environment.last_level_cache_bytes(root=tmp_path) is None
+    cache(tmp_path, 0, 0, level="?", type="Unified", size="1K", shared_cpu_list=0)
+    cache(tmp_path, 0, 1, level=1, type="Instruction", size="64K", shared_cpu_list=0)
+    cache(tmp_path, 0, 2, type="Data", size="64K")
+    assert environment.last_level_cache_bytes(root=tmp_path) is None
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_the_cache_of_the_device_that_is_measured() -> None:
+    on_gpu = environment.describe(1, Device.CUDA).last_level_cache_bytes
+    assert on_gpu == torch.cuda.get_device_properties(0).L2_cache_size
+    assert (
+        environment.describe(1, Device.CPU).last_level_cache_bytes
+        == environment.last_level_cache_bytes()
+    )

@@ -1,10 +1,12 @@
+import os
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
 from batchmark_job import memory
-from batchmark_job.measure import Row, measure
+from batchmark_job.measure import Row, bench_for, measure
 from batchmark_job.suites import Limits
 from batchmark_job.workloads import WORKLOADS
 
@@ -96,7 +98,7 @@ def test_used_up_memory_is_not_negative(tmp_path: Path) -> None:
 def test_too_large_a_row_is_skipped_with_both_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available_host_bytes", lambda: 10 * GIB)
     row = Row(WORKLOADS["matmul"], {"size": 30_000}, "float32")
-    measurement = measure(row, "cpu", Limits())
+    measurement = measure(row, bench_for("cpu", Limits()))
     assert measurement.status == "skipped"
     assert measurement.reason == (
         "needs 10.06 GiB of host memory, 10.00 GiB available (90% of it may be used)"
@@ -107,7 +109,7 @@ def test_too_large_a_row_is_skipped_with_both_numbers(monkeypatch: pytest.Monkey
 def test_absurd_sizes_are_skipped_not_tried() -> None:
     for name, workload in WORKLOADS.items():
         parameters = {axis.name: axis.maximum for axis in workload.axes}
-        measurement = measure(Row(workload, parameters, "float64"), "cpu", Limits())
+        measurement = measure(Row(workload, parameters, "float64"), bench_for("cpu", Limits()))
         assert measurement.status == "skipped", name
 
 
@@ -127,3 +129,28 @@ def test_cuda_needs_room_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "1.12 GiB of GPU memory, 1.00 GiB available" in shortage()
     host, device = GIB, 10 * GIB
     assert "of host memory, 1.00 GiB available" in shortage()
+
+
+def test_room_is_what_may_be_used_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "available_host_bytes", lambda: 1000)
+    assert memory.has_room(900, "cpu")
+    assert not memory.has_room(901, "cpu")
+
+
+def test_peak_memory_starts_anew_for_each_row() -> None:
+    """Whether the kernel lets the peak be set back is the machine's choice, and is said."""
+    first = memory.PeakMemory("cpu")
+    block = np.ones(200 * 2**20, dtype=np.uint8)
+    del block
+    with_block = first.read()
+    without = memory.PeakMemory("cpu").read()
+    if not os.access("/proc/self/clear_refs", os.W_OK):
+        assert with_block is without is None
+        return
+    assert with_block is not None
+    assert without is not None
+    assert with_block - without >= 150 * 2**20
+
+
+def test_peak_memory_is_unknown_where_the_kernel_keeps_none(tmp_path: Path) -> None:
+    assert memory.PeakMemory("cpu", tmp_path).read() is None

@@ -41,13 +41,21 @@ def test_examples_cover_every_ending() -> None:
     assert {document.status for document in documents} == {"complete", "interrupted"}
     assert {document.requested_device for document in documents} >= {"cpu", "cuda"}
     statuses = {row.status for document in documents for row in document.measurements}
-    assert statuses >= {"measured", "skipped", "interrupted"}
+    assert statuses >= {"measured", "skipped", "interrupted", "unsettled"}
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", None, 1.5])
+def test_version_1_still_reads() -> None:
+    old = parse_document((ROOT / "tests/data/results/cpu-version-1.json").read_bytes())
+    assert old.schema_version == 1
+    assert old.marks is None
+    assert {row.trials for row in old.measurements} == {()}
+    assert {row.status for row in old.measurements} == {"measured"}
+
+
+@pytest.mark.parametrize("version", [0, 3, "1", None, 1.5])
 def test_unknown_version_is_refused(raw: dict[str, Any], version: object) -> None:
     raw["schema_version"] = version
-    with pytest.raises(ResultError, match=r"schema_version .* reads 1; use the job image"):
+    with pytest.raises(ResultError, match=r"schema_version .* reads 1, 2; use the job image"):
         parse_document(json.dumps(raw))
 
 

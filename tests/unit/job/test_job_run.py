@@ -12,8 +12,19 @@ import torch
 from batchmark_job import job
 from batchmark_job.exceptions import CannotMeasureError, OutputError
 from batchmark_job.job import JobSettings, Recorder, run_job
-from batchmark_job.result import ResultDocument, parse_document
+from batchmark_job.marks import JobMarks
+from batchmark_job.result import (
+    Correctness,
+    Implementation,
+    Measurement,
+    MeasurementStatus,
+    ResultDocument,
+    Stopping,
+    Trial,
+    parse_document,
+)
 from batchmark_job.suites import Limits, Point
+from batchmark_job.telemetry import Telemetry
 from batchmark_job.workloads import WORKLOADS
 
 MakeSettings = Callable[..., JobSettings]
@@ -37,10 +48,14 @@ def test_document_says_what_ran(
     assert [row.parameters for row in document.measurements] == [{"size": 16}, {"size": 17}]
     assert document.environment.compute_threads == 1
     assert document.total_seconds > 0
-    lines = capsys.readouterr().out.splitlines()
+    assert document.ceilings == ()
+    assert {metric.metric for metric in document.telemetry} >= {"MemoryUsed"}
+    lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
     assert "suite custom, 2 rows, float32, on cpu" in lines[0]
     assert re.match(
-        r"\[1/2\] matmul size=16 float32: median .* 6 samples, cold .*, torch", lines[1]
+        r"\[1/2\] matmul size=16 float32: (median .* 10 samples \(as many as allowed\), cold .*, "
+        r"(torch|numpy) on 1 threads$|UNSETTLED)",
+        lines[1],
     )
     assert lines[-1] == f"batchmark_job: wrote {settings.output}"
 
@@ -55,17 +70,84 @@ def test_failed_row_does_not_stop_the_others(
     points = (Point("edge_detection", {"size": 16, "batch": 1}), Point("matmul", {"size": 16}))
     settings = make_settings(points=points)
     assert run_job(settings) == 1
-    failed, measured = written(settings).measurements
+    failed, other = written(settings).measurements
     assert failed.status == "failed"
     assert failed.reason == "RuntimeError: no inputs today"
-    assert measured.status == "measured"
+    assert len(other.samples_seconds) == 10
 
 
 def test_skipped_rows_are_no_failure(make_settings: MakeSettings) -> None:
-    settings = make_settings(points=(Point("matmul", {"size": 200_000}),), dtype="float64")
+    settings = make_settings(points=(Point("matmul", {"size": 200_000}, "float64"),))
     assert run_job(settings) == 0
     (row,) = written(settings).measurements
     assert row.status == "skipped"
+
+
+def test_job_s_marks_follow_each_other(make_settings: MakeSettings) -> None:
+    settings = make_settings()
+    run_job(settings)
+    document = written(settings)
+    marks = document.marks
+    assert marks is not None
+    times = [
+        marks.process_started_at,
+        marks.imported_at,
+        marks.device_ready_at,
+        marks.first_call_at,
+        marks.steady_at,
+        document.finished_at,
+    ]
+    assert None not in times
+    assert times == sorted(times, key=lambda moment: moment.timestamp() if moment else 0)
+    assert marks.process_started_at == document.started_at
+
+
+def test_every_row_has_its_own_dtype(
+    make_settings: MakeSettings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = [Point("matmul", {"size": 16}, dtype) for dtype in ("float32", "float64")]
+    settings = make_settings(points=tuple(points))
+    assert run_job(settings) == 0
+    rows = written(settings).measurements
+    assert [row.dtype for row in rows] == ["float32", "float64"]
+    tolerances = [row.correctness and row.correctness.tolerance for row in rows]
+    assert tolerances == [1e-5, 1e-12]
+    assert "2 rows, float32 float64, on cpu" in capsys.readouterr().out
+
+
+def test_reader_of_the_log_is_warned() -> None:
+    wrong = Trial(
+        implementation=Implementation(name="fast", version="1", threads=2),
+        outcome="wrong",
+        reason="it contains nan",
+    )
+    measurement = Measurement(
+        workload="matmul",
+        parameters={"size": 16},
+        dtype="float32",
+        status=MeasurementStatus.MEASURED,
+        reason="only 4 samples: 10 would have taken more than 100 s",
+        implementation=Implementation(name="slow", version="1"),
+        cold_seconds=1.5,
+        samples_seconds=(1.0, 1.0, 1.0, 3.0),
+        correctness=Correctness(relative_error=0.0, tolerance=1e-5),
+        stopping=Stopping(criterion="max_seconds", relative_half_width=None),
+        trials=(wrong,),
+        throttled_samples=(1, 2),
+        outlier_samples=(3,),
+        multimodal=True,
+    )
+    assert job.describe(measurement) == (
+        "matmul size=16 float32: median 1 s, middle half 1 s to 1.5 s, 4 samples (time is up), "
+        "cold 1.5 s, slow"
+    )
+    assert list(job.warnings(measurement)) == [
+        "fast on 2 threads is out, wrong: it contains nan",
+        "only 4 samples: 10 would have taken more than 100 s",
+        "2 of 4 samples taken while the device was slowed down; flagged, not removed",
+        "1 of 4 samples far from the median; flagged, not removed",
+        "the samples gather around more than one value",
+    ]
 
 
 @NO_CUDA
@@ -133,10 +215,12 @@ def test_document_that_can_not_be_written_is_kept(
 
 
 def test_interruption_after_the_end_does_not_write_again(make_settings: MakeSettings) -> None:
-    settings = make_settings(limits=Limits(samples=6, max_seconds=0.01))
+    settings = make_settings(limits=Limits(samples=10, max_seconds=0.01))
     run_job(settings)
     document = written(settings)
-    recorder = Recorder(settings, document.actual_device, document.environment)
+    recorder = Recorder(
+        settings, document.actual_device, document.environment, JobMarks(), Telemetry([], None, "")
+    )
     assert recorder.close() == 0
     assert recorder.interrupt(signal.SIGTERM) == 143
     assert written(settings).status == "complete"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from batchmark_job.exceptions import InputError
-from batchmark_job.suites import SUITES, Grid, Limits, find_suite
+from batchmark_job.suites import NAMES, SUITES, Grid, Limits, find_suite
 from batchmark_job.workloads import WORKLOADS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -20,23 +20,45 @@ def sizes(suite: str, workload: str) -> list[tuple[int, ...]]:
 
 
 def test_suites_are_found_by_name() -> None:
-    assert list(SUITES) == ["smoke", "blog", "sam"]
+    assert NAMES[:3] == ("smoke", "blog", "sam")
+    assert NAMES[3:] == ("precision", "building_blocks", "training", "own")
     assert find_suite("smoke") is SUITES["smoke"]
-    with pytest.raises(InputError, match=r"unknown suite 'nope'; known: smoke, blog, sam"):
+    with pytest.raises(InputError, match=r"unknown suite 'nope'; known: smoke, blog, .*, own"):
         find_suite("nope")
 
 
 @pytest.mark.parametrize("name", SUITES)
 def test_points_are_valid_and_unique(name: str) -> None:
     points = SUITES[name].points()
-    keys = [(point.workload, *point.parameters.items()) for point in points]
+    keys = [(point.workload, *point.parameters.items(), point.dtype) for point in points]
     assert points
     assert len(set(keys)) == len(keys)
 
 
-def test_smoke_shows_a_trend_in_every_workload() -> None:
-    for workload in WORKLOADS:
-        assert len({parameters[0] for parameters in sizes("smoke", workload)}) >= 3
+def test_smoke_shows_a_trend_in_everything_but_the_slowest() -> None:
+    for workload in WORKLOADS.keys() - {"resnet50_inference", "resnet50_training"}:
+        assert len({parameters[0] for parameters in sizes("smoke", workload)}) >= 2
+    assert not sizes("smoke", "resnet50_training")
+
+
+@pytest.mark.parametrize("suite", ["building_blocks", "training"])
+def test_sizes_suffice_for_a_crossover(suite: str) -> None:
+    for workload in {point.workload for point in SUITES[suite].points()}:
+        assert len(sizes(suite, workload)) >= 4
+
+
+def test_precision_has_a_row_of_each_dtype_at_each_size() -> None:
+    points = SUITES["precision"].points()
+    assert {point.workload for point in points} == {"matmul", "image_convolution"}
+    sizes = {(point.workload, point.parameters["size"]) for point in points}
+    for dtype in ("float32", "tf32", "bfloat16", "float16"):
+        assert {(p.workload, p.parameters["size"]) for p in points if p.dtype == dtype} == sizes
+
+
+def test_published_grids_are_float32_alone() -> None:
+    for suite in ("blog", "sam"):
+        assert {point.dtype for point in SUITES[suite].points()} == {"float32"}
+        assert {point.dtype for point in SUITES[suite].points(["tf32"])} == {"tf32"}
 
 
 def test_blog_is_the_published_grid() -> None:
@@ -83,29 +105,27 @@ def test_bad_grids_are_refused(
         Grid(workload, axes).points()
 
 
-def test_limits_stop_sampling() -> None:
-    limits = Limits(samples=10, max_seconds=1.0, minimum_samples=3)
-    assert not limits.reached(9, 0.9)
-    assert limits.reached(10, 0.0)
-    assert limits.reached(3, 1.0)
-    assert not limits.reached(2, 100.0)
-
-
 @pytest.mark.parametrize("max_seconds", [0.0, -1.0, float("nan"), float("inf")])
 def test_bad_time_limits_are_refused(max_seconds: float) -> None:
     with pytest.raises(InputError, match="--max-seconds"):
         Limits(max_seconds=max_seconds)
 
 
+@pytest.mark.parametrize("precision", [-0.01, 1.0, float("nan")])
+def test_precisions_that_are_no_share_are_refused(precision: float) -> None:
+    with pytest.raises(InputError, match=r"--precision .* is no share; give 0.01 for 1 %"):
+        Limits(precision=precision)
+
+
 def test_too_few_samples_are_refused() -> None:
-    with pytest.raises(InputError, match="--samples 2 is too few; give 6 or more"):
+    with pytest.raises(InputError, match="--samples 2 is too few; give 10 or more"):
         Limits(samples=2)
 
 
 def test_grids_are_known_without_torch() -> None:
     code = (
-        "import sys; from batchmark_job.suites import SUITES\n"
-        "assert all(suite.points() for suite in SUITES.values())\n"
+        "import sys; from batchmark_job.suites import NAMES, find_suite\n"
+        "assert all(find_suite(name).points() for name in NAMES)\n"
         "assert not {'torch', 'cv2', 'boto3'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT / "job_container", check=True)

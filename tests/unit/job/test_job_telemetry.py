@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
+import pynvml
 import pytest
 import torch
 
@@ -17,8 +18,9 @@ from batchmark_job.command_line import main
 from batchmark_job.exceptions import OutputError
 from batchmark_job.job import JobSettings, run_job
 from batchmark_job.output import FileOutput
-from batchmark_job.result import Device, parse_document
+from batchmark_job.result import Device, MetricSummary, parse_document
 from batchmark_job.telemetry import GpuMeter, Meter, ProcessMeter, Telemetry, meters_for
+from tests.unit.job.nvml_stand_in import Card, Nvml, installed
 
 MakeSettings = Callable[..., JobSettings]
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -70,19 +72,15 @@ def use_cloudwatch(monkeypatch: pytest.MonkeyPatch) -> Callable[..., CloudWatch]
 
 
 @pytest.fixture
-def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+def two_gpus() -> Iterator[Nvml]:
     """Torch sees two of a machine's GPUs, NVML knows all."""
-    known = {"GPU-aa": (90, 6_000_000_000), "GPU-bb": (99, 1), "GPU-cc": (70, 2_000_000_000)}
-    nvml = SimpleNamespace(
-        nvmlInit=lambda: None,
-        nvmlDeviceGetHandleByUUID=known.__getitem__,
-        nvmlDeviceGetUtilizationRates=lambda gpu: SimpleNamespace(gpu=gpu[0], memory=1),
-        nvmlDeviceGetMemoryInfo=lambda gpu: SimpleNamespace(used=gpu[1], total=2**40),
+    nvml = Nvml(
+        GPU_aa=Card(90, 6_000_000_000, 100_000, 1_700, celsius=50),
+        GPU_bb=Card(99, 1, 1, 1, celsius=1),
+        GPU_cc=Card(70, 2_000_000_000, 50_000, 1_500, celsius=40),
     )
-    visible = [SimpleNamespace(uuid="cc"), SimpleNamespace(uuid="aa")]
-    monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: len(visible))
-    monkeypatch.setattr(torch.cuda, "get_device_properties", visible.__getitem__)
+    with installed(nvml, "cc", "aa"):
+        yield nvml
 
 
 def start(*meters: Meter, namespace: str | None = "Tests") -> Telemetry:
@@ -95,12 +93,41 @@ def statistics(sampled: Telemetry, metric: str) -> list[dict[str, float]]:
     return [d["StatisticValues"] for d in sampled.datums() if d["MetricName"] == metric]
 
 
-@pytest.mark.usefixtures("two_gpus")
-def test_gpu_metrics_are_means_over_the_gpus_that_torch_sees() -> None:
+def test_gpu_metrics_are_means_over_the_gpus_that_torch_sees(two_gpus: Nvml) -> None:
     process, gpus = meters_for(Device.CUDA, 1)
     assert isinstance(process, ProcessMeter)
     assert isinstance(gpus, GpuMeter)
-    assert gpus.read() == {"GPUUtilization": 80, "GPUMemoryUsed": 4000}
+    assert gpus.read() == {
+        "GPUUtilization": 80,
+        "GPUMemoryUsed": 4000,
+        "GPUPower": 75,
+        "GPUClock": 1600,
+        "GPUTemperature": 45,
+    }
+    two_gpus.cards["GPU-aa"].utilization = two_gpus.cards["GPU-aa"].celsius = None
+    two_gpus.cards["GPU-cc"].utilization = None
+    values = gpus.read()
+    assert "GPUUtilization" not in values, "neither GPU has it"
+    assert values["GPUTemperature"] == 40, "one GPU has it"
+
+
+def test_a_gpu_that_is_lost_ends_its_metrics_alone(
+    two_gpus: Nvml, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sampled = start(*meters_for(Device.CUDA, 1))
+    two_gpus.cards["GPU-cc"].milliwatts = None
+    two_gpus.cards["GPU-cc"].error = pynvml.NVML_ERROR_GPU_IS_LOST
+    sampled.stop()
+    sampled.stop()
+    assert {s.metric: s.samples for s in sampled.summary() if s.metric.startswith("GPU")} == {
+        "GPUUtilization": 1,
+        "GPUMemoryUsed": 1,
+        "GPUPower": 1,
+        "GPUClock": 1,
+        "GPUTemperature": 1,
+    }
+    warning = capsys.readouterr().out
+    assert warning.startswith("batchmark_job: warning: GpuMeter ends early: NVMLError_GpuIsLost: ")
 
 
 def test_without_nvml_the_cpu_is_still_sampled(
@@ -177,6 +204,34 @@ def test_a_minute_becomes_one_set_of_statistics(monkeypatch: pytest.MonkeyPatch)
     }
     assert second["Timestamp"] == NOON + timedelta(minutes=1)
     assert second["StatisticValues"] == {"SampleCount": 1, "Sum": 80, "Minimum": 80, "Maximum": 80}
+
+
+def test_the_summary_is_over_the_whole_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = [NOON, NOON, NOON + timedelta(minutes=1)]
+    monkeypatch.setattr(telemetry, "datetime", SimpleNamespace(now=lambda zone: times.pop(0)))
+    meter = Scripted(
+        {"GPUPower": 100.0, "GPUClock": 1500.0}, {"GPUPower": 40.0}, {"GPUPower": 160.0}
+    )
+    sampled = Telemetry([meter], None, "g5.xlarge")
+    assert sampled.summary() == ()
+    for _ in range(3):
+        sampled._sample()
+    assert sampled.summary() == (
+        MetricSummary(
+            metric="GPUPower", unit="watts", samples=3, minimum=40, mean=100, maximum=160
+        ),
+        MetricSummary(
+            metric="GPUClock", unit="megahertz", samples=1, minimum=1500, mean=1500, maximum=1500
+        ),
+    )
+
+
+@pytest.mark.parametrize("metric", ["GPUPower", "GPUClock", "GPUTemperature"])
+def test_a_unit_that_cloudwatch_lacks(metric: str) -> None:
+    sampled = Telemetry([Scripted({metric: 1.0})], "Tests", "g5.xlarge")
+    sampled._sample()
+    (datum,) = sampled.datums()
+    assert datum["Unit"] == "None"
 
 
 def test_a_meter_that_fails_ends_alone(capsys: pytest.CaptureFixture[str]) -> None:
@@ -267,15 +322,23 @@ def test_a_job_whose_document_is_not_written_still_publishes(
     assert "CPUUtilization" in cloudwatch.metrics()
 
 
-def test_without_a_namespace_nothing_is_sampled_or_sent(
-    make_settings: MakeSettings,
-    use_cloudwatch: Callable[..., CloudWatch],
-    monkeypatch: pytest.MonkeyPatch,
+def test_without_a_namespace_telemetry_is_in_the_document_alone(
+    make_settings: MakeSettings, use_cloudwatch: Callable[..., CloudWatch]
 ) -> None:
     cloudwatch = use_cloudwatch()
-    monkeypatch.setattr(job, "meters_for", lambda *_: pytest.fail("sampled"))
-    assert run_job(make_settings()) == 0
+    settings = make_settings()
+    assert run_job(settings) == 0
+    assert isinstance(settings.output, FileOutput)
+    document = parse_document(settings.output.path.read_bytes())
+    assert {summary.metric for summary in document.telemetry} == {"CPUUtilization", "MemoryUsed"}
     assert not cloudwatch.calls
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_real_gpu() -> None:
+    torch.ones(1, device="cuda")
+    (_, gpus) = meters_for(Device.CUDA, 1)
+    assert {"GPUMemoryUsed", "GPUClock"} <= set(gpus.read()) <= set(telemetry.UNITS)
 
 
 @pytest.mark.parametrize(

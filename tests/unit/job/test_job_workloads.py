@@ -1,27 +1,33 @@
-"""Each implementation against the float64 reference, and wrong ones being found out."""
+"""Each CPU implementation against the float64 reference, and wrong ones being found out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+import cv2
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from batchmark_job.workloads import WORKLOADS
+from batchmark_job.threads import give_threads
+from batchmark_job.workloads import WORKLOADS as ALL_WORKLOADS
+from batchmark_job.workloads import opencv_support, torch_support
 from batchmark_job.workloads.base import DTYPE_BYTES, TOLERANCES, Implementation, Workload
-from batchmark_job.workloads.edge_detection import TorchSobel
-from batchmark_job.workloads.gaussian_blur import TorchBlur
+from batchmark_job.workloads.edge_detection import OpenCVSobelInBands, TorchSobel
+from batchmark_job.workloads.gaussian_blur import OpenCVBlurInBands, TorchBlur
+from batchmark_job.workloads.image_convolution import TiledConvolution
 
 SIZES = {
     "matmul": [{"size": 1}, {"size": 3}, {"size": 65}],
     "image_convolution": [
         {"size": 2, "batch": 1},
+        {"size": 3, "batch": 2},
         {"size": 37, "batch": 1},
         {"size": 64, "batch": 3},
     ],
     "gaussian_blur": [{"size": 8, "batch": 1}, {"size": 61, "batch": 3}],
     "edge_detection": [{"size": 2, "batch": 1}, {"size": 61, "batch": 3}],
 }
+WORKLOADS = {name: ALL_WORKLOADS[name] for name in SIZES}
 CASES = [
     pytest.param(
         workload,
@@ -31,10 +37,27 @@ CASES = [
         id="-".join([workload.name, implementation.name, *map(str, parameters.values()), dtype]),
     )
     for workload in WORKLOADS.values()
-    for implementation in workload.implementations
+    for implementation in workload.rivals("cpu")
     for parameters in SIZES[workload.name]
     for dtype in implementation.dtypes
 ]
+
+
+@pytest.fixture
+def three_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    give_threads(3)
+    yield
+    give_threads(before)
+
+
+def able(workload: Workload, dtype: str) -> list[Implementation]:
+    return [rival for rival in workload.rivals("cpu") if rival.refusal("cpu", dtype) is None]
+
+
+def output_of(implementation: Implementation, inputs: tuple[torch.Tensor, ...]) -> torch.Tensor:
+    with torch.inference_mode():
+        return implementation.prepare(implementation.arrange(inputs))()
 
 
 def error_of(
@@ -54,30 +77,69 @@ def error_of(
 def test_implementation_is_correct(
     workload: Workload, implementation: Implementation, parameters: dict[str, int], dtype: str
 ) -> None:
-    """CUDA's implementations too: their code is the same on the CPU, only slower."""
+    """What runs on CUDA alone: test_job_cuda.py and test_job_triton.py."""
     error = error_of(workload, implementation, parameters, dtype)
     assert error <= TOLERANCES[dtype]
 
 
-@pytest.mark.parametrize("dtype", DTYPE_BYTES)
+# Sizes that leave tiles and bands of all kinds: whole, cut off at a side, cut off at a corner.
+@pytest.mark.parametrize(
+    ("name", "implementation", "parameters"),
+    [
+        ("image_convolution", TiledConvolution(), {"size": 259, "batch": 2}),
+        ("image_convolution", TiledConvolution(), {"size": 514, "batch": 1}),
+        ("gaussian_blur", OpenCVBlurInBands(), {"size": 131, "batch": 2}),
+        ("edge_detection", OpenCVSobelInBands(), {"size": 131, "batch": 2}),
+    ],
+)
+@pytest.mark.usefixtures("three_threads")
+def test_no_seam_shows_between_tiles_and_bands(
+    name: str, implementation: Implementation, parameters: dict[str, int]
+) -> None:
+    """The reference looks at a sample of the output; this at all of it."""
+    workload = WORKLOADS[name]
+    inputs = workload.make_inputs(parameters, "float64", seed=3)
+    whole = output_of(workload.implementations[0], inputs)
+    pieces = output_of(implementation, inputs)
+    assert torch.allclose(pieces, whole, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", sorted(set(DTYPE_BYTES) - {"tf32"}))
 @pytest.mark.parametrize("name", ["matmul", "image_convolution"])
 def test_every_dtype_has_an_implementation_on_the_cpu(name: str, dtype: str) -> None:
-    assert isinstance(WORKLOADS[name].implementation("cpu", dtype), Implementation)
+    assert able(WORKLOADS[name], dtype)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_tf32_is_refused_on_the_cpu(name: str) -> None:
+    workload = WORKLOADS[name]
+    assert not able(workload, "tf32")
+    if name in ("matmul", "image_convolution"):
+        assert workload.implementations[0].refusal("cpu", "tf32") == (
+            "tf32 is a format of CUDA's tensor cores; measure float32 on the CPU"
+        )
 
 
 @pytest.mark.parametrize("name", ["gaussian_blur", "edge_detection"])
 def test_opencv_refuses_16_bits_with_a_reason(name: str) -> None:
-    assert WORKLOADS[name].implementation("cpu", "float16") == (
+    assert WORKLOADS[name].implementations[0].refusal("cpu", "float16") == (
         "opencv has no float16; it has float32, float64"
     )
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_versions_name_the_library_that_works(name: str) -> None:
+    libraries = {"torch": torch.__version__, "opencv": cv2.__version__, "numpy": np.__version__}
+    for implementation in able(WORKLOADS[name], "float32"):
+        library = implementation.name.split()[0]
+        assert implementation.version().startswith(libraries.get(library, "1."))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_small_errors_are_found_out(name: str, dtype: str) -> None:
     workload = WORKLOADS[name]
-    implementation = workload.implementation("cpu", dtype)
-    assert isinstance(implementation, Implementation)
+    implementation = able(workload, dtype)[0]
     parameters = SIZES[name][-1]
     too_much = 1 + 3 * TOLERANCES[dtype]
     for spoil in (
@@ -93,8 +155,7 @@ def test_small_errors_are_found_out(name: str, dtype: str) -> None:
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_nan_and_infinity_are_found_out(name: str, value: float) -> None:
     workload = WORKLOADS[name]
-    implementation = workload.implementation("cpu", "float32")
-    assert isinstance(implementation, Implementation)
+    implementation = able(workload, "float32")[0]
     error = error_of(
         workload,
         implementation,
@@ -118,11 +179,43 @@ def test_wrong_borders_are_found_out() -> None:
         assert error > 100 * TOLERANCES["float32"]
 
 
+@pytest.mark.parametrize("border", [cv2.BORDER_REFLECT, cv2.BORDER_REPLICATE])
+def test_borders_that_are_off_by_one_are_found_out(border: int) -> None:
+    """The border's own row counted twice."""
+    workload = WORKLOADS["edge_detection"]
+    inputs = workload.make_inputs({"size": 200, "batch": 1}, "float32", seed=7)
+    (image,) = opencv_support.views(inputs[0])
+    gradients = [cv2.Sobel(image, -1, *order, borderType=border) for order in ((1, 0), (0, 1))]
+    output = torch.from_numpy(cv2.magnitude(*gradients)).permute(2, 0, 1).unsqueeze(0)
+    error = workload.relative_error(inputs, output, np.random.default_rng(7))
+    assert error > 100 * TOLERANCES["float32"]
+
+
+def test_hidden_values_outside_the_image_are_found_out() -> None:
+    """The first layer's own values there instead of zeros."""
+    workload = WORKLOADS["image_convolution"]
+    inputs = workload.make_inputs({"size": 64, "batch": 1}, "float32", seed=7)
+    images, first, first_bias, second, second_bias = inputs
+    hidden = F.conv2d(F.pad(images, (2, 2, 2, 2)), first, first_bias).relu()
+    output = F.max_pool2d(F.conv2d(hidden, second, second_bias).relu(), 2)
+    error = workload.relative_error(inputs, output, np.random.default_rng(7))
+    assert error > 100 * TOLERANCES["float32"]
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_arithmetic_in_float32_is_found_out_in_a_float64_row(name: str) -> None:
+    workload = WORKLOADS[name]
+    inputs = workload.make_inputs(SIZES[name][-1], "float64", seed=7)
+    implementation = workload.implementations[0]
+    output = output_of(implementation, tuple(tensor.float() for tensor in inputs)).double()
+    error = workload.relative_error(inputs, output, np.random.default_rng(7))
+    assert error > 100 * TOLERANCES["float64"]
+
+
 def test_wrong_image_of_a_batch_is_found_out() -> None:
     for name in ("image_convolution", "gaussian_blur", "edge_detection"):
         workload = WORKLOADS[name]
-        implementation = workload.implementation("cpu", "float32")
-        assert isinstance(implementation, Implementation)
+        implementation = able(workload, "float32")[0]
         error = error_of(
             workload, implementation, {"size": 64, "batch": 2}, "float32", lambda out: out.flip(0)
         )
@@ -136,10 +229,8 @@ def test_convolution_agrees_with_plain_torch() -> None:
     expected = F.conv2d(images, first, first_bias, padding="same").relu()
     expected = F.conv2d(expected, second, second_bias, padding="same").relu()
     expected = F.max_pool2d(expected, 2)
-    implementation = workload.implementations[0]
-    with torch.inference_mode():
-        result = implementation.prepare(implementation.arrange(inputs))()
-    assert torch.allclose(result, expected, rtol=0, atol=1e-12)
+    for implementation in able(workload, "float64"):
+        assert torch.allclose(output_of(implementation, inputs), expected, rtol=0, atol=1e-12)
     assert (expected == 0).any(), "ReLU must have something to cut off"
 
 
@@ -154,7 +245,7 @@ def test_inputs_are_the_same_for_the_same_seed() -> None:
 
 def test_inputs_survive_a_call() -> None:
     for name, workload in WORKLOADS.items():
-        for implementation in workload.implementations:
+        for implementation in workload.rivals("cpu"):
             dtype = implementation.dtypes[0]
             inputs = implementation.arrange(workload.make_inputs(SIZES[name][-1], dtype, 1))
             before = [tensor.clone() for tensor in inputs]
@@ -178,14 +269,53 @@ def test_formulas(name: str, parameters: dict[str, int], flops: int, bytes_moved
     assert WORKLOADS[name].bytes_moved(parameters, "float32") == bytes_moved
 
 
-def test_sizes_in_bytes_are_the_tensors_own() -> None:
-    for name, workload in WORKLOADS.items():
-        for parameters in SIZES[name]:
-            inputs = workload.make_inputs(parameters, "float32", 1)
-            assert workload.input_bytes(parameters, "float32") == sum(t.nbytes for t in inputs)
-            implementation = workload.implementations[0]
-            with torch.inference_mode():
-                output = implementation.prepare(implementation.arrange(inputs))()
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_sizes_in_bytes_are_the_tensors_own(name: str) -> None:
+    workload = WORKLOADS[name]
+    for parameters in SIZES[name]:
+        inputs = workload.make_inputs(parameters, "float32", 1)
+        assert workload.input_bytes(parameters, "float32") == sum(t.nbytes for t in inputs)
+        for implementation in able(workload, "float32"):
+            output = output_of(implementation, inputs)
             assert workload.output_bytes(parameters, "float32") == output.nbytes
             working_set = implementation.working_set_bytes(parameters, "float32")
             assert working_set >= sum(t.nbytes for t in inputs) + output.nbytes
+
+
+@pytest.mark.parametrize(
+    "implementation", [TiledConvolution(), OpenCVBlurInBands(), OpenCVSobelInBands()]
+)
+def test_working_set_counts_every_thread(implementation: Implementation) -> None:
+    parameters = {"size": 512, "batch": 1}
+    before = torch.get_num_threads()
+    sizes = []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        sizes.append(implementation.working_set_bytes(parameters, "float32"))
+    torch.set_num_threads(before)
+    assert sizes[2] - sizes[1] == sizes[1] - sizes[0] > 0
+
+
+def test_bands_cover_each_row_once() -> None:
+    image = np.arange(10.0).reshape(10, 1, 1)
+    bands = opencv_support.bands([image], [image], rows=4, halo=3)
+    assert [band.target.ravel().tolist() for band in bands] == [
+        [0, 1, 2, 3],
+        [4, 5, 6, 7],
+        [8, 9],
+    ]
+    assert [(band.source.min(), band.source.max()) for band in bands] == [(0, 6), (1, 9), (5, 9)]
+    assert all(np.array_equal(band.source[band.inner], band.target) for band in bands)
+
+
+def test_cudnn_searches_only_inside() -> None:
+    before = torch.backends.cudnn.benchmark
+
+    def search() -> None:
+        with torch_support.cudnn_search():
+            assert torch.backends.cudnn.benchmark
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        search()
+    assert torch.backends.cudnn.benchmark == before

@@ -13,6 +13,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from werkzeug.serving import make_server
 
 from local_cloud.__main__ import parse_arguments
+from local_cloud.gaps.pricing import PriceList
 from local_cloud.recorder import Recorder
 from local_cloud.server import QuietRequestHandler
 
@@ -24,7 +25,8 @@ QUEUE = f"arn:aws:batch:us-east-1:{ACCOUNT}:job-queue/q"
 def endpoint(tmp_path_factory):
     """A server whose calls are recorded, and the file they are in."""
     path = tmp_path_factory.mktemp("recorder") / "calls.jsonl"
-    recorder = Recorder(DomainDispatcherApplication(create_backend_app), path)
+    app = PriceList(DomainDispatcherApplication(create_backend_app), prices=None)
+    recorder = Recorder(app, path)
     server = make_server(
         "127.0.0.1", 0, recorder, threaded=True, request_handler=QuietRequestHandler
     )
@@ -136,6 +138,21 @@ def told(call):
             {"Bucket": "b-1", "Prefix": "p"},
             "ListObjectsV2",
             "arn:aws:s3:::b-1",
+        ),
+        (
+            "logs",
+            "filter_log_events",
+            {"logGroupName": "/aws/events/g"},
+            "FilterLogEvents",
+            [f"arn:aws:logs:us-east-1:{ACCOUNT}:log-group:/aws/events/g"],
+        ),
+        ("pricing", "get_products", {"ServiceCode": "AmazonEC2"}, "GetProducts", []),
+        (
+            "ec2",
+            "describe_spot_price_history",
+            {"InstanceTypes": ["g5.xlarge"]},
+            "DescribeSpotPriceHistory",
+            [],
         ),
         ("s3", "head_object", {"Bucket": "b-1", "Key": "k"}, "HeadObject", "arn:aws:s3:::b-1/k"),
     ],

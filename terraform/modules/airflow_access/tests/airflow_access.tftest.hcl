@@ -30,27 +30,30 @@ mock_provider "aws" {
 }
 
 variables {
-  name                = "test"
-  job_queue_arns      = ["arn:aws:batch:eu-west-1:111122223333:job-queue/test-g5"]
-  job_definition_arns = ["arn:aws:batch:eu-west-1:111122223333:job-definition/test-g5:12"]
-  log_group_name      = "/aws/batch/test"
-  bucket_arn          = "arn:aws:s3:::results"
-  ssm_parameter_arn   = "arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark"
-  topic_arn           = "arn:aws:sns:eu-west-1:111122223333:test-alerts"
+  name                  = "test"
+  job_queue_arns        = ["arn:aws:batch:eu-west-1:111122223333:job-queue/test-g5"]
+  job_definition_arns   = ["arn:aws:batch:eu-west-1:111122223333:job-definition/test-g5:12"]
+  log_group_name        = "/aws/batch/test"
+  events_log_group_name = "/aws/events/batch/test"
+  bucket_arn            = "arn:aws:s3:::results"
+  ssm_parameter_arn     = "arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark"
+  topic_arn             = "arn:aws:sns:eu-west-1:111122223333:test-alerts"
 }
 
 run "policy" {
   command = plan
 
   assert {
-    condition = { for statement in data.aws_iam_policy_document.this.statement : statement.sid => join(" ", statement.actions) } == {
+    condition = { for statement in data.aws_iam_policy_document.this.statement : statement.sid => join(" ", sort(statement.actions)) } == {
       SubmitJobs               = "batch:SubmitJob"
       TagJobsWhenSubmitted     = "batch:TagResource"
       StopOwnJobs              = "batch:TerminateJob"
       FollowJobs               = "batch:DescribeJobs"
       ReadJobLogs              = "logs:GetLogEvents"
+      ReadJobStates            = "logs:FilterLogEvents"
+      AskPrices                = "ec2:DescribeSpotPriceHistory pricing:GetProducts"
       ReadResults              = "s3:GetObject"
-      WriteRuns                = "s3:PutObject"
+      WriteResults             = "s3:PutObject"
       TellMissingFromForbidden = "s3:ListBucket"
       ReadVariable             = "ssm:GetParameter"
       PublishAlerts            = "sns:Publish"
@@ -65,13 +68,15 @@ run "policy" {
       StopOwnJobs              = "arn:aws:batch:eu-west-1:111122223333:job/*"
       FollowJobs               = "*"
       ReadJobLogs              = "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/test:log-stream:*"
-      ReadResults              = "arn:aws:s3:::results/raw/* arn:aws:s3:::results/runs/*"
-      WriteRuns                = "arn:aws:s3:::results/runs/*"
+      ReadJobStates            = "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/events/batch/test arn:aws:logs:eu-west-1:111122223333:log-group:/aws/events/batch/test:*"
+      AskPrices                = "*"
+      ReadResults              = "arn:aws:s3:::results/noise/* arn:aws:s3:::results/raw/* arn:aws:s3:::results/runs/*"
+      WriteResults             = "arn:aws:s3:::results/noise/* arn:aws:s3:::results/prices/* arn:aws:s3:::results/runs/*"
       TellMissingFromForbidden = "arn:aws:s3:::results"
       ReadVariable             = "arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark"
       PublishAlerts            = "arn:aws:sns:eu-west-1:111122223333:test-alerts"
     }
-    error_message = "only the call that takes no resource is allowed on all"
+    error_message = "only calls that take no resource are allowed on all"
   }
 
   assert {

@@ -209,7 +209,7 @@ run "job_definition_of_a_gpu_target" {
   }
 
   assert {
-    condition     = aws_batch_job_definition.this["g5.xlarge"].parameters == tomap({ suite = "smoke", dtype = "float32", run_id = "manual", output = "s3://results/raw/manual/g5.xlarge/" })
+    condition     = aws_batch_job_definition.this["g5.xlarge"].parameters == tomap({ suite = "smoke", dtype = "suite", run_id = "manual", output = "s3://results/raw/manual/g5.xlarge/" })
     error_message = "a bare submit-job works"
   }
 

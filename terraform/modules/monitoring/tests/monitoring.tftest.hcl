@@ -177,6 +177,9 @@ run "dashboard_and_alarms" {
       "vCPUs running in the whole account",
       "GPU utilisation (%)",
       "GPU memory used (MB)",
+      "GPU power (W)",
+      "GPU clock (MHz)",
+      "GPU temperature (°C)",
       "CPU utilisation (%)",
       "Memory used (MB)",
       "Latest failed jobs",
@@ -203,7 +206,7 @@ run "dashboard_and_alarms" {
   assert {
     condition = alltrue([
       for widget in jsondecode(aws_cloudwatch_dashboard.this.dashboard_body).widgets : widget.x + widget.width <= 24
-    ]) && length(distinct([for widget in jsondecode(aws_cloudwatch_dashboard.this.dashboard_body).widgets : "${widget.x}/${widget.y}"])) == 9
+    ]) && length(distinct([for widget in jsondecode(aws_cloudwatch_dashboard.this.dashboard_body).widgets : "${widget.x}/${widget.y}"])) == 12
     error_message = "no widget lies on another"
   }
 

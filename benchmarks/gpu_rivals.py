@@ -1,0 +1,148 @@
+"""Our GPU rows against plain library calls and the measured copy bandwidth, in one run.
+
+A product is held against the fastest plain torch call, both taking turns; a filter against what a
+large copy reads and writes per second. Ends with 1 where a share is below its limit. Needs a CUDA
+device; anywhere else it measures nothing and says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from batchmark_job.ceilings import measure_ceilings
+from batchmark_job.measure import Row, bench_for, measure
+from batchmark_job.result import MeasurementStatus
+from batchmark_job.sampling import CudaEventTimer
+from batchmark_job.suites import Limits
+from batchmark_job.trial import SEED
+from batchmark_job.workloads import WORKLOADS, torch_support
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from batchmark_job.measure import Bench
+    from batchmark_job.result import Measurement
+
+PRODUCT_DTYPES = ("float32", "tf32", "bfloat16", "float16")
+FILTERS = ("gaussian_blur", "edge_detection")
+FILTER_DTYPES = ("float32", "bfloat16", "float16")
+PRODUCT_LIMIT = 0.95  # of the best plain call
+FILTER_LIMIT = 0.70  # of the copy bandwidth
+ROUNDS = 20
+
+
+class Share(NamedTuple):
+    """One row of ours: what it reached of what it is held against."""
+
+    row: str
+    implementation: str
+    share: float
+    of: str
+    limit: float | None
+
+    @property
+    def passed(self) -> bool:
+        return self.limit is None or self.share >= self.limit
+
+    def __str__(self) -> str:
+        verdict = "" if self.limit is None else f"  {'ok' if self.passed else 'BELOW'} {self.limit}"
+        return f"{self.row:36} {self.implementation:34} {self.share:6.3f} of {self.of}{verdict}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--small", action="store_true", help="small sizes and few seconds; judges nothing"
+    )
+    small = parser.parse_args(arguments).small
+    if not torch.cuda.is_available():
+        print("skipped: no CUDA device")
+        return 0
+    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {when}")
+    bench = bench_for("cuda", Limits(max_seconds=0.2 if small else 3.0))
+    shares = [
+        *products(bench, [256] if small else [4096, 8192]),
+        *filters(bench, [256] if small else [4096, 8192]),
+    ]
+    for share in shares:
+        print(share)
+    return 0 if small or all(share.passed for share in shares) else 1
+
+
+def products(bench: Bench, sizes: list[int]) -> Iterator[Share]:
+    for size in sizes:
+        for dtype in PRODUCT_DTYPES:
+            measured = measured_row("matmul", {"size": size}, dtype, bench)
+            with torch.inference_mode(), torch_support.precision(dtype):
+                ours, plain, name = against_plain_calls(measured)
+            yield Share(row_name(measured), library(measured), plain / ours, name, PRODUCT_LIMIT)
+
+
+def against_plain_calls(measured: Measurement) -> tuple[float, float, str]:
+    """Median seconds of our call and of the fastest plain one, taken in turns; and its name."""
+    workload = WORKLOADS["matmul"]
+    rival = next(rival for rival in workload.rivals("cuda") if rival.name == library(measured))
+    left, right = (
+        tensor.cuda() for tensor in workload.make_inputs(measured.parameters, measured.dtype, SEED)
+    )
+    product = torch.empty_like(left)
+    turned = right.t().contiguous()
+    ours = rival.prepare((left, right))
+    calls: dict[str, Callable[[], object]] = {
+        "ours": ours,
+        "torch.mm": lambda: torch.mm(left, right),
+        "torch.mm into a given matrix": lambda: torch.mm(left, right, out=product),
+        "torch.nn.functional.linear": lambda: F.linear(left, turned),
+    }
+    timer = CudaEventTimer()
+    for call in calls.values():
+        timer.seconds(call)
+    rounds = [{name: timer.seconds(call)[0] for name, call in calls.items()} for _ in range(ROUNDS)]
+    medians = {name: statistics.median(turn[name] for turn in rounds) for name in calls}
+    seconds = medians.pop("ours")
+    fastest = min(medians, key=lambda name: medians[name])
+    return seconds, medians[fastest], fastest
+
+
+def filters(bench: Bench, sizes: list[int]) -> Iterator[Share]:
+    ceilings = measure_ceilings("cuda", [])
+    if not ceilings:
+        raise SystemExit("the copy bandwidth could not be measured; see the warning above")
+    copy = ceilings[0].rate_per_second
+    held_against = f"a copy's {copy / 1e9:.0f} GB/s"
+    for name in FILTERS:
+        for size in sizes:
+            for dtype in FILTER_DTYPES:
+                measured = measured_row(name, {"size": size, "batch": 1}, dtype, bench)
+                seconds = statistics.median(measured.samples_seconds)
+                rate = (measured.bytes_moved or 0) / seconds
+                limit = FILTER_LIMIT if dtype == "float32" else None
+                yield Share(row_name(measured), library(measured), rate / copy, held_against, limit)
+
+
+def measured_row(name: str, parameters: dict[str, int], dtype: str, bench: Bench) -> Measurement:
+    measured = measure(Row(WORKLOADS[name], parameters, dtype), bench)
+    if measured.status is not MeasurementStatus.MEASURED:
+        raise SystemExit(f"{row_name(measured)}: {measured.status}: {measured.reason}")
+    return measured
+
+
+def row_name(measured: Measurement) -> str:
+    return f"{measured.workload} {measured.parameters['size']} {measured.dtype}"
+
+
+def library(measured: Measurement) -> str:
+    assert measured.implementation is not None  # noqa: S101
+    return measured.implementation.name
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""Shows that measuring adds less than 2 % to what is measured, for calls of 1 to 30 ms.
+
+The same prepared calls run in turns in a bare loop, with one clock reading before and after it, and
+under the job's own sampling. Two figures for each workload: the time that sampling spends between
+the calls, and the time of a call as sampled over that in the bare loops around it. Ends
+with 1 unless both are shown to be below 2 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from batchmark_job import environment
+from batchmark_job.conditions import Monitor
+from batchmark_job.sample_statistics import MedianInterval, median_interval
+from batchmark_job.sampling import MonotonicTimer, Rotation, no_garbage_collection, sample
+from batchmark_job.suites import Limits
+from benchmarks.prepared_calls import median_seconds, prepared_calls, size_for
+
+if TYPE_CHECKING:
+    from batchmark_job.workloads.base import Call
+
+ALLOWED = 0.02
+CALL_SECONDS = (0.001, 0.003, 0.01, 0.03)
+BLOCK_SECONDS = 0.02  # short, so that the blocks of a round meet the same load
+FEWEST_ROUNDS = 20
+SETTLING_CALLS = 3
+
+
+class Overhead(NamedTuple):
+    between_calls: float  # share of the time sampled
+    ratio: MedianInterval  # sampled over bare, one ratio for each round
+
+    @property
+    def shown(self) -> bool:
+        return self.between_calls < ALLOWED and self.ratio.high < 1 + ALLOWED
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--threads", type=int, default=environment.usable_threads(), help="default: all usable"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="most time for each workload (default: 60)"
+    )
+    arguments = parser.parse_args()
+    shown = True
+    print("workload                   a call   between calls   sampled / bare (95 % interval)")
+    for name in ("matmul", "gaussian_blur"):
+        for seconds in CALL_SECONDS:
+            size = size_for(name, seconds, arguments.threads)
+            calls = prepared_calls(name, size, arguments.threads)
+            with no_garbage_collection():
+                found = overhead(calls, arguments.seconds)
+            shown = shown and found.shown
+            print(
+                f"{f'{name} {size}':<24} {median_seconds(calls) * 1e3:6.2f} ms"
+                f"   {found.between_calls:13.3%}   {found.ratio.median:.4f} "
+                f"({found.ratio.low:.4f} to {found.ratio.high:.4f})"
+                f"{'' if found.shown else '  NOT SHOWN'}",
+                flush=True,
+            )
+    if not shown:
+        print(
+            f"an overhead below {ALLOWED:.0%} is not shown; give --seconds more on a busy machine"
+        )
+    return 0 if shown else 1
+
+
+def overhead(calls: list[Call], most_seconds: float) -> Overhead:
+    """Rounds of bare, sampled, sampled, bare, until the claim is shown or time is up.
+
+    Every block makes the same calls: where inputs lie in memory makes some slower than others.
+    """
+    count = max(3, round(BLOCK_SECONDS / median_seconds(calls)))
+    monitor = Monitor("cpu")
+    ratios: list[float] = []
+    between: list[float] = []
+    started = time.perf_counter()
+    while True:
+        before = bare_seconds(Rotation(calls), count)
+        pair = [sampled_seconds(Rotation(calls), count, monitor) for _ in range(2)]
+        after = bare_seconds(Rotation(calls), count)
+        ratios.append(sum(seconds for seconds, _ in pair) / (before + after))
+        between.extend(share for _, share in pair)
+        interval = median_interval(ratios)
+        if len(ratios) >= FEWEST_ROUNDS and interval is not None:
+            found = Overhead(statistics.median(between), interval)
+            if found.shown or time.perf_counter() - started >= most_seconds:
+                return found
+
+
+def settle(rotation: Rotation) -> None:
+    """Let what ran before fade from the caches."""
+    for _ in range(SETTLING_CALLS):
+        rotation.take()()
+
+
+def bare_seconds(rotation: Rotation, count: int) -> float:
+    """A call's mean time without any harness."""
+    settle(rotation)
+    calls = [rotation.take() for _ in range(count)]
+    start = time.perf_counter()
+    for call in calls:
+        call()
+    return (time.perf_counter() - start) / count
+
+
+def sampled_seconds(rotation: Rotation, count: int, monitor: Monitor) -> tuple[float, float]:
+    """A call's mean time as a job samples it, and the share of time spent between the calls."""
+    limits = Limits(samples=count, max_seconds=1e6, precision=0.0, minimum_samples=count)
+    samples: list[float] = []
+    monitor.start()
+    settle(rotation)
+    sampled = sample(rotation, MonotonicTimer("cpu"), limits, samples)
+    monitor.stop()
+    return sum(samples) / count, sampled.seconds / sum(samples) - 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

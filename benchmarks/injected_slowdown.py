@@ -1,0 +1,110 @@
+"""Shows that a workload made 3, 5 and 10 % slower by a known wait is found to be just that slower.
+
+A real call is sampled against itself with a busy-wait behind it, in rounds of one job each whose
+order changes from round to round. Prints the ratio of the medians with its 95 % interval beside the
+factor injected. An interval of 95 % misses the truth now and then: what it misses is run once more
+with twice the rounds. Ends with 1 where it is missed again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from batchmark.estimate import Median, ratio
+from batchmark_job import environment
+from batchmark_job.sampling import MonotonicTimer, Rotation, no_garbage_collection, sample, warm_up
+from batchmark_job.suites import Limits
+from benchmarks.prepared_calls import median_seconds, prepared_calls, size_for
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+    from batchmark_job.workloads.base import Call
+
+INJECTED = (0.03, 0.05, 0.10)
+CALL_SECONDS = 0.005
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workload", default="matmul", choices=("matmul", "gaussian_blur"))
+    parser.add_argument(
+        "--threads", type=int, default=environment.usable_threads(), help="default: all usable"
+    )
+    parser.add_argument("--rounds", type=int, default=10, help="jobs of each kind (default: 10)")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of a job (default: 0.5)")
+    arguments = parser.parse_args()
+    size = size_for(arguments.workload, CALL_SECONDS, arguments.threads)
+    calls = prepared_calls(arguments.workload, size, arguments.threads)
+    print(f"{arguments.workload} {size} on {arguments.threads} threads")
+    missed = missed_factors(calls, INJECTED, arguments.rounds, arguments.seconds)
+    if missed:
+        print("once more, with twice the rounds")
+        missed = missed_factors(calls, missed, 2 * arguments.rounds, arguments.seconds)
+    return 1 if missed else 0
+
+
+def missed_factors(
+    calls: Sequence[Call], injected: Sequence[float], rounds: int, seconds: float
+) -> list[float]:
+    """Measure all in one run, print them; returns what lies outside its interval."""
+    base_seconds = median_seconds(calls, count=100)
+    waits = [0.0, *(share * base_seconds for share in injected)]
+    rotations = [Rotation([followed_by_wait(call, wait) for call in calls]) for wait in waits]
+    jobs: list[list[list[float]]] = [[] for _ in waits]
+    for number in range(rounds):
+        order = [(number + step) % len(waits) for step in range(len(waits))]
+        for kind in order if number % 2 else reversed(order):
+            jobs[kind].append(job_samples(rotations[kind], seconds))
+        print(f"round {number + 1} of {rounds}", end="\r", flush=True)
+    base, *slowed = (
+        Median(samples, seed=str(wait)) for wait, samples in zip(waits, jobs, strict=True)
+    )
+    missed = []
+    for share, wait, median in zip(injected, waits[1:], slowed, strict=True):
+        factor = 1 + wait / base.value
+        estimate = ratio(median, base)
+        assert estimate.interval is not None  # noqa: S101
+        found = estimate.interval.low <= factor <= estimate.interval.high
+        print(
+            f"injected {factor:.4f}: measured {estimate.value:.4f} "
+            f"({estimate.interval.low:.4f} to {estimate.interval.high:.4f})"
+            f"{'' if found else '  MISSED'}"
+        )
+        if not found:
+            missed.append(share)
+    return missed
+
+
+def followed_by_wait(call: Call, seconds: float) -> Call:
+    """The same call with a busy-wait of so many seconds behind it; none for 0."""
+    if not seconds:
+        return call
+
+    def slower() -> Tensor:
+        result = call()
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            pass
+        return result
+
+    return slower
+
+
+def job_samples(rotation: Rotation, seconds: float) -> list[float]:
+    limits = Limits(max_seconds=seconds)
+    timer = MonotonicTimer("cpu")
+    samples: list[float] = []
+    with no_garbage_collection():
+        warm_up(rotation, timer, limits)
+        sample(rotation, timer, limits, samples)
+    return samples
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,218 @@
+"""A/A: the same job many times on this machine, and how often its rows are called different.
+
+States each row's noise floor and smallest detectable change, then compares the repeats with one
+another by the rule that compares targets. Exits with 1 if more than 1 in 100 rows are called
+different. Repeats that are finished already, in build/noise-floor/, are kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from batchmark.calibration import noise_rows, part
+from batchmark.noise import FEWEST_JOBS, measure_noise, series_noise
+from batchmark.pooling import group_jobs
+from batchmark.run import CollectedJob, CollectedRun, PlannedJob
+from batchmark.suites import OWN_DTYPES
+from batchmark.verdict import Contestant, judge
+from batchmark_job.result import ResultError, parse_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from batchmark.pooling import TargetJobs
+    from batchmark_job.result import ResultDocument
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "build" / "noise-floor"
+MOST_CALLED_DIFFERENT = 0.01
+SPLITS = 200
+SEED = 20261121
+TARGET = "local"
+NO_BATCH = "run without Batch"
+
+
+@dataclass(frozen=True)
+class Design:
+    """A way to set jobs against other jobs of the same kind."""
+
+    name: str
+    jobs_a_side: int
+    calibrated: bool  # by the jobs on neither side; else by their own scatter
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--suite", default="smoke")
+    parser.add_argument("--workload", help="one workload instead of a suite")
+    parser.add_argument("--axis", action="append", default=[], help="NAME=V1,V2 of the workload")
+    arguments = parser.parse_args()
+    if arguments.repeats < FEWEST_JOBS:
+        parser.error(f"--repeats {arguments.repeats}: noise shows from {FEWEST_JOBS} on")
+    what = (
+        ["--workload", arguments.workload, *(f"--axis={axis}" for axis in arguments.axis)]
+        if arguments.workload
+        else ["--suite", arguments.suite]
+    )
+    folder = FOLDER / "_".join(part.lstrip("-") for part in what)
+    console = Console(width=160)
+    documents = [
+        finished(folder / f"{repeat}.json") or measure(folder / f"{repeat}.json", what, console)
+        for repeat in range(1, arguments.repeats + 1)
+    ]
+    return report(documents, folder, console)
+
+
+def finished(path: Path) -> ResultDocument | None:
+    """A repeat of an earlier run, if it came to its end."""
+    try:
+        document = parse_document(path.read_bytes())
+    except (FileNotFoundError, ResultError):
+        return None
+    return document if document.status == "complete" else None
+
+
+def measure(path: Path, what: Sequence[str], console: Console) -> ResultDocument:
+    """One repeat, in a process of its own with nothing beside it."""
+    console.print(f"repeat {path.stem}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "batchmark_job", "run", *what, "--output", str(path)]
+    done = subprocess.run(
+        [*command, "--target", TARGET, "--run-id", "noise-floor"],
+        stdout=subprocess.DEVNULL,
+        check=False,
+    )
+    document = finished(path)
+    if document is None:
+        raise SystemExit(f"repeat {path.stem} ended with exit code {done.returncode}")
+    return document
+
+
+def report(documents: Sequence[ResultDocument], folder: Path, console: Console) -> int:
+    """Print and store the noise, then set the repeats against one another."""
+    run = CollectedRun(
+        run_id="noise-floor",
+        jobs=tuple(collected(one, repeat) for repeat, one in enumerate(documents, start=1)),
+    )
+    ((target,),) = group_jobs(run).values()
+    table = measure_noise(
+        target,
+        suite=documents[0].suite,
+        dtype=OWN_DTYPES,
+        region=None,
+        run_id=run.run_id,
+        created_at=datetime.now(UTC),
+    )
+    (folder / "noise.json").write_text(table.to_json())
+    environment = documents[0].environment
+    console.print(
+        f"{len(documents)} repeats on {environment.gpu_model or environment.cpu_model}, "
+        f"{environment.compute_threads} threads, {documents[-1].finished_at:%Y-%m-%d}"
+    )
+    console.print(noise_rows(table))
+    shown = Table("Jobs a side", "Known from", "Comparisons", "Called different", "Share", "Rows")
+    worst = 0.0
+    for design in designs(len(documents)):
+        comparisons, different = compare(target, design)
+        share = sum(different.values()) / comparisons
+        worst = max(worst, share)
+        shown.add_row(
+            design.name,
+            "the other jobs" if design.calibrated else "these jobs",
+            str(comparisons),
+            str(sum(different.values())),
+            f"{share:.2%}",
+            "; ".join(f"{row}: {count}" for row, count in different.items() if count),
+        )
+    console.print(shown)
+    console.print(f"At most 1 in 100 may be called different; the largest share is {worst:.2%}.")
+    return int(worst > MOST_CALLED_DIFFERENT)
+
+
+def collected(document: ResultDocument, repeat: int) -> CollectedJob:
+    """A document as if Batch had run its job; what Batch would know says that it did not."""
+    return CollectedJob(
+        planned=PlannedJob(
+            target=document.target,
+            device=document.actual_device.value,
+            instance_type=document.environment.instance_type or NO_BATCH,
+            suite=document.suite,
+            repeat=repeat,
+            dtype=OWN_DTYPES,
+            result_prefix=NO_BATCH,
+        ),
+        job_id=f"repeat {repeat}",
+        job_attempt=document.job_attempt,
+        log_group=NO_BATCH,
+        log_stream=NO_BATCH,
+        log_url=NO_BATCH,
+        document_uri=f"{repeat}.json",
+        document_url=NO_BATCH,
+        created_at=document.started_at,
+        started_at=document.started_at,
+        stopped_at=document.finished_at,
+        document=document,
+    )
+
+
+def designs(repeats: int) -> Iterator[Design]:
+    """All that so many repeats allow."""
+    yield Design("odd against even", repeats // 2, calibrated=False)
+    yield Design(f"{repeats // 2} at random", repeats // 2, calibrated=False)
+    for jobs in (5, 3):
+        if jobs < repeats // 2:
+            yield Design(f"{jobs} at random", jobs, calibrated=False)
+    for jobs in (5, 3, 1):
+        if repeats - 2 * jobs >= FEWEST_JOBS:
+            name = "1, all pairs" if jobs == 1 else f"{jobs} at random"
+            yield Design(name, jobs, calibrated=True)
+
+
+def splits(repeats: Sequence[int], design: Design) -> Iterator[tuple[list[int], list[int]]]:
+    jobs = design.jobs_a_side
+    if design.name == "odd against even":
+        yield list(repeats[: 2 * jobs : 2]), list(repeats[1 : 2 * jobs : 2])
+        return
+    if jobs == 1:
+        yield from (([first], [second]) for first, second in itertools.combinations(repeats, 2))
+        return
+    rng = np.random.default_rng([SEED, jobs])
+    for _ in range(SPLITS):
+        drawn = rng.permutation(repeats).tolist()
+        yield drawn[:jobs], drawn[jobs : 2 * jobs]
+
+
+def compare(target: TargetJobs, design: Design) -> tuple[int, dict[str, int]]:
+    """How many rows were compared, and which were called different how often."""
+    comparisons = 0
+    different: dict[str, int] = {}
+    for (workload, parameters, dtype), series in target.series.items():
+        if target.problem((workload, parameters, dtype)):
+            continue
+        name = " ".join([workload, *(f"{key}={value}" for key, value in parameters), dtype])
+        different[name] = 0
+        repeats = [job.planned.repeat for job, _ in series.measured]
+        for sides in splits(repeats, design):
+            used = {repeat for side in sides for repeat in side}
+            rest = [repeat for repeat in repeats if repeat not in used]
+            known = series_noise(part(series, rest)) if design.calibrated else None
+            first, second = (Contestant(target.name, part(series, side), known) for side in sides)
+            comparisons += 1
+            different[name] += judge(first, second).faster is not None
+    return comparisons, different
+
+
+if __name__ == "__main__":
+    sys.exit(main())

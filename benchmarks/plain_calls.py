@@ -1,0 +1,277 @@
+"""Library calls as a competent user writes them, and the original code's approach.
+
+A plain call gets its data in the layout that the library wants, and lets it allocate the output.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+import scipy.fft
+import scipy.linalg
+import torch
+import torch.nn.functional as F  # noqa: N812
+from scipy import ndimage
+from torch import Tensor
+
+from batchmark_job.workloads import resnet50, training
+from batchmark_job.workloads.cnn_training_step import CnnTrainingStep
+from batchmark_job.workloads.resnet50 import ResNet50Training
+from batchmark_job.workloads.training import TrainingStep
+
+Inputs = tuple[Tensor, ...]
+Call = Callable[[], Any]
+
+KERNEL_SIZE, SIGMA, HALO = 15, 5.0, 7
+BORDER = cv2.BORDER_REFLECT_101
+
+
+class PlainCall(NamedTuple):
+    name: str
+    prepare: Callable[[Inputs], Call]
+
+
+def as_tensor(output: Any) -> Tensor:
+    """What a plain call gave, as the workload's reference takes it."""
+    if isinstance(output, list):  # images, height x width x channels
+        return torch.stack([torch.from_numpy(image) for image in output]).permute(0, 3, 1, 2)
+    if isinstance(output, tuple):  # weights, those of a convolution flattened by channels last
+        last = (weight.permute(0, 2, 3, 1) if weight.dim() == 4 else weight for weight in output)
+        return torch.cat([weight.detach().flatten() for weight in last])
+    return output if isinstance(output, Tensor) else torch.as_tensor(output)
+
+
+def _torch_matmul(inputs: Inputs) -> Call:
+    left, right = inputs
+    return lambda: left @ right
+
+
+def _numpy_matmul(inputs: Inputs) -> Call:
+    left, right = (tensor.numpy() for tensor in inputs)
+    return lambda: left @ right
+
+
+def _scipy_gemm(inputs: Inputs) -> Call:
+    """BLAS counts by columns: the product of the transposes in reverse order needs no copy."""
+    left, right = (tensor.numpy() for tensor in inputs)
+    gemm = scipy.linalg.get_blas_funcs("gemm", (left, right))
+    return lambda: gemm(1.0, right.T, left.T).T
+
+
+def _convolve(inputs: Inputs) -> Tensor:
+    batch, first, first_bias, second, second_bias = inputs
+    batch = F.relu(F.conv2d(batch, first, first_bias, padding=1))
+    batch = F.relu(F.conv2d(batch, second, second_bias, padding=1))
+    return F.max_pool2d(batch, 2)
+
+
+def _channels_last(tensor: Tensor) -> Tensor:
+    return tensor.contiguous(memory_format=torch.channels_last) if tensor.dim() == 4 else tensor
+
+
+def _torch_convolution(inputs: Inputs) -> Call:
+    return lambda: _convolve(inputs)
+
+
+def _torch_convolution_channels_last(inputs: Inputs) -> Call:
+    inputs = tuple(_channels_last(tensor) for tensor in inputs)
+    return lambda: _convolve(inputs)
+
+
+def _arrays(batch: Tensor) -> list[Any]:
+    return [np.ascontiguousarray(image.permute(1, 2, 0).numpy()) for image in batch]
+
+
+def _opencv_blur(inputs: Inputs) -> Call:
+    size, images = (KERNEL_SIZE, KERNEL_SIZE), _arrays(inputs[0])
+    return lambda: [cv2.GaussianBlur(image, size, SIGMA, borderType=BORDER) for image in images]
+
+
+def _opencv_separable(inputs: Inputs) -> Call:
+    taps, images = cv2.getGaussianKernel(KERNEL_SIZE, SIGMA), _arrays(inputs[0])
+    return lambda: [cv2.sepFilter2D(image, -1, taps, taps, borderType=BORDER) for image in images]
+
+
+def _scipy_blur(inputs: Inputs) -> Call:
+    batch = inputs[0].numpy()
+    return lambda: ndimage.gaussian_filter(batch, SIGMA, mode="mirror", radius=HALO, axes=(2, 3))
+
+
+def _torch_blur(inputs: Inputs) -> Call:
+    batch = inputs[0]
+    taps = torch.from_numpy(cv2.getGaussianKernel(KERNEL_SIZE, SIGMA)).to(batch.dtype).flatten()
+    row = taps.view(1, 1, 1, -1).repeat(3, 1, 1, 1)
+    column = taps.view(1, 1, -1, 1).repeat(3, 1, 1, 1)
+
+    def call() -> Tensor:
+        padded = F.pad(batch, (HALO,) * 4, mode="reflect")
+        return F.conv2d(F.conv2d(padded, row, groups=3), column, groups=3)
+
+    return call
+
+
+def _opencv_sobel(inputs: Inputs) -> Call:
+    images = _arrays(inputs[0])
+    depth = cv2.CV_64F if inputs[0].dtype == torch.float64 else cv2.CV_32F
+
+    def edges(image: Any) -> Any:
+        horizontal = cv2.Sobel(image, depth, 1, 0, borderType=BORDER)
+        vertical = cv2.Sobel(image, depth, 0, 1, borderType=BORDER)
+        return cv2.magnitude(horizontal, vertical)
+
+    return lambda: [edges(image) for image in images]
+
+
+def _scipy_sobel(inputs: Inputs) -> Call:
+    batch = inputs[0].numpy()
+
+    def edges(plane: Any) -> Any:
+        """Of one channel: SciPy smooths along all the other axes."""
+        return np.hypot(
+            ndimage.sobel(plane, 1, mode="mirror"), ndimage.sobel(plane, 0, mode="mirror")
+        )
+
+    return lambda: np.stack([np.stack([edges(plane) for plane in image]) for image in batch])
+
+
+def _torch_sobel(inputs: Inputs) -> Call:
+    batch = inputs[0]
+    kernel = torch.tensor([[-1.0, 0.0, 1.0], [-2.0, 0.0, 2.0], [-1.0, 0.0, 1.0]], dtype=batch.dtype)
+    kernels = torch.stack([kernel, kernel.T]).unsqueeze(1).repeat(3, 1, 1, 1)
+
+    def call() -> Tensor:
+        gradients = F.conv2d(F.pad(batch, (1,) * 4, mode="reflect"), kernels, groups=3)
+        return torch.hypot(gradients[:, 0::2], gradients[:, 1::2])
+
+    return call
+
+
+def _torch_attention(inputs: Inputs) -> Call:
+    queries, keys, values = inputs[0]
+    return lambda: F.scaled_dot_product_attention(queries, keys, values)
+
+
+def _torch_attention_backward(inputs: Inputs) -> Call:
+    packed, gradient = inputs[0].requires_grad_(), inputs[1]
+    output = F.scaled_dot_product_attention(*packed)
+    return lambda: torch.autograd.grad(output, packed, gradient, retain_graph=True)[0]
+
+
+def _torch_training(workload: TrainingStep) -> Callable[[Inputs], Call]:
+    """In the default layout, by the optimiser as it is when nothing is asked of it."""
+
+    def prepare(inputs: Inputs) -> Call:
+        batch, labels, weights = inputs
+        views = training.views(weights, workload.shapes)
+        parameters = tuple(view.contiguous().clone().requires_grad_() for view in views)
+        network = workload.network(parameters)
+        optimiser = torch.optim.SGD(parameters, training.LEARNING_RATE, training.MOMENTUM)
+
+        def call() -> tuple[Tensor, ...]:
+            optimiser.zero_grad()
+            F.cross_entropy(network(batch), labels).backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            return parameters
+
+        return call
+
+    return prepare
+
+
+def _torch_resnet50(inputs: Inputs) -> Call:
+    batch, weights, statistics = inputs
+    network = resnet50.inference(weights, statistics)
+    return lambda: network(batch)
+
+
+def _torch_resnet50_channels_last(inputs: Inputs) -> Call:
+    return _torch_resnet50(tuple(_channels_last(tensor) for tensor in inputs))
+
+
+# By workload; one that is missing here has no plain call beside its own implementations.
+PLAIN_CALLS: Mapping[str, tuple[PlainCall, ...]] = {
+    "matmul": (
+        PlainCall("torch @", _torch_matmul),
+        PlainCall("NumPy @", _numpy_matmul),
+        PlainCall("SciPy gemm", _scipy_gemm),
+    ),
+    "image_convolution": (
+        PlainCall("torch", _torch_convolution),
+        PlainCall("torch channels-last", _torch_convolution_channels_last),
+    ),
+    "gaussian_blur": (
+        PlainCall("cv2.GaussianBlur", _opencv_blur),
+        PlainCall("cv2.sepFilter2D", _opencv_separable),
+        PlainCall("ndimage.gaussian_filter", _scipy_blur),
+        PlainCall("torch separable", _torch_blur),
+    ),
+    "edge_detection": (
+        PlainCall("cv2.Sobel", _opencv_sobel),
+        PlainCall("ndimage.sobel", _scipy_sobel),
+        PlainCall("torch depthwise", _torch_sobel),
+    ),
+    "fft": (
+        PlainCall("torch.fft.rfft2", lambda inputs: lambda: torch.fft.rfft2(inputs[0])),
+        PlainCall("scipy.fft.rfft2", lambda inputs: lambda: scipy.fft.rfft2(inputs[0].numpy())),
+        PlainCall("np.fft.rfft2", lambda inputs: lambda: np.fft.rfft2(inputs[0].numpy())),
+    ),
+    "sort": (
+        PlainCall("torch.sort", lambda inputs: lambda: torch.sort(inputs[0]).values),
+        PlainCall("np.sort", lambda inputs: lambda: np.sort(inputs[0].numpy())),
+    ),
+    "reduction": (
+        PlainCall("torch.sum", lambda inputs: lambda: torch.sum(inputs[0])),
+        PlainCall("np.sum", lambda inputs: lambda: np.sum(inputs[0].numpy())),
+    ),
+    "attention_forward": (PlainCall("torch sdpa", _torch_attention),),
+    "attention_backward": (PlainCall("torch sdpa", _torch_attention_backward),),
+    "cnn_training_step": (PlainCall("torch", _torch_training(CnnTrainingStep())),),
+    "resnet50_inference": (
+        PlainCall("torch", _torch_resnet50),
+        PlainCall("torch channels-last", _torch_resnet50_channels_last),
+    ),
+    "resnet50_training": (PlainCall("torch", _torch_training(ResNet50Training())),),
+}
+
+
+def matmul_as_published(size: int) -> Tensor:
+    return torch.rand(size, size) @ torch.rand(size, size)
+
+
+def image_convolution_as_published(size: int, batch: int) -> Tensor:
+    """The layers are made in the timer, in the default layout, and autograd keeps its graph."""
+    layers = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 16, 3, padding=1),
+        torch.nn.ReLU(),
+        torch.nn.Conv2d(16, 32, 3, padding=1),
+        torch.nn.ReLU(),
+        torch.nn.MaxPool2d(2),
+    )
+    result: Tensor = layers(torch.rand(batch, 3, size, size))
+    return result
+
+
+def gaussian_blur_as_published(size: int, batch: int) -> Tensor:
+    blurred: Tensor = _torch_blur((torch.rand(batch, 3, size, size),))()
+    return blurred
+
+
+AS_PUBLISHED: Mapping[str, Callable[..., Tensor]] = {
+    "matmul": matmul_as_published,
+    "image_convolution": image_convolution_as_published,
+    "gaussian_blur": gaussian_blur_as_published,
+}
+
+
+def seconds_as_published(workload: str, parameters: Mapping[str, int]) -> float | None:
+    """One call in the way of the published comparison: everything inside the timer."""
+    work = AS_PUBLISHED.get(workload)
+    if work is None:
+        return None
+    start = time.perf_counter()
+    work(**parameters)
+    return time.perf_counter() - start

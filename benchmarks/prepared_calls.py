@@ -1,0 +1,48 @@
+"""Real workloads prepared as a job prepares them, at a size that takes about a given time."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING
+
+from batchmark_job import environment
+from batchmark_job.sampling import MonotonicTimer, Rotation
+from batchmark_job.trial import Contestant, Problem, input_sets
+from batchmark_job.workloads import WORKLOADS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from batchmark_job.workloads.base import Call
+
+FIRST_SIZE = 512
+GROWTH = {"matmul": 3, "gaussian_blur": 2}  # of the time with the size
+
+
+def prepared_calls(name: str, size: int, threads: int) -> list[Call]:
+    """One call per input set of the workload's first implementation on the CPU, in float32."""
+    workload = WORKLOADS[name]
+    given = {"size": size}
+    parameters = {axis.name: given.get(axis.name, axis.default or 1) for axis in workload.axes}
+    problem = Problem(workload, parameters, "float32", "cpu")
+    rival = Contestant(workload.rivals("cpu")[0], threads)
+    sets = input_sets(problem, [rival], environment.last_level_cache_bytes())
+    return rival.enter(problem, map(problem.inputs, range(sets)))
+
+
+def size_for(name: str, seconds: float, threads: int) -> int:
+    """The size whose call takes about so long."""
+    size = FIRST_SIZE
+    for _ in range(2):
+        took = min(call_seconds(prepared_calls(name, size, threads)))
+        size = max(16, round(size * (seconds / took) ** (1 / GROWTH[name])))
+    return size
+
+
+def median_seconds(calls: Sequence[Call], count: int = 15) -> float:
+    return statistics.median(call_seconds(calls, count))
+
+
+def call_seconds(calls: Sequence[Call], count: int = 15) -> list[float]:
+    rotation, timer = Rotation(calls), MonotonicTimer("cpu")
+    return [timer.seconds(rotation.take())[0] for _ in range(count)]

@@ -1,0 +1,168 @@
+"""What the device can do at most, measured in this job: large products and a large copy."""
+
+from __future__ import annotations
+
+import math
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from batchmark_job import environment, memory, trial
+from batchmark_job.result import Ceiling
+from batchmark_job.sampling import timer_for
+from batchmark_job.workloads import torch_support
+from batchmark_job.workloads.base import DTYPE_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from batchmark_job.sampling import Timer
+
+MEMORY_SHARE = 0.25  # of what is available, the most that one measurement holds
+CACHES_FILLED = 2  # by each side of a copy on the CPU; any GPU's cache is small beside its bounds
+ROUNDS = 3  # at least
+
+
+class Bounds(NamedTuple):
+    """How long all of it takes, roughly, and how large it gets."""
+
+    seconds: float
+    smallest_product: int
+    largest_product: int
+    copy_bytes: int  # of each side
+
+
+BOUNDS = {
+    "cpu": Bounds(1.0, 1024, 8192, 128 * 2**20),
+    "cuda": Bounds(2.0, 2048, 16384, 512 * 2**20),
+}
+
+
+def measure_ceilings(
+    device: str, dtypes: Iterable[str], bounds: Bounds | None = None
+) -> tuple[Ceiling, ...]:
+    """The best rate of several repetitions, for a copy and for each dtype's product.
+
+    A copy's bytes are those read and those written; that a CPU may read a line before it writes
+    it is not counted. A product's flops are 2 n³. A dtype without arithmetic of its own here has
+    no ceiling; nor has what fails: a warning says so, and the job goes on.
+    """
+    bounds = bounds or BOUNDS[device]
+    native = [dtype for dtype in dict.fromkeys(dtypes) if _is_native(device, dtype)]
+    seconds = bounds.seconds / (len(native) + 1)
+    measures: dict[str, Callable[[], Ceiling]] = {
+        "copy": partial(_copy_ceiling, device, bounds, seconds)
+    }
+    for dtype in native:
+        measures[dtype] = partial(_compute_ceiling, device, dtype, bounds, seconds)
+    ceilings = []
+    for name, measure in measures.items():
+        try:
+            ceilings.append(measure())
+        except Exception as error:
+            reason = trial.describe_error(error)
+            print(f"batchmark_job: warning: no ceiling for {name}: {reason}", flush=True)
+    if device == "cuda":
+        import torch
+
+        torch.cuda.empty_cache()
+    return tuple(ceilings)
+
+
+def _is_native(device: str, dtype: str) -> bool:
+    return dtype in DTYPE_BYTES and torch_support.native_refusal(device, dtype) is None
+
+
+def _copy_ceiling(device: str, bounds: Bounds, seconds: float) -> Ceiling:
+    import torch
+
+    cache_bytes = (environment.last_level_cache_bytes() or 0) if device == "cpu" else 0
+    side_bytes = max(bounds.copy_bytes, CACHES_FILLED * cache_bytes)
+    while not _has_room(2 * side_bytes, device):
+        side_bytes //= 2
+    if side_bytes < cache_bytes:
+        raise MemoryError("a copy larger than the cache does not fit")
+    # Ones, because all pages of zeros can be the same one.
+    source = torch.ones(side_bytes // 4, device=device)
+    target = torch.empty_like(source)
+    calls: dict[str, Callable[[], Any]] = {"torch copy_": lambda: target.copy_(source)}
+    threads = torch_support.threads()
+    with ThreadPoolExecutor(threads) as pool:
+        if device == "cpu":
+            sides = [np.array_split(side.numpy(), threads) for side in (target, source)]
+            calls[f"numpy.copyto in {threads} threads"] = lambda: list(pool.map(np.copyto, *sides))
+        took, name = _fastest(calls, timer_for(device), seconds)
+    return Ceiling(
+        kind="copy",
+        dtype=None,
+        rate_per_second=2 * source.nbytes / took,
+        description=f"{name} of {source.nbytes / 2**20:.0f} MiB",
+    )
+
+
+def _compute_ceiling(device: str, dtype: str, bounds: Bounds, seconds: float) -> Ceiling:
+    """Double the size while time and memory last; the last size takes the rest of the time."""
+    ends = time.perf_counter() + seconds
+    timer = timer_for(device)
+    rates: dict[str, float] = {}
+    size = bounds.smallest_product
+    while not _has_room(_product_bytes(size, dtype), device):
+        size //= 2
+    with torch_support.precision(dtype):
+        while True:
+            products = _products(size, device, dtype)
+            took, name = _fastest(products, timer)
+            left = ends - time.perf_counter()
+            larger = 2 * size
+            last = (
+                larger > bounds.largest_product
+                or not _has_room(_product_bytes(larger, dtype), device)
+                or 8 * took * ROUNDS * len(products) > left
+            )
+            if last and left > 0:
+                took, name = min((took, name), _fastest(products, timer, left))
+            rates[f"{name} of {size} x {size}"] = 2 * size**3 / took
+            if last:
+                break
+            size = larger
+    best = max(rates, key=lambda description: rates[description])
+    return Ceiling(kind="compute", dtype=dtype, rate_per_second=rates[best], description=best)
+
+
+def _products(size: int, device: str, dtype: str) -> dict[str, Callable[[], Any]]:
+    import torch
+
+    left, right, product = (
+        torch.empty((size, size), dtype=torch_support.torch_dtype(dtype), device=device)
+        for _ in range(3)
+    )
+    for factor in (left, right):
+        factor.uniform_(-1.0, 1.0)  # zeros would cost a GPU less power, and so run faster
+    calls: dict[str, Callable[[], Any]] = {"torch.mm": lambda: torch.mm(left, right, out=product)}
+    if device == "cpu" and dtype in {"float32", "float64"}:
+        arrays = [tensor.numpy() for tensor in (left, right, product)]
+        calls["numpy.matmul"] = lambda: np.matmul(*arrays)
+    return calls
+
+
+def _product_bytes(size: int, dtype: str) -> int:
+    return 3 * size**2 * DTYPE_BYTES[dtype]
+
+
+def _has_room(needed_bytes: int, device: str) -> bool:
+    return memory.has_room(math.ceil(needed_bytes / MEMORY_SHARE), device)
+
+
+def _fastest(
+    calls: dict[str, Callable[[], Any]], timer: Timer, seconds: float = 0.0
+) -> tuple[float, str]:
+    """Shortest time of any call, and its name, after ROUNDS of all and so many seconds."""
+    ends = time.perf_counter() + seconds
+    best, rounds = (math.inf, ""), 0
+    while rounds < ROUNDS or time.perf_counter() < ends:
+        best = min(best, *((timer.seconds(call)[0], name) for name, call in calls.items()))
+        rounds += 1
+    return best

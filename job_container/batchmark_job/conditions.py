@@ -1,0 +1,243 @@
+"""The machine's state while it measures, and whether it was slowed down when a sample was taken.
+
+GPU clocks, power, temperature and event reasons come from NVML, CPU steal from /proc/stat, CPU
+frequency from cpufreq. Many virtual machines have no cpufreq; the "cpu MHz" of their /proc/cpuinfo
+is a constant then, and is not taken for a measurement.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import threading
+import time
+from bisect import bisect_left, bisect_right
+from collections import deque
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from batchmark_job import nvml
+from batchmark_job.result import Conditions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+PERIOD_SECONDS = 0.1
+CPU_BUDGET = 0.001  # of one core: a reading that costs more makes the next one wait longer
+READINGS_KEPT = 8192  # 14 minutes of the shortest period
+LAST_READING_SECONDS = 1.0  # a driver that hangs must not hold up the end
+
+# /proc/stat counts in ticks of 10 ms: half a second of one core is 50 of them, enough to tell 5 %.
+STEAL_WINDOW_SECONDS = 0.5
+STEAL_LIMIT = 0.05
+# Low, because load on all cores and wide vector instructions lower a healthy CPU's clock too.
+FREQUENCY_FLOOR = 0.5
+
+
+@dataclass(frozen=True)
+class CpuTicks:
+    """Time of all CPUs together since boot, in ticks."""
+
+    busy: int
+    stolen: int
+
+    def stolen_since(self, earlier: CpuTicks) -> tuple[int, int]:
+        """Ticks that the hypervisor kept, and ticks in which CPUs had work; idle ones lose none."""
+        stolen = max(0, self.stolen - earlier.stolen)
+        return stolen, stolen + max(0, self.busy - earlier.busy)
+
+
+@dataclass(frozen=True)
+class GpuState:
+    """NVML's values at one moment, in the units of Conditions."""
+
+    clock_hz: float | None = None
+    memory_clock_hz: float | None = None
+    temperature_celsius: float | None = None
+    power_watts: float | None = None
+    slowdowns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Everything at one moment of time.perf_counter()."""
+
+    at: float
+    ticks: CpuTicks | None
+    frequencies_hz: tuple[float, ...]
+    gpu: GpuState
+
+
+class Monitor:
+    """Reads the machine's state now and then, and answers for any span of time afterwards.
+
+    Spans are of time.perf_counter(). Nothing here raises; what can't be read is None.
+    """
+
+    def __init__(self, device: str, root: Path = Path("/")) -> None:
+        self._on_cpu = device == "cpu"
+        self._gpu = None if self._on_cpu else _first_gpu()
+        self._stat_file = root / "proc/stat"
+        policies = root / "sys/devices/system/cpu/cpufreq"
+        self._frequency_files = sorted(policies.glob("policy*/scaling_cur_freq"))
+        self._highest_hz = 0.0
+        self._readings: deque[Reading] = deque(maxlen=READINGS_KEPT)
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._read()
+
+    def start(self) -> None:
+        """Read in a thread, every PERIOD_SECONDS or as seldom as CPU_BUDGET demands."""
+        self.stop()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, args=(self._stopping,), name="conditions", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; harmless where there is none."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(LAST_READING_SECONDS)
+
+    def now(self) -> Conditions:
+        """A fresh reading; steal is that of the last STEAL_WINDOW_SECONDS or a little longer."""
+        reading = self._read()
+        return _conditions([reading], _stolen(self._kept(), reading.at, reading.at))
+
+    def during(self, start: float, end: float) -> Conditions:
+        """Means over a span, and every slowdown that was seen in it."""
+        readings = self._kept()
+        return _conditions(_near(readings, start, end), _stolen(readings, start, end))
+
+    def throttled(self, start: float, end: float) -> bool:
+        """Whether something other than the measured code slowed the machine down in a span.
+
+        Rather too seldom than too often: a span is marked only where one of these holds.
+
+        - The GPU named one of nvml.SLOWDOWNS: in the span, or at the nearest reading to a span too
+          short to have one.
+        - The hypervisor kept more than STEAL_LIMIT of the time in which CPUs had work, over the
+          span and what else makes up the STEAL_WINDOW_SECONDS before its end, less one tick for
+          rounding.
+        - On the CPU: the fastest core ran below FREQUENCY_FLOOR of the highest clock seen so far.
+        """
+        readings = self._kept()
+        near = _near(readings, start, end)
+        if any(reading.gpu.slowdowns for reading in near):
+            return True
+        stolen = _stolen(readings, start, end)
+        if stolen is not None and stolen[0] - 1 > STEAL_LIMIT * stolen[1]:
+            return True
+        fastest = max((hz for reading in near for hz in reading.frequencies_hz), default=None)
+        return self._on_cpu and fastest is not None and fastest < FREQUENCY_FLOOR * self._highest_hz
+
+    def energy_joules(self) -> float | None:
+        """The first visible GPU's running total; difference it over a second or more."""
+        with contextlib.suppress(Exception):
+            return self._gpu.energy_joules() if self._gpu else None
+        return None
+
+    def _run(self, stopping: threading.Event) -> None:
+        wait = PERIOD_SECONDS
+        while not stopping.wait(wait):
+            before = time.thread_time()
+            self._read()
+            wait = max(PERIOD_SECONDS, (time.thread_time() - before) / CPU_BUDGET)
+
+    def _read(self) -> Reading:
+        with self._lock:  # all of it, so that readings are kept in the order of their times
+            reading = Reading(
+                at=time.perf_counter(),
+                ticks=_cpu_ticks(self._stat_file),
+                frequencies_hz=tuple(_frequencies(self._frequency_files)),
+                gpu=_gpu_state(self._gpu),
+            )
+            self._readings.append(reading)
+            self._highest_hz = max(self._highest_hz, *reading.frequencies_hz, 0.0)
+        return reading
+
+    def _kept(self) -> list[Reading]:
+        with self._lock:
+            return list(self._readings)
+
+
+def _near(readings: Sequence[Reading], start: float, end: float) -> Sequence[Reading]:
+    """The readings in a span, or the one nearest to it."""
+    first = bisect_left(readings, start, key=attrgetter("at"))
+    last = bisect_right(readings, end, key=attrgetter("at"))
+    if first < last:
+        return readings[first:last]
+    around = readings[max(0, first - 1) : first + 1]
+    return [min(around, key=lambda reading: max(start - reading.at, reading.at - end))]
+
+
+def _stolen(readings: Sequence[Reading], start: float, end: float) -> tuple[int, int] | None:
+    """CpuTicks.stolen_since() up to the end of a span; None without a window that long."""
+    last = min(bisect_left(readings, end, key=attrgetter("at")), len(readings) - 1)
+    since = min(start, readings[last].at - STEAL_WINDOW_SECONDS)
+    first = bisect_right(readings, since, key=attrgetter("at")) - 1
+    if first < 0:
+        return None
+    earlier, later = readings[first].ticks, readings[last].ticks
+    return later.stolen_since(earlier) if earlier and later else None
+
+
+def _conditions(readings: Sequence[Reading], stolen: tuple[int, int] | None) -> Conditions:
+    states = [reading.gpu for reading in readings]
+    return Conditions(
+        cpu_frequency_hz=mean_known(hz for reading in readings for hz in reading.frequencies_hz),
+        cpu_steal_share=stolen[0] / stolen[1] if stolen and stolen[1] else None,
+        gpu_clock_hz=mean_known(state.clock_hz for state in states),
+        gpu_memory_clock_hz=mean_known(state.memory_clock_hz for state in states),
+        gpu_temperature_celsius=mean_known(state.temperature_celsius for state in states),
+        gpu_power_watts=mean_known(state.power_watts for state in states),
+        gpu_throttle_reasons=tuple(sorted({name for s in states for name in s.slowdowns})),
+    )
+
+
+def mean_known(values: Iterable[float | None]) -> float | None:
+    """Mean of the values that are there, None where none is."""
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
+
+
+def _first_gpu() -> nvml.Gpu | None:
+    """The GPU that torch calls cuda:0, which is the one that jobs measure on."""
+    with contextlib.suppress(Exception):
+        return nvml.visible_gpus()[0]
+    return None
+
+
+def _gpu_state(gpu: nvml.Gpu | None) -> GpuState:
+    if gpu is not None:
+        with contextlib.suppress(Exception):
+            return GpuState(
+                clock_hz=gpu.clock_hz(),
+                memory_clock_hz=gpu.memory_clock_hz(),
+                temperature_celsius=gpu.temperature_celsius(),
+                power_watts=gpu.power_watts(),
+                slowdowns=tuple(r for r in gpu.event_reasons() or () if r in nvml.SLOWDOWNS),
+            )
+    return GpuState()
+
+
+def _cpu_ticks(stat_file: Path) -> CpuTicks | None:
+    """From proc(5)'s first line: user nice system idle iowait irq softirq steal, and guests.
+
+    Guests' time is part of user and nice already.
+    """
+    with contextlib.suppress(OSError, ValueError), stat_file.open("rb", buffering=0) as stat:
+        user, nice, system, _, _, irq, softirq, steal = map(int, stat.read(512).split()[1:9])
+        return CpuTicks(busy=user + nice + system + irq + softirq, stolen=steal)
+    return None
+
+
+def _frequencies(files: Iterable[Path]) -> Iterable[float]:
+    for file in files:
+        with contextlib.suppress(OSError, ValueError):
+            yield int(file.read_text()) * 1e3

@@ -1,0 +1,65 @@
+"""When a job got how far, from its container's image to steady samples."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+
+from batchmark_job import environment
+from batchmark_job.result import Marks
+
+Mark = Literal["imported", "device_ready", "first_call", "steady"]
+GO_ZERO_YEAR = 1  # how the ECS agent, in Go, writes a time that was never set
+
+
+class JobMarks:
+    """Collects the marks; the first time of each counts."""
+
+    def __init__(self) -> None:
+        self.process_started_at = process_started_at()
+        self._times: dict[Mark, datetime] = {}
+
+    def mark(self, name: Mark) -> None:
+        """Say that the job got here now."""
+        self._times.setdefault(name, datetime.now(UTC))
+
+    def document(self) -> Marks:
+        """Everything known by now; asks the ECS agent where there is one, for 2 s at most."""
+        task = environment.ecs_metadata("/task")
+        container = environment.ecs_metadata() if task else {}
+        return Marks(
+            image_pull_started_at=_time(task.get("PullStartedAt")),
+            image_pull_stopped_at=_time(task.get("PullStoppedAt")),
+            container_started_at=_time(container.get("StartedAt")),
+            process_started_at=self.process_started_at,
+            imported_at=self._times.get("imported"),
+            device_ready_at=self._times.get("device_ready"),
+            first_call_at=self._times.get("first_call"),
+            steady_at=self._times.get("steady"),
+        )
+
+
+def process_started_at(root: Path = Path("/")) -> datetime:
+    """Start of this process; on Linux to 10 ms, where psutil adds a boot time in whole seconds."""
+    with contextlib.suppress(OSError, ValueError, IndexError, AttributeError):
+        # Field 22 of proc_pid_stat(5), counted behind the command's closing bracket.
+        text = (root / "proc/self/stat").read_text().rpartition(")")[2]
+        ticks = int(text.split()[19])
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+        return datetime.now(UTC) - timedelta(seconds=age)
+    return datetime.fromtimestamp(psutil.Process().create_time(), UTC)
+
+
+def _time(value: Any) -> datetime | None:
+    """An RFC 3339 time, or None for what is none."""
+    with contextlib.suppress(TypeError, ValueError):
+        time_stated = datetime.fromisoformat(value)
+        if time_stated.tzinfo is not None and time_stated.year > GO_ZERO_YEAR:
+            return time_stated
+    return None

@@ -1,0 +1,136 @@
+"""What NVML tells of a GPU, in this package's units; None where the GPU or its driver can't tell.
+
+Source: NVML API reference, https://docs.nvidia.com/deploy/nvml-api/.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# As nvidia-smi --query-gpu=clocks_event_reasons.… names them.
+EVENT_REASONS = {
+    "gpu_idle": "GpuIdle",
+    "applications_clocks_setting": "ApplicationsClocksSetting",
+    "sw_power_cap": "SwPowerCap",
+    "hw_slowdown": "HwSlowdown",
+    "sync_boost": "SyncBoost",
+    "sw_thermal_slowdown": "SwThermalSlowdown",
+    "hw_thermal_slowdown": "HwThermalSlowdown",
+    "hw_power_brake_slowdown": "HwPowerBrakeSlowdown",
+    "display_clocks_setting": "DisplayClockSetting",
+}
+# The others are a user's settings, or a GPU with nothing to do.
+SLOWDOWNS = frozenset(
+    {
+        "sw_power_cap",
+        "hw_slowdown",
+        "sw_thermal_slowdown",
+        "hw_thermal_slowdown",
+        "hw_power_brake_slowdown",
+    }
+)
+
+
+class Gpu:
+    """One GPU by its NVML handle; `nvml` is the module pynvml.
+
+    Every method raises NVMLError where something is wrong other than that the value is not
+    supported or not permitted.
+    """
+
+    def __init__(self, nvml: Any, handle: Any) -> None:
+        self._nvml = nvml
+        self._handle = handle
+        self._unavailable = {
+            nvml.NVML_ERROR_NOT_SUPPORTED,
+            nvml.NVML_ERROR_NO_PERMISSION,
+            nvml.NVML_ERROR_FUNCTION_NOT_FOUND,  # in a driver older than the function
+            nvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
+            nvml.NVML_ERROR_DEPRECATED,
+            nvml.NVML_ERROR_INVALID_ARGUMENT,  # for the handle of a part of a GPU
+        }
+        self._reasons = {
+            name: getattr(nvml, f"nvmlClocksEventReason{reason}")
+            for name, reason in EVENT_REASONS.items()
+        }
+
+    def utilization_percent(self) -> float | None:
+        """Share of the last sample period, 1/6 to 1 s, in which a kernel ran."""
+        rates = self._ask(self._nvml.nvmlDeviceGetUtilizationRates)
+        return None if rates is None else float(rates.gpu)
+
+    def memory_used_bytes(self) -> int | None:
+        """Of all processes and the driver."""
+        memory = self._ask(self._nvml.nvmlDeviceGetMemoryInfo)
+        return None if memory is None else int(memory.used)
+
+    def power_watts(self) -> float | None:
+        return self._scaled(1e-3, self._nvml.nvmlDeviceGetPowerUsage)
+
+    def clock_hz(self) -> float | None:
+        """Of the streaming multiprocessors."""
+        return self._scaled(1e6, self._nvml.nvmlDeviceGetClockInfo, self._nvml.NVML_CLOCK_SM)
+
+    def memory_clock_hz(self) -> float | None:
+        return self._scaled(1e6, self._nvml.nvmlDeviceGetClockInfo, self._nvml.NVML_CLOCK_MEM)
+
+    def temperature_celsius(self) -> float | None:
+        nvml = self._nvml
+        # The first is new with CUDA 13, the second goes with CUDA 14.
+        for function in (nvml.nvmlDeviceGetTemperatureV, nvml.nvmlDeviceGetTemperature):
+            celsius = self._scaled(1, function, nvml.NVML_TEMPERATURE_GPU)
+            if celsius is not None:
+                return celsius
+        return None
+
+    def energy_joules(self) -> float | None:
+        """Running total since the driver was loaded; not on all GPUs."""
+        return self._scaled(1e-3, self._nvml.nvmlDeviceGetTotalEnergyConsumption)
+
+    def event_reasons(self) -> tuple[str, ...] | None:
+        """Why the clocks are where they are, in EVENT_REASONS' words; newer reasons are left out.
+
+        A driver from 535 on tells.
+        """
+        bits = self._ask(self._nvml.nvmlDeviceGetCurrentClocksEventReasons)
+        if bits is None:
+            return None
+        return tuple(name for name, bit in self._reasons.items() if bits & bit)
+
+    def _scaled(self, factor: float, function: Callable[..., Any], *arguments: Any) -> float | None:
+        value = self._ask(function, *arguments)
+        return None if value is None else value * factor
+
+    def _ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return function(self._handle, *arguments)
+        except self._nvml.NVMLError as error:
+            if error.value in self._unavailable:
+                return None
+            raise
+
+
+def visible_gpus() -> list[Gpu]:
+    """The GPUs, or parts of one (MIG), that torch sees, in torch's order.
+
+    By UUID, because NVML's numbers differ where CUDA_VISIBLE_DEVICES is set.
+
+    Raises:
+        Exception: there is no NVML, or it knows none of torch's devices.
+    """
+    import pynvml
+    import torch
+
+    pynvml.nvmlInit()
+    properties = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
+    return [Gpu(pynvml, _handle(pynvml, str(device.uuid))) for device in properties]
+
+
+def _handle(nvml: Any, uuid: str) -> Any:
+    try:
+        return nvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+    except nvml.NVMLError:
+        return nvml.nvmlDeviceGetHandleByUUID(f"MIG-{uuid}")

@@ -1,0 +1,298 @@
+"""A user's own workloads: a file each, found by its name.
+
+Describing one only parses its file; `own_workloads/README.md` says what a file holds.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from batchmark_job.exceptions import InputError
+from batchmark_job.workloads import WORKLOADS, reference, torch_support
+from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Implementation, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from types import ModuleType
+
+    from torch import Tensor
+
+    from batchmark_job.workloads.base import Call, Parameters, Tensors
+
+FOLDER_VARIABLE = "BATCHMARK_WORKLOADS"
+BUNDLED = Path(__file__).parents[1] / "own_workloads"
+LARGEST = 10**12
+ASSUMED_SETS = 4  # of inputs fit the memory that a file says nothing about
+
+FUNCTIONS = ("set_up", "step", "reference")
+OPTIONAL_FUNCTIONS = ("flops", "elements_moved", "elements_held")
+DEFAULTS: Mapping[str, Any] = {
+    "AXES": None,
+    "DTYPES": ("float32",),
+    "TOLERANCE": None,
+    "NEEDS_GRADIENTS": False,
+    "REPEATABLE": True,
+}
+
+
+def find_workload(name: str) -> Workload:
+    """A built-in workload or a user's own.
+
+    Raises:
+        InputError: there is none of this name, or its file can't be used.
+    """
+    if name in WORKLOADS:
+        return WORKLOADS[name]
+    files = own_files()
+    if name not in files:
+        raise InputError(f"unknown workload {name!r}; known: {', '.join([*WORKLOADS, *files])}")
+    return read(files[name])
+
+
+def refuse_clash(name: str) -> None:
+    """A built-in workload that was asked for by name must not hide a user's own."""
+    if name in WORKLOADS and name in own_files():
+        read(own_files()[name])
+
+
+def own_files() -> dict[str, list[Path]]:
+    """The files of all folders by workload name; more than one where names clash."""
+    folders = [BUNDLED]
+    if given := os.environ.get(FOLDER_VARIABLE):
+        folders.append(Path(given))
+        if not folders[-1].is_dir():
+            raise InputError(
+                f"{FOLDER_VARIABLE} is {given!r}, which is no folder; make or unset it"
+            )
+    files: dict[str, list[Path]] = {}
+    for folder in folders:
+        for path in sorted(folder.glob("[!_]*.py")):
+            files.setdefault(path.stem, []).append(path)
+    return dict(sorted(files.items()))
+
+
+def read(paths: list[Path]) -> OwnWorkload:
+    """Describe a file without running it.
+
+    Raises:
+        InputError: it can't be used; the one line names the file and all that is wrong.
+    """
+    path, *others = paths
+    source = path.read_bytes()
+    problems: list[str] = []
+    constants, summary = dict(DEFAULTS), ""
+    if others:
+        problems.append(f"{others[0]} has the same name; rename one of them")
+    if path.stem in WORKLOADS:
+        problems.append(f"{path.stem} is a built-in workload; rename the file")
+    if not re.fullmatch("[a-z][a-z0-9_]*", path.stem):
+        problems.append("a workload's name is of a-z, 0-9 and _; rename the file")
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError) as error:
+        problems.append(f"it is no Python: {error}")
+    else:
+        summary = (ast.get_docstring(tree) or "").partition("\n")[0].rstrip(".")
+        problems += _wrong_constants(tree, constants)
+        problems += _wrong_functions(tree, constants["AXES"])
+    if problems:
+        raise InputError(f"own workload {path} can't be used: {'; '.join(problems)}")
+    return OwnWorkload(path, hashlib.sha256(source).hexdigest()[:12], summary, constants)
+
+
+def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> list[str]:
+    """Fill the constants in; returns what is wrong with them."""
+    problems = []
+    for statement in tree.body:
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+            continue
+        name = statement.targets[0].id
+        if name in constants:
+            try:
+                constants[name] = ast.literal_eval(statement.value)
+            except ValueError:
+                problems.append(f"{name} in line {statement.lineno} is computed; write its value")
+                constants[name] = DEFAULTS[name]
+    if not problems and not _are_axes(constants["AXES"]):
+        problems.append('AXES is missing or no axes; give such as AXES = {"size": (1000, 4000)}')
+    unknown = set(constants["DTYPES"]) - set(DTYPE_BYTES)
+    problems += [f"DTYPES has {d!r}; known: {', '.join(DTYPE_BYTES)}" for d in sorted(unknown)]
+    return problems
+
+
+def _are_axes(axes: object) -> bool:
+    return (
+        isinstance(axes, dict)
+        and axes != {}
+        and all(
+            isinstance(name, str)
+            and name.isidentifier()
+            and isinstance(values, tuple)
+            and len(values) > 0
+            and all(type(value) is int and 1 <= value <= LARGEST for value in values)
+            for name, values in axes.items()
+        )
+    )
+
+
+def _wrong_functions(tree: ast.Module, axes: object) -> Iterator[str]:
+    names = list(axes) if isinstance(axes, dict) else []
+    functions = {node.name: node.args for node in tree.body if isinstance(node, ast.FunctionDef)}
+    expected = dict.fromkeys(OPTIONAL_FUNCTIONS, names) | {"set_up": ["dtype", *names]}
+    for name in FUNCTIONS:
+        if name not in functions:
+            arguments = ", ".join(expected.get(name, ["*inputs"]))
+            yield f"{name}() is missing; define def {name}({arguments})"
+    for name, wanted in expected.items():
+        if names and name in functions:
+            found = [a.arg for a in (*functions[name].args, *functions[name].kwonlyargs)]
+            if set(found) != set(wanted):
+                yield f"{name}() takes ({', '.join(found)}) instead of ({', '.join(wanted)})"
+
+
+class OwnCode(Implementation):
+    """The user's step; its version is the file's checksum."""
+
+    name = "own code"
+    devices = ("cpu", "cuda")
+    dtypes = tuple(DTYPE_BYTES)
+
+    def __init__(self, workload: OwnWorkload) -> None:
+        self.workload = workload
+
+    def version(self) -> str:
+        return self.workload.checksum
+
+    def refusal(self, device: str, dtype: str) -> str | None:
+        return super().refusal(device, dtype) or torch_support.native_refusal(device, dtype)
+
+    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
+        """As the file says, else assumed: inputs, output and two temporaries of their size."""
+        held = self.workload.formula("elements_held", parameters)
+        if held is not None:
+            return held * DTYPE_BYTES[dtype]
+        return ASSUMED_SETS * self.workload.input_bytes(parameters, dtype)
+
+    def prepare(self, inputs: Tensors) -> Call:
+        import torch
+
+        step = self.workload.function("step")
+        if not self.workload.repeatable:
+            inputs = tuple(tensor.clone() for tensor in inputs)
+
+        def call() -> Tensor:
+            output = step(*inputs)
+            if not isinstance(output, torch.Tensor):
+                raise TypeError(f"step() gave a {type(output).__name__}; give one torch tensor")
+            return output
+
+        return call
+
+
+class OwnWorkload(Workload):
+    """A workload read from a file, which runs only when inputs are made."""
+
+    def __init__(
+        self, path: Path, checksum: str, summary: str, constants: Mapping[str, Any]
+    ) -> None:
+        self.path = path
+        self.checksum = checksum
+        self.name = path.stem
+        self.summary = summary
+        self.sizes: Mapping[str, tuple[int, ...]] = constants["AXES"]
+        self.dtypes: tuple[str, ...] = constants["DTYPES"]
+        self.axes = tuple(
+            Axis(name, minimum=1, maximum=LARGEST, default=values[0])
+            for name, values in self.sizes.items()
+        )
+        self.needs_gradients = constants["NEEDS_GRADIENTS"]
+        self.repeatable = constants["REPEATABLE"]
+        self.implementations = (OwnCode(self),)
+        self._tolerance: float | None = constants["TOLERANCE"]
+        self._module: ModuleType | None = None
+        self._input_bytes: dict[tuple[object, ...], int] = {}
+        self._formulas: dict[tuple[object, ...], int | None] = {}
+
+    def function(self, name: str) -> Callable[..., Any]:
+        found: Callable[..., Any] = getattr(self._load(), name)
+        return found
+
+    def formula(self, name: str, parameters: Parameters) -> int | None:
+        """An optional function's result; None where the file has none."""
+        key = (name, *parameters.items())
+        if key not in self._formulas:
+            formula = getattr(self._load(), name, None)
+            self._formulas[key] = None if formula is None else int(formula(**parameters))
+        return self._formulas[key]
+
+    def _known(self, name: str, parameters: Parameters) -> int | None:
+        """The result as far as the file ran: a row whose file fails is described all the same."""
+        return self._formulas.get((name, *parameters.items()))
+
+    def tolerance(self, dtype: str) -> float:
+        return super().tolerance(dtype) if self._tolerance is None else self._tolerance
+
+    def input_bytes(self, parameters: Parameters, dtype: str) -> int:
+        """Known once inputs were made, so they are made once for it."""
+        key = (dtype, *parameters.items())
+        if key not in self._input_bytes:
+            self.make_inputs(parameters, dtype, seed=0)
+        return self._input_bytes[key]
+
+    def output_bytes(self, parameters: Parameters, dtype: str) -> int:
+        """Assumed to be no larger than the inputs."""
+        return self.input_bytes(parameters, dtype)
+
+    def flops(self, parameters: Parameters) -> int | None:
+        return self._known("flops", parameters)
+
+    def bytes_moved(self, parameters: Parameters, dtype: str) -> int | None:
+        moved = self._known("elements_moved", parameters)
+        return None if moved is None else moved * DTYPE_BYTES[dtype]
+
+    def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
+        import torch
+
+        for name in OPTIONAL_FUNCTIONS:
+            self.formula(name, parameters)
+        torch.manual_seed(seed)
+        np.random.seed(seed)
+        made = self.function("set_up")(dtype=torch_support.torch_dtype(dtype), **parameters)
+        inputs = (made,) if isinstance(made, torch.Tensor) else tuple(made)
+        for tensor in inputs:
+            if not isinstance(tensor, torch.Tensor) or tensor.device.type != "cpu":
+                raise TypeError("set_up() must give a torch tensor, or several, in host memory")
+        self._input_bytes[dtype, *parameters.items()] = sum(tensor.nbytes for tensor in inputs)
+        return inputs
+
+    def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:  # noqa: ARG002
+        arrays = [
+            reference.to_float64(tensor) if tensor.is_floating_point() else tensor.cpu().numpy()
+            for tensor in inputs
+        ]
+        expected = np.asarray(self.function("reference")(*arrays), dtype=np.float64)
+        result = reference.to_float64(output)
+        if result.shape != expected.shape:
+            raise ValueError(
+                f"step() gave the shape {result.shape}, reference() {expected.shape}; "
+                "they must be alike"
+            )
+        return reference.relative_error([(result, expected)])
+
+    def _load(self) -> ModuleType:
+        if self._module is None:
+            spec = importlib.util.spec_from_file_location(f"own_workload_{self.name}", self.path)
+            assert spec is not None  # noqa: S101
+            assert spec.loader is not None  # noqa: S101
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            self._module = module
+        return self._module

@@ -1,0 +1,144 @@
+"""What one row's samples tell: the median's interval, outliers, more than one mode, drift.
+
+All of it is cheap beside the samples themselves, and none of it assumes a normal distribution.
+"""
+
+from __future__ import annotations
+
+import statistics
+from math import ceil, comb, sqrt
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+NORMAL_QUANTILE = 1.959964  # 97.5 %, for intervals of 95 %
+
+OUTLIER_DEVIATIONS = 5.0  # of the median absolute deviation, scaled to a normal's sigma
+OUTLIER_FLOOR = 0.05  # of the median: closer than that is no outlier, however tight the others are
+
+MODE_SAMPLES = 20  # fewer can't show two modes
+MODE_SHARE = 0.1  # of the samples, that each mode holds at least
+MODE_DISTANCE = 0.05  # of the lower mode, that the upper one is above it at least
+MODE_SIGNIFICANCE = 1e-3
+
+DRIFT = 0.1  # of the earlier median
+DRIFT_SAMPLES = 10  # two parts of 5; by chance all of one lie above the other in 1 of 126 cases
+
+
+class MedianInterval(NamedTuple):
+    """A median and its 95 % interval, in the samples' unit."""
+
+    median: float
+    low: float
+    high: float
+
+    @property
+    def relative_half_width(self) -> float:
+        return (self.high - self.low) / 2 / self.median
+
+
+def median_interval(samples: Sequence[float]) -> MedianInterval | None:
+    """Two order statistics around the median, for samples of any distribution.
+
+    How many of n samples lie below the true median is binomial, which gives the ranks; the normal
+    approximation with its correction for continuity is never narrower than the exact ranks.
+    None below 6 samples, where even smallest and largest hold the median in less than 95 %.
+    """
+    count = len(samples)
+    rank = ceil((count - 1 - NORMAL_QUANTILE * sqrt(count)) / 2) - 1
+    if rank < 0:
+        return None
+    ordered = sorted(samples)
+    median = (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
+    return MedianInterval(median, ordered[rank], ordered[count - 1 - rank])
+
+
+def outliers(samples: Sequence[float]) -> tuple[int, ...]:
+    """Indexes of samples that lie far from the median, on either side."""
+    values = np.asarray(samples)
+    median = np.median(values)
+    distances = np.abs(values - median)
+    deviation = 1.4826 * np.median(distances)
+    far = distances > max(OUTLIER_DEVIATIONS * deviation, OUTLIER_FLOOR * median)
+    return tuple(int(index) for index in np.flatnonzero(far))
+
+
+def multimodal(samples: Sequence[float], resolution: float = 0.0) -> bool | None:
+    """Whether a valley parts the samples; None where there are too few to tell.
+
+    `resolution` is the timer's, in the samples' unit: between its ticks there is always a valley.
+
+    The samples are split in two so that they lie closest to their part's median. With one mode,
+    however skewed, the middle between the two medians is nowhere sparser than around both of them:
+    a sample falls there at least as often as around the sparser one. So of the samples in these two
+    equally wide windows half or more are expected in the middle, and far fewer show a valley.
+    """
+    if len(samples) < MODE_SAMPLES:
+        return None
+    ordered = np.sort(np.log(samples))
+    split = _best_split(ordered)
+    low, high = float(np.median(ordered[:split])), float(np.median(ordered[split:]))
+    window = (high - low) / 3
+    if high - low < np.log1p(MODE_DISTANCE) or window * np.exp(low) < resolution:
+        return False
+    above = np.mean(ordered > (low + high) / 2)
+    if not MODE_SHARE <= above <= 1 - MODE_SHARE:
+        return False
+    in_valley, around_low, around_high = (
+        int(np.count_nonzero(np.abs(ordered - centre) <= window / 2))
+        for centre in ((low + high) / 2, low, high)
+    )
+    sparser = min(around_low, around_high)
+    return _at_most(in_valley, in_valley + sparser) < MODE_SIGNIFICANCE
+
+
+def _best_split(ordered: NDArray[np.float64]) -> int:
+    """Where to split in two so that the summed distances to each part's median are least."""
+    count = len(ordered)
+    sums = np.concatenate([[0.0], np.cumsum(ordered)])
+    least = max(2, ceil(MODE_SHARE * count))
+    splits = np.arange(least, count - least + 1)
+
+    def spread(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.float64]:
+        half = (stop - start) // 2
+        lower = sums[start + half] - sums[start]
+        upper = sums[stop] - sums[stop - half]
+        return np.asarray(upper - lower)
+
+    ends = np.full_like(splits, count)
+    cost = spread(np.zeros_like(splits), splits) + spread(splits, ends)
+    return int(splits[np.argmin(cost)])
+
+
+def _at_most(hits: int, trials: int) -> float:
+    """Chance of so few heads of a fair coin."""
+    return float(sum(comb(trials, k) for k in range(hits + 1)) / 2**trials)
+
+
+def drift(samples: Sequence[float]) -> str | None:
+    """How the last third of the samples departs from the first, or the second half where few.
+
+    Their medians differ by more than DRIFT, and their 95 % intervals lie apart, or all the samples
+    where a part has too few for an interval. None where they agree or can't tell.
+    """
+    count = len(samples)
+    if count < DRIFT_SAMPLES:
+        return None
+    part = count // 3 if count >= 18 else count // 2
+    first, last = _interval_or_range(samples[:part]), _interval_or_range(samples[-part:])
+    apart = first.high < last.low or last.high < first.low
+    change = last.median / first.median - 1
+    if not apart or abs(change) <= DRIFT:
+        return None
+    return f"the last {part} samples have a median {change:+.0%} from that of the first {part}"
+
+
+def _interval_or_range(samples: Sequence[float]) -> MedianInterval:
+    return median_interval(samples) or MedianInterval(
+        statistics.median(samples), min(samples), max(samples)
+    )

@@ -1,0 +1,219 @@
+"""Timing calls: what with, until when the device is warm, and how many samples are enough."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from batchmark_job.result import Stopping
+from batchmark_job.sample_statistics import drift, median_interval
+from batchmark_job.suites import PATIENCE, Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from torch import Tensor
+
+    from batchmark_job.workloads.base import Call
+
+WARMUP_SHARE = 0.2  # of max_seconds, the longest that warming up takes
+WARMUP_CALLS = 5  # in a window, at least
+WARMUP_WINDOW_SHARE = 0.02  # of max_seconds, the shortest window
+WARMUP_AGREEMENT = 0.03  # of successive windows' medians
+
+SHORTEST_SHARE = 0.1  # of max_seconds, that sampling goes on for however precise it is
+UNSETTLED_FACTOR = 2.0
+
+
+class MonotonicTimer:
+    """The host's monotonic clock, the device made to finish before and after."""
+
+    name: Literal["monotonic"] = "monotonic"
+    resolution_seconds = 0.0
+
+    def __init__(self, device: str) -> None:
+        self._synchronize = _nothing
+        if device == "cuda":
+            import torch
+
+            self._synchronize = torch.cuda.synchronize
+
+    def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
+        """Duration and result of one call."""
+        self._synchronize()
+        start = time.perf_counter()
+        result = call()
+        self._synchronize()
+        return time.perf_counter() - start, result
+
+
+def _nothing() -> None:
+    """The CPU has finished when a call returns."""
+
+
+class CudaEventTimer:
+    """CUDA's own clock: from before the first kernel is launched until the last one ends."""
+
+    name: Literal["cuda_events"] = "cuda_events"
+    # CUDA Runtime API, cudaEventElapsedTime: "a resolution of around 0.5 microseconds".
+    resolution_seconds = 0.5e-6
+
+    def __init__(self) -> None:
+        import torch
+
+        self._start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        self._end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        torch.cuda.synchronize()
+
+    def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
+        """Duration and result of one call; the device must be idle before it."""
+        self._start.record()
+        result = call()
+        self._end.record()
+        self._end.synchronize()
+        return max(self._start.elapsed_time(self._end) / 1e3, self.resolution_seconds), result
+
+
+Timer = MonotonicTimer | CudaEventTimer
+
+
+def timer_for(device: str) -> Timer:
+    return CudaEventTimer() if device == "cuda" else MonotonicTimer(device)
+
+
+class Rotation:
+    """Calls prepared for different inputs, taken in turn."""
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self._calls = tuple(calls)
+        self._next = 0
+        self.last = 0  # index of the call taken last
+
+    def take(self) -> Call:
+        self.last = self._next
+        self._next = (self._next + 1) % len(self._calls)
+        return self._calls[self.last]
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def warm_up(rotation: Rotation, timer: Timer, limits: Limits) -> int:
+    """Call until successive windows' medians agree, WARMUP_SHARE at most; returns the calls made.
+
+    A window has WARMUP_CALLS or more, and lasts WARMUP_WINDOW_SHARE or longer.
+    """
+    calls = 0
+    before: float | None = None
+    started = time.perf_counter()
+    while True:
+        window: list[float] = []
+        opened = time.perf_counter()
+        while True:
+            window.append(timer.seconds(rotation.take())[0])
+            calls += 1
+            now = time.perf_counter()
+            if now - started >= WARMUP_SHARE * limits.max_seconds:
+                return calls
+            if (
+                len(window) >= WARMUP_CALLS
+                and now - opened >= WARMUP_WINDOW_SHARE * limits.max_seconds
+            ):
+                break
+        median = statistics.median(window)
+        if before is not None and abs(median - before) <= WARMUP_AGREEMENT * before:
+            return calls
+        before = median
+
+
+class StoppingRule:
+    """Limits, asked after every sample; the interval is looked at ever more seldom."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._next_look = limits.minimum_samples
+
+    def verdict(self, samples: Sequence[float], seconds: float) -> Stopping | None:
+        """Why sampling is to end after so many seconds; None to go on."""
+        limits, count = self._limits, len(samples)
+        if count >= limits.samples:
+            return _stopping("max_samples", samples)
+        if count < limits.minimum_samples:
+            next_ends = seconds * (count + 1) / count
+            hopeless = next_ends > PATIENCE * limits.max_seconds
+            return _stopping("max_seconds", samples) if hopeless else None
+        if seconds >= limits.max_seconds:
+            return _stopping("max_seconds", samples)
+        if count < self._next_look or seconds < SHORTEST_SHARE * limits.max_seconds:
+            return None
+        self._next_look = count + max(1, count // 8)
+        stopping = _stopping("precise", samples)
+        half_width = stopping.relative_half_width
+        return stopping if half_width is not None and half_width <= limits.precision else None
+
+
+def _stopping(
+    criterion: Literal["precise", "max_samples", "max_seconds"], samples: Sequence[float]
+) -> Stopping:
+    interval = median_interval(samples)
+    return Stopping(
+        criterion=criterion, relative_half_width=interval and interval.relative_half_width
+    )
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """One run of samples: when each began (time.perf_counter), why it ended, the last output."""
+
+    starts: Sequence[float]
+    end: float
+    stopping: Stopping
+    output: Tensor
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.starts[0]
+
+
+def sample(rotation: Rotation, timer: Timer, limits: Limits, samples: list[float]) -> Sampled:
+    """Append samples until the limits are reached; `samples` may be read meanwhile."""
+    rule = StoppingRule(limits)
+    starts: list[float] = []
+    started = time.perf_counter()
+    now = started
+    while True:
+        starts.append(now)
+        seconds, output = timer.seconds(rotation.take())
+        samples.append(seconds)
+        now = time.perf_counter()
+        stopping = rule.verdict(samples, now - started)
+        if stopping is not None:
+            return Sampled(starts, now, stopping, output)
+
+
+def unsettled(samples: Sequence[float]) -> str | None:
+    """Why no median can be told from these samples; None if it can.
+
+    They drift from their beginning to their end, or jump so much that after all the time allowed
+    the ends of the median's 95 % interval are further than UNSETTLED_FACTOR from each other.
+    """
+    if drifted := drift(samples):
+        return drifted
+    interval = median_interval(samples)
+    if interval is None or interval.high <= UNSETTLED_FACTOR * interval.low:
+        return None
+    return (
+        f"after {len(samples)} samples the median may be anything from {interval.low:.3g} "
+        f"to {interval.high:.3g} s"
+    )

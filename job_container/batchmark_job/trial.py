@@ -1,0 +1,354 @@
+"""The rivals' trial: which implementations compute a row rightly, and which of them is fastest.
+
+Every rival computes on the same inputs, arranged to its own liking. Its first call is its cold call
+and is checked; those that pass then race in turns, so that a change of the machine hits all alike.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from batchmark_job import memory
+from batchmark_job.result import Correctness, Implementation, Trial
+from batchmark_job.sample_statistics import median_interval
+from batchmark_job.sampling import MonotonicTimer, Rotation
+from batchmark_job.threads import give_threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from torch import Tensor
+
+    from batchmark_job.sampling import Timer
+    from batchmark_job.workloads.base import Call, Tensors, Workload
+    from batchmark_job.workloads.base import Implementation as Rival
+
+SEED = 20261101
+
+MOST_INPUT_SETS = 64
+CACHES_FILLED = 2  # by all input sets together
+
+TRIAL_SHARE = 0.3  # of max_seconds, for the race of all rivals together
+TURN_SECONDS = 0.01
+# After another library's turn its idle threads still spin for a few milliseconds.
+SETTLING_SECONDS = 0.005
+SETTLING_BELOW_SECONDS = 0.05  # longer calls hardly notice
+FEWEST_CALLS = 3
+CLOSE_ENOUGH = 0.05  # choosing a rival slower by less is right
+# A rival is given up when even its fastest call took so many times the leader's median:
+HOPELESS = 1.5  # with FEWEST_CALLS made
+HOPELESS_AT_ONCE = 5.0  # with fewer
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What the rivals of one row compute, and where."""
+
+    workload: Workload
+    parameters: Mapping[str, int]
+    dtype: str
+    device: str
+
+    def inputs(self, index: int) -> Tensors:
+        """The input set of this index, in host memory; the same whenever it is made."""
+        return self.workload.make_inputs(self.parameters, self.dtype, SEED + index)
+
+    def input_bytes(self) -> int:
+        return self.workload.input_bytes(self.parameters, self.dtype)
+
+    def check(self, inputs: Tensors, output: Tensor) -> tuple[Correctness | None, str | None]:
+        """The output against the float64 reference; and what is wrong with it, None if nothing."""
+        error = self.workload.relative_error(inputs, output, np.random.default_rng(SEED))
+        if not np.isfinite(error):
+            return None, f"it contains {error}"
+        tolerance = self.workload.tolerance(self.dtype)
+        correctness = Correctness(relative_error=error, tolerance=tolerance)
+        if correctness.passed:
+            return correctness, None
+        return correctness, f"relative error {error:.2g}, {self.dtype} allows {tolerance:g}"
+
+
+@dataclass
+class Contestant:
+    """One rival with one number of threads; `threads` is None on CUDA."""
+
+    rival: Rival
+    threads: int | None
+    outcome: Literal["chosen", "slower", "wrong", "failed", "refused"] = "slower"
+    reason: str | None = None
+    out_of_memory: bool = False
+    correctness: Correctness | None = None
+    cold_seconds: float | None = None
+    allocate_seconds: float | None = None
+    seconds: list[float] = field(default_factory=list)
+    host_inputs: Tensors = ()
+    device_inputs: Tensors = ()
+    rotation: Rotation | None = None
+
+    @property
+    def competes(self) -> bool:
+        return self.reason is None
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    def implementation(self) -> Implementation:
+        version = "unknown" if self.outcome == "refused" else self.rival.version()
+        return Implementation(name=self.rival.name, version=version, threads=self.threads)
+
+    def trial(self) -> Trial:
+        return Trial(
+            implementation=self.implementation(),
+            outcome=self.outcome,
+            reason=self.reason,
+            median_seconds=self.median if self.seconds else None,
+            calls=len(self.seconds),
+            correctness=self.correctness,
+        )
+
+    def refuse(self, reason: str, *, out_of_memory: bool = False) -> None:
+        self.outcome, self.reason, self.out_of_memory = "refused", reason, out_of_memory
+
+    def fail(self, error: Exception) -> None:
+        self.outcome, self.out_of_memory = "failed", is_out_of_memory(error)
+        self.reason = describe_error(error)
+        self.leave()
+
+    def enter(self, problem: Problem, input_sets: Iterable[Tensors]) -> list[Call]:
+        """Bring the inputs to the device and prepare a call for each set."""
+        if self.threads is not None:
+            give_threads(self.threads)
+        calls = list(self.rival.prepare_each(self._brought(problem, input_sets)))
+        self.rotation = Rotation(calls)
+        return calls
+
+    def _brought(self, problem: Problem, input_sets: Iterable[Tensors]) -> Iterator[Tensors]:
+        """Each set arranged and on the device; the first is kept."""
+        for index, inputs in enumerate(input_sets):
+            arranged = self.rival.arrange(inputs)
+            on_device = self._to_device(arranged) if problem.device == "cuda" else arranged
+            if index == 0:
+                self.host_inputs, self.device_inputs = arranged, on_device
+            yield on_device
+
+    def leave(self) -> None:
+        """Give all memory back."""
+        self.rotation, self.host_inputs, self.device_inputs = None, (), ()
+
+    def first_call(self, problem: Problem, called: Callable[[], None]) -> None:
+        """Make the cold call, say that it was made, and check what it gave."""
+        assert self.rotation is not None  # noqa: S101
+        seconds, output = MonotonicTimer(problem.device).seconds(self.rotation.take())
+        called()
+        self.cold_seconds = seconds
+        self.correctness, wrong = problem.check(self.host_inputs, output)
+        if wrong:
+            self.outcome, self.reason = "wrong", wrong
+            self.leave()
+
+    def turn(self, timer: Timer) -> None:
+        """Time a few calls after a few that let the last one's turn fade away."""
+        assert self.rotation is not None  # noqa: S101
+        started = time.perf_counter()
+        settled = started + SETTLING_SECONDS
+        latest = self.seconds[-1] if self.seconds else self.cold_seconds or 0.0
+        while latest < SETTLING_BELOW_SECONDS and time.perf_counter() < settled:
+            latest = timer.seconds(self.rotation.take())[0]
+        ends = time.perf_counter() + TURN_SECONDS
+        while True:
+            self.seconds.append(timer.seconds(self.rotation.take())[0])
+            if time.perf_counter() >= ends:
+                return
+
+    def _to_device(self, inputs: Tensors) -> Tensors:
+        import torch
+
+        def allocate() -> Tensors:
+            return tuple(torch.empty_like(tensor, device="cuda") for tensor in inputs)
+
+        seconds, on_device = MonotonicTimer("cuda").seconds(allocate)
+        if self.allocate_seconds is None:
+            self.allocate_seconds = seconds
+        for target, source in zip(on_device, inputs, strict=True):
+            target.copy_(source)
+        return tuple(on_device)
+
+
+def contestants(problem: Problem, thread_counts: Sequence[int]) -> list[Contestant]:
+    """Every rival with every number of threads; those that can't compute the row are refused."""
+    counts: Sequence[int | None] = thread_counts if problem.device == "cpu" else [None]
+    found = []
+    for rival in problem.workload.rivals(problem.device):
+        refusal = rival.refusal(problem.device, problem.dtype)
+        too_large = None
+        if refusal is None:
+            too_large = memory.shortage(
+                problem.workload, rival, problem.parameters, problem.dtype, problem.device
+            )
+        reason = refusal or too_large
+        for threads in counts[:1] if reason else counts:
+            contestant = Contestant(rival, threads)
+            if reason:
+                contestant.refuse(reason, out_of_memory=too_large is not None)
+            found.append(contestant)
+    return found
+
+
+def input_sets(problem: Problem, rivals: Sequence[Contestant], cache_bytes: int | None) -> int:
+    """How many inputs it takes to fill the last-level cache CACHES_FILLED times.
+
+    One where a set alone does so, where the cache is unknown, or where memory is too short.
+    """
+    set_bytes = problem.input_bytes()
+    wanted = min(MOST_INPUT_SETS, CACHES_FILLED * (cache_bytes or 0) // max(1, set_bytes) + 1)
+    return (
+        wanted if memory.has_room(wanted * _together_bytes(problem, rivals), problem.device) else 1
+    )
+
+
+def hold_trial(
+    problem: Problem,
+    rivals: Sequence[Contestant],
+    sets: int,
+    timer: Timer,
+    seconds: float,
+    called: Callable[[], None],
+) -> Contestant | None:
+    """Choose the fastest correct rival, entered and ready to be called; None if there is none.
+
+    All take turns where memory holds them together; else one comes after the other.
+    """
+    running = [rival for rival in rivals if rival.competes]
+    if memory.has_room(sets * _together_bytes(problem, running), problem.device):
+        shared = [problem.inputs(index) for index in range(sets)]
+        for rival in running:
+            _try_first_call(rival, problem, shared, called)
+        _race([rival for rival in running if rival.competes], timer, seconds)
+    else:
+        for rival in running:
+            _try_first_call(rival, problem, map(problem.inputs, range(sets)), called)
+            if rival.competes and len(running) > 1:
+                _race_alone(rival, timer, seconds / len(running), _fastest(running))
+            rival.leave()
+    chosen = _fastest(running)
+    if chosen is None:
+        return None
+    chosen.outcome = "chosen"
+    for rival in running:
+        if rival is not chosen:
+            rival.leave()
+    if chosen.rotation is None:
+        chosen.enter(problem, map(problem.inputs, range(sets)))
+    elif chosen.threads is not None:
+        give_threads(chosen.threads)
+    chosen.cold_seconds = _first_in_process(chosen, running).cold_seconds
+    return chosen
+
+
+def _first_in_process(chosen: Contestant, rivals: Sequence[Contestant]) -> Contestant:
+    """Who called this code first: the same with other threads, or what a graph captured."""
+    for rival in rivals:
+        same_code = rival.rival.name == chosen.rival.plain().name
+        if same_code and rival.cold_seconds is not None:
+            return rival
+    return chosen
+
+
+def _try_first_call(
+    rival: Contestant,
+    problem: Problem,
+    inputs: Iterable[Tensors],
+    called: Callable[[], None],
+) -> None:
+    try:
+        rival.enter(problem, inputs)
+        rival.first_call(problem, called)
+    except Exception as error:
+        rival.fail(error)
+
+
+def _race(runners: list[Contestant], timer: Timer, seconds: float) -> None:
+    started = time.perf_counter()
+    switch_threads = len({rival.threads for rival in runners}) > 1
+    while len(runners) > 1:
+        for rival in runners:
+            if switch_threads and rival.threads is not None:
+                give_threads(rival.threads)
+            _try_turn(rival, timer)
+        runners = [rival for rival in runners if rival.competes]
+        leader = min(runners, key=lambda rival: rival.median, default=None)
+        if leader is None:
+            return
+        runners = [rival for rival in runners if not _hopeless(rival, leader)]
+        late = time.perf_counter() - started >= seconds
+        enough = all(len(rival.seconds) >= FEWEST_CALLS for rival in runners)
+        if enough and (late or _decided(runners, leader)):
+            return
+
+
+def _race_alone(rival: Contestant, timer: Timer, seconds: float, leader: Contestant | None) -> None:
+    started = time.perf_counter()
+    while rival.competes:
+        _try_turn(rival, timer)
+        if leader is not None and leader is not rival and _hopeless(rival, leader):
+            return
+        late = time.perf_counter() - started >= seconds
+        if late and len(rival.seconds) >= FEWEST_CALLS:
+            return
+
+
+def _try_turn(rival: Contestant, timer: Timer) -> None:
+    try:
+        rival.turn(timer)
+    except Exception as error:
+        rival.fail(error)
+
+
+def _hopeless(rival: Contestant, leader: Contestant) -> bool:
+    times = HOPELESS if len(rival.seconds) >= FEWEST_CALLS else HOPELESS_AT_ONCE
+    return min(rival.seconds) > times * leader.median
+
+
+def _decided(runners: Sequence[Contestant], leader: Contestant) -> bool:
+    """Whether no rival can be faster than the leader by more than CLOSE_ENOUGH."""
+    best = median_interval(leader.seconds)
+    others = [median_interval(rival.seconds) for rival in runners if rival is not leader]
+    return best is not None and all(
+        other is not None and other.low * (1 + CLOSE_ENOUGH) >= best.high for other in others
+    )
+
+
+def _fastest(rivals: Sequence[Contestant]) -> Contestant | None:
+    correct = [rival for rival in rivals if rival.competes and rival.correctness]
+    timed = [rival for rival in correct if rival.seconds]
+    return min(timed, key=lambda rival: rival.median) if timed else next(iter(correct), None)
+
+
+def _together_bytes(problem: Problem, rivals: Sequence[Contestant]) -> int:
+    """What one input set takes with all rivals prepared for it."""
+    return problem.input_bytes() + sum(
+        rival.rival.working_set_bytes(problem.parameters, problem.dtype)
+        for rival in rivals
+        if rival.competes
+    )
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    import torch
+
+    # The CPU allocator of torch raises a plain RuntimeError.
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate" in str(error)
+
+
+def describe_error(error: Exception) -> str:
+    """One line; out of memory is told apart, since it is no fault of the code."""
+    first_line = (str(error).strip().splitlines() or ["no message"])[0]
+    if is_out_of_memory(error):
+        return f"out of memory when tried: {first_line}"
+    return f"{type(error).__name__}: {first_line}"

@@ -1,0 +1,76 @@
+"""A training step of a small network for images of CIFAR-10's size."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar
+
+from batchmark_job.workloads.training import TrainingStep
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from torch import Tensor
+
+    from batchmark_job.workloads.base import Parameters
+    from batchmark_job.workloads.training import Network
+
+CHANNELS = (3, 32, 64, 128)
+CLASSES = 10
+POOLED_SIZE = 4  # three times halved from 32
+
+
+class CnnTrainingStep(TrainingStep):
+    name = "cnn_training_step"
+    summary = "training step of a small CNN (3 convolutions) on batch images of 32 x 32, with SGD"
+    image_size = 32
+    distinct: ClassVar[int] = 8
+    # autocast rounds to bfloat16's 8 bits in every layer, there and back.
+    tolerances: ClassVar[Mapping[str, float]] = {
+        "float64": 1e-12,
+        "float32": 1e-5,
+        "tf32": 1e-2,
+        "bfloat16": 2e-1,
+    }
+    shapes = (
+        *(
+            shape
+            for inputs, outputs in pairwise(CHANNELS)
+            for shape in ((outputs, inputs, 3, 3), (outputs,))
+        ),
+        (CLASSES, CHANNELS[-1] * POOLED_SIZE**2),
+        (CLASSES,),
+    )
+
+    def network(self, parameters: Sequence[Tensor]) -> Network:
+        import torch.nn.functional as F  # noqa: N812
+
+        *convolutions, matrix, bias = parameters
+
+        def forward(batch: Tensor) -> Tensor:
+            for weight, offset in zip(convolutions[::2], convolutions[1::2], strict=True):
+                batch = F.max_pool2d(F.conv2d(batch, weight, offset, padding=1).relu(), 2)
+            return F.linear(batch.flatten(1), matrix, bias)
+
+        return forward
+
+    def activations(self, parameters: Parameters) -> int:
+        return parameters["batch"] * (sum(n for n, _ in _layers()) + CLASSES)
+
+    def flops(self, parameters: Parameters) -> int:
+        """Twice forward's multiply-adds, and as much for each of a layer's two gradients.
+
+        The first layer's input needs none. Bias, ReLU, pooling, loss and update are left out.
+        """
+        layers = [outputs * fan_in for outputs, fan_in in _layers()]
+        matrix = CLASSES * CHANNELS[-1] * POOLED_SIZE**2
+        return 2 * parameters["batch"] * (3 * (sum(layers) + matrix) - layers[0])
+
+
+def _layers() -> list[tuple[int, int]]:
+    """Numbers that each convolution gives out for an image, and multiply-adds for one of them."""
+    sizes = [CnnTrainingStep.image_size >> index for index in range(len(CHANNELS) - 1)]
+    return [
+        (outputs * size**2, 9 * inputs)
+        for inputs, outputs, size in zip(CHANNELS, CHANNELS[1:], sizes, strict=False)
+    ]

@@ -1,0 +1,67 @@
+"""Any other implementation's call as one CUDA graph, for sizes at which launches cost the most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from batchmark_job.workloads.base import Implementation
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from batchmark_job.workloads.base import Call, Parameters, Tensors
+
+WARMUP_CALLS = 2  # cuDNN's search and Triton's compilation can't be captured
+
+
+class CudaGraph(Implementation):
+    """Captures a call on its own inputs and replays it: all its kernels for one launch.
+
+    The output is the same tensor at every call, overwritten. Flags such as tf32's count when it is
+    prepared.
+    """
+
+    devices = ("cuda",)
+
+    def __init__(self, inner: Implementation) -> None:
+        self.inner = inner
+        self.name = f"{inner.name} in a CUDA graph"  # type: ignore[misc]
+        self.dtypes = inner.dtypes  # type: ignore[misc]
+
+    def version(self) -> str:
+        return self.inner.version()
+
+    def refusal(self, device: str, dtype: str) -> str | None:
+        return super().refusal(device, dtype) or self.inner.refusal(device, dtype)
+
+    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
+        """The graph keeps memory of its own, beside what warming up leaves in torch's cache."""
+        return 2 * self.inner.working_set_bytes(parameters, dtype)
+
+    def arrange(self, inputs: Tensors) -> Tensors:
+        return self.inner.arrange(inputs)
+
+    def plain(self) -> Implementation:
+        """Capturing makes the first call beforehand."""
+        return self.inner.plain()
+
+    def prepare(self, inputs: Tensors) -> Call:
+        import torch
+
+        call = self.inner.prepare(inputs)
+        current = torch.cuda.current_stream()
+        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        aside.wait_stream(current)
+        with torch.cuda.stream(aside):
+            for _ in range(WARMUP_CALLS):
+                call()
+        current.wait_stream(aside)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            output = call()
+
+        def replay() -> Tensor:
+            graph.replay()
+            return output
+
+        return replay

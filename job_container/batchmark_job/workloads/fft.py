@@ -1,0 +1,138 @@
+"""Real two-dimensional Fourier transform of a batch of square images."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from batchmark_job.workloads import reference, torch_support
+from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Implementation, Workload
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from batchmark_job.workloads.base import Call, Parameters, Tensors
+    from batchmark_job.workloads.reference import Float64Array
+
+CHECKED_FREQUENCIES = 8
+CHECKED_IMAGES = 2
+
+
+class TorchFft(Implementation):
+    """MKL on the CPU, cuFFT on CUDA."""
+
+    name = "torch"
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+    dtypes = ("float32", "float64")
+
+    def version(self) -> str:
+        return torch_support.version()
+
+    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
+        """Input, output and a work area of the output's size."""
+        return _images_bytes(parameters, dtype) + 2 * _spectra_bytes(parameters, dtype)
+
+    def prepare(self, inputs: Tensors) -> Call:
+        import torch
+
+        (images,) = inputs
+        spectra = torch.fft.rfft2(images)
+        return lambda: torch.fft.rfft2(images, out=spectra)
+
+
+class ScipyFft(TorchFft):
+    """pocketfft, which computes in the precision it is given."""
+
+    name = "scipy"
+    devices = ("cpu",)
+
+    def version(self) -> str:
+        import scipy
+
+        return str(scipy.__version__)
+
+    def prepare(self, inputs: Tensors) -> Call:
+        import scipy.fft
+        import torch
+
+        images, workers = inputs[0].numpy(), torch_support.threads()
+        return lambda: torch.from_numpy(scipy.fft.rfft2(images, workers=workers))
+
+
+class Fft(Workload):
+    name = "fft"
+    summary = "real two-dimensional Fourier transform of size x size images"
+    axes = (
+        Axis("size", minimum=2, maximum=65_536),
+        Axis("batch", minimum=1, maximum=65_536, default=1),
+    )
+    implementations = (TorchFft(), ScipyFft())
+
+    def input_bytes(self, parameters: Parameters, dtype: str) -> int:
+        return _images_bytes(parameters, dtype)
+
+    def output_bytes(self, parameters: Parameters, dtype: str) -> int:
+        return _spectra_bytes(parameters, dtype)
+
+    def flops(self, parameters: Parameters) -> int:
+        """2.5 N log₂ N for N real numbers, the convention of FFTW's own benchmark."""
+        count = parameters["size"] ** 2
+        return round(parameters["batch"] * 2.5 * count * math.log2(count))
+
+    def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
+        """Images read once, half spectra written once."""
+        return _images_bytes(parameters, dtype) + _spectra_bytes(parameters, dtype)
+
+    def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
+        # Around zero: else the mean would be larger than all other frequencies together.
+        shape = (parameters["batch"], parameters["size"], parameters["size"])
+        return torch_support.uniform([shape], dtype, seed, low=-1.0)
+
+    def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
+        """Compare some frequencies of some images with the transform's definition."""
+        import torch
+
+        (images,) = inputs
+        batch, size, _ = images.shape
+        half = size // 2 + 1
+        rows, columns = (
+            np.unique([0, length - 1, *rng.integers(length, size=CHECKED_FREQUENCIES)])
+            for length in (size, half)
+        )
+        chosen = np.unique([batch - 1, *rng.integers(batch, size=CHECKED_IMAGES - 1)])
+        spectra = torch.view_as_real(output[chosen.tolist()][:, rows.tolist()])
+        results = reference.to_float64(spectra[:, :, columns.tolist()])
+        return reference.relative_error(
+            (result, _definition(reference.to_float64(images[image]), rows, columns))
+            for image, result in zip(chosen.tolist(), results, strict=True)
+        )
+
+
+def _images_bytes(parameters: Parameters, dtype: str) -> int:
+    return parameters["batch"] * parameters["size"] ** 2 * DTYPE_BYTES[dtype]
+
+
+def _spectra_bytes(parameters: Parameters, dtype: str) -> int:
+    """A real image's spectrum is symmetric: size x (size / 2 + 1) complex numbers are all of it."""
+    half = parameters["size"] // 2 + 1
+    return parameters["batch"] * parameters["size"] * half * 2 * DTYPE_BYTES[dtype]
+
+
+def _definition(
+    image: Float64Array, rows: NDArray[np.int64], columns: NDArray[np.int64]
+) -> Float64Array:
+    """The sum over all pixels, for rows x columns of the spectrum; real and imaginary part last."""
+    size = image.shape[0]
+    # Phases are reduced as integers, where they are exact.
+    angles = [
+        2 * np.pi / size * (np.outer(np.arange(size), frequencies) % size)
+        for frequencies in (rows, columns)
+    ]
+    (row_cos, row_sin), (column_cos, column_sin) = ((np.cos(a), np.sin(a)) for a in angles)
+    cosines, sines = image @ column_cos, image @ column_sin
+    real = row_cos.T @ cosines - row_sin.T @ sines
+    imaginary = -(row_cos.T @ sines + row_sin.T @ cosines)
+    return np.stack([real, imaginary], axis=-1)

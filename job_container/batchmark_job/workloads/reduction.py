@@ -1,0 +1,113 @@
+"""Sum of many numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from batchmark_job.workloads import opencv_support, reference, torch_support
+from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Implementation, Workload
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from batchmark_job.workloads.base import Call, Parameters, Tensors
+
+CHUNK = 1 << 22
+
+
+class TorchSum(Implementation):
+    """Partial sums of partial sums on all threads; CUB's two passes on CUDA."""
+
+    name = "torch"
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+
+    def version(self) -> str:
+        return torch_support.version()
+
+    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
+        return parameters["size"] * DTYPE_BYTES[dtype] + DTYPE_BYTES["float64"]
+
+    def prepare(self, inputs: Tensors) -> Call:
+        (numbers,) = inputs
+        result_dtype = torch_support.torch_dtype(_result_dtype(str(numbers.dtype)[len("torch.") :]))
+        return lambda: numbers.sum(dtype=result_dtype)
+
+
+class NumpySum(TorchSum):
+    """Pairwise, on one thread."""
+
+    name = "numpy"
+    devices = ("cpu",)
+    dtypes = ("float32", "float64")
+
+    def version(self) -> str:
+        return np.__version__
+
+    def prepare(self, inputs: Tensors) -> Call:
+        import torch
+
+        numbers = inputs[0].numpy()
+        return lambda: torch.from_numpy(numbers.sum(keepdims=True))[0]
+
+
+class OpencvSum(TorchSum):
+    """One float64 accumulator on one thread, which rounds too much for float64 numbers."""
+
+    name = "opencv"
+    devices = ("cpu",)
+    dtypes = ("float32",)
+
+    def version(self) -> str:
+        return opencv_support.version()
+
+    def prepare(self, inputs: Tensors) -> Call:
+        import cv2
+        import torch
+
+        numbers, result = inputs[0].numpy(), torch.empty((), dtype=inputs[0].dtype)
+        return lambda: result.fill_(cv2.sumElems(numbers)[0])
+
+
+class Reduction(Workload):
+    name = "reduction"
+    summary = "sum of size numbers"
+    axes = (Axis("size", minimum=1, maximum=10**11),)
+    implementations = (TorchSum(), NumpySum(), OpencvSum())
+
+    def tolerance(self, dtype: str) -> float:
+        """Partial sums' rounding, log₂(10¹¹) times half a unit at worst; inputs are exact."""
+        return 37 * 2.0 ** (-53 if dtype == "float64" else -24)
+
+    def input_bytes(self, parameters: Parameters, dtype: str) -> int:
+        return parameters["size"] * DTYPE_BYTES[dtype]
+
+    def output_bytes(self, parameters: Parameters, dtype: str) -> int:  # noqa: ARG002
+        return DTYPE_BYTES[_result_dtype(dtype)]
+
+    def flops(self, parameters: Parameters) -> int:
+        """One addition less than there are numbers."""
+        return parameters["size"] - 1
+
+    def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
+        """Numbers read once, their sum written once."""
+        return self.input_bytes(parameters, dtype) + self.output_bytes(parameters, dtype)
+
+    def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
+        # Positive, so that nothing cancels and the error means something.
+        return torch_support.uniform([(parameters["size"],)], dtype, seed)
+
+    def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:  # noqa: ARG002
+        """Compare with the sum in extended precision."""
+        total = np.longdouble(0)
+        for start in range(0, len(inputs[0]), CHUNK):
+            chunk = reference.to_float64(inputs[0][start : start + CHUNK])
+            total += np.sum(chunk, dtype=np.longdouble)
+        expected = np.asarray(total, dtype=np.float64)
+        return reference.relative_error([(reference.to_float64(output), expected)])
+
+
+def _result_dtype(dtype: str) -> str:
+    """float16 ends at 65,504 and bfloat16 stops counting at 256: both are summed in float32."""
+    return "float64" if dtype == "float64" else "float32"

@@ -1,0 +1,318 @@
+"""ResNet-50 on images of 224 x 224: inference and a training step.
+
+The architecture is version 1.5 of https://arxiv.org/abs/1512.03385, where a stage's stride is in
+its first block's 3 x 3 convolution: 25,557,032 weights, 4.09 billion multiply-adds an image.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from batchmark_job.workloads import images, reference, torch_support
+from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Implementation, Workload
+from batchmark_job.workloads.training import TrainingStep, initial_weights, views
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import numpy as np
+    from torch import Tensor
+
+    from batchmark_job.workloads.base import Call, Parameters, Tensors
+    from batchmark_job.workloads.training import Network, Shape
+
+    Unit = Callable[[Tensor], Tensor]
+
+IMAGE_SIZE = 224
+CLASSES = 1000
+WEIGHT_COUNT = 25_557_032
+STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))  # width and number of blocks
+EXPANSION = 4
+CHECKED_IMAGES = 2
+EPSILON = 1e-5
+STATISTICS_MOMENTUM = 0.1
+
+
+class Layer(NamedTuple):
+    """A convolution without bias, then batch normalisation."""
+
+    inputs: int
+    outputs: int
+    kernel: int
+    stride: int = 1
+
+    @property
+    def shape(self) -> Shape:
+        return (self.outputs, self.inputs, self.kernel, self.kernel)
+
+
+class Block(NamedTuple):
+    """Three layers beside a shortcut, which has one where it changes the shape."""
+
+    reduce: Layer
+    spatial: Layer
+    expand: Layer
+    shortcut: Layer | None
+
+    def layers(self) -> list[Layer]:
+        return [layer for layer in self if layer is not None]
+
+
+def _blocks() -> Iterator[Block]:
+    inputs = STEM.outputs
+    for stage, (width, count) in enumerate(STAGES):
+        outputs = EXPANSION * width
+        for index in range(count):
+            stride = 2 if stage > 0 and index == 0 else 1
+            yield Block(
+                Layer(inputs, width, 1),
+                Layer(width, width, 3, stride),
+                Layer(width, outputs, 1),
+                Layer(inputs, outputs, 1, stride) if index == 0 else None,
+            )
+            inputs = outputs
+
+
+STEM = Layer(images.CHANNELS, 64, 7, 2)
+BLOCKS = tuple(_blocks())
+LAYERS = (STEM, *chain.from_iterable(block.layers() for block in BLOCKS))
+FEATURES = EXPANSION * STAGES[-1][0]
+
+# Each layer's kernel, scale and shift, then the classifier's matrix and bias.
+SHAPES: tuple[Shape, ...] = (
+    *chain.from_iterable((layer.shape, (layer.outputs,), (layer.outputs,)) for layer in LAYERS),
+    (CLASSES, FEATURES),
+    (CLASSES,),
+)
+# Each layer's running mean and variance.
+STATISTICS_SHAPES: tuple[Shape, ...] = tuple((layer.outputs,) for layer in LAYERS for _ in range(2))
+
+
+def layer_outputs() -> list[tuple[Layer, int]]:
+    """Each layer with the numbers it gives out for one image."""
+    size = IMAGE_SIZE // STEM.stride
+    found = [(STEM, STEM.outputs * size**2)]
+    size //= 2  # max-pooling
+    for block in BLOCKS:
+        for layer in block.layers():
+            after = size if layer is block.reduce else size // block.spatial.stride
+            found.append((layer, layer.outputs * after**2))
+        size //= block.spatial.stride
+    return found
+
+
+def multiply_adds() -> int:
+    """Of one image's forward pass, by convolutions and classifier."""
+    return CLASSES * FEATURES + sum(
+        numbers * math.prod(layer.shape[1:]) for layer, numbers in layer_outputs()
+    )
+
+
+def assert_complete() -> None:
+    """Refuse to measure another network under this one's name."""
+    count = sum(map(math.prod, SHAPES))
+    if count != WEIGHT_COUNT:
+        raise AssertionError(f"this ResNet-50 has {count:,} weights instead of {WEIGHT_COUNT:,}")
+
+
+def network(units: Sequence[Unit], matrix: Tensor, bias: Tensor) -> Network:
+    """From images to logits; a unit is a layer, normalised in its own way."""
+    import torch.nn.functional as F  # noqa: N812
+
+    def forward(batch: Tensor) -> Tensor:
+        unit = iter(units)
+        batch = F.max_pool2d(next(unit)(batch).relu_(), 3, stride=2, padding=1)
+        for block in BLOCKS:
+            branch = next(unit)(batch).relu_()
+            branch = next(unit)(branch).relu_()
+            branch = next(unit)(branch)
+            batch = branch.add_(next(unit)(batch) if block.shortcut else batch).relu_()
+        return F.linear(batch.mean(dim=(2, 3)), matrix, bias)
+
+    return forward
+
+
+def convolution(layer: Layer, weight: Tensor, bias: Tensor | None = None) -> Unit:
+    import torch.nn.functional as F  # noqa: N812
+
+    return lambda batch: F.conv2d(
+        batch, weight, bias, stride=layer.stride, padding=layer.kernel // 2
+    )
+
+
+def normalised(
+    layer: Layer, parameters: Sequence[Tensor], statistics: Sequence[Tensor], *, training: bool
+) -> Unit:
+    import torch.nn.functional as F  # noqa: N812
+
+    (weight, scale, shift), (mean, variance) = parameters, statistics
+    convolve = convolution(layer, weight)
+    return lambda batch: F.batch_norm(
+        convolve(batch), mean, variance, scale, shift, training, STATISTICS_MOMENTUM, EPSILON
+    )
+
+
+def folded(layer: Layer, parameters: Sequence[Tensor], statistics: Sequence[Tensor]) -> Unit:
+    """The normalisation multiplied into the kernel, which inference allows."""
+    (weight, scale, shift), (mean, variance) = parameters, statistics
+    factor = scale * (variance + EPSILON).rsqrt()
+    kernel = images.channels_last(weight * factor[:, None, None, None])
+    return convolution(layer, kernel, shift - mean * factor)
+
+
+def _in_groups(tensors: Sequence[Tensor], size: int) -> list[Sequence[Tensor]]:
+    return [tensors[start : start + size] for start in range(0, size * len(LAYERS), size)]
+
+
+def build(
+    parameters: Sequence[Tensor],
+    statistics: Sequence[Tensor],
+    unit: Callable[[Layer, Sequence[Tensor], Sequence[Tensor]], Unit],
+) -> Network:
+    """The network with all layers made by `unit`."""
+    assert_complete()
+    grouped = zip(LAYERS, _in_groups(parameters, 3), _in_groups(statistics, 2), strict=True)
+    *_, matrix, bias = parameters
+    return network([unit(*parts) for parts in grouped], matrix, bias)
+
+
+class TorchResNet50(Implementation):
+    """Layer by layer: oneDNN on the CPU, cuDNN on CUDA."""
+
+    name = "torch channels-last"
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+    dtypes = tuple(DTYPE_BYTES)
+
+    def version(self) -> str:
+        return torch_support.version()
+
+    def refusal(self, device: str, dtype: str) -> str | None:
+        return super().refusal(device, dtype) or torch_support.native_refusal(device, dtype)
+
+    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
+        """Weights twice, images, and the four largest activations of a block with its shortcut.
+
+        Where oneDNN has no float64, torch unfolds neighbourhoods to less than three such.
+        """
+        largest = max(numbers for _, numbers in layer_outputs())
+        activations = parameters["batch"] * largest * (7 if dtype == "float64" else 4)
+        return (
+            2 * INFERENCE.input_bytes(parameters, dtype)
+            + INFERENCE.output_bytes(parameters, dtype)
+            + activations * DTYPE_BYTES[dtype]
+        )
+
+    def arrange(self, inputs: Tensors) -> Tensors:
+        return (images.channels_last(inputs[0]), *inputs[1:])
+
+    def prepare(self, inputs: Tensors) -> Call:
+        batch, *weights = inputs
+        forward = inference(*weights)
+        return lambda: forward(batch)
+
+
+class FoldedResNet50(TorchResNet50):
+    """Batch normalisation folded into the convolutions."""
+
+    name = "torch channels-last, normalisation folded"
+
+    def prepare(self, inputs: Tensors) -> Call:
+        batch, weights, statistics = inputs
+        forward = build(views(weights, SHAPES), views(statistics, STATISTICS_SHAPES), folded)
+        return lambda: forward(batch)
+
+
+class ResNet50Inference(Workload):
+    name = "resnet50_inference"
+    summary = "ResNet-50's logits for batch images of 224 x 224"
+    axes = (Axis("batch", minimum=1, maximum=65_536),)
+    implementations = (FoldedResNet50(), TorchResNet50())
+
+    def tolerance(self, dtype: str) -> float:
+        """Rounding grows over 53 layers; tf32 and float16 keep 10 bits, bfloat16 keeps 7."""
+        tolerances = {"float64": 1e-11, "float32": 1e-4, "tf32": 2e-2, "float16": 2e-2}
+        return tolerances.get(dtype, 1e-1)
+
+    def input_bytes(self, parameters: Parameters, dtype: str) -> int:
+        pixels = parameters["batch"] * images.CHANNELS * IMAGE_SIZE**2
+        statistics = sum(map(math.prod, STATISTICS_SHAPES))
+        return (pixels + WEIGHT_COUNT + statistics) * DTYPE_BYTES[dtype]
+
+    def output_bytes(self, parameters: Parameters, dtype: str) -> int:
+        return parameters["batch"] * CLASSES * DTYPE_BYTES[dtype]
+
+    def flops(self, parameters: Parameters) -> int:
+        """Two per multiply-add of convolutions and classifier; the rest is left out."""
+        return 2 * parameters["batch"] * multiply_adds()
+
+    def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
+        """Images and weights read once, logits written once; activations may stay in caches."""
+        return self.input_bytes(parameters, dtype) + self.output_bytes(parameters, dtype)
+
+    def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
+        """Images, all weights, all running means and variances."""
+        shape = (parameters["batch"], images.CHANNELS, IMAGE_SIZE, IMAGE_SIZE)
+        (batch,) = torch_support.normal([shape], dtype, seed)
+        statistics_shape = (sum(map(math.prod, STATISTICS_SHAPES)),)
+        statistics = torch_support.uniform([statistics_shape], dtype, seed + 1, low=0.5)
+        return (batch, initial_weights(SHAPES, dtype, seed + 2), *statistics)
+
+    def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
+        """Compare the last and a random image's logits with an unfolded float64 network."""
+        import torch
+
+        batch, *weights = inputs
+        count = batch.shape[0]
+        chosen = sorted({count - 1, *rng.integers(count, size=CHECKED_IMAGES - 1).tolist()})
+        with torch.inference_mode():
+            forward = inference(*(tensor.cpu().double() for tensor in weights))
+            expected = forward(batch[chosen].cpu().double().contiguous())
+        return reference.relative_error(
+            [(reference.to_float64(output[chosen]), reference.to_float64(expected))]
+        )
+
+
+class ResNet50Training(TrainingStep):
+    name = "resnet50_training"
+    summary = "ResNet-50's training step on batch images of 224 x 224, with SGD"
+    image_size = IMAGE_SIZE
+    distinct: ClassVar[int] = 2
+    # Normalisation over few images amplifies rounding: with 2 images, float32 was seen to be off
+    # by 7e-4 and bfloat16 by 3e-2.
+    tolerances: ClassVar[Mapping[str, float]] = {
+        "float64": 1e-9,
+        "float32": 5e-3,
+        "tf32": 5e-2,
+        "bfloat16": 2e-1,
+    }
+    shapes = SHAPES
+
+    def network(self, parameters: Sequence[Tensor]) -> Network:
+        statistics = [parameters[0].new_ones(shape) for shape in STATISTICS_SHAPES]
+        return build(parameters, statistics, partial(normalised, training=True))
+
+    def activations(self, parameters: Parameters) -> int:
+        return parameters["batch"] * (CLASSES + sum(numbers for _, numbers in layer_outputs()))
+
+    def flops(self, parameters: Parameters) -> int:
+        """Twice forward's multiply-adds, and as much for each of a layer's two gradients.
+
+        The images need none. Normalisation, ReLU, pooling, loss and update are left out.
+        """
+        stem = math.prod(STEM.shape[1:]) * layer_outputs()[0][1]
+        return 2 * parameters["batch"] * (3 * multiply_adds() - stem)
+
+
+def inference(weights: Tensor, statistics: Tensor) -> Network:
+    """The network as trained, its normalisation on its running statistics."""
+    return build(
+        views(weights, SHAPES),
+        views(statistics, STATISTICS_SHAPES),
+        partial(normalised, training=False),
+    )
+
+
+INFERENCE = ResNet50Inference()

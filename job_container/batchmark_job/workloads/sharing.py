@@ -1,0 +1,50 @@
+"""Work cut into tasks, which threads take one by one, each computing alone."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Task = TypeVar("Task")
+
+
+def share_out(
+    tasks: Sequence[Task], workers: Sequence[Callable[[Task], None]]
+) -> Callable[[], None]:
+    """A call in which each worker, in a thread of its own, takes tasks until none is left.
+
+    For work that releases Python's lock, as OpenCV's, NumPy's and torch's functions do.
+    """
+    workers = workers[: len(tasks)]
+    pool = _pool(len(workers))
+
+    def call() -> None:
+        left = iter(tasks)
+
+        def work(worker: Callable[[Task], None]) -> None:
+            for task in left:
+                worker(task)
+
+        for running in [pool.submit(work, worker) for worker in workers]:
+            running.result()
+
+    return call
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Threads that sleep between calls, the same for all calls that are prepared."""
+    return ThreadPoolExecutor(threads, "sharing", _compute_alone)
+
+
+def _compute_alone() -> None:
+    """Give this thread one OpenMP thread; OpenMP, and so torch, keeps the number by thread."""
+    import threadpoolctl
+    import torch
+
+    torch.get_num_threads()  # or torch would set its own number on this thread's first use
+    threadpoolctl.threadpool_limits(limits=1, user_api="openmp")

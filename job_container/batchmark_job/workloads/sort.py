@@ -1,0 +1,135 @@
+"""Sorting of random keys."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from batchmark_job.workloads import reference, torch_support
+from batchmark_job.workloads.base import (
+    DTYPE_BYTES,
+    Axis,
+    BufferedImplementation,
+    Workload,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from batchmark_job.workloads.base import Call, Parameters, Tensors
+
+INDEX_BYTES = 8  # torch finds where each key came from, wanted or not
+CHUNK = 1 << 22
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+class NumpySort(BufferedImplementation):
+    """AVX-512 or AVX2 where the CPU has them, on one thread."""
+
+    name = "numpy"
+    devices: ClassVar[tuple[str, ...]] = ("cpu",)
+    dtypes = ("float32", "float64", "float16")
+
+    def version(self) -> str:
+        return np.__version__
+
+    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
+        return 2 * parameters["size"] * DTYPE_BYTES[dtype]
+
+    def buffers(self, inputs: Tensors) -> Tensors:
+        import torch
+
+        return (torch.empty_like(inputs[0]),)
+
+    def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
+        (output,) = buffers
+        keys, ordered = inputs[0].numpy(), output.numpy()
+
+        def call() -> Tensor:
+            np.copyto(ordered, keys)
+            ordered.sort()
+            return output
+
+        return call
+
+
+class TorchSort(BufferedImplementation):
+    """Radix sort of CUB on CUDA."""
+
+    name = "torch"
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+
+    def version(self) -> str:
+        return torch_support.version()
+
+    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
+        """Keys, and twice keys with their indices: the output and a buffer of the same size."""
+        pair = DTYPE_BYTES[dtype] + INDEX_BYTES
+        return parameters["size"] * (DTYPE_BYTES[dtype] + 2 * pair)
+
+    def buffers(self, inputs: Tensors) -> Tensors:
+        import torch
+
+        (keys,) = inputs
+        return torch.empty_like(keys), torch.empty_like(keys, dtype=torch.int64)
+
+    def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
+        import torch
+
+        (keys,) = inputs
+        return lambda: torch.sort(keys, out=buffers)[0]
+
+
+class Sort(Workload):
+    name = "sort"
+    summary = "ascending sort of size random keys"
+    axes = (Axis("size", minimum=1, maximum=10**11),)
+    implementations = (NumpySort(), TorchSort())
+
+    def tolerance(self, dtype: str) -> float:  # noqa: ARG002
+        """None, so to speak: keys are moved, never changed."""
+        return sys.float_info.min
+
+    def input_bytes(self, parameters: Parameters, dtype: str) -> int:
+        return parameters["size"] * DTYPE_BYTES[dtype]
+
+    def output_bytes(self, parameters: Parameters, dtype: str) -> int:
+        return parameters["size"] * DTYPE_BYTES[dtype]
+
+    def flops(self, parameters: Parameters) -> None:
+        """Comparisons are no floating-point operations."""
+
+    def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
+        """Each key read once and written once; a radix sort does so once per digit."""
+        return 2 * parameters["size"] * DTYPE_BYTES[dtype]
+
+    def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
+        return torch_support.uniform([(parameters["size"],)], dtype, seed, low=-1.0)
+
+    def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:  # noqa: ARG002
+        """0 where the output ascends and holds the input's keys; else how far it is from sorted."""
+        (keys,) = inputs
+        if _ascends(output) and _fingerprint(output) == _fingerprint(keys):
+            return 0.0
+        expected = np.sort(reference.to_float64(keys), kind="stable")
+        error = reference.relative_error([(reference.to_float64(output), expected)])
+        return error if error != 0 else np.inf
+
+
+def _ascends(keys: Tensor) -> bool:
+    return bool((keys[1:] >= keys[:-1]).all())
+
+
+def _fingerprint(keys: Tensor) -> int:
+    """A sum over scrambled bit patterns: the same for the same keys in any order."""
+    total = 0
+    for start in range(0, len(keys), CHUNK):
+        # Adding 0 turns -0 into 0, which sorts alike.
+        scrambled = (reference.to_float64(keys[start : start + CHUNK]) + 0.0).view(
+            np.uint64
+        ) * MULTIPLIER
+        scrambled ^= scrambled >> np.uint64(29)
+        total += int(np.sum(scrambled * MULTIPLIER, dtype=np.uint64))
+    return total % 2**64

@@ -1,0 +1,202 @@
+"""What the training workloads share: one step of SGD with momentum on a batch of images.
+
+Weights lie one after another in one tensor, those of a convolution in channels-last order, which is
+both the network's input and, updated in place, its output.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, ClassVar
+
+from batchmark_job.workloads import images, reference, torch_support
+from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Implementation, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import numpy as np
+    from torch import Tensor
+
+    from batchmark_job.workloads.base import Call, Parameters, Tensors
+
+    Network = Callable[[Tensor], Tensor]
+    Shape = tuple[int, ...]
+
+LEARNING_RATE = 0.01
+MOMENTUM = 0.9
+LABEL_BYTES = 8
+
+
+def weight_dtype(dtype: str) -> str:
+    """Weights stay in float32 where images are bfloat16: small updates would vanish."""
+    return "float64" if dtype == "float64" else "float32"
+
+
+def initial_weights(shapes: Sequence[Shape], dtype: str, seed: int) -> Tensor:
+    """He's initialisation for matrices and convolutions, and vectors between 0.5 and 1."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    weights = torch.empty(sum(map(math.prod, shapes)), dtype=torch_support.torch_dtype(dtype))
+    for view in views(weights, shapes):
+        if view.dim() == 1:
+            view.uniform_(0.5, 1.0, generator=generator)
+        else:
+            view.normal_(std=(2 / math.prod(view.shape[1:])) ** 0.5, generator=generator)
+    return weights
+
+
+def views(weights: Tensor, shapes: Iterable[Shape]) -> list[Tensor]:
+    """Each weight as a tensor of its own, on the same memory."""
+    found, start = [], 0
+    for shape in shapes:
+        part = weights[start : start + math.prod(shape)]
+        if len(shape) == 4:
+            outputs, inputs, height, width = shape
+            found.append(part.view(outputs, height, width, inputs).permute(0, 3, 1, 2))
+        else:
+            found.append(part.view(shape))
+        start += math.prod(shape)
+    return found
+
+
+class SgdStep(Implementation):
+    """Channels last, with torch's fused optimiser; bfloat16 by autocast."""
+
+    name = "torch channels-last"
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+    dtypes = ("float32", "float64", "tf32", "bfloat16")
+
+    def __init__(self, workload: TrainingStep) -> None:
+        self.workload = workload
+
+    def version(self) -> str:
+        return torch_support.version()
+
+    def refusal(self, device: str, dtype: str) -> str | None:
+        return super().refusal(device, dtype) or torch_support.native_refusal(device, dtype)
+
+    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
+        """Weights four times (with gradient, momentum, a cast copy) and every activation thrice.
+
+        Kept are a layer's output before and after its normalisation, and one gradient. Where
+        oneDNN has no float64, torch unfolds a layer's neighbourhoods, nine times its input.
+        """
+        weights = 4 * self.workload.weight_count() * DTYPE_BYTES[weight_dtype(dtype)]
+        thrice = 3 * self.workload.activations(parameters) * DTYPE_BYTES[dtype]
+        unfolded = 3 * thrice if dtype == "float64" else 0
+        return weights + 2 * self.workload.input_bytes(parameters, dtype) + thrice + unfolded
+
+    def arrange(self, inputs: Tensors) -> Tensors:
+        return (images.channels_last(inputs[0]), *inputs[1:])
+
+    def prepare(self, inputs: Tensors) -> Call:
+        import torch
+        import torch.nn.functional as F  # noqa: N812
+
+        batch, labels, weights = inputs[0], inputs[1], inputs[2].clone()
+        parameters = [
+            view.requires_grad_() for view in views(weights.detach(), self.workload.shapes)
+        ]
+        network = self.workload.network(parameters)
+        optimiser = torch.optim.SGD(parameters, lr=LEARNING_RATE, momentum=MOMENTUM, fused=True)
+        mixed = batch.dtype != weights.dtype
+
+        def call() -> Tensor:
+            optimiser.zero_grad(set_to_none=True)
+            with torch.autocast(batch.device.type, batch.dtype) if mixed else nullcontext():
+                loss = F.cross_entropy(network(batch), labels)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            return weights
+
+        return call
+
+
+class TrainingStep(Workload):
+    """Forward pass, cross-entropy, backward pass and update of all weights."""
+
+    shapes: tuple[Shape, ...]
+    image_size: ClassVar[int]
+    distinct: ClassVar[int]  # most different images of a batch, which bound the check's cost
+    tolerances: ClassVar[Mapping[str, float]]
+    axes = (Axis("batch", minimum=1, maximum=65_536),)
+    needs_gradients = True
+    repeatable = False
+
+    def __init__(self) -> None:
+        self.implementations = (SgdStep(self),)
+
+    @abstractmethod
+    def network(self, parameters: Sequence[Tensor]) -> Network:
+        """From images to logits, in training mode."""
+
+    @abstractmethod
+    def activations(self, parameters: Parameters) -> int:
+        """Numbers that all layers with weights give out."""
+
+    def weight_count(self) -> int:
+        return sum(map(math.prod, self.shapes))
+
+    def tolerance(self, dtype: str) -> float:
+        return self.tolerances[dtype]
+
+    def input_bytes(self, parameters: Parameters, dtype: str) -> int:
+        pixels = parameters["batch"] * images.CHANNELS * self.image_size**2
+        labels = parameters["batch"] * LABEL_BYTES
+        return pixels * DTYPE_BYTES[dtype] + labels + self.output_bytes(parameters, dtype)
+
+    def output_bytes(self, parameters: Parameters, dtype: str) -> int:  # noqa: ARG002
+        return self.weight_count() * DTYPE_BYTES[weight_dtype(dtype)]
+
+    def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
+        """Images read; weights and momentum read and written; activations written and read."""
+        weights = 4 * self.output_bytes(parameters, dtype)
+        batch = self.input_bytes(parameters, dtype) - self.output_bytes(parameters, dtype)
+        return batch + weights + 2 * self.activations(parameters) * DTYPE_BYTES[dtype]
+
+    def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
+        """A batch of few different images, each repeated and labelled with its number."""
+        import torch
+
+        batch = parameters["batch"]
+        distinct = math.gcd(batch, self.distinct)
+        shape = (distinct, images.CHANNELS, self.image_size, self.image_size)
+        (few,) = torch_support.normal([shape], dtype, seed)
+        labels = torch.arange(distinct).repeat_interleave(batch // distinct)
+        weights = initial_weights(self.shapes, weight_dtype(dtype), seed + 1)
+        return few.repeat_interleave(batch // distinct, dim=0), labels, weights
+
+    def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:  # noqa: ARG002
+        """Compare the change of all weights with that of a float64 step on the CPU.
+
+        A mean over repeated images, and the statistics that batch normalisation takes, are those of
+        the different images alone, so the reference computes only these.
+        """
+        batch, labels, weights = inputs
+        step = batch.shape[0] // (int(labels[-1]) + 1)
+        before = weights.detach().to("cpu").double()
+        change = before - output.detach().to("cpu").double()
+        expected = self._reference_change(batch[::step], labels[::step], before)
+        return reference.relative_error([(change.numpy(), expected.numpy())])
+
+    def _reference_change(self, batch: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        import torch
+        import torch.nn.functional as F  # noqa: N812
+
+        with torch.inference_mode(mode=False), torch.enable_grad():
+            # Contiguous copies, so that layouts and algorithms are not those measured.
+            parameters = [
+                torch.empty(view.shape, dtype=torch.float64).copy_(view).requires_grad_()
+                for view in views(weights, self.shapes)
+            ]
+            few = torch.empty(batch.shape, dtype=torch.float64).copy_(batch)
+            loss = F.cross_entropy(self.network(parameters)(few), labels.cpu())
+            gradients = torch.autograd.grad(loss, parameters)
+        change = torch.empty_like(weights)
+        for view, gradient in zip(views(change, self.shapes), gradients, strict=True):
+            view.copy_(gradient)
+        return LEARNING_RATE * change

@@ -1,0 +1,113 @@
+"""Image filters as one Triton kernel each; triton comes with torch's CUDA build."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import shutil
+from typing import TYPE_CHECKING, Any
+
+from batchmark_job.workloads import images
+from batchmark_job.workloads.base import Implementation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from torch import Tensor
+
+    from batchmark_job.workloads.base import Call, Parameters, Tensors
+
+WARPS = 2
+LANES = 32 * WARPS
+PROGRAMS = 1024  # about what a data-centre GPU holds at once
+# A taller strip reads its halo less often; a lower one leaves more programs for a small image.
+STRIP_ROWS = (16, 64)
+
+
+class TritonFilter(Implementation):
+    """What the filters share: float32 sums whatever the type, channels first."""
+
+    devices = ("cuda",)
+    dtypes = ("float32", "float16", "bfloat16")
+
+    def version(self) -> str:
+        import triton
+
+        return str(triton.__version__)
+
+    def refusal(self, device: str, dtype: str) -> str | None:
+        return super().refusal(device, dtype) or _missing()
+
+    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
+        """Input and output."""
+        return 2 * images.batch_bytes(parameters, dtype)
+
+    def arrange(self, inputs: Tensors) -> Tensors:
+        return (inputs[0].contiguous(),)
+
+
+class TritonBlur(TritonFilter):
+    name = "triton one-pass"
+
+    def __init__(self, taps: Iterable[float]) -> None:
+        self.taps = tuple(float(tap) for tap in taps)
+
+    def prepare(self, inputs: Tensors) -> Call:
+        from batchmark_job.workloads import triton_kernels
+
+        return _launcher(triton_kernels.blur, inputs[0], taps=self.taps)
+
+
+class TritonSobel(TritonFilter):
+    name = "triton one-pass"
+
+    def prepare(self, inputs: Tensors) -> Call:
+        from batchmark_job.workloads import triton_kernels
+
+        return _launcher(triton_kernels.sobel, inputs[0])
+
+
+def _missing() -> str | None:
+    if importlib.util.find_spec("triton") is None:
+        return "triton is not installed; torch's CUDA build for Linux brings it"
+    if not (os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")):
+        return "triton finds no C compiler to build its launcher with; install gcc or set CC"
+    return None
+
+
+def _launcher(kernel: Any, batch: Tensor, **constants: Any) -> Call:
+    """The kernel on all planes of a batch, each into the same place of one result."""
+    import torch
+
+    from batchmark_job.workloads.triton_kernels import VECTOR
+
+    result = torch.empty_like(batch)
+    *outer, height, width = batch.shape
+    planes = math.prod(outer)
+    tiles = math.ceil(width / (LANES * VECTOR.value))
+    rows = _strip_rows(planes * tiles, height)
+    strips = math.ceil(height / rows)
+    launch = kernel[(tiles * strips * planes,)]
+
+    def call() -> Tensor:
+        launch(
+            batch,
+            result,
+            height,
+            width,
+            tiles,
+            strips,
+            rows,
+            lanes=LANES,
+            num_warps=WARPS,
+            **constants,
+        )
+        return result
+
+    return call
+
+
+def _strip_rows(columns_of_strips: int, height: int) -> int:
+    lowest, tallest = STRIP_ROWS
+    return min(max(columns_of_strips * height // PROGRAMS, lowest), tallest)

@@ -1,0 +1,23 @@
+"""Softmax over the rows of a matrix."""
+
+import numpy as np
+import torch
+
+AXES = {"rows": (1000, 4000), "columns": (1000,)}  # the sizes that the suite `own` measures
+
+
+def set_up(dtype, rows, columns):  # not timed; random numbers are seeded before
+    return torch.randn(rows, columns, dtype=dtype)
+
+
+def step(matrix):  # timed; the matrix is on the device by now
+    return torch.softmax(matrix, dim=1)
+
+
+def reference(matrix):  # what step must give, from float64 NumPy arrays
+    exponentials = np.exp(matrix - matrix.max(axis=1, keepdims=True))
+    return exponentials / exponentials.sum(axis=1, keepdims=True)
+
+
+def elements_moved(rows, columns):  # optional: read and written at least, for the roofline
+    return 2 * rows * columns

@@ -1,0 +1,101 @@
+"""Price List API, which moto lacks: GetProducts answered from a price file."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from werkzeug.wrappers import Request, Response
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+    from local_cloud.prices import Prices
+
+TARGET = "AWSPriceListService.GetProducts"
+# What the On-Demand terms of Linux have after the product's own id.
+TERM, RATE = "JRTCKXETXF", "6YS6EN2CT7"
+
+
+class PriceList:
+    """WSGI middleware: GetProducts is answered here, all else by moto. No file, no offers."""
+
+    def __init__(self, app: WSGIApplication, prices: Prices | None) -> None:
+        self._app = app
+        self._offers = [offer(prices, name) for name in prices.on_demand] if prices else []
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if environ.get("HTTP_X_AMZ_TARGET") != TARGET:
+            return self._app(environ, start_response)
+        answer = self._answer(Request(environ).get_json(force=True))
+        return answer(environ, start_response)
+
+    def _answer(self, asked: dict[str, Any]) -> Response:
+        filters = asked.get("Filters", [])
+        if unknown := {one["Type"] for one in filters} - {"TERM_MATCH", "EQUALS"}:
+            message = f"the local cloud knows no filter of type {', '.join(sorted(unknown))}"
+            body = {"__type": "InvalidParameterException", "Message": message}
+            return json_response(body, HTTPStatus.BAD_REQUEST)
+        wanted = [(one["Field"], one["Value"]) for one in filters]
+        found = [
+            json.dumps(one)
+            for one in self._offers
+            if asked.get("ServiceCode") == one["serviceCode"]
+            and all(one["product"]["attributes"].get(name) == value for name, value in wanted)
+        ]
+        return json_response({"FormatVersion": "aws_v1", "PriceList": found}, HTTPStatus.OK)
+
+
+def json_response(body: dict[str, Any], status: HTTPStatus) -> Response:
+    return Response(json.dumps(body), status=status, content_type="application/x-amz-json-1.1")
+
+
+def offer(prices: Prices, instance_type: str) -> dict[str, Any]:
+    """An On-Demand offer in AWS's shape, with an `origin` that AWS's lack: whose price it is."""
+    sku = instance_type.replace(".", "").replace("-", "").upper()
+    term, rate = f"{sku}.{TERM}", f"{sku}.{TERM}.{RATE}"
+    usd = f"{prices.on_demand[instance_type]:.10f}"
+    dimension = {
+        "unit": "Hrs",
+        "beginRange": "0",
+        "endRange": "Inf",
+        "description": f"${usd} per On Demand Linux {instance_type} Instance Hour",
+        "appliesTo": [],
+        "rateCode": rate,
+        "pricePerUnit": {"USD": usd},
+    }
+    return {
+        "origin": {
+            "source": f"the local cloud's price file, not AWS today: {prices.source}",
+            "source_url": prices.source_url,
+            "as_of": prices.as_of.isoformat(),
+        },
+        "serviceCode": "AmazonEC2",
+        "product": {
+            "sku": sku,
+            "productFamily": "Compute Instance",
+            "attributes": {
+                "instanceType": instance_type,
+                "locationType": "AWS Region",
+                "regionCode": prices.region,
+                "operatingSystem": "Linux",
+                "tenancy": "Shared",
+                "preInstalledSw": "NA",
+                "capacitystatus": "Used",
+                "marketoption": "OnDemand",
+            },
+        },
+        "terms": {
+            "OnDemand": {
+                term: {
+                    "sku": sku,
+                    "offerTermCode": TERM,
+                    "effectiveDate": f"{prices.as_of.isoformat()}T00:00:00Z",
+                    "termAttributes": {},
+                    "priceDimensions": {rate: dimension},
+                }
+            }
+        },
+    }

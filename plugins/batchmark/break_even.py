@@ -1,0 +1,177 @@
+"""The size from which one cost stays below another, from both at a few sizes.
+
+Sizes lie on a logarithmic axis, and so do times. Between two measured sizes a curve is known only
+within a band: the chord, and the lines that run on from the neighbouring intervals. Sums of powers
+of the size, such as a + b * n**k, are convex there and never leave that band. The interval holds
+each size at which the two curves may still be equal.
+"""
+
+from __future__ import annotations
+
+import zlib
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from batchmark.estimate import CONFIDENCE, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from batchmark.estimate import Median
+
+    Array = NDArray[np.float64]
+
+STEPS = 32  # between two measured sizes
+DRAWS_USED = 1_000
+
+Side = Literal["gpu", "cpu"]
+Outcome = Literal["crossover", "gpu_ahead", "cpu_ahead", "undecided"]
+
+
+class Breakeven(Record):
+    """Where two curves cross, as far as the sizes measured tell.
+
+    With the outcome "crossover", a missing end of the interval lies outside the sizes measured.
+    """
+
+    outcome: Outcome
+    ahead_above: Side = Field(default="gpu", description="who stays ahead from `size` on")
+    size: float | None = Field(default=None, description="best guess; null outside the range")
+    low: float | None = Field(default=None, description="lower end of the 95 % interval")
+    high: float | None = Field(default=None, description="upper end of the 95 % interval")
+    interval_reason: str | None = Field(default=None, description="why there is no interval")
+    monotonic: bool = Field(default=True, description="false where the lead changes repeatedly")
+    gpu_ahead: tuple[float, ...] = Field(default=(), description="sizes where the GPU surely is")
+    cpu_ahead: tuple[float, ...] = Field(default=(), description="sizes where the CPU surely is")
+    undecided: tuple[float, ...] = ()
+
+
+class Curve(NamedTuple):
+    """A cost per size: `values` of shape (sizes,), their bootstrap `draws` (sizes, n), or none."""
+
+    values: Array
+    draws: Array | None
+    reason: str | None = None  # why there are no draws
+
+    @classmethod
+    def of(cls, medians: Sequence[Median]) -> Curve:
+        values = np.array([median.value for median in medians])
+        if reason := next(filter(None, (median.interval_reason for median in medians)), None):
+            return cls(values, None, reason)
+        return cls(values, np.array([median.draws() for median in medians]))
+
+    def scaled(self, factor: float) -> Curve:
+        draws = None if self.draws is None else self.draws * factor
+        return self._replace(values=self.values * factor, draws=draws)
+
+    def with_noise(self, deviations: Sequence[float], *, seed: str) -> Curve:
+        """Spread the draws by a relative standard deviation at each size, all sizes alike."""
+        if self.draws is None:
+            return self
+        rng = np.random.default_rng(zlib.crc32(seed.encode()))
+        spread = np.outer(deviations, rng.standard_normal(self.draws.shape[1]))
+        return self._replace(draws=self.draws * np.exp(spread))
+
+
+def break_even(sizes: Sequence[float], gpu: Curve, cpu: Curve) -> Breakeven:
+    """The size from which the cheaper curve at the largest size stays the cheaper.
+
+    Args:
+        sizes: at least two, ascending and positive.
+        gpu, cpu: costs at these sizes, in one unit.
+
+    Raises:
+        ValueError: fewer than two sizes, or not ascending.
+    """
+    x = np.log(np.asarray(sizes, dtype=float))
+    if len(x) < 2 or np.any(np.diff(x) <= 0):
+        raise ValueError(f"a crossover needs two or more ascending sizes, got {list(sizes)}")
+    lead = np.log(cpu.values / gpu.values)
+    low, high = lead, lead
+    if cpu.draws is not None and gpu.draws is not None:
+        low, high = _quantiles(np.log(cpu.draws / gpu.draws))
+    signs = np.sign(low) * (np.sign(low) == np.sign(high))
+    ahead = {
+        "gpu_ahead": tuple(size for size, sign in zip(sizes, signs, strict=True) if sign > 0),
+        "cpu_ahead": tuple(size for size, sign in zip(sizes, signs, strict=True) if sign < 0),
+        "undecided": tuple(size for size, sign in zip(sizes, signs, strict=True) if sign == 0),
+    }
+    reason = gpu.reason or cpu.reason
+    for outcome in ("gpu_ahead", "cpu_ahead", "undecided"):
+        if len(ahead[outcome]) == len(x):
+            return Breakeven(outcome=outcome, interval_reason=reason, **ahead)
+    decided = signs[signs != 0]
+    swapped = decided[-1] < 0 and bool(ahead["gpu_ahead"])
+    if swapped:
+        gpu, cpu = cpu, gpu
+    size, first, last = _crossing(x, gpu, cpu)
+    return Breakeven(
+        outcome="undecided" if size is first is last is None else "crossover",
+        ahead_above="cpu" if swapped else "gpu",
+        size=size,
+        low=first,
+        high=last,
+        interval_reason=reason,
+        monotonic=int(np.count_nonzero(np.diff(decided))) <= 1,
+        **ahead,
+    )
+
+
+def _crossing(x: Array, gpu: Curve, cpu: Curve) -> tuple[float | None, float | None, float | None]:
+    """The best guess and both ends of its interval."""
+    at = np.unique(np.concatenate([np.linspace(*ends, STEPS + 1) for ends in pairwise(x)]))
+    gpu_low, gpu_high = _band(x, np.log(gpu.values), at)
+    cpu_low, cpu_high = _band(x, np.log(cpu.values), at)
+    size = _last_rise(at, (cpu_low + cpu_high - gpu_low - gpu_high) / 2)
+    if gpu.draws is None or cpu.draws is None:
+        return size, None, None
+    gpu_low, gpu_high = _band(x, np.log(gpu.draws[:, :DRAWS_USED].T), at)
+    cpu_low, cpu_high = _band(x, np.log(cpu.draws[:, :DRAWS_USED].T), at)
+    lowest, _ = _quantiles((cpu_low - gpu_high).T)
+    _, highest = _quantiles((cpu_high - gpu_low).T)
+    return size, _last_rise(at, highest), _last_rise(at, lowest)
+
+
+def _band(x: Array, y: Array, at: Array) -> tuple[Array, Array]:
+    """Lower and upper end, at points `at`, of curves through (x, y); y has shape (..., sizes)."""
+    left = np.clip(np.searchsorted(x, at, side="right") - 1, 0, len(x) - 2)
+    slopes = np.diff(y, axis=-1) / np.diff(x)
+    from_left, from_right = at - x[left], at - x[left + 1]
+    chord = y[..., left] + slopes[..., left] * from_left
+    if len(x) == 2:  # nothing tells how curved it is
+        inside = (from_left > 0) & (from_right < 0)
+        low, high = y.min(axis=-1, keepdims=True), y.max(axis=-1, keepdims=True)
+        return np.where(inside, low, chord), np.where(inside, high, chord)
+    # Beyond the ends, slopes go on changing as they last did; no time falls as the size grows.
+    before = np.maximum(2 * slopes[..., :1] - slopes[..., 1:2], 0)
+    after = 2 * slopes[..., -1:] - slopes[..., -2:-1]
+    slopes = np.concatenate([before, slopes, after], axis=-1)
+    ahead = y[..., left] + slopes[..., left] * from_left - chord
+    back = y[..., left + 1] + slopes[..., left + 2] * from_right - chord
+    # Where both neighbours run on to one side of the chord, the nearer one is the limit.
+    nearer = np.where(np.abs(ahead) < np.abs(back), ahead, back)
+    one_side = ahead * back >= 0
+    low = np.where(one_side, nearer, np.minimum(ahead, back))
+    high = np.where(one_side, nearer, np.maximum(ahead, back))
+    return chord + np.minimum(low, 0), chord + np.maximum(high, 0)
+
+
+def _last_rise(at: Array, lead: Array) -> float | None:
+    """The size at which the lead turns positive for good; None where that is not within range."""
+    behind = np.flatnonzero(lead < 0)
+    if not behind.size or behind[-1] == len(at) - 1:
+        return None
+    i = behind[-1]
+    share = lead[i] / (lead[i] - lead[i + 1])
+    return float(np.exp(at[i] + share * (at[i + 1] - at[i])))
+
+
+def _quantiles(draws: Array) -> tuple[Array, Array]:
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(draws, [tail, 1 - tail], axis=-1)
+    return low, high

@@ -1,0 +1,159 @@
+"""A calibration run: each target's noise, and whether its own jobs pass for equal (A/A)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import AwareDatetime, Field
+from rich.markup import escape
+from rich.table import Table
+
+from batchmark import figures
+from batchmark.estimate import Record
+from batchmark.exceptions import NoiseError
+from batchmark.noise import JOBS_A_SIDE, NoiseTable, RowName, measure_noise
+from batchmark.pooling import group_jobs
+from batchmark.series import Series, row_key
+from batchmark.verdict import Contestant, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    from rich.console import Console
+
+    from batchmark.pooling import TargetJobs
+    from batchmark.run import CollectedRun
+
+TOO_LARGE = 10  # changes beyond this share need no figure
+
+
+class SelfCheck(Record):
+    """A target's odd repeats against its even ones, by the rule for two targets."""
+
+    rows: int = Field(ge=0, description="compared")
+    different: tuple[RowName, ...] = Field(description="of these, falsely")
+
+
+class Calibration(Record):
+    table: NoiseTable
+    self_check: SelfCheck
+    notices: tuple[str, ...] = Field(description="to be read before any figure")
+
+
+class CalibrationReport(Record):
+    run_id: str
+    created_at: AwareDatetime
+    calibrations: tuple[Calibration, ...]
+    refused: tuple[str, ...] = Field(description="targets without a calibration, and why")
+
+
+def calibrate(run: CollectedRun, *, region: str | None, created_at: datetime) -> CalibrationReport:
+    """Measure the noise of every target that has enough jobs.
+
+    Raises:
+        ComparisonError: a result document lists the same row twice.
+    """
+    calibrations: list[Calibration] = []
+    refused: list[str] = []
+    for (suite, dtype), targets in group_jobs(run).items():
+        for target in targets:
+            try:
+                table = measure_noise(
+                    target,
+                    suite=suite,
+                    dtype=dtype,
+                    region=region,
+                    run_id=run.run_id,
+                    created_at=created_at,
+                )
+            except NoiseError as error:
+                refused.append(str(error))
+                continue
+            notices = (
+                [f"The GPU target {target.name} ran on the CPU: no figure here is a GPU's."]
+                if target.fell_back
+                else []
+            )
+            calibrations.append(
+                Calibration(table=table, self_check=_check(target, table), notices=tuple(notices))
+            )
+    return CalibrationReport(
+        run_id=run.run_id,
+        created_at=created_at,
+        calibrations=tuple(calibrations),
+        refused=tuple(refused),
+    )
+
+
+def part(series: Series, repeats: Collection[int]) -> Series:
+    """The same row in some of its jobs."""
+    measured = [(job, row) for job, row in series.measured if job.planned.repeat in repeats]
+    one = Series(measured=measured)
+    one.pool(seed=f"{row_key(series.row)} {sorted(repeats)}")
+    return one
+
+
+def _check(target: TargetJobs, table: NoiseTable) -> SelfCheck:
+    repeats = [job.planned.repeat for job in target.jobs]
+    odd, even = repeats[::2], repeats[1::2]
+    rows = 0
+    different: list[RowName] = []
+    for series in target.series.values():
+        known = table.find(series)
+        first, second = part(series, odd), part(series, even)
+        if not (known and first.measured and second.measured):
+            continue
+        rows += 1
+        sides = (Contestant(target.name, half, known) for half in (first, second))
+        if judge(*sides).faster:
+            different.append(RowName.of(series.row))
+    return SelfCheck(rows=rows, different=tuple(different))
+
+
+def render_calibration(report: CalibrationReport, console: Console) -> None:
+    for calibration in report.calibrations:
+        for notice in calibration.notices:
+            console.print(f"[bold]{escape(notice)}[/bold]")
+        console.print(noise_rows(calibration.table))
+        for left_out in calibration.table.left_out:
+            console.print(escape(f"left out: {_name(left_out.row)}: {left_out.reason}"))
+        check = calibration.self_check
+        console.print(
+            f"A/A: odd repeats against even ones, {len(check.different)} of {check.rows} rows "
+            "called different\n"
+        )
+    for reason in report.refused:
+        console.print(f"[bold]No calibration:[/bold] {escape(reason)}")
+
+
+def noise_rows(table: NoiseTable) -> Table:
+    """The table for a terminal."""
+    shown = Table(
+        "Row",
+        "Code",
+        "Median",
+        "Noise from job to job",
+        *(f"{jobs} a side" for jobs in JOBS_A_SIDE),
+        title=escape(
+            f"{table.target}, suite {table.suite}: noise over {table.jobs} jobs (1 sd, at most "
+            "this at 95 %), and the smallest change that a comparison finds 95 times in 100"
+        ),
+    )
+    for row in table.series:
+        shown.add_row(
+            escape(_name(row.row)),
+            escape(", ".join(row.implementations)),
+            figures.seconds(row.median_seconds),
+            f"{figures.percent(row.floor)} ({figures.percent(row.floor_upper)})",
+            *(_change(row.smallest_detectable_change[jobs]) for jobs in JOBS_A_SIDE),
+        )
+    return shown
+
+
+def _name(row: RowName) -> str:
+    return f"{row.workload} {figures.parameters(row.parameters)} {row.dtype}"
+
+
+def _change(share: float) -> str:
+    return figures.percent(share) if share < TOO_LARGE else f"over {TOO_LARGE}{figures.TIMES}"

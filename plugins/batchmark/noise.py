@@ -1,0 +1,238 @@
+"""How far equal jobs of a target differ, row by row: measured once, used in later comparisons."""
+
+from __future__ import annotations
+
+import math
+from statistics import median
+from typing import TYPE_CHECKING, Literal, Self
+
+from pydantic import AwareDatetime, Field, ValidationError
+
+from batchmark.estimate import Record
+from batchmark.exceptions import NoiseError
+from batchmark.series import kept_samples, row_key
+from batchmark.significance import (
+    JobNoise,
+    NoiseSource,
+    Resolution,
+    log_spread,
+    relative,
+    upper_bound,
+)
+from batchmark_job.result import Device, Parameter
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from batchmark.pooling import TargetJobs
+    from batchmark.series import Series
+    from batchmark_job.result import Measurement, ResultDocument
+
+FEWEST_JOBS = 2
+JOBS_A_SIDE = (1, 3, 5, 10, 20)
+
+
+class RowNoise(Record):
+    """What a row's verdict was held against."""
+
+    floor: float = Field(
+        description="sd from job to job of the noisier target, relative to its median"
+    )
+    smallest_detectable_change: float = Field(
+        description="relative; found in 95 of 100 runs with this run's number of jobs"
+    )
+    critical_change: float = Field(
+        description="relative; noise alone exceeds it in 1 of 200 comparisons"
+    )
+    source: NoiseSource = Field(description="the weaker of the two targets' sources")
+    note: str | None = Field(default=None, description="why undecided, and how noise became known")
+
+
+class Fingerprint(Record):
+    """What must agree for a calibration to hold.
+
+    All that decides how steady a machine is. The image's digest is not among it: a rebuilt image
+    with the same torch is as steady, and a row's library is held against its `implementations`.
+    """
+
+    device: Device
+    instance_type: str | None
+    cpu_model: str
+    compute_threads: int
+    gpu_model: str | None
+    driver_major: str | None
+    torch_version: str
+
+    @classmethod
+    def of(cls, document: ResultDocument) -> Self:
+        environment = document.environment
+        driver = environment.driver_version
+        return cls(
+            device=document.actual_device,
+            instance_type=environment.instance_type,
+            cpu_model=environment.cpu_model,
+            compute_threads=environment.compute_threads,
+            gpu_model=environment.gpu_model,
+            driver_major=driver and driver.partition(".")[0],
+            torch_version=environment.torch_version,
+        )
+
+    def differences(self, now: Fingerprint) -> str:
+        """What has changed since, with both values; empty where nothing has."""
+        then = self.model_dump()
+        return ", ".join(
+            f"{name} was {then[name] or 'none'} and is {value or 'none'}"
+            for name, value in now.model_dump().items()
+            if value != then[name]
+        )
+
+
+class RowName(Record):
+    """A point of a suite's grid."""
+
+    workload: str
+    parameters: dict[str, Parameter]
+    dtype: str
+
+    @classmethod
+    def of(cls, row: Measurement) -> RowName:
+        return RowName(workload=row.workload, parameters=row.parameters, dtype=row.dtype)
+
+
+class SeriesNoise(Record):
+    """One row's scatter from job to job."""
+
+    row: RowName
+    implementations: tuple[str, ...] = Field(description="names and versions of the code measured")
+    jobs: int = Field(ge=FEWEST_JOBS)
+    median_seconds: float = Field(gt=0, description="of the jobs' medians")
+    floor: float = Field(gt=0, description="sd from job to job, relative to the median")
+    floor_upper: float = Field(gt=0, description="its one-sided 95 % upper bound")
+    smallest_detectable_change: dict[int, float] = Field(
+        description="relative, at 95 % power, by the number of jobs on either side"
+    )
+
+    @property
+    def job_noise(self) -> JobNoise:
+        return JobNoise(math.log1p(self.floor), self.jobs - 1, "calibration")
+
+
+class LeftOut(Record):
+    """A row of which too few jobs have a figure."""
+
+    row: RowName
+    reason: str
+
+
+class NoiseTable(Record):
+    """A calibration: one target's noise on one suite."""
+
+    schema_version: Literal[1] = 1
+    suite: str
+    dtype: str = Field(description="as planned: `suite` is each row's own")
+    target: str
+    region: str | None = Field(description="AWS region; null off AWS")
+    run_id: str
+    created_at: AwareDatetime
+    jobs: int = Field(ge=FEWEST_JOBS)
+    fingerprint: Fingerprint
+    series: tuple[SeriesNoise, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+    def to_json(self) -> str:
+        return self.model_dump_json(indent=2)
+
+    def find(self, series: Series) -> SeriesNoise | None:
+        """The noise of a measured row, if no other code was measured than then."""
+        key, implementations = row_key(series.row), set(series.implementations)
+        for one in self.series:
+            if row_key(one.row) == key and implementations <= set(one.implementations):
+                return one
+        return None
+
+
+def parse_table(text: str | bytes) -> NoiseTable:
+    """Read a stored table.
+
+    Raises:
+        NoiseError: it is not of this release.
+    """
+    try:
+        return NoiseTable.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "document"
+        raise NoiseError(
+            f"not a noise table of this release: {where}: {first['msg']}; run noise_calibration "
+            "again"
+        ) from error
+
+
+def measure_noise(
+    target: TargetJobs,
+    *,
+    suite: str,
+    dtype: str,
+    region: str | None,
+    run_id: str,
+    created_at: datetime,
+) -> NoiseTable:
+    """What equal jobs of one target say of its noise.
+
+    Raises:
+        NoiseError: fewer than two jobs, or jobs from different environments.
+    """
+    if len(target.jobs) < FEWEST_JOBS:
+        lost = f" ({target.lost[0].reason})" if target.lost else ""
+        raise NoiseError(
+            f"{target.name} has {len(target.jobs)} job(s) with a result{lost}; noise shows from "
+            f"{FEWEST_JOBS} on"
+        )
+    if refusal := target.refusal():
+        raise NoiseError(refusal)
+    measured: list[SeriesNoise] = []
+    left_out: list[LeftOut] = []
+    for key, series in target.series.items():
+        problem = target.problem(key)
+        if not problem and len(series.measured) < FEWEST_JOBS:
+            problem = f"only one job has it; {series.reasons() or 'the others lack it'}"
+        if problem:
+            left_out.append(LeftOut(row=RowName.of(series.row), reason=problem))
+        else:
+            measured.append(series_noise(series))
+    return NoiseTable(
+        suite=suite,
+        dtype=dtype,
+        target=target.name,
+        region=region,
+        run_id=run_id,
+        created_at=created_at,
+        jobs=len(target.jobs),
+        fingerprint=Fingerprint.of(target.jobs[0].document),
+        series=tuple(measured),
+        left_out=tuple(left_out),
+    )
+
+
+def job_medians(series: Series) -> list[float]:
+    """Of each job that measured the row, in seconds."""
+    return [median(kept_samples(row)) for _, row in series.measured]
+
+
+def series_noise(series: Series) -> SeriesNoise:
+    """The scatter of a row that two or more jobs measured."""
+    medians = job_medians(series)
+    jobs, log_sd = len(medians), log_spread(medians)
+    noise = JobNoise(log_sd, jobs - 1, "calibration")
+    return SeriesNoise(
+        row=RowName.of(series.row),
+        implementations=tuple(series.implementations),
+        jobs=jobs,
+        median_seconds=median(medians),
+        floor=relative(log_sd),
+        floor_upper=relative(upper_bound(log_sd, jobs - 1)),
+        smallest_detectable_change={
+            number: Resolution(noise, number, noise, number).smallest_detectable_change
+            for number in JOBS_A_SIDE
+        },
+    )

@@ -1,0 +1,182 @@
+"""Asks AWS what instances cost today. As a program it rewrites the committed table (`make prices`).
+
+On-Demand prices come from the Price List API, Spot prices from EC2's price history.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.config import Config as ClientConfig
+from botocore.exceptions import BotoCoreError, ClientError
+
+from batchmark.exceptions import PriceError
+from batchmark.prices import (
+    PRICES_FILE,
+    PriceTable,
+    SpotPrice,
+    committed_prices,
+    load_prices,
+    on_demand_price,
+    origin_of,
+    spot_prices,
+)
+from batchmark.store import PRICES, PRICES_FOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from batchmark.store import RunStore
+
+# The Price List API has endpoints in few regions; each answers for all regions.
+PRICE_LIST_REGION = "us-east-1"
+# What a user of Linux pays who shares the host and has reserved nothing; no local zones.
+PLAIN_LINUX = {
+    "locationType": "AWS Region",
+    "operatingSystem": "Linux",
+    "tenancy": "Shared",
+    "preInstalledSw": "NA",
+    "capacitystatus": "Used",
+    "marketoption": "OnDemand",
+}
+# EC2 adds the last change before it, so every zone that has a price gives one.
+SPOT_HISTORY = timedelta(hours=3)
+CLIENT_CONFIG = ClientConfig(
+    connect_timeout=5, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 4}
+)
+
+
+def price_clients(region: str) -> tuple[Any, Any]:
+    """Clients of the Price List API and of the region's EC2."""
+    return (
+        boto3.client("pricing", region_name=PRICE_LIST_REGION, config=CLIENT_CONFIG),
+        boto3.client("ec2", region_name=region, config=CLIENT_CONFIG),
+    )
+
+
+def fetch_prices(
+    pricing: Any, ec2: Any, *, region: str, instance_types: Iterable[str], now: datetime
+) -> PriceTable:
+    """Today's prices of some instance types; the table's notes say which of them have none.
+
+    Raises:
+        PriceError: AWS lists no On-Demand price at all.
+        BotoCoreError, ClientError: the Price List API did not answer, or refused.
+    """
+    names = sorted(set(instance_types))
+    on_demand: dict[str, float] = {}
+    origin: dict[str, Any] = {}
+    notes = []
+    for name in names:
+        offers = _offers(pricing, region, name)
+        try:
+            price = on_demand_price(offers)
+        except PriceError as error:
+            notes.append(f"There is no On-Demand price of {name}: {error}.")
+            continue
+        if price is None:
+            notes.append(f"No On-Demand price of {name} is listed in {region}.")
+            continue
+        on_demand[name] = price
+        origin = origin or origin_of(offers[0], now.astimezone(UTC).date())
+    if not on_demand:
+        raise PriceError(" ".join(notes) or "no instance type was asked for")
+    spot: dict[str, SpotPrice] = {}
+    try:
+        spot = spot_prices(_spot_history(ec2, names, now))
+    except (BotoCoreError, ClientError) as error:
+        notes.append(f"There are no Spot prices: {_clause(error)}.")
+    return PriceTable(region=region, on_demand=on_demand, spot=spot, notes=tuple(notes), **origin)
+
+
+def store_prices(
+    store: RunStore,
+    pricing: Any,
+    ec2: Any,
+    *,
+    region: str,
+    instance_types: Iterable[str],
+    now: datetime,
+) -> PriceTable:
+    """Give a run its prices: today's, kept by their date too, or else the committed ones."""
+    try:
+        table = fetch_prices(pricing, ec2, region=region, instance_types=instance_types, now=now)
+    except Exception as error:  # whatever it is, the run's measurements are worth more
+        table = committed_prices(region, _clause(error))
+    else:
+        store.put(f"{PRICES_FOLDER}{region}/{table.as_of}.json", table.model_dump_json(indent=2))
+    store.write(PRICES, table.model_dump_json(indent=2))
+    return table
+
+
+def stored_prices(store: RunStore, region: str) -> PriceTable:
+    """The prices that `store_prices` left for a run, or the committed ones."""
+    text = store.read_if_there(store.prefix + PRICES)
+    if text is None:
+        return committed_prices(region, "the task fetch_prices left none; see its log")
+    return PriceTable.model_validate_json(text)
+
+
+def _offers(pricing: Any, region: str, instance_type: str) -> list[str]:
+    wanted = PLAIN_LINUX | {"instanceType": instance_type, "regionCode": region}
+    pages = pricing.get_paginator("get_products").paginate(
+        ServiceCode="AmazonEC2",
+        FormatVersion="aws_v1",
+        Filters=[
+            {"Type": "TERM_MATCH", "Field": field, "Value": value}
+            for field, value in wanted.items()
+        ],
+    )
+    return [offer for page in pages for offer in page["PriceList"]]
+
+
+def _spot_history(ec2: Any, instance_types: Sequence[str], now: datetime) -> list[dict[str, Any]]:
+    pages = ec2.get_paginator("describe_spot_price_history").paginate(
+        InstanceTypes=instance_types,
+        ProductDescriptions=["Linux/UNIX"],
+        StartTime=now - SPOT_HISTORY,
+        EndTime=now,
+    )
+    return [entry for page in pages for entry in page["SpotPriceHistory"]]
+
+
+def _clause(error: Exception) -> str:
+    """An error as part of a sentence."""
+    return (str(error) or repr(error)).rstrip(".")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Rewrite the committed table with today's prices; returns 1 where AWS gives none."""
+    before = load_prices()
+    parser = argparse.ArgumentParser(prog="make prices", description=__doc__)
+    parser.add_argument("--region", default=before.region, help="AWS region (%(default)s)")
+    parser.add_argument("--file", type=Path, default=PRICES_FILE, help="the committed one")
+    parser.add_argument("instance_types", nargs="*", help="beside those in the table already")
+    options = parser.parse_args(arguments)
+    try:
+        table = fetch_prices(
+            *price_clients(options.region),
+            region=options.region,
+            instance_types={*before.on_demand, *options.instance_types},
+            now=datetime.now(UTC),
+        )
+    except (PriceError, BotoCoreError, ClientError) as error:
+        print(f"prices: {_clause(error)}; {options.file.name} is as it was", file=sys.stderr)
+        return 1
+    options.file.write_text(table.model_dump_json(indent=2) + "\n")
+    for note in table.notes:
+        print(note)
+    print(
+        f"{options.file.name}: {len(table.on_demand)} On-Demand and {len(table.spot)} Spot prices "
+        f"of {table.region}, {table.as_of}; look at the difference and commit it"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

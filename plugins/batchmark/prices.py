@@ -1,0 +1,177 @@
+"""EC2 prices in USD per hour, of Linux on whole shared-tenancy instances, and where they are from.
+
+The shapes of AWS's answers are those of GetProducts (Price List Query API, format aws_v1) and of
+DescribeSpotPriceHistory.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import AwareDatetime, Field, ValidationError
+
+from batchmark.estimate import Record
+from batchmark.exceptions import PriceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+PRICES_FILE = Path(__file__).with_name("prices.json")
+STALE_DAYS = 30
+AWS_SOURCE = "AWS Price List API"
+AWS_SOURCE_URL = "https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/price-changes.html"
+
+UsdPerHour = Annotated[float, Field(gt=0)]
+
+
+class SpotPrice(Record):
+    """The latest Spot price of each availability zone that has one."""
+
+    zones: dict[str, UsdPerHour] = Field(min_length=1, description="USD per hour by zone")
+    observed_at: AwareDatetime = Field(description="the latest change of price among them")
+
+    @property
+    def usd_per_hour(self) -> float:
+        """The median over the zones: which zone a job ran in is not known."""
+        return median(self.zones.values())
+
+    @property
+    def lowest_usd_per_hour(self) -> float:
+        return min(self.zones.values())
+
+    @property
+    def highest_usd_per_hour(self) -> float:
+        return max(self.zones.values())
+
+
+class PriceTable(Record):
+    """The prices of one region."""
+
+    schema_version: Literal[2] = 2
+    currency: Literal["USD"] = "USD"
+    region: str
+    operating_system: Literal["Linux"] = "Linux"
+    as_of: date
+    source: str
+    source_url: str | None = None
+    on_demand: dict[str, UsdPerHour] = Field(description="USD per hour by EC2 instance type")
+    spot: dict[str, SpotPrice] = Field(default={}, description="by EC2 instance type")
+    notes: tuple[str, ...] = Field(
+        default=(), description="what is missing from it, and why it isn't today's"
+    )
+
+    def only(self, instance_types: Iterable[str]) -> PriceTable:
+        """This table with the rows of some instance types only."""
+        wanted = set(instance_types)
+        kept = {
+            field: {name: price for name, price in getattr(self, field).items() if name in wanted}
+            for field in ("on_demand", "spot")
+        }
+        return self.model_copy(update=kept)
+
+    def age_days(self, now: datetime) -> int:
+        return (now.astimezone(UTC).date() - self.as_of).days
+
+    def staleness(self, now: datetime) -> str | None:
+        """What to say of prices too old to trust; None of newer ones, and where there are none."""
+        age = self.age_days(now)
+        if age <= STALE_DAYS or not (self.on_demand or self.spot):
+            return None
+        return (
+            f"These prices are {age} days old (as of {self.as_of}), and prices change: let Airflow "
+            "ask AWS for today's, or refresh the committed table with `make prices`."
+        )
+
+
+def load_prices(path: Path = PRICES_FILE) -> PriceTable:
+    """Read a price table.
+
+    Raises:
+        PriceError: the file is missing or isn't a price table.
+    """
+    try:
+        return PriceTable.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise PriceError(f"price table {path.name} can't be used: {error}") from error
+
+
+def committed_prices(region: str, reason: str) -> PriceTable:
+    """The committed table for a run in `region` that got none of its own.
+
+    One region's prices are not another's: elsewhere the table comes without a single price.
+
+    Args:
+        region: where the run's instances are.
+        reason: why there are no prices of today, as a clause.
+    """
+    prices = load_prices()
+    missing = f"There are no prices of today: {reason}."
+    if prices.region == region:
+        note = f"{missing} The committed ones of {prices.as_of} are used."
+        return prices.model_copy(update={"notes": (note,)})
+    note = f"{missing} The committed ones are of {prices.region} and say nothing about {region}."
+    return prices.model_copy(
+        update={"region": region, "on_demand": {}, "spot": {}, "notes": (note,)}
+    )
+
+
+def on_demand_price(offers: Iterable[str]) -> float | None:
+    """The hourly On-Demand price among the offers for one instance type; None without any.
+
+    Args:
+        offers: the JSON texts of GetProducts' PriceList.
+
+    Raises:
+        PriceError: there are several prices, or an offer is not of the shape known here.
+    """
+    found = set()
+    for text in offers:
+        try:
+            terms = json.loads(text)["terms"].get("OnDemand", {})
+            found |= {
+                float(dimension["pricePerUnit"]["USD"])
+                for term in terms.values()
+                for dimension in term["priceDimensions"].values()
+                if dimension["unit"] == "Hrs"
+            }
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise PriceError(f"an offer has another shape than known here: {error!r}") from error
+    found.discard(0.0)  # what a reservation has paid for already
+    if len(found) > 1:
+        listed = ", ".join(f"{price:g}" for price in sorted(found))
+        raise PriceError(f"several prices are listed: {listed}")
+    return found.pop() if found else None
+
+
+def origin_of(offer: str, today: date) -> dict[str, Any]:
+    """The table's fields `source`, `source_url` and `as_of`.
+
+    AWS's offers hold on the day they are asked for; what stands in for AWS names its own origin.
+    """
+    own: dict[str, Any] = json.loads(offer).get("origin") or {}
+    return {"source": AWS_SOURCE, "source_url": AWS_SOURCE_URL, "as_of": today} | own
+
+
+def spot_prices(history: Iterable[Mapping[str, Any]]) -> dict[str, SpotPrice]:
+    """Spot prices by instance type.
+
+    Args:
+        history: DescribeSpotPriceHistory's SpotPriceHistory, in any order.
+    """
+    latest: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for entry in history:
+        zones = latest.setdefault(entry["InstanceType"], {})
+        known = zones.get(entry["AvailabilityZone"])
+        if known is None or entry["Timestamp"] > known["Timestamp"]:
+            zones[entry["AvailabilityZone"]] = entry
+    return {
+        instance_type: SpotPrice(
+            zones={zone: float(entry["SpotPrice"]) for zone, entry in sorted(zones.items())},
+            observed_at=max(entry["Timestamp"] for entry in zones.values()),
+        )
+        for instance_type, zones in sorted(latest.items())
+    }

@@ -1,0 +1,80 @@
+"""How much of what a device can do a row used, held against rates measured in the same jobs."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from batchmark.estimate import Estimate, Interval, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from batchmark_job.result import Measurement, ResultDocument
+
+
+class Roofline(Record):
+    """A row's rates; the ceilings are medians over its jobs, null where no job measured them."""
+
+    flops_per_second: Estimate | None
+    bytes_per_second: Estimate | None = Field(description="of the least bytes a call must move")
+    compute_ceiling: float | None = Field(description="flop/s of a large product in its dtype")
+    copy_ceiling: float | None = Field(description="bytes/s read plus written by a large copy")
+    compute_share: float | None = Field(description="of the compute ceiling")
+    copy_share: float | None = Field(description="of the copy ceiling")
+    bound: Literal["compute", "memory"] | None = Field(
+        description="the ceiling that this row's flops per byte meet first"
+    )
+
+    @property
+    def share(self) -> float | None:
+        """Of the ceiling that applies; None where it is not known which."""
+        return {"compute": self.compute_share, "memory": self.copy_share}.get(self.bound or "")
+
+
+def roofline(
+    row: Measurement, documents: Sequence[ResultDocument], seconds: Estimate
+) -> Roofline | None:
+    """The rates of a row that took so many seconds a call; None where its work is not counted."""
+    if not (row.flops or row.bytes_moved):
+        return None
+    compute = _ceiling(documents, "compute", row.dtype)
+    copy = _ceiling(documents, "copy", None)
+    flops, moved = _rate(row.flops, seconds), _rate(row.bytes_moved, seconds)
+    bound: Literal["compute", "memory"] | None = None
+    if row.flops and row.bytes_moved and compute and copy:
+        bound = "compute" if row.flops / row.bytes_moved > compute / copy else "memory"
+    return Roofline(
+        flops_per_second=flops,
+        bytes_per_second=moved,
+        compute_ceiling=compute,
+        copy_ceiling=copy,
+        compute_share=flops.value / compute if flops and compute else None,
+        copy_share=moved.value / copy if moved and copy else None,
+        bound=bound,
+    )
+
+
+def _ceiling(documents: Sequence[ResultDocument], kind: str, dtype: str | None) -> float | None:
+    rates = [
+        ceiling.rate_per_second
+        for document in documents
+        for ceiling in document.ceilings
+        if (ceiling.kind, ceiling.dtype) == (kind, dtype)
+    ]
+    return median(rates) if rates else None
+
+
+def _rate(amount: int | None, seconds: Estimate) -> Estimate | None:
+    if not amount:
+        return None
+    interval = seconds.interval and Interval(
+        low=amount / seconds.interval.high,
+        high=amount / seconds.interval.low,
+        confidence=seconds.interval.confidence,
+    )
+    return Estimate(
+        value=amount / seconds.value, interval=interval, interval_reason=seconds.interval_reason
+    )

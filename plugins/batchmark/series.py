@@ -1,0 +1,208 @@
+"""One row's measurements in all jobs of a target, and the figures made of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from pydantic import Field
+
+from batchmark.estimate import MINIMUM_SAMPLES, Estimate, Median, Record
+from batchmark.figures import percent
+from batchmark.roofline import Roofline, roofline
+from batchmark_job.result import Implementation, Measurement, Parameter, Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from batchmark.run import CollectedJob
+
+WIDE_SPREAD = 0.10  # of the median, between the quartiles
+MUCH_STEAL = 0.02  # of CPU time, taken by the hypervisor
+
+Number = TypeVar("Number", int, float)
+RowKey = tuple[str, tuple[tuple[str, Parameter], ...], str]
+
+
+class Keyed(Protocol):
+    """A measurement, or a row of a comparison."""
+
+    @property
+    def workload(self) -> str: ...
+    @property
+    def parameters(self) -> dict[str, Parameter]: ...
+    @property
+    def dtype(self) -> str: ...
+
+
+class Provenance(Record):
+    """Where a figure comes from."""
+
+    job_id: str
+    job_attempt: int
+    repeat: int
+    log_group: str
+    log_stream: str
+    log_url: str
+    document_uri: str
+    document_url: str
+
+
+class Side(Record):
+    """One target's samples of one row."""
+
+    median_seconds: Estimate
+    samples: int = Field(ge=1, description="in the median")
+    jobs: int = Field(ge=1)
+    relative_spread: float | None = Field(description="interquartile range / median")
+    cold_seconds: float = Field(description="first call in a process; median over the jobs")
+    implementation: Implementation
+    trials: tuple[Trial, ...] = Field(description="of all rivals, in the first job")
+    roofline: Roofline | None = Field(description="null where the row's work is not counted")
+    peak_memory_bytes: int | None = Field(description="largest over the jobs")
+    energy_joules: float | None = Field(description="per call; median over the jobs")
+    flops_per_joule: float | None
+    steal_share: float | None = Field(description="of CPU time; largest over the jobs")
+    throttled_samples: int = Field(description="taken while the device was slowed down")
+    throttled_left_out: int = Field(description="of these, not in the median")
+    outlier_samples: int = Field(description="flagged, all in the median")
+    multimodal_jobs: int = Field(description="whose samples gather around several values")
+    stopping: dict[str, int] = Field(description="number of jobs by why sampling ended")
+    provenance: tuple[Provenance, ...]
+
+
+@dataclass
+class Series:
+    """One row's measurements in all jobs of a target."""
+
+    measured: list[tuple[CollectedJob, Measurement]] = field(default_factory=list)
+    unmeasured: list[tuple[CollectedJob, Measurement]] = field(default_factory=list)
+    median: Median | None = None
+
+    def pool(self, seed: str) -> None:
+        """Set the median over all jobs' samples; `seed` names the series."""
+        if self.measured:
+            self.median = Median([kept_samples(row) for _, row in self.measured], seed=seed)
+
+    @property
+    def row(self) -> Measurement:
+        return (self.measured or self.unmeasured)[0][1]
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...]:
+        return tuple(provenance(job) for job, _ in self.measured or self.unmeasured)
+
+    @property
+    def implementations(self) -> list[str]:
+        named = [m.implementation for _, m in self.measured if m.implementation]
+        return list(dict.fromkeys(f"{one.name} {one.version}" for one in named))
+
+    @property
+    def by_trial(self) -> bool:
+        """Whether each job chose its implementation from the same rivals."""
+        rivals = {
+            frozenset((t.implementation.name, t.implementation.version) for t in row.trials)
+            for _, row in self.measured
+        }
+        return len(rivals) == 1 and rivals != {frozenset()}
+
+    @property
+    def side(self) -> Side | None:
+        """The pooled figures; None without a measured row."""
+        rows = [row for _, row in self.measured]
+        cold = [row.cold_seconds for row in rows if row.cold_seconds]
+        if not (self.median and cold and self.row.implementation):
+            return None
+        seconds = self.median.estimate()
+        energy = [row.energy_joules for row in rows if row.energy_joules]
+        joules = median(energy) if energy else None
+        during = [row.conditions_during for row in rows if row.conditions_during]
+        return Side(
+            median_seconds=seconds,
+            samples=self.median.samples.size,
+            jobs=len(rows),
+            relative_spread=self.median.relative_spread(),
+            cold_seconds=median(cold),
+            implementation=self.row.implementation,
+            trials=self.row.trials,
+            roofline=roofline(self.row, [job.document for job, _ in self.measured], seconds),
+            peak_memory_bytes=_largest(row.peak_memory_bytes for row in rows),
+            energy_joules=joules,
+            flops_per_joule=self.row.flops / joules if self.row.flops and joules else None,
+            steal_share=_largest(one.cpu_steal_share for one in during),
+            throttled_samples=sum(len(row.throttled_samples) for row in rows),
+            throttled_left_out=sum(
+                len(row.samples_seconds) - len(kept_samples(row)) for row in rows
+            ),
+            outlier_samples=sum(len(row.outlier_samples) for row in rows),
+            multimodal_jobs=sum(bool(row.multimodal) for row in rows),
+            stopping=dict(Counter(row.stopping.criterion for row in rows if row.stopping)),
+            provenance=self.provenance,
+        )
+
+    def reasons(self) -> str:
+        """Why jobs did not measure this row."""
+        return "; ".join(dict.fromkeys(f"{m.status}: {m.reason}" for _, m in self.unmeasured))
+
+    def warnings(self) -> Iterable[str]:
+        """What to know about a measured row before trusting it."""
+        side = self.side
+        if side is None:
+            return
+        if side.relative_spread and side.relative_spread > WIDE_SPREAD:
+            yield (
+                "wide spread, the middle half of the samples covers "
+                f"{percent(side.relative_spread)} of their median"
+            )
+        if side.multimodal_jobs:
+            yield (
+                f"the samples of {side.multimodal_jobs} of {side.jobs} jobs gather around more "
+                "than one value, which no median describes"
+            )
+        if side.throttled_left_out:
+            yield (
+                f"{side.throttled_left_out} samples left out of the median: taken while the "
+                "device was slowed down"
+            )
+        if kept := side.throttled_samples - side.throttled_left_out:
+            yield (
+                f"{kept} samples in the median were taken while the device was slowed down; "
+                f"without them a job would have fewer than {MINIMUM_SAMPLES}"
+            )
+        if side.steal_share and side.steal_share > MUCH_STEAL:
+            yield f"the hypervisor took {percent(side.steal_share)} of CPU time from the machine"
+        if len(names := self.implementations) > 1:
+            yield f"nearly equal rivals: its jobs chose {' and '.join(names)}"
+        if self.unmeasured:
+            jobs = len(self.measured) + len(self.unmeasured)
+            yield f"{len(self.unmeasured)} of {jobs} jobs {self.reasons()}"
+
+
+def row_key(row: Keyed) -> RowKey:
+    return row.workload, tuple(sorted(row.parameters.items())), row.dtype
+
+
+def kept_samples(row: Measurement) -> list[float]:
+    """Without those of a slowed-down device, where enough for an interval remain."""
+    throttled = set(row.throttled_samples)
+    kept = [value for i, value in enumerate(row.samples_seconds) if i not in throttled]
+    return kept if len(kept) >= MINIMUM_SAMPLES else list(row.samples_seconds)
+
+
+def provenance(job: CollectedJob) -> Provenance:
+    return Provenance(
+        job_id=job.job_id,
+        job_attempt=job.job_attempt,
+        repeat=job.planned.repeat,
+        log_group=job.log_group,
+        log_stream=job.log_stream,
+        log_url=job.log_url,
+        document_uri=job.document_uri,
+        document_url=job.document_url,
+    )
+
+
+def _largest(values: Iterable[Number | None]) -> Number | None:
+    return max((value for value in values if value is not None), default=None)

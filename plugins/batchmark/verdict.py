@@ -1,0 +1,105 @@
+"""Which of two targets is faster on a row, if that can be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from batchmark.estimate import ratio
+from batchmark.figures import percent
+from batchmark.noise import RowNoise, job_medians
+from batchmark.significance import (
+    ASSUMED,
+    ENOUGH_REPEATS,
+    JobNoise,
+    Resolution,
+    largest_credible,
+    log_spread,
+    relative,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from batchmark.noise import SeriesNoise
+    from batchmark.series import Series
+
+WEAKEST_FIRST = ("assumed", "repeats", "calibration")
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One target's measured row, with its calibration if there is one that fits."""
+
+    name: str
+    series: Series
+    calibration: SeriesNoise | None = None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    faster: Literal["first", "second"] | None
+    noise: RowNoise
+
+
+def judge(first: Contestant, second: Contestant) -> Judgement:
+    """The faster one, if neither chance within jobs nor noise between them explains it.
+
+    Both must hold: the bootstrap interval of the medians' ratio excludes 1, and the jobs' mean log
+    medians differ by more than their noise does in LEVEL of all comparisons.
+    """
+    medians = job_medians(first.series), job_medians(second.series)
+    noises = [_noise(*side) for side in zip((first, second), medians, strict=True)]
+    (first_noise, first_note), (second_noise, second_note) = noises
+    resolution = Resolution(first_noise, len(medians[0]), second_noise, len(medians[1]))
+    lead = float(np.mean(np.log(medians[1])) - np.mean(np.log(medians[0])))
+    faster: Literal["first", "second"] | None = None
+    reason = None
+    if abs(lead) <= resolution.critical_difference:
+        reason = (
+            f"undecided: jobs that are equal may differ by "
+            f"{percent(relative(resolution.critical_difference))}"
+        )
+    elif _excludes_one(first.series, second.series, lead):
+        faster = "first" if lead > 0 else "second"
+    sources = {first_noise.source, second_noise.source}
+    return Judgement(
+        faster,
+        RowNoise(
+            floor=relative(max(first_noise.log_sd, second_noise.log_sd)),
+            smallest_detectable_change=resolution.smallest_detectable_change,
+            critical_change=relative(resolution.critical_difference),
+            source=next(source for source in WEAKEST_FIRST if source in sources),
+            note="; ".join(filter(None, (reason, first_note, second_note))) or None,
+        ),
+    )
+
+
+def _noise(side: Contestant, medians: Sequence[float]) -> tuple[JobNoise, str | None]:
+    """How one target's jobs scatter, by the best source there is, and what to say of it."""
+    jobs, known = len(medians), side.calibration
+    own = log_spread(medians) if jobs > 1 else 0.0
+    note = None
+    if known:
+        most = largest_credible(known.job_noise, jobs) if jobs > 1 else own
+        if own <= most:
+            return known.job_noise, None
+        note = (
+            f"{side.name}: its {jobs} jobs differ by {percent(relative(own))}, more than its "
+            f"calibration allows ({percent(relative(most))}), which is therefore not used"
+        )
+    if jobs >= ENOUGH_REPEATS:
+        return JobNoise(own, jobs - 1, "repeats"), note
+    return JobNoise(max(ASSUMED.log_sd, own), ASSUMED.degrees, "assumed"), note
+
+
+def _excludes_one(first: Series, second: Series, lead: float) -> bool:
+    """Whether the interval of the ratio of medians lies on the side of 1 where the lead is."""
+    if not (first.median and second.median):
+        return False
+    interval = ratio(second.median, first.median).interval
+    if interval is None:
+        return False
+    return interval.low > 1 if lead > 0 else interval.high < 1

@@ -1,0 +1,91 @@
+"""pynvml without a driver: its own constants and errors, with answers that a test gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import pynvml
+
+
+@dataclass
+class Card:
+    """What NVML answers for one GPU, in NVML's units; None is "not supported"."""
+
+    utilization: int | None = 90
+    memory_used: int | None = 6_000_000_000
+    milliwatts: int | None = 150_000
+    sm_megahertz: int | None = 1_710
+    memory_megahertz: int | None = 6_251
+    celsius: int | None = 41
+    millijoules: int | None = 2_500
+    reasons: int | None = 0
+    error: int = pynvml.NVML_ERROR_NOT_SUPPORTED
+
+    def answer(self, value: Any) -> Any:
+        if value is None:
+            raise pynvml.NVMLError(self.error)
+        return value
+
+
+class Nvml:
+    """The functions this project calls; everything else is pynvml's own."""
+
+    def __init__(self, **cards: Card) -> None:
+        self.cards = {uuid.replace("_", "-"): card for uuid, card in cards.items()}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(pynvml, name)
+
+    def nvmlInit(self) -> None: ...  # noqa: N802
+
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Card:  # noqa: N802
+        if uuid not in self.cards:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+        return self.cards[uuid]
+
+    def nvmlDeviceGetUtilizationRates(self, card: Card) -> Any:  # noqa: N802
+        return SimpleNamespace(gpu=card.answer(card.utilization), memory=1)
+
+    def nvmlDeviceGetMemoryInfo(self, card: Card) -> Any:  # noqa: N802
+        return SimpleNamespace(used=card.answer(card.memory_used), total=2**40)
+
+    def nvmlDeviceGetPowerUsage(self, card: Card) -> Any:  # noqa: N802
+        return card.answer(card.milliwatts)
+
+    def nvmlDeviceGetClockInfo(self, card: Card, clock: int) -> Any:  # noqa: N802
+        clocks = {
+            pynvml.NVML_CLOCK_SM: card.sm_megahertz,
+            pynvml.NVML_CLOCK_MEM: card.memory_megahertz,
+        }
+        return card.answer(clocks[clock])
+
+    def nvmlDeviceGetTemperatureV(self, card: Card, sensor: int) -> Any:  # noqa: N802
+        assert sensor == pynvml.NVML_TEMPERATURE_GPU
+        return card.answer(card.celsius)
+
+    nvmlDeviceGetTemperature = nvmlDeviceGetTemperatureV  # noqa: N815
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, card: Card) -> Any:  # noqa: N802
+        return card.answer(card.millijoules)
+
+    def nvmlDeviceGetCurrentClocksEventReasons(self, card: Card) -> Any:  # noqa: N802
+        return card.answer(card.reasons)
+
+
+@contextmanager
+def installed(nvml: Nvml, *visible: str) -> Iterator[None]:
+    """NVML is there, and torch sees the GPUs with these UUIDs, in this order."""
+    import torch
+
+    devices = [SimpleNamespace(uuid=uuid) for uuid in visible]
+    with (
+        mock.patch.dict("sys.modules", pynvml=nvml),
+        mock.patch.object(torch.cuda, "device_count", return_value=len(devices)),
+        mock.patch.object(torch.cuda, "get_device_properties", devices.__getitem__),
+    ):
+        yield

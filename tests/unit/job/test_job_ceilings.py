@@ -1,0 +1,110 @@
+"""The device's own ceilings, on the CPU with small bounds."""
+
+import pytest
+import torch
+
+from batchmark_job import ceilings
+from batchmark_job.ceilings import BOUNDS, Bounds, measure_ceilings
+from batchmark_job.workloads import torch_support
+
+SMALL = Bounds(seconds=0.02, smallest_product=32, largest_product=64, copy_bytes=2**16)
+
+
+@pytest.fixture(autouse=True)
+def _small_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("batchmark_job.environment.last_level_cache_bytes", lambda: 2**15)
+
+
+def test_a_copy_and_each_dtype_once() -> None:
+    copy, *products = measure_ceilings("cpu", ["float32", "float64", "float32"], SMALL)
+    assert (copy.kind, copy.dtype) == ("copy", None)
+    assert [(product.kind, product.dtype) for product in products] == [
+        ("compute", "float32"),
+        ("compute", "float64"),
+    ]
+    assert all(ceiling.rate_per_second > 0 for ceiling in (copy, *products))
+
+
+def test_a_description_says_what_was_run() -> None:
+    copy, product = measure_ceilings("cpu", ["float32"], SMALL._replace(copy_bytes=2**21))
+    threads = torch_support.threads()
+    assert copy.description in {
+        "torch copy_ of 2 MiB",
+        f"numpy.copyto in {threads} threads of 2 MiB",
+    }
+    names = {f"{name} of {n} x {n}" for name in ("torch.mm", "numpy.matmul") for n in (32, 64)}
+    assert product.description in names
+
+
+def test_a_cpu_has_no_ceiling_for_what_it_has_no_arithmetic_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_fp16_supported", lambda: False)
+    found = measure_ceilings("cpu", ["float16", "tf32", "no_such_dtype"], SMALL)
+    assert [ceiling.kind for ceiling in found] == ["copy"]
+
+
+def test_a_copy_fills_the_cache_more_than_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("batchmark_job.environment.last_level_cache_bytes", lambda: 2**20)
+    (copy,) = measure_ceilings("cpu", [], SMALL)
+    assert copy.description.endswith(" of 2 MiB")
+
+
+def test_products_and_copies_shrink_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    available = 80_000
+    monkeypatch.setattr("batchmark_job.memory.available_host_bytes", lambda: available)
+    monkeypatch.setattr("batchmark_job.environment.last_level_cache_bytes", lambda: None)
+    sizes = []
+    products = ceilings._products
+    monkeypatch.setattr(
+        ceilings, "_products", lambda size, *rest: sizes.append(size) or products(size, *rest)
+    )
+    copy, product = measure_ceilings("cpu", ["float32"], SMALL._replace(smallest_product=64))
+    assert sizes == [32]  # 3 · 64² · 4 bytes are more than a quarter of what there is
+    assert product.description.endswith(" of 32 x 32")
+    assert copy.description.endswith(" of 0 MiB")
+
+
+def test_a_copy_that_fits_into_the_cache_alone_is_no_ceiling(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("batchmark_job.memory.available_host_bytes", lambda: 80_000)
+    assert measure_ceilings("cpu", [], SMALL) == ()
+    assert capsys.readouterr().out == (
+        "batchmark_job: warning: no ceiling for copy: out of memory when tried: a copy larger than "
+        "the cache does not fit\n"
+    )
+
+
+def test_a_failure_is_one_warning_and_no_ceiling(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("CUDA error: unspecified\nlaunch failure")
+
+    monkeypatch.setattr(ceilings, "_products", broken)
+    found = measure_ceilings("cpu", ["float32"], SMALL)
+    assert [ceiling.kind for ceiling in found] == ["copy"]
+    assert capsys.readouterr().out == (
+        "batchmark_job: warning: no ceiling for float32: RuntimeError: CUDA error: unspecified\n"
+    )
+
+
+def test_tf32_is_switched_on_for_its_own_product_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    products = ceilings._products
+
+    def recorded(size: int, device: str, dtype: str) -> dict[str, object]:
+        seen.append((dtype, torch.backends.cuda.matmul.allow_tf32))
+        return products(size, device, dtype)
+
+    monkeypatch.setattr(ceilings, "_products", recorded)
+    monkeypatch.setattr(torch_support, "native_refusal", lambda device, dtype: None)
+    one_size = SMALL._replace(largest_product=32)
+    measure_ceilings("cpu", ["float32", "tf32"], one_size)
+    assert seen == [("float32", False), ("tf32", True)]
+    assert torch.backends.cuda.matmul.allow_tf32 is False
+
+
+def test_the_copy_is_larger_than_the_largest_gpu_cache() -> None:
+    assert BOUNDS["cuda"].copy_bytes >= 4 * 126 * 2**20  # B200's L2

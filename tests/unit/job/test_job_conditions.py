@@ -1,0 +1,259 @@
+"""The machine's state at a moment and over a span, and when a span counts as slowed down."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pynvml
+import pytest
+import torch
+
+from batchmark_job import conditions
+from batchmark_job.conditions import Monitor
+from batchmark_job.result import Conditions
+from tests.unit.job.nvml_stand_in import Card, Nvml, installed
+
+POWER_CAP = pynvml.nvmlClocksEventReasonSwPowerCap
+IDLE = pynvml.nvmlClocksEventReasonGpuIdle
+
+
+class Machine:
+    """A clock and a root folder with what Linux shows of the CPUs."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.now = 100.0
+        self._user = self._steal = 0
+        self._stat = root / "proc/stat"
+        self._stat.parent.mkdir()
+        self.run()
+
+    def run(self, seconds: float = 0.0, *, cores: float = 2.0, steal: float = 0.0) -> None:
+        """Time passes with some cores at work, of which the hypervisor keeps a share."""
+        self.now += seconds
+        wanted = round(100 * seconds * cores)
+        self._steal += round(wanted * steal)
+        self._user += wanted - round(wanted * steal)
+        self._stat.write_text(
+            f"cpu  {self._user} 1 2 999 9 3 4 {self._steal} 77 5\ncpu0 1 1 1 1 1 1 1 1 0 0\n"
+        )
+
+    def clock(self, *megahertz: int) -> None:
+        for cpu, value in enumerate(megahertz):
+            policy = self.root / f"sys/devices/system/cpu/cpufreq/policy{cpu}"
+            policy.mkdir(parents=True, exist_ok=True)
+            (policy / "scaling_cur_freq").write_text(f"{value * 1000}\n")
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    made = Machine(tmp_path)
+    clock = SimpleNamespace(perf_counter=lambda: made.now, thread_time=time.thread_time)
+    monkeypatch.setattr(conditions, "time", clock)
+    return made
+
+
+def test_a_machine_that_tells_nothing(tmp_path: Path) -> None:
+    monitor = Monitor("cpu", tmp_path)
+    assert monitor.now() == monitor.now() == monitor.during(0, 1) == Conditions()
+    assert not monitor.throttled(0, time.perf_counter())
+    assert monitor.energy_joules() is None
+
+
+def test_without_nvml_a_gpu_job_still_has_the_cpus_state(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    monitor = Monitor("cuda", machine.root)
+    machine.run(1, steal=0.25)
+    assert monitor.now() == Conditions(cpu_steal_share=0.25)
+    assert monitor.energy_joules() is None
+
+
+def test_this_machine() -> None:
+    monitor = Monitor("cpu")
+    monitor.start()
+    now = monitor.now()
+    monitor.stop()
+    assert now.gpu_clock_hz is None
+    assert now.cpu_frequency_hz is None or 1e8 < now.cpu_frequency_hz < 1e10
+
+
+def test_steal_is_the_share_of_the_time_in_which_cpus_had_work(machine: Machine) -> None:
+    monitor = Monitor("cpu", machine.root)
+    assert monitor.now().cpu_steal_share is None, "no time has passed yet"
+    machine.run(10, cores=0.5, steal=0.1)
+    assert monitor.now().cpu_steal_share == 0.1
+    machine.run(10, cores=0)
+    assert monitor.now().cpu_steal_share is None, "nothing wanted to run"
+
+
+def test_steal_before_looks_back_half_a_second_and_no_further(machine: Machine) -> None:
+    monitor = Monitor("cpu", machine.root)
+    for steal in (0.5, 0.2, 0.0):
+        machine.run(0.25, steal=steal)
+        state = monitor.now()
+    assert state.cpu_steal_share == 0.1
+
+
+@pytest.mark.parametrize(("steal", "marked"), [(0.0, False), (0.04, False), (0.08, True)])
+def test_a_span_with_much_steal_is_marked(machine: Machine, steal: float, *, marked: bool) -> None:
+    monitor = Monitor("cpu", machine.root)
+    start = machine.now
+    machine.run(2, steal=steal)
+    monitor.now()
+    assert monitor.throttled(start, machine.now) is marked
+    assert monitor.during(start, machine.now).cpu_steal_share == steal
+
+
+def test_one_stolen_tick_is_no_proof(machine: Machine) -> None:
+    monitor = Monitor("cpu", machine.root)
+    machine.run(0.5, cores=0.2, steal=0.1)
+    monitor.now()
+    assert not monitor.throttled(machine.now - 0.1, machine.now)
+
+
+def test_a_short_span_is_judged_by_the_half_second_up_to_its_end(machine: Machine) -> None:
+    monitor = Monitor("cpu", machine.root)
+    machine.run(0.3, steal=0.5)
+    monitor.now()
+    assert not monitor.throttled(machine.now - 0.001, machine.now), "not yet half a second"
+    for _ in range(3):
+        machine.run(0.3)
+        monitor.now()
+    early, late = machine.now - 0.8, machine.now - 0.01
+    assert monitor.throttled(early, early + 0.01)
+    assert not monitor.throttled(late, late + 0.01)
+
+
+def test_frequency_is_the_mean_over_the_cpus(machine: Machine) -> None:
+    machine.clock(3_000, 1_000)
+    monitor = Monitor("cpu", machine.root)
+    assert monitor.now().cpu_frequency_hz == 2e9
+    machine.now += 1
+    machine.clock(2_000, 2_000)
+    monitor.now()
+    assert monitor.during(machine.now - 1, machine.now).cpu_frequency_hz == 2e9
+
+
+@pytest.mark.parametrize(
+    ("device", "megahertz", "marked"),
+    [
+        ("cpu", (2_300, 2_300), False),
+        ("cpu", (3_500, 800), False),
+        ("cpu", (1_700, 800), True),
+        ("cuda", (1_700, 800), False),
+    ],
+)
+def test_half_the_clock_seen_before_is_slow_where_the_cpu_computes(
+    machine: Machine, device: str, megahertz: tuple[int, ...], *, marked: bool
+) -> None:
+    machine.clock(3_500, 3_500)
+    with installed(Nvml()):
+        monitor = Monitor(device, machine.root)
+    machine.now += 1
+    machine.clock(*megahertz)
+    monitor.now()
+    assert monitor.throttled(machine.now - 0.01, machine.now + 0.01) is marked
+
+
+def gpu_monitor(machine: Machine, card: Card) -> Monitor:
+    with installed(Nvml(GPU_aa=card, GPU_bb=Card(reasons=POWER_CAP)), "aa", "bb"):
+        return Monitor("cuda", machine.root)
+
+
+def test_a_gpus_state_at_a_moment_and_over_a_span(machine: Machine) -> None:
+    card = Card()
+    monitor = gpu_monitor(machine, card)
+    assert monitor.now() == Conditions(
+        gpu_clock_hz=1.71e9,
+        gpu_memory_clock_hz=6.251e9,
+        gpu_temperature_celsius=41,
+        gpu_power_watts=150,
+    )
+    machine.now += 1
+    card.celsius, card.milliwatts, card.reasons = 43, 250_000, POWER_CAP | IDLE
+    monitor.now()
+    during = monitor.during(machine.now - 1, machine.now)
+    assert during.gpu_temperature_celsius == pytest.approx((41 + 41 + 43) / 3)
+    assert during.gpu_power_watts == pytest.approx((150 + 150 + 250) / 3)
+    assert during.gpu_throttle_reasons == ("sw_power_cap",)
+    assert monitor.energy_joules() == 2.5
+
+
+def test_a_gpu_slowdown_marks_the_spans_at_its_readings(machine: Machine) -> None:
+    card = Card(reasons=IDLE)
+    monitor = gpu_monitor(machine, card)
+    for at, reasons in ((101, IDLE), (102, POWER_CAP), (103, 0)):
+        machine.now, card.reasons = at, reasons
+        monitor.now()
+    marked = [monitor.throttled(at, at + 0.2) for at in (100.9, 101.2, 101.6, 102.2, 102.7, 104)]
+    assert marked == [False, False, True, True, False, False]
+    assert monitor.throttled(100.5, 103.5), "a long span is marked by one reading in it"
+
+
+def test_a_gpu_that_is_lost_tells_nothing_more(machine: Machine) -> None:
+    card = Card()
+    monitor = gpu_monitor(machine, card)
+    card.sm_megahertz = None
+    card.error = pynvml.NVML_ERROR_GPU_IS_LOST
+    assert monitor.now() == Conditions()
+    card.millijoules = None
+    assert monitor.energy_joules() is None
+
+
+def test_the_thread_reads_until_stopped_and_may_start_again(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conditions, "PERIOD_SECONDS", 0.001)
+    monkeypatch.setattr(conditions, "CPU_BUDGET", 1.0)
+    read = threading.Semaphore(0)
+
+    class Watched(Card):
+        def answer(self, value: object) -> object:
+            read.release()
+            return super().answer(value)
+
+    monitor = gpu_monitor(machine, Watched())
+    for _ in range(2):
+        monitor.start()
+        assert all(read.acquire(timeout=30) for _ in range(50))
+        monitor.stop()
+        assert not monitor._thread.is_alive()
+    monitor.stop()
+
+
+def test_dear_readings_make_the_thread_wait(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    costs = iter((0.0, 0.00005, 1.0, 1.002))
+
+    class Stopping(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout or 0)
+            return len(waits) == 3
+
+    monkeypatch.setattr(conditions.time, "thread_time", lambda: next(costs))
+    Monitor("cpu", machine.root)._run(Stopping())
+    assert waits == pytest.approx([0.1, 0.1, 2.0])
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_real_gpu() -> None:
+    torch.ones(1, device="cuda")
+    monitor = Monitor("cuda")
+    start = time.perf_counter()
+    monitor.start()
+    before = monitor.energy_joules()
+    state = monitor.now()
+    monitor.stop()
+    assert 0 < (state.gpu_clock_hz or 0) < 1e10
+    assert 0 < (state.gpu_temperature_celsius or 0) < 120
+    assert set(state.gpu_throttle_reasons) <= conditions.nvml.SLOWDOWNS
+    assert monitor.during(start, time.perf_counter()).gpu_clock_hz
+    assert before is None or before <= (monitor.energy_joules() or 0)

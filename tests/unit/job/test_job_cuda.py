@@ -1,0 +1,148 @@
+"""What only a CUDA device can show; without one everything but the last test is skipped."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from batchmark_job.ceilings import Bounds, measure_ceilings
+from batchmark_job.measure import Row, bench_for, measure
+from batchmark_job.result import Measurement
+from batchmark_job.suites import Limits
+from batchmark_job.workloads import WORKLOADS, torch_support
+from batchmark_job.workloads.base import DTYPE_BYTES, TOLERANCES, Implementation
+from batchmark_job.workloads.cuda_graph import CudaGraph
+from batchmark_job.workloads.matmul import TorchMatmul
+from batchmark_job.workloads.triton_filters import TritonFilter
+
+ROOT = Path(__file__).parents[3]
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+# One value for every axis that has no default, within all their bounds.
+SIZE = {"sequence": 64, "batch": 2, "size": 64}
+FILTERS = [
+    pytest.param(name, rival, id=f"{name}-{rival.name}")
+    for name in ("gaussian_blur", "edge_detection")
+    for rival in WORKLOADS[name].rivals("cuda")
+    if isinstance(getattr(rival, "inner", rival), TritonFilter)
+]
+
+
+def measured(name: str, parameters: dict[str, int], dtype: str) -> Measurement:
+    bench = bench_for("cuda", Limits(samples=20, max_seconds=0.2))
+    return measure(Row(WORKLOADS[name], parameters, dtype), bench)
+
+
+def smallest(name: str) -> dict[str, int]:
+    return {
+        axis.name: SIZE[axis.name] if axis.default is None else axis.default
+        for axis in WORKLOADS[name].axes
+    }
+
+
+@needs_cuda
+@pytest.mark.parametrize("dtype", DTYPE_BYTES)
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_every_workload_is_measured_or_refused_with_a_reason(name: str, dtype: str) -> None:
+    row = measured(name, smallest(name), dtype)
+    refusals = [rival.refusal("cuda", dtype) for rival in WORKLOADS[name].rivals("cuda")]
+    if all(refusals):
+        assert row.status == "skipped"
+        assert row.reason
+        return
+    assert row.status in {"measured", "unsettled"}, row.reason
+    assert row.timer == "cuda_events"
+    assert row.peak_memory_bytes
+    assert row.peak_memory_bytes > 0
+    assert row.phases is not None
+    assert all(seconds is not None for seconds in row.phases.model_dump().values())
+    assert row.implementation is not None
+    assert row.implementation.threads is None
+    assert not [trial for trial in row.trials if trial.outcome == "wrong"]
+
+
+@needs_cuda
+def test_tf32_is_a_row_of_its_own() -> None:
+    errors = {}
+    for dtype in ("float32", "tf32"):
+        row = measured("matmul", {"size": 512}, dtype)
+        assert row.correctness is not None, row.reason
+        errors[dtype] = row.correctness.relative_error
+    assert errors["float32"] < TOLERANCES["float32"]
+    if torch.cuda.get_device_capability() >= (8, 0):
+        assert errors["tf32"] > 3 * errors["float32"]
+
+
+@needs_cuda
+def test_each_input_set_has_a_graph_of_its_own() -> None:
+    graph, workload = CudaGraph(TorchMatmul()), WORKLOADS["matmul"]
+    sets = [workload.make_inputs({"size": 65}, "float32", seed) for seed in (1, 2, 3)]
+    with torch.inference_mode():
+        calls = [graph.prepare(tuple(tensor.cuda() for tensor in inputs)) for inputs in sets]
+        for _ in range(2):
+            for inputs, call in zip(sets, calls, strict=True):
+                error = workload.relative_error(inputs, call(), np.random.default_rng(1))
+                assert error < TOLERANCES["float32"]
+
+
+@needs_cuda
+def test_a_graph_reads_its_inputs_anew() -> None:
+    left, right = (torch.rand(32, 32, device="cuda") for _ in range(2))
+    call = CudaGraph(TorchMatmul()).prepare((left, right))
+    left.fill_(0.0)
+    assert not call().any()
+
+
+@needs_cuda
+@pytest.mark.parametrize("dtype", TritonFilter.dtypes)
+@pytest.mark.parametrize("size", [61, 1024])
+@pytest.mark.parametrize(("name", "rival"), FILTERS)
+def test_triton_is_correct_where_it_really_runs(
+    name: str, rival: Implementation, size: int, dtype: str
+) -> None:
+    if refusal := rival.refusal("cuda", dtype):
+        pytest.skip(refusal)
+    inputs = rival.arrange(WORKLOADS[name].make_inputs({"size": size, "batch": 2}, dtype, 1))
+    with torch.inference_mode():
+        output = rival.prepare((inputs[0].cuda(),))()
+    error = WORKLOADS[name].relative_error(inputs, output, np.random.default_rng(1))
+    assert error <= TOLERANCES[dtype]
+
+
+@needs_cuda
+def test_a_gpu_has_a_ceiling_for_every_dtype() -> None:
+    bounds = Bounds(seconds=0.5, smallest_product=256, largest_product=1024, copy_bytes=2**26)
+    found = measure_ceilings("cuda", DTYPE_BYTES, bounds)
+    assert [ceiling.dtype for ceiling in found] == [None, *DTYPE_BYTES]
+    assert all(ceiling.rate_per_second > 1e9 for ceiling in found)
+    assert torch.backends.cuda.matmul.allow_tf32 is False
+    assert torch_support.native_refusal("cuda", "tf32") is None
+
+
+@needs_cuda
+def test_the_benchmark_against_rivals_runs() -> None:
+    finished = run_benchmark("--small")
+    assert finished.returncode == 0, finished.stderr
+    assert "skipped" not in finished.stdout
+    for row in ("matmul 256 tf32", "gaussian_blur 256 float32", "edge_detection 256 bfloat16"):
+        assert row in finished.stdout
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
+def test_the_benchmark_measures_nothing_without_cuda() -> None:
+    finished = run_benchmark()
+    assert (finished.returncode, finished.stdout) == (0, "skipped: no CUDA device\n")
+
+
+def run_benchmark(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks.gpu_rivals", *arguments],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "job_container")])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -1,0 +1,151 @@
+"""Marks of this process, and those that only the ECS agent knows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from batchmark_job.marks import JobMarks, process_started_at
+
+# Shortened from the examples in the ECS developer guide.
+TASK = {
+    "TaskARN": "arn:aws:ecs:us-west-2:111122223333:task/default/158d1c8083dd49d6b527399fd6414f5c",
+    "KnownStatus": "RUNNING",
+    "PullStartedAt": "2020-10-02T00:43:06.202617438Z",
+    "PullStoppedAt": "2020-10-02T00:43:06.31288465Z",
+    "Containers": [{"Name": "curl", "StartedAt": "2020-10-02T00:43:07.155788862Z"}],
+}
+CONTAINER = {"Name": "curl", "StartedAt": "2020-10-02T00:43:07.155788862Z"}
+
+
+@pytest.fixture
+def agent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any, Any], list[str]]]:
+    """Starts an ECS agent with these answers; returns the list of what it is asked for."""
+    answers: dict[str, bytes] = {}
+    asked: list[str] = []
+
+    class Agent(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200 if self.path in answers else 404)
+            self.end_headers()
+            self.wfile.write(answers.get(self.path, b""))
+
+        def log_message(self, *arguments: object) -> None:
+            """Keep the tests' output clean."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Agent)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+
+    def start(task: Any, container: Any) -> list[str]:
+        for path, answer in (("/v4/an-id/task", task), ("/v4/an-id", container)):
+            answers[path] = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        address = f"http://127.0.0.1:{server.server_port}/v4/an-id"
+        monkeypatch.setenv("ECS_CONTAINER_METADATA_URI_V4", address)
+        return asked
+
+    yield start
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def outside_ecs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ECS_CONTAINER_METADATA_URI_V4", raising=False)
+
+
+def test_a_process_by_itself_knows_when_it_started() -> None:
+    marks = JobMarks().document()
+    assert marks.process_started_at < datetime.now(UTC)
+    unknown = marks.model_dump(exclude={"process_started_at"})
+    assert set(unknown.values()) == {None}
+
+
+def test_the_first_time_of_a_mark_counts() -> None:
+    marks = JobMarks()
+    for name in ("imported", "device_ready", "first_call", "steady"):
+        marks.mark(name)
+    first = marks.document()
+    times = [
+        first.process_started_at,
+        first.imported_at,
+        first.device_ready_at,
+        first.first_call_at,
+        first.steady_at,
+    ]
+    assert times == sorted(times)
+    marks.mark("steady")
+    marks.mark("imported")
+    assert marks.document() == first
+
+
+def test_times_from_the_ecs_agent(agent: Callable[[Any, Any], list[str]]) -> None:
+    asked = agent(TASK, CONTAINER)
+    marks = JobMarks().document()
+    assert marks.image_pull_started_at == datetime(2020, 10, 2, 0, 43, 6, 202617, UTC)
+    assert marks.image_pull_stopped_at == datetime(2020, 10, 2, 0, 43, 6, 312884, UTC)
+    assert marks.container_started_at == datetime(2020, 10, 2, 0, 43, 7, 155788, UTC)
+    assert asked == ["/v4/an-id/task", "/v4/an-id"]
+
+
+@pytest.mark.parametrize(
+    "value", [None, 7, "", "soon", "2020-10-02T00:43:06", "0001-01-01T00:00:00Z", ["2020"], {}]
+)
+def test_a_time_that_is_none(agent: Callable[[Any, Any], list[str]], value: object) -> None:
+    agent(TASK | {"PullStartedAt": value}, CONTAINER | {"StartedAt": value})
+    marks = JobMarks().document()
+    assert marks.image_pull_started_at is marks.container_started_at is None
+    assert marks.image_pull_stopped_at is not None
+
+
+@pytest.mark.parametrize("answer", [b"", b"not JSON", b"[]", b"null", b"\xff\xfe"])
+def test_an_answer_that_is_none(agent: Callable[[Any, Any], list[str]], answer: bytes) -> None:
+    agent(answer, answer)
+    assert JobMarks().document().image_pull_started_at is None
+    agent(TASK, answer)
+    marks = JobMarks().document()
+    assert marks.image_pull_started_at is not None
+    assert marks.container_started_at is None
+
+
+def test_an_agent_without_a_task_is_not_asked_again(
+    agent: Callable[[Any, Any], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = agent({}, CONTAINER)
+    assert JobMarks().document().container_started_at is None
+    assert asked == ["/v4/an-id/task"]
+    monkeypatch.setenv("ECS_CONTAINER_METADATA_URI_V4", "http://127.0.0.1:1")
+    assert JobMarks().document().container_started_at is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
+def test_a_processs_start_is_known_better_than_to_a_second() -> None:
+    before = datetime.now(UTC)
+    program = "from batchmark_job.marks import process_started_at as s; print(s().isoformat())"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    answer = subprocess.check_output([sys.executable, "-c", program], env=environment, text=True)
+    tick = timedelta(seconds=0.02)
+    assert before - tick <= datetime.fromisoformat(answer.strip()) <= datetime.now(UTC)
+
+
+@pytest.mark.parametrize("stat", [None, "", "1 (a job) S 2", "1 (a) job) S " + "x " * 30])
+def test_a_processs_start_by_psutil(tmp_path: Path, stat: str | None) -> None:
+    if stat is not None:
+        (tmp_path / "proc/self").mkdir(parents=True)
+        (tmp_path / "proc/self/stat").write_text(stat)
+    by_psutil = datetime.fromtimestamp(psutil.Process().create_time(), UTC)
+    assert abs(process_started_at(tmp_path) - by_psutil) < timedelta(seconds=1)
+    assert abs(process_started_at() - by_psutil) < timedelta(seconds=2)

@@ -1,0 +1,194 @@
+"""Transform, sort, sum and attention: rivals right, wrong results found out, formulas counted."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.attention import SDPBackend
+from torch.utils.flop_counter import FlopCounterMode
+
+from batchmark_job.workloads import WORKLOADS
+from batchmark_job.workloads.attention import ExplicitAttention, TorchAttention
+from batchmark_job.workloads.base import Implementation, Workload
+
+ATTENTION = [
+    {"sequence": 1, "heads": 1, "head_dim": 1, "batch": 1},
+    {"sequence": 37, "heads": 3, "head_dim": 16, "batch": 2},
+]
+SIZES = {
+    "fft": [{"size": 2, "batch": 1}, {"size": 37, "batch": 3}, {"size": 64, "batch": 2}],
+    "sort": [{"size": 1}, {"size": 1001}],
+    "reduction": [{"size": 1}, {"size": 1001}],
+    "attention_forward": ATTENTION,
+    "attention_backward": ATTENTION,
+}
+CASES = [
+    pytest.param(
+        WORKLOADS[name],
+        rival,
+        parameters,
+        dtype,
+        id="-".join([name, rival.name, *map(str, parameters.values()), dtype]),
+    )
+    for name, grid in SIZES.items()
+    for rival in WORKLOADS[name].rivals("cpu")
+    for parameters in grid
+    for dtype in rival.dtypes
+    if dtype != "tf32"
+]
+
+Spoil = Callable[[torch.Tensor], torch.Tensor]
+
+
+def output_of(
+    workload: Workload, rival: Implementation, parameters: dict[str, int], dtype: str
+) -> tuple[tuple[torch.Tensor, ...], torch.Tensor]:
+    inputs = rival.arrange(workload.make_inputs(parameters, dtype, seed=7))
+    with torch.inference_mode(not workload.needs_gradients):
+        return inputs, rival.prepare(inputs)().detach()
+
+
+def error_of(workload: Workload, parameters: dict[str, int], spoil: Spoil) -> float:
+    inputs, output = output_of(workload, workload.rivals("cpu")[0], parameters, "float32")
+    return workload.relative_error(inputs, spoil(output), np.random.default_rng(7))
+
+
+@pytest.mark.parametrize(("workload", "rival", "parameters", "dtype"), CASES)
+def test_rival_is_correct_and_leaves_its_inputs(
+    workload: Workload, rival: Implementation, parameters: dict[str, int], dtype: str
+) -> None:
+    inputs, output = output_of(workload, rival, parameters, dtype)
+    error = workload.relative_error(inputs, output, np.random.default_rng(7))
+    assert error <= workload.tolerance(dtype)
+    fresh = rival.arrange(workload.make_inputs(parameters, dtype, seed=7))
+    assert all(torch.equal(*pair) for pair in zip(inputs, fresh, strict=True))
+
+
+@pytest.mark.parametrize(("workload", "rival", "parameters", "dtype"), CASES)
+def test_sizes_in_bytes_are_the_tensors_own(
+    workload: Workload, rival: Implementation, parameters: dict[str, int], dtype: str
+) -> None:
+    inputs, output = output_of(workload, rival, parameters, dtype)
+    input_bytes = sum(tensor.nbytes for tensor in inputs)
+    assert workload.input_bytes(parameters, dtype) == input_bytes
+    assert workload.output_bytes(parameters, dtype) == output.nbytes
+    assert rival.working_set_bytes(parameters, dtype) >= input_bytes + output.nbytes
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda output: output * (1 + 1e-4),
+        torch.zeros_like,
+        lambda output: torch.full_like(output, math.nan),
+        lambda output: torch.full_like(output, math.inf),
+    ],
+    ids=["larger", "zero", "nan", "inf"],
+)
+def test_wrong_output_is_found_out(name: str, spoil: Spoil) -> None:
+    workload = WORKLOADS[name]
+    assert not error_of(workload, SIZES[name][-1], spoil) <= workload.tolerance("float32")
+
+
+@pytest.mark.parametrize("name", ["fft", "attention_forward", "attention_backward"])
+@pytest.mark.parametrize("axis", [0, -2])
+def test_outputs_out_of_order_are_found_out(name: str, axis: int) -> None:
+    """Images, gradients, frequencies or tokens."""
+    workload = WORKLOADS[name]
+    parameters = {"attention_forward": {"batch": 3}}.get(name, {})
+    error = error_of(workload, SIZES[name][-1] | parameters, lambda output: output.roll(1, axis))
+    assert error > 100 * workload.tolerance("float32")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda keys: keys.flip(0),
+        lambda keys: keys.index_copy(0, torch.tensor([5, 6]), keys[[6, 5]]),
+        lambda keys: keys.index_copy(0, torch.tensor([5]), keys[[6]]),
+        lambda keys: torch.nextafter(keys, torch.tensor(2.0)),
+    ],
+    ids=["descending", "two swapped", "one lost", "all a bit larger"],
+)
+def test_sort_must_be_exact(spoil: Spoil) -> None:
+    assert error_of(WORKLOADS["sort"], {"size": 100_000}, spoil) > 0
+
+
+def test_sum_is_held_against_the_exact_one() -> None:
+    workload = WORKLOADS["reduction"]
+    inputs = workload.make_inputs({"size": 100_003}, "float32", seed=1)
+    exact = math.fsum(inputs[0].tolist())
+    rng = np.random.default_rng(1)
+    assert workload.relative_error(inputs, torch.tensor(exact, dtype=torch.float64), rng) < 1e-15
+    off = torch.tensor(exact * (1 + 1e-9), dtype=torch.float64)
+    assert workload.relative_error(inputs, off, rng) == pytest.approx(1e-9, rel=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sums_of_16_bits_are_kept_in_float32(dtype: str) -> None:
+    workload = WORKLOADS["reduction"]
+    rival = workload.implementations[0]
+    _, output = output_of(workload, rival, {"size": 200_000}, dtype)
+    assert output.dtype == torch.float32
+    assert 90_000 < output.item() < 110_000
+
+
+def test_transform_reference_agrees_with_numpy() -> None:
+    workload = WORKLOADS["fft"]
+    inputs = workload.make_inputs({"size": 30, "batch": 2}, "float64", seed=3)
+    expected = torch.from_numpy(np.fft.rfft2(inputs[0].numpy()))
+    assert workload.relative_error(inputs, expected, np.random.default_rng(3)) < 1e-14
+
+
+@pytest.mark.parametrize(("name", "backward"), [("forward", False), ("backward", True)])
+def test_attention_flops_are_those_counted(name: str, backward: bool) -> None:
+    workload = WORKLOADS[f"attention_{name}"]
+    parameters = {"sequence": 24, "heads": 3, "head_dim": 16, "batch": 2}
+    inputs = workload.make_inputs(parameters, "float32", seed=1)
+    call = ExplicitAttention().prepare(inputs)
+    with FlopCounterMode(display=False) as counter:
+        call()
+    assert workload.flops(parameters) == counter.get_total_flops()
+
+
+def test_other_formulas() -> None:
+    fft, sort, reduction = (WORKLOADS[name] for name in ("fft", "sort", "reduction"))
+    # 2.5 · 1024² · 20 operations; 4 bytes in and (513 / 512) · 4 bytes out per pixel.
+    assert fft.flops({"size": 1024, "batch": 2}) == 2 * 50 * 1024**2
+    assert fft.bytes_moved({"size": 1024, "batch": 1}, "float32") == 4 * 1024**2 + 8 * 1024 * 513
+    assert sort.flops({"size": 10}) is None
+    assert sort.bytes_moved({"size": 10}, "float64") == 160
+    assert reduction.flops({"size": 10}) == 9
+    assert reduction.bytes_moved({"size": 10}, "float16") == 24
+
+
+def test_attention_kernels_are_torchs() -> None:
+    rivals = WORKLOADS["attention_forward"].implementations
+    kernels = {rival.kernel for rival in rivals if isinstance(rival, TorchAttention)}
+    assert kernels - {None} <= set(SDPBackend.__members__)
+    assert len(kernels) == 4
+
+
+@pytest.mark.parametrize("name", ["attention_forward", "attention_backward"])
+def test_tf32_is_refused_on_the_cpu(name: str) -> None:
+    for rival in WORKLOADS[name].rivals("cpu"):
+        assert "tf32 is a format of CUDA" in (rival.refusal("cpu", "tf32") or "")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize(
+    ("name", "rival"),
+    [(name, rival) for name in SIZES for rival in WORKLOADS[name].rivals("cuda")],
+    ids=lambda value: value if isinstance(value, str) else value.name,
+)
+def test_rival_is_correct_on_cuda(name: str, rival: Implementation) -> None:
+    workload, parameters = WORKLOADS[name], SIZES[name][-1]
+    for dtype in rival.dtypes:
+        inputs = rival.arrange(workload.make_inputs(parameters, dtype, seed=7))
+        with torch.inference_mode(not workload.needs_gradients):
+            output = rival.prepare(tuple(tensor.cuda() for tensor in inputs))()
+        error = workload.relative_error(inputs, output, np.random.default_rng(7))
+        assert error <= workload.tolerance(dtype)

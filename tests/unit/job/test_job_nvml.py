@@ -1,0 +1,113 @@
+"""NVML's values in our units, what a GPU can't tell, and which GPUs are asked."""
+
+from collections.abc import Callable
+
+import pynvml
+import pytest
+import torch
+
+from batchmark_job import nvml
+from batchmark_job.nvml import Gpu, visible_gpus
+from tests.unit.job.nvml_stand_in import Card, Nvml, installed
+
+VALUES = (
+    Gpu.utilization_percent,
+    Gpu.memory_used_bytes,
+    Gpu.power_watts,
+    Gpu.clock_hz,
+    Gpu.memory_clock_hz,
+    Gpu.temperature_celsius,
+    Gpu.energy_joules,
+    Gpu.event_reasons,
+)
+NOTHING = Card(None, None, None, None, None, None, None, None)
+
+
+def test_values_are_in_this_projects_units() -> None:
+    gpu = Gpu(Nvml(), Card())
+    values = [value(gpu) for value in VALUES]
+    assert values == [90, 6_000_000_000, 150, 1.71e9, 6.251e9, 41, 2.5, ()]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pynvml.NVML_ERROR_NOT_SUPPORTED,
+        pynvml.NVML_ERROR_NO_PERMISSION,
+        pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+        pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
+        pynvml.NVML_ERROR_DEPRECATED,
+        pynvml.NVML_ERROR_INVALID_ARGUMENT,
+    ],
+)
+def test_a_gpu_that_tells_nothing(error: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NOTHING, "error", error)
+    gpu = Gpu(Nvml(), NOTHING)
+    assert [value(gpu) for value in VALUES] == [None] * len(VALUES)
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_a_gpu_that_is_lost_is_an_error(
+    value: Callable[[Gpu], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NOTHING, "error", pynvml.NVML_ERROR_GPU_IS_LOST)
+    with pytest.raises(pynvml.NVMLError, match="GPU is lost"):
+        value(Gpu(Nvml(), NOTHING))
+
+
+def test_temperature_by_the_older_function() -> None:
+    class Older(Nvml):
+        def nvmlDeviceGetTemperatureV(self, card: Card, sensor: int) -> int:  # noqa: N802
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+
+    assert Gpu(Older(), Card(celsius=55)).temperature_celsius() == 55
+
+
+def test_reasons_have_nvidia_smis_names() -> None:
+    bits = pynvml.nvmlClocksEventReasonSwPowerCap | pynvml.nvmlClocksEventReasonGpuIdle | 1 << 62
+    assert Gpu(Nvml(), Card(reasons=bits)).event_reasons() == ("gpu_idle", "sw_power_cap")
+
+
+def test_what_counts_as_slowed_down() -> None:
+    everything = Gpu(Nvml(), Card(reasons=pynvml.nvmlClocksEventReasonAll)).event_reasons()
+    assert set(everything or ()) - nvml.SLOWDOWNS == {
+        "gpu_idle",
+        "applications_clocks_setting",
+        "sync_boost",
+        "display_clocks_setting",
+    }
+    assert set(everything or ()) == set(nvml.EVENT_REASONS)
+
+
+def test_only_the_gpus_that_torch_sees_in_its_order() -> None:
+    cards = Nvml(GPU_aa=Card(celsius=1), GPU_bb=Card(celsius=2), GPU_cc=Card(celsius=3))
+    with installed(cards, "cc", "aa"):
+        assert [gpu.temperature_celsius() for gpu in visible_gpus()] == [3, 1]
+
+
+def test_a_part_of_a_gpu_is_found_by_its_own_name() -> None:
+    with installed(Nvml(MIG_aa=Card(utilization=None)), "aa"):
+        (gpu,) = visible_gpus()
+    assert gpu.memory_used_bytes() == 6_000_000_000
+    assert gpu.utilization_percent() is None
+
+
+def test_a_gpu_that_nvml_does_not_know() -> None:
+    with installed(Nvml(GPU_aa=Card()), "bb"), pytest.raises(pynvml.NVMLError, match="Not Found"):
+        visible_gpus()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_real_gpu() -> None:
+    torch.ones(1, device="cuda")
+    gpus = visible_gpus()
+    assert len(gpus) == torch.cuda.device_count()
+    for gpu in gpus:
+        assert 0 < (gpu.memory_used_bytes() or 1) < 2**40
+        assert 0 < (gpu.clock_hz() or 1e9) < 1e10
+        assert 0 < (gpu.memory_clock_hz() or 1e9) < 1e11
+        assert 0 <= (gpu.utilization_percent() or 0) <= 100
+        assert 0 < (gpu.power_watts() or 100) < 5000
+        assert 0 < (gpu.temperature_celsius() or 40) < 120
+        assert (gpu.energy_joules() or 1) > 0
+        assert set(gpu.event_reasons() or ()) <= set(nvml.EVENT_REASONS)

@@ -1,0 +1,205 @@
+"""A user's own workload: found by name, measured like any other, its faults told in a line."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from batchmark_job.command_line import main
+from batchmark_job.exceptions import InputError
+from batchmark_job.own_workloads import BUNDLED, find_workload
+from batchmark_job.result import MeasurementStatus, ResultDocument, parse_document
+from batchmark_job.suites import SUITES, find_suite
+
+EXAMPLE = BUNDLED / "softmax.py"
+GOOD = """
+import torch
+AXES = {"size": (3, 5)}
+def set_up(dtype, size):
+    return torch.rand(size, dtype=dtype)
+def step(numbers):
+    return numbers * 2
+def reference(numbers):
+    return numbers * 2
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Put a file into a folder of own workloads."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    monkeypatch.setenv("BATCHMARK_WORKLOADS", str(folder))
+
+    def to_folder(text: str, name: str = "mine.py") -> Path:
+        (folder / name).write_text(text)
+        return folder / name
+
+    return to_folder
+
+
+def run(tmp_path: Path, *arguments: str) -> tuple[int, ResultDocument]:
+    output = tmp_path / "result.json"
+    limits = ("--samples", "10", "--max-seconds", "0.05", "--threads", "1", "--no-ceilings")
+    code = main(["run", *arguments, *limits, "--device", "cpu", "--output", str(output)])
+    return code, parse_document(output.read_bytes())
+
+
+def test_the_documented_example_is_short_and_runs(tmp_path: Path) -> None:
+    assert len(EXAMPLE.read_text().splitlines()) <= 30
+    code, document = run(tmp_path, "--workload", "softmax", "--axis", "rows=50,60")
+    assert code == 0
+    assert [row.parameters for row in document.measurements] == [
+        {"rows": rows, "columns": 1000} for rows in (50, 60)
+    ]
+    for row in document.measurements:
+        assert row.status in {MeasurementStatus.MEASURED, MeasurementStatus.UNSETTLED}
+        assert row.implementation is not None
+        assert row.implementation.name == "own code"
+        assert len(row.implementation.version) == 12
+        assert row.correctness is not None
+        assert 0 < row.correctness.relative_error < 1e-6
+        assert row.flops is None
+        assert row.bytes_moved == 2 * row.parameters["rows"] * 1000 * 4
+
+
+def test_the_readme_shows_what_there_is() -> None:
+    text = (BUNDLED / "README.md").read_text()
+    for word in ("softmax.py", "BATCHMARK_WORKLOADS", "elements_held", "REPEATABLE", "TOLERANCE"):
+        assert word in text
+
+
+def test_suite_own_takes_the_sizes_and_dtypes_of_the_files(write: Callable[..., Path]) -> None:
+    write(GOOD + 'DTYPES = ("float32", "float64")\n')
+    points = [point for point in find_suite("own").points() if point.workload == "mine"]
+    assert [(dict(point.parameters), point.dtype) for point in points] == [
+        ({"size": size}, dtype) for size in (3, 5) for dtype in ("float32", "float64")
+    ]
+    assert "softmax" in {point.workload for point in find_suite("own").points()}
+    assert {point.dtype for point in find_suite("own").points(["float64"])} == {"float64"}
+
+
+def test_everything_optional_is_used(write: Callable[..., Path], tmp_path: Path) -> None:
+    write(
+        GOOD.replace("numbers * 2", "numbers.mul_(2)", 1)
+        + "NEEDS_GRADIENTS = True\nREPEATABLE = False\nTOLERANCE = 0.25\n"
+        + "def flops(size):\n    return size\n"
+        + "def elements_moved(size):\n    return 3 * size\n"
+        + "def elements_held(size):\n    return 10**15 if size > 4 else 100\n"
+    )
+    code, document = run(tmp_path, "--workload", "mine", "--axis", "size=3,5")
+    assert code == 0
+    row, too_large = document.measurements
+    assert row.correctness is not None
+    assert (row.flops, row.bytes_moved, row.correctness.tolerance) == (3, 36, 0.25)
+    assert too_large.status is MeasurementStatus.SKIPPED
+    assert "of host memory" in str(too_large.reason)
+    workload = find_workload("mine")
+    assert workload.needs_gradients
+    assert not workload.repeatable
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("import torch", "import no_such_module", "No module named 'no_such_module'"),
+        ("numbers * 2", "numbers * 2.001", "wrong result: relative error 0.0005"),
+        ("numbers * 2", "numbers / 0", "wrong result: it contains inf"),
+        ("numbers * 2", "[1]", "TypeError: step() gave a list; give one torch tensor"),
+        ("numbers * 2", "numbers[1:]", "step() gave the shape (2,), reference() (3,)"),
+        ("numbers * 2", "no_such_name", "name 'no_such_name' is not defined"),
+        ("torch.rand(size, dtype=dtype)", "[1, 2]", "set_up() must give a torch tensor"),
+    ],
+)
+def test_what_goes_wrong_fails_the_row_alone(
+    old: str, new: str, reason: str, write: Callable[..., Path], tmp_path: Path
+) -> None:
+    write(GOOD.replace(old, new, 1))
+    code, document = run(tmp_path, "--workload", "mine")
+    assert code == 1
+    (row,) = document.measurements
+    assert row.status is MeasurementStatus.FAILED
+    assert reason in str(row.reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("def step(:", "it is no Python: "),
+        (GOOD.replace("step", "stepp"), "step() is missing; define def step(*inputs)"),
+        (GOOD.replace("AXES", "SIZES"), "AXES is missing or no axes; give such as AXES = {"),
+        (GOOD.replace("(3, 5)", "(0,)"), "AXES is missing or no axes"),
+        (GOOD.replace("(3, 5)", "3"), "AXES is missing or no axes"),
+        (GOOD.replace("(3, 5)", "range(3)"), "AXES in line 3 is computed; write its value"),
+        (GOOD + 'DTYPES = ("float31",)', "DTYPES has 'float31'; known: float32, float64"),
+        (
+            GOOD.replace("dtype, size", "size"),
+            "set_up() takes (size) instead of (dtype, size)",
+        ),
+        (
+            GOOD + "def flops(rows): return 1",
+            "flops() takes (rows) instead of (size)",
+        ),
+    ],
+)
+def test_a_broken_file_gives_one_line(
+    text: str, problem: str, write: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(text)
+    for arguments in (["--workload", "mine"], ["--suite", "own"]):
+        assert main(["run", *arguments, "--output", "/dev/null"]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"batchmark_job: error: own workload {path} can't be used: ")
+        assert problem in line
+
+
+def test_all_problems_are_told_at_once(write: Callable[..., Path]) -> None:
+    write("x = 1")
+    with pytest.raises(InputError) as raised:
+        find_workload("mine")
+    for name in ("AXES", "set_up()", "step()", "reference()"):
+        assert f"{name} is missing" in str(raised.value)
+
+
+def test_a_broken_file_breaks_nothing_else(
+    write: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("def step(:")
+    assert find_workload("softmax").name == "softmax"
+    assert all(suite.points() for suite in SUITES.values())
+    assert main(["list"]) == 0
+    out = capsys.readouterr().out
+    assert "workload softmax: Softmax over the rows of a matrix\n" in out
+    assert "workload mine: own workload" in out
+
+
+def test_a_name_that_is_taken_is_refused(write: Callable[..., Path]) -> None:
+    path = write(GOOD, "matmul.py")
+    assert main(["run", "--workload", "matmul", "--axis", "size=2", "--output", "/dev/null"]) == 2
+    with pytest.raises(InputError, match="matmul is a built-in workload; rename the file"):
+        find_suite("own")
+    assert find_workload("matmul").summary == "product of two size x size matrices"
+    path.unlink()
+    write(GOOD, "softmax.py")
+    with pytest.raises(InputError, match=r"mine/softmax\.py has the same name; rename one of them"):
+        find_workload("softmax")
+
+
+def test_a_name_no_option_can_hold_is_refused(write: Callable[..., Path]) -> None:
+    write(GOOD, "My-Work.py")
+    with pytest.raises(InputError, match="a workload's name is of a-z, 0-9 and _; rename"):
+        find_workload("My-Work")
+
+
+def test_a_folder_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BATCHMARK_WORKLOADS", "/no/such/folder")
+    with pytest.raises(InputError, match="BATCHMARK_WORKLOADS is '/no/such/folder', which is no"):
+        find_suite("own")
+
+
+def test_an_unknown_name_shows_own_ones_too(write: Callable[..., Path]) -> None:
+    write(GOOD)
+    with pytest.raises(
+        InputError, match=r"unknown workload 'nope'; known: matmul, .*mine, softmax"
+    ):
+        find_workload("nope")

@@ -1,0 +1,132 @@
+"""Synthetic samples of known shape: intervals that cover, flags that flag what they should."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from batchmark_job.sample_statistics import drift, median_interval, multimodal, outliers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
+
+CASES = 400
+UNIMODAL: dict[str, Draw] = {
+    "tight": lambda rng, n: rng.normal(1, 0.01, n),
+    "wide": lambda rng, n: np.abs(rng.normal(1, 0.1, n)),
+    "flat": lambda rng, n: rng.uniform(1, 2, n),
+    "skewed": lambda rng, n: 1 + rng.exponential(0.5, n),
+    "very skewed": lambda rng, n: rng.lognormal(0, 1, n),
+    "heavy tail": lambda rng, n: 1 + 0.2 * rng.pareto(1.5, n),
+    "a few far off": lambda rng, n: np.where(
+        rng.random(n) < 0.05, rng.uniform(2, 5, n), rng.normal(1, 0.02, n)
+    ),
+}
+
+
+def two_modes(rng: np.random.Generator, share: float, distance: float, n: int) -> list[float]:
+    centres = np.where(rng.random(n) < share, 1 + distance, 1.0)
+    return list(rng.normal(centres, 0.02))
+
+
+@pytest.mark.parametrize("count", [6, 7, 10, 17, 50, 301, 1000])
+def test_ranks_cover_the_median_as_the_binomial_says(count: int) -> None:
+    interval = median_interval(range(1, count + 1))
+    assert interval is not None
+    below = int(interval.low) - 1
+    assert interval.high == count - below
+    covered = 1 - 2 * binom.cdf(below, count, 0.5)
+    assert 0.95 <= covered <= 0.99
+
+
+@pytest.mark.parametrize("name", UNIMODAL)
+def test_interval_holds_the_true_median(name: str) -> None:
+    rng = np.random.default_rng(1)
+    truth = np.median(UNIMODAL[name](rng, 400_000))
+    intervals = [median_interval(list(UNIMODAL[name](rng, 25))) for _ in range(CASES)]
+    held = sum(i is not None and i.low <= truth <= i.high for i in intervals)
+    assert held >= 0.93 * CASES
+
+
+def test_five_samples_have_no_interval() -> None:
+    assert median_interval([1.0] * 5) is None
+
+
+def test_half_width_is_relative_to_the_median() -> None:
+    interval = median_interval([8.0, 9.0, 10.0, 10.0, 11.0, 14.0])
+    assert interval == (10.0, 8.0, 14.0)
+    assert interval.relative_half_width == pytest.approx(0.3)
+
+
+def test_outliers_are_told_by_their_index_on_both_sides() -> None:
+    samples = [1.0, 1.01, 0.99, 1.02, 0.98, 3.0, 1.0, 0.2]
+    assert outliers(samples) == (5, 7)
+
+
+def test_small_departures_of_tight_samples_are_no_outliers() -> None:
+    assert outliers([1.0] * 20 + [1.04]) == ()
+    assert outliers([1.0] * 20 + [1.06]) == (20,)
+
+
+@pytest.mark.parametrize("count", [20, 50, 200, 1000])
+@pytest.mark.parametrize("name", UNIMODAL)
+def test_one_mode_is_hardly_ever_taken_for_two(name: str, count: int) -> None:
+    rng = np.random.default_rng(2)
+    flagged = sum(bool(multimodal(list(UNIMODAL[name](rng, count)))) for _ in range(CASES))
+    assert flagged <= 0.01 * CASES
+
+
+@pytest.mark.parametrize(("share", "distance"), [(0.5, 0.2), (0.2, 0.2), (0.15, 1.0)])
+def test_two_modes_are_found(share: float, distance: float) -> None:
+    rng = np.random.default_rng(3)
+    found = sum(bool(multimodal(two_modes(rng, share, distance, 200))) for _ in range(CASES))
+    assert found >= 0.95 * CASES
+
+
+def test_modes_closer_than_a_few_percent_do_not_matter() -> None:
+    rng = np.random.default_rng(4)
+    samples = rng.normal(np.where(rng.random(500) < 0.5, 1.03, 1.0), 0.001)
+    assert multimodal(list(samples)) is False
+
+
+def test_ticks_of_the_timer_are_no_modes() -> None:
+    rng = np.random.default_rng(5)
+    ticks = np.round(rng.normal(10, 0.5, 400) * 2) / 2
+    assert multimodal(list(ticks), resolution=0.5) is False
+
+
+def test_few_samples_can_not_show_modes() -> None:
+    assert multimodal([1.0, 2.0] * 9) is None
+
+
+@pytest.mark.parametrize("count", [10, 17, 18, 200])
+def test_a_trend_is_drift(count: int) -> None:
+    rng = np.random.default_rng(6)
+    rising = np.linspace(1, 1.5, count) * rng.normal(1, 0.01, count)
+    assert drift(list(rising)) is not None
+    assert drift(list(rising[::-1])) is not None
+
+
+def test_drift_says_what_it_saw() -> None:
+    samples = [1.0] * 6 + [1.1] * 6 + [1.3] * 6
+    assert drift(samples) == "the last 6 samples have a median +30% from that of the first 6"
+
+
+def test_a_small_drift_is_none() -> None:
+    assert drift([1.0] * 50 + [1.09] * 50) is None
+    assert drift([1.0, 2.0, 3.0]) is None
+
+
+@pytest.mark.parametrize("count", [10, 12, 60, 300])
+@pytest.mark.parametrize("name", UNIMODAL)
+def test_noise_alone_hardly_ever_drifts(name: str, count: int) -> None:
+    rng = np.random.default_rng(7)
+    drifted = sum(drift(list(UNIMODAL[name](rng, count))) is not None for _ in range(CASES))
+    assert drifted <= 0.02 * CASES

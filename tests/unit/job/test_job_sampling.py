@@ -1,0 +1,202 @@
+"""When sampling ends, and when a device counts as warm; on scripted durations, not on a clock."""
+
+from __future__ import annotations
+
+import gc
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+
+from batchmark_job import sampling
+from batchmark_job.result import Stopping
+from batchmark_job.sampling import (
+    CudaEventTimer,
+    MonotonicTimer,
+    Rotation,
+    StoppingRule,
+    no_garbage_collection,
+    sample,
+    unsettled,
+    warm_up,
+)
+from batchmark_job.suites import PATIENCE, Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+
+class ScriptedTime:
+    """A timer that tells durations from a list, and a clock that only those move."""
+
+    name = "monotonic"
+    resolution_seconds = 0.0
+
+    def __init__(self, durations: Iterable[float], monkeypatch: pytest.MonkeyPatch) -> None:
+        self.durations: Iterator[float] = iter(durations)
+        self.now = 100.0
+        monkeypatch.setattr(sampling.time, "perf_counter", lambda: self.now)
+
+    def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
+        duration = next(self.durations)
+        self.now += duration
+        return duration, call()
+
+
+def forever(value: float) -> Iterator[float]:
+    return (value for _ in count())
+
+
+def nothing() -> torch.Tensor:
+    return torch.zeros(1)
+
+
+def ended(durations: Iterable[float], limits: Limits) -> tuple[int, Stopping]:
+    """Samples taken and why they ended, were the calls to last so long."""
+    rule, samples, seconds = StoppingRule(limits), [], 0.0
+    for duration in durations:
+        samples.append(duration)
+        seconds += duration
+        if stopping := rule.verdict(samples, seconds):
+            return len(samples), stopping
+    raise AssertionError("sampling never ended")
+
+
+def test_precise_samples_end_early_but_not_before_a_tenth_of_the_time() -> None:
+    taken, stopping = ended(forever(0.011), Limits(max_seconds=1.0))
+    assert stopping == Stopping(criterion="precise", relative_half_width=0.0)
+    assert taken == 10
+    taken, stopping = ended(forever(0.001), Limits(max_seconds=1.0))
+    assert stopping.criterion == "precise"
+    assert 100 <= taken <= 115
+
+
+def test_no_fewer_than_the_minimum() -> None:
+    taken, stopping = ended(forever(0.9), Limits(max_seconds=1.0))
+    assert taken == 10
+    assert stopping.criterion == "max_seconds"
+
+
+def test_most_samples_end_it() -> None:
+    noise = np.random.default_rng(1).normal(1e-6, 2e-7, 1000).clip(1e-8)
+    taken, stopping = ended(noise, Limits(samples=40, max_seconds=1.0))
+    assert (taken, stopping.criterion) == (40, "max_samples")
+    assert stopping.relative_half_width is not None
+
+
+def test_time_ends_noisy_samples() -> None:
+    noise = np.random.default_rng(2).uniform(0.01, 0.03, 1000)
+    taken, stopping = ended(noise, Limits(max_seconds=1.0))
+    assert stopping.criterion == "max_seconds"
+    assert 40 <= taken <= 60
+
+
+def test_patience_ends_a_row_too_slow_for_the_minimum() -> None:
+    taken, stopping = ended(forever(3.0), Limits(max_seconds=1.0))
+    assert taken == 3  # a fourth would end after more than PATIENCE seconds
+    assert taken * 3.0 <= PATIENCE
+    assert stopping == Stopping(criterion="max_seconds", relative_half_width=None)
+
+
+def test_one_call_longer_than_all_patience_is_enough() -> None:
+    assert ended(forever(50.0), Limits(max_seconds=1.0))[0] == 1
+
+
+def test_interval_still_covers_after_stopping_when_it_looked_narrow() -> None:
+    rng = np.random.default_rng(3)
+    held = 0
+    for _ in range(400):
+        noise = rng.lognormal(0, 0.05, 1000) * 1e-3
+        taken, stopping = ended(noise, Limits(max_seconds=0.1))
+        assert stopping.relative_half_width is not None
+        interval = sampling.median_interval(list(noise[:taken]))
+        assert interval is not None
+        held += interval.low <= 1e-3 <= interval.high
+    assert held >= 0.92 * 400
+
+
+def test_samples_are_kept_one_by_one_with_their_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    durations = [0.1, 0.2, *[0.15] * 10]
+    timer = ScriptedTime(durations, monkeypatch)
+    samples: list[float] = []
+    sampled = sample(Rotation([nothing]), timer, Limits(samples=12, max_seconds=99), samples)  # type: ignore[arg-type]
+    assert samples == durations
+    assert sampled.starts[:3] == pytest.approx([100.0, 100.1, 100.3])
+    assert sampled.seconds == pytest.approx(sum(durations))
+    assert sampled.stopping.criterion == "max_samples"
+
+
+def test_inputs_are_taken_in_turn() -> None:
+    taken: list[int] = []
+
+    def call(index: int) -> Callable[[], torch.Tensor]:
+        def run() -> torch.Tensor:
+            taken.append(index)
+            return torch.zeros(1)
+
+        return run
+
+    rotation = Rotation([call(index) for index in range(3)])
+    for _ in range(7):
+        rotation.take()()
+    assert taken == [0, 1, 2, 0, 1, 2, 0]
+    assert rotation.last == 0
+
+
+def test_warm_up_ends_when_two_windows_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    falling = [1.0] * 5 + [0.5] * 5 + [0.4] * 5 + [0.39] * 5 + [9.0]
+    timer = ScriptedTime(falling, monkeypatch)
+    assert warm_up(Rotation([nothing]), timer, Limits(max_seconds=60)) == 20  # type: ignore[arg-type]
+
+
+def test_warm_up_ends_in_time_though_nothing_settles(monkeypatch: pytest.MonkeyPatch) -> None:
+    timer = ScriptedTime((2.0**power for power in count()), monkeypatch)
+    assert warm_up(Rotation([nothing]), timer, Limits(max_seconds=100)) == 5  # type: ignore[arg-type]
+
+
+def test_a_slow_call_is_warmed_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    timer = ScriptedTime(forever(30.0), monkeypatch)
+    assert warm_up(Rotation([nothing]), timer, Limits(max_seconds=10)) == 1  # type: ignore[arg-type]
+
+
+def test_jumping_samples_are_unsettled() -> None:
+    reason = "after 10 samples the median may be anything from 0.001 to 0.003 s"
+    assert unsettled([0.001, 0.003] * 5) == reason
+
+
+def test_drifting_samples_are_unsettled() -> None:
+    reason = unsettled([1.0] * 5 + [1.2] * 5)
+    assert reason == "the last 5 samples have a median +20% from that of the first 5"
+
+
+def test_steady_samples_are_settled() -> None:
+    assert unsettled([1.0, 1.9] * 30) is None
+    assert unsettled([1.0]) is None
+
+
+def test_collector_is_off_only_meanwhile() -> None:
+    with pytest.raises(LookupError), no_garbage_collection():  # noqa: PT012
+        assert not gc.isenabled()
+        raise LookupError
+    assert gc.isenabled()
+
+
+def test_monotonic_timer_returns_the_call_s_result() -> None:
+    seconds, result = MonotonicTimer("cpu").seconds(lambda: 7)
+    assert result == 7
+    assert seconds > 0
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_cuda_events_agree_with_the_host_s_clock() -> None:
+    matrix = torch.ones(4096, 4096, device="cuda")
+    torch.mm(matrix, matrix)
+    for timer in (events := CudaEventTimer(), MonotonicTimer("cuda")):
+        timer.seconds(lambda: torch.mm(matrix, matrix))
+    by_events = min(events.seconds(lambda: torch.mm(matrix, matrix))[0] for _ in range(20))
+    by_host = min(
+        MonotonicTimer("cuda").seconds(lambda: torch.mm(matrix, matrix))[0] for _ in range(20)
+    )
+    assert by_events == pytest.approx(by_host, rel=0.2)

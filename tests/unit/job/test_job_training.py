@@ -1,0 +1,183 @@
+"""Training steps and ResNet-50: the network is the one named, its figures and its check hold."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch.utils.flop_counter import FlopCounterMode
+
+from batchmark_job.workloads import WORKLOADS, resnet50, training
+from batchmark_job.workloads.base import Implementation, Workload
+
+CNN = WORKLOADS["cnn_training_step"]
+INFERENCE, TRAINING = WORKLOADS["resnet50_inference"], WORKLOADS["resnet50_training"]
+
+
+class SmallTraining(resnet50.ResNet50Training):
+    """On a twelfth of the pixels, so that the float64 reference takes a second."""
+
+    image_size = 64
+
+
+@pytest.fixture
+def small_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resnet50, "IMAGE_SIZE", 64)
+
+
+def check(workload: Workload, rival: Implementation, batch: int, dtype: str) -> float:
+    inputs = rival.arrange(workload.make_inputs({"batch": batch}, dtype, seed=7))
+    with torch.inference_mode(not workload.needs_gradients):
+        output = rival.prepare(inputs)()
+    assert workload.input_bytes({"batch": batch}, dtype) == sum(t.nbytes for t in inputs)
+    assert workload.output_bytes({"batch": batch}, dtype) == output.nbytes
+    return workload.relative_error(inputs, output, np.random.default_rng(7))
+
+
+def test_resnet50_has_its_published_number_of_weights() -> None:
+    assert sum(map(math.prod, resnet50.SHAPES)) == 25_557_032
+    assert len(resnet50.LAYERS) == 53
+    # The paper's and torchvision's 4.09 billion.
+    assert resnet50.multiply_adds() == 4_089_184_256
+
+
+def test_another_network_is_refused_at_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resnet50, "SHAPES", resnet50.SHAPES[:-1])
+    with pytest.raises(AssertionError, match="25,556,032 weights instead of 25,557,032"):
+        resnet50.build([], [], resnet50.folded)
+
+
+def test_resnet50_flops_are_those_counted() -> None:
+    """On the meta device: shapes alone are computed."""
+    weights = [torch.empty(s, device="meta", requires_grad=True) for s in resnet50.SHAPES]
+    images = torch.empty(2, 3, 224, 224, device="meta")
+    with torch.device("meta"):
+        network = TRAINING.network(weights)  # type: ignore[attr-defined]
+    with FlopCounterMode(display=False) as counter:
+        logits = network(images)
+    assert logits.shape == (2, 1000)
+    assert INFERENCE.flops({"batch": 2}) == counter.get_total_flops()
+    with FlopCounterMode(display=False) as counter:
+        network(images).sum().backward()
+    assert TRAINING.flops({"batch": 2}) == counter.get_total_flops()
+
+
+def test_cnn_flops_are_those_counted() -> None:
+    weights = [torch.empty(shape, requires_grad=True) for shape in CNN.shapes]  # type: ignore[attr-defined]
+    network = CNN.network(weights)  # type: ignore[attr-defined]
+    with FlopCounterMode(display=False) as counter:
+        network(torch.empty(3, 3, 32, 32)).sum().backward()
+    assert CNN.flops({"batch": 3}) == counter.get_total_flops()
+
+
+@pytest.mark.usefixtures("small_images")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("rival", INFERENCE.implementations, ids=lambda rival: rival.name)
+def test_resnet50_inference_is_correct(rival: Implementation, dtype: str) -> None:
+    assert check(INFERENCE, rival, 1, dtype) <= INFERENCE.tolerance(dtype)
+
+
+@pytest.mark.usefixtures("small_images")
+def test_resnet50_inference_in_other_order_is_found_out() -> None:
+    inputs = INFERENCE.make_inputs({"batch": 2}, "float32", seed=7)
+    with torch.inference_mode():
+        logits = INFERENCE.implementations[0].prepare(inputs)()
+    rng = np.random.default_rng(7)
+    assert INFERENCE.relative_error(inputs, logits, rng) <= INFERENCE.tolerance("float32")
+    assert INFERENCE.relative_error(inputs, logits.flip(0), rng) > 0.01
+    assert math.isnan(INFERENCE.relative_error(inputs, logits * math.nan, rng))
+
+
+def test_resnet50_training_step_is_correct() -> None:
+    workload = SmallTraining()
+    error = check(workload, workload.implementations[0], 4, "float32")
+    assert error <= workload.tolerance("float32")
+
+
+@pytest.mark.parametrize("batch", [1, 6, 16])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_cnn_training_step_is_correct(batch: int, dtype: str) -> None:
+    assert check(CNN, CNN.implementations[0], batch, dtype) <= CNN.tolerance(dtype)
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0, 0.99, math.nan])
+def test_wrong_update_is_found_out(factor: float) -> None:
+    """None, away from the minimum, a bit too small, and no number."""
+    inputs = CNN.make_inputs({"batch": 4}, "float32", seed=7)
+    change = CNN.implementations[0].prepare(inputs)() - inputs[2]
+    error = CNN.relative_error(inputs, inputs[2] + factor * change, np.random.default_rng(7))
+    assert not error <= 100 * CNN.tolerance("float32")
+
+
+def test_step_leaves_its_inputs_and_goes_on_learning() -> None:
+    inputs = CNN.make_inputs({"batch": 8}, "float32", seed=7)
+    before = [tensor.clone() for tensor in inputs]
+    call = CNN.implementations[0].prepare(inputs)
+
+    def loss() -> float:
+        network = CNN.network(training.views(call(), CNN.shapes))  # type: ignore[attr-defined]
+        with torch.no_grad():
+            return F.cross_entropy(network(inputs[0]), inputs[1]).item()
+
+    losses = [loss() for _ in range(20)]
+    assert losses[-1] < losses[0] / 2
+    assert all(torch.equal(*pair) for pair in zip(before, inputs, strict=True))
+    assert CNN.needs_gradients
+    assert not CNN.repeatable
+
+
+def test_reference_agrees_with_finite_differences() -> None:
+    """Of the loss along a random direction, at the starting weights."""
+    inputs = CNN.make_inputs({"batch": 4}, "float64", seed=7)
+    images, labels, weights = inputs
+    change = weights - CNN.implementations[0].prepare(inputs)()
+    direction = torch.randn(weights.shape, dtype=torch.float64, generator=torch.manual_seed(1))
+
+    def loss(step: float) -> float:
+        shifted = training.views(weights + step * direction, CNN.shapes)  # type: ignore[attr-defined]
+        network = CNN.network(shifted)  # type: ignore[attr-defined]
+        return F.cross_entropy(network(images), labels).item()
+
+    slope = (loss(1e-7) - loss(-1e-7)) / 2e-7
+    assert slope == pytest.approx((change @ direction).item() / training.LEARNING_RATE, rel=1e-5)
+
+
+def test_batches_hold_few_images_each_with_its_label() -> None:
+    images, labels, _ = CNN.make_inputs({"batch": 20}, "float32", seed=7)
+    assert labels.tolist() == sorted(5 * [0, 1, 2, 3])
+    assert torch.equal(images[0], images[4])
+    assert not torch.equal(images[0], images[5])
+
+
+def test_bfloat16_keeps_float32_weights() -> None:
+    images, _, weights = CNN.make_inputs({"batch": 2}, "bfloat16", seed=7)
+    assert (images.dtype, weights.dtype) == (torch.bfloat16, torch.float32)
+
+
+def test_memory_needs_are_upper_bounds_of_what_inputs_take() -> None:
+    for workload in (CNN, INFERENCE, TRAINING):
+        for rival in workload.implementations:
+            for dtype in rival.dtypes:
+                needed = rival.working_set_bytes({"batch": 8}, dtype)
+                inputs = workload.input_bytes({"batch": 8}, dtype)
+                assert needed > inputs + workload.output_bytes({"batch": 8}, dtype)
+
+
+def test_tf32_is_refused_on_the_cpu() -> None:
+    for workload in (CNN, INFERENCE, TRAINING):
+        for rival in workload.rivals("cpu"):
+            assert "tf32 is a format of CUDA" in (rival.refusal("cpu", "tf32") or "")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("workload", [CNN, INFERENCE, TRAINING], ids=lambda w: w.name)
+def test_is_correct_on_cuda(workload: Workload) -> None:
+    for rival in workload.rivals("cuda"):
+        for dtype in rival.dtypes:
+            inputs = rival.arrange(workload.make_inputs({"batch": 4}, dtype, seed=7))
+            on_device = tuple(torch.empty_like(t, device="cuda").copy_(t) for t in inputs)
+            with torch.inference_mode(not workload.needs_gradients):
+                output = rival.prepare(on_device)()
+            error = workload.relative_error(inputs, output, np.random.default_rng(7))
+            assert error <= workload.tolerance(dtype)

@@ -1,0 +1,180 @@
+"""The Triton kernels: in Triton's interpreter against the float64 reference, and compiled.
+
+Run as a program this module is one interpreted case: the interpreter has to be chosen before
+triton is imported, so each test starts a process.
+"""
+
+import importlib.util
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from batchmark_job.workloads import (
+    edge_detection,
+    gaussian_blur,
+    images,
+    reference,
+    torch_support,
+    triton_filters,
+)
+from batchmark_job.workloads.base import TOLERANCES
+from batchmark_job.workloads.reference import Crop, Float64Array
+from batchmark_job.workloads.triton_filters import TritonBlur, TritonFilter, TritonSobel
+
+needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
+WORKLOADS = {"blur": gaussian_blur.GaussianBlur(), "sobel": edge_detection.EdgeDetection()}
+# 600 columns are three tiles, the middle one away from the borders; 17 rows are two strips.
+CASES = [
+    ("blur", (2, 1, 8, 9), "float32"),
+    ("blur", (1, 1, 17, 600), "float32"),
+    ("blur", (1, 1, 9, 8), "float16"),
+    ("blur", (1, 1, 9, 8), "bfloat16"),
+    ("sobel", (1, 1, 2, 2), "float32"),
+    ("sobel", (2, 1, 17, 600), "float32"),
+    ("sobel", (1, 1, 33, 5), "float16"),
+    ("sobel", (1, 1, 33, 5), "bfloat16"),
+]
+CAPABILITIES = (75, 80, 90)  # T4, A100, H100 and H200
+# Triton's names of the types, for a compilation without tensors.
+POINTERS = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16"}
+
+
+def rival(kind: str) -> TritonFilter:
+    rivals = WORKLOADS[kind].implementations
+    return next(rival for rival in rivals if isinstance(rival, TritonFilter))
+
+
+def run_case(kind: str, shape: tuple[int, ...], dtype: str) -> float:
+    inputs = rival(kind).arrange(torch_support.uniform([shape], dtype, seed=3))
+    output = rival(kind).prepare(inputs)()
+    assert (output.shape, output.dtype) == (inputs[0].shape, inputs[0].dtype)
+    return reference.relative_error(
+        (reference.take_crop(output, whole), expected(kind, inputs[0], whole))
+        for whole in (Crop(image, 0, 0, *shape[2:]) for image in range(shape[0]))
+    )
+
+
+def expected(kind: str, batch: torch.Tensor, whole: Crop) -> Float64Array:
+    if kind == "sobel":
+        return edge_detection._magnitude(reference.reflected_window(batch, whole, 1))
+    window = reference.reflected_window(batch, whole, gaussian_blur.HALO)
+    taps = gaussian_blur._taps()
+    return reference.correlate(reference.correlate(window, taps, axis=1), taps, axis=2)
+
+
+def compile_kernel(kind: str) -> list[dict[str, object]]:
+    """Compile for GPUs that need not be there; returns what each binary is made of."""
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource, compile  # noqa: A004
+
+    from batchmark_job.workloads import triton_kernels
+
+    kernel = getattr(triton_kernels, kind)
+    constants: dict[str, object] = {"lanes": triton_filters.LANES}
+    if isinstance(filter_ := rival(kind), TritonBlur):
+        constants["taps"] = filter_.taps
+    aligned = {
+        (kernel.arg_names.index(name),): [["tt.divisibility", 16]]
+        for name in ("source", "target", "width")
+    }
+    found = []
+    for dtype, capability in itertools.product(TritonFilter.dtypes, CAPABILITIES):
+        signature = {
+            name: "constexpr" if name in constants else "i32" for name in kernel.arg_names
+        } | dict.fromkeys(("source", "target"), POINTERS[dtype])
+        compiled = compile(
+            ASTSource(kernel, signature, constexprs=constants, attrs=aligned),
+            target=GPUTarget("cuda", capability, 32),
+            options={"num_warps": triton_filters.WARPS},
+        )
+        found.append(
+            {
+                "dtype": dtype,
+                "layout_conversions": compiled.asm["ttgir"].count("convert_layout"),
+                "whole_vector_loads": compiled.asm["ptx"].count(".v4.b32"),
+                "shared_bytes": compiled.metadata.shared,
+            }
+        )
+    return found
+
+
+def in_a_process(function: str, *arguments: object, interpret: bool, folder: Path) -> Any:
+    finished = subprocess.run(
+        [sys.executable, __file__, json.dumps([function, *arguments])],
+        env=os.environ | {"TRITON_INTERPRET": str(int(interpret)), "TRITON_CACHE_DIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return json.loads(finished.stdout)
+
+
+@needs_triton
+@pytest.mark.parametrize(("kind", "shape", "dtype"), CASES)
+def test_a_kernel_is_correct(kind: str, shape: tuple[int, ...], dtype: str, tmp_path: Path) -> None:
+    error = in_a_process("run_case", kind, shape, dtype, interpret=True, folder=tmp_path)
+    # Tighter than what the job allows: the sums are float32 whatever the type.
+    assert error <= TOLERANCES[dtype] / (10 if dtype == "float32" else 3)
+
+
+@needs_triton
+@pytest.mark.parametrize("kind", WORKLOADS)
+def test_a_kernel_compiles_to_registers_only(kind: str, tmp_path: Path) -> None:
+    found = in_a_process("compile_kernel", kind, interpret=False, folder=tmp_path)
+    assert len(found) == len(CAPABILITIES) * len(TritonFilter.dtypes)
+    for binary in found:
+        assert binary["layout_conversions"] == binary["shared_bytes"] == 0
+        assert binary["dtype"] != "float32" or binary["whole_vector_loads"] > 0
+
+
+@pytest.mark.parametrize(
+    ("planes_and_tiles", "height", "rows"),
+    [(3 * 2, 512, 16), (3 * 8, 2048, 48), (3 * 32, 8192, 64), (1, 8, 16)],
+)
+def test_small_images_get_low_strips(planes_and_tiles: int, height: int, rows: int) -> None:
+    assert triton_filters._strip_rows(planes_and_tiles, height) == rows
+
+
+@pytest.mark.parametrize("kind", WORKLOADS)
+def test_a_filter_refuses_what_it_can_not_do(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    refusal = rival(kind).refusal
+    assert refusal("cpu", "float32") == "triton one-pass does not run on cpu"
+    assert refusal("cuda", "float64") == (
+        "triton one-pass has no float64; it has float32, float16, bfloat16"
+    )
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert refusal("cuda", "float32") == (
+        "triton is not installed; torch's CUDA build for Linux brings it"
+    )
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", "")
+    assert refusal("cuda", "float32") == (
+        "triton finds no C compiler to build its launcher with; install gcc or set CC"
+    )
+    monkeypatch.setenv("CC", "cc")
+    assert refusal("cuda", "float32") is None
+
+
+def test_a_filter_needs_its_input_and_output_only() -> None:
+    parameters = {"size": 100, "batch": 2}
+    needed = TritonSobel().working_set_bytes(parameters, "float16")
+    assert needed == 2 * images.batch_bytes(parameters, "float16")
+
+
+def test_channels_come_first() -> None:
+    batch = torch.zeros(1, 3, 8, 8).contiguous(memory_format=torch.channels_last)
+    assert TritonSobel().arrange((batch,))[0].is_contiguous()
+
+
+if __name__ == "__main__":
+    function, *arguments = json.loads(sys.argv[1])
+    print(json.dumps(globals()[function](*arguments)))

@@ -1,0 +1,321 @@
+"""Crossovers planted in synthetic costs are found, and none is found where there is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from batchmark import figures
+from batchmark.break_even import Breakeven, Curve, break_even
+from batchmark.comparison import compare
+from batchmark.crossover import calls_until_gpu_pays, find_crossovers
+from batchmark.estimate import Median
+from batchmark.pooling import group_jobs
+from batchmark.report import build_report
+from batchmark_job.result import Phases
+from tests.unit.run_builders import (
+    START,
+    build_job,
+    build_marks,
+    build_row,
+    build_run,
+    build_told_job,
+    noisy,
+)
+
+CASES = 100
+
+
+def curve(*values):
+    """Costs that are known exactly."""
+    exact = np.array(values, dtype=float)
+    return Curve(exact, np.repeat(exact[:, None], 101, axis=1))
+
+
+def measured(costs, *, noise, jobs, rng, name):
+    """A curve from samples with right-skewed noise, half of it shared by a job's samples."""
+    medians = []
+    for index, cost in enumerate(costs):
+        levels = cost * (1 + noise / 2 * rng.standard_normal(jobs))
+        count = int(rng.integers(8, 15))
+        samples = [list(level * (1 + noise * (rng.gamma(2, 1, count) - 1.678))) for level in levels]
+        medians.append(Median(samples, seed=f"{name} {index}"))
+    return Curve.of(medians)
+
+
+def planted(rng, *, inside):
+    """Sizes, both targets' true costs a + b * size**k, and the size where these are equal."""
+    count, span = int(rng.integers(4, 9)), rng.uniform(np.log(4), np.log(64))
+    first, last = np.log(rng.choice([16, 100, 1000])), 0.0
+    last = first + span
+    sizes = np.exp(np.linspace(first, last, count))
+    at = rng.uniform(first + 0.05 * span, last - 0.05 * span) if inside else last + 1.0
+    truth = float(np.exp(at))
+    exponent = rng.choice([1, 1.5, 2, 3])
+    speedup, cpu_share = rng.uniform(3, 50), rng.choice([0, 0.01, 0.1])
+    cpu = cpu_share * truth**exponent + sizes**exponent
+    overhead = (cpu_share + 1 - 1 / speedup) * truth**exponent
+    gpu = overhead + sizes**exponent / speedup
+    return list(sizes), gpu, cpu, truth
+
+
+def find(rng, case, *, inside):
+    sizes, gpu, cpu, truth = planted(rng, inside=inside)
+    noise, jobs = rng.uniform(0.005, 0.05), int(rng.integers(1, 11))
+    curves = [
+        measured(costs, noise=noise, jobs=jobs, rng=rng, name=f"{name} {case}")
+        for name, costs in (("gpu", gpu), ("cpu", cpu))
+    ]
+    return break_even(sizes, *curves), truth
+
+
+def test_planted_crossovers_lie_in_their_intervals_which_are_narrow():
+    rng = np.random.default_rng(20261121)
+    hits, widths = 0, []
+    for case in range(CASES):
+        found, truth = find(rng, case, inside=True)
+        low, high = found.low or 0.0, found.high or np.inf
+        hits += found.outcome == "crossover" and low <= truth <= high
+        if found.low and found.high:
+            widths.append(found.high / found.low - 1)
+    assert hits >= 93
+    assert len(widths) >= 90
+    assert np.median(widths) < 0.15
+
+
+def test_no_crossover_is_found_beyond_the_sizes_measured():
+    rng = np.random.default_rng(7)
+    outcomes = [find(rng, case, inside=False)[0].outcome for case in range(30)]
+    assert outcomes == ["cpu_ahead"] * 30
+
+
+def test_a_crossing_of_two_powers_is_found_exactly():
+    """Straight lines in log-log: 4 + log(n) against 2 log(n) cross at n = 1000."""
+    sizes = [100.0, 400.0, 2000.0, 8000.0]
+    found = break_even(sizes, curve(*[1e3 * n for n in sizes]), curve(*[n**2 for n in sizes]))
+    assert found.size == pytest.approx(1000)
+    assert (found.low, found.high) == pytest.approx((1000, 1000))
+    assert (found.cpu_ahead, found.gpu_ahead) == ((100, 400), (2000, 8000))
+    assert found.monotonic
+
+
+def test_between_two_sizes_alone_the_crossing_may_be_anywhere():
+    found = break_even([10, 1000], curve(5, 6), curve(1, 100))
+    assert 10 <= found.low < found.size < found.high <= 1000
+
+
+@pytest.mark.parametrize(
+    ("gpu", "cpu", "outcome", "words"),
+    [
+        (
+            (1, 1, 1),
+            (2, 3, 4),
+            "gpu_ahead",
+            "none: g5 is ahead already at the smallest size, and throughout",
+        ),
+        ((2, 3, 4), (1, 1, 1), "cpu_ahead", "none: c5 is ahead throughout"),
+        ((1, 2, 4), (1, 2, 4), "undecided", "undecided"),
+    ],
+)
+def test_where_there_is_no_crossing_it_says_who_is_ahead(gpu, cpu, outcome, words):
+    found = break_even([10, 20, 40], curve(*gpu), curve(*cpu))
+    assert found.outcome == outcome
+    assert found.size is found.low is found.high is None
+    assert figures.break_even(found, "g5", "c5") == (words, "")
+
+
+def test_of_several_crossings_the_last_counts_and_it_says_so():
+    found = break_even([10, 20, 40, 80], curve(1, 3, 1, 3), curve(2, 2, 0.5, 9))
+    assert not found.monotonic
+    assert 40 < found.size < 80
+    assert found.gpu_ahead == (10, 80)
+    assert found.cpu_ahead == (20, 40)
+
+
+def test_where_the_cpu_wins_from_a_size_on_that_is_the_crossover():
+    found = break_even([10, 20, 40], curve(1, 2, 9), curve(2, 4, 4.5))
+    assert found.ahead_above == "cpu"
+    assert 20 < found.size < 40
+    assert figures.break_even(found, "g5", "c5").value.startswith("c5 ahead from ")
+
+
+def uncertain(low, high):
+    """A cost that may lie anywhere from low to high."""
+    draws = np.linspace(low, high, 101)
+    return draws.mean(axis=0), draws
+
+
+def test_an_end_beyond_the_sizes_is_open():
+    """At the smallest size either may be ahead; from the next on the GPU is."""
+    values, draws = uncertain(np.array([0.8, 1.0, 1.0]), np.array([1.1, 1.0, 1.0]))
+    gpu = Curve(values, draws.T)
+    found = break_even([10, 20, 40], gpu, curve(1, 2, 4))
+    assert (found.outcome, found.low, found.undecided) == ("crossover", None, (10,))
+    assert 10 < found.high < 20
+    assert figures.break_even(found, "g5", "c5").interval.startswith("[below 10")
+    found = break_even([10, 20, 40], curve(4, 4, 4), Curve(*uncertain_at_the_end()))
+    assert found.high is None
+    assert 20 < found.low < 40
+    assert figures.break_even(found, "g5", "c5").interval.endswith("above 40]")
+
+
+def uncertain_at_the_end():
+    values, draws = uncertain(np.array([1.0, 2.0, 3.5]), np.array([1.0, 2.0, 4.6]))
+    return values, draws.T
+
+
+def test_a_lead_that_is_lost_in_noise_at_the_end_is_undecided():
+    values, draws = uncertain(np.array([2.0, 3.0, 3.9]), np.array([2.0, 3.0, 4.5]))
+    found = break_even([10, 20, 40], curve(1, 1, 4), Curve(values, draws.T))
+    assert found.outcome == "undecided"
+    assert found.gpu_ahead == (10, 20)
+
+
+def test_without_draws_there_is_a_guess_but_no_interval():
+    curves = (Curve(np.array(values), None, "3 samples") for values in ([5.0, 5, 5], [1.0, 4, 16]))
+    found = break_even([10, 20, 40], *curves)
+    assert 20 < found.size < 40
+    assert found.low is found.high is None
+    assert found.interval_reason == "3 samples"
+    assert figures.break_even(found, "g5", "c5") == (f"about {found.size:.1f}", "")
+
+
+@pytest.mark.parametrize("sizes", [[10], [10, 10], [20, 10]])
+def test_sizes_must_ascend(sizes):
+    costs = curve(*[1] * len(sizes))
+    with pytest.raises(ValueError, match="two or more ascending sizes, got"):
+        break_even(sizes, costs, costs)
+
+
+def rows_of(medians, **fields):
+    return [
+        build_row(noisy(median, seed=size), parameters={"size": size}, **fields)
+        for size, median in medians.items()
+    ]
+
+
+# The GPU is 10 times as fast in the end; equal where 9e-5 s are 0.9e-12 s times size cubed.
+GPU = {size: 9e-5 + 1e-13 * size**3 for size in (250, 500, 2000, 4000)}
+CPU = {size: 1e-12 * size**3 for size in (250, 500, 2000, 4000)}
+TRUTH = 1e8 ** (1 / 3)
+
+
+def pair_report(gpu_rows, cpu_rows, *, jobs=3, build=build_told_job):
+    run = build_run(
+        *(
+            build(target, rows, repeat=repeat)
+            for repeat in range(1, jobs + 1)
+            for target, rows in (("g5.xlarge", gpu_rows), ("c5.2xlarge", cpu_rows))
+        )
+    )
+    (pair,) = build_report(compare(run), run).pairs
+    return pair
+
+
+def test_time_and_dollars_warm_and_cold():
+    pair = pair_report(rows_of(GPU), rows_of(CPU), jobs=6)
+    (found,) = pair.crossovers
+    assert found.warm_seconds.low < TRUTH < found.warm_seconds.high
+    # In dollars the GPU must be 1.006 / 0.34 times as fast.
+    dearer = (1.006 * 9e-5 / (0.34 * 1e-12 - 1.006 * 1e-13)) ** (1 / 3)
+    assert found.warm_usd.low < dearer < found.warm_usd.high
+    assert found.cold_seconds.outcome == "cpu_ahead"
+    assert found.cold_seconds.interval_reason is None
+    assert found.cold_reason is None
+
+
+def test_a_single_job_widens_the_interval_by_the_assumed_noise():
+    one = pair_report(rows_of(GPU), rows_of(CPU), jobs=1).crossovers[0].warm_seconds
+    many = pair_report(rows_of(GPU), rows_of(CPU), jobs=3).crossovers[0].warm_seconds
+    assert one.high / one.low > 1.2 * many.high / many.low
+    assert one.low < TRUTH < one.high
+
+
+def test_no_dollars_without_a_price_and_nothing_cold_without_marks():
+    pair = pair_report(rows_of(GPU), rows_of(CPU), jobs=1, build=build_job)
+    assert pair.crossovers[0].warm_usd is not None
+    assert pair.crossovers[0].cold_seconds is None
+    assert pair.crossovers[0].cold_reason == (
+        "g5.xlarge and c5.2xlarge: no job says when its device was ready"
+    )
+    run = build_run(
+        build_job("g5.xlarge", rows_of(GPU)),
+        build_job("c5.2xlarge", rows_of(CPU)),
+    )
+    targets = group_jobs(run)["blog", "float32"]
+    unpriced = pair.gpu_price.model_copy(update={"usd_per_hour": None})
+    floors = dict.fromkeys(targets[0].series, 0.0)
+    (found,) = find_crossovers(*targets, unpriced, pair.cpu_price, floors)
+    assert found.warm_usd is None
+
+
+def image_rows(seconds, **fields):
+    return [
+        build_row(
+            noisy(seconds(size, batch)),
+            workload="image_convolution",
+            parameters={"size": size, "batch": batch},
+            **fields,
+        )
+        for size in (512, 1024, 2048)
+        for batch in (1, 2)
+    ]
+
+
+def test_images_have_a_crossover_for_each_batch_and_each_dtype_its_own():
+    gpu = image_rows(lambda size, batch: 4e-3 + 1e-10 * batch * size**2)
+    gpu += image_rows(lambda size, batch: 4e-3 + 1e-11 * batch * size**2, dtype="float16")
+    cpu = image_rows(lambda size, batch: 2e-9 * batch * size**2)
+    cpu += image_rows(lambda size, batch: 2e-9 * batch * size**2, dtype="float16")
+    found = pair_report(gpu, cpu, build=build_job).crossovers
+    assert [(one.dtype, one.parameters, one.axis) for one in found] == [
+        (dtype, {"batch": batch}, "size") for dtype in ("float32", "float16") for batch in (1, 2)
+    ]
+    for one in found:
+        per_pixel = {"float32": 1.9e-9, "float16": 1.99e-9}[one.dtype]
+        truth = (4e-3 / per_pixel / one.parameters["batch"]) ** 0.5
+        assert one.warm_seconds.low < truth < one.warm_seconds.high
+
+
+def test_a_batch_is_the_axis_where_nothing_else_varies():
+    def rows(seconds):
+        return [
+            build_row(noisy(seconds * batch), workload="resnet50", parameters={"batch": batch})
+            for batch in (1, 8)
+        ]
+
+    (found,) = pair_report(rows(0.1), rows(1.0), build=build_job).crossovers
+    assert (found.axis, found.sizes) == ("batch", (1, 8))
+
+
+def test_a_single_size_has_no_crossover():
+    assert pair_report(rows_of({1000: 0.1}), rows_of({1000: 1.0})).crossovers == ()
+
+
+def test_the_calls_from_which_the_gpus_start_pays():
+    """Start-up 5.2 s against 2.7 s; first calls 1 and 2 s; then 0.1 against 0.5 s a call."""
+    gpu_row = build_row([0.1] * 8, cold_seconds=1.0, phases=Phases(host_to_device_seconds=0.25))
+    cpu_row = build_row([0.5] * 8, cold_seconds=2.0)
+    run = build_run(
+        *(
+            build_job(target, [row], marks=build_marks(START, gpu=row is gpu_row))
+            for target, row in (("g5.xlarge", gpu_row), ("c5.2xlarge", cpu_row))
+        )
+    )
+    gpu, cpu = group_jobs(run)["blog", "float32"]
+    (gpu_series,), (cpu_series,) = gpu.series.values(), cpu.series.values()
+    # Behind by 6.45 - 4.7 s after the first call, 0.4 s a call to win back.
+    assert calls_until_gpu_pays(gpu_series, cpu_series) == 1 + 5
+    assert calls_until_gpu_pays(cpu_series, gpu_series) is None
+
+
+def test_an_unknown_start_gives_no_number_of_calls():
+    run = build_run(build_job("g5.xlarge", rows_of(GPU)), build_job("c5.2xlarge", rows_of(CPU)))
+    gpu, cpu = group_jobs(run)["blog", "float32"]
+    key = next(iter(gpu.series))
+    assert calls_until_gpu_pays(gpu.series[key], cpu.series[key]) is None
+
+
+def test_survives_json():
+    found = break_even([10, 1000], curve(5, 6), curve(1, 100))
+    assert Breakeven.model_validate_json(found.model_dump_json()) == found

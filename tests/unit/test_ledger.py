@@ -1,0 +1,143 @@
+"""Where a job's time and money go before it is steady."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from batchmark.comparison import compare
+from batchmark.ledger import ledger_of
+from batchmark.report import build_report
+from batchmark_job.result import Device
+from tests.unit.run_builders import (
+    LAPTOP_ENVIRONMENT,
+    START,
+    build_job,
+    build_marks,
+    build_row,
+    build_run,
+    build_told_job,
+)
+
+ROWS = [build_row([0.1] * 8)]
+BEGUN = START + timedelta(minutes=1)  # of the first repeat's container
+
+
+def ledger(*gpu_jobs):
+    run = build_run(*gpu_jobs, build_told_job("c5.2xlarge", ROWS))
+    (pair,) = build_report(compare(run), run).pairs
+    return pair.ledgers[0]
+
+
+def told(**fields):
+    return build_told_job("g5.xlarge", ROWS, **fields)
+
+
+def steps(found):
+    return {step.name: step.seconds for step in found.steps}
+
+
+def test_every_step_by_hand():
+    found = ledger(told())
+    assert steps(found) == pytest.approx(
+        {
+            "submission": 1.0,
+            "RUNNABLE": 27.0,
+            "STARTING": 2.0,
+            "image pull": 26.0,
+            "container start": 3.0,
+            "process start": 1.4,
+            "imports": 2.7,
+            "device ready (CUDA start-up)": 2.5,
+            "first call": 0.8,
+            "warm-up": 0.6,
+        }
+    )
+    assert found.seconds == pytest.approx(sum(step.seconds for step in found.steps)) == 67
+    assert found.notes == ()
+
+
+def test_dollars_count_from_the_containers_start():
+    found = ledger(told())
+    usd = {step.name: step.usd for step in found.steps}
+    assert usd["RUNNABLE"] is usd["image pull"] is usd["container start"] is None
+    assert usd["imports"] == pytest.approx(2.7 * 1.006 / 3600)
+    assert found.usd == pytest.approx(8.0 * 1.006 / 3600)
+    assert found.usd_reason is None
+
+
+def test_no_dollars_off_the_instance_type_and_why():
+    found = ledger(told(environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU))
+    assert found.usd is None
+    assert all(step.usd is None for step in found.steps)
+    assert found.usd_reason.startswith("No dollars for g5.xlarge: its time was measured on")
+    assert "device ready" in steps(found)  # nothing of CUDA started
+
+
+def test_missing_moments_are_merged_into_the_next_step_and_named():
+    pulled = {"image_pull_started_at": None, "image_pull_stopped_at": None}
+    marks = build_marks(BEGUN, gpu=True, imported_at=None, **pulled)
+    assert steps(ledger(told(marks=marks, runnable_at=None))) == pytest.approx(
+        {
+            "submission, RUNNABLE": 28.0,
+            "STARTING, image pull, container start": 31.0,
+            "process start": 1.4,
+            "imports, device ready (CUDA start-up)": 5.2,
+            "first call": 0.8,
+            "warm-up": 0.6,
+        }
+    )
+
+
+def test_a_document_of_the_first_version_tells_as_far_as_batch_does():
+    found = ledger(build_job("g5.xlarge", ROWS))
+    assert steps(found) == {"submission, RUNNABLE, STARTING, image pull, container start": 60.0}
+    assert found.usd == 0
+
+
+def test_a_moment_that_one_job_lacks_is_left_out_of_all():
+    found = ledger(told(), told(repeat=2, starting_at=None))
+    assert "RUNNABLE, STARTING" in steps(found)
+
+
+def test_clocks_that_differ_make_no_negative_step_and_are_named():
+    marks = build_marks(BEGUN, gpu=True, container_started_at=BEGUN + timedelta(seconds=4))
+    found = ledger(told(marks=marks))
+    assert steps(found)["process start"] == 0
+    assert all(step.seconds >= 0 for step in found.steps)
+    assert found.seconds == 67
+    assert found.notes == (
+        "Clocks differ: in job g5-xlarge-blog-1 the step 'process start' ends 3.6 s before it "
+        "begins; it counts as 0 s.",
+    )  # imports end 0.9 s too early, which is within what events can tell
+
+
+def test_whole_seconds_of_events_are_no_clock_difference():
+    found = ledger(told(runnable_at=START - timedelta(milliseconds=700)))
+    assert steps(found)["submission"] == 0
+    assert found.notes == ()
+
+
+def test_several_jobs_give_medians_and_their_range():
+    slow = build_marks(START + timedelta(minutes=3), gpu=True)
+    slow = slow.model_copy(update={"imported_at": slow.imported_at + timedelta(seconds=1)})
+    found = ledger(told(), told(repeat=2), told(repeat=3, marks=slow))
+    (imports,) = (step for step in found.steps if step.name == "imports")
+    assert (found.jobs, imports.seconds) == (3, pytest.approx(2.7))
+    assert (imports.least_seconds, imports.most_seconds) == pytest.approx((2.7, 3.7))
+    assert found.seconds == pytest.approx(127)
+
+
+def test_a_retried_job_is_left_out():
+    found = ledger(told(), told(repeat=2, job_attempt=2))
+    assert found.jobs == 1
+    assert found.notes == ("1 of 2 jobs are left out: they were retried.",)
+
+
+def test_a_target_without_a_first_attempt_has_no_ledger():
+    run = build_run(told(job_attempt=2), build_told_job("c5.2xlarge", ROWS))
+    comparison = compare(run)
+    (pair,) = build_report(comparison, run).pairs
+    assert [one.target for one in pair.ledgers] == ["c5.2xlarge"]
+    assert ledger_of(comparison.pairs[0].gpu, pair.gpu_price) is None

@@ -1,0 +1,281 @@
+"""Prices asked of AWS: its answers and refusals are given to real clients by botocore's stubber."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from io import BytesIO
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.response import StreamingBody
+from botocore.stub import Stubber
+
+from batchmark import price_fetching
+from batchmark.exceptions import PriceError
+from batchmark.price_fetching import fetch_prices, store_prices, stored_prices
+from batchmark.prices import load_prices
+from batchmark.store import RunStore
+from tests.unit.price_answers import HOUR, offer
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+SPOT = [
+    {
+        "AvailabilityZone": f"us-east-1{zone}",
+        "InstanceType": "g5.xlarge",
+        "ProductDescription": "Linux/UNIX",
+        "SpotPrice": price,
+        "Timestamp": NOW - HOUR,
+    }
+    for zone, price in (("a", "0.4"), ("b", "0.5"), ("c", "0.6"))
+]
+
+
+def filters(instance_type, region="us-east-1"):
+    wanted = {
+        "locationType": "AWS Region",
+        "operatingSystem": "Linux",
+        "tenancy": "Shared",
+        "preInstalledSw": "NA",
+        "capacitystatus": "Used",
+        "marketoption": "OnDemand",
+        "instanceType": instance_type,
+        "regionCode": region,
+    }
+    return [{"Type": "TERM_MATCH", "Field": name, "Value": wanted[name]} for name in wanted]
+
+
+class Aws:
+    """Stubbed clients; each method adds what AWS answers next, and what it has to be asked."""
+
+    def __init__(self):
+        session = boto3.Session("test", "test", region_name="us-east-1")
+        one_try = Config(retries={"total_max_attempts": 1})
+        self.pricing, self.ec2, self.s3 = (
+            session.client(name, config=one_try) for name in ("pricing", "ec2", "s3")
+        )
+        self.stubs = {
+            client.meta.service_model.service_name: Stubber(client)
+            for client in (self.pricing, self.ec2, self.s3)
+        }
+        for stub in self.stubs.values():
+            stub.activate()
+
+    def offers(self, instance_type, *pages, region="us-east-1"):
+        for number, page in enumerate(pages or [[]]):
+            asked = {
+                "ServiceCode": "AmazonEC2",
+                "FormatVersion": "aws_v1",
+                "Filters": filters(instance_type, region),
+            }
+            if number:
+                asked["NextToken"] = f"page-{number}"
+            answer = {"FormatVersion": "aws_v1", "PriceList": page}
+            if number + 1 < len(pages):
+                answer["NextToken"] = f"page-{number + 1}"
+            self.stubs["pricing"].add_response("get_products", answer, asked)
+
+    def spot(self, instance_types, *pages):
+        for number, page in enumerate(pages):
+            asked = {
+                "InstanceTypes": instance_types,
+                "ProductDescriptions": ["Linux/UNIX"],
+                "StartTime": NOW - 3 * HOUR,
+                "EndTime": NOW,
+            }
+            if number:
+                asked["NextToken"] = f"page-{number}"
+            token = f"page-{number + 1}" if number + 1 < len(pages) else ""
+            answer = {"SpotPriceHistory": page, "NextToken": token}
+            self.stubs["ec2"].add_response("describe_spot_price_history", answer, asked)
+
+    def refuse(self, service, operation, code, message):
+        self.stubs[service].add_client_error(operation, code, message)
+
+    def keep(self, text_by_key):
+        for key, text in text_by_key.items():
+            asked = {
+                "Bucket": "results",
+                "Key": key,
+                "Body": text,
+                "ContentType": "application/json; charset=utf-8",
+            }
+            self.stubs["s3"].add_response("put_object", {}, asked)
+
+    def fetch(self, *instance_types, region="us-east-1"):
+        return fetch_prices(
+            self.pricing, self.ec2, region=region, instance_types=instance_types, now=NOW
+        )
+
+    def store(self, *instance_types, region="us-east-1"):
+        store = RunStore(self.s3, "results", "run")
+        return store_prices(
+            store, self.pricing, self.ec2, region=region, instance_types=instance_types, now=NOW
+        )
+
+    def check(self):
+        for stub in self.stubs.values():
+            stub.assert_no_pending_responses()
+
+
+@pytest.fixture
+def aws():
+    made = Aws()
+    yield made
+    for client in (made.pricing, made.ec2, made.s3):
+        client.close()
+
+
+def test_on_demand_and_spot_over_several_pages(aws):
+    aws.offers("c5.2xlarge", [], [offer("c5.2xlarge", "0.3400000000")])
+    aws.offers("g5.xlarge", [offer("g5.xlarge", "1.0060000000")])
+    aws.spot(["c5.2xlarge", "g5.xlarge"], SPOT[:1], SPOT[1:])
+    prices = aws.fetch("g5.xlarge", "c5.2xlarge", "g5.xlarge")
+    assert prices.on_demand == {"c5.2xlarge": 0.34, "g5.xlarge": 1.006}
+    assert prices.spot["g5.xlarge"].usd_per_hour == 0.5
+    assert prices.spot["g5.xlarge"].zones == {
+        "us-east-1a": 0.4,
+        "us-east-1b": 0.5,
+        "us-east-1c": 0.6,
+    }
+    assert (prices.region, prices.source) == ("us-east-1", "AWS Price List API")
+    assert prices.as_of == date(2026, 11, 20)
+    assert prices.notes == ()
+    aws.check()
+
+
+def test_what_is_not_sold_in_the_region_is_named_and_the_rest_is_there(aws):
+    aws.offers("c5.2xlarge", [offer("c5.2xlarge", "0.384")], region="eu-west-1")
+    aws.offers("g6.xlarge", region="eu-west-1")
+    aws.offers(
+        "m5.2xlarge", [offer("m5.2xlarge", "0.4"), offer("m5.2xlarge", "0.5")], region="eu-west-1"
+    )
+    aws.spot(["c5.2xlarge", "g6.xlarge", "m5.2xlarge"], [])
+    prices = aws.fetch("g6.xlarge", "c5.2xlarge", "m5.2xlarge", region="eu-west-1")
+    assert prices.on_demand == {"c5.2xlarge": 0.384}
+    assert prices.notes == (
+        "No On-Demand price of g6.xlarge is listed in eu-west-1.",
+        "There is no On-Demand price of m5.2xlarge: several prices are listed: 0.4, 0.5.",
+    )
+
+
+def test_without_any_price_there_is_no_table(aws):
+    aws.offers("x9.huge")
+    with pytest.raises(PriceError, match=r"No On-Demand price of x9\.huge is listed in us-east-1"):
+        aws.fetch("x9.huge")
+    with pytest.raises(PriceError, match="no instance type was asked for"):
+        aws.fetch()
+
+
+def test_on_demand_prices_stand_without_permission_to_see_spot_prices(aws):
+    aws.offers("g5.xlarge", [offer("g5.xlarge", "1.006")])
+    aws.refuse("ec2", "describe_spot_price_history", "UnauthorizedOperation", "You may not.")
+    prices = aws.fetch("g5.xlarge")
+    assert prices.on_demand == {"g5.xlarge": 1.006}
+    assert prices.spot == {}
+    assert prices.notes == (
+        "There are no Spot prices: An error occurred (UnauthorizedOperation) when calling the "
+        "DescribeSpotPriceHistory operation: You may not.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("AccessDeniedException", "is not authorized to perform: pricing:GetProducts"),
+        ("ThrottlingException", "Rate exceeded"),
+        ("InternalErrorException", "try again"),
+    ],
+)
+def test_a_run_gets_the_committed_prices_and_the_reason(aws, code, message):
+    aws.refuse("pricing", "get_products", code, message)
+    committed = load_prices()
+    note = (
+        f"There are no prices of today: An error occurred ({code}) when calling the GetProducts "
+        f"operation: {message}. The committed ones of {committed.as_of} are used."
+    )
+    expected = committed.model_copy(update={"notes": (note,)})
+    aws.keep({"runs/run/prices.json": expected.model_dump_json(indent=2).encode()})
+    assert aws.store("g5.xlarge") == expected
+    aws.check()
+
+
+def test_a_run_in_another_region_gets_no_prices_of_ours(aws):
+    aws.refuse("pricing", "get_products", "ThrottlingException", "Rate exceeded")
+    aws.stubs["s3"].add_response("put_object", {})
+    prices = aws.store("g5.xlarge", region="eu-west-1")
+    assert (prices.region, prices.on_demand) == ("eu-west-1", {})
+    assert "say nothing about eu-west-1" in prices.notes[0]
+
+
+def test_prices_that_cannot_be_read_fail_no_run(aws):
+    aws.offers("g5.xlarge", ["no json"])
+    aws.stubs["s3"].add_response("put_object", {})
+    assert "an offer has another shape than known here" in aws.store("g5.xlarge").notes[0]
+
+
+def test_todays_prices_are_kept_in_the_runs_folder_and_by_their_date(aws):
+    aws.offers("g5.xlarge", [offer("g5.xlarge", "1.006")])
+    aws.spot(["g5.xlarge"], SPOT)
+    twin = Aws()
+    twin.offers("g5.xlarge", [offer("g5.xlarge", "1.006")])
+    twin.spot(["g5.xlarge"], SPOT)
+    text = twin.fetch("g5.xlarge").model_dump_json(indent=2).encode()
+    aws.keep({"prices/us-east-1/2026-11-20.json": text, "runs/run/prices.json": text})
+    aws.store("g5.xlarge")
+    aws.check()
+
+
+def test_the_report_reads_what_the_run_was_given(aws):
+    text = load_prices().model_copy(update={"source": "a test"}).model_dump_json().encode()
+    aws.stubs["s3"].add_response(
+        "get_object",
+        {"Body": StreamingBody(BytesIO(text), len(text))},
+        {"Bucket": "results", "Key": "runs/run/prices.json"},
+    )
+    aws.stubs["s3"].add_client_error("get_object", "NoSuchKey", http_status_code=404)
+    store = RunStore(aws.s3, "results", "run")
+    assert stored_prices(store, "us-east-1").source == "a test"
+    assert (
+        stored_prices(store, "us-east-1")
+        .notes[0]
+        .startswith("There are no prices of today: the task fetch_prices left none; see its log.")
+    )
+
+
+def test_make_prices_rewrites_the_table(aws, tmp_path, monkeypatch, capsys):
+    for name in sorted({*load_prices().on_demand, "g6e.xlarge"}):
+        aws.offers(name, [] if name == "p3.2xlarge" else [offer(name, "2.5")], region="us-east-1")
+    aws.stubs["ec2"].add_response("describe_spot_price_history", {"SpotPriceHistory": SPOT})
+    monkeypatch.setattr(price_fetching, "price_clients", lambda region: (aws.pricing, aws.ec2))
+    path = tmp_path / "prices.json"
+    assert price_fetching.main(["--file", str(path), "g6e.xlarge"]) == 0
+    prices = load_prices(path)
+    assert set(prices.on_demand) == {*load_prices().on_demand, "g6e.xlarge"} - {"p3.2xlarge"}
+    assert prices.spot["g5.xlarge"].usd_per_hour == 0.5
+    said = capsys.readouterr().out
+    assert "No On-Demand price of p3.2xlarge is listed in us-east-1." in said
+    assert "prices.json: 22 On-Demand and 1 Spot prices of us-east-1" in said
+
+
+def test_make_prices_leaves_the_table_alone_where_aws_refuses(aws, tmp_path, monkeypatch, capsys):
+    aws.refuse("pricing", "get_products", "ExpiredTokenException", "The token has expired.")
+    monkeypatch.setattr(price_fetching, "price_clients", lambda region: (aws.pricing, aws.ec2))
+    path = tmp_path / "prices.json"
+    path.write_text("as it was")
+    assert price_fetching.main(["--file", str(path)]) == 1
+    assert path.read_text() == "as it was"
+    assert capsys.readouterr().err == (
+        "prices: An error occurred (ExpiredTokenException) when calling the GetProducts operation: "
+        "The token has expired; prices.json is as it was\n"
+    )
+
+
+def test_the_price_list_is_asked_where_it_is(monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    pricing, ec2 = price_fetching.price_clients("eu-west-1")
+    assert pricing.meta.region_name == "us-east-1"
+    assert ec2.meta.region_name == "eu-west-1"
+    pricing.close()
+    ec2.close()

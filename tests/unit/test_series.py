@@ -1,0 +1,160 @@
+"""The figures and flags of one target's row."""
+
+from __future__ import annotations
+
+import pytest
+
+from batchmark.comparison import compare
+from batchmark_job.result import Ceiling, Conditions, Implementation, MeasurementStatus, Trial
+from tests.unit.run_builders import (
+    build_job,
+    build_row,
+    build_run,
+    build_told_job,
+)
+
+SIZE = 1000
+FLOPS, MOVED = 2 * SIZE**3, 12 * SIZE**2
+
+
+def row_of(*gpu_rows, build=build_job, **fields):
+    """The compared row of a GPU target with one job for each of these rows."""
+    jobs = [build("g5.xlarge", [row], repeat=n, **fields) for n, row in enumerate(gpu_rows, 1)]
+    (pair,) = compare(build_run(*jobs, build_job("c5.2xlarge", [build_row([1.0] * 8)]))).pairs
+    assert len(pair.rows) == 1, pair.uncompared
+    return pair.rows[0]
+
+
+def ceiling(kind, rate, dtype=None):
+    return Ceiling(kind=kind, dtype=dtype, rate_per_second=rate, description="a test's")
+
+
+def test_roofline_by_hand():
+    row = build_row([0.001] * 4 + [0.002] * 4, flops=FLOPS, bytes_moved=MOVED)
+    side = row_of(
+        row,
+        ceilings=(
+            ceiling("compute", 4e12, "float32"),
+            ceiling("compute", 9e12, "tf32"),
+            ceiling("copy", 100e9),
+        ),
+    ).gpu
+    roofline = side.roofline
+    seconds = side.median_seconds
+    assert seconds.value == 0.0015
+    assert roofline.flops_per_second.value == pytest.approx(FLOPS / 0.0015)
+    assert roofline.flops_per_second.interval.low == pytest.approx(FLOPS / seconds.interval.high)
+    assert roofline.bytes_per_second.value == pytest.approx(MOVED / 0.0015)
+    assert roofline.compute_share == pytest.approx(FLOPS / 0.0015 / 4e12)
+    assert roofline.copy_share == pytest.approx(MOVED / 0.0015 / 100e9)
+    assert roofline.bound == "compute"  # 167 flops a byte, balance 40
+    assert roofline.share == roofline.compute_share
+
+
+def test_few_flops_per_byte_are_bound_by_memory():
+    row = build_row([0.001] * 8, flops=10 * MOVED, bytes_moved=MOVED)
+    ceilings = (ceiling("compute", 4e12, "float32"), ceiling("copy", 100e9))
+    roofline = row_of(row, ceilings=ceilings).gpu.roofline
+    assert roofline.bound == "memory"
+    assert roofline.share == roofline.copy_share
+
+
+def test_a_ceiling_is_the_median_over_the_rows_jobs():
+    row = build_row([0.001] * 8, flops=FLOPS)
+    jobs = [
+        build_job("g5.xlarge", [row], repeat=n, ceilings=(ceiling("compute", rate, "float32"),))
+        for n, rate in enumerate((4e12, 5e12, 9e12), start=1)
+    ]
+    (pair,) = compare(build_run(*jobs, build_job("c5.2xlarge", [build_row([1.0] * 8)]))).pairs
+    roofline = pair.rows[0].gpu.roofline
+    assert roofline.compute_ceiling == 5e12
+    assert roofline.bytes_per_second is roofline.copy_ceiling is roofline.bound is None
+    assert roofline.share is None
+
+
+def test_work_that_is_not_counted_has_no_roofline():
+    assert row_of(build_row([0.001] * 8)).gpu.roofline is None
+
+
+def test_energy_memory_and_steal_over_the_jobs():
+    rows = [
+        build_row(
+            [0.001] * 8,
+            flops=FLOPS,
+            energy_joules=joules,
+            peak_memory_bytes=size,
+            conditions_during=Conditions(cpu_steal_share=steal),
+        )
+        for joules, size, steal in ((1.0, 500, 0.0), (2.0, 700, 0.05), (4.0, 600, None))
+    ]
+    row = row_of(*rows)
+    assert row.gpu.energy_joules == 2.0
+    assert row.gpu.flops_per_joule == FLOPS / 2.0
+    assert row.gpu.peak_memory_bytes == 700
+    assert row.gpu.steal_share == 0.05
+    assert row.warnings == ("g5.xlarge: the hypervisor took 5.0 % of CPU time from the machine",)
+
+
+def test_throttled_samples_are_left_out_where_enough_remain():
+    row = row_of(build_row([0.1] * 6 + [0.9] * 8, throttled_samples=tuple(range(6, 14))))
+    assert row.gpu.median_seconds.value == 0.1
+    assert (row.gpu.samples, row.gpu.throttled_samples, row.gpu.throttled_left_out) == (6, 8, 8)
+    assert row.warnings == (
+        "g5.xlarge: 8 samples left out of the median: taken while the device was slowed down",
+    )
+
+
+def test_throttled_samples_stay_where_too_few_would_remain():
+    row = row_of(build_row([0.1] * 5 + [0.9] * 8, throttled_samples=tuple(range(5, 13))))
+    assert row.gpu.median_seconds.value == 0.9
+    assert (row.gpu.throttled_samples, row.gpu.throttled_left_out) == (8, 0)
+    assert any("8 samples in the median were taken while" in text for text in row.warnings)
+    assert any("fewer than 6" in text for text in row.warnings)
+
+
+def test_flags_are_counted_over_the_jobs():
+    rows = [
+        build_row([0.1] * 8, outlier_samples=(1, 2), multimodal=True),
+        build_row([0.1] * 8, outlier_samples=(5,), multimodal=False),
+    ]
+    row = row_of(*rows)
+    assert (row.gpu.outlier_samples, row.gpu.multimodal_jobs) == (3, 1)
+    assert row.gpu.samples == 16
+    assert (
+        "g5.xlarge: the samples of 1 of 2 jobs gather around more than one value"
+        in (row.warnings[0])
+    )
+
+
+def test_why_sampling_ended_is_counted_by_job():
+    side = row_of(*(build_row([0.1] * 8) for _ in range(2)), build=build_told_job).gpu
+    assert side.stopping == {"precise": 2}
+    assert [one.outcome for one in side.trials] == ["chosen", "slower", "refused"]
+
+
+def test_an_unsettled_row_is_listed_with_its_reason_and_never_compared():
+    drifting = build_row(
+        [0.1] * 8, status=MeasurementStatus.UNSETTLED, reason="its second half is 9 % slower"
+    )
+    gpu = build_job("g5.xlarge", [drifting])
+    (pair,) = compare(build_run(gpu, build_job("c5.2xlarge", [build_row([1.0] * 8)]))).pairs
+    assert pair.rows == ()
+    assert pair.uncompared[0].reason == "g5.xlarge: unsettled: its second half is 9 % slower"
+
+
+def rival_row(chosen, other):
+    implementations = [Implementation(name=name, version="1") for name in (chosen, other)]
+    return build_row(
+        [0.1] * 8,
+        implementation=implementations[0],
+        trials=tuple(
+            Trial(implementation=one, outcome=outcome, median_seconds=0.1, calls=3)
+            for one, outcome in zip(implementations, ("chosen", "slower"), strict=True)
+        ),
+    )
+
+
+def test_jobs_whose_trials_chose_differently_are_pooled_and_say_so():
+    row = row_of(rival_row("torch", "triton"), rival_row("triton", "torch"))
+    assert row.gpu.jobs == 2
+    assert "g5.xlarge: nearly equal rivals: its jobs chose torch 1 and triton 1" in row.warnings

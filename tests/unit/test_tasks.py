@@ -1,0 +1,71 @@
+"""Noise tables on their way from a calibration run into a comparison, against moto's S3."""
+
+from __future__ import annotations
+
+import json
+
+import boto3
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+from moto import mock_aws
+
+from batchmark import tasks
+from batchmark.comparison import Comparison
+from batchmark.config import parse_config
+from batchmark.noise import parse_table
+from batchmark.store import COLLECTED, NOISE_HTML, NOISE_JSON, RunStore, noise_key
+from tests.unit.run_builders import build_job, build_lost, build_row, build_run
+from tests.unit.test_planning import published
+
+CONTEXT = {"run_id": "calibration"}
+
+
+@pytest.fixture
+def store(monkeypatch):
+    config = parse_config(json.dumps(published()))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    monkeypatch.setattr(tasks, "load_config", lambda: config)
+    with mock_aws():
+        boto3.client("s3", region_name=config.region).create_bucket(Bucket=config.bucket)
+        yield RunStore.of(config, CONTEXT["run_id"])
+
+
+def jobs():
+    return [
+        build_job(target, [build_row((level * factor,) * 8)], repeat=repeat)
+        for target, level in (("g5.xlarge", 0.5), ("c5.2xlarge", 1.0))
+        for repeat, factor in enumerate((1.0, 1.01, 0.99), start=1)
+    ]
+
+
+def collect(store, *collected, lost=()):
+    return store.write(COLLECTED, build_run(*collected, lost=lost).model_dump_json())
+
+
+def test_a_calibration_is_stored_twice_and_used_by_the_next_comparison(store):
+    key = tasks.publish_noise(CONTEXT, collect(store, *jobs()))
+    assert key == store.prefix + NOISE_HTML
+    assert b"noise over 3 jobs" in store.read(key)
+    assert b'"calibrations"' in store.read(store.prefix + NOISE_JSON)
+    assert parse_table(store.read(noise_key("blog", "g5.xlarge"))).jobs == 3
+
+    single = [job for job in jobs() if job.planned.repeat == 1]
+    text = store.read(tasks.compare(CONTEXT, collect(store, *single)))
+    (pair,) = Comparison.model_validate_json(text).pairs
+    assert pair.rows[0].noise.source == "calibration"
+
+
+def test_a_table_of_another_release_is_left_aside(store, capsys):
+    store.put(noise_key("blog", "g5.xlarge"), "{}")
+    text = store.read(tasks.compare(CONTEXT, collect(store, *jobs())))
+    assert Comparison.model_validate_json(text).pairs[0].rows[0].noise.source == "repeats"
+    assert "noise/blog/g5.xlarge.json is left aside: not a noise table" in capsys.readouterr().out
+
+
+def test_a_target_without_a_calibration_fails_the_task_after_publishing(store):
+    lost = [build_lost("g6.xlarge", "exit code 3")]
+    with pytest.raises(AirflowFailException, match=r"g6\.xlarge has 0 job"):
+        tasks.publish_noise(CONTEXT, collect(store, *jobs(), lost=lost))
+    assert store.read(noise_key("blog", "c5.2xlarge"))
