@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 RequestedDevice = Literal["auto", "cpu", "cuda"]
 
 EXIT_ROW_FAILED = 1
+NOTEWORTHY_SHARE = 0.1  # of the samples; the document names every one
 STOPPED_BY = {
     "precise": "precise enough",
     "max_samples": "as many as allowed",
@@ -337,7 +338,7 @@ def warnings(measurement: Measurement) -> Iterator[str]:
         ("taken while the device was slowed down", len(measurement.throttled_samples)),
         ("far from the median", len(measurement.outlier_samples)),
     ):
-        if count:
+        if count > NOTEWORTHY_SHARE * samples:
             yield f"{count} of {samples} samples {what}; flagged, not removed"
     if measurement.multimodal:
         yield "the samples gather around more than one value"

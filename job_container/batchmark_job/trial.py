@@ -42,7 +42,7 @@ FEWEST_CALLS = 3
 CLOSE_ENOUGH = 0.05  # choosing a rival slower by less is right
 # A rival is given up when even its fastest call took so many times the leader's median:
 HOPELESS = 1.5  # with FEWEST_CALLS made
-HOPELESS_AT_ONCE = 5.0  # with fewer
+HOPELESS_AT_ONCE = 5.0  # with fewer, where calls take so long that the scheduler is not to blame
 
 
 @dataclass(frozen=True)
@@ -311,8 +311,10 @@ def _try_turn(rival: Contestant, timer: Timer) -> None:
 
 
 def _hopeless(rival: Contestant, leader: Contestant) -> bool:
-    times = HOPELESS if len(rival.seconds) >= FEWEST_CALLS else HOPELESS_AT_ONCE
-    return min(rival.seconds) > times * leader.median
+    fastest = min(rival.seconds)
+    if len(rival.seconds) >= FEWEST_CALLS:
+        return fastest > HOPELESS * leader.median
+    return fastest > max(HOPELESS_AT_ONCE * leader.median, SETTLING_BELOW_SECONDS)
 
 
 def _decided(runners: Sequence[Contestant], leader: Contestant) -> bool:

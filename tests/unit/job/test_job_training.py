@@ -89,10 +89,12 @@ def test_resnet50_inference_in_other_order_is_found_out() -> None:
     assert math.isnan(INFERENCE.relative_error(inputs, logits * math.nan, rng))
 
 
-def test_resnet50_training_step_is_correct() -> None:
+@pytest.mark.parametrize(("dtype", "flips"), [("float64", 1), ("float32", 10)])
+def test_resnet50_training_step_is_correct(dtype: str, flips: int) -> None:
+    """In float32 rounding flips single ReLUs, which weigh more among so few pixels."""
     workload = SmallTraining()
-    error = check(workload, workload.implementations[0], 4, "float32")
-    assert error <= workload.tolerance("float32")
+    error = check(workload, workload.implementations[0], 4, dtype)
+    assert error <= flips * workload.tolerance(dtype)
 
 
 @pytest.mark.parametrize("batch", [1, 6, 16])

@@ -75,6 +75,18 @@ def test_hopeless_rival_is_called_only_once_more() -> None:
     assert entered[1].trial().calls == 1
 
 
+def test_one_stalled_call_costs_no_rival_the_race() -> None:
+    """A thread that waits for the scheduler makes a call of microseconds last 24 ms now and then."""
+
+    def contestant(*seconds: float) -> trial.Contestant:
+        return trial.Contestant(rival_called("a"), 1, seconds=list(seconds))
+
+    leader = contestant(0.0002, 0.0002, 0.0002)
+    assert not trial._hopeless(contestant(0.024), leader)
+    assert trial._hopeless(contestant(0.024, 0.024, 0.024), leader)
+    assert trial._hopeless(contestant(0.4), leader)
+
+
 @pytest.mark.usefixtures("room")
 def test_wrong_and_broken_rivals_are_not_chosen_however_fast() -> None:
     chosen, entered = tried(
