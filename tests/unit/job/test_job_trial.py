@@ -76,7 +76,7 @@ def test_hopeless_rival_is_called_only_once_more() -> None:
 
 
 def test_one_stalled_call_costs_no_rival_the_race() -> None:
-    """A thread that waits for the scheduler makes a call of microseconds last 24 ms now and then."""
+    """A thread that waits for the scheduler makes a call of microseconds last 24 ms at times."""
 
     def contestant(*seconds: float) -> trial.Contestant:
         return trial.Contestant(rival_called("a"), 1, seconds=list(seconds))

@@ -1,0 +1,116 @@
+"""Draws docs/measurement.svg: one recorded row's calls in their order, and why sampling stopped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from batchmark_job.result import Measurement, parse_document
+from batchmark_job.sample_statistics import median_interval
+from laptop.stack import ROOT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+RECORDED = ROOT / "tests" / "data" / "recorded" / "cpu-2-cores-2026-11-21.json"
+ROW = ("gaussian_blur", 512)
+PICTURE = ROOT / "docs" / "measurement.svg"
+BLUE, ORANGE, GREY = "#0b6bcb", "#c2410c", "#6b7280"
+
+
+def main() -> None:
+    document = parse_document(RECORDED.read_bytes())
+    row = next(
+        one
+        for one in document.measurements
+        if (one.workload, one.parameters["size"]) == ROW and one.implementation
+    )
+    mpl.rcParams.update({"svg.hashsalt": "batchmark", "svg.fonttype": "none", "font.size": 9})
+    figure = Figure(figsize=(8, 4.6), layout="constrained")
+    calls, widths = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    _draw_calls(calls, row)
+    _draw_widths(widths, row)
+    environment = document.environment
+    figure.suptitle(
+        f"{row.workload} {ROW[1]}² by {row.implementation.name}, "  # type: ignore[union-attr]
+        f"{environment.compute_threads} threads of an {environment.cpu_model}, "
+        f"{document.started_at:%d %B %Y}",
+        fontsize=10,
+    )
+    figure.savefig(PICTURE, metadata={"Date": None})
+    print(f"wrote {PICTURE.relative_to(ROOT)}")
+
+
+def _draw_calls(axes: Axes, row: Measurement) -> None:
+    """The cold call, each sample, and the median so far with its interval, in milliseconds."""
+    samples = [1e3 * seconds for seconds in row.samples_seconds]
+    far = set(row.outlier_samples)
+    near = [index for index in range(len(samples)) if index not in far]
+    axes.plot([i + 1 for i in near], [samples[i] for i in near], ".", color=GREY, label="sample")
+    axes.plot(
+        [i + 1 for i in sorted(far)],
+        [samples[i] for i in sorted(far)],
+        "x",
+        color=ORANGE,
+        label="flagged as far off, kept",
+    )
+    counts = range(6, len(samples) + 1)
+    intervals = [median_interval(samples[:count]) for count in counts]
+    known = [one for one in intervals if one]
+    axes.plot(counts, [one.median for one in known], color=BLUE, label="median so far")
+    axes.fill_between(
+        counts,
+        [one.low for one in known],
+        [one.high for one in known],
+        color=BLUE,
+        alpha=0.25,
+        lw=0,
+        label="its 95 % interval",
+    )
+    if row.cold_seconds:
+        axes.plot([-6], [1e3 * row.cold_seconds], "D", color=ORANGE)
+        axes.annotate(
+            "cold call,\nkept apart",
+            (-6, 1e3 * row.cold_seconds),
+            (8, -8),
+            textcoords="offset points",
+        )
+    axes.axvline(0, color=GREY, lw=0.8, ls=":")
+    axes.set_yscale("log")
+    axes.set_ylabel("ms per call")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}")
+    axes.legend(loc="upper right", frameon=False, ncols=2)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_widths(axes: Axes, row: Measurement) -> None:
+    samples = row.samples_seconds
+    counts = range(6, len(samples) + 1)
+    widths = [
+        interval.relative_half_width for c in counts if (interval := median_interval(samples[:c]))
+    ]
+    axes.plot(counts, [100 * width for width in widths], color=BLUE)
+    axes.axhline(1, color=GREY, lw=0.8, ls="--")
+    axes.annotate("1 %: precise enough", (0, 1), (4, -11), textcoords="offset points")
+    axes.plot([len(samples)], [100 * widths[-1]], "o", color=BLUE)
+    axes.annotate(
+        f"stop after {len(samples)} samples",
+        (len(samples), 100 * widths[-1]),
+        (0, 46),
+        textcoords="offset points",
+        ha="right",
+    )
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}")
+    axes.set_ylim(bottom=0.75)
+    axes.set_ylabel("half-width, %")
+    axes.set_xlabel(f"warm call ({row.warmup_calls} warm-up calls came before the first)")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+if __name__ == "__main__":
+    main()
