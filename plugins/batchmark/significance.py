@@ -136,7 +136,7 @@ def _critical(
 def _detectable(
     share: float, first: float, second: float, first_credited: float, second_credited: float
 ) -> float:
-    """Difference found with T_TEST_POWER, in standard errors, by the first side's share of variance.
+    """Difference found with T_TEST_POWER, in standard errors, by the first side's share.
 
     Were the degrees of freedom fixed, this would be the noncentral t distribution (Owen,
     Technometrics 10 (1968) 445). Welch's depend on how the two scatters come out, so the power
