@@ -36,12 +36,18 @@ Outcome = Literal["crossover", "gpu_ahead", "cpu_ahead", "undecided"]
 class Breakeven(Record):
     """Where two curves cross, as far as the sizes measured tell.
 
-    With the outcome "crossover", a missing end of the interval lies outside the sizes measured.
+    With the outcome "crossover", each side is surely ahead somewhere, and a missing end of the
+    interval lies outside the sizes measured. Where one side alone ever surely is, that one is
+    ahead. Without an interval the outcome is undecided, whatever the best guess.
     """
 
     outcome: Outcome
     ahead_above: Side = Field(default="gpu", description="who stays ahead from `size` on")
-    size: float | None = Field(default=None, description="best guess; null outside the range")
+    size: float | None = Field(
+        default=None,
+        description="best guess, also of an undecided outcome without an interval; null "
+        "outside the range",
+    )
     low: float | None = Field(default=None, description="lower end of the 95 % interval")
     high: float | None = Field(default=None, description="upper end of the 95 % interval")
     interval_reason: str | None = Field(default=None, description="why there is no interval")
@@ -78,12 +84,16 @@ class Curve(NamedTuple):
         return self._replace(draws=self.draws * np.exp(spread))
 
 
-def break_even(sizes: Sequence[float], gpu: Curve, cpu: Curve) -> Breakeven:
-    """The size from which the cheaper curve at the largest size stays the cheaper.
+def break_even(
+    sizes: Sequence[float], gpu: Curve, cpu: Curve, verdicts: Sequence[int] | None = None
+) -> Breakeven:
+    """The size from which the curve that is surely the cheaper in the end stays the cheaper.
 
     Args:
         sizes: at least two, ascending and positive.
         gpu, cpu: costs at these sizes, in one unit.
+        verdicts: for each size 1 where the GPU is surely ahead, -1 where the CPU is, else 0. None
+            where the curves' own draws decide, by their 95 % intervals.
 
     Raises:
         ValueError: fewer than two sizes, or not ascending.
@@ -91,50 +101,67 @@ def break_even(sizes: Sequence[float], gpu: Curve, cpu: Curve) -> Breakeven:
     x = np.log(np.asarray(sizes, dtype=float))
     if len(x) < 2 or np.any(np.diff(x) <= 0):
         raise ValueError(f"a crossover needs two or more ascending sizes, got {list(sizes)}")
-    lead = np.log(cpu.values / gpu.values)
-    low, high = lead, lead
-    if cpu.draws is not None and gpu.draws is not None:
+    if gpu.draws is None or cpu.draws is None:
+        swapped = bool(cpu.values[-1] < gpu.values[-1])
+        return Breakeven(
+            outcome="undecided",
+            ahead_above="cpu" if swapped else "gpu",
+            size=_guess(x, cpu, gpu) if swapped else _guess(x, gpu, cpu),
+            interval_reason=gpu.reason or cpu.reason,
+            undecided=tuple(sizes),
+        )
+    if verdicts is None:
         low, high = _quantiles(np.log(cpu.draws / gpu.draws))
-    signs = np.sign(low) * (np.sign(low) == np.sign(high))
+        signs = np.sign(low) * (np.sign(low) == np.sign(high))
+    else:
+        signs = np.asarray(verdicts, dtype=float)
     ahead = {
         "gpu_ahead": tuple(size for size, sign in zip(sizes, signs, strict=True) if sign > 0),
         "cpu_ahead": tuple(size for size, sign in zip(sizes, signs, strict=True) if sign < 0),
         "undecided": tuple(size for size, sign in zip(sizes, signs, strict=True) if sign == 0),
     }
-    reason = gpu.reason or cpu.reason
-    for outcome in ("gpu_ahead", "cpu_ahead", "undecided"):
-        if len(ahead[outcome]) == len(x):
-            return Breakeven(outcome=outcome, interval_reason=reason, **ahead)
+    if not (ahead["gpu_ahead"] and ahead["cpu_ahead"]):
+        sides = (name for name in ("gpu_ahead", "cpu_ahead") if ahead[name])
+        return Breakeven(outcome=next(sides, "undecided"), **ahead)
     decided = signs[signs != 0]
-    swapped = decided[-1] < 0 and bool(ahead["gpu_ahead"])
+    swapped = bool(decided[-1] < 0)
     if swapped:
         gpu, cpu = cpu, gpu
-    size, first, last = _crossing(x, gpu, cpu)
+    first, last = _ends(x, gpu, cpu)
+    found = not (first is last is None)
     return Breakeven(
-        outcome="undecided" if size is first is last is None else "crossover",
+        outcome="crossover" if found else "undecided",
         ahead_above="cpu" if swapped else "gpu",
-        size=size,
+        size=_guess(x, gpu, cpu) if found else None,
         low=first,
         high=last,
-        interval_reason=reason,
         monotonic=int(np.count_nonzero(np.diff(decided))) <= 1,
         **ahead,
     )
 
 
-def _crossing(x: Array, gpu: Curve, cpu: Curve) -> tuple[float | None, float | None, float | None]:
-    """The best guess and both ends of its interval."""
-    at = np.unique(np.concatenate([np.linspace(*ends, STEPS + 1) for ends in pairwise(x)]))
+def _guess(x: Array, gpu: Curve, cpu: Curve) -> float | None:
+    """Where the GPU's lead turns positive for good, in the middle of the bands."""
+    at = _grid(x)
     gpu_low, gpu_high = _band(x, np.log(gpu.values), at)
     cpu_low, cpu_high = _band(x, np.log(cpu.values), at)
-    size = _last_rise(at, (cpu_low + cpu_high - gpu_low - gpu_high) / 2)
+    return _last_rise(at, (cpu_low + cpu_high - gpu_low - gpu_high) / 2)
+
+
+def _ends(x: Array, gpu: Curve, cpu: Curve) -> tuple[float | None, float | None]:
+    """Of the interval of that size, from the draws."""
     if gpu.draws is None or cpu.draws is None:
-        return size, None, None
+        return None, None
+    at = _grid(x)
     gpu_low, gpu_high = _band(x, np.log(gpu.draws[:, :DRAWS_USED].T), at)
     cpu_low, cpu_high = _band(x, np.log(cpu.draws[:, :DRAWS_USED].T), at)
     lowest, _ = _quantiles((cpu_low - gpu_high).T)
     _, highest = _quantiles((cpu_high - gpu_low).T)
-    return size, _last_rise(at, highest), _last_rise(at, lowest)
+    return _last_rise(at, highest), _last_rise(at, lowest)
+
+
+def _grid(x: Array) -> Array:
+    return np.unique(np.concatenate([np.linspace(*ends, STEPS + 1) for ends in pairwise(x)]))
 
 
 def _band(x: Array, y: Array, at: Array) -> tuple[Array, Array]:

@@ -2,32 +2,46 @@
 
 Warm costs are medians of warm calls. Cold ones are those of a job that makes one call: from the
 start of its process until the device is ready, then the inputs' way in, the first call and the
-output's way out. What comes before the process is in the ledger.
+output's way out. A call takes at least as much longer than a warm one as the first of its code in
+the job did; what other workloads had loaded before is left out. What comes before the process is
+in the ledger.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import Field
+from scipy import stats
 
 from batchmark.break_even import Breakeven, Curve, break_even
-from batchmark.estimate import MINIMUM_SAMPLES, Median, Record
-from batchmark.significance import ENOUGH_REPEATS
-from batchmark_job.result import Parameter, Phases
+from batchmark.estimate import CONFIDENCE, MINIMUM_SAMPLES, Median, Record
+from batchmark.series import kept_samples
+from batchmark.significance import log_spread
+from batchmark_job.result import MeasurementStatus, Parameter, Phases
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from batchmark.cost import PriceBasis
+    from batchmark.noise import RowNoise, SideNoise
     from batchmark.pooling import TargetJobs
     from batchmark.run import CollectedJob
     from batchmark.series import RowKey, Series
     from batchmark_job.result import Measurement
 
 NO_MARKS = "no job says when its device was ready"
+
+
+class RowVerdict(NamedTuple):
+    """What is known of a compared row: 1 for the GPU target, -1 for the CPU target, 0 undecided."""
+
+    faster: int
+    cheaper: int
+    noise: RowNoise
 
 
 class Crossover(Record):
@@ -50,25 +64,29 @@ def find_crossovers(
     cpu: TargetJobs,
     gpu_price: PriceBasis,
     cpu_price: PriceBasis,
-    floors: Mapping[RowKey, float],
+    verdicts: Mapping[RowKey, RowVerdict],
 ) -> tuple[Crossover, ...]:
     """One for each workload, dtype and axis with two compared sizes or more.
 
     Args:
-        floors: the rows compared, each with its relative sd from job to job. It widens the interval
-            where a target has too few jobs to tell by themselves.
+        verdicts: of the rows compared. They decide who is ahead at a size; their noise widens the
+            interval by what the scatter of a target's jobs here does not show.
     """
     usd = None
     if gpu_price.usd_per_hour is not None and cpu_price.usd_per_hour is not None:
         usd = gpu_price.usd_per_hour, cpu_price.usd_per_hour
     found = []
-    for axis, keys in _lines(floors):
+    for axis, keys in _lines(verdicts):
         sizes = [float(dict(key[1])[axis]) for key in keys]
-        warm = [_warm(target, keys, floors) for target in (gpu, cpu)]
+        rows = [verdicts[key] for key in keys]
+        warm = [
+            _warm(gpu, keys, [row.noise.gpu for row in rows]),
+            _warm(cpu, keys, [row.noise.cpu for row in rows]),
+        ]
         cold = [_cold(target, keys) for target in (gpu, cpu)]
         workload, parameters, dtype = keys[0]
         missing = [target.name for target, curve in zip((gpu, cpu), cold, strict=True) if not curve]
-        warm_seconds, warm_usd = _both(sizes, warm, usd)
+        warm_seconds, warm_usd = _both(sizes, warm, usd, rows)
         cold_seconds, cold_usd = (None, None) if missing else _both(sizes, cold, usd)
         found.append(
             Crossover(
@@ -88,7 +106,7 @@ def find_crossovers(
 
 
 def calls_until_gpu_pays(gpu: Series, cpu: Series) -> int | None:
-    """Calls of a row in one job from which the GPU's job takes less time, start-up included.
+    """Calls of a row in one job from which the GPU's takes less time, from its process's start.
 
     None where there is no such number, or where no job says how long it took to start.
     """
@@ -134,40 +152,63 @@ def _lines(keys: Iterable[RowKey]) -> list[tuple[str, list[RowKey]]]:
 
 
 def _both(
-    sizes: Sequence[float], curves: Sequence[Curve | None], usd: tuple[float, float] | None
+    sizes: Sequence[float],
+    curves: Sequence[Curve | None],
+    usd: tuple[float, float] | None,
+    rows: Sequence[RowVerdict] = (),
 ) -> tuple[Breakeven, Breakeven | None]:
     """In seconds and in dollars."""
     gpu, cpu = (curve for curve in curves if curve)
-    seconds = break_even(sizes, gpu, cpu)
+    seconds = break_even(sizes, gpu, cpu, [row.faster for row in rows] or None)
     if usd is None:
         return seconds, None
-    return seconds, break_even(sizes, gpu.scaled(usd[0]), cpu.scaled(usd[1]))
+    gpu, cpu = gpu.scaled(usd[0]), cpu.scaled(usd[1])
+    return seconds, break_even(sizes, gpu, cpu, [row.cheaper for row in rows] or None)
 
 
-def _warm(target: TargetJobs, keys: Sequence[RowKey], floors: Mapping[RowKey, float]) -> Curve:
+def _warm(target: TargetJobs, keys: Sequence[RowKey], noises: Sequence[SideNoise]) -> Curve:
     series = [target.series[key] for key in keys]
-    deviations = [_own_noise(one, floors[key]) for key, one in zip(keys, series, strict=True)]
+    deviations = [
+        _unseen(
+            math.log1p(noise.floor),
+            noise.degrees,
+            len(one.measured),
+            resampled=noise.source == "repeats",
+        )
+        for one, noise in zip(series, noises, strict=True)
+    ]
     curve = Curve.of([one.median for one in series if one.median])
     return curve.with_noise(deviations, seed=f"{target.name} {keys}")
 
 
-def _own_noise(series: Series, floor: float) -> float:
-    """Log sd that the bootstrap over a series' jobs leaves out."""
-    jobs = len(series.measured)
-    return 0.0 if jobs >= ENOUGH_REPEATS else math.log1p(floor) / math.sqrt(jobs)
+def _unseen(log_sd: float, degrees: float | None, jobs: int, *, resampled: bool) -> float:
+    """Log sd of a mean over jobs that resampling them leaves out.
+
+    What a mean may be off by has Student's t for a scatter known with few degrees of freedom;
+    resampling n jobs gives (n - 1) / n of their variance.
+    """
+    tail = (1 - CONFIDENCE) / 2
+    wider = stats.t.isf(tail, degrees) / stats.norm.isf(tail) if degrees else 1.0
+    given = (jobs - 1) / jobs if resampled else 0.0
+    return log_sd * math.sqrt((wider**2 - given) / jobs)
 
 
 def _cold(target: TargetJobs, keys: Sequence[RowKey]) -> Curve | None:
-    medians = [_one_call(target.series[key], target.name) for key in keys]
-    known = [median for median in medians if median]
-    if len(known) < len(medians):
+    found = [_one_call(target.series[key], target.name) for key in keys]
+    known = [one for one in found if one]
+    if len(known) < len(found):
         return None
     curve = Curve.of(known)
-    jobs = min(median.samples.size for median in known)
-    reason = (
-        f"as it takes {MINIMUM_SAMPLES} jobs and there {'is 1' if jobs == 1 else f'are {jobs}'}"
-    )
-    return curve._replace(reason=curve.reason and reason)
+    jobs = min(one.samples.size for one in known)
+    if curve.reason:
+        there_are = "there is 1" if jobs == 1 else f"there are {jobs}"
+        return curve._replace(reason=f"as it takes {MINIMUM_SAMPLES} jobs and {there_are}")
+    deviations = [
+        _unseen(log_spread(list(one.samples)), count - 1, count, resampled=True)
+        for one in known
+        for count in [one.samples.size]
+    ]
+    return curve.with_noise(deviations, seed=f"{target.name} one call")
 
 
 def _one_call(series: Series, seed: str) -> Median | None:
@@ -191,4 +232,19 @@ def _one_call_seconds(job: CollectedJob, row: Measurement) -> float | None:
         phases.host_to_device_seconds,
         phases.device_to_host_seconds,
     )
-    return max(0.0, startup) + row.cold_seconds + sum(filter(None, ways))
+    cold = max(row.cold_seconds, median(kept_samples(row)) + _first_use(job, row))
+    return max(0.0, startup) + cold + sum(filter(None, ways))
+
+
+def _first_use(job: CollectedJob, row: Measurement) -> float:
+    """Seconds beyond a warm call that the row's code took when the job first called it.
+
+    Libraries load then, so rows after the first don't show it in their own cold call.
+    """
+    first = next(
+        one
+        for one in job.document.measurements
+        if one.status is MeasurementStatus.MEASURED
+        and (one.workload, one.implementation) == (row.workload, row.implementation)
+    )
+    return (first.cold_seconds or 0.0) - median(kept_samples(first))

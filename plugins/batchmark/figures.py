@@ -81,27 +81,40 @@ def memory(size_bytes: float) -> str:
 
 def break_even(one: Breakeven, gpu: str, cpu: str) -> Figure:
     """Where two targets break even, or that they do not within the sizes measured."""
-    if one.outcome == "gpu_ahead":
-        return Figure(f"none: {gpu} is ahead already at the smallest size, and throughout", "")
-    if one.outcome == "cpu_ahead":
-        return Figure(f"none: {cpu} is ahead throughout", "")
+    if one.outcome in {"gpu_ahead", "cpu_ahead"}:
+        name = gpu if one.outcome == "gpu_ahead" else cpu
+        if one.undecided:
+            return Figure(f"none seen: {name} is ahead wherever that can be told", "")
+        at_once = " already at the smallest size, and" if one.outcome == "gpu_ahead" else ""
+        return Figure(f"none: {name} is ahead{at_once} throughout", "")
     if one.outcome == "undecided":
-        return Figure("undecided", "")
-    ends = [_size(end) if end is not None else None for end in (one.low, one.high)]
+        if one.size is None:
+            return Figure("undecided", "")
+        name = f"{cpu} ahead from " if one.ahead_above == "cpu" else ""
+        return Figure(f"undecided; by point estimates only, {name}about {about(one.size)}", "")
+    ends = [size(end) if end is not None else None for end in (one.low, one.high)]
     if one.size is not None:
-        value = _size(one.size)
+        value = size(one.size)
     elif one.low is None:
         value = f"at most {ends[1]}"
     else:
         value = f"at least {ends[0]}"
     if one.ahead_above == "cpu":
         value = f"{cpu} ahead from {value}"
-    if one.interval_reason:
-        return Figure(f"about {value}", "")
     measured = (*one.gpu_ahead, *one.cpu_ahead, *one.undecided)
-    low = ends[0] or f"below {min(measured):g}"
-    high = ends[1] or f"above {max(measured):g}"
+    low = ends[0] or f"below {size(min(measured))}"
+    high = ends[1] or f"above {size(max(measured))}"
     return Figure(value, f"[{low}, {high}]")
+
+
+def size(value: float) -> str:
+    """A measured size in full, which is a whole number; any other to three digits."""
+    return f"{value:.0f}" if value == round(value) else _rounded(value, _last_digit(value, 3))
+
+
+def about(value: float) -> str:
+    """A guess or a count to two digits."""
+    return _rounded(value, _last_digit(value, 2))
 
 
 def seconds(value: float) -> str:
@@ -130,10 +143,6 @@ def _time_unit(value: float) -> tuple[float, str]:
 
 def _prefix(value: float) -> tuple[float, str]:
     return next((one for one in PREFIXES if abs(value) >= 0.9995 * one[0]), PREFIXES[-1])
-
-
-def _size(value: float) -> str:
-    return _rounded(value, _last_digit(value, 3))
 
 
 def _figure(

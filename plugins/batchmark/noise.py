@@ -32,9 +32,22 @@ FEWEST_JOBS = 2
 JOBS_A_SIDE = (1, 3, 5, 10, 20)
 
 
+class SideNoise(Record):
+    """How one target's jobs scatter on a row."""
+
+    floor: float = Field(description="sd from job to job, relative to the median")
+    degrees: float | None = Field(description="of freedom that it is known with; null if assumed")
+    source: NoiseSource
+
+
 class RowNoise(Record):
     """What a row's verdict was held against."""
 
+    lead: float = Field(
+        description="of the GPU target: mean log of the CPU jobs' medians less that of the GPU's"
+    )
+    gpu: SideNoise
+    cpu: SideNoise
     floor: float = Field(
         description="sd from job to job of the noisier target, relative to its median"
     )

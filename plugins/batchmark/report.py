@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import AwareDatetime, Field
 
-from batchmark.comparison import Comparison, Pair, Row, TotalTime
+from batchmark.comparison import Comparison, Pair, Row, TotalTime, Verdict
 from batchmark.cost import (
     Cost,
     Efficiency,
@@ -19,7 +20,7 @@ from batchmark.cost import (
     run_cost,
     usd_per_million_calls,
 )
-from batchmark.crossover import Crossover, calls_until_gpu_pays, find_crossovers
+from batchmark.crossover import Crossover, RowVerdict, calls_until_gpu_pays, find_crossovers
 from batchmark.estimate import Estimate, Record
 from batchmark.ledger import Ledger, ledger_of
 from batchmark.pooling import TargetJobs, group_jobs
@@ -43,12 +44,27 @@ SPREAD_ADVICE = (
 )
 
 
+Cheaper = Literal["gpu_target_cheaper", "cpu_target_cheaper", "undecided"]
+SIGNS: Mapping[Verdict | Cheaper | None, int] = {
+    "gpu_target_faster": 1,
+    "cpu_target_faster": -1,
+    "gpu_target_cheaper": 1,
+    "cpu_target_cheaper": -1,
+    "undecided": 0,
+    None: 0,
+}
+
+
 class ReportRow(Row):
     efficiency: Efficiency
+    cheaper: Cheaper | None = Field(
+        description="by the rule of the verdict on time; null without an efficiency"
+    )
     gpu_usd_per_million_calls: Estimate | None
     cpu_usd_per_million_calls: Estimate | None
     calls_until_gpu_pays: int | None = Field(
-        description="calls in one job from which the GPU's takes less time, start-up included"
+        description="calls in one job from which the GPU's takes less time, counted from its "
+        "process's start; only where the GPU target is faster"
     )
 
 
@@ -123,7 +139,9 @@ def _report_pair(pair: Pair, targets: Mapping[str, TargetJobs], prices: PriceTab
         ReportTotal(**_fields(total), efficiency=efficiency(total.speedup, gpu_price, cpu_price))
         for total in pair.totals
     )
-    floors = {row_key(row): row.noise.floor or 0.0 for row in rows}
+    verdicts = {
+        row_key(row): RowVerdict(SIGNS[row.verdict], SIGNS[row.cheaper], row.noise) for row in rows
+    }
     ledgers = (ledger_of(pair.gpu, gpu_price), ledger_of(pair.cpu, cpu_price))
     wide = any(
         side.relative_spread and side.relative_spread > WIDE_SPREAD
@@ -144,7 +162,7 @@ def _report_pair(pair: Pair, targets: Mapping[str, TargetJobs], prices: PriceTab
         ),
         crossovers=()
         if pair.cpu_fallback
-        else find_crossovers(gpu, cpu, gpu_price, cpu_price, floors),
+        else find_crossovers(gpu, cpu, gpu_price, cpu_price, verdicts),
         ledgers=tuple(ledger for ledger in ledgers if ledger),
         summary=_summary(pair, rows),
     )
@@ -159,10 +177,14 @@ def _report_row(
     cpu_price: PriceBasis,
 ) -> ReportRow:
     key = row_key(row)
-    calls = None if pair.cpu_fallback else calls_until_gpu_pays(gpu.series[key], cpu.series[key])
+    calls = None
+    if row.verdict == "gpu_target_faster":
+        calls = calls_until_gpu_pays(gpu.series[key], cpu.series[key])
+    weighed = efficiency(row.speedup, gpu_price, cpu_price)
     return ReportRow(
         **_fields(row),
-        efficiency=efficiency(row.speedup, gpu_price, cpu_price),
+        efficiency=weighed,
+        cheaper=None if pair.cpu_fallback else _cheaper(row, weighed),
         gpu_usd_per_million_calls=usd_per_million_calls(row.gpu.median_seconds, gpu_price),
         cpu_usd_per_million_calls=usd_per_million_calls(row.cpu.median_seconds, cpu_price),
         calls_until_gpu_pays=calls,
@@ -191,18 +213,25 @@ def _summary(pair: Pair, rows: Sequence[ReportRow]) -> str | None:
     parts = [
         count("faster", verdicts.count("gpu_target_faster"), verdicts.count("cpu_target_faster"))
     ]
-    if any(row.efficiency.estimate for row in rows):
-        cheaper = [_cheaper(row) for row in rows]
-        parts.append(count("cheaper", cheaper.count("gpu"), cheaper.count("cpu")))
+    cheaper = [row.cheaper for row in rows]
+    if any(cheaper):
+        parts.append(
+            count(
+                "cheaper",
+                cheaper.count("gpu_target_cheaper"),
+                cheaper.count("cpu_target_cheaper"),
+            )
+        )
     return f"Of {len(rows)} row{'' if len(rows) == 1 else 's'}, {'; '.join(parts)}."
 
 
-def _cheaper(row: ReportRow) -> Literal["gpu", "cpu"] | None:
+def _cheaper(row: Row, weighed: Efficiency) -> Cheaper | None:
     """By the rule of the verdict on time: neither chance nor noise explains it."""
-    weighed = row.efficiency.estimate
-    if weighed is None or weighed.interval is None:
+    if (estimate := weighed.estimate) is None:
         return None
-    explained = 1 + row.noise.critical_change
-    if weighed.interval.low > 1 and weighed.value > explained:
-        return "gpu"
-    return "cpu" if weighed.interval.high < 1 and weighed.value < 1 / explained else None
+    lead = row.noise.lead + math.log(estimate.value / row.speedup.value)
+    if estimate.interval is None or abs(lead) <= math.log1p(row.noise.critical_change):
+        return "undecided"
+    if lead > 0:
+        return "gpu_target_cheaper" if estimate.interval.low > 1 else "undecided"
+    return "cpu_target_cheaper" if estimate.interval.high < 1 else "undecided"

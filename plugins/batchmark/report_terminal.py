@@ -127,7 +127,7 @@ def _table(pair: ReportPair, job_numbers: Mapping[str, int], layout: _Layout) ->
         f"{pair.cpu.target}\nmedian [95 %]",
         "speedup\n[95 %]",
         "efficiency\n[95 %]",
-        *(["noise,\nseen from"] if layout.noise else []),
+        *(["noise,\nunseen below"] if layout.noise else []),
         *(["of ceiling,\nGPU, CPU"] if layout.ceilings else []),
         "n",
         "jobs",

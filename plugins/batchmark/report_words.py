@@ -30,11 +30,9 @@ def gpu_label(pair: ReportPair) -> str:
 
 def noise(one: RowNoise) -> str:
     """The noise floor and the change that can be seen above it."""
-    if one.floor is None or one.smallest_detectable_change is None:
-        return "noise floor unknown"
     return (
-        f"noise {figures.percent(one.floor)} ({one.source}), "
-        f"detects {figures.percent(one.smallest_detectable_change)}"
+        f"noise from job to job {figures.percent(one.floor)} ({one.source}); a change below "
+        f"{figures.percent(one.smallest_detectable_change)} would likely go unseen"
     )
 
 
@@ -134,7 +132,7 @@ def crossover_name(one: Crossover) -> str:
 
 
 def crossover_sizes(one: Crossover) -> str:
-    return f"{one.axis} {', '.join(f'{size:g}' for size in one.sizes)}"
+    return f"{one.axis} {_sizes(one.sizes)}"
 
 
 def crossover_figures(one: Crossover, pair: ReportPair) -> list[figures.Figure | None]:
@@ -151,7 +149,7 @@ def crossover_remarks(one: Crossover, pair: ReportPair) -> Iterable[str]:
             continue
         if not kind.monotonic:
             yield f"{name}: not monotonic; {_who_is_ahead(kind, pair)}"
-        elif kind.outcome == "undecided" and (kind.gpu_ahead or kind.cpu_ahead):
+        elif kind.undecided and (kind.gpu_ahead or kind.cpu_ahead):
             yield f"{name}: {_who_is_ahead(kind, pair)}"
     for name, kind in (("warm", one.warm_seconds), ("one call", one.cold_seconds)):
         if kind and kind.interval_reason:
@@ -162,14 +160,14 @@ def crossover_remarks(one: Crossover, pair: ReportPair) -> Iterable[str]:
 
 def _who_is_ahead(one: Breakeven, pair: ReportPair) -> str:
     sides = ((pair.gpu.target, one.gpu_ahead), (pair.cpu.target, one.cpu_ahead))
-    parts = [
-        f"{name} is ahead at {', '.join(f'{size:g}' for size in sizes)}"
-        for name, sizes in sides
-        if sizes
-    ]
+    parts = [f"{name} is ahead at {_sizes(sizes)}" for name, sizes in sides if sizes]
     if one.undecided:
-        parts.append(f"undecided at {', '.join(f'{size:g}' for size in one.undecided)}")
+        parts.append(f"undecided at {_sizes(one.undecided)}")
     return ", ".join(parts)
+
+
+def _sizes(sizes: Iterable[float]) -> str:
+    return ", ".join(map(figures.size, sizes))
 
 
 def ledger_span(ledger: Ledger) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from batchmark.estimate import ratio
 from batchmark.figures import percent
-from batchmark.noise import RowNoise, job_medians
+from batchmark.noise import RowNoise, SideNoise, job_medians
 from batchmark.significance import (
     ASSUMED,
     ENOUGH_REPEATS,
@@ -45,10 +46,11 @@ class Judgement:
 
 
 def judge(first: Contestant, second: Contestant) -> Judgement:
-    """The faster one, if neither chance within jobs nor noise between them explains it.
+    """The faster of a GPU target and a CPU target, if neither chance nor noise explains it.
 
-    Both must hold: the bootstrap interval of the medians' ratio excludes 1, and the jobs' mean log
-    medians differ by more than their noise does in LEVEL of all comparisons.
+    Both must hold: the bootstrap interval of the medians' ratio, which tells of chance within jobs,
+    excludes 1, and the jobs' mean log medians differ by more than their noise does in LEVEL of all
+    comparisons.
     """
     medians = job_medians(first.series), job_medians(second.series)
     noises = [_noise(*side) for side in zip((first, second), medians, strict=True)]
@@ -68,12 +70,23 @@ def judge(first: Contestant, second: Contestant) -> Judgement:
     return Judgement(
         faster,
         RowNoise(
+            lead=lead,
+            gpu=_side_noise(first_noise),
+            cpu=_side_noise(second_noise),
             floor=relative(max(first_noise.log_sd, second_noise.log_sd)),
             smallest_detectable_change=resolution.smallest_detectable_change,
             critical_change=relative(resolution.critical_difference),
             source=next(source for source in WEAKEST_FIRST if source in sources),
             note="; ".join(filter(None, (reason, first_note, second_note))) or None,
         ),
+    )
+
+
+def _side_noise(one: JobNoise) -> SideNoise:
+    return SideNoise(
+        floor=relative(one.log_sd),
+        degrees=None if math.isinf(one.degrees) else one.degrees,
+        source=one.source,
     )
 
 

@@ -8,10 +8,12 @@ import pytest
 from batchmark import figures
 from batchmark.break_even import Breakeven, Curve, break_even
 from batchmark.comparison import compare
-from batchmark.crossover import calls_until_gpu_pays, find_crossovers
+from batchmark.crossover import RowVerdict, calls_until_gpu_pays, find_crossovers
 from batchmark.estimate import Median
+from batchmark.noise import SideNoise
 from batchmark.pooling import group_jobs
 from batchmark.report import build_report
+from batchmark.series import row_key
 from batchmark_job.result import Phases
 from tests.unit.run_builders import (
     START,
@@ -146,38 +148,75 @@ def uncertain(low, high):
 
 
 def test_an_end_beyond_the_sizes_is_open():
-    """At the smallest size either may be ahead; from the next on the GPU is."""
-    values, draws = uncertain(np.array([0.8, 1.0, 1.0]), np.array([1.1, 1.0, 1.0]))
-    gpu = Curve(values, draws.T)
-    found = break_even([10, 20, 40], gpu, curve(1, 2, 4))
-    assert (found.outcome, found.low, found.undecided) == ("crossover", None, (10,))
-    assert 10 < found.high < 20
-    assert figures.break_even(found, "g5", "c5").interval.startswith("[below 10")
-    found = break_even([10, 20, 40], curve(4, 4, 4), Curve(*uncertain_at_the_end()))
-    assert found.high is None
-    assert 20 < found.low < 40
+    """The GPU is ahead at 20; at the largest size either may be."""
+    values, draws = uncertain(np.array([3.8, 3.8, 3.8, 6.0]), np.array([3.8, 3.8, 3.8, 9.5]))
+    found = break_even([5, 10, 20, 40], Curve(values, draws.T), curve(1, 2, 4, 8))
+    assert (found.outcome, found.ahead_above, found.high) == ("crossover", "gpu", None)
+    assert (found.cpu_ahead, found.gpu_ahead, found.undecided) == ((5, 10), (20,), (40,))
+    assert 10 < found.low < 20
     assert figures.break_even(found, "g5", "c5").interval.endswith("above 40]")
 
 
-def uncertain_at_the_end():
-    values, draws = uncertain(np.array([1.0, 2.0, 3.5]), np.array([1.0, 2.0, 4.6]))
-    return values, draws.T
+@pytest.mark.parametrize("unclear", [0, 1, 2])
+@pytest.mark.parametrize("ahead", ["gpu_ahead", "cpu_ahead"])
+def test_where_one_side_alone_is_ever_surely_ahead_there_is_no_crossover(unclear, ahead):
+    """Wherever the unclear size lies, and whichever side it is."""
+    low, high = np.ones(3), np.ones(3)
+    low[unclear], high[unclear] = 0.8, 4.4
+    values, draws = uncertain(low, high)
+    curves = Curve(values, draws.T), curve(2, 3, 4)
+    found = break_even([10, 20, 40], *(curves if ahead == "gpu_ahead" else curves[::-1]))
+    name = {"gpu_ahead": "g5", "cpu_ahead": "c5"}[ahead]
+    assert found.outcome == ahead
+    assert found.undecided == ([10, 20, 40][unclear],)
+    assert found.size is found.low is found.high is None
+    assert figures.break_even(found, "g5", "c5") == (
+        f"none seen: {name} is ahead wherever that can be told",
+        "",
+    )
 
 
-def test_a_lead_that_is_lost_in_noise_at_the_end_is_undecided():
-    values, draws = uncertain(np.array([2.0, 3.0, 3.9]), np.array([2.0, 3.0, 4.5]))
-    found = break_even([10, 20, 40], curve(1, 1, 4), Curve(values, draws.T))
-    assert found.outcome == "undecided"
-    assert found.gpu_ahead == (10, 20)
+def test_the_rows_verdicts_decide_where_there_are_any():
+    curves = curve(5, 5, 5), curve(1, 4, 16)
+    assert break_even([10, 20, 40], *curves).outcome == "crossover"
+    found = break_even([10, 20, 40], *curves, verdicts=[0, 0, 0])
+    assert (found.outcome, found.undecided) == ("undecided", (10, 20, 40))
+    found = break_even([10, 20, 40], *curves, verdicts=[0, 0, 1])
+    assert (found.outcome, found.gpu_ahead) == ("gpu_ahead", (40,))
 
 
-def test_without_draws_there_is_a_guess_but_no_interval():
-    curves = (Curve(np.array(values), None, "3 samples") for values in ([5.0, 5, 5], [1.0, 4, 16]))
-    found = break_even([10, 20, 40], *curves)
+def test_without_draws_there_is_a_guess_but_nothing_is_sure():
+    gpu, cpu = (Curve(np.array(values), None, "3 samples") for values in ([5, 5, 5], [1, 4, 16]))
+    found = break_even([10, 20, 40], gpu, cpu)
     assert 20 < found.size < 40
     assert found.low is found.high is None
+    assert (found.outcome, found.undecided) == ("undecided", (10, 20, 40))
     assert found.interval_reason == "3 samples"
-    assert figures.break_even(found, "g5", "c5") == (f"about {found.size:.1f}", "")
+    words = f"about {found.size:.0f}"
+    assert figures.break_even(found, "g5", "c5") == (
+        f"undecided; by point estimates only, {words}",
+        "",
+    )
+    mirrored = figures.break_even(break_even([10, 20, 40], cpu, gpu), "g5", "c5")
+    assert mirrored == (f"undecided; by point estimates only, c5 ahead from {words}", "")
+
+
+def test_without_draws_nobody_is_ahead_throughout():
+    """A lead of 1 % between two points may be chance."""
+    curves = (
+        Curve(np.array(values), None, "3 samples") for values in ([1, 2, 3], [1.01, 2.1, 3.1])
+    )
+    found = break_even([10, 20, 40], *curves)
+    assert (found.outcome, found.gpu_ahead) == ("undecided", ())
+    assert figures.break_even(found, "g5", "c5") == ("undecided", "")
+
+
+def test_sizes_are_printed_alike_however_large():
+    values, draws = uncertain(np.array([1.0, 2.0, 3.5]), np.array([1.0, 2.0, 4.6]))
+    sizes = [100_000, 1_000_000, 10_000_000]
+    found = break_even(sizes, curve(1.5, 1.5, 4), Curve(values, draws.T))
+    low = f"{round(found.low, -3):.0f}"
+    assert figures.break_even(found, "g5", "c5").interval == f"[{low}, above 10000000]"
 
 
 @pytest.mark.parametrize("sizes", [[10], [10, 10], [20, 10]])
@@ -231,6 +270,74 @@ def test_a_single_job_widens_the_interval_by_the_assumed_noise():
     assert one.low < TRUTH < one.high
 
 
+def test_a_crossover_is_no_surer_than_the_rows():
+    """One job a side: twice as fast is undecided in each row, so nobody is surely ahead."""
+    cpu = {size: 2.2 * seconds for size, seconds in GPU.items()}
+    pair = pair_report(rows_of(GPU), rows_of(cpu), jobs=1)
+    assert {row.verdict for row in pair.rows} == {"undecided"}
+    (found,) = pair.crossovers
+    assert found.warm_seconds.outcome == "undecided"
+    assert found.warm_seconds.gpu_ahead == found.warm_seconds.cpu_ahead == ()
+
+
+def test_one_call_of_few_jobs_leads_nowhere_for_sure():
+    (found,) = pair_report(rows_of(GPU), rows_of(CPU), jobs=5).crossovers
+    assert (found.cold_seconds.outcome, found.cold_seconds.cpu_ahead) == ("undecided", ())
+    assert found.cold_seconds.interval_reason == "as it takes 6 jobs and there are 5"
+
+
+def noisy_targets(pair, gpu_floor, cpu_floor, *, source, degrees):
+    """The rows' verdicts, with other noise."""
+    sides = [
+        SideNoise(floor=floor, degrees=degrees, source=source) for floor in (gpu_floor, cpu_floor)
+    ]
+    fields = dict(zip(("gpu", "cpu"), sides, strict=True))
+    signs = {"gpu_target_faster": 1, "cpu_target_faster": -1, "undecided": 0}
+    return {
+        row_key(row): RowVerdict(signs[row.verdict], 0, row.noise.model_copy(update=fields))
+        for row in pair.rows
+    }
+
+
+def warm_width(gpu_floor, cpu_floor, *, jobs=6, source="calibration", degrees=19):
+    run = build_run(
+        *(
+            build_job(target, rows, repeat=repeat)
+            for repeat in range(1, jobs + 1)
+            for target, rows in (("g5.xlarge", rows_of(GPU)), ("c5.2xlarge", rows_of(CPU)))
+        )
+    )
+    (pair,) = build_report(compare(run), run).pairs
+    verdicts = noisy_targets(pair, gpu_floor, cpu_floor, source=source, degrees=degrees)
+    targets = group_jobs(run)["blog", "float32"]
+    (found,) = find_crossovers(*targets, pair.gpu_price, pair.cpu_price, verdicts)
+    return np.log(found.warm_seconds.high / found.warm_seconds.low)
+
+
+def test_each_targets_curve_has_its_own_noise():
+    """A noisy GPU does not make a calibrated CPU as noisy."""
+    both, one, none = warm_width(0.1, 0.1), warm_width(0.1, 0.001), warm_width(0.001, 0.001)
+    assert none < 0.5 * one
+    assert one < 0.9 * both
+
+
+def test_own_jobs_too_few_to_tell_their_scatter_widen_the_interval():
+    """Student's t of 3 jobs, 12 times as wide as in 20: 4.3 / sqrt(3) against 2.1 / sqrt(20)."""
+    few = warm_width(0.05, 0.05, jobs=3, source="repeats", degrees=2)
+    many = warm_width(0.05, 0.05, jobs=20, source="repeats", degrees=19)
+    assert few > 3 * many
+
+
+def test_one_call_at_any_size_pays_for_the_first_use_of_its_code():
+    """Libraries load in the first row's cold call alone: 3 s on the GPU."""
+    cpu = {size: 1e-9 * size**3 for size in (500, 1000, 2000, 4000)}
+    gpu = rows_of(dict.fromkeys(cpu, 0.01))
+    gpu[0] = gpu[0].model_copy(update={"cold_seconds": 3.0})
+    found = pair_report(gpu, rows_of(cpu), jobs=6).crossovers[0].cold_seconds
+    # Start-up takes 5.2 and 2.7 s, a CPU's cold call 10 warm ones: 5.2 + 3 = 2.7 + 1e-8 * size**3.
+    assert found.size == pytest.approx((5.5e8) ** (1 / 3), rel=0.02)
+
+
 def test_no_dollars_without_a_price_and_nothing_cold_without_marks():
     pair = pair_report(rows_of(GPU), rows_of(CPU), jobs=1, build=build_job)
     assert pair.crossovers[0].warm_usd is not None
@@ -244,8 +351,8 @@ def test_no_dollars_without_a_price_and_nothing_cold_without_marks():
     )
     targets = group_jobs(run)["blog", "float32"]
     unpriced = pair.gpu_price.model_copy(update={"usd_per_hour": None})
-    floors = dict.fromkeys(targets[0].series, 0.0)
-    (found,) = find_crossovers(*targets, unpriced, pair.cpu_price, floors)
+    verdicts = {row_key(row): RowVerdict(0, 0, row.noise) for row in pair.rows}
+    (found,) = find_crossovers(*targets, unpriced, pair.cpu_price, verdicts)
     assert found.warm_usd is None
 
 
