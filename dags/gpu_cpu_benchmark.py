@@ -36,7 +36,7 @@ PARAMS = {
         type="integer",
         minimum=1,
         maximum=MAX_REPEATS,
-        description="Jobs per target. From 5 on, the intervals hold the spread between jobs.",
+        description="Jobs per target. From 6 on, whole jobs and single calls have intervals too.",
         section="Where",
     ),
 }

@@ -53,7 +53,23 @@ def collect_run(
             jobs.append(_collect_job(store, logs, run_id, plan, job_id, described, config))
         except CollectError as error:
             lost.append(LostJob(planned=plan, job_id=job_id, reason=str(error)))
+    jobs = _with_state_times(jobs, logs, config.events_log_group)
     return CollectedRun(run_id=run_id, jobs=tuple(jobs), lost=tuple(lost))
+
+
+def _with_state_times(
+    jobs: Sequence[CollectedJob], logs: Any, group: str | None
+) -> list[CollectedJob]:
+    if not jobs:
+        return []
+    times = state_times(
+        logs,
+        group,
+        {job.job_id for job in jobs},
+        created_at=min(job.created_at for job in jobs),
+        stopped_at=max(job.stopped_at for job in jobs),
+    )
+    return [job.model_copy(update=times[job.job_id]._asdict()) for job in jobs]
 
 
 def _describe(batch: Any, job_ids: Sequence[str]) -> dict[str, JobDescription]:
@@ -91,14 +107,6 @@ def _collect_job(
     attempt = len(job["attempts"])
     uri = f"{plan.result_prefix}{job_id}.{attempt}.json"
     document = _document(store, uri, failure, _expected(run_id, plan, job_id, attempt), plan.dtype)
-    created_at, stopped_at = moment(job, "createdAt"), moment(job, "stoppedAt")
-    states = state_times(
-        logs,
-        config.events_log_group,
-        job_id=job_id,
-        created_at=created_at,
-        stopped_at=stopped_at,
-    )
     target = config.targets.get(plan.target)
     return CollectedJob(
         planned=plan,
@@ -109,11 +117,9 @@ def _collect_job(
         log_url=log_url(location, _region(job)) if store.is_aws() else store.object_url(log_key),
         document_uri=uri,
         document_url=store.object_url(_key(uri)),
-        created_at=created_at,
-        runnable_at=states.runnable_at,
-        starting_at=states.starting_at,
+        created_at=moment(job, "createdAt"),
         started_at=moment(job, "startedAt"),
-        stopped_at=stopped_at,
+        stopped_at=moment(job, "stoppedAt"),
         document=document,
         purchase_option=target
         and purchase_option(target, document.environment.compute_environment),

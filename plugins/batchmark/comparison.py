@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from batchmark.estimate import Estimate, Median, Record, ratio
+from batchmark.estimate import MINIMUM_SAMPLES, Estimate, Median, Record, ratio
 from batchmark.noise import Fingerprint, NoiseTable, RowNoise
 from batchmark.pooling import Span, TargetJobs, TargetRecord, fell_back, group_jobs
 from batchmark.run import CollectedRun, LostJob
@@ -21,7 +21,6 @@ from batchmark_job.result import Parameter
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-ENOUGH_JOBS = 5
 SPANS: tuple[Span, ...] = ("process", "batch_job")
 
 Verdict = Literal["gpu_target_faster", "cpu_target_faster", "undecided"]
@@ -276,14 +275,17 @@ def _notes(
     gpu: TargetJobs, cpu: TargetJobs, known: Mapping[str, NoiseTable | None]
 ) -> Iterable[str]:
     fewest = min(len(gpu.jobs), len(cpu.jobs))
-    if fewest < ENOUGH_JOBS:
+    if fewest < MINIMUM_SAMPLES:
         jobs = "only one job" if fewest == 1 else f"only {fewest} jobs"
         effect = (
             "intervals hold the spread within a job, not from job to job"
             if fewest == 1
             else "intervals come out too narrow where jobs differ"
         )
-        yield f"A target has {jobs}: {effect}. Run with {ENOUGH_JOBS} repeats or more."
+        yield (
+            f"A target has {jobs}: {effect}. Run with {MINIMUM_SAMPLES} repeats or more, which "
+            "whole jobs need for an interval."
+        )
     for target in (gpu, cpu):
         table = known[target.name]
         if table and (changes := _changes(table, target)):

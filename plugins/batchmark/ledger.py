@@ -2,6 +2,8 @@
 
 Moments come from three clocks: Batch's record and events, the ECS agent on the instance, and the
 job itself. A moment that is not known in every job is left out, and its step belongs to the next.
+An instance is billed from its boot, which lies inside RUNNABLE and which neither Batch nor the job
+sees, so dollars are the least that was paid.
 """
 
 from __future__ import annotations
@@ -25,19 +27,21 @@ if TYPE_CHECKING:
 
 # Events of Batch carry whole seconds: that much may one moment lie before the one that it follows.
 RESOLUTION = timedelta(seconds=1)
-CONTAINER_START = "container start"
 STEPS = (
     "submission",
     "RUNNABLE",
     "STARTING",
     "image pull",
-    CONTAINER_START,
+    "container start",
     "process start",
     "imports",
     "device ready",
     "first call",
     "warm-up",
 )
+# Moments that an instance surely runs at: the end of RUNNABLE, where Batch has placed the job; else
+# the end of STARTING, where the image's pull begins; else the container's start.
+BILLED = (2, 3, 5)
 
 
 class Step(Record):
@@ -47,7 +51,7 @@ class Step(Record):
     seconds: float = Field(ge=0)
     least_seconds: float = Field(ge=0)
     most_seconds: float = Field(ge=0)
-    usd: float | None = Field(description="null before the container's start, or without a price")
+    usd: float | None = Field(description="null before the instance is known to be billed")
 
 
 class Ledger(Record):
@@ -57,8 +61,11 @@ class Ledger(Record):
     jobs: int = Field(ge=1)
     steps: tuple[Step, ...]
     seconds: float = Field(ge=0, description="of all steps; median over the jobs")
-    usd: float | None = Field(description="from the container's start on; median over the jobs")
-    usd_reason: str | None
+    billed_from: str | None = Field(description="first step known to be billed; null if none is")
+    billed_seconds: float = Field(ge=0, description="from there on; median over the jobs")
+    usd: float | None = Field(
+        description="of the billed seconds, so the least that was paid; null without a price"
+    )
     notes: tuple[str, ...]
 
 
@@ -79,7 +86,7 @@ def ledger_of(target: TargetRecord, price: PriceBasis) -> Ledger | None:
         _in_order([one[n] for n in known], names, job, notes)
         for one, job in zip(moments, jobs, strict=True)
     ]
-    billed_from = known.index(STEPS.index(CONTAINER_START) + 1)
+    billed_from = min(known.index(n) for n in BILLED if n in known)
     rate = None if price.usd_per_hour is None else price.usd_per_hour / SECONDS_PER_HOUR
     steps = []
     for n, name in enumerate(names):
@@ -99,8 +106,9 @@ def ledger_of(target: TargetRecord, price: PriceBasis) -> Ledger | None:
         jobs=len(jobs),
         steps=tuple(steps),
         seconds=median((one[-1] - one[0]).total_seconds() for one in ordered),
-        usd=None if rate is None else rate * billed,
-        usd_reason=price.note if rate is None else None,
+        billed_from=names[billed_from] if billed_from < len(names) else None,
+        billed_seconds=billed,
+        usd=rate * billed if rate is not None and billed else None,
         notes=tuple(dict.fromkeys(notes)),
     )
 

@@ -219,7 +219,9 @@ def _crossovers(pair: ReportPair) -> Iterable[str]:
 def _ledger(ledger: Ledger, pair: ReportPair) -> Iterable[str]:
     label = report_words.gpu_label(pair) if ledger.target == pair.gpu.target else ledger.target
     jobs = f"median of {ledger.jobs} jobs" if ledger.jobs > 1 else "one job"
-    usd = f", {figures.usd(ledger.usd)} from the container's start" if ledger.usd else ""
+    usd = ""
+    if ledger.usd:
+        usd = f", at least {figures.usd(ledger.usd)}, billed from {ledger.billed_from} on"
     span = report_words.ledger_span(ledger)
     yield f"{label}, {span}: {figures.seconds(ledger.seconds)}{usd} ({jobs})"
     yield "  " + "; ".join(f"{step.name} {figures.seconds(step.seconds)}" for step in ledger.steps)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from batchmark.break_even import Breakeven
     from batchmark.crossover import Crossover
+    from batchmark.estimate import Estimate
     from batchmark.ledger import Ledger
     from batchmark.noise import RowNoise
     from batchmark.report import ReportPair
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 SPAN_NAMES = {"process": "Whole job, process", "batch_job": "Whole job, Batch"}
 OPTIONS = {"spot": "Spot", "on_demand": "On-Demand", None: "On-Demand, assumed"}
+CHEAPER = {
+    "gpu_target_cheaper": "GPU target cheaper",
+    "cpu_target_cheaper": "CPU target cheaper",
+    "undecided": "undecided",
+}
 CROSSOVER_KINDS = ("warm, time", "warm, dollars", "one call, time", "one call, dollars")
 
 
@@ -34,6 +40,18 @@ def noise(one: RowNoise) -> str:
         f"noise from job to job {figures.percent(one.floor)} ({one.source}); a change below "
         f"{figures.percent(one.smallest_detectable_change)} would likely go unseen"
     )
+
+
+def calls_until_gpu_pays(calls: int, gpu: str) -> str:
+    """Counted from point estimates, so without more digits than these carry."""
+    number = "the first call" if calls == 1 else f"about {figures.about(calls)} calls"
+    return f"From its process's start, {gpu} takes less time from {number} in one job on."
+
+
+def cost_of_calls(cost: Estimate) -> str:
+    interval = cost.interval
+    span = f" [{figures.usd(interval.low)}, {figures.usd(interval.high)}]" if interval else ""
+    return f"{figures.usd(cost.value)}{span} per million calls"
 
 
 def prices(pair: ReportPair) -> str:

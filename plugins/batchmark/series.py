@@ -57,7 +57,10 @@ class Side(Record):
     samples: int = Field(ge=1, description="in the median")
     jobs: int = Field(ge=1)
     relative_spread: float | None = Field(description="interquartile range / median")
-    cold_seconds: float = Field(description="first call in a process; median over the jobs")
+    cold_seconds: float = Field(
+        description="first call of this code at this size, libraries loaded or not; "
+        "median over the jobs"
+    )
     implementation: Implementation
     trials: tuple[Trial, ...] = Field(description="of all rivals, in the first job")
     roofline: Roofline | None = Field(description="null where the row's work is not counted")

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import defaultdict
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 STATE_CHANGE = "Batch Job State Change"
-HARMLESS = {"ResourceNotFoundException", "AccessDeniedException"}
 
 log = logging.getLogger(__name__)
 
@@ -26,38 +29,54 @@ class StateTimes(NamedTuple):
 
 
 def state_times(
-    logs: Any, group: str | None, *, job_id: str, created_at: datetime, stopped_at: datetime
-) -> StateTimes:
-    """The job's last change to RUNNABLE and to STARTING.
+    logs: Any,
+    group: str | None,
+    job_ids: Collection[str],
+    *,
+    created_at: datetime,
+    stopped_at: datetime,
+) -> dict[str, StateTimes]:
+    """Each job's last changes to RUNNABLE and to STARTING.
+
+    What can't be had is logged and left out: a report can do without.
 
     Args:
         logs: a boto3 client, allowed to call FilterLogEvents on the group.
         group: where EventBridge writes; None where Terraform made none.
+        job_ids: of one run.
+        created_at, stopped_at: the first job's and the last one's.
     """
-    if group is None:
-        return StateTimes()
-    seen: dict[str, datetime] = {}
+    seen: dict[str, dict[str, datetime]] = defaultdict(dict)
     try:
-        pages = logs.get_paginator("filter_log_events").paginate(
-            logGroupName=group,
-            filterPattern=f'"{job_id}"',
-            startTime=_milliseconds(created_at) - 1000,  # events are to the second
-            endTime=_milliseconds(stopped_at) + 60_000,  # they arrive late
-        )
-        for page in pages:
-            for entry in page["events"]:
-                event = json.loads(entry["message"])
-                detail = event["detail"]
-                # Children of an array job name their parent's id too.
-                if event["detail-type"] == STATE_CHANGE and detail["jobId"] == job_id:
-                    at = datetime.fromisoformat(event["time"])
-                    seen[detail["status"]] = max(at, seen.get(detail["status"], at))
-    except ClientError as error:
-        code = error.response["Error"]["Code"]
-        if code not in HARMLESS:
-            raise
-        log.warning("No state times of job %s: %s of log group %s", job_id, code, group)
-    return StateTimes(seen.get("RUNNABLE"), seen.get("STARTING"))
+        if group and job_ids:
+            pages = logs.get_paginator("filter_log_events").paginate(
+                logGroupName=group,
+                filterPattern=f'"{STATE_CHANGE}"',
+                startTime=_milliseconds(created_at) - 1000,  # events are to the second
+                endTime=_milliseconds(stopped_at) + 60_000,  # they arrive late
+            )
+            for page in pages:
+                for entry in page["events"]:
+                    _note(entry["message"], job_ids, seen)
+    except (BotoCoreError, ClientError) as error:
+        log.warning("Times of RUNNABLE and STARTING are missing: log group %s: %s", group, error)
+    return {
+        job_id: StateTimes(seen[job_id].get("RUNNABLE"), seen[job_id].get("STARTING"))
+        for job_id in job_ids
+    }
+
+
+def _note(message: str, job_ids: Collection[str], seen: dict[str, dict[str, datetime]]) -> None:
+    try:
+        event = json.loads(message)
+        detail = event["detail"]
+        # Children of an array job name their parent's id too.
+        if event["detail-type"] == STATE_CHANGE and detail["jobId"] in job_ids:
+            at = datetime.fromisoformat(event["time"])
+            of_job = seen[detail["jobId"]]
+            of_job[detail["status"]] = max(at, of_job.get(detail["status"], at))
+    except (ValueError, KeyError, TypeError) as error:
+        log.warning("An event of Batch is left out: %r: %.200s", error, message)
 
 
 def _milliseconds(moment: datetime) -> int:

@@ -1,19 +1,21 @@
 """What AWS answers in bad cases, given to real clients by botocore's stubber."""
 
 import json
+from datetime import UTC, datetime
 from io import BytesIO
 
 import boto3
 import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
-from botocore.exceptions import ClientError
+from botocore.exceptions import EndpointConnectionError
 from botocore.stub import ANY, Stubber
 from urllib3 import HTTPResponse
 
 from batchmark.collecting import collect_run
 from batchmark.config import Config as Published
 from batchmark.run import PlannedJob
+from batchmark.state_times import state_times
 from batchmark.store import RunStore
 from tests.unit.run_builders import GPU_ENVIRONMENT, build_job, build_row
 
@@ -147,7 +149,7 @@ def test_a_job_that_never_started_loses_itself_only(collect):
 
 DONE = described("SUCCEEDED", attempts=[{}])
 SPAN = {"startTime": DONE["createdAt"] - 1000, "endTime": DONE["stoppedAt"] + 60_000}
-ASKED = {"logGroupName": EVENTS_GROUP, "filterPattern": f'"{JOB_ID}"'} | SPAN
+ASKED = {"logGroupName": EVENTS_GROUP, "filterPattern": '"Batch Job State Change"'} | SPAN
 
 
 def document(*rows, **environment):
@@ -197,16 +199,42 @@ def test_of_a_retried_job_the_last_attempts_times_count(collect):
     assert moments(job) == ["00:59:10", None]
 
 
-@pytest.mark.parametrize("code", ["ResourceNotFoundException", "AccessDeniedException"])
+@pytest.mark.parametrize(
+    "code", ["ResourceNotFoundException", "AccessDeniedException", "ThrottlingException"]
+)
 def test_events_that_can_not_be_had_harm_nothing(collect, caplog, code):
     (job,) = collect(DONE, document=document(), event_answers=[code]).jobs
     assert moments(job) == [None, None]
-    assert f"No state times of job {JOB_ID}: {code} of log group {EVENTS_GROUP}" in caplog.text
+    assert f"STARTING are missing: log group {EVENTS_GROUP}: " in caplog.text
+    assert code in caplog.text
 
 
-def test_another_refusal_of_the_events_is_an_error(collect):
-    with pytest.raises(ClientError, match="ThrottlingException"):
-        collect(DONE, document=document(), event_answers=["ThrottlingException"])
+@pytest.mark.parametrize(
+    "message",
+    [
+        "no JSON",
+        "[]",
+        '{"detail-type": "Batch Job State Change"}',
+        event("RUNNABLE", "noon")["message"],
+    ],
+)
+def test_an_event_of_another_shape_is_left_out_alone(collect, caplog, message):
+    events = [{"message": message}, event("STARTING", "2026-11-20T00:59:30Z")]
+    answers = [({"events": events}, ASKED)]
+    (job,) = collect(DONE, document=document(), event_answers=answers).jobs
+    assert moments(job) == [None, "00:59:30"]
+    assert "An event of Batch is left out: " in caplog.text
+
+
+def test_an_endpoint_that_can_not_be_reached_harms_nothing(caplog):
+    class Unreachable:
+        def get_paginator(self, name):
+            raise EndpointConnectionError(endpoint_url=f"https://logs.example/{name}")
+
+    now = datetime(2026, 11, 20, tzinfo=UTC)
+    times = state_times(Unreachable(), EVENTS_GROUP, {JOB_ID}, created_at=now, stopped_at=now)
+    assert times == {JOB_ID: (None, None)}
+    assert "Could not connect to the endpoint URL" in caplog.text
 
 
 def test_the_compute_environment_tells_how_the_instance_was_bought(collect):

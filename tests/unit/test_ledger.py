@@ -58,20 +58,35 @@ def test_every_step_by_hand():
     assert found.notes == ()
 
 
-def test_dollars_count_from_the_containers_start():
-    found = ledger(told())
+@pytest.mark.parametrize(
+    ("pull", "starting", "billed_from", "seconds"),
+    [
+        (True, True, "STARTING", 39.0),
+        (True, False, "image pull", 37.0),
+        (False, True, "STARTING, image pull, container start", 39.0),
+        (False, False, "process start", 8.0),
+    ],
+)
+def test_dollars_count_from_where_the_instance_is_known_to_run(
+    pull, starting, billed_from, seconds
+):
+    """Batch has placed a job that is STARTING, and images are pulled on the instance."""
+    none = {} if pull else {"image_pull_started_at": None, "image_pull_stopped_at": None}
+    fields = {"marks": build_marks(BEGUN, gpu=True, **none)}
+    found = ledger(told(**fields if starting else fields | {"starting_at": None}))
+    assert found.billed_from == billed_from
+    assert found.billed_seconds == pytest.approx(seconds)
+    assert found.usd == pytest.approx(seconds * 1.006 / 3600)
     usd = {step.name: step.usd for step in found.steps}
-    assert usd["RUNNABLE"] is usd["image pull"] is usd["container start"] is None
+    assert next(iter(usd.values())) is None
+    assert sum(value for value in usd.values() if value) == pytest.approx(found.usd)
     assert usd["imports"] == pytest.approx(2.7 * 1.006 / 3600)
-    assert found.usd == pytest.approx(8.0 * 1.006 / 3600)
-    assert found.usd_reason is None
 
 
 def test_no_dollars_off_the_instance_type_and_why():
     found = ledger(told(environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU))
     assert found.usd is None
     assert all(step.usd is None for step in found.steps)
-    assert found.usd_reason.startswith("No dollars for g5.xlarge: its time was measured on")
     assert "device ready" in steps(found)  # nothing of CUDA started
 
 
@@ -93,7 +108,7 @@ def test_missing_moments_are_merged_into_the_next_step_and_named():
 def test_a_document_of_the_first_version_tells_as_far_as_batch_does():
     found = ledger(build_job("g5.xlarge", ROWS))
     assert steps(found) == {"submission, RUNNABLE, STARTING, image pull, container start": 60.0}
-    assert found.usd == 0
+    assert (found.billed_from, found.usd) == (None, None)
 
 
 def test_a_moment_that_one_job_lacks_is_left_out_of_all():
