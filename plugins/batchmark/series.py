@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from batchmark.run import CollectedJob
 
 WIDE_SPREAD = 0.10  # of the median, between the quartiles
+ABOVE_CEILING = 1.05  # more than ceilings scatter
 MUCH_STEAL = 0.02  # of CPU time, taken by the hypervisor
 
 Number = TypeVar("Number", int, float)
@@ -158,6 +159,11 @@ class Series:
             yield (
                 "wide spread, the middle half of the samples covers "
                 f"{percent(side.relative_spread)} of their median"
+            )
+        if side.roofline and (share := side.roofline.share) and share > ABOVE_CEILING:
+            yield (
+                f"its rate is {percent(share)} of the ceiling measured in the same jobs: a "
+                "mistake, unless its data fit in a cache"
             )
         if side.multimodal_jobs:
             yield (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from batchmark import figures
+from batchmark import figures, report_words
 from batchmark.break_even import Breakeven, Curve, break_even
 from batchmark.comparison import compare
 from batchmark.crossover import RowVerdict, calls_until_gpu_pays, find_crossovers
@@ -397,6 +397,47 @@ def test_a_batch_is_the_axis_where_nothing_else_varies():
 
 def test_a_single_size_has_no_crossover():
     assert pair_report(rows_of({1000: 0.1}), rows_of({1000: 1.0})).crossovers == ()
+
+
+def test_calls_until_the_gpu_pays_are_told_only_where_it_is_surely_faster():
+    """Medians that differ by chance would give a number too."""
+    same = rows_of({1000: 0.1, 2000: 0.8})
+    faster = rows_of({1000: 0.0999, 2000: 0.08})
+    close, clear = pair_report(faster, same, jobs=6).rows
+    assert (close.verdict, close.calls_until_gpu_pays) == ("undecided", None)
+    assert (clear.verdict, clear.calls_until_gpu_pays) == ("gpu_target_faster", 1)
+
+
+def test_a_number_of_calls_has_two_digits():
+    words = report_words.calls_until_gpu_pays
+    assert words(17_075, "g5").endswith("g5 takes less time from about 17000 calls in one job on.")
+    assert words(1, "g5").endswith("g5 takes less time from the first call in one job on.")
+
+
+@pytest.mark.parametrize(
+    ("speedup", "verdict", "cheaper"),
+    [
+        (20, "gpu_target_faster", "gpu_target_cheaper"),
+        (1.5, "gpu_target_faster", "cpu_target_cheaper"),
+        (0.5, "cpu_target_faster", "cpu_target_cheaper"),
+    ],
+)
+def test_who_is_cheaper_is_weighed_like_who_is_faster(speedup, verdict, cheaper):
+    pair = pair_report(rows_of({1000: 0.1 / speedup}), rows_of({1000: 0.1}), jobs=6)
+    assert [(row.verdict, row.cheaper) for row in pair.rows] == [(verdict, cheaper)]
+
+
+def test_in_dollars_the_lead_is_that_of_the_verdict_on_time():
+    """1.006 / 0.34 times as fast costs the same; the GPU's jobs scatter around that."""
+    jobs = []
+    for repeat, seconds in enumerate([0.034, 0.034, 0.034, 0.034, 0.03, 0.03, 0.03], start=1):
+        jobs.append(build_told_job("g5.xlarge", rows_of({1000: seconds}), repeat=repeat))
+        jobs.append(build_told_job("c5.2xlarge", rows_of({1000: 0.1}), repeat=repeat))
+    run = build_run(*jobs)
+    (row,) = build_report(compare(run), run).pairs[0].rows
+    mean_log = np.mean(np.log([0.034] * 4 + [0.03] * 3))
+    assert row.noise.lead == pytest.approx(np.log(0.1) - mean_log, abs=0.01)
+    assert (row.verdict, row.cheaper) == ("gpu_target_faster", "undecided")
 
 
 def test_the_calls_from_which_the_gpus_start_pays():

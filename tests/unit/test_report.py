@@ -7,6 +7,7 @@ import json
 import re
 from datetime import UTC, datetime
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -17,7 +18,10 @@ from batchmark.estimate import Estimate, Interval
 from batchmark.report import SPREAD_ADVICE, Report, build_report, render_json
 from batchmark.report_page import render_html
 from batchmark.report_terminal import render_table
+from batchmark_job.result import Device, parse_document
 from tests.unit.run_builders import GPU_ENVIRONMENT, build_job, build_row, build_run, noisy
+
+RESULTS = Path(__file__).parents[1] / "data" / "results"
 
 NOTICE = (
     "The GPU target g4dn.xlarge ran on the CPU: no CUDA device was found. "
@@ -404,15 +408,19 @@ def test_without_a_price_dollars_are_a_dash_with_one_reason(report_of_laptop):
     assert cells
 
 
-def test_a_document_of_the_first_version_still_makes_a_report(run_of_gpu):
-    jobs = [
-        job.model_copy(update={"document": job.document.model_copy(update={"schema_version": 1})})
-        for job in run_of_gpu.jobs
-    ]
-    report = report_of(build_run(*jobs))
+def test_a_document_of_the_first_version_still_makes_a_report():
+    document = parse_document((RESULTS / "cpu-version-1.json").read_bytes())
+    assert document.schema_version == 1
+    on_gpu = {"actual_device": Device.CUDA, "environment": GPU_ENVIRONMENT}
+    report = report_of(
+        build_run(
+            build_job("g5.xlarge", [], document=document.model_copy(update=on_gpu)),
+            build_job("c5.2xlarge", [], document=document),
+        )
+    )
     page = " ".join(Page(render_html(report)).texts)
     assert "no job says when its device was ready" in page
-    assert report.pairs[0].rows[0].gpu.roofline is None
+    assert report.pairs[0].rows[0].gpu.roofline.compute_share is None
     assert report.pairs[0].rows[0].calls_until_gpu_pays is None
     assert "no job says when its device was ready" in terminal(report)
 

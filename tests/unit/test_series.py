@@ -51,6 +51,25 @@ def test_roofline_by_hand():
     assert roofline.share == roofline.compute_share
 
 
+@pytest.mark.parametrize(
+    ("rate", "warnings"),
+    [
+        (
+            FLOPS / 0.001 / 1.2,
+            (
+                "g5.xlarge: its rate is 120 % of the ceiling measured in the same jobs: a mistake, "
+                "unless its data fit in a cache",
+            ),
+        ),
+        (FLOPS / 0.001 / 1.02, ()),
+    ],
+)
+def test_a_rate_well_above_the_ceiling_is_warned_of(rate, warnings):
+    row = build_row([0.001] * 8, flops=FLOPS, bytes_moved=MOVED)
+    ceilings = (ceiling("compute", rate, "float32"), ceiling("copy", 100e9))
+    assert row_of(row, ceilings=ceilings).warnings == warnings
+
+
 def test_few_flops_per_byte_are_bound_by_memory():
     row = build_row([0.001] * 8, flops=10 * MOVED, bytes_moved=MOVED)
     ceilings = (ceiling("compute", 4e12, "float32"), ceiling("copy", 100e9))
