@@ -404,3 +404,14 @@ def test_a_row_listed_twice_is_an_error():
     twice = build_job("g5.xlarge", [build_row(GPU_SAMPLES), build_row(GPU_SAMPLES)])
     with pytest.raises(ComparisonError, match=r"lists matmul \{'size': 1000\} float32 twice"):
         compare(build_run(twice))
+
+
+def test_a_row_keeps_each_targets_own_noise():
+    jobs = []
+    for repeat, factor in enumerate((0.8, 1.0, 1.25), start=1):
+        gpu = [build_row([factor * sample for sample in GPU_SAMPLES])]
+        jobs += two_jobs(gpu, [build_row(CPU_SAMPLES)], repeat=repeat)
+    (row,) = pair_of(*jobs).rows
+    assert row.noise.gpu.floor == row.noise.floor > 0.2
+    assert row.noise.cpu.floor < 0.01
+    assert (row.noise.gpu.source, row.noise.gpu.degrees) == ("repeats", 2)
