@@ -43,7 +43,7 @@ def read_prices(path: Path) -> Prices:
                     "ProductDescription": "Linux/UNIX",
                     "SpotPrice": f"{float(usd):.6f}",
                     "AvailabilityZone": zone,
-                    "Timestamp": datetime.fromisoformat(price["observed_at"]),
+                    "Timestamp": datetime.fromisoformat(price["changed_at"]),
                 }
                 for name, price in table["spot"].items()
                 for zone, usd in price["zones"].items()

@@ -29,7 +29,8 @@ def describe(compute_threads: int, device: Device) -> Environment:
     gpu = torch.cuda.is_available()
     properties = torch.cuda.get_device_properties(0) if gpu else None
     return Environment(
-        instance_type=instance_type(),
+        instance_type=instance_metadata("instance-type"),
+        availability_zone=instance_metadata("placement/availability-zone"),
         cpu_model=cpu_model(),
         cpu_cores=psutil.cpu_count(logical=False) or psutil.cpu_count() or 1,
         cpu_threads=usable_threads(),
@@ -148,7 +149,11 @@ def on_ec2(root: Path = Path("/")) -> bool:
     return False
 
 
-def instance_type(root: Path = Path("/"), imds_url: str = IMDS_URL) -> str | None:
+def instance_metadata(
+    category: Literal["instance-type", "placement/availability-zone"],
+    root: Path = Path("/"),
+    imds_url: str = IMDS_URL,
+) -> str | None:
     """From the instance metadata service, version 2."""
     if not on_ec2(root):
         return None
@@ -163,7 +168,7 @@ def instance_type(root: Path = Path("/"), imds_url: str = IMDS_URL) -> str | Non
         return None
     return _http(
         urllib.request.Request(  # noqa: S310
-            f"{imds_url}/latest/meta-data/instance-type",
+            f"{imds_url}/latest/meta-data/{category}",
             headers={"X-aws-ec2-metadata-token": token},
         )
     )

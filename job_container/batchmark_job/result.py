@@ -49,6 +49,7 @@ class Environment(_Model):
     """What the measurements ran on. `None` means that it could not be found out, or isn't there."""
 
     instance_type: str | None = Field(description="EC2 instance type; null off EC2")
+    availability_zone: str | None = Field(default=None, description="null off EC2")
     cpu_model: str
     cpu_cores: int = Field(ge=1, description="physical cores of the machine")
     cpu_threads: int = Field(ge=1, description="logical CPUs that this process may use")

@@ -17,6 +17,7 @@ from batchmark.job_description import (
     log_location,
     log_url,
     moment,
+    run_seconds,
 )
 from batchmark.run import CollectedJob, CollectedRun, LostJob, PlannedJob
 from batchmark.state_times import state_times
@@ -123,6 +124,7 @@ def _collect_job(
         document=document,
         purchase_option=target
         and purchase_option(target, document.environment.compute_environment),
+        earlier_seconds=sum(map(run_seconds, job["attempts"][:-1])),
         failure=failure,
     )
 

@@ -1,7 +1,8 @@
-"""What measured time costs, in USD.
+"""What measured time costs, in USD. The whole instance is charged to the job that runs on it.
 
-Prices are per instance: the whole instance is charged to the job that runs on it, at the price it
-was bought at. Time that was measured on another machine than the priced one has no price.
+Targets are weighed against each other at On-Demand prices, however their instances were bought, so
+that chance in the buying is no part of a comparison. What a job cost is at the price it was bought
+at. Time that was measured on another machine than the priced one has no price.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from batchmark.config import PurchaseOption
 from batchmark.estimate import Estimate, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from batchmark.config import Target
     from batchmark.pooling import JobRecord, TargetRecord
@@ -22,31 +23,35 @@ if TYPE_CHECKING:
 
 SECONDS_PER_HOUR = 3600
 MILLION = 1_000_000
+EARLIER_ATTEMPTS = (
+    "Attempts before a job's last are charged as the last was: Batch does not tell how they were "
+    "bought."
+)
 
 
 class PriceBasis(Record):
-    """The price that a target's time is charged at."""
+    """The prices that a target's time is charged at in comparisons."""
 
     instance_type: str
-    purchase_option: PurchaseOption | None = Field(
-        default=None, description="how all its jobs' instances were bought; null if unknown"
+    usd_per_hour: float | None = Field(
+        description="On-Demand, however it was bought; null where no dollars may be shown"
     )
-    usd_per_hour: float | None = Field(description="null where no dollars may be shown")
+    spot_usd_per_hour: float | None = Field(
+        default=None, description="median over the zones; null where no dollars may be shown"
+    )
     measured_on_it: bool = Field(description="the time was measured on this instance type")
-    note: str | None = Field(
-        default=None, description="why there is no price, or what to know about it"
-    )
+    note: str | None = Field(default=None, description="why there is no price")
 
 
 class Cost(Record):
-    """An amount of money, or the reason why it is unknown."""
+    """An amount of money, and what it leaves out or rests on, or why it is unknown."""
 
     usd: float | None
     reason: str | None = None
 
 
 class JobCost(Cost):
-    """One Batch job, from its container's start to its stop."""
+    """One Batch job: all its attempts, each from its container's start to its stop."""
 
     job_id: str
     target: str
@@ -77,45 +82,49 @@ def purchase_option(target: Target, compute_environment: str | None) -> Purchase
 
 
 def price_basis(target: TargetRecord, prices: PriceTable) -> PriceBasis:
-    """The price of what a target's jobs ran on, if that is what the target stands for."""
-    return _basis(target.instance_type, target.jobs, prices)
-
-
-def _basis(wanted: str, jobs: Sequence[JobRecord], prices: PriceTable) -> PriceBasis:
-    seen_types = {job.instance_type for job in jobs}
-    options = {job.purchase_option for job in jobs}
-    option = next(iter(options)) if len(options) == 1 else None
-    where_and_when = f"in {prices.region} as of {prices.as_of}"
-    usd = note = None
-    if elsewhere := sorted(name or "a machine outside EC2" for name in seen_types - {wanted}):
-        note = f"No dollars for {wanted}: its time was measured on {' and '.join(elsewhere)}."
-    elif not jobs:
-        note = f"No dollars for {wanted}: none of its jobs left a result."
-    elif len(options) > 1:
-        note = f"No one price for {wanted}: its jobs' instances were not all bought the same way."
-    elif option == "spot" and (spot := prices.spot.get(wanted)):
-        usd = spot.usd_per_hour
-        note = (
-            f"{wanted} ran on Spot and is charged at the median of {len(spot.zones)} zone"
-            f"{'' if len(spot.zones) == 1 else 's'}, which range from {spot.lowest_usd_per_hour:g} "
-            f"to {spot.highest_usd_per_hour:g} USD per hour, as of {spot.observed_at:%Y-%m-%d}."
-        )
-    elif option == "spot":
-        note = f"{wanted} ran on Spot, and there is no Spot price of it {where_and_when}."
-    elif (usd := prices.on_demand.get(wanted)) is None:
-        note = (
-            f"There is no On-Demand price of {wanted} {where_and_when}; `make prices` can add it "
-            "to the committed table."
-        )
-    elif option is None:
-        note = f"How {wanted} was bought is unknown; it is charged at the On-Demand price."
+    """The prices of what a target's jobs ran on, if that is what the target stands for."""
+    wanted = target.instance_type
+    seen_types = {job.instance_type for job in target.jobs}
+    usd = spot = None
+    if not target.jobs:
+        note: str | None = f"No dollars for {wanted}: none of its jobs left a result."
+    elif (note := _measured_elsewhere(wanted, seen_types)) is None:
+        usd = prices.on_demand.get(wanted)
+        note = _no_on_demand_price(wanted, prices) if usd is None else None
+        spot = prices.spot[wanted].usd_per_hour if wanted in prices.spot else None
     return PriceBasis(
         instance_type=wanted,
-        purchase_option=option,
         usd_per_hour=usd,
+        spot_usd_per_hour=spot,
         measured_on_it=seen_types == {wanted},
         note=note,
     )
+
+
+def _measured_elsewhere(wanted: str, seen_types: set[str | None]) -> str | None:
+    elsewhere = sorted(name or "a machine outside EC2" for name in seen_types - {wanted})
+    if not elsewhere:
+        return None
+    return f"No dollars for {wanted}: its time was measured on {' and '.join(elsewhere)}."
+
+
+def _no_on_demand_price(wanted: str, prices: PriceTable) -> str:
+    return (
+        f"There is no On-Demand price of {wanted} in {prices.region} as of {prices.as_of}; `make "
+        "prices` can add it to the committed table."
+    )
+
+
+def spot_factor(gpu: PriceBasis, cpu: PriceBasis) -> float | None:
+    """What to multiply an efficiency by if both targets are bought on Spot.
+
+    None without both prices of both.
+    """
+    if not (gpu.usd_per_hour and cpu.usd_per_hour):
+        return None
+    if not (gpu.spot_usd_per_hour and cpu.spot_usd_per_hour):
+        return None
+    return (cpu.spot_usd_per_hour / gpu.spot_usd_per_hour) / (cpu.usd_per_hour / gpu.usd_per_hour)
 
 
 def efficiency(speedup: Estimate | None, gpu: PriceBasis, cpu: PriceBasis) -> Efficiency:
@@ -136,16 +145,52 @@ def usd_per_million_calls(seconds: Estimate, basis: PriceBasis) -> Estimate | No
 
 
 def job_cost(job: JobRecord, target: TargetRecord, prices: PriceTable) -> JobCost:
-    """From startedAt to stoppedAt; the instance's own start, idle time and disks are not in it."""
-    basis = _basis(target.instance_type, [job], prices)
-    usd = basis.usd_per_hour
+    """At the price it was bought at, without the instance's own start, idle time and disks."""
+    usd_per_hour, reason = _paid(job, target.instance_type, prices)
+    seconds = job.earlier_seconds + job.batch_seconds
+    if job.earlier_seconds and usd_per_hour is not None:
+        reason = f"{reason} {EARLIER_ATTEMPTS}" if reason else EARLIER_ATTEMPTS
     return JobCost(
         job_id=job.job_id,
         target=target.target,
         purchase_option=job.purchase_option,
-        seconds=job.batch_seconds,
-        usd=None if usd is None else job.batch_seconds * usd / SECONDS_PER_HOUR,
-        reason=basis.note if usd is None else None,
+        seconds=seconds,
+        usd=None if usd_per_hour is None else seconds * usd_per_hour / SECONDS_PER_HOUR,
+        reason=reason,
+    )
+
+
+def _paid(job: JobRecord, wanted: str, prices: PriceTable) -> tuple[float | None, str | None]:
+    """USD per hour, and why there is none or what it rests on."""
+    if elsewhere := _measured_elsewhere(wanted, {job.instance_type}):
+        return None, elsewhere
+    if job.purchase_option == "spot":
+        return _paid_on_spot(job, wanted, prices)
+    usd = prices.on_demand.get(wanted)
+    if usd is None:
+        return None, _no_on_demand_price(wanted, prices)
+    if job.purchase_option is None:
+        return usd, f"How {wanted} was bought is unknown; its jobs are charged as On-Demand."
+    return usd, None
+
+
+def _paid_on_spot(
+    job: JobRecord, wanted: str, prices: PriceTable
+) -> tuple[float | None, str | None]:
+    spot = prices.spot.get(wanted)
+    if spot is None:
+        return None, (
+            f"{wanted} ran on Spot, and there is no Spot price of it in {prices.region} as of "
+            f"{prices.as_of}."
+        )
+    in_zone = spot.in_zone(job.availability_zone)
+    if in_zone is not None:
+        return in_zone, None
+    return spot.usd_per_hour, (
+        f"{wanted} ran on Spot in {job.availability_zone or 'a zone that is not known'}; its jobs "
+        f"are charged at the median of {len(spot.zones)} zone{'' if len(spot.zones) == 1 else 's'},"
+        f" which range from {spot.lowest_usd_per_hour:g} to {spot.highest_usd_per_hour:g} USD per "
+        "hour."
     )
 
 

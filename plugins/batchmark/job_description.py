@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
@@ -43,6 +43,13 @@ def log_url(location: LogLocation, region: str) -> str:
 def moment(job: JobDescription, field: str) -> datetime:
     """One of Batch's timestamps, which are milliseconds since the epoch."""
     return datetime.fromtimestamp(job[field] / 1000, tz=UTC)
+
+
+def run_seconds(attempt: Mapping[str, Any]) -> float:
+    """How long one of a job's attempts ran; 0 where its container never started."""
+    if "startedAt" not in attempt or "stoppedAt" not in attempt:
+        return 0.0
+    return float(max(0, attempt["stoppedAt"] - attempt["startedAt"])) / 1000
 
 
 def failure_message(job: JobDescription, log_lines: Sequence[str]) -> str:

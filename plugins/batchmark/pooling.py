@@ -45,7 +45,9 @@ class JobRecord(Provenance):
     purchase_option: PurchaseOption | None = Field(
         description="how its instance was bought; null if unknown"
     )
+    availability_zone: str | None = Field(description="that it ran in; null if unknown")
     batch_seconds: float = Field(description="from Batch's startedAt to stoppedAt")
+    earlier_seconds: float = Field(description="the same of all attempts before this one")
     total_seconds: float = Field(description="process start to the end of the last row")
     marks: Marks | None
     telemetry: tuple[MetricSummary, ...]
@@ -230,7 +232,9 @@ def _job_record(job: CollectedJob) -> JobRecord:
         stopped_at=job.stopped_at,
         instance_type=job.document.environment.instance_type,
         purchase_option=job.purchase_option,
+        availability_zone=job.document.environment.availability_zone,
         batch_seconds=_batch_seconds(job),
+        earlier_seconds=job.earlier_seconds,
         total_seconds=job.document.total_seconds,
         marks=job.document.marks,
         telemetry=job.document.telemetry,

@@ -24,6 +24,7 @@ from batchmark.prices import (
     load_prices,
     on_demand_price,
     origin_of,
+    price_file,
     spot_prices,
 )
 from batchmark.store import PRICES, PRICES_FOLDER
@@ -65,33 +66,43 @@ def fetch_prices(
     """Today's prices of some instance types; the table's notes say which of them have none.
 
     Raises:
-        PriceError: AWS lists no On-Demand price at all.
+        PriceError: AWS lists no price at all.
         BotoCoreError, ClientError: the Price List API did not answer, or refused.
     """
     names = sorted(set(instance_types))
+    if not names:
+        raise PriceError("no instance type was asked for")
     on_demand: dict[str, float] = {}
-    origin: dict[str, Any] = {}
-    notes = []
+    an_offer: str | None = None
+    type_notes: dict[str, str] = {}
+    notes: list[str] = []
     for name in names:
         offers = _offers(pricing, region, name)
         try:
             price = on_demand_price(offers)
         except PriceError as error:
-            notes.append(f"There is no On-Demand price of {name}: {error}.")
+            type_notes[name] = f"There is no On-Demand price of {name}: {error}."
             continue
         if price is None:
-            notes.append(f"No On-Demand price of {name} is listed in {region}.")
+            type_notes[name] = f"No On-Demand price of {name} is listed in {region}."
             continue
         on_demand[name] = price
-        origin = origin or origin_of(offers[0], now.astimezone(UTC).date())
-    if not on_demand:
-        raise PriceError(" ".join(notes) or "no instance type was asked for")
+        an_offer = an_offer or offers[0]
     spot: dict[str, SpotPrice] = {}
     try:
         spot = spot_prices(_spot_history(ec2, names, now))
     except (BotoCoreError, ClientError) as error:
         notes.append(f"There are no Spot prices: {_clause(error)}.")
-    return PriceTable(region=region, on_demand=on_demand, spot=spot, notes=tuple(notes), **origin)
+    if not (on_demand or spot):
+        raise PriceError(" ".join((*type_notes.values(), *notes)))
+    return PriceTable(
+        region=region,
+        on_demand=on_demand,
+        spot=spot,
+        notes=tuple(notes),
+        type_notes=type_notes,
+        **origin_of(an_offer, now.astimezone(UTC).date()),
+    )
 
 
 def store_prices(
@@ -103,22 +114,23 @@ def store_prices(
     instance_types: Iterable[str],
     now: datetime,
 ) -> PriceTable:
-    """Give a run its prices: today's, kept by their date too, or else the committed ones."""
+    """Give a run its prices: today's, kept beside the runs too, or else the committed ones."""
     try:
         table = fetch_prices(pricing, ec2, region=region, instance_types=instance_types, now=now)
     except Exception as error:  # whatever it is, the run's measurements are worth more
-        table = committed_prices(region, _clause(error))
+        table = committed_prices(region, _clause(error), now)
     else:
-        store.put(f"{PRICES_FOLDER}{region}/{table.as_of}.json", table.model_dump_json(indent=2))
+        key = f"{PRICES_FOLDER}{region}/{table.as_of}/{store.name}.json"
+        store.put(key, table.model_dump_json(indent=2))
     store.write(PRICES, table.model_dump_json(indent=2))
     return table
 
 
-def stored_prices(store: RunStore, region: str) -> PriceTable:
+def stored_prices(store: RunStore, region: str, now: datetime) -> PriceTable:
     """The prices that `store_prices` left for a run, or the committed ones."""
     text = store.read_if_there(store.prefix + PRICES)
     if text is None:
-        return committed_prices(region, "the task fetch_prices left none; see its log")
+        return committed_prices(region, "the task fetch_prices left none; see its log", now)
     return PriceTable.model_validate_json(text)
 
 
@@ -151,28 +163,30 @@ def _clause(error: Exception) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Rewrite the committed table with today's prices; returns 1 where AWS gives none."""
-    before = load_prices()
+    """Rewrite a region's committed table with today's prices; returns 1 where AWS gives none."""
     parser = argparse.ArgumentParser(prog="make prices", description=__doc__)
-    parser.add_argument("--region", default=before.region, help="AWS region (%(default)s)")
-    parser.add_argument("--file", type=Path, default=PRICES_FILE, help="the committed one")
-    parser.add_argument("instance_types", nargs="*", help="beside those in the table already")
+    parser.add_argument("--region", default="us-east-1", help="AWS region (%(default)s)")
+    parser.add_argument("--file", type=Path, help="the region's committed one, if not given")
+    parser.add_argument("instance_types", nargs="*", help="beside those committed already")
     options = parser.parse_args(arguments)
+    committed = price_file(options.region)
+    before = load_prices(committed if committed.exists() else PRICES_FILE)
+    path = options.file or committed
     try:
         table = fetch_prices(
             *price_clients(options.region),
             region=options.region,
-            instance_types={*before.on_demand, *options.instance_types},
+            instance_types={*before.on_demand, *before.spot, *options.instance_types},
             now=datetime.now(UTC),
         )
     except (PriceError, BotoCoreError, ClientError) as error:
-        print(f"prices: {_clause(error)}; {options.file.name} is as it was", file=sys.stderr)
+        print(f"prices: {_clause(error)}; {path.name} is as it was", file=sys.stderr)
         return 1
-    options.file.write_text(table.model_dump_json(indent=2) + "\n")
-    for note in table.notes:
+    path.write_text(table.model_dump_json(indent=2) + "\n")
+    for note in table.all_notes:
         print(note)
     print(
-        f"{options.file.name}: {len(table.on_demand)} On-Demand and {len(table.spot)} Spot prices "
+        f"{path.name}: {len(table.on_demand)} On-Demand and {len(table.spot)} Spot prices "
         f"of {table.region}, {table.as_of}; look at the difference and commit it"
     )
     return 0

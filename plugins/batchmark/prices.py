@@ -20,24 +20,36 @@ from batchmark.exceptions import PriceError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-PRICES_FILE = Path(__file__).with_name("prices.json")
 STALE_DAYS = 30
+SPOT_DAYS = 1  # how long committed Spot prices are used
 AWS_SOURCE = "AWS Price List API"
 AWS_SOURCE_URL = "https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/price-changes.html"
 
 UsdPerHour = Annotated[float, Field(gt=0)]
 
 
+def price_file(region: str) -> Path:
+    """Where a region's committed table is, or would be."""
+    return Path(__file__).with_name(f"prices.{region}.json")
+
+
+PRICES_FILE = price_file("us-east-1")  # which the laptop's local cloud serves
+
+
 class SpotPrice(Record):
     """The latest Spot price of each availability zone that has one."""
 
     zones: dict[str, UsdPerHour] = Field(min_length=1, description="USD per hour by zone")
-    observed_at: AwareDatetime = Field(description="the latest change of price among them")
+    changed_at: AwareDatetime = Field(description="the latest change of price among them")
 
     @property
     def usd_per_hour(self) -> float:
-        """The median over the zones: which zone a job ran in is not known."""
+        """The median over the zones."""
         return median(self.zones.values())
+
+    def in_zone(self, zone: str | None) -> float | None:
+        """None where the zone is not known, or has no price."""
+        return self.zones.get(zone) if zone else None
 
     @property
     def lowest_usd_per_hour(self) -> float:
@@ -55,7 +67,7 @@ class PriceTable(Record):
     currency: Literal["USD"] = "USD"
     region: str
     operating_system: Literal["Linux"] = "Linux"
-    as_of: date
+    as_of: date = Field(description="when they were asked for, Spot prices too")
     source: str
     source_url: str | None = None
     on_demand: dict[str, UsdPerHour] = Field(description="USD per hour by EC2 instance type")
@@ -63,15 +75,29 @@ class PriceTable(Record):
     notes: tuple[str, ...] = Field(
         default=(), description="what is missing from it, and why it isn't today's"
     )
+    type_notes: dict[str, str] = Field(
+        default={}, description="why an instance type has no price, by EC2 instance type"
+    )
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        return (*self.notes, *self.type_notes.values())
 
     def only(self, instance_types: Iterable[str]) -> PriceTable:
-        """This table with the rows of some instance types only."""
+        """This table with the prices and notes of some instance types only."""
         wanted = set(instance_types)
         kept = {
             field: {name: price for name, price in getattr(self, field).items() if name in wanted}
-            for field in ("on_demand", "spot")
+            for field in ("on_demand", "spot", "type_notes")
         }
         return self.model_copy(update=kept)
+
+    def without_old_spot(self, now: datetime) -> PriceTable:
+        """This table, without its Spot prices where they are too old to charge time at."""
+        if not self.spot or self.age_days(now) <= SPOT_DAYS:
+            return self
+        note = f"The committed Spot prices, of {self.as_of}, are too old to be used."
+        return self.model_copy(update={"spot": {}, "notes": (*self.notes, note)})
 
     def age_days(self, now: datetime) -> int:
         return (now.astimezone(UTC).date() - self.as_of).days
@@ -99,7 +125,7 @@ def load_prices(path: Path = PRICES_FILE) -> PriceTable:
         raise PriceError(f"price table {path.name} can't be used: {error}") from error
 
 
-def committed_prices(region: str, reason: str) -> PriceTable:
+def committed_prices(region: str, reason: str, now: datetime) -> PriceTable:
     """The committed table for a run in `region` that got none of its own.
 
     One region's prices are not another's: elsewhere the table comes without a single price.
@@ -107,15 +133,17 @@ def committed_prices(region: str, reason: str) -> PriceTable:
     Args:
         region: where the run's instances are.
         reason: why there are no prices of today, as a clause.
+        now: Spot prices older than a day are left out.
     """
-    prices = load_prices()
     missing = f"There are no prices of today: {reason}."
-    if prices.region == region:
+    if price_file(region).exists():
+        prices = load_prices(price_file(region))
         note = f"{missing} The committed ones of {prices.as_of} are used."
-        return prices.model_copy(update={"notes": (note,)})
+        return prices.model_copy(update={"notes": (note,)}).without_old_spot(now)
+    prices = load_prices()
     note = f"{missing} The committed ones are of {prices.region} and say nothing about {region}."
     return prices.model_copy(
-        update={"region": region, "on_demand": {}, "spot": {}, "notes": (note,)}
+        update={"region": region, "on_demand": {}, "spot": {}, "type_notes": {}, "notes": (note,)}
     )
 
 
@@ -147,12 +175,16 @@ def on_demand_price(offers: Iterable[str]) -> float | None:
     return found.pop() if found else None
 
 
-def origin_of(offer: str, today: date) -> dict[str, Any]:
+def origin_of(offer: str | None, today: date) -> dict[str, Any]:
     """The table's fields `source`, `source_url` and `as_of`.
 
     AWS's offers hold on the day they are asked for; what stands in for AWS names its own origin.
+
+    Args:
+        offer: any of those that the table was made of; None where it holds Spot prices only.
+        today: when AWS was asked.
     """
-    own: dict[str, Any] = json.loads(offer).get("origin") or {}
+    own: dict[str, Any] = (offer and json.loads(offer).get("origin")) or {}
     return {"source": AWS_SOURCE, "source_url": AWS_SOURCE_URL, "as_of": today} | own
 
 
@@ -171,7 +203,7 @@ def spot_prices(history: Iterable[Mapping[str, Any]]) -> dict[str, SpotPrice]:
     return {
         instance_type: SpotPrice(
             zones={zone: float(entry["SpotPrice"]) for zone, entry in sorted(zones.items())},
-            observed_at=max(entry["Timestamp"] for entry in zones.values()),
+            changed_at=max(entry["Timestamp"] for entry in zones.values()),
         )
         for instance_type, zones in sorted(latest.items())
     }

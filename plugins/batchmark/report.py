@@ -18,6 +18,7 @@ from batchmark.cost import (
     job_cost,
     price_basis,
     run_cost,
+    spot_factor,
     usd_per_million_calls,
 )
 from batchmark.crossover import Crossover, RowVerdict, calls_until_gpu_pays, find_crossovers
@@ -79,6 +80,9 @@ class ReportPair(Pair):
     totals: tuple[ReportTotal, ...]
     gpu_price: PriceBasis
     cpu_price: PriceBasis
+    spot_factor: float | None = Field(
+        description="efficiency at both targets' Spot prices, divided by that at On-Demand prices"
+    )
     job_costs: tuple[JobCost, ...]
     crossovers: tuple[Crossover, ...] = Field(description="none where no GPU was measured")
     ledgers: tuple[Ledger, ...] = Field(description="from submission to steady state, by target")
@@ -93,7 +97,7 @@ class Report(Record):
     pairs: tuple[ReportPair, ...]
     lost: tuple[LostJob, ...]
     prices: PriceTable
-    cost: Cost = Field(description="of all jobs with a result")
+    cost: Cost = Field(description="of all attempts of the jobs with a result, as bought")
 
 
 def build_report(
@@ -109,7 +113,8 @@ def build_report(
         run: what the comparison was made of.
         prices: None for those of the committed table.
     """
-    prices = prices or load_prices()
+    created_at = created_at or datetime.now(UTC)
+    prices = prices or load_prices().without_old_spot(created_at)
     groups = {key: {one.name: one for one in targets} for key, targets in group_jobs(run).items()}
     pairs = tuple(
         _report_pair(pair, groups[pair.suite, pair.dtype], prices) for pair in comparison.pairs
@@ -119,7 +124,7 @@ def build_report(
     return Report(
         notices=comparison.notices,
         run_id=comparison.run_id,
-        created_at=created_at or datetime.now(UTC),
+        created_at=created_at,
         pairs=pairs,
         lost=comparison.lost,
         prices=prices.only(used),
@@ -157,6 +162,7 @@ def _report_pair(pair: Pair, targets: Mapping[str, TargetJobs], prices: PriceTab
         **fields,
         gpu_price=gpu_price,
         cpu_price=cpu_price,
+        spot_factor=spot_factor(gpu_price, cpu_price),
         job_costs=tuple(
             job_cost(job, target, prices) for target in (pair.gpu, pair.cpu) for job in target.jobs
         ),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 TEMPLATES = Path(__file__).with_name("templates")
 CHART_MINIMUM_DECADES = 0.8
+OF_ONE_JOB = {"availability_zone"}  # no part of what a target's machines have in common
 
 
 def render_html(report: Report) -> str:
@@ -93,7 +94,7 @@ def _fingerprint(pair: Pair) -> list[tuple[str, str, str, bool]]:
     for target in (pair.gpu, pair.cpu):
         properties = {"ran on": str(target.actual_device or "no job")}
         if target.environment:
-            for name, value in target.environment.model_dump().items():
+            for name, value in target.environment.model_dump(exclude=OF_ONE_JOB).items():
                 if value is not None and name.endswith("_bytes"):
                     value = figures.memory(value)  # noqa: PLW2901
                 properties[name.removesuffix("_bytes")] = "none" if value is None else str(value)

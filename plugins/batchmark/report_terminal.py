@@ -60,14 +60,15 @@ def render_table(report: Report, console: Console) -> None:
         )
     if report.cost.usd is not None:
         note = f" ({report.cost.reason})" if report.cost.reason else ""
-        _print(console, f"Cost of the run's jobs: {figures.usd(report.cost.usd)}{note}")
+        cost = f"{figures.usd(report.cost.usd)}, {report_words.JOB_COSTS}"
+        _print(console, f"Cost of the run's jobs: {cost}{note}")
     prices = report.prices
     _print(
         console,
         f"Prices: {prices.operating_system} in {prices.region} as of {prices.as_of}. "
         f"Source: {prices.source}",
     )
-    for note in filter(None, (prices.staleness(report.created_at), *prices.notes)):
+    for note in filter(None, (prices.staleness(report.created_at), *prices.all_notes)):
         _print(console, f"Note: {note}")
 
 
@@ -191,9 +192,8 @@ def _remarks(pair: ReportPair) -> Iterable[str]:
             f"Warning: {len(warned) - WARNED_ROWS} more of {len(pair.rows)} rows have warnings; "
             "the page shows each beside its row."
         )
-    for note in (*pair.notes, pair.gpu_price.note, pair.cpu_price.note):
-        if note:
-            yield f"Note: {note}"
+    for note in (*pair.notes, *report_words.price_notes(pair)):
+        yield f"Note: {note}"
 
 
 def _crossovers(pair: ReportPair) -> Iterable[str]:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from batchmark_job.result import Implementation, MetricSummary, Trial
 
 SPAN_NAMES = {"process": "Whole job, process", "batch_job": "Whole job, Batch"}
-OPTIONS = {"spot": "Spot", "on_demand": "On-Demand", None: "On-Demand, assumed"}
+OPTIONS = {"spot": "Spot", "on_demand": "On-Demand"}
+JOB_COSTS = "all attempts counted, each job at the price it was bought at"
 CHEAPER = {
     "gpu_target_cheaper": "GPU target cheaper",
     "cpu_target_cheaper": "CPU target cheaper",
@@ -56,12 +57,20 @@ def cost_of_calls(cost: Estimate) -> str:
 
 def prices(pair: ReportPair) -> str:
     """What each target's time is charged at; nothing of those that have no price."""
-    return "; ".join(
-        f"{basis.instance_type}: {basis.usd_per_hour:g} USD per hour, "
-        f"{OPTIONS[basis.purchase_option]}"
+    text = "; ".join(
+        f"{basis.instance_type}: {basis.usd_per_hour:g} USD per hour, On-Demand"
         for basis in (pair.gpu_price, pair.cpu_price)
         if basis.usd_per_hour is not None
     )
+    if pair.spot_factor is None:
+        return text
+    return f"{text}; with both on Spot, efficiency is {pair.spot_factor:.2f} times the one shown"
+
+
+def price_notes(pair: ReportPair) -> list[str]:
+    """Why dollars are missing, and what those of the jobs rest on."""
+    notes = [pair.gpu_price.note, pair.cpu_price.note, *(one.reason for one in pair.job_costs)]
+    return list(dict.fromkeys(note for note in notes if note))
 
 
 def implementation(one: Implementation) -> str:

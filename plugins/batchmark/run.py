@@ -54,6 +54,9 @@ class CollectedJob(_Record):
     purchase_option: PurchaseOption | None = Field(
         default=None, description="how its instance was bought; null if unknown"
     )
+    earlier_seconds: float = Field(
+        default=0, ge=0, description="from start to stop of all attempts before the last"
+    )
     failure: str | None = Field(
         default=None, description="why Batch calls the job failed: rows failed, or it was stopped"
     )

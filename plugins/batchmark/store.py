@@ -17,7 +17,7 @@ REPORT_JSON = "report.json"
 REPORT_HTML = "report.html"
 NOISE_JSON = "noise.json"
 NOISE_HTML = "noise.html"
-# Prices by region and day, beside the runs.
+# Prices by region, day and run, beside the runs.
 PRICES_FOLDER = "prices/"
 WEEK_SECONDS = 7 * 24 * 3600
 
@@ -33,7 +33,8 @@ class RunStore:
     def __init__(self, s3: Any, bucket: str, run_id: str) -> None:
         self._s3 = s3
         self.bucket = bucket
-        self.prefix = f"runs/{slug(run_id)}/"
+        self.name = slug(run_id)
+        self.prefix = f"runs/{self.name}/"
 
     @classmethod
     def of(cls, config: Config, run_id: str) -> Self:

@@ -69,7 +69,7 @@ def fetch_prices(context: Context) -> str:
         instance_types={target.instance_type for target in config.targets.values()},
         now=datetime.now(UTC),
     )
-    for note in prices.notes:
+    for note in prices.all_notes:
         print(note)
     return store.prefix + PRICES
 
@@ -142,6 +142,8 @@ def publish_report(context: Context, comparison_key: str) -> str:
     Raises:
         AirflowFailException: after publishing, when a job of the run failed or left no result.
     """
+    from datetime import UTC, datetime
+
     from rich.console import Console
 
     from batchmark.comparison import Comparison
@@ -155,7 +157,9 @@ def publish_report(context: Context, comparison_key: str) -> str:
     store = RunStore.of(config, context["run_id"])
     comparison = Comparison.model_validate_json(store.read(comparison_key))
     collected = CollectedRun.model_validate_json(store.read(store.prefix + COLLECTED))
-    report = build_report(comparison, collected, prices=stored_prices(store, config.region))
+    now = datetime.now(UTC)
+    prices = stored_prices(store, config.region, now)
+    report = build_report(comparison, collected, prices=prices, created_at=now)
     store.write(REPORT_JSON, render_json(report))
     key = store.write(REPORT_HTML, render_html(report), "text/html")
     render_table(report, Console(width=160))

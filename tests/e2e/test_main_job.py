@@ -85,7 +85,7 @@ def test_the_runs_prices_say_that_they_are_the_local_clouds(report, aws):
     }
     assert prices.source.startswith("the local cloud's price file, not AWS today: ")
     assert report.prices.source == prices.source
-    dated = store.read(f"{PRICES_FOLDER}{prices.region}/{prices.as_of}.json")
+    dated = store.read(f"{PRICES_FOLDER}{prices.region}/{prices.as_of}/{store.name}.json")
     assert PriceTable.model_validate_json(dated) == prices
 
 

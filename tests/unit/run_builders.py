@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from batchmark.prices import PriceTable
 from batchmark.run import CollectedJob, CollectedRun, LostJob, PlannedJob
 from batchmark_job.result import (
     Ceiling,
@@ -29,6 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
+PRICES = PriceTable(
+    region="us-east-1",
+    as_of=START.date(),
+    source="the tests' own table",
+    source_url="https://prices.example/table",
+    on_demand={"c5.2xlarge": 0.34, "g4dn.xlarge": 0.526, "g5.xlarge": 1.006, "g6.xlarge": 0.8048},
+)
 
 CPU_ENVIRONMENT = Environment(
     instance_type="c5.2xlarge",

@@ -237,6 +237,17 @@ def test_an_endpoint_that_can_not_be_reached_harms_nothing(caplog):
     assert "Could not connect to the endpoint URL" in caplog.text
 
 
+def test_the_time_of_all_attempts_before_the_last_is_kept(collect):
+    """Of three: one that ran 70 s, one whose container never started."""
+    reclaimed = {"startedAt": 1_795_222_710_000, "stoppedAt": 1_795_222_780_000}
+    last = {"startedAt": DONE["startedAt"], "stoppedAt": DONE["stoppedAt"]}
+    retried = described("SUCCEEDED", attempts=[reclaimed, {"statusReason": "gone"}, last])
+    third = json.loads(document()) | {"job_attempt": 3}
+    events = [({"events": []}, ASKED)]
+    (job,) = collect(retried, document=json.dumps(third), event_answers=events).jobs
+    assert (job.job_attempt, job.earlier_seconds) == (3, 70.0)
+
+
 def test_the_compute_environment_tells_how_the_instance_was_bought(collect):
     events = [({"events": []}, ASKED)]
     spot = document(compute_environment="g5-spot")

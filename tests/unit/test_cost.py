@@ -9,12 +9,14 @@ import pytest
 from batchmark.comparison import compare
 from batchmark.config import ComputeEnvironments, Target
 from batchmark.cost import (
+    EARLIER_ATTEMPTS,
     PriceBasis,
     efficiency,
     job_cost,
     price_basis,
     purchase_option,
     run_cost,
+    spot_factor,
     usd_per_million_calls,
 )
 from batchmark.estimate import Estimate, Interval
@@ -41,7 +43,7 @@ PRICES = PriceTable(
     spot={
         "c5.2xlarge": SpotPrice(
             zones={"us-east-1a": 0.12, "us-east-1b": 0.15, "us-east-1c": 0.2},
-            observed_at=datetime(2026, 11, 20, 8, tzinfo=UTC),
+            changed_at=datetime(2026, 11, 20, 8, tzinfo=UTC),
         )
     },
 )
@@ -122,59 +124,98 @@ def test_cost_of_a_million_calls_by_hand():
     assert usd_per_million_calls(call, UNPRICED) is None
 
 
-def test_on_demand_time_is_charged_at_the_on_demand_price():
-    basis = price_basis(target_record("c5.2xlarge", {"purchase_option": "on_demand"}), PRICES)
-    assert (basis.usd_per_hour, basis.purchase_option) == (0.34, "on_demand")
+def paid(prices=PRICES, **fields):
+    """What an hour's job of c5.2xlarge cost."""
+    record = target_record("c5.2xlarge", {"batch_seconds": 3600.0, **fields})
+    return job_cost(record.jobs[0], record, prices)
+
+
+def in_zone(zone):
+    return CPU_ENVIRONMENT.model_copy(update={"availability_zone": zone})
+
+
+@pytest.mark.parametrize("option", ["on_demand", "spot", None])
+def test_targets_are_weighed_at_on_demand_prices_however_they_were_bought(option):
+    basis = price_basis(target_record("c5.2xlarge", {"purchase_option": option}), PRICES)
+    assert (basis.usd_per_hour, basis.spot_usd_per_hour) == (0.34, 0.15)
     assert basis.measured_on_it
     assert basis.note is None
 
 
-def test_spot_time_is_charged_at_the_median_spot_price_and_says_so():
-    basis = price_basis(target_record("c5.2xlarge", {"purchase_option": "spot"}), PRICES)
-    assert (basis.usd_per_hour, basis.purchase_option) == (0.15, "spot")
-    assert basis.note == (
-        "c5.2xlarge ran on Spot and is charged at the median of 3 zones, which range from 0.12 to "
-        "0.2 USD per hour, as of 2026-11-20."
+def test_jobs_bought_in_different_ways_have_costs_of_their_own_and_one_common_price():
+    record = target_record(
+        "c5.2xlarge",
+        {"purchase_option": "spot", "batch_seconds": 3600.0, "environment": in_zone("us-east-1a")},
+        {"purchase_option": "on_demand", "batch_seconds": 1800.0},
+    )
+    assert price_basis(record, PRICES).usd_per_hour == 0.34
+    costs = [job_cost(job, record, PRICES) for job in record.jobs]
+    assert [cost.usd for cost in costs] == [pytest.approx(0.12), pytest.approx(0.17)]
+    assert [cost.purchase_option for cost in costs] == ["spot", "on_demand"]
+    assert run_cost(costs, 0).usd == pytest.approx(0.29)
+
+
+def test_the_factor_of_buying_both_on_spot_by_hand():
+    gpu, cpu = (
+        basis.model_copy(update={"spot_usd_per_hour": usd})
+        for basis, usd in ((GPU, 0.4), (CPU, 0.1))
+    )
+    assert spot_factor(gpu, cpu) == pytest.approx((0.1 / 0.4) * (1.006 / 0.34))
+    assert spot_factor(gpu, CPU) is spot_factor(GPU, cpu) is None
+    assert spot_factor(gpu.model_copy(update={"usd_per_hour": None}), cpu) is None
+
+
+def test_spot_time_is_charged_at_the_price_of_its_zone():
+    cost = paid(purchase_option="spot", environment=in_zone("us-east-1c"))
+    assert (cost.usd, cost.reason) == (pytest.approx(0.2), None)
+
+
+@pytest.mark.parametrize(
+    ("zone", "place"), [(None, "a zone that is not known"), ("us-east-1f", "us-east-1f")]
+)
+def test_spot_time_of_an_unpriced_zone_is_charged_at_the_median_and_says_so(zone, place):
+    cost = paid(purchase_option="spot", environment=in_zone(zone))
+    assert cost.usd == pytest.approx(0.15)
+    assert cost.reason == (
+        f"c5.2xlarge ran on Spot in {place}; its jobs are charged at the median of 3 zones, which "
+        "range from 0.12 to 0.2 USD per hour."
     )
 
 
 def test_spot_time_is_never_charged_at_the_on_demand_price():
-    prices = PRICES.model_copy(update={"spot": {}})
-    basis = price_basis(target_record("c5.2xlarge", {"purchase_option": "spot"}), prices)
-    assert basis.usd_per_hour is None
-    assert basis.note == (
+    cost = paid(PRICES.model_copy(update={"spot": {}}), purchase_option="spot")
+    assert cost.usd is None
+    assert cost.reason == (
         "c5.2xlarge ran on Spot, and there is no Spot price of it in us-east-1 as of 2026-11-20."
     )
 
 
+def test_spot_time_has_a_cost_without_an_on_demand_price():
+    cost = paid(
+        PRICES.model_copy(update={"on_demand": {}}),
+        purchase_option="spot",
+        environment=in_zone("us-east-1b"),
+    )
+    assert (cost.usd, cost.reason) == (pytest.approx(0.15), None)
+
+
 def test_an_unknown_purchase_is_charged_on_demand_and_says_so():
-    basis = price_basis(target_record("c5.2xlarge"), PRICES)
-    assert basis.usd_per_hour == 0.34
-    assert basis.purchase_option is None
-    assert basis.note == (
-        "How c5.2xlarge was bought is unknown; it is charged at the On-Demand price."
+    cost = paid()
+    assert (cost.usd, cost.purchase_option) == (pytest.approx(0.34), None)
+    assert cost.reason == (
+        "How c5.2xlarge was bought is unknown; its jobs are charged as On-Demand."
     )
 
 
-def test_jobs_bought_in_different_ways_have_costs_of_their_own_but_no_common_price():
-    record = target_record(
-        "c5.2xlarge",
-        {"purchase_option": "spot", "batch_seconds": 3600.0},
-        {"purchase_option": "on_demand", "batch_seconds": 1800.0},
-    )
-    basis = price_basis(record, PRICES)
-    assert basis.usd_per_hour is None
-    assert basis.note == (
-        "No one price for c5.2xlarge: its jobs' instances were not all bought the same way."
-    )
-    costs = [job_cost(job, record, PRICES) for job in record.jobs]
-    assert [cost.usd for cost in costs] == [pytest.approx(0.15), pytest.approx(0.17)]
-    assert [cost.purchase_option for cost in costs] == ["spot", "on_demand"]
-    assert run_cost(costs, 0).usd == pytest.approx(0.32)
+def test_attempts_before_the_last_are_paid_too():
+    cost = paid(purchase_option="on_demand", earlier_seconds=1800.0)
+    assert (cost.seconds, cost.usd) == (5400.0, pytest.approx(1.5 * 0.34))
+    assert cost.reason == EARLIER_ATTEMPTS
+    assert paid(earlier_seconds=1.0).reason.endswith(f"charged as On-Demand. {EARLIER_ATTEMPTS}")
 
 
 def test_cost_of_jobs_and_run_by_hand():
-    record = target_record("c5.2xlarge", {"batch_seconds": 90.0})
+    record = target_record("c5.2xlarge", {"batch_seconds": 90.0, "purchase_option": "on_demand"})
     cost = job_cost(record.jobs[0], record, PRICES)
     assert cost.usd == pytest.approx(0.34 / 40)
     assert cost.reason is None

@@ -16,6 +16,7 @@ from batchmark.report import build_report
 from batchmark.series import row_key
 from batchmark_job.result import Phases
 from tests.unit.run_builders import (
+    PRICES,
     START,
     build_job,
     build_marks,
@@ -247,7 +248,7 @@ def pair_report(gpu_rows, cpu_rows, *, jobs=3, build=build_told_job):
             for target, rows in (("g5.xlarge", gpu_rows), ("c5.2xlarge", cpu_rows))
         )
     )
-    (pair,) = build_report(compare(run), run).pairs
+    (pair,) = build_report(compare(run), run, prices=PRICES).pairs
     return pair
 
 

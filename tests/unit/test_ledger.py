@@ -12,6 +12,7 @@ from batchmark.report import build_report
 from batchmark_job.result import Device
 from tests.unit.run_builders import (
     LAPTOP_ENVIRONMENT,
+    PRICES,
     START,
     build_job,
     build_marks,
@@ -26,7 +27,7 @@ BEGUN = START + timedelta(minutes=1)  # of the first repeat's container
 
 def ledger(*gpu_jobs):
     run = build_run(*gpu_jobs, build_told_job("c5.2xlarge", ROWS))
-    (pair,) = build_report(compare(run), run).pairs
+    (pair,) = build_report(compare(run), run, prices=PRICES).pairs
     return pair.ledgers[0]
 
 
@@ -153,6 +154,6 @@ def test_a_retried_job_is_left_out():
 def test_a_target_without_a_first_attempt_has_no_ledger():
     run = build_run(told(job_attempt=2), build_told_job("c5.2xlarge", ROWS))
     comparison = compare(run)
-    (pair,) = build_report(comparison, run).pairs
+    (pair,) = build_report(comparison, run, prices=PRICES).pairs
     assert [one.target for one in pair.ledgers] == ["c5.2xlarge"]
     assert ledger_of(comparison.pairs[0].gpu, pair.gpu_price) is None

@@ -17,6 +17,7 @@ from batchmark.price_fetching import fetch_prices, store_prices, stored_prices
 from batchmark.prices import load_prices
 from batchmark.store import RunStore
 from tests.unit.price_answers import HOUR, offer
+from tests.unit.run_builders import PRICES
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SPOT = [
@@ -153,18 +154,34 @@ def test_what_is_not_sold_in_the_region_is_named_and_the_rest_is_there(aws):
     aws.spot(["c5.2xlarge", "g6.xlarge", "m5.2xlarge"], [])
     prices = aws.fetch("g6.xlarge", "c5.2xlarge", "m5.2xlarge", region="eu-west-1")
     assert prices.on_demand == {"c5.2xlarge": 0.384}
-    assert prices.notes == (
-        "No On-Demand price of g6.xlarge is listed in eu-west-1.",
-        "There is no On-Demand price of m5.2xlarge: several prices are listed: 0.4, 0.5.",
-    )
+    assert prices.notes == ()
+    assert prices.type_notes == {
+        "g6.xlarge": "No On-Demand price of g6.xlarge is listed in eu-west-1.",
+        "m5.2xlarge": (
+            "There is no On-Demand price of m5.2xlarge: several prices are listed: 0.4, 0.5."
+        ),
+    }
 
 
 def test_without_any_price_there_is_no_table(aws):
     aws.offers("x9.huge")
+    aws.spot(["x9.huge"], [])
     with pytest.raises(PriceError, match=r"No On-Demand price of x9\.huge is listed in us-east-1"):
         aws.fetch("x9.huge")
     with pytest.raises(PriceError, match="no instance type was asked for"):
         aws.fetch()
+
+
+def test_spot_prices_stand_without_any_on_demand_price(aws):
+    aws.offers("g5.xlarge")
+    aws.spot(["g5.xlarge"], SPOT)
+    prices = aws.fetch("g5.xlarge")
+    assert (prices.on_demand, prices.spot["g5.xlarge"].usd_per_hour) == ({}, 0.5)
+    assert prices.type_notes == {
+        "g5.xlarge": "No On-Demand price of g5.xlarge is listed in us-east-1."
+    }
+    assert (prices.source, prices.as_of) == ("AWS Price List API", NOW.date())
+    aws.check()
 
 
 def test_on_demand_prices_stand_without_permission_to_see_spot_prices(aws):
@@ -194,7 +211,7 @@ def test_a_run_gets_the_committed_prices_and_the_reason(aws, code, message):
         f"There are no prices of today: An error occurred ({code}) when calling the GetProducts "
         f"operation: {message}. The committed ones of {committed.as_of} are used."
     )
-    expected = committed.model_copy(update={"notes": (note,)})
+    expected = committed.model_copy(update={"notes": (note,)}).without_old_spot(NOW)
     aws.keep({"runs/run/prices.json": expected.model_dump_json(indent=2).encode()})
     assert aws.store("g5.xlarge") == expected
     aws.check()
@@ -203,9 +220,9 @@ def test_a_run_gets_the_committed_prices_and_the_reason(aws, code, message):
 def test_a_run_in_another_region_gets_no_prices_of_ours(aws):
     aws.refuse("pricing", "get_products", "ThrottlingException", "Rate exceeded")
     aws.stubs["s3"].add_response("put_object", {})
-    prices = aws.store("g5.xlarge", region="eu-west-1")
-    assert (prices.region, prices.on_demand) == ("eu-west-1", {})
-    assert "say nothing about eu-west-1" in prices.notes[0]
+    prices = aws.store("g5.xlarge", region="nowhere-1")
+    assert (prices.region, prices.on_demand) == ("nowhere-1", {})
+    assert "say nothing about nowhere-1" in prices.notes[0]
 
 
 def test_prices_that_cannot_be_read_fail_no_run(aws):
@@ -214,20 +231,20 @@ def test_prices_that_cannot_be_read_fail_no_run(aws):
     assert "an offer has another shape than known here" in aws.store("g5.xlarge").notes[0]
 
 
-def test_todays_prices_are_kept_in_the_runs_folder_and_by_their_date(aws):
+def test_todays_prices_are_kept_in_the_runs_folder_and_by_their_date_for_each_run(aws):
     aws.offers("g5.xlarge", [offer("g5.xlarge", "1.006")])
     aws.spot(["g5.xlarge"], SPOT)
     twin = Aws()
     twin.offers("g5.xlarge", [offer("g5.xlarge", "1.006")])
     twin.spot(["g5.xlarge"], SPOT)
     text = twin.fetch("g5.xlarge").model_dump_json(indent=2).encode()
-    aws.keep({"prices/us-east-1/2026-11-20.json": text, "runs/run/prices.json": text})
+    aws.keep({"prices/us-east-1/2026-11-20/run.json": text, "runs/run/prices.json": text})
     aws.store("g5.xlarge")
     aws.check()
 
 
 def test_the_report_reads_what_the_run_was_given(aws):
-    text = load_prices().model_copy(update={"source": "a test"}).model_dump_json().encode()
+    text = PRICES.model_dump_json().encode()
     aws.stubs["s3"].add_response(
         "get_object",
         {"Body": StreamingBody(BytesIO(text), len(text))},
@@ -235,27 +252,51 @@ def test_the_report_reads_what_the_run_was_given(aws):
     )
     aws.stubs["s3"].add_client_error("get_object", "NoSuchKey", http_status_code=404)
     store = RunStore(aws.s3, "results", "run")
-    assert stored_prices(store, "us-east-1").source == "a test"
+    assert stored_prices(store, "us-east-1", NOW) == PRICES
     assert (
-        stored_prices(store, "us-east-1")
+        stored_prices(store, "us-east-1", NOW)
         .notes[0]
         .startswith("There are no prices of today: the task fetch_prices left none; see its log.")
     )
 
 
-def test_make_prices_rewrites_the_table(aws, tmp_path, monkeypatch, capsys):
-    for name in sorted({*load_prices().on_demand, "g6e.xlarge"}):
-        aws.offers(name, [] if name == "p3.2xlarge" else [offer(name, "2.5")], region="us-east-1")
+@pytest.fixture
+def committed(tmp_path, monkeypatch):
+    """Committed tables of the test's own: one of us-east-1."""
+
+    def file(region):
+        return tmp_path / f"prices.{region}.json"
+
+    file("us-east-1").write_text(PRICES.model_dump_json())
+    monkeypatch.setattr(price_fetching, "price_file", file)
+    monkeypatch.setattr(price_fetching, "PRICES_FILE", file("us-east-1"))
+    return file
+
+
+def test_make_prices_rewrites_the_table(aws, committed, monkeypatch, capsys):
+    for name in sorted({*PRICES.on_demand, "g6e.xlarge"}):
+        aws.offers(name, [] if name == "g6.xlarge" else [offer(name, "2.5")])
     aws.stubs["ec2"].add_response("describe_spot_price_history", {"SpotPriceHistory": SPOT})
     monkeypatch.setattr(price_fetching, "price_clients", lambda region: (aws.pricing, aws.ec2))
-    path = tmp_path / "prices.json"
-    assert price_fetching.main(["--file", str(path), "g6e.xlarge"]) == 0
-    prices = load_prices(path)
-    assert set(prices.on_demand) == {*load_prices().on_demand, "g6e.xlarge"} - {"p3.2xlarge"}
+    assert price_fetching.main(["g6e.xlarge"]) == 0
+    prices = load_prices(committed("us-east-1"))
+    assert prices.on_demand == dict.fromkeys(
+        ["c5.2xlarge", "g4dn.xlarge", "g5.xlarge", "g6e.xlarge"], 2.5
+    )
     assert prices.spot["g5.xlarge"].usd_per_hour == 0.5
     said = capsys.readouterr().out
-    assert "No On-Demand price of p3.2xlarge is listed in us-east-1." in said
-    assert "prices.json: 22 On-Demand and 1 Spot prices of us-east-1" in said
+    assert "No On-Demand price of g6.xlarge is listed in us-east-1." in said
+    assert "prices.us-east-1.json: 4 On-Demand and 1 Spot prices of us-east-1" in said
+
+
+def test_prices_of_another_region_get_a_table_of_their_own(aws, committed, monkeypatch):
+    for name in sorted(PRICES.on_demand):
+        aws.offers(name, [offer(name, "2.5")], region="eu-west-1")
+    aws.stubs["ec2"].add_response("describe_spot_price_history", {"SpotPriceHistory": []})
+    monkeypatch.setattr(price_fetching, "price_clients", lambda region: (aws.pricing, aws.ec2))
+    assert price_fetching.main(["--region", "eu-west-1"]) == 0
+    assert load_prices(committed("us-east-1")) == PRICES
+    assert load_prices(committed("eu-west-1")).region == "eu-west-1"
 
 
 def test_make_prices_leaves_the_table_alone_where_aws_refuses(aws, tmp_path, monkeypatch, capsys):

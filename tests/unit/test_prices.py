@@ -7,50 +7,44 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
+from batchmark import prices as prices_module
 from batchmark.exceptions import PriceError
 from batchmark.prices import (
+    PRICES_FILE,
     STALE_DAYS,
+    SpotPrice,
     committed_prices,
     load_prices,
     on_demand_price,
     origin_of,
+    price_file,
     spot_prices,
 )
 from tests.unit.price_answers import HOUR, offer
+from tests.unit.run_builders import PRICES
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
-
-
-@pytest.mark.parametrize(
-    ("instance_type", "usd_per_hour"),
-    [
-        ("g4dn.xlarge", 0.526),
-        ("g5.xlarge", 1.006),
-        ("g5.8xlarge", 2.448),
-        ("g5.12xlarge", 5.672),
-        ("g6.xlarge", 0.8048),
-        ("p3.2xlarge", 3.06),
-        ("p3.16xlarge", 24.48),
-        ("c5.2xlarge", 0.34),
-        ("c5n.2xlarge", 0.432),
-        ("m5.2xlarge", 0.384),
-        ("r5.4xlarge", 1.008),
-    ],
+TABLE = PRICES.model_copy(
+    update={"spot": {"g5.xlarge": SpotPrice(zones={"us-east-1a": 0.4}, changed_at=NOON)}}
 )
-def test_committed_prices(instance_type, usd_per_hour):
-    assert load_prices().on_demand[instance_type] == usd_per_hour
 
 
-def test_the_committed_table_says_what_it_is():
-    prices = load_prices()
-    assert (prices.currency, prices.region, prices.operating_system) == (
-        "USD",
-        "us-east-1",
-        "Linux",
-    )
+def committed_tables():
+    return sorted(PRICES_FILE.parent.glob("prices.*.json"))
+
+
+def test_the_laptops_price_table_is_committed():
+    assert PRICES_FILE in committed_tables()
+
+
+@pytest.mark.parametrize("path", committed_tables(), ids=lambda path: path.name)
+def test_a_committed_table_says_what_it_is(path):
+    prices = load_prices(path)
+    assert path == price_file(prices.region)
     assert prices.as_of > date(2026, 1, 1)
     assert prices.source
     assert prices.source_url.startswith("https://")
+    assert prices.on_demand
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"on_demand": {"g5.xlarge": 0}}'])
@@ -64,38 +58,73 @@ def test_an_unusable_price_table_is_an_error(tmp_path, text):
 
 
 def test_the_committed_prices_stand_in_and_say_why():
-    prices = committed_prices("us-east-1", "the Price List API is out of reach")
-    assert prices.on_demand == load_prices().on_demand
-    assert prices.notes == (
+    committed = load_prices()
+    prices = committed_prices(committed.region, "the Price List API is out of reach", NOON)
+    assert prices.on_demand == committed.on_demand
+    assert prices.notes[0] == (
         "There are no prices of today: the Price List API is out of reach. The committed ones of "
-        f"{prices.as_of} are used.",
+        f"{committed.as_of} are used."
     )
 
 
 def test_prices_of_one_region_are_never_applied_to_another():
-    prices = committed_prices("eu-west-1", "the Price List API is out of reach")
-    assert (prices.region, prices.on_demand, prices.spot) == ("eu-west-1", {}, {})
+    prices = committed_prices("nowhere-1", "the Price List API is out of reach", NOON)
+    assert (prices.region, prices.on_demand, prices.spot) == ("nowhere-1", {}, {})
     assert prices.notes == (
         "There are no prices of today: the Price List API is out of reach. The committed ones are "
-        "of us-east-1 and say nothing about eu-west-1.",
+        f"of {load_prices().region} and say nothing about nowhere-1.",
     )
 
 
+def test_each_region_has_a_committed_table_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        prices_module, "price_file", lambda region: tmp_path / f"prices.{region}.json"
+    )
+    there = TABLE.model_copy(update={"region": "eu-west-1"})
+    (tmp_path / "prices.eu-west-1.json").write_text(there.model_dump_json())
+    assert committed_prices("eu-west-1", "no answer", NOON).on_demand == TABLE.on_demand
+
+
+@pytest.mark.parametrize(("days", "spot"), [(0, TABLE.spot), (1, TABLE.spot), (2, {})])
+def test_committed_spot_prices_are_used_for_a_day(days, spot):
+    prices = TABLE.without_old_spot(NOON + timedelta(days=days))
+    assert prices.spot == spot
+    assert prices.on_demand == TABLE.on_demand
+    told = () if spot else ("The committed Spot prices, of 2026-11-20, are too old to be used.",)
+    assert prices.notes == told
+
+
+def test_a_committed_tables_old_spot_prices_stand_in_for_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "prices.json"
+    path.write_text(TABLE.model_dump_json())
+    monkeypatch.setattr(prices_module, "price_file", lambda _: path)
+    prices = committed_prices("us-east-1", "no answer", NOON + timedelta(days=20))
+    assert (prices.on_demand, prices.spot) == (TABLE.on_demand, {})
+    assert len(prices.notes) == 2
+
+
 def test_age_and_staleness():
-    prices = load_prices()
-    day = datetime.combine(prices.as_of, datetime.min.time(), UTC)
-    assert prices.age_days(day + timedelta(hours=23)) == 0
+    day = datetime.combine(TABLE.as_of, datetime.min.time(), UTC)
+    assert TABLE.age_days(day + timedelta(hours=23)) == 0
     last_good = day + timedelta(days=STALE_DAYS)
-    assert prices.staleness(last_good) is None
-    said = prices.staleness(last_good + timedelta(days=1))
-    assert said.startswith(f"These prices are 31 days old (as of {prices.as_of})")
+    assert TABLE.staleness(last_good) is None
+    said = TABLE.staleness(last_good + timedelta(days=1))
+    assert said.startswith("These prices are 31 days old (as of 2026-11-20)")
     assert "`make prices`" in said
-    assert prices.only([]).staleness(last_good + timedelta(days=1)) is None
+    assert TABLE.only([]).staleness(last_good + timedelta(days=1)) is None
 
 
-def test_only_some_instance_types_are_kept():
-    kept = load_prices().only(["g5.xlarge", "c5.2xlarge", "x9.huge"])
-    assert kept.on_demand == {"g5.xlarge": 1.006, "c5.2xlarge": 0.34}
+def test_prices_and_notes_of_some_instance_types_only_are_kept():
+    table = TABLE.model_copy(
+        update={
+            "notes": ("Of all.",),
+            "type_notes": {"g6.xlarge": "No price of g6.", "x9.huge": "No price of x9."},
+        }
+    )
+    kept = table.only(["g5.xlarge", "x9.huge"])
+    assert kept.on_demand == {"g5.xlarge": 1.006}
+    assert set(kept.spot) == {"g5.xlarge"}
+    assert kept.all_notes == ("Of all.", "No price of x9.")
 
 
 def test_the_price_of_an_offer():
@@ -133,6 +162,7 @@ def test_an_offer_is_awss_unless_it_says_otherwise():
     stand_in = json.loads(offer("g5.xlarge", "1.006"))
     stand_in["origin"] = {"source": "a stand-in", "source_url": None, "as_of": "2026-02-09"}
     assert origin_of(json.dumps(stand_in), today) == stand_in["origin"]
+    assert origin_of(None, today) == aws
 
 
 def spot_entry(zone, price, changed, instance_type="g5.xlarge"):
@@ -158,7 +188,8 @@ def test_spot_is_the_median_over_zones_of_each_ones_latest_price():
     gpu = prices["g5.xlarge"]
     assert gpu.zones == {"us-east-1a": 0.4, "us-east-1b": 0.5, "us-east-1c": 0.7}
     assert gpu.usd_per_hour == 0.5
+    assert [gpu.in_zone(zone) for zone in ("us-east-1c", "us-east-1f", None)] == [0.7, None, None]
     assert (gpu.lowest_usd_per_hour, gpu.highest_usd_per_hour) == (0.4, 0.7)
-    assert gpu.observed_at == NOON - HOUR
+    assert gpu.changed_at == NOON - HOUR
     assert prices["c5.2xlarge"].usd_per_hour == 0.11
     assert spot_prices([]) == {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,11 +15,20 @@ from rich.console import Console
 from batchmark import figures, report_words
 from batchmark.comparison import compare
 from batchmark.estimate import Estimate, Interval
+from batchmark.prices import SpotPrice, load_prices
 from batchmark.report import SPREAD_ADVICE, Report, build_report, render_json
 from batchmark.report_page import render_html
 from batchmark.report_terminal import render_table
 from batchmark_job.result import Device, parse_document
-from tests.unit.run_builders import GPU_ENVIRONMENT, build_job, build_row, build_run, noisy
+from tests.unit.run_builders import (
+    CPU_ENVIRONMENT,
+    GPU_ENVIRONMENT,
+    PRICES,
+    build_job,
+    build_row,
+    build_run,
+    noisy,
+)
 
 RESULTS = Path(__file__).parents[1] / "data" / "results"
 
@@ -27,6 +36,7 @@ NOTICE = (
     "The GPU target g4dn.xlarge ran on the CPU: no CUDA device was found. "
     "No figure here is a GPU's."
 )
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 VOID = {"meta", "br", "line", "circle"}
 
 
@@ -58,12 +68,12 @@ class Page(HTMLParser):
 
 
 def report_of(run, **fields):
-    return build_report(compare(run), run, **fields)
+    return build_report(compare(run), run, **{"prices": PRICES, "created_at": NOON} | fields)
 
 
 @pytest.fixture
 def report_of_gpu(run_of_gpu):
-    return report_of(run_of_gpu, created_at=datetime(2026, 11, 20, 12, tzinfo=UTC))
+    return report_of(run_of_gpu)
 
 
 @pytest.fixture
@@ -193,6 +203,76 @@ def test_a_job_in_two_pairs_is_paid_once():
     assert report.cost.usd == pytest.approx(0.34 + 1.006 + 0.8048)
 
 
+SPOT_PRICES = PRICES.model_copy(
+    update={
+        "spot": {
+            name: SpotPrice(zones={"us-east-1a": usd, "us-east-1b": 2 * usd}, changed_at=NOON)
+            for name, usd in (("g5.xlarge", 0.4), ("c5.2xlarge", 0.1))
+        }
+    }
+)
+
+
+def test_targets_bought_in_different_ways_are_weighed_at_on_demand_and_paid_as_bought():
+    """The GPU's job on Spot, two of the CPU's on Spot and one On-Demand after two reclaims."""
+    zone = "us-east-1a"
+    gpu, cpu = (
+        one.model_copy(update={"availability_zone": zone})
+        for one in (GPU_ENVIRONMENT, CPU_ENVIRONMENT)
+    )
+    spot = {"purchase_option": "spot", "batch_seconds": 1800.0}
+    report = report_of(
+        build_run(
+            build_job("g5.xlarge", [build_row((0.1,) * 8)], environment=gpu, **spot),
+            *(
+                build_job("c5.2xlarge", [build_row((1.0,) * 8)], repeat=n, environment=cpu, **spot)
+                for n in (1, 2)
+            ),
+            build_job(
+                "c5.2xlarge",
+                [build_row((1.0,) * 8)],
+                repeat=3,
+                purchase_option="on_demand",
+                batch_seconds=1800.0,
+                earlier_seconds=900.0,
+            ),
+        ),
+        prices=SPOT_PRICES,
+    )
+    (pair,) = report.pairs
+    assert pair.rows[0].efficiency.estimate.value == pytest.approx(10 * 0.34 / 1.006)
+    assert pair.rows[0].cpu_usd_per_million_calls.value == pytest.approx(1e6 / 3600 * 0.34)
+    assert pair.spot_factor == pytest.approx((0.15 / 0.6) / (0.34 / 1.006))
+    paid = [0.4 / 2, 0.1 / 2, 0.1 / 2, 0.34 * 0.75]
+    assert [cost.usd for cost in pair.job_costs] == pytest.approx(paid)
+    assert report.cost.usd == pytest.approx(sum(paid))
+    page, text = " ".join(Page(render_html(report)).texts), terminal(report)
+    for shown in (page, text):
+        assert "g5.xlarge: 1.006 USD per hour, On-Demand; c5.2xlarge: 0.34 USD per hour" in shown
+        assert "with both on Spot, efficiency is 0.74 times the one shown" in shown
+        assert "all attempts counted, each job at the price it was bought at" in shown
+        assert "Attempts before a job's last are charged as the last was" in shown
+    assert "at the On-Demand prices of both targets, however their instances were bought" in page
+    assert "Spot, us-east-1a" in page
+    assert "0.6" in page
+    assert "0.4 to 0.8, last change 2026-11-20 12:00 UTC" in page
+
+
+def test_prices_of_another_month_are_called_stale(run_of_gpu):
+    old = PRICES.model_copy(update={"as_of": (NOON - timedelta(days=31)).date()})
+    report = report_of(run_of_gpu, prices=old)
+    for shown in (" ".join(Page(render_html(report)).texts), terminal(report)):
+        assert "These prices are 31 days old (as of 2026-10-20)" in shown
+    assert "These prices are" not in render_html(report_of(run_of_gpu))
+
+
+def test_a_report_without_prices_of_its_own_takes_the_committed_on_demand_ones(run_of_gpu):
+    report = report_of(run_of_gpu, prices=None)
+    assert report.prices.source == load_prices().source
+    assert report.prices.on_demand["g5.xlarge"] == load_prices().on_demand["g5.xlarge"]
+    assert report.prices.spot == {}
+
+
 def test_summary_counts_only_what_is_decided(report_of_gpu, report_of_laptop):
     assert report_of_gpu.pairs[0].summary == (
         "Of 7 rows, faster: g5.xlarge in 6, c5.2xlarge in 0 (1 undecided); "
@@ -280,8 +360,8 @@ def test_the_page_shows_what_was_measured_and_on_what(report_of_gpu):
         "Whole job, process",
         "c5.2xlarge: skipped: needs 19.2 GiB, 15.1 GiB are free",
         "Host EC2 (instance i-0f) terminated.",
-        "As of 2026-02-09, 284 days before this report",
-        "AWS Price List API",
+        "As of 2026-11-20, 0 days before this report",
+        "the tests' own table",
     ):
         assert expected in texts, expected
     assert f'{figures.factor(row.speedup).value}</span> <span class="interval">' in render_html(
@@ -300,7 +380,7 @@ def test_the_terminal_table_shows_the_same(report_of_gpu):
         "Whole job, Batch",
         "Not compared: matmul size 40000, float32: c5.2xlarge: skipped: needs 19.2 GiB",
         "Lost: c5.2xlarge, blog, repeat 3 (no job): Host EC2",
-        "as of 2026-02-09",
+        "as of 2026-11-20",
         "Cost of the run's jobs: $0.093",
     ):
         assert expected in text, expected
@@ -352,7 +432,6 @@ def test_what_the_page_says_of_a_row_that_tells_all(told_run):
         "g5.xlarge: 1.006 USD per hour, On-Demand",
         "device ready (CUDA start-up)",
         "one call: no interval, as it takes 6 jobs and there are 3",
-        "These prices are",
     ):
         assert expected in texts, expected
 

@@ -18,7 +18,7 @@ def price_file(tmp_path_factory):
     """The committed table with Spot prices of one type."""
     table = json.loads(PRICES_FILE.read_text())
     zones = {"us-east-1a": 0.4, "us-east-1b": 0.5, "us-east-1c": 0.75}
-    table["spot"] = {"g5.xlarge": {"zones": zones, "observed_at": CHANGED}}
+    table["spot"] = {"g5.xlarge": {"zones": zones, "changed_at": CHANGED}}
     path = tmp_path_factory.mktemp("prices") / "prices.json"
     path.write_text(json.dumps(table))
     return path
@@ -47,11 +47,12 @@ def test_prices_come_from_the_file_and_say_so(priced):
     assert prices.source == f"the local cloud's price file, not AWS today: {committed.source}"
     assert prices.source_url == committed.source_url
     assert prices.as_of == committed.as_of
-    assert prices.notes == ("No On-Demand price of x9.huge is listed in us-east-1.",)
+    assert prices.notes == ()
+    assert prices.type_notes == {"x9.huge": "No On-Demand price of x9.huge is listed in us-east-1."}
     assert set(prices.spot) == {"g5.xlarge"}
     spot = prices.spot["g5.xlarge"]
     assert spot.zones == {"us-east-1a": 0.4, "us-east-1b": 0.5, "us-east-1c": 0.75}
-    assert spot.observed_at == datetime.fromisoformat(CHANGED)
+    assert spot.changed_at == datetime.fromisoformat(CHANGED)
 
     pricing, ec2 = priced.client("pricing"), priced.client("ec2")
     elsewhere = [{"Type": "TERM_MATCH", "Field": "regionCode", "Value": "eu-west-1"}]

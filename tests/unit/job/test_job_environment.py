@@ -24,6 +24,7 @@ class Metadata(BaseHTTPRequestHandler):
         answers = {"/v4/task": json.dumps({"ImageID": "sha256:abc", "Image": "job:1"})}
         if self.headers.get("X-aws-ec2-metadata-token") == TOKEN:
             answers["/latest/meta-data/instance-type"] = "c5.2xlarge"
+            answers["/latest/meta-data/placement/availability-zone"] = "us-east-1b"
         self._answer(answers.get(self.path))
 
     def _answer(self, text: str | None) -> None:
@@ -68,19 +69,23 @@ def test_this_machine_is_described() -> None:
         ("sys/hypervisor/uuid", "ec2e1916-9099-7caf-fd21-012345abcdef\n"),
     ],
 )
-def test_instance_type_on_ec2(tmp_path: Path, metadata_url: str, file: str, text: str) -> None:
+def test_instance_type_and_zone_on_ec2(
+    tmp_path: Path, metadata_url: str, file: str, text: str
+) -> None:
     root = put(tmp_path, file, text)
-    assert environment.instance_type(root, metadata_url) == "c5.2xlarge"
+    zone = environment.instance_metadata("placement/availability-zone", root, metadata_url)
+    assert zone == "us-east-1b"
+    assert environment.instance_metadata("instance-type", root, metadata_url) == "c5.2xlarge"
 
 
 def test_instance_type_is_not_asked_for_elsewhere(tmp_path: Path, metadata_url: str) -> None:
     root = put(tmp_path, "sys/class/dmi/id/sys_vendor", "QEMU\n")
-    assert environment.instance_type(root, metadata_url) is None
+    assert environment.instance_metadata("instance-type", root, metadata_url) is None
 
 
 def test_instance_type_without_an_answer(tmp_path: Path) -> None:
     root = put(tmp_path, "sys/class/dmi/id/sys_vendor", "Amazon EC2\n")
-    assert environment.instance_type(root, "http://127.0.0.1:1") is None
+    assert environment.instance_metadata("instance-type", root, "http://127.0.0.1:1") is None
 
 
 def test_image_digest_from_the_ecs_agent(
