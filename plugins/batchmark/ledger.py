@@ -3,7 +3,7 @@
 Moments come from three clocks: Batch's record and events, the ECS agent on the instance, and the
 job itself. A moment that is not known in every job is left out, and its step belongs to the next.
 An instance is billed from its boot, which lies inside RUNNABLE and which neither Batch nor the job
-sees, so dollars are the least that was paid.
+sees, so dollars are the least that the time costs at the On-Demand price.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Ledger(Record):
     billed_from: str | None = Field(description="first step known to be billed; null if none is")
     billed_seconds: float = Field(ge=0, description="from there on; median over the jobs")
     usd: float | None = Field(
-        description="of the billed seconds, so the least that was paid; null without a price"
+        description="of the billed seconds, so the least it costs On-Demand; null without a price"
     )
     notes: tuple[str, ...]
 
