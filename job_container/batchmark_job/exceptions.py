@@ -1,6 +1,17 @@
-"""What ends a job before it measures; each carries its exit code."""
+"""What ends a job before it measures, with its exit code; how an error or a warning is said."""
 
 from __future__ import annotations
+
+
+def one_line(error: BaseException) -> str:
+    """An exception's type and the first line of its message: CUDA's go on with advice."""
+    first_line = (str(error).strip().splitlines() or ["no message"])[0]
+    return f"{type(error).__name__}: {first_line}"
+
+
+def warn(text: str) -> None:
+    """One line for whoever follows the log."""
+    print(f"batchmark_job: warning: {text}", flush=True)
 
 
 class JobError(Exception):
