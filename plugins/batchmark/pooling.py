@@ -46,7 +46,7 @@ class JobRecord(Provenance):
         description="how its instance was bought; null if unknown"
     )
     batch_seconds: float = Field(description="from Batch's startedAt to stoppedAt")
-    total_seconds: float = Field(description="process start to the end of the last row")
+    total_seconds: float = Field(description="process start to the document, ceilings included")
     marks: Marks | None
     telemetry: tuple[MetricSummary, ...]
 
