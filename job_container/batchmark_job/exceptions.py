@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 
+def first_line(error: BaseException) -> str:
+    """Of an exception's message: CUDA's go on with advice."""
+    return (str(error).strip().splitlines() or ["no message"])[0]
+
+
 def one_line(error: BaseException) -> str:
-    """An exception's type and the first line of its message: CUDA's go on with advice."""
-    first_line = (str(error).strip().splitlines() or ["no message"])[0]
-    return f"{type(error).__name__}: {first_line}"
+    return f"{type(error).__name__}: {first_line(error)}"
 
 
 def warn(text: str) -> None:
