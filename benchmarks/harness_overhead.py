@@ -113,7 +113,8 @@ def bare_seconds(rotation: Rotation, count: int) -> float:
 
 def sampled_seconds(rotation: Rotation, count: int, monitor: Monitor) -> tuple[float, float]:
     """A call's mean time as a job samples it, and the share of time spent between the calls."""
-    limits = Limits(samples=count, max_seconds=1e6, precision=0.0, minimum_samples=count)
+    # A tenth of it is less than a block, ten times of it more: all samples, and nothing between.
+    limits = Limits(count, max_seconds=5 * BLOCK_SECONDS, precision=0.0, minimum_samples=count)
     samples: list[float] = []
     monitor.start()
     settle(rotation)

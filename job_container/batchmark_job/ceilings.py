@@ -1,4 +1,4 @@
-"""What the device can do at most, measured in this job: large products and a large copy."""
+"""What the device can do at most, measured in this job: large products, a large copy and sum."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from batchmark_job import environment, memory, trial
+from batchmark_job.exceptions import warn
 from batchmark_job.result import Ceiling
 from batchmark_job.sampling import timer_for
 from batchmark_job.workloads import torch_support
@@ -18,6 +19,8 @@ from batchmark_job.workloads.base import DTYPE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from torch import Tensor
 
     from batchmark_job.sampling import Timer
 
@@ -44,7 +47,7 @@ BOUNDS = {
 def measure_ceilings(
     device: str, dtypes: Iterable[str], bounds: Bounds | None = None
 ) -> tuple[Ceiling, ...]:
-    """The best rate of several repetitions, for a copy and for each dtype's product.
+    """The best rate of several repetitions, for a copy, a read and each dtype's product.
 
     A copy's bytes are those read and those written; that a CPU may read a line before it writes
     it is not counted. A product's flops are 2 n³. A dtype without arithmetic of its own here has
@@ -52,9 +55,10 @@ def measure_ceilings(
     """
     bounds = bounds or BOUNDS[device]
     native = [dtype for dtype in dict.fromkeys(dtypes) if _is_native(device, dtype)]
-    seconds = bounds.seconds / (len(native) + 1)
+    seconds = bounds.seconds / (len(native) + 2)
     measures: dict[str, Callable[[], Ceiling]] = {
-        "copy": partial(_copy_ceiling, device, bounds, seconds)
+        "copy": partial(_copy_ceiling, device, bounds, seconds),
+        "read": partial(_read_ceiling, device, bounds, seconds),
     }
     for dtype in native:
         measures[dtype] = partial(_compute_ceiling, device, dtype, bounds, seconds)
@@ -63,12 +67,8 @@ def measure_ceilings(
         try:
             ceilings.append(measure())
         except Exception as error:
-            reason = trial.describe_error(error)
-            print(f"batchmark_job: warning: no ceiling for {name}: {reason}", flush=True)
-    if device == "cuda":
-        import torch
-
-        torch.cuda.empty_cache()
+            warn(f"no ceiling for {name}: {trial.describe_error(error)}")
+    memory.release(device)
     return tuple(ceilings)
 
 
@@ -79,14 +79,7 @@ def _is_native(device: str, dtype: str) -> bool:
 def _copy_ceiling(device: str, bounds: Bounds, seconds: float) -> Ceiling:
     import torch
 
-    cache_bytes = (environment.last_level_cache_bytes() or 0) if device == "cpu" else 0
-    side_bytes = max(bounds.copy_bytes, CACHES_FILLED * cache_bytes)
-    while not _has_room(2 * side_bytes, device):
-        side_bytes //= 2
-    if side_bytes < cache_bytes:
-        raise MemoryError("a copy larger than the cache does not fit")
-    # Ones, because all pages of zeros can be the same one.
-    source = torch.ones(side_bytes // 4, device=device)
+    source = _larger_than_the_cache(device, bounds, sides=2)
     target = torch.empty_like(source)
     calls: dict[str, Callable[[], Any]] = {"torch copy_": lambda: target.copy_(source)}
     threads = torch_support.threads()
@@ -101,6 +94,36 @@ def _copy_ceiling(device: str, bounds: Bounds, seconds: float) -> Ceiling:
         rate_per_second=2 * source.nbytes / took,
         description=f"{name} of {source.nbytes / 2**20:.0f} MiB",
     )
+
+
+def _read_ceiling(device: str, bounds: Bounds, seconds: float) -> Ceiling:
+    source = _larger_than_the_cache(device, bounds, sides=1)
+    calls: dict[str, Callable[[], Any]] = {"torch sum": source.sum}
+    threads = torch_support.threads()
+    with ThreadPoolExecutor(threads) as pool:
+        if device == "cpu":
+            parts = np.array_split(source.numpy(), threads)
+            calls[f"numpy.max in {threads} threads"] = lambda: list(pool.map(np.max, parts))
+        took, name = _fastest(calls, timer_for(device), seconds)
+    return Ceiling(
+        kind="read",
+        dtype=None,
+        rate_per_second=source.nbytes / took,
+        description=f"{name} of {source.nbytes / 2**20:.0f} MiB",
+    )
+
+
+def _larger_than_the_cache(device: str, bounds: Bounds, *, sides: int) -> Tensor:
+    """Of ones, because all pages of zeros can be the same one; with room for so many of them."""
+    import torch
+
+    cache_bytes = (environment.last_level_cache_bytes() or 0) if device == "cpu" else 0
+    side_bytes = max(bounds.copy_bytes, CACHES_FILLED * cache_bytes)
+    while not _has_room(sides * side_bytes, device):
+        side_bytes //= 2
+    if side_bytes < cache_bytes:
+        raise MemoryError("data larger than the cache does not fit")
+    return torch.ones(side_bytes // 4, device=device)
 
 
 def _compute_ceiling(device: str, dtype: str, bounds: Bounds, seconds: float) -> Ceiling:

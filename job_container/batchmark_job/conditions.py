@@ -119,8 +119,8 @@ class Monitor:
 
         Rather too seldom than too often: a span is marked only where one of these holds.
 
-        - The GPU named one of nvml.SLOWDOWNS: in the span, or at the nearest reading to a span too
-          short to have one.
+        - The GPU named one of nvml.DISTURBANCES: in the span, or at the nearest reading to a span
+          too short to have one.
         - The hypervisor kept more than STEAL_LIMIT of the time in which CPUs had work, over the
           span and what else makes up the STEAL_WINDOW_SECONDS before its end, less one tick for
           rounding.
@@ -128,7 +128,7 @@ class Monitor:
         """
         readings = self._kept()
         near = _near(readings, start, end)
-        if any(reading.gpu.slowdowns for reading in near):
+        if any(nvml.DISTURBANCES.intersection(reading.gpu.slowdowns) for reading in near):
             return True
         stolen = _stolen(readings, start, end)
         if stolen is not None and stolen[0] - 1 > STEAL_LIMIT * stolen[1]:

@@ -1,6 +1,20 @@
-"""What ends a job before it measures; each carries its exit code."""
+"""What ends a job before it measures, with its exit code; how an error or a warning is said."""
 
 from __future__ import annotations
+
+
+def first_line(error: BaseException) -> str:
+    """Of an exception's message: CUDA's go on with advice."""
+    return (str(error).strip().splitlines() or ["no message"])[0]
+
+
+def one_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {first_line(error)}"
+
+
+def warn(text: str) -> None:
+    """One line for whoever follows the log."""
+    print(f"batchmark_job: warning: {text}", flush=True)
 
 
 class JobError(Exception):

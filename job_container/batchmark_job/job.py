@@ -16,7 +16,7 @@ import numpy as np
 from batchmark_job import environment
 from batchmark_job.ceilings import measure_ceilings
 from batchmark_job.conditions import Monitor
-from batchmark_job.exceptions import CannotMeasureError, InputError, OutputError
+from batchmark_job.exceptions import CannotMeasureError, InputError, OutputError, one_line
 from batchmark_job.marks import JobMarks
 from batchmark_job.measure import Row, bench_for, measure
 from batchmark_job.output import FileOutput, document_name
@@ -35,9 +35,10 @@ from batchmark_job.threads import give_threads
 
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from batchmark_job.interruption import Interruption
+    from batchmark_job.measure import Bench
     from batchmark_job.output import Output
     from batchmark_job.suites import Limits, Point
 
@@ -130,17 +131,29 @@ class Recorder:
             say(f"batchmark_job: {received.name} while the complete document is being written")
             self._written.wait()
             return 128 + received
+        self._write_partial(received.name, MeasurementStatus.INTERRUPTED, hurried=True)
+        return 128 + received
+
+    def abandon(self, error: BaseException) -> None:
+        """Write what there is after an error that belongs to no row; the row in progress failed."""
+        if not self._closing.acquire(blocking=False):
+            threading.Event().wait()  # an interruption is writing and ends the process
+        try:
+            self._write_partial(one_line(error), MeasurementStatus.FAILED, hurried=False)
+        finally:
+            self._written.set()
+
+    def _write_partial(self, cause: str, status: MeasurementStatus, *, hurried: bool) -> None:
         with self._rows:
             rows, row = list(self.measurements), self.current
         if row is not None:
-            reason = f"{received.name} after {len(row.samples)} of its samples"
-            rows.append(row.finish(MeasurementStatus.INTERRUPTED, reason))
-        say(f"batchmark_job: {received.name}: writing the {len(rows)} rows there are")
+            reason = f"{cause} after {len(row.samples)} of its samples"
+            rows.append(row.give_up(status, reason))
+        say(f"batchmark_job: {cause}: writing the {len(rows)} rows there are")
         try:
-            self._write(self._document("interrupted", rows), hurried=True)
+            self._write(self._document("interrupted", rows), hurried=hurried)
         except OutputError as error:
             say(f"batchmark_job: {error}")
-        return 128 + received
 
     def _document(
         self, status: Literal["complete", "interrupted"], measurements: list[Measurement]
@@ -194,8 +207,13 @@ def run_job(settings: JobSettings, interruption: Interruption | None = None) -> 
     """Measure everything and write the document; returns the exit code.
 
     Raises:
-        JobError: the device is missing, or the document could not be written.
+        JobError: a workload or the device is missing, or the document could not be written.
+        Exception: an error outside of the rows; the document holds what was measured by then.
     """
+    rows = [
+        Row(find_workload(point.workload), point.parameters, point.dtype)
+        for point in settings.points
+    ]
     settings.output.check()
     marks = JobMarks()
     _import_libraries()
@@ -221,22 +239,29 @@ def run_job(settings: JobSettings, interruption: Interruption | None = None) -> 
     gc.freeze()  # else each collection before sampling would walk through all of torch
     bench = bench_for(device.value, settings.limits, threads=threads, monitor=monitor, marks=marks)
     try:
-        for index, point in enumerate(settings.points, start=1):
-            row = Row(find_workload(point.workload), point.parameters, point.dtype)
-            recorder.current = row
-            measurement = measure(row, bench)
-            recorder.add(measurement)
-            say(f"[{index}/{len(settings.points)}] {describe(measurement)}")
-            for warning in warnings(measurement):
-                say(f"    {warning}")
-        monitor.stop()
-        if settings.ceilings:
-            give_threads(threads)
-            recorder.ceilings = _ceilings(device, settings.dtypes)
-        telemetry.stop()
+        try:
+            _measure_all(rows, bench, recorder)
+            monitor.stop()
+            if settings.ceilings:
+                give_threads(threads)
+                recorder.ceilings = _ceilings(device, settings.dtypes)
+            telemetry.stop()
+        except BaseException as error:
+            recorder.abandon(error)
+            raise
         return recorder.close()
     finally:
         telemetry.publish()
+
+
+def _measure_all(rows: Sequence[Row], bench: Bench, recorder: Recorder) -> None:
+    for index, row in enumerate(rows, start=1):
+        recorder.current = row
+        measurement = measure(row, bench)
+        recorder.add(measurement)
+        say(f"[{index}/{len(rows)}] {describe(measurement)}")
+        for warning in warnings(measurement):
+            say(f"    {warning}")
 
 
 def _import_libraries() -> None:
@@ -249,7 +274,7 @@ def _ceilings(device: Device, dtypes: tuple[str, ...]) -> tuple[Ceiling, ...]:
     """The machine's own best rates, after the rows: before, they would warm their libraries up."""
     found = measure_ceilings(device.value, dtypes)
     for ceiling in found:
-        unit = "bytes/s" if ceiling.kind == "copy" else f"{ceiling.dtype} flop/s"
+        unit = f"{ceiling.dtype} flop/s" if ceiling.kind == "compute" else "bytes/s"
         say(f"ceiling: {ceiling.rate_per_second:.3g} {unit} ({ceiling.description})")
     return found
 
@@ -260,9 +285,6 @@ def _choose_device(settings: JobSettings) -> Device:
     if settings.requested_device == "cpu":
         return Device.CPU
     if torch.cuda.is_available():
-        # Full float32: tf32 is another dtype and would be another row.
-        torch.set_float32_matmul_precision("highest")
-        torch.backends.cudnn.allow_tf32 = False
         torch.cuda.init()  # type: ignore[no-untyped-call]
         return Device.CUDA
     if settings.requested_device == "auto":

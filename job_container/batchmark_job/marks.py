@@ -14,7 +14,7 @@ import psutil
 from batchmark_job import environment
 from batchmark_job.result import Marks
 
-Mark = Literal["imported", "device_ready", "first_call", "steady"]
+Mark = Literal["imported", "device_ready", "inputs_ready", "first_call", "trial_ended", "steady"]
 GO_ZERO_YEAR = 1  # how the ECS agent, in Go, writes a time that was never set
 
 
@@ -40,7 +40,9 @@ class JobMarks:
             process_started_at=self.process_started_at,
             imported_at=self._times.get("imported"),
             device_ready_at=self._times.get("device_ready"),
+            inputs_ready_at=self._times.get("inputs_ready"),
             first_call_at=self._times.get("first_call"),
+            trial_ended_at=self._times.get("trial_ended"),
             steady_at=self._times.get("steady"),
         )
 

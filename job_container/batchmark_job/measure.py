@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import time
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from batchmark_job import environment, memory, trial
 from batchmark_job import threads as thread_counts
 from batchmark_job.conditions import Monitor
+from batchmark_job.exceptions import first_line
 from batchmark_job.marks import JobMarks
 from batchmark_job.result import Measurement, MeasurementStatus, Phases
 from batchmark_job.sample_statistics import multimodal, outliers
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 TRANSFER_SAMPLES = 5
 RESTARTS = 2
+LAST = 1  # draws other parts of an output than the first check of the same inputs
 RESTART_SHARE = 3.0  # of max_seconds, the most that sampling may have taken to start anew
 # NVML's counter moves every 20 to 100 ms: over a second that is at most a tenth.
 ENERGY_SECONDS = 1.0
@@ -54,6 +57,11 @@ class Row:
     found: dict[str, Any] = field(default_factory=dict)  # Measurement's other fields, as known
 
     def finish(self, status: MeasurementStatus, reason: str | None = None) -> Measurement:
+        """The row as measured.
+
+        Raises:
+            Exception: the workload's formulas fail, or something found breaks the schema.
+        """
         return Measurement(
             workload=self.workload.name,
             parameters=dict(self.parameters),
@@ -65,6 +73,19 @@ class Row:
             bytes_moved=self.workload.bytes_moved(self.parameters, self.dtype),
             **self.found,
         )
+
+    def give_up(self, status: MeasurementStatus, reason: str) -> Measurement:
+        """The row as far as it came, or its name and the reason where `finish` itself fails."""
+        try:
+            return self.finish(status, reason)
+        except Exception:
+            return Measurement(
+                workload=self.workload.name,
+                parameters=dict(self.parameters),
+                dtype=self.dtype,
+                status=status,
+                reason=reason,
+            )
 
 
 @dataclass(frozen=True)
@@ -102,24 +123,39 @@ def measure(row: Row, bench: Bench) -> Measurement:
     """Measure a row; what goes wrong becomes its status, never an exception."""
     import torch
 
+    if lost := _lost_context(bench.device):
+        return row.give_up(MeasurementStatus.FAILED, lost)
     try:
         with (
             torch.inference_mode(not row.workload.needs_gradients),
             torch_support.precision(row.dtype),
         ):
             return _measure(row, bench)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # own code may call sys.exit()
         skipped = trial.is_out_of_memory(error)
         status = MeasurementStatus.SKIPPED if skipped else MeasurementStatus.FAILED
-        return row.finish(status, trial.describe_error(error))
+        return row.give_up(status, trial.describe_error(error))
     finally:
-        if bench.device == "cuda":
-            torch.cuda.empty_cache()
+        memory.release(bench.device)
+
+
+def _lost_context(device: str) -> str | None:
+    """Why no row can be measured any more: after an illegal access every call of CUDA fails."""
+    if device == "cuda":
+        import torch
+
+        try:
+            torch.cuda.synchronize()
+        except RuntimeError as error:
+            return f"CUDA context lost in an earlier row: {first_line(error)}"
+    return None
 
 
 def _measure(row: Row, bench: Bench) -> Measurement:
     problem = Problem(row.workload, row.parameters, row.dtype, bench.device)
     rivals = trial.contestants(problem, thread_counts.worth_trying(bench.threads))
+    if not any(rival.competes for rival in rivals):
+        return _without_choice(row, rivals, bench.device)  # before inputs are made
     sets = trial.input_sets(problem, rivals, bench.cache_bytes)
     timer = timer_for(bench.device)
     chosen = trial.hold_trial(
@@ -128,23 +164,28 @@ def _measure(row: Row, bench: Bench) -> Measurement:
         sets,
         timer,
         trial.TRIAL_SHARE * bench.limits.max_seconds,
-        lambda: bench.marks.mark("first_call"),
+        bench.marks.mark,
     )
-    row.found.update(trials=tuple(rival.trial() for rival in rivals))
+    bench.marks.mark("trial_ended")
     if chosen is None:
         return _without_choice(row, rivals, bench.device)
     row.found.update(
+        trials=tuple(rival.trial() for rival in rivals),
         implementation=chosen.implementation(),
         cold_seconds=chosen.cold_seconds,
         correctness=chosen.correctness,
         timer=timer.name,
         input_sets=sets,
+        caches_filled=sets * problem.input_bytes() / bench.cache_bytes
+        if bench.cache_bytes
+        else None,
     )
     return _measure_chosen(row, bench, problem, chosen, timer)
 
 
 def _without_choice(row: Row, rivals: Sequence[Contestant], device: str) -> Measurement:
     """What to call a row that nobody computes: too large or unsupported, wrong, or broken."""
+    row.found.update(trials=tuple(rival.trial() for rival in rivals))
     if not rivals:
         reason = f"{row.workload.name} has no implementation for {device}"
         return row.finish(MeasurementStatus.SKIPPED, reason)
@@ -174,6 +215,8 @@ def _measure_chosen(
     transfers = _transfers(chosen, sampled.output) if bench.device == "cuda" else {}
     compute = statistics.median(row.samples)
     row.found.update(phases=Phases(compute_seconds=compute, **transfers))
+    if row.workload.repeatable and chosen.changed_inputs():
+        return row.finish(MeasurementStatus.FAILED, trial.CHANGES_INPUTS)
     if wrong := _check_last(row, problem, chosen, sampled.output):
         return row.finish(MeasurementStatus.FAILED, f"wrong result after many calls: {wrong}")
     if reason := unsettled(row.samples):
@@ -200,16 +243,17 @@ def _sample_until_settled(
         late = time.perf_counter() - began > RESTART_SHARE * bench.limits.max_seconds
         if late or not restarts_left or not unsettled(row.samples):
             break
-        warmup_calls += len(row.samples)
+        warmup_calls += sampled.calls
         row.samples.clear()
     after = bench.monitor.now()  # first, to close a span shorter than the monitor's period
     row.found.update(
         stopping=sampled.stopping,
+        unrecorded_calls=sampled.calls - len(row.samples),
         conditions_during=bench.monitor.during(sampled.starts[0], sampled.end),
         conditions_after=after,
     )
     if energy_before is not None and energy_after is not None and sampled.seconds >= ENERGY_SECONDS:
-        row.found.update(energy_joules=(energy_after - energy_before) / len(row.samples))
+        row.found.update(energy_joules=(energy_after - energy_before) / sampled.calls)
     return sampled
 
 
@@ -232,9 +276,8 @@ def _check_last(row: Row, problem: Problem, chosen: Contestant, output: Tensor) 
         finite = bool(torch.isfinite(output).all())
         return None if finite else "it is not finite"
     index = chosen.rotation.last
-    # The inputs that it computed on may be the device's own, or changed by the call itself.
     inputs = chosen.rival.arrange(problem.inputs(index)) if index else chosen.host_inputs
-    correctness, wrong = problem.check(inputs, output)
+    correctness, wrong = problem.check(inputs, output, index, LAST)
     first: Correctness = row.found["correctness"]
     if correctness is None or correctness.relative_error > first.relative_error:
         row.found.update(correctness=correctness)
@@ -242,12 +285,16 @@ def _check_last(row: Row, problem: Problem, chosen: Contestant, output: Tensor) 
 
 
 def _transfers(chosen: Contestant, output: Tensor) -> dict[str, float]:
-    """Medians of copies between page-locked host memory and the device, in seconds."""
+    """Medians of allocation, and of copies between page-locked host memory and the device.
+
+    In seconds; without those for which there is no memory.
+    """
     import torch
 
     timer = MonotonicTimer("cuda")
-    pinned = tuple(tensor.pin_memory() for tensor in chosen.host_inputs)
-    target = torch.empty_like(output, device="cpu").pin_memory()
+
+    def allocate() -> list[Tensor]:
+        return [torch.empty_like(tensor) for tensor in chosen.device_inputs]
 
     def to_device() -> None:
         for device, host in zip(chosen.device_inputs, pinned, strict=True):
@@ -256,13 +303,18 @@ def _transfers(chosen: Contestant, output: Tensor) -> dict[str, float]:
     def to_host() -> None:
         target.copy_(output, non_blocking=True)
 
-    def median(copy: Callable[[], None]) -> float:
-        timer.seconds(copy)
-        return statistics.median(timer.seconds(copy)[0] for _ in range(TRANSFER_SAMPLES))
+    def median(step: Callable[[], Any], *, before: Callable[[], None] = lambda: None) -> float:
+        taken = []
+        for _ in range(1 + TRANSFER_SAMPLES):
+            before()
+            taken.append(timer.seconds(step)[0])
+        return statistics.median(taken[1:])
 
-    with torch.no_grad():  # inputs may want gradients
-        return {
-            "allocate_seconds": chosen.allocate_seconds or 0.0,
-            "host_to_device_seconds": median(to_device),
-            "device_to_host_seconds": median(to_host),
-        }
+    found = {}
+    with torch.no_grad(), contextlib.suppress(RuntimeError):  # inputs may want gradients
+        found["allocate_seconds"] = median(allocate, before=lambda: memory.release("cuda"))
+        pinned = tuple(tensor.pin_memory() for tensor in chosen.host_inputs)
+        target = torch.empty_like(output, device="cpu").pin_memory()
+        found["host_to_device_seconds"] = median(to_device)
+        found["device_to_host_seconds"] = median(to_host)
+    return found

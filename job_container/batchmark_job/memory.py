@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,17 +27,26 @@ def shortage(
     working_set = implementation.working_set_bytes(parameters, dtype)
     if device == "cpu":
         return _compare(working_set, available_host_bytes(), "host memory")
+    if too_large := _compare(working_set, available_cuda_bytes(), "GPU memory"):
+        return too_large  # now: a workload of one's own makes its inputs to know their size
     # Inputs, their copy in page-locked memory, and the output brought back.
     host = 2 * workload.input_bytes(parameters, dtype) + workload.output_bytes(parameters, dtype)
-    return _compare(working_set, available_cuda_bytes(), "GPU memory") or _compare(
-        host, available_host_bytes(), "host memory"
-    )
+    return _compare(host, available_host_bytes(), "host memory")
 
 
 def has_room(needed_bytes: int, device: str) -> bool:
     """Whether the device could hold so much more."""
     available = available_host_bytes() if device == "cpu" else available_cuda_bytes()
     return needed_bytes <= USABLE_SHARE * available
+
+
+def release(device: str) -> None:
+    """Give back what torch keeps for later; harmless where CUDA's context is lost."""
+    if device == "cuda":
+        import torch
+
+        with contextlib.suppress(RuntimeError):
+            torch.cuda.empty_cache()
 
 
 class PeakMemory:

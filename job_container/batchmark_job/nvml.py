@@ -32,6 +32,8 @@ SLOWDOWNS = frozenset(
         "hw_power_brake_slowdown",
     }
 )
+# A large product reaches the power cap of many GPUs by itself: what it runs at then is its rate.
+DISTURBANCES = SLOWDOWNS - {"sw_power_cap"}
 
 
 class Gpu:

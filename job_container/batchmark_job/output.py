@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from batchmark_job.exceptions import InputError, OutputError
+from batchmark_job.exceptions import InputError, OutputError, one_line
 
 
 class Output(Protocol):
@@ -108,7 +108,7 @@ class S3Output:
             upload = client.create_multipart_upload(**target)
         except (BotoCoreError, ClientError, ValueError) as error:
             raise InputError(
-                f"--output {self}: can't write there ({_one_line(error)}); check the bucket's "
+                f"--output {self}: can't write there ({one_line(error)}); check the bucket's "
                 "name, the credentials and AWS_ENDPOINT_URL"
             ) from error
         with contextlib.suppress(BotoCoreError, ClientError):
@@ -131,7 +131,7 @@ class S3Output:
                 ContentType="application/json",
             )
         except (BotoCoreError, ClientError, ValueError) as error:
-            raise OutputError(f"could not write {self}: {_one_line(error)}") from error
+            raise OutputError(f"could not write {self}: {one_line(error)}") from error
 
     def _client(self, *, attempts: int, timeout_seconds: int) -> Any:
         import boto3
@@ -147,7 +147,3 @@ class S3Output:
             s3={"addressing_style": "path"} if custom_endpoint else {},
         )
         return boto3.client("s3", config=config)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -79,9 +79,11 @@ class Implementation(_Model):
 
 
 class Phases(_Model):
-    """Where a call spends its time, each the median over the samples that have it."""
+    """Where a call spends its time, each the median over several; null where not to be had."""
 
-    allocate_seconds: Seconds | None = None
+    allocate_seconds: Seconds | None = Field(
+        default=None, description="memory for the inputs, none of it kept from before"
+    )
     host_to_device_seconds: Seconds | None = None
     compute_seconds: Seconds | None = None
     device_to_host_seconds: Seconds | None = None
@@ -166,7 +168,18 @@ class Measurement(_Model):
     input_sets: int | None = Field(
         default=None, ge=1, description="inputs taken in turn, so that caches hold no old ones"
     )
+    caches_filled: float | None = Field(
+        default=None,
+        ge=0,
+        description="bytes of all input sets over those of the last-level cache; null if unknown",
+    )
     warmup_calls: int | None = Field(default=None, ge=0)
+    unrecorded_calls: int | None = Field(
+        default=None,
+        ge=0,
+        description="between the samples of calls so short that all samples allowed would take "
+        "but a moment",
+    )
     stopping: Stopping | None = None
     throttled_samples: tuple[int, ...] = Field(
         default=(), description="indexes of samples taken while the device was slowed down"
@@ -219,8 +232,14 @@ class Marks(_Model):
     process_started_at: AwareDatetime
     imported_at: AwareDatetime | None = Field(default=None, description="libraries are loaded")
     device_ready_at: AwareDatetime | None = Field(default=None, description="CUDA context is there")
+    inputs_ready_at: AwareDatetime | None = Field(
+        default=None, description="the first row's first call can begin"
+    )
     first_call_at: AwareDatetime | None = Field(
         default=None, description="the device finished the first call of the first row"
+    )
+    trial_ended_at: AwareDatetime | None = Field(
+        default=None, description="the first row's implementation is chosen and checked"
     )
     steady_at: AwareDatetime | None = Field(
         default=None, description="the first row's warm-up ended"
@@ -230,10 +249,12 @@ class Marks(_Model):
 class Ceiling(_Model):
     """The best rate this device reached in this job, against which rows are held."""
 
-    kind: Literal["compute", "copy"]
-    dtype: str | None = Field(description="of the matrix product; null for copy")
+    kind: Literal["compute", "copy", "read"]
+    dtype: str | None = Field(description="of the matrix product; null for copy and read")
     rate_per_second: float = Field(
-        gt=0, description="flop/s of a large product, or bytes/s read plus written by a large copy"
+        gt=0,
+        description="flop/s of a large product, bytes/s read plus written by a large copy, or "
+        "bytes/s read by a large sum",
     )
     description: str = Field(description="what was run, such as torch.mm of 4096 x 4096")
 
@@ -263,7 +284,9 @@ class ResultDocument(_Model):
     status: Literal["complete", "interrupted"]
     started_at: AwareDatetime
     finished_at: AwareDatetime
-    total_seconds: PositiveSeconds = Field(description="process start to the end of the last row")
+    total_seconds: PositiveSeconds = Field(
+        description="process start to the document, ceilings included"
+    )
     environment: Environment
     measurements: tuple[Measurement, ...]
     marks: Marks | None = None

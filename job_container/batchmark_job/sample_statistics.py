@@ -6,7 +6,7 @@ All of it is cheap beside the samples themselves, and none of it assumes a norma
 from __future__ import annotations
 
 import statistics
-from math import ceil, comb, sqrt
+from math import ceil, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -117,7 +117,9 @@ def _best_split(ordered: NDArray[np.float64]) -> int:
 
 def _at_most(hits: int, trials: int) -> float:
     """Chance of so few heads of a fair coin."""
-    return float(sum(comb(trials, k) for k in range(hits + 1)) / 2**trials)
+    from scipy.special import bdtr
+
+    return float(bdtr(hits, trials, 0.5))
 
 
 def drift(samples: Sequence[float]) -> str | None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from batchmark_job.workloads.base import Call
 
+Criterion = Literal["precise", "max_samples", "max_seconds"]
+
 WARMUP_SHARE = 0.2  # of max_seconds, the longest that warming up takes
 WARMUP_CALLS = 5  # in a window, at least
 WARMUP_WINDOW_SHARE = 0.02  # of max_seconds, the shortest window
@@ -138,34 +140,46 @@ def warm_up(rotation: Rotation, timer: Timer, limits: Limits) -> int:
 
 
 class StoppingRule:
-    """Limits, asked after every sample; the interval is looked at ever more seldom."""
+    """Limits, asked after every sample; the interval is looked at ever more seldom, and at last."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._next_look = limits.minimum_samples
 
     def verdict(self, samples: Sequence[float], seconds: float) -> Stopping | None:
-        """Why sampling is to end after so many seconds; None to go on."""
+        """Why sampling is to end after so many seconds; None to go on.
+
+        Samples that are precise when their number or the time is used up ended as precise.
+        """
         limits, count = self._limits, len(samples)
-        if count >= limits.samples:
-            return _stopping("max_samples", samples)
         if count < limits.minimum_samples:
             next_ends = seconds * (count + 1) / count
             hopeless = next_ends > PATIENCE * limits.max_seconds
             return _stopping("max_seconds", samples) if hopeless else None
-        if seconds >= limits.max_seconds:
-            return _stopping("max_seconds", samples)
-        if count < self._next_look or seconds < SHORTEST_SHARE * limits.max_seconds:
+        used_up: Criterion | None = None
+        if count >= limits.samples:
+            used_up = "max_samples"
+        elif seconds >= limits.max_seconds:
+            used_up = "max_seconds"
+        elif count < self._next_look or seconds < SHORTEST_SHARE * limits.max_seconds:
             return None
         self._next_look = count + max(1, count // 8)
         stopping = _stopping("precise", samples)
         half_width = stopping.relative_half_width
-        return stopping if half_width is not None and half_width <= limits.precision else None
+        if half_width is not None and half_width <= limits.precision:
+            return stopping
+        return _stopping(used_up, samples) if used_up else None
+
+    def next_due(self, count: int) -> float:
+        """Seconds after the start before which no sample is taken when there are so many.
+
+        So even the shortest calls meet SHORTEST_SHARE of the time's noise with the samples allowed.
+        """
+        gaps = max(1, self._limits.samples - 1)
+        return SHORTEST_SHARE * self._limits.max_seconds * count / gaps
 
 
-def _stopping(
-    criterion: Literal["precise", "max_samples", "max_seconds"], samples: Sequence[float]
-) -> Stopping:
+def _stopping(criterion: Criterion, samples: Sequence[float]) -> Stopping:
     interval = median_interval(samples)
     return Stopping(
         criterion=criterion, relative_half_width=interval and interval.relative_half_width
@@ -174,10 +188,14 @@ def _stopping(
 
 @dataclass(frozen=True)
 class Sampled:
-    """One run of samples: when each began (time.perf_counter), why it ended, the last output."""
+    """One run of samples: when each began (time.perf_counter), why it ended, the last output.
+
+    `calls` counts those between samples too, which no sample holds.
+    """
 
     starts: Sequence[float]
     end: float
+    calls: int
     stopping: Stopping
     output: Tensor
 
@@ -190,16 +208,21 @@ def sample(rotation: Rotation, timer: Timer, limits: Limits, samples: list[float
     """Append samples until the limits are reached; `samples` may be read meanwhile."""
     rule = StoppingRule(limits)
     starts: list[float] = []
+    unrecorded = 0
     started = time.perf_counter()
     now = started
     while True:
+        while now - started < rule.next_due(len(samples)):
+            timer.seconds(rotation.take())
+            unrecorded += 1
+            now = time.perf_counter()
         starts.append(now)
         seconds, output = timer.seconds(rotation.take())
         samples.append(seconds)
         now = time.perf_counter()
         stopping = rule.verdict(samples, now - started)
         if stopping is not None:
-            return Sampled(starts, now, stopping, output)
+            return Sampled(starts, now, len(starts) + unrecorded, stopping, output)
 
 
 def unsettled(samples: Sequence[float]) -> str | None:

@@ -8,8 +8,8 @@ GPUPower         of the whole board
 GPUClock         of the streaming multiprocessors
 GPUTemperature   of the chip
 
-GPU metrics are means over the GPUs the job sees, and exist only where it measures on CUDA and
-where NVML has them. With a namespace all of it goes to CloudWatch too, at the end.
+GPU metrics are those of the GPU that the job measures on, the first it sees, and exist only where
+NVML has them. With a namespace all of it goes to CloudWatch too, at the end.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import psutil
 
-from batchmark_job.conditions import mean_known
+from batchmark_job.exceptions import one_line, warn
 from batchmark_job.nvml import Gpu, visible_gpus
 from batchmark_job.result import Device, MetricSummary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 # NVML's utilisation covers the last second at most: sampled less often, most of a job is missed.
 PERIOD_SECONDS = 1.0
@@ -82,24 +82,21 @@ class ProcessMeter:
 
 
 class GpuMeter:
-    """Means over some GPUs; a metric that none of them has is left out."""
+    """One GPU; a metric that it does not have is left out."""
 
-    def __init__(self, gpus: Sequence[Gpu]) -> None:
-        self._gpus = gpus
+    def __init__(self, gpu: Gpu) -> None:
+        self._gpu = gpu
 
     def read(self) -> dict[str, float]:
-        means = {
-            "GPUUtilization": self._mean(Gpu.utilization_percent),
-            "GPUMemoryUsed": self._mean(Gpu.memory_used_bytes, unit=1e6),
-            "GPUPower": self._mean(Gpu.power_watts),
-            "GPUClock": self._mean(Gpu.clock_hz, unit=1e6),
-            "GPUTemperature": self._mean(Gpu.temperature_celsius),
+        gpu = self._gpu
+        found = {
+            "GPUUtilization": (gpu.utilization_percent(), 1),
+            "GPUMemoryUsed": (gpu.memory_used_bytes(), 1e6),
+            "GPUPower": (gpu.power_watts(), 1),
+            "GPUClock": (gpu.clock_hz(), 1e6),
+            "GPUTemperature": (gpu.temperature_celsius(), 1),
         }
-        return {metric: mean for metric, mean in means.items() if mean is not None}
-
-    def _mean(self, value_of: Callable[[Gpu], float | None], unit: float = 1) -> float | None:
-        mean = mean_known(map(value_of, self._gpus))
-        return None if mean is None else mean / unit
+        return {name: value / unit for name, (value, unit) in found.items() if value is not None}
 
 
 def meters_for(device: Device, compute_threads: int) -> list[Meter]:
@@ -107,9 +104,9 @@ def meters_for(device: Device, compute_threads: int) -> list[Meter]:
     meters: list[Meter] = [ProcessMeter(compute_threads)]
     if device is Device.CUDA:
         try:
-            meters.append(GpuMeter(visible_gpus()))
+            meters.append(GpuMeter(visible_gpus()[0]))
         except Exception as error:
-            _warn(f"no GPU metrics: {_one_line(error)}")
+            warn(f"no GPU metrics: {one_line(error)}")
     return meters
 
 
@@ -188,7 +185,7 @@ class Telemetry:
             # Not all of boto3's waits, such as for a name server, have a limit of their own.
             sending.join(PUBLISH_SECONDS)
             if sending.is_alive():
-                _warn(f"metrics not published: not done within {PUBLISH_SECONDS:g} s")
+                warn(f"metrics not published: not done within {PUBLISH_SECONDS:g} s")
 
     def datums(self) -> list[dict[str, Any]]:
         """PutMetricData's MetricData: for each metric and minute one set of statistics."""
@@ -222,7 +219,7 @@ class Telemetry:
                 values = meter.read()
             except Exception as error:
                 self._meters.remove(meter)
-                _warn(f"{type(meter).__name__} ends early: {_one_line(error)}")
+                warn(f"{type(meter).__name__} ends early: {one_line(error)}")
                 continue
             with self._recording:
                 for metric, value in values.items():
@@ -238,7 +235,7 @@ class Telemetry:
                     Namespace=self._namespace, MetricData=datums[start : start + DATUMS_PER_CALL]
                 )
         except Exception as error:
-            _warn(f"metrics not published: {_one_line(error)}")
+            warn(f"metrics not published: {one_line(error)}")
 
 
 def _cloudwatch() -> Any:
@@ -249,11 +246,3 @@ def _cloudwatch() -> Any:
         retries={"mode": "standard", "total_max_attempts": 2}, connect_timeout=2, read_timeout=2
     )
     return boto3.client("cloudwatch", config=config)
-
-
-def _warn(text: str) -> None:
-    print(f"batchmark_job: warning: {text}", flush=True)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from batchmark_job import memory
+from batchmark_job.exceptions import first_line, one_line
 from batchmark_job.result import Correctness, Implementation, Trial
 from batchmark_job.sample_statistics import median_interval
 from batchmark_job.sampling import MonotonicTimer, Rotation
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from batchmark_job.marks import Mark
     from batchmark_job.sampling import Timer
     from batchmark_job.workloads.base import Call, Tensors, Workload
     from batchmark_job.workloads.base import Implementation as Rival
@@ -44,6 +46,19 @@ CLOSE_ENOUGH = 0.05  # choosing a rival slower by less is right
 HOPELESS = 1.5  # with FEWEST_CALLS made
 HOPELESS_AT_ONCE = 5.0  # with fewer, where calls take so long that the scheduler is not to blame
 
+PROBED_BYTES = 1 << 20  # of each input, evenly spread, to tell whether calls change it
+CHANGES_INPUTS = "its calls change their inputs, so that each would be timed on other data"
+
+# Where the libraries raise no MemoryError of their own; torch's allocator for the CPU is the first.
+OUT_OF_MEMORY = (
+    "can't allocate",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+    "CUFFT_ALLOC_FAILED",
+    "Insufficient memory",  # OpenCV's
+)
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -61,9 +76,15 @@ class Problem:
     def input_bytes(self) -> int:
         return self.workload.input_bytes(self.parameters, self.dtype)
 
-    def check(self, inputs: Tensors, output: Tensor) -> tuple[Correctness | None, str | None]:
-        """The output against the float64 reference; and what is wrong with it, None if nothing."""
-        error = self.workload.relative_error(inputs, output, np.random.default_rng(SEED))
+    def check(
+        self, inputs: Tensors, output: Tensor, *draw: int
+    ) -> tuple[Correctness | None, str | None]:
+        """The output against the float64 reference; and what is wrong with it, None if nothing.
+
+        `draw` numbers the check: each looks at another part of the output.
+        """
+        rng = np.random.default_rng((SEED, *draw))
+        error = self.workload.relative_error(inputs, output, rng)
         if not np.isfinite(error):
             return None, f"it contains {error}"
         tolerance = self.workload.tolerance(self.dtype)
@@ -84,10 +105,10 @@ class Contestant:
     out_of_memory: bool = False
     correctness: Correctness | None = None
     cold_seconds: float | None = None
-    allocate_seconds: float | None = None
     seconds: list[float] = field(default_factory=list)
     host_inputs: Tensors = ()
     device_inputs: Tensors = ()
+    untouched: Tensors = ()  # what _probe() gave before the first call
     rotation: Rotation | None = None
 
     @property
@@ -135,19 +156,32 @@ class Contestant:
             on_device = self._to_device(arranged) if problem.device == "cuda" else arranged
             if index == 0:
                 self.host_inputs, self.device_inputs = arranged, on_device
+                self.untouched = _probe(on_device)
             yield on_device
 
     def leave(self) -> None:
         """Give all memory back."""
         self.rotation, self.host_inputs, self.device_inputs = None, (), ()
+        self.untouched = ()
 
-    def first_call(self, problem: Problem, called: Callable[[], None]) -> None:
-        """Make the cold call, say that it was made, and check what it gave."""
+    def changed_inputs(self) -> bool:
+        """Whether a call wrote into the first input set."""
+        import torch
+
+        return not all(map(torch.equal, self.untouched, _probe(self.device_inputs)))
+
+    def first_call(self, problem: Problem, mark: Callable[[Mark], None]) -> None:
+        """Make the cold call and check what it gave, and that it left its inputs alone."""
         assert self.rotation is not None  # noqa: S101
+        mark("inputs_ready")
         seconds, output = MonotonicTimer(problem.device).seconds(self.rotation.take())
-        called()
+        mark("first_call")
         self.cold_seconds = seconds
-        self.correctness, wrong = problem.check(self.host_inputs, output)
+        if problem.workload.repeatable and self.changed_inputs():
+            self.outcome, self.reason = "failed", CHANGES_INPUTS
+            self.leave()
+            return
+        self.correctness, wrong = problem.check(self.host_inputs, output, self.rotation.last)
         if wrong:
             self.outcome, self.reason = "wrong", wrong
             self.leave()
@@ -167,24 +201,30 @@ class Contestant:
                 return
 
     def _to_device(self, inputs: Tensors) -> Tensors:
-        import torch
+        return tuple(tensor.to("cuda") for tensor in inputs)
 
-        def allocate() -> Tensors:
-            return tuple(torch.empty_like(tensor, device="cuda") for tensor in inputs)
 
-        seconds, on_device = MonotonicTimer("cuda").seconds(allocate)
-        if self.allocate_seconds is None:
-            self.allocate_seconds = seconds
-        for target, source in zip(on_device, inputs, strict=True):
-            target.copy_(source)
-        return tuple(on_device)
+def _probe(inputs: Tensors) -> Tensors:
+    """A sample of the memory of each, in whatever layout and of whatever dtype."""
+    import torch
+
+    found = []
+    for tensor in inputs:
+        memory_bytes = torch.empty(0, dtype=torch.uint8, device=tensor.device)
+        memory_bytes.set_(tensor.untyped_storage())
+        step = len(memory_bytes) // PROBED_BYTES | 1  # odd, to meet every byte of the numbers
+        found.append(memory_bytes[::step].clone())
+    return tuple(found)
 
 
 def contestants(problem: Problem, thread_counts: Sequence[int]) -> list[Contestant]:
     """Every rival with every number of threads; those that can't compute the row are refused."""
-    counts: Sequence[int | None] = thread_counts if problem.device == "cpu" else [None]
+    on_cpu = problem.device == "cpu"
     found = []
     for rival in problem.workload.rivals(problem.device):
+        counts: Sequence[int | None] = thread_counts if on_cpu else [None]
+        if on_cpu and rival.single_threaded:
+            counts = [1]
         refusal = rival.refusal(problem.device, problem.dtype)
         too_large = None
         if refusal is None:
@@ -203,7 +243,8 @@ def contestants(problem: Problem, thread_counts: Sequence[int]) -> list[Contesta
 def input_sets(problem: Problem, rivals: Sequence[Contestant], cache_bytes: int | None) -> int:
     """How many inputs it takes to fill the last-level cache CACHES_FILLED times.
 
-    One where a set alone does so, where the cache is unknown, or where memory is too short.
+    MOST_INPUT_SETS where that is not enough; one where a set alone does so, where the cache is
+    unknown, or where memory is too short.
     """
     set_bytes = problem.input_bytes()
     wanted = min(MOST_INPUT_SETS, CACHES_FILLED * (cache_bytes or 0) // max(1, set_bytes) + 1)
@@ -218,7 +259,7 @@ def hold_trial(
     sets: int,
     timer: Timer,
     seconds: float,
-    called: Callable[[], None],
+    mark: Callable[[Mark], None],
 ) -> Contestant | None:
     """Choose the fastest correct rival, entered and ready to be called; None if there is none.
 
@@ -228,11 +269,13 @@ def hold_trial(
     if memory.has_room(sets * _together_bytes(problem, running), problem.device):
         shared = [problem.inputs(index) for index in range(sets)]
         for rival in running:
-            _try_first_call(rival, problem, shared, called)
+            _try_first_call(rival, problem, shared, mark)
+            if rival.reason == CHANGES_INPUTS:
+                shared = [problem.inputs(index) for index in range(sets)]
         _race([rival for rival in running if rival.competes], timer, seconds)
     else:
         for rival in running:
-            _try_first_call(rival, problem, map(problem.inputs, range(sets)), called)
+            _try_first_call(rival, problem, map(problem.inputs, range(sets)), mark)
             if rival.competes and len(running) > 1:
                 _race_alone(rival, timer, seconds / len(running), _fastest(running))
             rival.leave()
@@ -264,11 +307,11 @@ def _try_first_call(
     rival: Contestant,
     problem: Problem,
     inputs: Iterable[Tensors],
-    called: Callable[[], None],
+    mark: Callable[[Mark], None],
 ) -> None:
     try:
         rival.enter(problem, inputs)
-        rival.first_call(problem, called)
+        rival.first_call(problem, mark)
     except Exception as error:
         rival.fail(error)
 
@@ -341,16 +384,16 @@ def _together_bytes(problem: Problem, rivals: Sequence[Contestant]) -> int:
     )
 
 
-def is_out_of_memory(error: Exception) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
     import torch
 
-    # The CPU allocator of torch raises a plain RuntimeError.
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate" in str(error)
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return any(text in str(error) for text in OUT_OF_MEMORY)
 
 
-def describe_error(error: Exception) -> str:
+def describe_error(error: BaseException) -> str:
     """One line; out of memory is told apart, since it is no fault of the code."""
-    first_line = (str(error).strip().splitlines() or ["no message"])[0]
     if is_out_of_memory(error):
-        return f"out of memory when tried: {first_line}"
-    return f"{type(error).__name__}: {first_line}"
+        return f"out of memory when tried: {first_line(error)}"
+    return one_line(error)

@@ -36,7 +36,9 @@ STEPS = (
     "process start",
     "imports",
     "device ready",
+    "inputs",  # and the machine's description
     "first call",
+    "trial",  # of rivals; checks against the reference
     "warm-up",
 )
 # Moments that an instance surely runs at: the end of RUNNABLE, where Batch has placed the job; else
@@ -121,7 +123,7 @@ def _moments(job: JobRecord) -> list[datetime | None]:
     """
     asked = (job.created_at, job.runnable_at, job.starting_at)
     if (marks := job.marks) is None:
-        return [*asked, None, None, job.started_at, *[None] * 5]
+        return [*asked, None, None, job.started_at, *[None] * 7]
     return [
         *asked,
         marks.image_pull_started_at,
@@ -130,7 +132,9 @@ def _moments(job: JobRecord) -> list[datetime | None]:
         marks.process_started_at,
         marks.imported_at,
         marks.device_ready_at,
+        marks.inputs_ready_at,
         marks.first_call_at,
+        marks.trial_ended_at,
         marks.steady_at,
     ]
 

@@ -48,7 +48,7 @@ class JobRecord(Provenance):
     availability_zone: str | None = Field(description="that it ran in; null if unknown")
     batch_seconds: float = Field(description="from Batch's startedAt to stoppedAt")
     earlier_seconds: float = Field(description="the same of all attempts before this one")
-    total_seconds: float = Field(description="process start to the end of the last row")
+    total_seconds: float = Field(description="process start to the document, ceilings included")
     marks: Marks | None
     telemetry: tuple[MetricSummary, ...]
 

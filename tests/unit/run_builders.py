@@ -171,7 +171,9 @@ def build_marks(started_at: datetime, *, gpu: bool, **fields: Any) -> Marks:
         "process_started_at": 0.4,
         "imported_at": 3.1,
         "device_ready_at": 5.6 if gpu else 3.1,
+        "inputs_ready_at": 6.0 if gpu else 3.2,
         "first_call_at": 6.4 if gpu else 3.3,
+        "trial_ended_at": 6.8 if gpu else 4.2,
         "steady_at": 7.0 if gpu else 4.5,
     }
     moments = {name: started_at + timedelta(seconds=value) for name, value in offsets.items()}

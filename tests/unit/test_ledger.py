@@ -51,8 +51,10 @@ def test_every_step_by_hand():
             "process start": 1.4,
             "imports": 2.7,
             "device ready (CUDA start-up)": 2.5,
-            "first call": 0.8,
-            "warm-up": 0.6,
+            "inputs": 0.4,
+            "first call": 0.4,
+            "trial": 0.4,
+            "warm-up": 0.2,
         }
     )
     assert found.seconds == pytest.approx(sum(step.seconds for step in found.steps)) == 67
@@ -100,10 +102,19 @@ def test_missing_moments_are_merged_into_the_next_step_and_named():
             "STARTING, image pull, container start": 31.0,
             "process start": 1.4,
             "imports, device ready (CUDA start-up)": 5.2,
-            "first call": 0.8,
-            "warm-up": 0.6,
+            "inputs": 0.4,
+            "first call": 0.4,
+            "trial": 0.4,
+            "warm-up": 0.2,
         }
     )
+
+
+def test_a_document_that_does_not_tell_the_harness_apart_names_it_with_the_next_step():
+    marks = build_marks(BEGUN, gpu=True, inputs_ready_at=None, trial_ended_at=None)
+    found = steps(ledger(told(marks=marks)))
+    assert list(found)[-2:] == ["inputs, first call", "trial, warm-up"]
+    assert found["inputs, first call"] == pytest.approx(0.8)
 
 
 def test_a_document_of_the_first_version_tells_as_far_as_batch_does():

@@ -42,6 +42,7 @@ class Implementation(ABC):
     name: ClassVar[str]
     devices: ClassVar[tuple[str, ...]]
     dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64", "float16", "bfloat16")
+    single_threaded: ClassVar[bool] = False  # whatever the job's threads
 
     @abstractmethod
     def version(self) -> str:

@@ -121,6 +121,7 @@ class ScipySobel(BufferedImplementation):
     name = "scipy"
     devices = ("cpu",)
     dtypes = ("float32", "float64")
+    single_threaded = True
 
     def version(self) -> str:
         import scipy

@@ -114,6 +114,7 @@ class ScipyBlur(BufferedImplementation):
     name = "scipy"
     devices = ("cpu",)
     dtypes = ("float32", "float64")
+    single_threaded = True
 
     def version(self) -> str:
         import scipy

@@ -41,6 +41,7 @@ class NumpySum(TorchSum):
     name = "numpy"
     devices = ("cpu",)
     dtypes = ("float32", "float64")
+    single_threaded = True
 
     def version(self) -> str:
         return np.__version__
@@ -58,6 +59,7 @@ class OpencvSum(TorchSum):
     name = "opencv"
     devices = ("cpu",)
     dtypes = ("float32",)
+    single_threaded = True
 
     def version(self) -> str:
         return opencv_support.version()

@@ -31,6 +31,7 @@ class NumpySort(BufferedImplementation):
     name = "numpy"
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     dtypes = ("float32", "float64", "float16")
+    single_threaded = True
 
     def version(self) -> str:
         return np.__version__

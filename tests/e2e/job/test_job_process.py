@@ -52,7 +52,7 @@ def test_smoke_suite(start_job: Start, tmp_path: Path) -> None:
     # Other tests may load the machine so much that a row does not settle.
     assert {row.status for row in document.measurements} <= {"measured", "unsettled"}
     assert all(len(row.samples_seconds) >= 6 for row in document.measurements)
-    assert {ceiling.kind for ceiling in document.ceilings} == {"compute", "copy"}
+    assert {ceiling.kind for ceiling in document.ceilings} == {"compute", "copy", "read"}
     progress = re.findall(r"^\[(\d+)/(\d+)\] .* float32: ", out, flags=re.MULTILINE)
     count = len(document.measurements)
     assert progress == [(str(index), str(count)) for index in range(1, count + 1)]

@@ -46,7 +46,7 @@ def slowed(seconds: float) -> Spoil:
     return spoil
 
 
-def raising(error: Exception) -> Spoil:
+def raising(error: BaseException) -> Spoil:
     def spoil(product: torch.Tensor) -> torch.Tensor:
         raise error
 

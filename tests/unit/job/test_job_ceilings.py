@@ -1,11 +1,18 @@
 """The device's own ceilings, on the CPU with small bounds."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import pytest
 import torch
 
 from batchmark_job import ceilings
 from batchmark_job.ceilings import BOUNDS, Bounds, measure_ceilings
 from batchmark_job.workloads import torch_support
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SMALL = Bounds(seconds=0.02, smallest_product=32, largest_product=64, copy_bytes=2**16)
 
@@ -15,18 +22,31 @@ def _small_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("batchmark_job.environment.last_level_cache_bytes", lambda: 2**15)
 
 
-def test_a_copy_and_each_dtype_once() -> None:
-    copy, *products = measure_ceilings("cpu", ["float32", "float64", "float32"], SMALL)
-    assert (copy.kind, copy.dtype) == ("copy", None)
-    assert [(product.kind, product.dtype) for product in products] == [
-        ("compute", "float32"),
-        ("compute", "float64"),
+class FixedTimer:
+    """Every call takes as long."""
+
+    def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
+        return 1e-9, call()
+
+
+def test_rates_are_what_was_done_over_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ceilings, "timer_for", lambda device: FixedTimer())
+    one_size = SMALL._replace(smallest_product=64)
+    found = measure_ceilings("cpu", ["float32", "float64", "float32"], one_size)
+    assert [(ceiling.kind, ceiling.dtype, ceiling.rate_per_second) for ceiling in found] == [
+        ("copy", None, pytest.approx(2 * 2**16 * 1e9)),
+        ("read", None, pytest.approx(2**16 * 1e9)),
+        ("compute", "float32", pytest.approx(2 * 64**3 * 1e9)),
+        ("compute", "float64", pytest.approx(2 * 64**3 * 1e9)),
     ]
-    assert all(ceiling.rate_per_second > 0 for ceiling in (copy, *products))
 
 
 def test_a_description_says_what_was_run() -> None:
-    copy, product = measure_ceilings("cpu", ["float32"], SMALL._replace(copy_bytes=2**21))
+    copy, read, product = measure_ceilings("cpu", ["float32"], SMALL._replace(copy_bytes=2**21))
+    assert read.description in {
+        "torch sum of 2 MiB",
+        f"numpy.max in {torch_support.threads()} threads of 2 MiB",
+    }
     threads = torch_support.threads()
     assert copy.description in {
         "torch copy_ of 2 MiB",
@@ -41,13 +61,13 @@ def test_a_cpu_has_no_ceiling_for_what_it_has_no_arithmetic_for(
 ) -> None:
     monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_fp16_supported", lambda: False)
     found = measure_ceilings("cpu", ["float16", "tf32", "no_such_dtype"], SMALL)
-    assert [ceiling.kind for ceiling in found] == ["copy"]
+    assert [ceiling.kind for ceiling in found] == ["copy", "read"]
 
 
 def test_a_copy_fills_the_cache_more_than_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("batchmark_job.environment.last_level_cache_bytes", lambda: 2**20)
-    (copy,) = measure_ceilings("cpu", [], SMALL)
-    assert copy.description.endswith(" of 2 MiB")
+    for ceiling in measure_ceilings("cpu", [], SMALL):
+        assert ceiling.description.endswith(" of 2 MiB")
 
 
 def test_products_and_copies_shrink_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +79,7 @@ def test_products_and_copies_shrink_where_memory_is_short(monkeypatch: pytest.Mo
     monkeypatch.setattr(
         ceilings, "_products", lambda size, *rest: sizes.append(size) or products(size, *rest)
     )
-    copy, product = measure_ceilings("cpu", ["float32"], SMALL._replace(smallest_product=64))
+    copy, _, product = measure_ceilings("cpu", ["float32"], SMALL._replace(smallest_product=64))
     assert sizes == [32]  # 3 · 64² · 4 bytes are more than a quarter of what there is
     assert product.description.endswith(" of 32 x 32")
     assert copy.description.endswith(" of 0 MiB")
@@ -70,10 +90,11 @@ def test_a_copy_that_fits_into_the_cache_alone_is_no_ceiling(
 ) -> None:
     monkeypatch.setattr("batchmark_job.memory.available_host_bytes", lambda: 80_000)
     assert measure_ceilings("cpu", [], SMALL) == ()
-    assert capsys.readouterr().out == (
-        "batchmark_job: warning: no ceiling for copy: out of memory when tried: a copy larger than "
-        "the cache does not fit\n"
-    )
+    assert capsys.readouterr().out.splitlines() == [
+        f"batchmark_job: warning: no ceiling for {kind}: out of memory when tried: data larger "
+        "than the cache does not fit"
+        for kind in ("copy", "read")
+    ]
 
 
 def test_a_failure_is_one_warning_and_no_ceiling(
@@ -84,7 +105,7 @@ def test_a_failure_is_one_warning_and_no_ceiling(
 
     monkeypatch.setattr(ceilings, "_products", broken)
     found = measure_ceilings("cpu", ["float32"], SMALL)
-    assert [ceiling.kind for ceiling in found] == ["copy"]
+    assert [ceiling.kind for ceiling in found] == ["copy", "read"]
     assert capsys.readouterr().out == (
         "batchmark_job: warning: no ceiling for float32: RuntimeError: CUDA error: unspecified\n"
     )

@@ -18,6 +18,7 @@ from batchmark_job.result import Conditions
 from tests.unit.job.nvml_stand_in import Card, Nvml, installed
 
 POWER_CAP = pynvml.nvmlClocksEventReasonSwPowerCap
+HOT = pynvml.nvmlClocksEventReasonHwThermalSlowdown
 IDLE = pynvml.nvmlClocksEventReasonGpuIdle
 
 
@@ -188,12 +189,22 @@ def test_a_gpus_state_at_a_moment_and_over_a_span(machine: Machine) -> None:
 def test_a_gpu_slowdown_marks_the_spans_at_its_readings(machine: Machine) -> None:
     card = Card(reasons=IDLE)
     monitor = gpu_monitor(machine, card)
-    for at, reasons in ((101, IDLE), (102, POWER_CAP), (103, 0)):
+    for at, reasons in ((101, IDLE), (102, HOT | POWER_CAP), (103, 0)):
         machine.now, card.reasons = at, reasons
         monitor.now()
     marked = [monitor.throttled(at, at + 0.2) for at in (100.9, 101.2, 101.6, 102.2, 102.7, 104)]
     assert marked == [False, False, True, True, False, False]
     assert monitor.throttled(100.5, 103.5), "a long span is marked by one reading in it"
+
+
+def test_a_power_cap_marks_no_span_because_the_measured_code_itself_reaches_it(
+    machine: Machine,
+) -> None:
+    monitor = gpu_monitor(machine, Card(reasons=POWER_CAP))
+    assert not monitor.throttled(machine.now - 1, machine.now + 1)
+    assert monitor.during(machine.now - 1, machine.now + 1).gpu_throttle_reasons == (
+        "sw_power_cap",
+    )
 
 
 def test_a_gpu_that_is_lost_tells_nothing_more(machine: Machine) -> None:

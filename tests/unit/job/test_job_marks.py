@@ -76,14 +76,16 @@ def test_a_process_by_itself_knows_when_it_started() -> None:
 
 def test_the_first_time_of_a_mark_counts() -> None:
     marks = JobMarks()
-    for name in ("imported", "device_ready", "first_call", "steady"):
+    for name in ("imported", "device_ready", "inputs_ready", "first_call", "trial_ended", "steady"):
         marks.mark(name)
     first = marks.document()
     times = [
         first.process_started_at,
         first.imported_at,
         first.device_ready_at,
+        first.inputs_ready_at,
         first.first_call_at,
+        first.trial_ended_at,
         first.steady_at,
     ]
     assert times == sorted(times)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 
+from batchmark_job import measure as measure_module
+from batchmark_job import own_workloads, trial
 from batchmark_job.measure import Row, bench_for, measure
-from batchmark_job.result import Conditions
+from batchmark_job.result import Conditions, Stopping
 from batchmark_job.suites import Limits
 from batchmark_job.workloads import WORKLOADS
 from tests.unit.job.stand_in_workloads import (
@@ -22,8 +25,11 @@ from tests.unit.job.stand_in_workloads import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from batchmark_job.result import Measurement
-    from batchmark_job.workloads.base import Implementation, Tensors, Workload
+    from batchmark_job.workloads.base import Implementation, Parameters, Tensors, Workload
     from tests.unit.job.stand_in_workloads import Spoil
 
 LIMITS = Limits(samples=10, max_seconds=0.2)
@@ -182,18 +188,38 @@ def test_row_that_never_settles_says_so_and_keeps_its_samples() -> None:
     assert len(measurement.samples_seconds) == 10
 
 
-def test_drifting_samples_are_warm_up_until_they_settle() -> None:
-    """Six calls that get faster come before the steady ones; more than a warm-up window."""
-    calls = count()
+class ScriptedTimer:
+    """Durations from a list, on a clock that they move, and each reading by a little."""
 
-    def faster_at_last(product: torch.Tensor) -> torch.Tensor:
-        time.sleep(max(0.02, 0.2 - 0.02 * next(calls)))
-        return product
+    name = "monotonic"
+    resolution_seconds = 0.0
 
-    limits = Limits(samples=10, max_seconds=1.0)
-    measurement = measured_spoilt(faster_at_last, limits)
-    assert measurement.warmup_calls is not None
-    assert next(calls) == 1 + measurement.warmup_calls + len(measurement.samples_seconds)
+    def __init__(self, durations: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+        self._durations = iter(durations)
+        self._now = 100.0
+        monkeypatch.setattr(measure_module, "timer_for", lambda device: self)
+        monkeypatch.setattr(time, "perf_counter", self.read)
+
+    def read(self) -> float:
+        self._now += 1e-6
+        return self._now
+
+    def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
+        duration = next(self._durations)
+        self._now += duration
+        return duration, call()
+
+
+def test_drifting_samples_are_warm_up_until_they_settle(monkeypatch: pytest.MonkeyPatch) -> None:
+    warm, drifting, settled = [2.0] * 10, [4.0] * 5 + [2.0] * 5, [2.0] * 10
+    ScriptedTimer([*warm, *drifting, *settled], monkeypatch)
+    bench = bench_for("cpu", Limits(samples=10, max_seconds=100.0), threads=1)
+    workload = matmul_by(rival_called("slow at first"))
+    measurement = measure(Row(workload, {"size": 32}, "float32"), bench)
+    assert (measurement.status, measurement.reason) == ("measured", None)
+    assert measurement.warmup_calls == len(warm) + len(drifting)
+    assert measurement.samples_seconds == tuple(settled)
+    assert measurement.stopping == Stopping(criterion="precise", relative_half_width=0.0)
 
 
 def test_slow_row_ends_with_fewer_samples_and_says_so() -> None:
@@ -290,6 +316,103 @@ def test_dtype_nobody_has_is_skipped_with_the_reasons() -> None:
     assert measurement.reason is not None
     assert "opencv" in measurement.reason
     assert {trial.outcome for trial in measurement.trials} == {"refused"}
+
+
+def test_calls_that_come_to_change_their_inputs_fail_their_row() -> None:
+    class Careless(type(rival_called("careless"))):  # type: ignore[misc]
+        def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Any:
+            call, calls = super().prepare_with(inputs, buffers), count()
+            return lambda: (call(), inputs[0].relu_() if next(calls) else None)[0]
+
+    class Centred(type(matmul_by())):  # type: ignore[misc]
+        implementations = (Careless(),)
+
+        def make_inputs(self, *arguments: Any) -> Tensors:
+            return tuple(tensor - 0.5 for tensor in super().make_inputs(*arguments))
+
+    measurement = measured(Centred())
+    assert measurement.status == "failed"
+    assert measurement.reason == trial.CHANGES_INPUTS
+
+
+def test_formula_that_breaks_the_schema_fails_its_row_alone() -> None:
+    class Negative(type(matmul_by())):  # type: ignore[misc]
+        implementations = (rival_called("plain"),)
+
+        def flops(self, parameters: Parameters) -> int:
+            return -5
+
+    measurement = measured(Negative())
+    assert measurement.status == "failed"
+    assert measurement.reason is not None
+    assert measurement.reason.startswith("ValidationError: ")
+    assert measurement.flops is None
+
+
+def test_own_code_that_exits_fails_its_row() -> None:
+    measurement = measured_spoilt(raising(SystemExit(3)))
+    assert (measurement.status, measurement.reason) == ("failed", "SystemExit: 3")
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_row_declared_too_large_makes_no_inputs(
+    device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "huge.py"
+    path.write_text(
+        '''"""Huge."""
+AXES = {"size": (1,)}
+def set_up(size, dtype): raise AssertionError("inputs are made")
+def step(x): return x
+def reference(x): return x
+def elements_held(size): return 10**15
+'''
+    )
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (2**34, 2**34))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    bench = replace(bench_for("cpu", LIMITS), device=device)
+    measurement = measure(Row(own_workloads.read([path]), {"size": 1}, "float32"), bench)
+    assert measurement.status == "skipped", measurement.reason
+    assert measurement.reason is not None
+    assert measurement.reason.startswith("needs 3725290.30 GiB of ")
+
+
+def test_lost_cuda_context_fails_its_row_and_those_that_follow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def lost(*_: object) -> None:
+        raise torch.AcceleratorError("CUDA error: an illegal memory access was encountered\nTry")
+
+    bench = replace(bench_for("cpu", LIMITS), device="cuda")
+    row = Row(WORKLOADS["matmul"], {"size": 32}, "float32")
+    for function in ("mem_get_info", "empty_cache"):
+        monkeypatch.setattr(torch.cuda, function, lost)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    first = measure(row, bench)
+    monkeypatch.setattr(torch.cuda, "synchronize", lost)
+    second = measure(row, bench)
+    illegal = "CUDA error: an illegal memory access was encountered"
+    assert (first.status, first.reason) == ("failed", f"AcceleratorError: {illegal}")
+    assert (second.status, second.reason) == (
+        "failed",
+        f"CUDA context lost in an earlier row: {illegal}",
+    )
+
+
+def test_copies_that_memory_can_not_be_pinned_for_stay_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(_: torch.Tensor) -> torch.Tensor:
+        raise torch.AcceleratorError("CUDA error: out of memory")
+
+    released: list[None] = []
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: released.append(None))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(torch.Tensor, "pin_memory", full)
+    inputs = (torch.ones(8),)
+    chosen = trial.Contestant(rival_called("plain"), None, host_inputs=inputs, device_inputs=inputs)
+    assert set(measure_module._transfers(chosen, torch.ones(8))) == {"allocate_seconds"}
+    assert len(released) == 1 + measure_module.TRANSFER_SAMPLES  # before each allocation
 
 
 def test_workload_without_any_rival_is_skipped() -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from batchmark_job import job
-from batchmark_job.exceptions import CannotMeasureError, OutputError
+from batchmark_job.exceptions import CannotMeasureError, InputError, OutputError
 from batchmark_job.job import JobSettings, Recorder, run_job
 from batchmark_job.marks import JobMarks
 from batchmark_job.result import (
@@ -53,7 +53,8 @@ def test_document_says_what_ran(
     lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
     assert "suite custom, 2 rows, float32, on cpu" in lines[0]
     assert re.match(
-        r"\[1/2\] matmul size=16 float32: (median .* 10 samples \(as many as allowed\), cold .*, "
+        r"\[1/2\] matmul size=16 float32: (median .* 10 samples "
+        r"\((precise enough|as many as allowed)\), cold .*, "
         r"(torch|numpy) on 1 threads$|UNSETTLED)",
         lines[1],
     )
@@ -93,7 +94,9 @@ def test_job_s_marks_follow_each_other(make_settings: MakeSettings) -> None:
         marks.process_started_at,
         marks.imported_at,
         marks.device_ready_at,
+        marks.inputs_ready_at,
         marks.first_call_at,
+        marks.trial_ended_at,
         marks.steady_at,
         document.finished_at,
     ]
@@ -212,6 +215,61 @@ def test_document_that_can_not_be_written_is_kept(
     text = log.split("document begins -----\n")[1].split("\n----- result document ends")[0]
     assert parse_document(text) == kept
     assert len(kept.measurements) == 2
+
+
+def test_error_outside_of_rows_keeps_the_finished_ones(
+    make_settings: MakeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    described = job.describe
+
+    def breaks_at_the_second(measurement: Measurement) -> str:
+        if measurement.parameters == {"size": 17}:
+            raise LookupError("nothing to say")
+        return described(measurement)
+
+    monkeypatch.setattr(job, "describe", breaks_at_the_second)
+    settings = make_settings(points=tuple(Point("matmul", {"size": n}) for n in (16, 17, 18)))
+    with pytest.raises(LookupError):
+        run_job(settings)
+    document = written(settings)
+    assert document.status == "interrupted"
+    assert [row.parameters["size"] for row in document.measurements] == [16, 17]
+    assert "batchmark_job: LookupError: nothing to say: writing the 2 rows" in (
+        capsys.readouterr().out
+    )
+
+
+def test_error_within_a_row_that_nobody_caught_fails_it(
+    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stop(BaseException):
+        pass
+
+    def explode(*arguments: object) -> None:
+        raise Stop("at once")
+
+    monkeypatch.setattr(WORKLOADS["edge_detection"], "make_inputs", explode)
+    points = (Point("matmul", {"size": 16}), Point("edge_detection", {"size": 16, "batch": 1}))
+    settings = make_settings(points=points)
+    with pytest.raises(Stop):
+        run_job(settings)
+    document = written(settings)
+    finished, failed = document.measurements
+    assert document.status == "interrupted"
+    assert len(finished.samples_seconds) == 10
+    assert failed.status == "failed"
+    assert failed.reason == "Stop: at once after 0 of its samples"
+
+
+def test_workload_that_is_not_there_ends_the_job_before_it_measures(
+    make_settings: MakeSettings, tmp_path: Path
+) -> None:
+    points = (Point("matmul", {"size": 16}), Point("gone", {"size": 16}))
+    with pytest.raises(InputError, match="unknown workload 'gone'"):
+        run_job(make_settings(points=points))
+    assert not list(tmp_path.iterdir())
 
 
 def test_interruption_after_the_end_does_not_write_again(make_settings: MakeSettings) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
+from batchmark_job import sample_statistics
 from batchmark_job.sample_statistics import drift, median_interval, multimodal, outliers
 
 if TYPE_CHECKING:
@@ -94,6 +96,12 @@ def test_modes_closer_than_a_few_percent_do_not_matter() -> None:
     rng = np.random.default_rng(4)
     samples = rng.normal(np.where(rng.random(500) < 0.5, 1.03, 1.0), 0.001)
     assert multimodal(list(samples)) is False
+
+
+def test_chance_of_so_few_in_the_valley_is_binomial_however_many_there_are() -> None:
+    exact = sum(comb(60, k) for k in range(21)) / 2**60
+    assert sample_statistics._at_most(20, 60) == pytest.approx(exact, rel=1e-12)
+    assert sample_statistics._at_most(3_900, 8_000) == pytest.approx(0.0131, rel=0.01)
 
 
 def test_ticks_of_the_timer_are_no_modes() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from itertools import count
+from itertools import count, cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,9 +74,15 @@ def test_precise_samples_end_early_but_not_before_a_tenth_of_the_time() -> None:
 
 
 def test_no_fewer_than_the_minimum() -> None:
-    taken, stopping = ended(forever(0.9), Limits(max_seconds=1.0))
+    taken, stopping = ended(cycle([0.6, 1.2]), Limits(max_seconds=1.0))
     assert taken == 10
     assert stopping.criterion == "max_seconds"
+
+
+def test_precise_samples_are_called_so_though_time_or_number_is_used_up_too() -> None:
+    assert ended(forever(0.9), Limits(max_seconds=1.0))[1].criterion == "precise"
+    taken, stopping = ended(forever(0.01), Limits(samples=10, max_seconds=1.0))
+    assert (taken, stopping.criterion) == (10, "precise")
 
 
 def test_most_samples_end_it() -> None:
@@ -118,14 +124,29 @@ def test_interval_still_covers_after_stopping_when_it_looked_narrow() -> None:
 
 
 def test_samples_are_kept_one_by_one_with_their_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    durations = [0.1, 0.2, *[0.15] * 10]
+    durations = [0.1, 0.2] * 6
     timer = ScriptedTime(durations, monkeypatch)
     samples: list[float] = []
-    sampled = sample(Rotation([nothing]), timer, Limits(samples=12, max_seconds=99), samples)  # type: ignore[arg-type]
+    sampled = sample(Rotation([nothing]), timer, Limits(samples=12, max_seconds=9), samples)  # type: ignore[arg-type]
     assert samples == durations
     assert sampled.starts[:3] == pytest.approx([100.0, 100.1, 100.3])
     assert sampled.seconds == pytest.approx(sum(durations))
     assert sampled.stopping.criterion == "max_samples"
+    assert sampled.calls == 12
+
+
+def test_samples_of_the_shortest_calls_are_spread_over_a_tenth_of_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    timer = ScriptedTime(forever(2**-10), monkeypatch)
+    samples: list[float] = []
+    sampled = sample(Rotation([nothing]), timer, Limits(samples=101, max_seconds=10), samples)  # type: ignore[arg-type]
+    assert len(samples) == 101
+    assert sampled.stopping.criterion == "precise"
+    assert 1.0 <= sampled.seconds < 1.01
+    assert sampled.calls == pytest.approx(sampled.seconds * 2**10)
+    gaps = np.diff(sampled.starts)
+    assert gaps == pytest.approx(0.01, abs=2**-10)
 
 
 def test_inputs_are_taken_in_turn() -> None:

@@ -6,12 +6,15 @@ import time
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+import cv2
+import numpy as np
 import pytest
 import torch
 
 from batchmark_job import environment, memory, threads, trial
 from batchmark_job.sampling import MonotonicTimer
 from batchmark_job.trial import Contestant, Problem, contestants, hold_trial, input_sets
+from batchmark_job.workloads import WORKLOADS
 from tests.unit.job.stand_in_workloads import (
     after,
     matmul_by,
@@ -37,7 +40,7 @@ def tried(
     problem = problem_for(*rivals)
     entered = contestants(problem, counts)
     timer = MonotonicTimer("cpu")
-    return hold_trial(problem, entered, sets, timer, seconds, lambda: None), entered
+    return hold_trial(problem, entered, sets, timer, seconds, lambda mark: None), entered
 
 
 @pytest.fixture(params=["all together", "one after the other"])
@@ -171,6 +174,85 @@ def test_threads_are_rivals_of_their_own_and_share_the_cold_call() -> None:
     assert [rival.threads for rival in entered] == [2, 1]
     assert set(seen) == {1, 2}
     assert chosen.cold_seconds == entered[0].cold_seconds
+
+
+def test_a_rival_that_uses_one_thread_anyhow_is_tried_once() -> None:
+    class Alone(type(rival_called("alone"))):  # type: ignore[misc]
+        single_threaded = True
+
+    entered = contestants(problem_for(Alone(), rival_called("shared")), (4, 2))
+    assert [(rival.rival.name, rival.threads) for rival in entered] == [
+        ("alone", 1),
+        ("shared", 4),
+        ("shared", 2),
+    ]
+
+
+@pytest.mark.usefixtures("room")
+def test_calls_that_change_their_inputs_are_out_though_their_result_is_right() -> None:
+    """Later calls would be timed on sorted keys; so would the rivals that share them."""
+
+    class Sort(type(WORKLOADS["sort"])):  # type: ignore[misc]
+        name = "sort"
+
+    class InPlace(type(Sort.implementations[0])):  # type: ignore[misc]
+        name = "in place"
+
+        def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Any:
+            keys = inputs[0].numpy()
+
+            def call() -> torch.Tensor:
+                keys.sort()
+                return inputs[0]
+
+            return call
+
+    workload = Sort()
+    workload.implementations = (InPlace(), InPlace(), *Sort.implementations)
+    problem = Problem(workload, {"size": 3_000_000}, "float32", "cpu")
+    entered = contestants(problem, (1,))
+    chosen = hold_trial(problem, entered, 1, MonotonicTimer("cpu"), 0.01, lambda mark: None)
+    assert [(rival.outcome, rival.reason) for rival in entered[:2]] == [
+        ("failed", trial.CHANGES_INPUTS)
+    ] * 2
+    assert chosen in entered[2:]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1 GiB"),
+        torch.AcceleratorError("CUDA error: out of memory\nCUDA kernel errors might be ..."),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        RuntimeError("cuFFT error: CUFFT_ALLOC_FAILED"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to ..."),
+        cv2.error("OpenCV(5.0.0) alloc.cpp:73: error: (-4:Insufficient memory) Failed to allocate"),
+        MemoryError(),
+    ],
+)
+def test_out_of_memory_is_known_in_every_library_s_words(error: Exception) -> None:
+    assert trial.is_out_of_memory(error)
+    assert trial.describe_error(error).startswith("out of memory when tried: ")
+
+
+def test_other_errors_are_not_out_of_memory() -> None:
+    error = torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
+    assert not trial.is_out_of_memory(error)
+
+
+def test_each_check_looks_at_another_part_of_the_output() -> None:
+    drawn: list[int] = []
+
+    class Watched(type(matmul_by())):  # type: ignore[misc]
+        def relative_error(self, inputs: Any, output: Any, rng: np.random.Generator) -> float:
+            drawn.append(int(rng.integers(10**9)))
+            return 0.0
+
+    problem = Problem(Watched(), SIZE, "float32", "cpu")
+    for draw in ((0,), (0,), (1,), (0, 1)):
+        problem.check((), torch.zeros(1), *draw)
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn)) == 3
 
 
 def test_physical_cores_are_tried_only_where_threads_share_them(
