@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch.nn.attention import SDPBackend
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from batchmark_job.workloads import WORKLOADS
@@ -192,3 +193,35 @@ def test_rival_is_correct_on_cuda(name: str, rival: Implementation) -> None:
             output = rival.prepare(tuple(tensor.cuda() for tensor in inputs))()
         error = workload.relative_error(inputs, output, np.random.default_rng(7))
         assert error <= workload.tolerance(dtype)
+
+
+class Operations(TorchDispatchMode):
+    """The names of all that torch computes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        self.names.append(func.__name__)
+        return func(*args, **kwargs or {})
+
+
+def test_the_first_transform_is_the_cold_call() -> None:
+    """It plans; a transform made to learn the output's shape would have planned before it."""
+    workload = WORKLOADS["fft"]
+    inputs = workload.make_inputs({"size": 8, "batch": 2}, "float32", seed=7)
+    with torch.inference_mode(), Operations() as preparing:
+        call = workload.implementations[0].prepare(inputs)
+    with torch.inference_mode(), Operations() as calling:
+        call()
+    assert not [name for name in preparing.names if "fft" in name]
+    assert [name for name in calling.names if "fft" in name]
+
+
+def test_transforms_of_several_inputs_share_their_output() -> None:
+    workload = WORKLOADS["fft"]
+    sets = [workload.make_inputs({"size": 8, "batch": 2}, "float32", seed) for seed in (1, 2)]
+    with torch.inference_mode():
+        first, second = (call() for call in workload.implementations[0].prepare_each(sets))
+    assert first.data_ptr() == second.data_ptr()
