@@ -16,6 +16,7 @@ from batchmark_job.suites import Limits
 from batchmark_job.workloads import WORKLOADS, torch_support
 from batchmark_job.workloads.base import DTYPE_BYTES, TOLERANCES, Implementation
 from batchmark_job.workloads.cuda_graph import CudaGraph
+from batchmark_job.workloads.fft import TorchFft
 from batchmark_job.workloads.matmul import TorchMatmul
 from batchmark_job.workloads.triton_filters import TritonFilter
 
@@ -86,6 +87,20 @@ def test_each_input_set_has_a_graph_of_its_own() -> None:
             for inputs, call in zip(sets, calls, strict=True):
                 error = workload.relative_error(inputs, call(), np.random.default_rng(1))
                 assert error < TOLERANCES["float32"]
+
+
+@needs_cuda
+def test_graphs_of_buffered_calls_share_the_buffer() -> None:
+    workload = WORKLOADS["fft"]
+    graph = CudaGraph(TorchFft())
+    hosts = [workload.make_inputs({"size": 16, "batch": 1}, "float32", seed) for seed in (1, 2)]
+    sets = [tuple(tensor.cuda() for tensor in inputs) for inputs in hosts]
+    with torch.inference_mode():
+        calls = list(graph.prepare_each(sets))
+        for inputs, call in zip(hosts, calls, strict=True):
+            error = workload.relative_error(inputs, call(), np.random.default_rng(1))
+            assert error < TOLERANCES["float32"]
+        assert len({call().data_ptr() for call in calls}) == 1
 
 
 @needs_cuda
