@@ -133,7 +133,7 @@ bench-noise: install ## A/A: 20 equal runs on this idle machine; each row's nois
 	@exec $(BIN)/python -m benchmarks.noise_floor
 
 .PHONY: bench-gpu
-bench-gpu: install ## On a GPU machine: our products against plain calls, our filters against a copy (a minute; skipped without CUDA)
+bench-gpu: install ## On a GPU machine: our products against plain calls, our filters against a copy (a minute; ends with 77 without CUDA)
 	@exec $(BIN)/python -m benchmarks.gpu_rivals
 
 .PHONY: bench-cpu
