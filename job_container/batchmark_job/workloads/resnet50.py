@@ -255,6 +255,9 @@ class ResNet50Inference(Workload):
         """Two per multiply-add of convolutions and classifier; the rest is left out."""
         return 2 * parameters["batch"] * multiply_adds()
 
+    def items(self, parameters: Parameters) -> int:
+        return parameters["batch"]
+
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
         """Images and weights read once, logits written once; activations may stay in caches."""
         return self.input_bytes(parameters, dtype) + self.output_bytes(parameters, dtype)

@@ -185,6 +185,9 @@ class TrainingStep(Workload):
     def output_bytes(self, parameters: Parameters, dtype: str) -> int:  # noqa: ARG002
         return self.weight_count() * DTYPE_BYTES[weight_dtype(dtype)]
 
+    def items(self, parameters: Parameters) -> int:
+        return parameters["batch"]
+
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
         """Images read; weights and momentum read and written; activations may stay in caches."""
         weights = 4 * self.output_bytes(parameters, dtype)

@@ -225,3 +225,10 @@ def test_transforms_of_several_inputs_share_their_output() -> None:
     with torch.inference_mode():
         first, second = (call() for call in workload.implementations[0].prepare_each(sets))
     assert first.data_ptr() == second.data_ptr()
+
+
+def test_attention_counts_the_copy_that_packs_its_gradients() -> None:
+    """Of 7 tensors read and written by the kernel, three are copied."""
+    parameters = {"sequence": 5, "heads": 3, "head_dim": 2, "batch": 1}
+    assert WORKLOADS["attention_backward"].bytes_moved(parameters, "float32") == (7 + 6) * 30 * 4
+    assert WORKLOADS["attention_forward"].bytes_moved(parameters, "float32") == 4 * 30 * 4

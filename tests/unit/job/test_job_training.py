@@ -9,6 +9,10 @@ import torch.nn.functional as F  # noqa: N812
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from batchmark_job.job import describe
+from batchmark_job.measure import Row, bench_for, measure
+from batchmark_job.result import MeasurementStatus
+from batchmark_job.suites import Limits
 from batchmark_job.workloads import WORKLOADS, resnet50, training
 from batchmark_job.workloads.base import Implementation, Workload
 
@@ -205,6 +209,20 @@ def test_bytes_leave_activations_out() -> None:
     assert INFERENCE.bytes_moved({"batch": 1}, "float32") == 4 * (
         3 * 224 * 224 + 25_557_032 + 2 * 26_560 + 1000
     )
+
+
+def test_a_row_says_how_many_images_a_second() -> None:
+    rows = {}
+    for workload, parameters in ((CNN, {"batch": 3}), (WORKLOADS["sort"], {"size": 9})):
+        bench = bench_for("cpu", Limits(samples=10, max_seconds=0.05), threads=1)
+        rows[workload.name] = measure(Row(workload, parameters, "float32"), bench)
+    row = rows["cnn_training_step"]
+    assert (row.items, rows["sort"].items) == (3, None)
+    row = row.model_copy(
+        update={"samples_seconds": (0.5, 0.5), "status": MeasurementStatus.MEASURED}
+    )
+    assert "median 500 ms (6 images/s), middle half" in describe(row)
+    assert INFERENCE.items({"batch": 4}) == TRAINING.items({"batch": 4}) == 4
 
 
 def test_memory_needs_are_upper_bounds_of_what_inputs_take() -> None:
