@@ -40,6 +40,7 @@ CASES = [
     if dtype != "tf32"
 ]
 
+FLOATS = ("float64", "float32", "float16", "bfloat16")
 Spoil = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -232,3 +233,24 @@ def test_attention_counts_the_copy_that_packs_its_gradients() -> None:
     parameters = {"sequence": 5, "heads": 3, "head_dim": 2, "batch": 1}
     assert WORKLOADS["attention_backward"].bytes_moved(parameters, "float32") == (7 + 6) * 30 * 4
     assert WORKLOADS["attention_forward"].bytes_moved(parameters, "float32") == 4 * 30 * 4
+
+
+def test_a_sum_of_16_bit_numbers_needs_room_for_a_copy_in_float32() -> None:
+    torch_sum = WORKLOADS["reduction"].implementations[0]
+    needed = {dtype: torch_sum.working_set_bytes({"size": 100}, dtype) for dtype in FLOATS}
+    assert needed == {"float64": 808, "float32": 408, "float16": 608, "bfloat16": 608}
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_sum_takes_no_more_memory_than_it_says(dtype: str) -> None:
+    """On the CPU, by what torch's allocator says it gave out."""
+    workload = WORKLOADS["reduction"]
+    torch_sum = workload.implementations[0]
+    inputs = workload.make_inputs({"size": 10**6}, dtype, seed=7)
+    call = torch_sum.prepare(inputs)
+    call()
+    with torch.profiler.profile(profile_memory=True) as profile:
+        call()
+    given = sum(max(0, event.self_cpu_memory_usage) for event in profile.events())
+    needed = torch_sum.working_set_bytes({"size": 10**6}, dtype)
+    assert 0.99 * needed <= inputs[0].nbytes + given <= 1.01 * needed
