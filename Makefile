@@ -121,7 +121,7 @@ bench-mapped: terraform-there install ## 200 mapped short jobs at once; counts w
 	@exec $(BIN)/python -m benchmarks.mapped_jobs
 
 .PHONY: bench-overhead
-bench-overhead: install ## How much measuring adds to what is measured: below 2 % for calls of 1 to 30 ms (1 to 8 minutes)
+bench-overhead: install ## How much measuring adds to what is measured: below 2 % for calls of 1 to 30 ms (2 minutes)
 	@exec $(BIN)/python -m benchmarks.harness_overhead
 
 .PHONY: bench-injected
@@ -133,7 +133,7 @@ bench-noise: install ## A/A: 20 equal runs on this idle machine; each row's nois
 	@exec $(BIN)/python -m benchmarks.noise_floor
 
 .PHONY: bench-gpu
-bench-gpu: install ## On a GPU machine: our products against plain calls, our filters against a copy (a minute; skipped without CUDA)
+bench-gpu: install ## On a GPU machine: our products against plain calls, our filters against a copy (a minute; ends with 77 without CUDA)
 	@exec $(BIN)/python -m benchmarks.gpu_rivals
 
 .PHONY: bench-cpu

@@ -31,7 +31,13 @@ from batchmark_job.suites import SUITES, Limits, Point
 from batchmark_job.threads import give_threads
 from batchmark_job.trial import Problem
 from batchmark_job.workloads import WORKLOADS
-from benchmarks.plain_calls import PLAIN_CALLS, PlainCall, as_tensor, seconds_as_published
+from benchmarks.plain_calls import (
+    PLAIN_CALLS,
+    RECONSTRUCTED,
+    PlainCall,
+    as_tensor,
+    seconds_as_published,
+)
 
 ALLOWED_RATIO = 1.05
 FEWEST_ROUNDS = 3
@@ -50,8 +56,13 @@ class Comparison:
     ours: list[float] = field(default_factory=list)
     implementations: list[str] = field(default_factory=list)  # ours, as chosen in each round
     plain: dict[str, list[float]] = field(default_factory=dict)
-    as_published: float | None = None
+    as_published: list[float] = field(default_factory=list)
+    unsettled: int = 0  # rounds in which our samples drifted to the end; left out
     skipped: str | None = None
+
+    @property
+    def decided(self) -> bool:
+        return len(self.ours) >= FEWEST_ROUNDS
 
     @property
     def fastest_plain(self) -> str:
@@ -67,7 +78,7 @@ class Comparison:
 
     @property
     def passed(self) -> bool:
-        return statistics.median(self.ratios) <= ALLOWED_RATIO
+        return self.decided and statistics.median(self.ratios) <= ALLOWED_RATIO
 
 
 def main() -> int:
@@ -112,6 +123,9 @@ def points(suites: Sequence[str], workloads: Sequence[str]) -> Iterator[Point]:
 def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> Comparison:
     """Measure one size: in each round ourselves, then every plain call.
 
+    A round in which our samples do not settle is counted, left out and made anew, as often as there
+    are rounds.
+
     Raises:
         ComparisonError: our measurement failed, or a plain call's result is wrong.
     """
@@ -127,8 +141,8 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
         comparison.skipped = "does not fit into memory twice"
         return comparison
     started = time.perf_counter()
-    for done in range(rounds):
-        if done >= FEWEST_ROUNDS and time.perf_counter() - started >= budget_seconds:
+    while len(comparison.ours) < rounds and comparison.unsettled < rounds:
+        if comparison.decided and time.perf_counter() - started >= budget_seconds:
             break
         measurement = measure(Row(workload, point.parameters, point.dtype), bench)
         if measurement.status is MeasurementStatus.SKIPPED:
@@ -136,15 +150,24 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
             return comparison
         if measurement.status is MeasurementStatus.FAILED or measurement.implementation is None:
             raise ComparisonError(f"{_label(point)} as we measure it: {measurement.reason}")
+        if measurement.status is MeasurementStatus.UNSETTLED:
+            comparison.unsettled += 1
+            continue
         comparison.ours.append(statistics.median(measurement.samples_seconds))
         comparison.implementations.append(measurement.implementation.name)
         give_threads(bench.threads)
         for call in calls:
             seconds = time_plain(
-                call, problem, measurement.input_sets or 1, bench.limits, check=not done
+                call,
+                problem,
+                measurement.input_sets or 1,
+                bench.limits,
+                check=call.name not in comparison.plain,
             )
             comparison.plain.setdefault(call.name, []).append(seconds)
-    comparison.as_published = seconds_as_published(point.workload, point.parameters)
+        published = seconds_as_published(point.workload, point.parameters)
+        if published is not None:
+            comparison.as_published.append(published)
     return comparison
 
 
@@ -170,16 +193,24 @@ def time_plain(
 def report(comparisons: Sequence[Comparison], threads: int, console: Console) -> int:
     """Print a table for each workload and the verdict; 0 where nothing is too slow, else 1."""
     measured = [comparison for comparison in comparisons if not comparison.skipped]
-    for workload in dict.fromkeys(comparison.point.workload for comparison in measured):
-        rows = [comparison for comparison in measured if comparison.point.workload == workload]
+    compared = [comparison for comparison in measured if comparison.ours]
+    for workload in dict.fromkeys(comparison.point.workload for comparison in compared):
+        rows = [comparison for comparison in compared if comparison.point.workload == workload]
         console.print(_table(workload, threads, rows))
+        if workload in RECONSTRUCTED:
+            console.print(f"as published: {RECONSTRUCTED[workload]}")
     for comparison in comparisons:
         if comparison.skipped:
             console.print(f"skipped: {_label(comparison.point)}: {comparison.skipped}")
-    slow = [comparison for comparison in measured if not comparison.passed]
+    undecided = [comparison for comparison in measured if not comparison.decided]
+    for comparison in undecided:
+        console.print(f"undecided: {_label(comparison.point)}: {_unsettled(comparison)}")
+    slow = [row for row in measured if row.decided and not row.passed]
     if slow or not measured:
         labels = ", ".join(_label(comparison.point) for comparison in slow)
         console.print(f"slower than {ALLOWED_RATIO} x plain: {labels or 'nothing was measured'}")
+        return 1
+    if undecided:
         return 1
     console.print(f"all {len(measured)} ratios to the fastest plain call are <= {ALLOWED_RATIO}")
     return 0
@@ -192,20 +223,33 @@ def _table(workload: str, threads: int, rows: Sequence[Comparison]) -> Table:
         table.add_column(heading, justify="left" if heading == "implementation" else "right")
     table.add_column("as published / ours", justify="right")
     for row in rows:
-        published = row.as_published
         table.add_row(
             _size(row.point),
             _milliseconds(row.ours),
             ", ".join(dict.fromkeys(row.implementations)),
             *(_milliseconds(row.plain[name]) for name in names),
             _ratio(row),
-            "" if published is None else f"{published / statistics.median(row.ours):.1f}",
+            _times_ours(row.as_published, row.ours),
         )
     return table
 
 
 def _line(comparison: Comparison) -> str:
     return f"{_label(comparison.point)}: {comparison.skipped or _ratio(comparison)}"
+
+
+def _unsettled(comparison: Comparison) -> str:
+    made = len(comparison.ours) + comparison.unsettled
+    return f"{comparison.unsettled} of {made} rounds unsettled"
+
+
+def _times_ours(seconds: Sequence[float], ours: Sequence[float]) -> str:
+    """Median, least and most of a single call each round, in our medians."""
+    if not seconds:
+        return ""
+    our = statistics.median(ours)
+    middle, least, most = (of(seconds) / our for of in (statistics.median, min, max))
+    return f"{middle:.1f} ({least:.1f} to {most:.1f})"
 
 
 def _label(point: Point) -> str:
@@ -221,8 +265,11 @@ def _milliseconds(seconds: Sequence[float]) -> str:
 
 
 def _ratio(comparison: Comparison) -> str:
+    if not comparison.ours:
+        return _unsettled(comparison)
     ratios = comparison.ratios
-    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+    text = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+    return f"{text}, {_unsettled(comparison)}" if comparison.unsettled else text
 
 
 if __name__ == "__main__":

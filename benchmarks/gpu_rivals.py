@@ -1,8 +1,8 @@
 """Our GPU rows against plain library calls and the measured copy bandwidth, in one run.
 
 A product is held against the fastest plain torch call, both taking turns; a filter against what a
-large copy reads and writes per second. Ends with 1 where a share is below its limit. Needs a CUDA
-device; anywhere else it measures nothing and says so.
+large copy reads and writes per second. Ends with 1 where a share is below its limit or could not be
+measured. Needs a CUDA device; anywhere else it measures nothing, says so and ends with 77.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import statistics
 import sys
 from datetime import UTC, datetime
+from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -25,7 +26,7 @@ from batchmark_job.trial import SEED
 from batchmark_job.workloads import WORKLOADS, torch_support
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from batchmark_job.measure import Bench
     from batchmark_job.result import Measurement
@@ -36,6 +37,11 @@ FILTER_DTYPES = ("float32", "bfloat16", "float16")
 PRODUCT_LIMIT = 0.95  # of the best plain call
 FILTER_LIMIT = 0.70  # of the copy bandwidth
 ROUNDS = 20
+EXIT_SKIPPED = 77  # as automake and meson know it
+
+
+class UnmeasuredError(Exception):
+    """A row without figures; the message names it and says why."""
 
 
 class Share(NamedTuple):
@@ -64,26 +70,40 @@ def main(arguments: list[str] | None = None) -> int:
     small = parser.parse_args(arguments).small
     if not torch.cuda.is_available():
         print("skipped: no CUDA device")
-        return 0
+        return EXIT_SKIPPED
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {when}")
     bench = bench_for("cuda", Limits(max_seconds=0.2 if small else 3.0))
-    shares = [
-        *products(bench, [256] if small else [4096, 8192]),
-        *filters(bench, [256] if small else [4096, 8192]),
-    ]
-    for share in shares:
-        print(share)
-    return 0 if small or all(share.passed for share in shares) else 1
+    sizes = [256] if small else [4096, 8192]
+    return 0 if print_all([*products(bench, sizes), *filters(bench, sizes)]) or small else 1
 
 
-def products(bench: Bench, sizes: list[int]) -> Iterator[Share]:
+def print_all(rows: Sequence[Callable[[], Share]]) -> bool:
+    """Measure and print row after row, whatever becomes of one; whether all passed."""
+    passed = True
+    for measure_share in rows:
+        try:
+            share = measure_share()
+        except UnmeasuredError as error:
+            print(f"NOT MEASURED {error}", flush=True)
+            passed = False
+        else:
+            print(share, flush=True)
+            passed = passed and share.passed
+    return passed
+
+
+def products(bench: Bench, sizes: list[int]) -> Iterator[Callable[[], Share]]:
     for size in sizes:
         for dtype in PRODUCT_DTYPES:
-            measured = measured_row("matmul", {"size": size}, dtype, bench)
-            with torch.inference_mode(), torch_support.precision(dtype):
-                ours, plain, name = against_plain_calls(measured)
-            yield Share(row_name(measured), library(measured), plain / ours, name, PRODUCT_LIMIT)
+            yield partial(product, bench, size, dtype)
+
+
+def product(bench: Bench, size: int, dtype: str) -> Share:
+    measured = measured_row("matmul", {"size": size}, dtype, bench)
+    with torch.inference_mode(), torch_support.precision(dtype):
+        ours, plain, name = against_plain_calls(measured)
+    return Share(row_name(measured), library(measured), plain / ours, name, PRODUCT_LIMIT)
 
 
 def against_plain_calls(measured: Measurement) -> tuple[float, float, str]:
@@ -112,26 +132,35 @@ def against_plain_calls(measured: Measurement) -> tuple[float, float, str]:
     return seconds, medians[fastest], fastest
 
 
-def filters(bench: Bench, sizes: list[int]) -> Iterator[Share]:
-    ceilings = measure_ceilings("cuda", [])
-    if not ceilings:
-        raise SystemExit("the copy bandwidth could not be measured; see the warning above")
-    copy = ceilings[0].rate_per_second
-    held_against = f"a copy's {copy / 1e9:.0f} GB/s"
+def filters(bench: Bench, sizes: list[int]) -> Iterator[Callable[[], Share]]:
     for name in FILTERS:
         for size in sizes:
             for dtype in FILTER_DTYPES:
-                measured = measured_row(name, {"size": size, "batch": 1}, dtype, bench)
-                seconds = statistics.median(measured.samples_seconds)
-                rate = (measured.bytes_moved or 0) / seconds
-                limit = FILTER_LIMIT if dtype == "float32" else None
-                yield Share(row_name(measured), library(measured), rate / copy, held_against, limit)
+                yield partial(image_filter, bench, name, size, dtype)
+
+
+def image_filter(bench: Bench, name: str, size: int, dtype: str) -> Share:
+    copy = copy_rate()
+    measured = measured_row(name, {"size": size, "batch": 1}, dtype, bench)
+    rate = (measured.bytes_moved or 0) / statistics.median(measured.samples_seconds)
+    limit = FILTER_LIMIT if dtype == "float32" else None
+    held_against = f"a copy's {copy / 1e9:.0f} GB/s"
+    return Share(row_name(measured), library(measured), rate / copy, held_against, limit)
+
+
+@cache
+def copy_rate() -> float:
+    """Bytes a second."""
+    ceilings = measure_ceilings("cuda", [])
+    if not ceilings:
+        raise UnmeasuredError("a filter: the copy bandwidth is missing; see the warning above")
+    return ceilings[0].rate_per_second
 
 
 def measured_row(name: str, parameters: dict[str, int], dtype: str, bench: Bench) -> Measurement:
     measured = measure(Row(WORKLOADS[name], parameters, dtype), bench)
     if measured.status is not MeasurementStatus.MEASURED:
-        raise SystemExit(f"{row_name(measured)}: {measured.status}: {measured.reason}")
+        raise UnmeasuredError(f"{row_name(measured)}: {measured.status}: {measured.reason}")
     return measured
 
 

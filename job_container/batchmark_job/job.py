@@ -336,8 +336,10 @@ def describe(measurement: Measurement) -> str:
     samples = measurement.samples_seconds
     low, median, high = np.quantile(samples, [0.25, 0.5, 0.75])
     stopping, by = measurement.stopping, measurement.implementation
+    rate = f" ({measurement.items / median:.4g} images/s)" if measurement.items else ""
     return (
-        f"{row} median {_duration(median)}, middle half {_duration(low)} to {_duration(high)}, "
+        f"{row} median {_duration(median)}{rate}, "
+        f"middle half {_duration(low)} to {_duration(high)}, "
         f"{len(samples)} samples ({STOPPED_BY[stopping.criterion] if stopping else 'ended'}), "
         f"cold {_duration(measurement.cold_seconds or 0.0)}, {describe_rival(by) if by else ''}"
     )

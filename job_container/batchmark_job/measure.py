@@ -70,6 +70,7 @@ class Row:
             reason=reason,
             samples_seconds=tuple(self.samples),
             flops=self.workload.flops(self.parameters),
+            items=self.workload.items(self.parameters),
             bytes_moved=self.workload.bytes_moved(self.parameters, self.dtype),
             **self.found,
         )

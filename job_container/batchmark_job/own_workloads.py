@@ -8,8 +8,10 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import math
 import os
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +43,8 @@ DEFAULTS: Mapping[str, Any] = {
     "NEEDS_GRADIENTS": False,
     "REPEATABLE": True,
 }
+# By path and checksum, so that a file runs once, however many rows it has.
+_workloads: dict[tuple[Path, str], OwnWorkload] = {}
 
 
 def find_workload(name: str) -> Workload:
@@ -86,9 +90,8 @@ def read(paths: list[Path]) -> OwnWorkload:
         InputError: it can't be used; the one line names the file and all that is wrong.
     """
     path, *others = paths
-    source = path.read_bytes()
     problems: list[str] = []
-    constants, summary = dict(DEFAULTS), ""
+    source, constants, summary = b"", dict(DEFAULTS), ""
     if others:
         problems.append(f"{others[0]} has the same name; rename one of them")
     if path.stem in WORKLOADS:
@@ -96,7 +99,10 @@ def read(paths: list[Path]) -> OwnWorkload:
     if not re.fullmatch("[a-z][a-z0-9_]*", path.stem):
         problems.append("a workload's name is of a-z, 0-9 and _; rename the file")
     try:
+        source = path.read_bytes()
         tree = ast.parse(source)
+    except OSError as error:
+        problems.append(f"it can't be read: {error.strerror}")
     except (SyntaxError, ValueError) as error:
         problems.append(f"it is no Python: {error}")
     else:
@@ -105,27 +111,51 @@ def read(paths: list[Path]) -> OwnWorkload:
         problems += _wrong_functions(tree, constants["AXES"])
     if problems:
         raise InputError(f"own workload {path} can't be used: {'; '.join(problems)}")
-    return OwnWorkload(path, hashlib.sha256(source).hexdigest()[:12], summary, constants)
+    key = path, hashlib.sha256(source).hexdigest()[:12]
+    if key not in _workloads:
+        _workloads[key] = OwnWorkload(*key, summary, constants)
+    return _workloads[key]
 
 
 def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> list[str]:
     """Fill the constants in; returns what is wrong with them."""
     problems = []
-    for statement in tree.body:
-        if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
-            continue
-        name = statement.targets[0].id
+    for name, value in _assignments(tree):
         if name in constants:
             try:
-                constants[name] = ast.literal_eval(statement.value)
-            except ValueError:
-                problems.append(f"{name} in line {statement.lineno} is computed; write its value")
+                constants[name] = ast.literal_eval(value)
+            except (ValueError, TypeError):
+                problems.append(f"{name} in line {value.lineno} is no plain value; write it out")
                 constants[name] = DEFAULTS[name]
     if not problems and not _are_axes(constants["AXES"]):
         problems.append('AXES is missing or no axes; give such as AXES = {"size": (1000, 4000)}')
-    unknown = set(constants["DTYPES"]) - set(DTYPE_BYTES)
-    problems += [f"DTYPES has {d!r}; known: {', '.join(DTYPE_BYTES)}" for d in sorted(unknown)]
+    dtypes, tolerance = constants["DTYPES"], constants["TOLERANCE"]
+    if not isinstance(dtypes, tuple) or not dtypes:
+        problems.append(f'DTYPES is {dtypes!r}; give a tuple such as DTYPES = ("float32",)')
+    else:
+        known = ", ".join(DTYPE_BYTES)
+        problems += [f"DTYPES has {d!r}; known: {known}" for d in dtypes if d not in [*DTYPE_BYTES]]
+    # The row's correctness takes no limit that is not a number above 0.
+    if tolerance is not None and not (
+        type(tolerance) in {int, float} and math.isfinite(tolerance) and tolerance > 0
+    ):
+        problems.append(f"TOLERANCE is {tolerance!r}; give a number above 0 such as 1e-4")
+    problems += [
+        f"{name} is {constants[name]!r}; give True or False"
+        for name in ("NEEDS_GRADIENTS", "REPEATABLE")
+        if type(constants[name]) is not bool
+    ]
     return problems
+
+
+def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Names at the module's top with what they are set to, annotated or not."""
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                yield name, value
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                yield name, value
 
 
 def _are_axes(axes: object) -> bool:
@@ -230,7 +260,7 @@ class OwnWorkload(Workload):
         key = (name, *parameters.items())
         if key not in self._formulas:
             formula = getattr(self._load(), name, None)
-            self._formulas[key] = None if formula is None else int(formula(**parameters))
+            self._formulas[key] = None if formula is None else _count(name, formula(**parameters))
         return self._formulas[key]
 
     def _known(self, name: str, parameters: Parameters) -> int | None:
@@ -293,6 +323,22 @@ class OwnWorkload(Workload):
             assert spec is not None  # noqa: S101
             assert spec.loader is not None  # noqa: S101
             module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
+            sys.modules[spec.name] = module  # where dataclasses look their annotations up
+            try:
+                spec.loader.exec_module(module)
+            except BaseException:
+                del sys.modules[spec.name]
+                raise
             self._module = module
         return self._module
+
+
+def _count(name: str, value: object) -> int:
+    """What an optional function gave, without the fraction that a logarithm leaves."""
+    try:
+        count = int(value)  # type: ignore[call-overload]
+    except (TypeError, ValueError, OverflowError):
+        count = -1
+    if count < 0:
+        raise ValueError(f"{name}() gave {value!r}; give a number from 0")
+    return int(count)

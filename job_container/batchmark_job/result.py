@@ -157,6 +157,7 @@ class Measurement(_Model):
     samples_seconds: tuple[PositiveSeconds, ...] = ()
     phases: Phases | None = None
     flops: int | None = Field(default=None, ge=0, description="floating-point operations of a call")
+    items: int | None = Field(default=None, ge=1, description="images that a call works through")
     bytes_moved: int | None = Field(
         default=None, ge=0, description="least bytes a call must read and write in device memory"
     )

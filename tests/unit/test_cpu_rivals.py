@@ -1,15 +1,18 @@
 """The benchmark of CPU implementations: its plain calls compute the same, its verdict is right."""
 
 import io
+from collections.abc import Callable
 
 import pytest
 import torch
 from rich.console import Console
 
-from batchmark_job.measure import bench_for
+from batchmark_job.measure import Bench, Row, bench_for
+from batchmark_job.result import Correctness, Implementation, Measurement, MeasurementStatus
 from batchmark_job.suites import Limits, Point
 from batchmark_job.trial import Problem
 from batchmark_job.workloads import WORKLOADS
+from benchmarks import cpu_rivals
 from benchmarks.cpu_rivals import (
     Comparison,
     ComparisonError,
@@ -38,7 +41,7 @@ def times(
     parameters: dict[str, int], ours: list[float], plain: dict[str, list[float]]
 ) -> Comparison:
     point = Point("matmul", parameters)
-    return Comparison(point, ours, ["numpy"] * len(ours), plain, as_published=0.4)
+    return Comparison(point, ours, ["numpy"] * len(ours), plain, as_published=[0.4, 0.2, 0.3])
 
 
 @pytest.mark.parametrize(("name", "plain"), CASES)
@@ -64,8 +67,50 @@ def test_one_size_is_compared_round_by_round() -> None:
     assert set(comparison.plain) == {"torch @", "NumPy @", "SciPy gemm"}
     assert len(comparison.ours) == len(comparison.implementations) == 3
     assert all(len(seconds) == 3 for seconds in comparison.plain.values())
-    assert comparison.as_published is not None
-    assert comparison.as_published > 0
+    assert len(comparison.as_published) == 3
+    assert min(comparison.as_published) > 0
+
+
+def ending(status: MeasurementStatus, seconds: float) -> Callable[[Row, Bench], Measurement]:
+    def measure(row: Row, _: Bench) -> Measurement:
+        found = Implementation(name="numpy", version="1")
+        right = Correctness(relative_error=0, tolerance=1)
+        row.found.update(implementation=found, input_sets=1, cold_seconds=1.0, correctness=right)
+        row.samples.append(seconds)
+        return row.finish(status, "drifting")
+
+    return measure
+
+
+UNSETTLED = ending(MeasurementStatus.UNSETTLED, 1.0)
+SETTLED = ending(MeasurementStatus.MEASURED, 2.0)
+
+
+def test_a_round_that_does_not_settle_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = iter([UNSETTLED, SETTLED, SETTLED, UNSETTLED, SETTLED])
+
+    def measure(row: Row, bench: Bench) -> Measurement:
+        return next(turns)(row, bench)
+
+    monkeypatch.setattr(cpu_rivals, "measure", measure)
+    comparison = compare(Point("matmul", {"size": 40}), bench_for("cpu", QUICK), 3, 60.0)
+    assert comparison.ours == [2.0] * 3
+    assert len(comparison.ratios) == 3
+    console = Console(file=io.StringIO(), width=200)
+    report([comparison], 2, console)
+    assert "2 of 5 rounds unsettled" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_what_never_settles_is_undecided_and_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_rivals, "measure", UNSETTLED)
+    never = compare(Point("matmul", {"size": 40}), bench_for("cpu", QUICK), 3, 60.0)
+    assert (never.ours, never.unsettled, never.passed) == ([], 3, False)
+    good = times({"size": 7}, [1.0] * 3, {"torch @": [1.0] * 3})
+    console = Console(file=io.StringIO(), width=160)
+    assert report([good, never], 2, console) == 1
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "undecided: matmul size 40: 3 of 3 rounds unsettled" in printed
+    assert "all " not in printed
 
 
 def test_our_own_wrong_result_ends_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,6 +147,15 @@ def test_verdict(ours: float, code: int, verdict: str) -> None:
     assert printed.rstrip().endswith(verdict)
     assert f"{ours:.2f} ({ours:.2f} to {ours:.2f})" in printed
     assert "matmul: median milliseconds, 2 threads" in printed
+    assert f"{0.3 / ours:.1f} ({0.2 / ours:.1f} to {0.4 / ours:.1f})" in printed
+
+
+def test_what_was_reconstructed_is_called_so() -> None:
+    console = Console(file=io.StringIO(), width=160)
+    point = Point("gaussian_blur", {"size": 7})
+    report([Comparison(point, [1.0] * 3, ["opencv"] * 3, {"a": [1.0] * 3}, [2.0])], 2, console)
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "as published: reconstructed from kernel, sigma and border; the source" in printed
 
 
 def test_nothing_measured_is_no_success() -> None:

@@ -47,7 +47,11 @@ class TorchAttention(Implementation):
             return F.scaled_dot_product_attention(queries, keys, values)
 
     def prepare(self, inputs: Tensors) -> Call:
-        """The attention itself or, where a gradient is among the inputs, its backward pass."""
+        """The attention itself or, where a gradient is among the inputs, its backward pass.
+
+        As for a projection that makes queries, keys and values at once, which wants their gradients
+        in one tensor; no kernel writes them there, so torch copies them.
+        """
         import torch
 
         if len(inputs) == 1:
@@ -145,7 +149,7 @@ class AttentionForward(_Attention):
 
 class AttentionBackward(_Attention):
     name = "attention_backward"
-    summary = "gradients of attention's queries, keys and values, the forward pass not timed"
+    summary = "attention's gradients, copied into one packed tensor; the forward pass is not timed"
     needs_gradients = True
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
@@ -157,6 +161,11 @@ class AttentionBackward(_Attention):
     def flops(self, parameters: Parameters) -> int:
         """Four matrix products; kernels that keep no scores compute a fifth one anew."""
         return 4 * _product_flops(parameters)
+
+    def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
+        """As above, and the gradients once more read and written, to lie in one tensor."""
+        copied = 2 * self.output_bytes(parameters, dtype)
+        return super().bytes_moved(parameters, dtype) + copied
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
         """Queries, keys and values in one tensor, and the gradient of the output."""

@@ -131,6 +131,10 @@ class Workload(ABC):
     def flops(self, parameters: Parameters) -> int | None:
         """Floating-point operations of one call; None where counting them makes no sense."""
 
+    def items(self, parameters: Parameters) -> int | None:  # noqa: ARG002
+        """Images that one call works through, for a rate of them; None where that says nothing."""
+        return None
+
     @abstractmethod
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int | None:
         """Least bytes that one call must read and write in device memory; None if unknown."""

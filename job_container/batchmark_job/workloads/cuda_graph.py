@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from batchmark_job.workloads.base import Implementation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from torch import Tensor
 
     from batchmark_job.workloads.base import Call, Parameters, Tensors
@@ -46,22 +48,29 @@ class CudaGraph(Implementation):
         return self.inner.plain()
 
     def prepare(self, inputs: Tensors) -> Call:
-        import torch
+        return _capture(self.inner.prepare(inputs))
 
-        call = self.inner.prepare(inputs)
-        current = torch.cuda.current_stream()
-        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        aside.wait_stream(current)
-        with torch.cuda.stream(aside):
-            for _ in range(WARMUP_CALLS):
-                call()
-        current.wait_stream(aside)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            output = call()
+    def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
+        """All write to where the calls captured do: a buffer they share stays in the cache."""
+        return map(_capture, self.inner.prepare_each(sets))
 
-        def replay() -> Tensor:
-            graph.replay()
-            return output
 
-        return replay
+def _capture(call: Call) -> Call:
+    import torch
+
+    current = torch.cuda.current_stream()
+    aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    aside.wait_stream(current)
+    with torch.cuda.stream(aside):
+        for _ in range(WARMUP_CALLS):
+            call()
+    current.wait_stream(aside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        output = call()
+
+    def replay() -> Tensor:
+        graph.replay()
+        return output
+
+    return replay

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from batchmark_job.workloads import reference, torch_support
-from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Implementation, Workload
+from batchmark_job.workloads.base import (
+    DTYPE_BYTES,
+    Axis,
+    BufferedImplementation,
+    Implementation,
+    Workload,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,7 +27,7 @@ CHECKED_FREQUENCIES = 8
 CHECKED_IMAGES = 2
 
 
-class TorchFft(Implementation):
+class TorchFft(BufferedImplementation):
     """MKL on the CPU, cuFFT on CUDA."""
 
     name = "torch"
@@ -32,27 +38,37 @@ class TorchFft(Implementation):
         return torch_support.version()
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Input, output and a work area of the output's size."""
-        return _images_bytes(parameters, dtype) + 2 * _spectra_bytes(parameters, dtype)
+        return _working_set_bytes(parameters, dtype)
 
-    def prepare(self, inputs: Tensors) -> Call:
+    def buffers(self, inputs: Tensors) -> Tensors:
+        """Without a transform: the first one, which plans, belongs to the cold call."""
         import torch
 
-        (images,) = inputs
-        spectra = torch.fft.rfft2(images)
+        *batch, size = inputs[0].shape
+        dtype = inputs[0].dtype.to_complex()
+        return (torch.empty((*batch, size // 2 + 1), dtype=dtype, device=inputs[0].device),)
+
+    def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
+        import torch
+
+        (images,), (spectra,) = inputs, buffers
         return lambda: torch.fft.rfft2(images, out=spectra)
 
 
-class ScipyFft(TorchFft):
+class ScipyFft(Implementation):
     """pocketfft, which computes in the precision it is given."""
 
     name = "scipy"
     devices = ("cpu",)
+    dtypes = TorchFft.dtypes
 
     def version(self) -> str:
         import scipy
 
         return str(scipy.__version__)
+
+    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
+        return _working_set_bytes(parameters, dtype)
 
     def prepare(self, inputs: Tensors) -> Call:
         import scipy.fft
@@ -119,6 +135,11 @@ def _spectra_bytes(parameters: Parameters, dtype: str) -> int:
     """A real image's spectrum is symmetric: size x (size / 2 + 1) complex numbers are all of it."""
     half = parameters["size"] // 2 + 1
     return parameters["batch"] * parameters["size"] * half * 2 * DTYPE_BYTES[dtype]
+
+
+def _working_set_bytes(parameters: Parameters, dtype: str) -> int:
+    """Input, output and a work area of the output's size."""
+    return _images_bytes(parameters, dtype) + 2 * _spectra_bytes(parameters, dtype)
 
 
 def _definition(

@@ -223,6 +223,7 @@ class ImageConvolution(Workload):
         TiledConvolution(),
         TiledConvolutionViaFloat32(),
         CudaGraph(TorchConvolution()),
+        CudaGraph(FusedConvolution()),
     )
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:

@@ -27,7 +27,11 @@ class TorchSum(Implementation):
         return torch_support.version()
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        return parameters["size"] * DTYPE_BYTES[dtype] + DTYPE_BYTES["float64"]
+        """Numbers and their sum; on the CPU torch casts all 16-bit numbers before it adds them."""
+        number = DTYPE_BYTES[dtype]
+        result = DTYPE_BYTES[_result_dtype(dtype)]
+        number += result if result > number else 0
+        return parameters["size"] * number + DTYPE_BYTES["float64"]
 
     def prepare(self, inputs: Tensors) -> Call:
         (numbers,) = inputs

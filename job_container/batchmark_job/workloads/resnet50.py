@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from batchmark_job.workloads import images, reference, torch_support
 from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Implementation, Workload
+from batchmark_job.workloads.cuda_graph import CudaGraph
 from batchmark_job.workloads.training import TrainingStep, initial_weights, views
 
 if TYPE_CHECKING:
@@ -208,10 +209,18 @@ class TorchResNet50(Implementation):
     def arrange(self, inputs: Tensors) -> Tensors:
         return (images.channels_last(inputs[0]), *inputs[1:])
 
+    def network(self, weights: Tensor, statistics: Tensor) -> Network:
+        return inference(weights, statistics)
+
     def prepare(self, inputs: Tensors) -> Call:
         batch, *weights = inputs
-        forward = inference(*weights)
-        return lambda: forward(batch)
+        forward = self.network(*weights)
+
+        def call() -> Tensor:
+            with torch_support.cudnn_search():
+                return forward(batch)
+
+        return call
 
 
 class FoldedResNet50(TorchResNet50):
@@ -219,17 +228,15 @@ class FoldedResNet50(TorchResNet50):
 
     name = "torch channels-last, normalisation folded"
 
-    def prepare(self, inputs: Tensors) -> Call:
-        batch, weights, statistics = inputs
-        forward = build(views(weights, SHAPES), views(statistics, STATISTICS_SHAPES), folded)
-        return lambda: forward(batch)
+    def network(self, weights: Tensor, statistics: Tensor) -> Network:
+        return _build_flat(weights, statistics, folded)
 
 
 class ResNet50Inference(Workload):
     name = "resnet50_inference"
     summary = "ResNet-50's logits for batch images of 224 x 224"
     axes = (Axis("batch", minimum=1, maximum=65_536),)
-    implementations = (FoldedResNet50(), TorchResNet50())
+    implementations = (FoldedResNet50(), TorchResNet50(), CudaGraph(FoldedResNet50()))
 
     def tolerance(self, dtype: str) -> float:
         """Rounding grows over 53 layers; tf32 and float16 keep 10 bits, bfloat16 keeps 7."""
@@ -247,6 +254,9 @@ class ResNet50Inference(Workload):
     def flops(self, parameters: Parameters) -> int:
         """Two per multiply-add of convolutions and classifier; the rest is left out."""
         return 2 * parameters["batch"] * multiply_adds()
+
+    def items(self, parameters: Parameters) -> int:
+        return parameters["batch"]
 
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
         """Images and weights read once, logits written once; activations may stay in caches."""
@@ -308,10 +318,19 @@ class ResNet50Training(TrainingStep):
 
 def inference(weights: Tensor, statistics: Tensor) -> Network:
     """The network as trained, its normalisation on its running statistics."""
+    return _build_flat(weights, statistics, partial(normalised, training=False))
+
+
+def _build_flat(
+    weights: Tensor,
+    statistics: Tensor,
+    unit: Callable[[Layer, Sequence[Tensor], Sequence[Tensor]], Unit],
+) -> Network:
+    """From all weights, convolutions channels last, and all statistics in one tensor each."""
     return build(
-        views(weights, SHAPES),
-        views(statistics, STATISTICS_SHAPES),
-        partial(normalised, training=False),
+        views(weights, SHAPES, channels_last=True),
+        views(statistics, STATISTICS_SHAPES, channels_last=True),
+        unit,
     )
 
 

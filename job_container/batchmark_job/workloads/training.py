@@ -1,7 +1,7 @@
 """What the training workloads share: one step of SGD with momentum on a batch of images.
 
-Weights lie one after another in one tensor, those of a convolution in channels-last order, which is
-both the network's input and, updated in place, its output.
+Weights lie one after another in one tensor, those of a convolution channels last where the images
+are, which is both the network's input and, updated in place, its output.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from batchmark_job.workloads import images, reference, torch_support
@@ -41,7 +42,7 @@ def initial_weights(shapes: Sequence[Shape], dtype: str, seed: int) -> Tensor:
 
     generator = torch.Generator().manual_seed(seed)
     weights = torch.empty(sum(map(math.prod, shapes)), dtype=torch_support.torch_dtype(dtype))
-    for view in views(weights, shapes):
+    for view in views(weights, shapes, channels_last=False):
         if view.dim() == 1:
             view.uniform_(0.5, 1.0, generator=generator)
         else:
@@ -49,18 +50,35 @@ def initial_weights(shapes: Sequence[Shape], dtype: str, seed: int) -> Tensor:
     return weights
 
 
-def views(weights: Tensor, shapes: Iterable[Shape]) -> list[Tensor]:
+def views(weights: Tensor, shapes: Iterable[Shape], *, channels_last: bool) -> list[Tensor]:
     """Each weight as a tensor of its own, on the same memory."""
     found, start = [], 0
     for shape in shapes:
         part = weights[start : start + math.prod(shape)]
-        if len(shape) == 4:
+        if channels_last and len(shape) == 4:
             outputs, inputs, height, width = shape
             found.append(part.view(outputs, height, width, inputs).permute(0, 3, 1, 2))
         else:
             found.append(part.view(shape))
         start += math.prod(shape)
     return found
+
+
+def in_channels_last_order(weights: Tensor, shapes: Sequence[Shape]) -> Tensor:
+    """The same weights, those of a convolution laid out anew."""
+    import torch
+
+    ordered = torch.empty_like(weights)
+    places = views(ordered, shapes, channels_last=True)
+    for place, view in zip(places, views(weights, shapes, channels_last=False), strict=True):
+        place.copy_(view)
+    return ordered
+
+
+def _are_channels_last(batch: Tensor) -> bool:
+    import torch
+
+    return batch.is_contiguous(memory_format=torch.channels_last)
 
 
 class SgdStep(Implementation):
@@ -91,29 +109,44 @@ class SgdStep(Implementation):
         return weights + 2 * self.workload.input_bytes(parameters, dtype) + thrice + unfolded
 
     def arrange(self, inputs: Tensors) -> Tensors:
-        return (images.channels_last(inputs[0]), *inputs[1:])
+        batch, labels, weights = inputs
+        return (
+            images.channels_last(batch),
+            labels,
+            in_channels_last_order(weights, self.workload.shapes),
+        )
 
     def prepare(self, inputs: Tensors) -> Call:
         import torch
         import torch.nn.functional as F  # noqa: N812
 
         batch, labels, weights = inputs[0], inputs[1], inputs[2].clone()
-        parameters = [
-            view.requires_grad_() for view in views(weights.detach(), self.workload.shapes)
-        ]
+        layout = _are_channels_last(batch)
+        shared = views(weights.detach(), self.workload.shapes, channels_last=layout)
+        parameters = [view.requires_grad_() for view in shared]
         network = self.workload.network(parameters)
         optimiser = torch.optim.SGD(parameters, lr=LEARNING_RATE, momentum=MOMENTUM, fused=True)
         mixed = batch.dtype != weights.dtype
 
         def call() -> Tensor:
             optimiser.zero_grad(set_to_none=True)
-            with torch.autocast(batch.device.type, batch.dtype) if mixed else nullcontext():
-                loss = F.cross_entropy(network(batch), labels)
-            loss.backward()  # type: ignore[no-untyped-call]
+            with torch_support.cudnn_search():
+                with torch.autocast(batch.device.type, batch.dtype) if mixed else nullcontext():
+                    loss = F.cross_entropy(network(batch), labels)
+                loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             return weights
 
         return call
+
+
+class ContiguousSgdStep(SgdStep):
+    """In the layout that torch gives tensors by itself."""
+
+    name = "torch contiguous"
+
+    def arrange(self, inputs: Tensors) -> Tensors:
+        return inputs
 
 
 class TrainingStep(Workload):
@@ -128,7 +161,7 @@ class TrainingStep(Workload):
     repeatable = False
 
     def __init__(self) -> None:
-        self.implementations = (SgdStep(self),)
+        self.implementations = (SgdStep(self), ContiguousSgdStep(self))
 
     @abstractmethod
     def network(self, parameters: Sequence[Tensor]) -> Network:
@@ -152,11 +185,14 @@ class TrainingStep(Workload):
     def output_bytes(self, parameters: Parameters, dtype: str) -> int:  # noqa: ARG002
         return self.weight_count() * DTYPE_BYTES[weight_dtype(dtype)]
 
+    def items(self, parameters: Parameters) -> int:
+        return parameters["batch"]
+
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
-        """Images read; weights and momentum read and written; activations written and read."""
+        """Images read; weights and momentum read and written; activations may stay in caches."""
         weights = 4 * self.output_bytes(parameters, dtype)
         batch = self.input_bytes(parameters, dtype) - self.output_bytes(parameters, dtype)
-        return batch + weights + 2 * self.activations(parameters) * DTYPE_BYTES[dtype]
+        return batch + weights
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
         """A batch of few different images, each repeated and labelled with its number."""
@@ -180,10 +216,17 @@ class TrainingStep(Workload):
         step = batch.shape[0] // (int(labels[-1]) + 1)
         before = weights.detach().to("cpu").double()
         change = before - output.detach().to("cpu").double()
-        expected = self._reference_change(batch[::step], labels[::step], before)
+        split = partial(views, shapes=self.shapes, channels_last=_are_channels_last(batch))
+        expected = self._reference_change(batch[::step], labels[::step], before, split)
         return reference.relative_error([(change.numpy(), expected.numpy())])
 
-    def _reference_change(self, batch: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+    def _reference_change(
+        self,
+        batch: Tensor,
+        labels: Tensor,
+        weights: Tensor,
+        split: Callable[[Tensor], list[Tensor]],
+    ) -> Tensor:
         import torch
         import torch.nn.functional as F  # noqa: N812
 
@@ -191,12 +234,12 @@ class TrainingStep(Workload):
             # Contiguous copies, so that layouts and algorithms are not those measured.
             parameters = [
                 torch.empty(view.shape, dtype=torch.float64).copy_(view).requires_grad_()
-                for view in views(weights, self.shapes)
+                for view in split(weights)
             ]
             few = torch.empty(batch.shape, dtype=torch.float64).copy_(batch)
             loss = F.cross_entropy(self.network(parameters)(few), labels.cpu())
             gradients = torch.autograd.grad(loss, parameters)
         change = torch.empty_like(weights)
-        for view, gradient in zip(views(change, self.shapes), gradients, strict=True):
+        for view, gradient in zip(split(change), gradients, strict=True):
             view.copy_(gradient)
         return LEARNING_RATE * change

@@ -1,4 +1,4 @@
-"""What only a CUDA device can show; without one everything but the last test is skipped."""
+"""What only a CUDA device can show; without one everything but the last tests is skipped."""
 
 import os
 import subprocess
@@ -16,8 +16,10 @@ from batchmark_job.suites import Limits
 from batchmark_job.workloads import WORKLOADS, torch_support
 from batchmark_job.workloads.base import DTYPE_BYTES, TOLERANCES, Implementation
 from batchmark_job.workloads.cuda_graph import CudaGraph
+from batchmark_job.workloads.fft import TorchFft
 from batchmark_job.workloads.matmul import TorchMatmul
 from batchmark_job.workloads.triton_filters import TritonFilter
+from benchmarks import gpu_rivals
 
 ROOT = Path(__file__).parents[3]
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -89,6 +91,20 @@ def test_each_input_set_has_a_graph_of_its_own() -> None:
 
 
 @needs_cuda
+def test_graphs_of_buffered_calls_share_the_buffer() -> None:
+    workload = WORKLOADS["fft"]
+    graph = CudaGraph(TorchFft())
+    hosts = [workload.make_inputs({"size": 16, "batch": 1}, "float32", seed) for seed in (1, 2)]
+    sets = [tuple(tensor.cuda() for tensor in inputs) for inputs in hosts]
+    with torch.inference_mode():
+        calls = list(graph.prepare_each(sets))
+        for inputs, call in zip(hosts, calls, strict=True):
+            error = workload.relative_error(inputs, call(), np.random.default_rng(1))
+            assert error < TOLERANCES["float32"]
+        assert len({call().data_ptr() for call in calls}) == 1
+
+
+@needs_cuda
 def test_a_graph_reads_its_inputs_anew() -> None:
     left, right = (torch.rand(32, 32, device="cuda") for _ in range(2))
     call = CudaGraph(TorchMatmul()).prepare((left, right))
@@ -134,7 +150,22 @@ def test_the_benchmark_against_rivals_runs() -> None:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
 def test_the_benchmark_measures_nothing_without_cuda() -> None:
     finished = run_benchmark()
-    assert (finished.returncode, finished.stdout) == (0, "skipped: no CUDA device\n")
+    assert (finished.returncode, finished.stdout) == (77, "skipped: no CUDA device\n")
+
+
+def test_the_benchmark_goes_on_after_a_row_that_was_not_measured(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    good = gpu_rivals.Share("matmul 8", "torch", 0.99, "torch.mm", 0.95)
+
+    def unmeasured() -> gpu_rivals.Share:
+        raise gpu_rivals.UnmeasuredError("matmul 4 tf32: unsettled: drifting")
+
+    assert not gpu_rivals.print_all([lambda: good, unmeasured, lambda: good])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [str(good), "NOT MEASURED matmul 4 tf32: unsettled: drifting", str(good)]
+    assert gpu_rivals.print_all([lambda: good])
+    assert not gpu_rivals.print_all([lambda: good._replace(share=0.9)])
 
 
 def run_benchmark(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch.nn.attention import SDPBackend
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from batchmark_job.workloads import WORKLOADS
@@ -39,6 +40,7 @@ CASES = [
     if dtype != "tf32"
 ]
 
+FLOATS = ("float64", "float32", "float16", "bfloat16")
 Spoil = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -192,3 +194,63 @@ def test_rival_is_correct_on_cuda(name: str, rival: Implementation) -> None:
             output = rival.prepare(tuple(tensor.cuda() for tensor in inputs))()
         error = workload.relative_error(inputs, output, np.random.default_rng(7))
         assert error <= workload.tolerance(dtype)
+
+
+class Operations(TorchDispatchMode):
+    """The names of all that torch computes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        self.names.append(func.__name__)
+        return func(*args, **kwargs or {})
+
+
+def test_the_first_transform_is_the_cold_call() -> None:
+    """It plans; a transform made to learn the output's shape would have planned before it."""
+    workload = WORKLOADS["fft"]
+    inputs = workload.make_inputs({"size": 8, "batch": 2}, "float32", seed=7)
+    with torch.inference_mode(), Operations() as preparing:
+        call = workload.implementations[0].prepare(inputs)
+    with torch.inference_mode(), Operations() as calling:
+        call()
+    assert not [name for name in preparing.names if "fft" in name]
+    assert [name for name in calling.names if "fft" in name]
+
+
+def test_transforms_of_several_inputs_share_their_output() -> None:
+    workload = WORKLOADS["fft"]
+    sets = [workload.make_inputs({"size": 8, "batch": 2}, "float32", seed) for seed in (1, 2)]
+    with torch.inference_mode():
+        first, second = (call() for call in workload.implementations[0].prepare_each(sets))
+    assert first.data_ptr() == second.data_ptr()
+
+
+def test_attention_counts_the_copy_that_packs_its_gradients() -> None:
+    """Of 7 tensors read and written by the kernel, three are copied."""
+    parameters = {"sequence": 5, "heads": 3, "head_dim": 2, "batch": 1}
+    assert WORKLOADS["attention_backward"].bytes_moved(parameters, "float32") == (7 + 6) * 30 * 4
+    assert WORKLOADS["attention_forward"].bytes_moved(parameters, "float32") == 4 * 30 * 4
+
+
+def test_a_sum_of_16_bit_numbers_needs_room_for_a_copy_in_float32() -> None:
+    torch_sum = WORKLOADS["reduction"].implementations[0]
+    needed = {dtype: torch_sum.working_set_bytes({"size": 100}, dtype) for dtype in FLOATS}
+    assert needed == {"float64": 808, "float32": 408, "float16": 608, "bfloat16": 608}
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_sum_takes_no_more_memory_than_it_says(dtype: str) -> None:
+    """On the CPU, by what torch's allocator says it gave out."""
+    workload = WORKLOADS["reduction"]
+    torch_sum = workload.implementations[0]
+    inputs = workload.make_inputs({"size": 10**6}, dtype, seed=7)
+    call = torch_sum.prepare(inputs)
+    call()
+    with torch.profiler.profile(profile_memory=True) as profile:
+        call()
+    given = sum(max(0, event.self_cpu_memory_usage) for event in profile.events())
+    needed = torch_sum.working_set_bytes({"size": 10**6}, dtype)
+    assert 0.99 * needed <= inputs[0].nbytes + given <= 1.01 * needed

@@ -130,8 +130,25 @@ def test_what_goes_wrong_fails_the_row_alone(
         (GOOD.replace("AXES", "SIZES"), "AXES is missing or no axes; give such as AXES = {"),
         (GOOD.replace("(3, 5)", "(0,)"), "AXES is missing or no axes"),
         (GOOD.replace("(3, 5)", "3"), "AXES is missing or no axes"),
-        (GOOD.replace("(3, 5)", "range(3)"), "AXES in line 3 is computed; write its value"),
+        (
+            GOOD.replace("(3, 5)", "range(3)"),
+            "AXES in line 3 is no plain value; write it out",
+        ),
+        (
+            GOOD.replace('{"size": (3, 5)}', '{["a"]: (3, 5)}'),
+            "AXES in line 3 is no plain value; write it out",
+        ),
         (GOOD + 'DTYPES = ("float31",)', "DTYPES has 'float31'; known: float32, float64"),
+        (GOOD + "DTYPES = 5", "DTYPES is 5; give a tuple such as DTYPES = ("),
+        (GOOD + "DTYPES = ()", "DTYPES is (); give a tuple such as DTYPES = ("),
+        (GOOD + 'DTYPES = "float32"', "DTYPES is 'float32'; give a tuple"),
+        (GOOD + 'DTYPES = (["float32"], 1)', "DTYPES has ['float32']; known: float32"),
+        (GOOD + "TOLERANCE = 0", "TOLERANCE is 0; give a number above 0 such as 1e-4"),
+        (GOOD + 'TOLERANCE = "1e-4"', "TOLERANCE is '1e-4'; give a number above 0"),
+        (GOOD + "TOLERANCE = True", "TOLERANCE is True; give a number above 0"),
+        (GOOD + "TOLERANCE = 1e999", "TOLERANCE is inf; give a number above 0"),
+        (GOOD + "REPEATABLE = 0", "REPEATABLE is 0; give True or False"),
+        (GOOD + 'NEEDS_GRADIENTS = "no"', "NEEDS_GRADIENTS is 'no'; give True or False"),
         (
             GOOD.replace("dtype, size", "size"),
             "set_up() takes (size) instead of (dtype, size)",
@@ -151,6 +168,70 @@ def test_a_broken_file_gives_one_line(
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith(f"batchmark_job: error: own workload {path} can't be used: ")
         assert problem in line
+    assert main(["list"]) == 0
+    assert "workload mine: own workload" in capsys.readouterr().out
+
+
+def test_a_file_that_cannot_be_read_gives_one_line(
+    write: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(GOOD)
+    path.unlink()
+    path.mkdir()
+    assert main(["run", "--workload", "mine", "--output", "/dev/null"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(f"own workload {path} can't be used: it can't be read: Is a directory")
+
+
+def test_annotated_constants_count(write: Callable[..., Path]) -> None:
+    write(GOOD.replace("AXES =", "AXES: dict =") + "TOLERANCE: float = 0.5\nDTYPES: tuple\n")
+    workload = find_workload("mine")
+    assert [(axis.name, axis.default) for axis in workload.axes] == [("size", 3)]
+    assert workload.tolerance("float32") == 0.5
+
+
+def test_a_file_runs_once_for_all_its_rows(write: Callable[..., Path], tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    write(GOOD + f"with open({str(log)!r}, 'a') as log:\n    print('ran', file=log)\n")
+    code, document = run(tmp_path, "--workload", "mine", "--axis", "size=3,4,5")
+    assert code == 0
+    assert len(document.measurements) == 3
+    assert log.read_text() == "ran\n"
+
+
+def test_a_changed_file_is_another_workload(write: Callable[..., Path]) -> None:
+    write(GOOD)
+    before = find_workload("mine")
+    assert find_workload("mine") is before
+    write(GOOD + "REPEATABLE = False\n")
+    assert not find_workload("mine").repeatable
+    assert before.repeatable
+
+
+def test_a_dataclass_with_postponed_annotations_works(
+    write: Callable[..., Path], tmp_path: Path
+) -> None:
+    text = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+    write(text + GOOD + "@dataclass\nclass Model:\n    width: int = 1\n")
+    code, document = run(tmp_path, "--workload", "mine")
+    assert (code, document.measurements[0].reason) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "result"),
+    [("flops", "-size"), ("elements_moved", "float('nan')"), ("elements_held", "'many'")],
+)
+def test_a_count_that_is_none_fails_its_rows(
+    name: str, result: str, write: Callable[..., Path], tmp_path: Path
+) -> None:
+    write(GOOD + f"def {name}(size):\n    return {result} if size == 3 else size * 1.5\n")
+    code, document = run(tmp_path, "--workload", "mine", "--axis", "size=3,5")
+    assert code == 1
+    failed, measured = document.measurements
+    assert failed.status is MeasurementStatus.FAILED
+    assert f"ValueError: {name}() gave " in str(failed.reason)
+    assert "give a number from 0" in str(failed.reason)
+    assert measured.correctness is not None
 
 
 def test_all_problems_are_told_at_once(write: Callable[..., Path]) -> None:

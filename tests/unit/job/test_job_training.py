@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from batchmark_job.job import describe
+from batchmark_job.measure import Row, bench_for, measure
+from batchmark_job.result import MeasurementStatus
+from batchmark_job.suites import Limits
 from batchmark_job.workloads import WORKLOADS, resnet50, training
 from batchmark_job.workloads.base import Implementation, Workload
 
@@ -73,7 +78,7 @@ def test_cnn_flops_are_those_counted() -> None:
 
 @pytest.mark.usefixtures("small_images")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("rival", INFERENCE.implementations, ids=lambda rival: rival.name)
+@pytest.mark.parametrize("rival", INFERENCE.rivals("cpu"), ids=lambda rival: rival.name)
 def test_resnet50_inference_is_correct(rival: Implementation, dtype: str) -> None:
     assert check(INFERENCE, rival, 1, dtype) <= INFERENCE.tolerance(dtype)
 
@@ -99,8 +104,47 @@ def test_resnet50_training_step_is_correct(dtype: str, flips: int) -> None:
 
 @pytest.mark.parametrize("batch", [1, 6, 16])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-def test_cnn_training_step_is_correct(batch: int, dtype: str) -> None:
-    assert check(CNN, CNN.implementations[0], batch, dtype) <= CNN.tolerance(dtype)
+@pytest.mark.parametrize("rival", CNN.rivals("cpu"), ids=lambda rival: rival.name)
+def test_cnn_training_step_is_correct(rival: Implementation, batch: int, dtype: str) -> None:
+    assert check(CNN, rival, batch, dtype) <= CNN.tolerance(dtype)
+
+
+def test_a_step_in_another_layout_is_another_step() -> None:
+    """Weights ordered unlike the images would be taken for others, and the check sees it."""
+    channels_last, contiguous = CNN.rivals("cpu")
+    inputs = CNN.make_inputs({"batch": 4}, "float32", seed=7)
+    arranged = channels_last.arrange(inputs)
+    change = contiguous.prepare(inputs)() - inputs[2]
+    wrong = CNN.relative_error(arranged, arranged[2] + change, np.random.default_rng(7))
+    assert wrong > 100 * CNN.tolerance("float32")
+
+
+class Convolutions(TorchDispatchMode):
+    """Whether cuDNN would search for its fastest algorithm, at each convolution."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.searching: dict[str, set[bool]] = {}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        if "conv" in func.__name__:
+            searching = self.searching.setdefault(func.__name__, set())
+            searching.add(torch.backends.cudnn.benchmark)
+        return func(*args, **kwargs or {})
+
+
+@pytest.mark.usefixtures("small_images")
+@pytest.mark.parametrize("workload", [CNN, INFERENCE], ids=lambda workload: workload.name)
+def test_cudnn_searches_for_every_convolution_there_and_back(workload: Workload) -> None:
+    for rival in workload.rivals("cpu"):
+        inputs = rival.arrange(workload.make_inputs({"batch": 1}, "float32", seed=7))
+        with torch.inference_mode(not workload.needs_gradients):
+            call = rival.prepare(inputs)
+            with Convolutions() as convolutions:
+                call()
+        assert ("convolution_backward.default" in convolutions.searching) is (workload is CNN)
+        assert set.union(*convolutions.searching.values()) == {True}
+        assert not torch.backends.cudnn.benchmark
 
 
 @pytest.mark.parametrize("factor", [0.0, -1.0, 0.99, math.nan])
@@ -118,7 +162,8 @@ def test_step_leaves_its_inputs_and_goes_on_learning() -> None:
     call = CNN.implementations[0].prepare(inputs)
 
     def loss() -> float:
-        network = CNN.network(training.views(call(), CNN.shapes))  # type: ignore[attr-defined]
+        weights = training.views(call(), CNN.shapes, channels_last=False)  # type: ignore[attr-defined]
+        network = CNN.network(weights)  # type: ignore[attr-defined]
         with torch.no_grad():
             return F.cross_entropy(network(inputs[0]), inputs[1]).item()
 
@@ -137,8 +182,9 @@ def test_reference_agrees_with_finite_differences() -> None:
     direction = torch.randn(weights.shape, dtype=torch.float64, generator=torch.manual_seed(1))
 
     def loss(step: float) -> float:
-        shifted = training.views(weights + step * direction, CNN.shapes)  # type: ignore[attr-defined]
-        network = CNN.network(shifted)  # type: ignore[attr-defined]
+        shifted = weights + step * direction
+        layers = training.views(shifted, CNN.shapes, channels_last=False)  # type: ignore[attr-defined]
+        network = CNN.network(layers)  # type: ignore[attr-defined]
         return F.cross_entropy(network(images), labels).item()
 
     slope = (loss(1e-7) - loss(-1e-7)) / 2e-7
@@ -155,6 +201,28 @@ def test_batches_hold_few_images_each_with_its_label() -> None:
 def test_bfloat16_keeps_float32_weights() -> None:
     images, _, weights = CNN.make_inputs({"batch": 2}, "bfloat16", seed=7)
     assert (images.dtype, weights.dtype) == (torch.bfloat16, torch.float32)
+
+
+def test_bytes_leave_activations_out() -> None:
+    """In training as in inference: images, and weights and momentum read and written."""
+    assert CNN.bytes_moved({"batch": 1}, "float32") == 3 * 32 * 32 * 4 + 8 + 4 * 4 * 113_738
+    assert INFERENCE.bytes_moved({"batch": 1}, "float32") == 4 * (
+        3 * 224 * 224 + 25_557_032 + 2 * 26_560 + 1000
+    )
+
+
+def test_a_row_says_how_many_images_a_second() -> None:
+    rows = {}
+    for workload, parameters in ((CNN, {"batch": 3}), (WORKLOADS["sort"], {"size": 9})):
+        bench = bench_for("cpu", Limits(samples=10, max_seconds=0.05), threads=1)
+        rows[workload.name] = measure(Row(workload, parameters, "float32"), bench)
+    row = rows["cnn_training_step"]
+    assert (row.items, rows["sort"].items) == (3, None)
+    row = row.model_copy(
+        update={"samples_seconds": (0.5, 0.5), "status": MeasurementStatus.MEASURED}
+    )
+    assert "median 500 ms (6 images/s), middle half" in describe(row)
+    assert INFERENCE.items({"batch": 4}) == TRAINING.items({"batch": 4}) == 4
 
 
 def test_memory_needs_are_upper_bounds_of_what_inputs_take() -> None:
