@@ -9,10 +9,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from batchmark import figures
-from batchmark.estimate import Record
 from batchmark.exceptions import NoiseError
 from batchmark.noise import JOBS_A_SIDE, NoiseTable, RowName, measure_noise
 from batchmark.pooling import group_jobs
+from batchmark.record import Record
 from batchmark.series import Series, row_key
 from batchmark.verdict import Contestant, judge
 

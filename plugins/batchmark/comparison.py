@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from batchmark.estimate import Estimate, Median, Record, ratio
-from batchmark.noise import Fingerprint, NoiseTable, RowNoise
+from batchmark.estimate import Estimate, Median, ratio
+from batchmark.fingerprint import Fingerprint
+from batchmark.noise import NoiseTable, RowNoise
 from batchmark.pooling import Span, TargetJobs, TargetRecord, fell_back, group_jobs
+from batchmark.record import Record
 from batchmark.run import CollectedRun, LostJob
 from batchmark.series import Provenance, RowKey, Series, Side
 from batchmark.verdict import Contestant, judge

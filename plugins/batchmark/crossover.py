@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from batchmark.break_even import Breakeven, Curve, break_even
-from batchmark.estimate import MINIMUM_SAMPLES, Median, Record
+from batchmark.estimate import MINIMUM_SAMPLES, Median
+from batchmark.record import Record
 from batchmark.significance import ENOUGH_REPEATS
 from batchmark_job.result import Parameter, Phases
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from statistics import median
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import AwareDatetime, Field, ValidationError
 
-from batchmark.estimate import Record
 from batchmark.exceptions import NoiseError
+from batchmark.fingerprint import Fingerprint
+from batchmark.record import Record, first_problem
 from batchmark.series import kept_samples, row_key
 from batchmark.significance import (
     JobNoise,
@@ -19,14 +20,14 @@ from batchmark.significance import (
     relative,
     upper_bound,
 )
-from batchmark_job.result import Device, Parameter
+from batchmark_job.result import Parameter
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from batchmark.pooling import TargetJobs
     from batchmark.series import Series
-    from batchmark_job.result import Measurement, ResultDocument
+    from batchmark_job.result import Measurement
 
 FEWEST_JOBS = 2
 JOBS_A_SIDE = (1, 3, 5, 10, 20)
@@ -46,45 +47,6 @@ class RowNoise(Record):
     )
     source: NoiseSource = Field(description="the weaker of the two targets' sources")
     note: str | None = Field(default=None, description="why undecided, and how noise became known")
-
-
-class Fingerprint(Record):
-    """What must agree for a calibration to hold.
-
-    All that decides how steady a machine is. The image's digest is not among it: a rebuilt image
-    with the same torch is as steady, and a row's library is held against its `implementations`.
-    """
-
-    device: Device
-    instance_type: str | None
-    cpu_model: str
-    compute_threads: int
-    gpu_model: str | None
-    driver_major: str | None
-    torch_version: str
-
-    @classmethod
-    def of(cls, document: ResultDocument) -> Self:
-        environment = document.environment
-        driver = environment.driver_version
-        return cls(
-            device=document.actual_device,
-            instance_type=environment.instance_type,
-            cpu_model=environment.cpu_model,
-            compute_threads=environment.compute_threads,
-            gpu_model=environment.gpu_model,
-            driver_major=driver and driver.partition(".")[0],
-            torch_version=environment.torch_version,
-        )
-
-    def differences(self, now: Fingerprint) -> str:
-        """What has changed since, with both values; empty where nothing has."""
-        then = self.model_dump()
-        return ", ".join(
-            f"{name} was {then[name] or 'none'} and is {value or 'none'}"
-            for name, value in now.model_dump().items()
-            if value != then[name]
-        )
 
 
 class RowName(Record):
@@ -160,10 +122,8 @@ def parse_table(text: str | bytes) -> NoiseTable:
     try:
         return NoiseTable.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "document"
         raise NoiseError(
-            f"not a noise table of this release: {where}: {first['msg']}; run noise_calibration "
+            f"not a noise table of this release: {first_problem(error)}; run noise_calibration "
             "again"
         ) from error
 

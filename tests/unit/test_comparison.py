@@ -127,7 +127,7 @@ def test_a_calibration_from_before_a_change_is_not_used_and_says_why():
     (pair,) = compare(build_run(gpu, cpu), tables).pairs
     assert pair.rows[0].noise.source == "assumed"
     assert (
-        "g5.xlarge: its noise calibration of 2026-11-20 does not apply, driver_major was 580 and "
+        "g5.xlarge: its noise calibration of 2026-11-20 does not apply, driver major was 580 and "
         "is 590. Run noise_calibration again."
     ) in pair.notes
 

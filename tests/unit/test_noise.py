@@ -14,7 +14,8 @@ from scipy import stats
 
 from batchmark.calibration import calibrate, part, render_calibration
 from batchmark.exceptions import NoiseError
-from batchmark.noise import Fingerprint, NoiseTable, measure_noise, parse_table, series_noise
+from batchmark.fingerprint import Fingerprint
+from batchmark.noise import NoiseTable, measure_noise, parse_table, series_noise
 from batchmark.pooling import group_jobs
 from batchmark.series import Series
 from batchmark.significance import (
@@ -283,7 +284,7 @@ def test_a_fingerprint_says_what_has_changed():
     )
     now = Fingerprint.of(document.model_copy(update={"environment": changed}))
     assert then.differences(now) == (
-        "driver_major was 580 and is 590, torch_version was 2.13.0+cu130 and is 2.14.0+cu130"
+        "driver major was 580 and is 590, torch was 2.13.0+cu130 and is 2.14.0+cu130"
     )
 
 
