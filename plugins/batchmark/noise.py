@@ -13,6 +13,7 @@ from batchmark.fingerprint import Fingerprint
 from batchmark.record import Record, first_problem
 from batchmark.series import kept_samples, row_key
 from batchmark.significance import (
+    ENOUGH_REPEATS,
     JobNoise,
     NoiseSource,
     Resolution,
@@ -20,11 +21,9 @@ from batchmark.significance import (
     relative,
     upper_bound,
 )
-from batchmark_job.result import Parameter
+from batchmark_job.result import Device, Parameter
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from batchmark.pooling import TargetJobs
     from batchmark.series import Series
     from batchmark_job.result import Measurement
@@ -95,7 +94,7 @@ class NoiseTable(Record):
     target: str
     region: str | None = Field(description="AWS region; null off AWS")
     run_id: str
-    created_at: AwareDatetime
+    created_at: AwareDatetime = Field(description="end of the last of its jobs")
     jobs: int = Field(ge=FEWEST_JOBS)
     fingerprint: Fingerprint
     series: tuple[SeriesNoise, ...]
@@ -103,6 +102,16 @@ class NoiseTable(Record):
 
     def to_json(self) -> str:
         return self.model_dump_json(indent=2)
+
+    def outlives(self, other: NoiseTable) -> str | None:
+        """Why this table stays in use though there is another one; None if that is better."""
+        if other.created_at < self.created_at:
+            return f"its jobs ended at {self.created_at:%Y-%m-%d %H:%M}, later than these"
+        if self.fingerprint.device is Device.CUDA and other.fingerprint.device is Device.CPU:
+            return f"it is of {Device.CUDA}, and these jobs ran on the CPU"
+        if self.fingerprint == other.fingerprint and other.jobs < ENOUGH_REPEATS <= self.jobs:
+            return f"it is of {self.jobs} jobs, and these are {other.jobs}"
+        return None
 
     def find(self, series: Series) -> SeriesNoise | None:
         """The noise of a measured row, if no other code was measured than then."""
@@ -135,7 +144,6 @@ def measure_noise(
     dtype: str,
     region: str | None,
     run_id: str,
-    created_at: datetime,
 ) -> NoiseTable:
     """What equal jobs of one target say of its noise.
 
@@ -166,7 +174,7 @@ def measure_noise(
         target=target.name,
         region=region,
         run_id=run_id,
-        created_at=created_at,
+        created_at=max(job.stopped_at for job in target.jobs),
         jobs=len(target.jobs),
         fingerprint=Fingerprint.of(target.jobs[0].document),
         series=tuple(measured),
