@@ -188,7 +188,7 @@ def designs(repeats: int) -> Iterator[Design]:
         if jobs < repeats // 2:
             yield Design(f"{jobs} at random", jobs, calibrated=False)
     for jobs in (5, 3, 1):
-        if repeats - 2 * jobs >= FEWEST_JOBS:
+        if repeats - 2 * jobs >= max(jobs, FEWEST_JOBS):  # fewer would give way to own repeats
             name = "1, all pairs" if jobs == 1 else f"{jobs} at random"
             yield Design(name, jobs, calibrated=True)
 
