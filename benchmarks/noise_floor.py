@@ -11,8 +11,8 @@ import argparse
 import itertools
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from batchmark.calibration import noise_rows, part
+from batchmark.calibration import noise_rows, part, some
 from batchmark.noise import FEWEST_JOBS, measure_noise, series_noise
 from batchmark.pooling import group_jobs
 from batchmark.run import CollectedJob, CollectedRun, PlannedJob
@@ -68,11 +68,26 @@ def main() -> int:
     )
     folder = FOLDER / "_".join(part.lstrip("-") for part in what)
     console = Console(width=160)
-    documents = [
-        finished(folder / f"{repeat}.json") or measure(folder / f"{repeat}.json", what, console)
-        for repeat in range(1, arguments.repeats + 1)
-    ]
-    return report(documents, folder, console)
+    return report(all_repeats(arguments.repeats, folder, what, console), folder, console)
+
+
+def all_repeats(
+    number: int, folder: Path, what: Sequence[str], console: Console
+) -> list[ResultDocument]:
+    """All repeats in their order, of which those that are missing are measured now."""
+    documents = {repeat: finished(folder / f"{repeat}.json") for repeat in range(1, number + 1)}
+    missing = [repeat for repeat, document in documents.items() if document is None]
+    began = time.monotonic()
+    for done, repeat in enumerate(missing):
+        left = len(missing) - done
+        if done:
+            seconds = (time.monotonic() - began) / done * left
+            about = f"about {seconds / 60:.1f} min left"
+        else:
+            about = f"{left} to measure"
+        console.print(f"repeat {repeat} of {number}, {about}", highlight=False)
+        documents[repeat] = measure(folder / f"{repeat}.json", what)
+    return [document for document in documents.values() if document]
 
 
 def finished(path: Path) -> ResultDocument | None:
@@ -84,9 +99,8 @@ def finished(path: Path) -> ResultDocument | None:
     return document if document.status == "complete" else None
 
 
-def measure(path: Path, what: Sequence[str], console: Console) -> ResultDocument:
+def measure(path: Path, what: Sequence[str]) -> ResultDocument:
     """One repeat, in a process of its own with nothing beside it."""
-    console.print(f"repeat {path.stem}")
     path.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "batchmark_job", "run", *what, "--output", str(path)]
     done = subprocess.run(
@@ -113,7 +127,6 @@ def report(documents: Sequence[ResultDocument], folder: Path, console: Console) 
         dtype=OWN_DTYPES,
         region=None,
         run_id=run.run_id,
-        created_at=datetime.now(UTC),
     )
     (folder / "noise.json").write_text(table.to_json())
     environment = documents[0].environment
@@ -134,7 +147,7 @@ def report(documents: Sequence[ResultDocument], folder: Path, console: Console) 
             str(comparisons),
             str(sum(different.values())),
             f"{share:.2%}",
-            "; ".join(f"{row}: {count}" for row, count in different.items() if count),
+            some([row for row, count in different.items() if count]),
         )
     console.print(shown)
     console.print(f"At most 1 in 100 may be called different; the largest share is {worst:.2%}.")
@@ -175,7 +188,7 @@ def designs(repeats: int) -> Iterator[Design]:
         if jobs < repeats // 2:
             yield Design(f"{jobs} at random", jobs, calibrated=False)
     for jobs in (5, 3, 1):
-        if repeats - 2 * jobs >= FEWEST_JOBS:
+        if repeats - 2 * jobs >= max(jobs, FEWEST_JOBS):  # fewer would give way to own repeats
             name = "1, all pairs" if jobs == 1 else f"{jobs} at random"
             yield Design(name, jobs, calibrated=True)
 

@@ -10,36 +10,15 @@ time and cost, and writes the report to `runs/<run>/` in the result bucket.
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import CronTriggerTimetable, Param, chain, dag, get_current_context, task
+from airflow.sdk import CronTriggerTimetable, chain, dag, get_current_context, task
 
-from batchmark import tasks
-from batchmark.operators.batch import BenchmarkJobOperator
-from batchmark.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
+from batchmark import dag_parts, tasks
 
-PARAMS = {
-    "suite": Param("blog", enum=list(SUITES), description="What to measure.", section="What"),
-    "dtype": Param(
-        OWN_DTYPES,
-        enum=[OWN_DTYPES, *DTYPES],
-        description="Number format of every row; 'suite' leaves each row its own.",
-        section="What",
-    ),
-    "targets": Param(
-        [],
-        type="array",
-        items={"type": "string"},
-        description="Instance types, one a line; none means all that Terraform made.",
-        section="Where",
-    ),
-    "repeats": Param(
-        1,
-        type="integer",
-        minimum=1,
-        maximum=MAX_REPEATS,
-        description="Jobs per target. From 6 on, whole jobs and single calls have intervals too.",
-        section="Where",
-    ),
-}
+PARAMS = dag_parts.params(
+    repeats=1,
+    fewest_repeats=1,
+    about_repeats="Jobs per target. From 6 on, whole jobs and single calls have intervals too.",
+)
 
 
 @dag(
@@ -77,13 +56,7 @@ def gpu_cpu_benchmark():
         return tasks.publish_report(get_current_context(), comparison_key)
 
     planned = plan_jobs()
-    run_benchmark = BenchmarkJobOperator.partial(
-        task_id="run_benchmark",
-        aws_conn_id=None,
-        poll_interval=5,
-        retries=0,
-        map_index_template="{{ task.job_name }}",
-    ).expand_kwargs(planned)
+    run_benchmark = dag_parts.run_benchmark(planned)
     collected = collect_results()
     chain(planned, [run_benchmark, fetch_prices()], collected)
     publish_report(compare(collected))

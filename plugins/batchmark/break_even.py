@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from batchmark.estimate import CONFIDENCE, Record
+from batchmark.estimate import CONFIDENCE
+from batchmark.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,51 +4,55 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 from rich.markup import escape
 from rich.table import Table
 
 from batchmark import figures
-from batchmark.estimate import Record
 from batchmark.exceptions import NoiseError
 from batchmark.noise import JOBS_A_SIDE, NoiseTable, RowName, measure_noise
 from batchmark.pooling import group_jobs
+from batchmark.record import Record
 from batchmark.series import Series, row_key
+from batchmark.significance import ENOUGH_REPEATS
 from batchmark.verdict import Contestant, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-    from datetime import datetime
+    from collections.abc import Collection, Sequence
 
     from rich.console import Console
 
     from batchmark.pooling import TargetJobs
     from batchmark.run import CollectedRun
 
+MOST_NAMES = 3
 TOO_LARGE = 10  # changes beyond this share need no figure
 
 
 class SelfCheck(Record):
-    """A target's odd repeats against its even ones, by the rule for two targets."""
+    """A target's odd repeats against its even ones, by the rule for two targets.
 
-    rows: int = Field(ge=0, description="compared")
+    Each half is held against its own scatter: noise that both halves were measured for would
+    explain any difference between them.
+    """
+
+    rows: int = Field(ge=1, description="compared")
     different: tuple[RowName, ...] = Field(description="of these, falsely")
 
 
 class Calibration(Record):
     table: NoiseTable
-    self_check: SelfCheck
+    self_check: SelfCheck | None = Field(description="null with too few jobs for two halves")
     notices: tuple[str, ...] = Field(description="to be read before any figure")
 
 
 class CalibrationReport(Record):
     run_id: str
-    created_at: AwareDatetime
     calibrations: tuple[Calibration, ...]
     refused: tuple[str, ...] = Field(description="targets without a calibration, and why")
 
 
-def calibrate(run: CollectedRun, *, region: str | None, created_at: datetime) -> CalibrationReport:
+def calibrate(run: CollectedRun, *, region: str | None) -> CalibrationReport:
     """Measure the noise of every target that has enough jobs.
 
     Raises:
@@ -65,7 +69,6 @@ def calibrate(run: CollectedRun, *, region: str | None, created_at: datetime) ->
                     dtype=dtype,
                     region=region,
                     run_id=run.run_id,
-                    created_at=created_at,
                 )
             except NoiseError as error:
                 refused.append(str(error))
@@ -80,7 +83,6 @@ def calibrate(run: CollectedRun, *, region: str | None, created_at: datetime) ->
             )
     return CalibrationReport(
         run_id=run.run_id,
-        created_at=created_at,
         calibrations=tuple(calibrations),
         refused=tuple(refused),
     )
@@ -94,21 +96,21 @@ def part(series: Series, repeats: Collection[int]) -> Series:
     return one
 
 
-def _check(target: TargetJobs, table: NoiseTable) -> SelfCheck:
+def _check(target: TargetJobs, table: NoiseTable) -> SelfCheck | None:
     repeats = [job.planned.repeat for job in target.jobs]
     odd, even = repeats[::2], repeats[1::2]
     rows = 0
     different: list[RowName] = []
     for series in target.series.values():
-        known = table.find(series)
-        first, second = part(series, odd), part(series, even)
-        if not (known and first.measured and second.measured):
+        halves = part(series, odd), part(series, even)
+        fewest = min(len(half.measured) for half in halves)
+        if fewest < ENOUGH_REPEATS or table.find(series) is None:
             continue
         rows += 1
-        sides = (Contestant(target.name, half, known) for half in (first, second))
-        if judge(*sides).faster:
+        first, second = (Contestant(target.name, half) for half in halves)
+        if judge(first, second).faster:
             different.append(RowName.of(series.row))
-    return SelfCheck(rows=rows, different=tuple(different))
+    return SelfCheck(rows=rows, different=tuple(different)) if rows else None
 
 
 def render_calibration(report: CalibrationReport, console: Console) -> None:
@@ -118,11 +120,12 @@ def render_calibration(report: CalibrationReport, console: Console) -> None:
         console.print(noise_rows(calibration.table))
         for left_out in calibration.table.left_out:
             console.print(escape(f"left out: {_name(left_out.row)}: {left_out.reason}"))
-        check = calibration.self_check
-        console.print(
-            f"A/A: odd repeats against even ones, {len(check.different)} of {check.rows} rows "
-            "called different\n"
-        )
+        if check := calibration.self_check:
+            names = some([_name(row) for row in check.different])
+            console.print(
+                f"A/A: odd repeats against even ones, {len(check.different)} of {check.rows} rows "
+                f"called different{escape(names and f' ({names})')}\n"
+            )
     for reason in report.refused:
         console.print(f"[bold]No calibration:[/bold] {escape(reason)}")
 
@@ -149,6 +152,12 @@ def noise_rows(table: NoiseTable) -> Table:
             *(_change(row.smallest_detectable_change[jobs]) for jobs in JOBS_A_SIDE),
         )
     return shown
+
+
+def some(names: Sequence[str]) -> str:
+    """The first three, and how many more there are."""
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _name(row: RowName) -> str:

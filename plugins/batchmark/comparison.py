@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
-from batchmark.estimate import MINIMUM_SAMPLES, Estimate, Median, Record, ratio
-from batchmark.noise import Fingerprint, NoiseTable, RowNoise
+from batchmark.estimate import MINIMUM_SAMPLES, Estimate, Median, ratio
+from batchmark.figures import parameters
+from batchmark.fingerprint import Fingerprint
+from batchmark.noise import NoiseTable, RowNoise
 from batchmark.pooling import Span, TargetJobs, TargetRecord, fell_back, group_jobs
+from batchmark.record import Record
 from batchmark.run import CollectedRun, LostJob
 from batchmark.series import Provenance, RowKey, Series, Side
 from batchmark.verdict import Contestant, judge
@@ -68,6 +71,15 @@ class TotalTime(Record):
     reason: str | None = Field(default=None, description="why there is no speedup")
 
 
+class UsedCalibration(Record):
+    """Which noise table a target's rows were held against; `runs/<run>/` keeps it."""
+
+    target: str
+    run_id: str
+    created_at: AwareDatetime
+    jobs: int
+
+
 class Pair(Record):
     """A GPU target against a CPU target on one suite and dtype."""
 
@@ -81,6 +93,9 @@ class Pair(Record):
     rows: tuple[Row, ...]
     uncompared: tuple[UncomparedRow, ...]
     totals: tuple[TotalTime, ...]
+    calibrations: tuple[UsedCalibration, ...] = Field(
+        description="of the rows whose noise is known by calibration"
+    )
     notes: tuple[str, ...]
 
 
@@ -94,15 +109,16 @@ class Comparison(Record):
 def compare(run: CollectedRun, calibrations: Iterable[NoiseTable] = ()) -> Comparison:
     """Compare every GPU target with every CPU target, for each suite and dtype.
 
-    A calibration is used for the target and suite that it names, in the environment it was made in.
+    A calibration is used for the target, suite and dtype that it names, in the environment it was
+    made in.
 
     Raises:
         ComparisonError: a result document lists the same row twice.
     """
-    tables = {(table.suite, table.target): table for table in calibrations}
+    tables = {(table.suite, table.dtype, table.target): table for table in calibrations}
     pairs = []
     for (suite, dtype), targets in group_jobs(run).items():
-        known = {target.name: tables.get((suite, target.name)) for target in targets}
+        known = {target.name: tables.get((suite, dtype, target.name)) for target in targets}
         gpu_targets = [target for target in targets if target.device == "cuda"]
         cpu_targets = [target for target in targets if target.device == "cpu"]
         pairs += [
@@ -145,6 +161,7 @@ def _pair(
     known: Mapping[str, NoiseTable | None],
 ) -> Pair:
     tables = {target.name: _fitting(known[target.name], target) for target in (gpu, cpu)}
+    fitting = [table for table in tables.values() if table]
     refused = gpu.refusal() or cpu.refusal()
     rows: list[Row] = []
     uncompared: list[UncomparedRow] = []
@@ -167,6 +184,7 @@ def _pair(
         rows=tuple(rows),
         uncompared=tuple(uncompared),
         totals=() if refused else tuple(_total(span, gpu, cpu) for span in SPANS),
+        calibrations=() if refused else tuple(_used(table) for table in fitting),
         notes=() if refused else tuple(_notes(gpu, cpu, known)),
     )
 
@@ -287,9 +305,32 @@ def _notes(
             "whole jobs need for an interval."
         )
     for target in (gpu, cpu):
-        table = known[target.name]
-        if table and (changes := _changes(table, target)):
-            yield (
-                f"{target.name}: its noise calibration of {table.created_at:%Y-%m-%d} does not "
-                f"apply, {changes}. Run noise_calibration again."
-            )
+        if table := known[target.name]:
+            yield _calibration_note(table, target)
+
+
+def _calibration_note(table: NoiseTable, target: TargetJobs) -> str:
+    """Which calibration a target has, and what of it applies."""
+    which = f"{target.name}: its noise calibration of {table.created_at:%Y-%m-%d}"
+    if changes := _changes(table, target):
+        return f"{which} does not apply, {changes}. Run noise_calibration again."
+    measured = [series for series in target.series.values() if series.measured]
+    lacking = [series.row for series in measured if table.find(series) is None]
+    which += f" ({table.jobs} jobs, run {table.run_id})"
+    if not lacking:
+        return f"{which} has all of its rows."
+    first = lacking[0]
+    return (
+        f"{which} lacks {len(lacking)} of its {len(measured)} rows, or knows them with other code: "
+        f"{first.workload} {parameters(first.parameters)} {first.dtype}"
+        f"{' and others' * (len(lacking) > 1)}."
+    )
+
+
+def _used(table: NoiseTable) -> UsedCalibration:
+    return UsedCalibration(
+        target=table.target,
+        run_id=table.run_id,
+        created_at=table.created_at,
+        jobs=table.jobs,
+    )

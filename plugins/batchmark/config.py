@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from batchmark.exceptions import ConfigError
+from batchmark.record import first_problem
 
 # Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark.
 VARIABLE = "batchmark"
@@ -74,11 +75,9 @@ def parse_config(text: str | None) -> Config:
     try:
         return Config.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "document"
         raise ConfigError(
-            f"Airflow variable '{VARIABLE}' can't be used: {where}: {first['msg']}, got "
-            f"{first['input']!r}; apply the Terraform of this release"
+            f"Airflow variable '{VARIABLE}' can't be used: {first_problem(error)}, got "
+            f"{error.errors()[0]['input']!r}; apply the Terraform of this release"
         ) from error
 
 

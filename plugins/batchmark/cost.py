@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from batchmark.config import PurchaseOption
-from batchmark.estimate import Estimate, Record
+from batchmark.estimate import Estimate
+from batchmark.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -18,7 +18,8 @@ from pydantic import Field
 from scipy import stats
 
 from batchmark.break_even import Breakeven, Curve, break_even
-from batchmark.estimate import CONFIDENCE, MINIMUM_SAMPLES, Median, Record
+from batchmark.estimate import CONFIDENCE, MINIMUM_SAMPLES, Median
+from batchmark.record import Record
 from batchmark.series import kept_samples
 from batchmark.significance import log_spread
 from batchmark_job.result import MeasurementStatus, Parameter, Phases

@@ -6,7 +6,9 @@ import zlib
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from batchmark.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,10 +20,6 @@ DRAWS = 4_000
 # With 5 samples even [smallest, largest] holds the median in only 1 - 2 / 2**5 = 94 % of cases.
 MINIMUM_SAMPLES = 6
 _CHUNK_ELEMENTS = 1_000_000
-
-
-class Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Interval(Record):

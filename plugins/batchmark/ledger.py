@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from batchmark.cost import SECONDS_PER_HOUR
-from batchmark.estimate import Record
+from batchmark.record import Record
 from batchmark_job.result import Device
 
 if TYPE_CHECKING:

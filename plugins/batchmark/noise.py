@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from statistics import median
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import AwareDatetime, Field, ValidationError
 
-from batchmark.estimate import Record
 from batchmark.exceptions import NoiseError
+from batchmark.fingerprint import Fingerprint
+from batchmark.record import Record, first_problem
 from batchmark.series import kept_samples, row_key
 from batchmark.significance import (
+    ENOUGH_REPEATS,
     JobNoise,
     NoiseSource,
     Resolution,
@@ -22,11 +24,9 @@ from batchmark.significance import (
 from batchmark_job.result import Device, Parameter
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from batchmark.pooling import TargetJobs
     from batchmark.series import Series
-    from batchmark_job.result import Measurement, ResultDocument
+    from batchmark_job.result import Measurement
 
 FEWEST_JOBS = 2
 JOBS_A_SIDE = (1, 3, 5, 10, 20)
@@ -59,45 +59,6 @@ class RowNoise(Record):
     )
     source: NoiseSource = Field(description="the weaker of the two targets' sources")
     note: str | None = Field(default=None, description="why undecided, and how noise became known")
-
-
-class Fingerprint(Record):
-    """What must agree for a calibration to hold.
-
-    All that decides how steady a machine is. The image's digest is not among it: a rebuilt image
-    with the same torch is as steady, and a row's library is held against its `implementations`.
-    """
-
-    device: Device
-    instance_type: str | None
-    cpu_model: str
-    compute_threads: int
-    gpu_model: str | None
-    driver_major: str | None
-    torch_version: str
-
-    @classmethod
-    def of(cls, document: ResultDocument) -> Self:
-        environment = document.environment
-        driver = environment.driver_version
-        return cls(
-            device=document.actual_device,
-            instance_type=environment.instance_type,
-            cpu_model=environment.cpu_model,
-            compute_threads=environment.compute_threads,
-            gpu_model=environment.gpu_model,
-            driver_major=driver and driver.partition(".")[0],
-            torch_version=environment.torch_version,
-        )
-
-    def differences(self, now: Fingerprint) -> str:
-        """What has changed since, with both values; empty where nothing has."""
-        then = self.model_dump()
-        return ", ".join(
-            f"{name} was {then[name] or 'none'} and is {value or 'none'}"
-            for name, value in now.model_dump().items()
-            if value != then[name]
-        )
 
 
 class RowName(Record):
@@ -146,7 +107,7 @@ class NoiseTable(Record):
     target: str
     region: str | None = Field(description="AWS region; null off AWS")
     run_id: str
-    created_at: AwareDatetime
+    created_at: AwareDatetime = Field(description="end of the last of its jobs")
     jobs: int = Field(ge=FEWEST_JOBS)
     fingerprint: Fingerprint
     series: tuple[SeriesNoise, ...]
@@ -154,6 +115,16 @@ class NoiseTable(Record):
 
     def to_json(self) -> str:
         return self.model_dump_json(indent=2)
+
+    def outlives(self, other: NoiseTable) -> str | None:
+        """Why this table stays in use though there is another one; None if that is better."""
+        if other.created_at < self.created_at:
+            return f"its jobs ended at {self.created_at:%Y-%m-%d %H:%M}, later than these"
+        if self.fingerprint.device is Device.CUDA and other.fingerprint.device is Device.CPU:
+            return f"it is of {Device.CUDA}, and these jobs ran on the CPU"
+        if self.fingerprint == other.fingerprint and other.jobs < ENOUGH_REPEATS <= self.jobs:
+            return f"it is of {self.jobs} jobs, and these are {other.jobs}"
+        return None
 
     def find(self, series: Series) -> SeriesNoise | None:
         """The noise of a measured row, if no other code was measured than then."""
@@ -173,10 +144,8 @@ def parse_table(text: str | bytes) -> NoiseTable:
     try:
         return NoiseTable.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "document"
         raise NoiseError(
-            f"not a noise table of this release: {where}: {first['msg']}; run noise_calibration "
+            f"not a noise table of this release: {first_problem(error)}; run noise_calibration "
             "again"
         ) from error
 
@@ -188,7 +157,6 @@ def measure_noise(
     dtype: str,
     region: str | None,
     run_id: str,
-    created_at: datetime,
 ) -> NoiseTable:
     """What equal jobs of one target say of its noise.
 
@@ -219,7 +187,7 @@ def measure_noise(
         target=target.name,
         region=region,
         run_id=run_id,
-        created_at=created_at,
+        created_at=max(job.stopped_at for job in target.jobs),
         jobs=len(target.jobs),
         fingerprint=Fingerprint.of(target.jobs[0].document),
         series=tuple(measured),

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import AwareDatetime, Field
 
 from batchmark.config import PurchaseOption
-from batchmark.estimate import Median, Record
+from batchmark.estimate import Median
 from batchmark.exceptions import ComparisonError
+from batchmark.fingerprint import Fingerprint
+from batchmark.record import Record
 from batchmark.series import Provenance, RowKey, Series, provenance, row_key
 from batchmark_job.result import (
     Device,
@@ -203,18 +205,8 @@ def _pool(target: TargetJobs) -> dict[RowKey, Series]:
 
 def _environment(job: CollectedJob) -> dict[str, str | int | None]:
     """What must agree between jobs whose samples are pooled."""
-    environment = job.document.environment
-    driver = environment.driver_version
-    return {
-        "instance type": environment.instance_type,
-        "CPU model": environment.cpu_model,
-        "compute threads": environment.compute_threads,
-        "GPU model": environment.gpu_model,
-        "driver major": driver and driver.split(".")[0],
-        "torch": environment.torch_version,
-        "image": environment.image_digest,
-        "device": str(job.document.actual_device),
-    }
+    document = job.document
+    return {**Fingerprint.of(document).named(), "image": document.environment.image_digest}
 
 
 def _batch_seconds(job: CollectedJob) -> float:

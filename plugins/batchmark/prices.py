@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, ValidationError
 
-from batchmark.estimate import Record
 from batchmark.exceptions import PriceError
+from batchmark.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

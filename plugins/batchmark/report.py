@@ -22,10 +22,11 @@ from batchmark.cost import (
     usd_per_million_calls,
 )
 from batchmark.crossover import Crossover, RowVerdict, calls_until_gpu_pays, find_crossovers
-from batchmark.estimate import Estimate, Record
+from batchmark.estimate import Estimate
 from batchmark.ledger import Ledger, ledger_of
 from batchmark.pooling import TargetJobs, group_jobs
 from batchmark.prices import PriceTable, load_prices
+from batchmark.record import Record
 from batchmark.run import LostJob
 from batchmark.series import WIDE_SPREAD, row_key
 

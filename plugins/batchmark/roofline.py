@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from batchmark.estimate import Estimate, Interval, Record
+from batchmark.estimate import Estimate, Interval
+from batchmark.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

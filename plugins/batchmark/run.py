@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
 from batchmark.config import PurchaseOption
+from batchmark.record import Record
 from batchmark_job.result import ResultDocument
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class PlannedJob(_Record):
+class PlannedJob(Record):
     """One Batch job of a run: a target measuring a suite, for the n-th time."""
 
     target: str
@@ -26,13 +23,13 @@ class PlannedJob(_Record):
     result_prefix: str = Field(description="s3:// folder of this job's result documents")
 
 
-class RunPlan(_Record):
+class RunPlan(Record):
     """All jobs that a run submits, in the order of its mapped tasks."""
 
     jobs: tuple[PlannedJob, ...]
 
 
-class CollectedJob(_Record):
+class CollectedJob(Record):
     """A planned job that left a document, and where to find its traces."""
 
     planned: PlannedJob
@@ -62,7 +59,7 @@ class CollectedJob(_Record):
     )
 
 
-class LostJob(_Record):
+class LostJob(Record):
     """A planned job without a result, and why."""
 
     planned: PlannedJob
@@ -70,7 +67,7 @@ class LostJob(_Record):
     reason: str
 
 
-class CollectedRun(_Record):
+class CollectedRun(Record):
     """All jobs of a run."""
 
     run_id: str

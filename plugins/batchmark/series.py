@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pydantic import Field
 
-from batchmark.estimate import MINIMUM_SAMPLES, Estimate, Median, Record
+from batchmark.estimate import MINIMUM_SAMPLES, Estimate, Median
 from batchmark.figures import percent
+from batchmark.record import Record
 from batchmark.roofline import Roofline, roofline
 from batchmark_job.result import Implementation, Measurement, Parameter, Trial
 
@@ -112,9 +114,9 @@ class Series:
         }
         return len(rivals) == 1 and rivals != {frozenset()}
 
-    @property
+    @cached_property
     def side(self) -> Side | None:
-        """The pooled figures; None without a measured row."""
+        """The pooled figures, once `pool` was called; None without a measured row."""
         rows = [row for _, row in self.measured]
         cold = [row.cold_seconds for row in rows if row.cold_seconds]
         if not (self.median and cold and self.row.implementation):

@@ -9,7 +9,7 @@ against Student's t (Welch, Biometrika 34 (1947) 28; Satterthwaite, Biometrics B
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
@@ -76,11 +76,17 @@ class Resolution:
 
     @property
     def smallest_detectable_change(self) -> float:
-        """Relative slow-down that is found with POWER."""
+        """Relative slow-down that is found with POWER; with a calibration, at most that without."""
+        without = replace(self, first=_assumable(self.first), second=_assumable(self.second))
+        return relative(min(self._detectable_difference, without._detectable_difference))
+
+    @property
+    def _detectable_difference(self) -> float:
+        """Of mean log medians, were no calibration given up for the assumed noise."""
         first, second = self._variances
         share = round(first / (first + second), 2)
         degrees = self.first.degrees, self.second.degrees
-        return relative(math.sqrt(first + second) * _detectable(share, *degrees, *self._credited))
+        return math.sqrt(first + second) * _detectable(share, *degrees, *self._credited)
 
     @property
     def _variances(self) -> tuple[float, float]:
@@ -93,6 +99,25 @@ class Resolution:
             self.first.credited_degrees(self.first_jobs),
             self.second.credited_degrees(self.second_jobs),
         )
+
+
+def known_or_assumed(known: JobNoise, jobs: int) -> JobNoise:
+    """A calibration's noise for so many jobs a side, or the assumed one where that decides more.
+
+    It does where the calibration had few jobs. Each errs in LEVEL of all comparisons, so the better
+    of both errs in twice that at most. More noise than is assumed is never argued away.
+    """
+    return min(
+        (known, _assumable(known)),
+        key=lambda noise: Resolution(noise, jobs, noise, jobs).critical_difference,
+    )
+
+
+def _assumable(noise: JobNoise) -> JobNoise:
+    """What counts if a calibration is given up: the assumed noise, unless it found more."""
+    if noise.source == "calibration" and noise.log_sd <= ASSUMED.log_sd:
+        return ASSUMED
+    return noise
 
 
 def log_spread(medians: Sequence[float]) -> float:

@@ -22,9 +22,9 @@ PRICES_FOLDER = "prices/"
 WEEK_SECONDS = 7 * 24 * 3600
 
 
-def noise_key(suite: str, target: str) -> str:
-    """Where a target's latest calibration lies; each run's folder keeps its own."""
-    return f"noise/{suite}/{target}.json"
+def noise_key(suite: str, dtype: str, target: str) -> str:
+    """Where a target's calibration lies that is in use; each run's folder keeps its own."""
+    return f"noise/{suite}/{dtype}/{target}.json"
 
 
 class RunStore:

@@ -117,23 +117,28 @@ def compare(context: Context, collected_key: str) -> str:
 
 
 def _calibrations(store: RunStore, collected: CollectedRun) -> list[NoiseTable]:
-    """The latest noise table of each target of the run, where there is one of this release."""
+    """The noise table in use for each target of the run, where there is one of this release."""
+    tables = []
+    for suite, dtype, target in dict.fromkeys(
+        (job.planned.suite, job.planned.dtype, job.planned.target) for job in collected.jobs
+    ):
+        if table := _noise_table(store, noise_key(suite, dtype, target)):
+            tables.append(table)
+    return tables
+
+
+def _noise_table(store: RunStore, key: str) -> NoiseTable | None:
     from batchmark.exceptions import NoiseError
     from batchmark.noise import parse_table
 
-    tables = []
-    for suite, target in dict.fromkeys(
-        (job.planned.suite, job.planned.target) for job in collected.jobs
-    ):
-        key = noise_key(suite, target)
-        text = store.read_if_there(key)
-        if text is None:
-            continue
-        try:
-            tables.append(parse_table(text))
-        except NoiseError as error:
-            print(f"{key} is left aside: {error}")
-    return tables
+    text = store.read_if_there(key)
+    if text is None:
+        return None
+    try:
+        return parse_table(text)
+    except NoiseError as error:
+        print(f"{key} is left aside: {error}")
+        return None
 
 
 def publish_report(context: Context, comparison_key: str) -> str:
@@ -171,11 +176,11 @@ def publish_report(context: Context, comparison_key: str) -> str:
 def publish_noise(context: Context, collected_key: str) -> str:
     """Store each target's noise table for later comparisons; return the key of the run's page.
 
+    A better table that is in use already stays: see `NoiseTable.outlives`.
+
     Raises:
         AirflowFailException: after publishing, when a target has no calibration or a job failed.
     """
-    from datetime import UTC, datetime
-
     from rich.console import Console
 
     from batchmark.calibration import calibrate, render_calibration
@@ -184,17 +189,20 @@ def publish_noise(context: Context, collected_key: str) -> str:
     config = load_config()
     store = RunStore.of(config, context["run_id"])
     collected = CollectedRun.model_validate_json(store.read(collected_key))
-    report = calibrate(
-        collected,
-        region=config.region if store.is_aws() else None,
-        created_at=datetime.now(UTC),
-    )
+    report = calibrate(collected, region=config.region if store.is_aws() else None)
     store.write(NOISE_JSON, report.model_dump_json(indent=2))
-    for calibration in report.calibrations:
-        table = calibration.table
-        store.put(noise_key(table.suite, table.target), table.to_json())
     console = Console(width=160, record=True)
     render_calibration(report, console)
+    for calibration in report.calibrations:
+        table = calibration.table
+        key = noise_key(table.suite, table.dtype, table.target)
+        before = _noise_table(store, key)
+        if before and (reason := before.outlives(table)):
+            console.print(
+                f"{key} stays that of run {before.run_id}: {reason}.", markup=False, highlight=False
+            )
+        else:
+            store.put(key, table.to_json())
     key = store.write(NOISE_HTML, console.export_html(), "text/html")
     print(f"Noise: {store.object_url(key)}")
     if report.refused:

@@ -16,6 +16,7 @@ from batchmark.significance import (
     ENOUGH_REPEATS,
     JobNoise,
     Resolution,
+    known_or_assumed,
     largest_credible,
     log_spread,
     relative,
@@ -95,10 +96,18 @@ def _noise(side: Contestant, medians: Sequence[float]) -> tuple[JobNoise, str | 
     jobs, known = len(medians), side.calibration
     own = log_spread(medians) if jobs > 1 else 0.0
     note = None
-    if known:
+    if known and jobs >= ENOUGH_REPEATS and jobs > known.jobs:
+        note = f"{side.name}: its {jobs} jobs tell more of noise than the {known.jobs} calibrated"
+    elif known:
         most = largest_credible(known.job_noise, jobs) if jobs > 1 else own
         if own <= most:
-            return known.job_noise, None
+            noise = known_or_assumed(known.job_noise, jobs)
+            if noise.source == "assumed":
+                note = (
+                    f"{side.name}: held against the assumed noise, as its calibration of "
+                    f"{known.jobs} jobs ({percent(known.floor)}) would decide less"
+                )
+            return noise, note
         note = (
             f"{side.name}: its {jobs} jobs differ by {percent(relative(own))}, more than its "
             f"calibration allows ({percent(relative(most))}), which is therefore not used"

@@ -95,8 +95,11 @@ def actions(statement: dict[str, Any]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def calls(stack):
-    """Each principal's calls; a benchmark is run unless the tests before have run one."""
+def calls(stack, calibration):
+    """Each principal's calls, of a calibration and of a benchmark.
+
+    A benchmark is run unless the tests before have run one, known by the prices that it asks for.
+    """
 
     def read():
         lines = [json.loads(line) for line in stack.calls.read_text().splitlines()]
@@ -105,7 +108,7 @@ def calls(stack):
             for principal in PRINCIPALS
         }
 
-    if not any(call["operation"] == "PutObject" for call in read()["job"]):
+    if not any(call["operation"] == "GetProducts" for call in read()["airflow"]):
         run_benchmark(stack, {"suite": "smoke"}, Clock())
     return read()
 
@@ -152,6 +155,12 @@ def policies(stack, aws):
 def test_every_call_was_understood(calls, principal):
     assert calls[principal]
     assert [call for call in calls[principal] if call["operation"] is None] == []
+
+
+def test_the_calls_hold_what_each_dag_writes(needed):
+    written = {need.resource for need in needed["airflow"] if need.action == "s3:PutObject"}
+    folders = {resource.partition(":::")[2].split("/")[1] for resource in written}
+    assert folders == {"noise", "prices", "runs"}
 
 
 @pytest.mark.parametrize("principal", PRINCIPALS)

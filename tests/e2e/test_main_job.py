@@ -12,14 +12,24 @@ from pathlib import Path
 import httpx
 import pytest
 
+from batchmark.noise import parse_table
 from batchmark.prices import PriceTable, load_prices
-from batchmark.store import PRICES, PRICES_FOLDER, REPORT_HTML, REPORT_JSON, RunStore
-from batchmark.suites import SUITES
+from batchmark.store import (
+    NOISE_HTML,
+    PRICES,
+    PRICES_FOLDER,
+    REPORT_HTML,
+    REPORT_JSON,
+    RunStore,
+    noise_key,
+)
+from batchmark.suites import OWN_DTYPES, SUITES
 from batchmark_job.result import parse_document
 from laptop.demo import DAG_ID, run_benchmark
 from laptop.errors import LaptopError
 from laptop.session import Clock
 from laptop.stack import PROFILE
+from tests.e2e.stacks import wait_for_end
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -110,6 +120,16 @@ def test_a_plan_after_the_apply_has_no_changes(stack):
     assert stack.terraform.plan_exit_code(var_file=PROFILE) == 0
 
 
+def test_a_calibration_leaves_each_targets_noise(calibration, aws):
+    store = RunStore(aws.client("s3"), aws.config().bucket, calibration)
+    for target in aws.config().targets:
+        table = parse_table(store.read(noise_key("smoke", OWN_DTYPES, target)))
+        assert (table.run_id, table.target, table.jobs) == (calibration, target, 2)
+        assert len(table.series) >= 12
+    page = httpx.get(store.object_url(store.prefix + NOISE_HTML))
+    assert "noise over 2 jobs" in page.text
+
+
 @pytest.mark.parametrize(
     ("output", "target"),
     [("submit_gpu_job_command", "g4dn.xlarge"), ("submit_cpu_job_command", "c5.2xlarge")],
@@ -136,14 +156,6 @@ def test_a_printed_submit_command_runs_a_job(stack, aws, output, target):
     ]
     (document,) = [document for document in documents if document.job_id == job_id]
     assert document.target == target
-
-
-def wait_for_end(airflow, run_id):
-    deadline = time.monotonic() + 240
-    while (state := airflow.state(DAG_ID, run_id)) not in ("success", "failed"):
-        assert time.monotonic() < deadline, f"DAG run {run_id} is still {state}"
-        time.sleep(1)
-    return state
 
 
 @pytest.fixture
@@ -179,7 +191,7 @@ def run_to_failure(airflow, conf, task_id):
     airflow.wait_for_dag(DAG_ID)
     airflow.unpause(DAG_ID)
     run_id = airflow.trigger(DAG_ID, conf)
-    assert wait_for_end(airflow, run_id) == "failed"
+    assert wait_for_end(airflow, DAG_ID, run_id) == "failed"
     return run_id, failed_log(airflow, run_id, task_id)
 
 

@@ -17,7 +17,6 @@ from batchmark_job.result import Device, Implementation, MeasurementStatus
 from tests.unit.run_builders import (
     CPU_ENVIRONMENT,
     GPU_ENVIRONMENT,
-    START,
     build_job,
     build_lost,
     build_row,
@@ -99,15 +98,13 @@ def test_an_interval_beside_one_decides_nothing_that_noise_from_job_to_job_expla
     assert row.noise.note.startswith("undecided: jobs that are equal may differ by")
 
 
-def calibration(target):
+def calibration(target, **fields):
     jobs = [
-        build_job(target, [build_row((median,) * 8)], repeat=n)
+        build_job(target, [build_row((median,) * 8, **fields)], repeat=n)
         for n, median in enumerate((0.5, 0.505, 0.495, 0.5), start=1)
     ]
     ((one,),) = group_jobs(build_run(*jobs)).values()
-    return measure_noise(
-        one, suite="blog", dtype="suite", region=None, run_id="run", created_at=START
-    )
+    return measure_noise(one, suite="blog", dtype="float32", region=None, run_id="run")
 
 
 def test_a_calibration_decides_what_assumed_noise_left_open():
@@ -116,7 +113,34 @@ def test_a_calibration_decides_what_assumed_noise_left_open():
     (pair,) = compare(build_run(*jobs), tables).pairs
     assert (pair.rows[0].verdict, pair.rows[0].noise.source) == ("gpu_target_faster", "calibration")
     assert pair.rows[0].noise.floor == pytest.approx(tables[0].series[0].floor)
-    assert not any("calibration" in note for note in pair.notes)
+    assert pair.calibrations[0].model_dump() == {
+        "target": "g5.xlarge",
+        "run_id": "run",
+        "created_at": tables[0].created_at,
+        "jobs": 4,
+    }
+    assert [one.target for one in pair.calibrations] == ["g5.xlarge", "c5.2xlarge"]
+    assert (
+        "g5.xlarge: its noise calibration of 2026-11-20 (4 jobs, run run) has all of its rows."
+    ) in pair.notes
+
+
+def test_rows_that_a_calibration_lacks_are_pointed_out():
+    rows = [build_row(noisy(1.0)), build_row(noisy(2.0), parameters={"size": 5})]
+    tables = [calibration("g5.xlarge"), calibration("c5.2xlarge", parameters={"size": 7})]
+    (pair,) = compare(build_run(*two_jobs(rows, rows)), tables).pairs
+    assert (
+        "g5.xlarge: its noise calibration of 2026-11-20 (4 jobs, run run) lacks 1 of its 2 rows, "
+        "or knows them with other code: matmul size 5 float32."
+    ) in pair.notes
+    assert any("lacks 2 of its 2 rows" in n and "float32 and others" in n for n in pair.notes)
+
+
+def test_a_calibration_of_another_dtype_is_not_used():
+    jobs = two_jobs([build_row(noisy(0.5))], [build_row(noisy(1.0))])
+    table = calibration("g5.xlarge").model_copy(update={"dtype": "bfloat16"})
+    (pair,) = compare(build_run(*jobs), [table]).pairs
+    assert (pair.rows[0].noise.source, pair.calibrations) == ("assumed", ())
 
 
 def test_a_calibration_from_before_a_change_is_not_used_and_says_why():
@@ -126,8 +150,9 @@ def test_a_calibration_from_before_a_change_is_not_used_and_says_why():
     tables = [calibration("g5.xlarge"), calibration("c5.2xlarge")]
     (pair,) = compare(build_run(gpu, cpu), tables).pairs
     assert pair.rows[0].noise.source == "assumed"
+    assert [one.target for one in pair.calibrations] == ["c5.2xlarge"]
     assert (
-        "g5.xlarge: its noise calibration of 2026-11-20 does not apply, driver_major was 580 and "
+        "g5.xlarge: its noise calibration of 2026-11-20 does not apply, driver major was 580 and "
         "is 590. Run noise_calibration again."
     ) in pair.notes
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import io
 import json
 import math
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
 from scipy import stats
 
-from batchmark.calibration import calibrate, part, render_calibration
+from batchmark.calibration import SelfCheck, calibrate, part, render_calibration, some
 from batchmark.exceptions import NoiseError
-from batchmark.noise import Fingerprint, NoiseTable, measure_noise, parse_table, series_noise
+from batchmark.fingerprint import Fingerprint
+from batchmark.noise import measure_noise, parse_table, series_noise
 from batchmark.pooling import group_jobs
 from batchmark.series import Series
 from batchmark.significance import (
@@ -36,7 +38,7 @@ from tests.unit.run_builders import (
     build_run,
 )
 
-NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
+STORED = Path(__file__).parents[1] / "data" / "noise" / "table-version-1.json"
 JOB = build_job("c5.2xlarge", [])
 SAMPLES = 8
 
@@ -57,10 +59,9 @@ def table_of(*jobs, lost=()):
     return measure_noise(
         target_of(*jobs, lost=lost),
         suite="blog",
-        dtype="suite",
+        dtype="float32",
         region="us-east-1",
         run_id="run",
-        created_at=NOW,
     )
 
 
@@ -94,7 +95,17 @@ def heavy_tails(rng, jobs, noise):
 @pytest.mark.parametrize("noise", [gamma_with_stalls, heavy_tails])
 @pytest.mark.parametrize(
     ("jobs", "other_jobs", "calibration_jobs"),
-    [(1, 1, 0), (1, 1, 5), (1, 1, 20), (2, 2, 5), (3, 3, 0), (3, 20, 0), (5, 5, 5), (20, 20, 0)],
+    [
+        (1, 1, 0),
+        (1, 1, 2),
+        (1, 1, 5),
+        (1, 1, 20),
+        (2, 2, 5),
+        (3, 3, 0),
+        (3, 20, 0),
+        (5, 5, 5),
+        (20, 20, 0),
+    ],
 )
 def test_equal_jobs_are_rarely_called_different(noise, jobs, other_jobs, calibration_jobs):
     cases = 800
@@ -115,7 +126,7 @@ def test_equal_jobs_are_rarely_called_different(noise, jobs, other_jobs, calibra
 
 @pytest.mark.parametrize(
     ("jobs", "calibration_jobs", "planted"),
-    [(5, 0, 0.10), (3, 10, 0.10), (3, 0, None), (5, 10, None), (1, 20, None)],
+    [(5, 0, 0.10), (3, 10, 0.10), (3, 0, None), (5, 10, None), (1, 20, None), (1, 2, None)],
 )
 def test_a_planted_difference_is_found_as_often_as_stated(jobs, calibration_jobs, planted):
     """1 % noise from job to job; None plants the smallest detectable change itself."""
@@ -283,7 +294,7 @@ def test_a_fingerprint_says_what_has_changed():
     )
     now = Fingerprint.of(document.model_copy(update={"environment": changed}))
     assert then.differences(now) == (
-        "driver_major was 580 and is 590, torch_version was 2.13.0+cu130 and is 2.14.0+cu130"
+        "driver major was 580 and is 590, torch was 2.13.0+cu130 and is 2.14.0+cu130"
     )
 
 
@@ -333,6 +344,43 @@ def test_a_calibration_that_the_jobs_belie_is_not_used():
     assert "g5.xlarge: its 3 jobs differ by 41 %, more than its calibration allows" in noise.note
 
 
+def test_a_calibration_of_two_jobs_makes_no_verdict_worse():
+    """Known with one degree of freedom, 6 % of noise would explain more than the assumed 28 %."""
+    known = calibration_of(1.0, 1.09)
+    without = judge(contestant([1.0]), contestant([2.8]))
+    judgement = judge(contestant([1.0], known), contestant([2.8], known))
+    assert (judgement.faster, judgement.noise.source) == ("first", "assumed")
+    assert judgement.noise.critical_change == without.noise.critical_change
+    assert judgement.noise.smallest_detectable_change == without.noise.smallest_detectable_change
+    assert judgement.noise.note.startswith(
+        "c5.2xlarge: held against the assumed noise, as its calibration of 2 jobs (6.3 %) would "
+        "decide less"
+    )
+
+
+def test_the_change_stated_for_a_quiet_calibration_of_two_jobs_is_at_most_the_assumed_one():
+    known = calibration_of(1.0, 1.014)
+    judgement = judge(contestant([1.0], known), contestant([1.3], known))
+    assert (judgement.faster, judgement.noise.source) == ("first", "calibration")
+    assumed = Resolution(ASSUMED, 1, ASSUMED, 1).smallest_detectable_change
+    assert judgement.noise.smallest_detectable_change <= assumed
+    assert known.smallest_detectable_change[1] <= assumed
+
+
+def test_more_noise_than_is_assumed_is_not_argued_away():
+    known = calibration_of(1.0, 1.6)
+    noise = judge(contestant([1.0], known), contestant([9.0], known)).noise
+    assert (noise.source, noise.floor) == ("calibration", pytest.approx(known.floor))
+    assert noise.critical_change > math.expm1(3.97 * ASSUMED.log_sd)
+
+
+def test_more_repeats_than_were_calibrated_tell_their_own_noise():
+    known = calibration_of(1.0, 1.01)
+    noise = judge(contestant([1.0, 1.01, 0.99], known), contestant([1.2, 1.21, 1.19], known)).noise
+    assert noise.source == "repeats"
+    assert noise.note.startswith("c5.2xlarge: its 3 jobs tell more of noise than the 2 calibrated")
+
+
 def test_too_few_samples_decide_nothing_however_quiet_the_jobs():
     known = calibration_of(1.0, 1.001, 0.999)
     sides = (
@@ -350,7 +398,7 @@ def test_a_part_of_a_series_holds_the_repeats_asked_for():
 
 
 def report_of(*jobs, lost=()):
-    return calibrate(build_run(*jobs, lost=lost), region=None, created_at=NOW)
+    return calibrate(build_run(*jobs, lost=lost), region=None)
 
 
 def rendered(report):
@@ -360,18 +408,20 @@ def rendered(report):
 
 
 def test_a_calibration_run_reports_each_target():
-    steady = jobs_of([1.0, 1.01, 0.99, 1.02])
+    steady = jobs_of([1.0, 1.01, 0.99, 1.02, 1.01, 0.98])
     gpu = jobs_of([0.1, 0.11, 0.1, 0.11], target="g5.xlarge")
     report = report_of(*steady, *gpu, lost=[build_lost("g6.xlarge", "exit code 3")])
     assert [one.table.target for one in report.calibrations] == ["c5.2xlarge", "g5.xlarge"]
-    assert [one.self_check.rows for one in report.calibrations] == [1, 1]
+    assert report.calibrations[0].self_check == SelfCheck(rows=1, different=())
+    assert report.calibrations[1].self_check is None, "4 jobs are too few for two halves"
     assert report.refused == (
         "g6.xlarge has 0 job(s) with a result (exit code 3); noise shows from 2 on",
     )
     text = rendered(report)
-    assert "c5.2xlarge, suite blog: noise over 4 jobs" in text
+    assert "c5.2xlarge, suite blog: noise over 6 jobs" in text
     assert "matmul size 1000 float32" in text
-    assert "A/A: odd repeats against even ones, 0 of 1 rows called different" in text
+    assert text.count("A/A: odd repeats against even ones") == 1
+    assert "A/A: odd repeats against even ones, 0 of 1 rows called different\n" in text
     assert "No calibration: g6.xlarge has 0 job(s)" in text
 
 
@@ -381,6 +431,20 @@ def test_a_calibration_lists_what_it_left_out():
     assert "left out: matmul size 1000 float32: c5.2xlarge: failed: relative [error]" in rendered(
         report
     )
+
+
+def test_halves_that_differ_are_called_different():
+    """Each is steady in itself: noise measured over both would explain any difference."""
+    report = report_of(*jobs_of([1.0, 50.0] * 5))
+    (calibration,) = report.calibrations
+    assert len(calibration.self_check.different) == calibration.self_check.rows == 1
+    assert "1 of 1 rows called different (matmul size 1000 float32)" in rendered(report)
+
+
+def test_of_many_names_three_are_shown():
+    assert some(["a", "b", "c"]) == "a, b, c"
+    assert some(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+    assert some([]) == ""
 
 
 def test_changes_too_large_to_matter_are_not_spelled_out():
@@ -397,8 +461,51 @@ def test_a_gpu_target_calibrated_on_the_cpu_says_so():
     assert rendered(report).startswith("The GPU target g5.xlarge ran on the CPU")
 
 
-def test_the_example_of_the_schema_stays_readable():
-    """What a first release stored must be found again: field names are part of the format."""
-    stored = json.loads(table_of(*jobs_of([1.0, 1.1])).to_json())
-    assert set(stored) == set(NoiseTable.model_fields)
-    assert list(stored["series"][0]["smallest_detectable_change"]) == ["1", "3", "5", "10", "20"]
+def test_a_stored_table_stays_readable():
+    """Written by the first release; its names are part of the format."""
+    table = parse_table(STORED.read_bytes())
+    (series,) = table.series
+    assert (table.suite, table.dtype, table.target) == ("blog", "suite", "g5.xlarge")
+    assert (table.run_id, table.region) == ("manual__2026-11-20T09:00:00+00:00", "us-east-1")
+    assert table.created_at == datetime(2026, 11, 20, 9, 3, 40, tzinfo=UTC)
+    assert table.fingerprint == Fingerprint.of(build_job("g5.xlarge", []).document)
+    assert (series.row.workload, series.row.parameters) == ("matmul", {"size": 1000})
+    assert series.implementations == ("torch 2.13.0",)
+    assert (series.jobs, series.median_seconds) == (3, 1.0)
+    assert series.floor == pytest.approx(math.expm1(0.03))
+    assert list(series.smallest_detectable_change) == [1, 3, 5, 10, 20]
+    assert [one.reason for one in table.left_out] == [
+        "g5.xlarge: failed: relative error 0.3 exceeds 0.0001"
+    ]
+    assert parse_table(table.to_json()) == table
+
+
+def test_a_table_is_as_old_as_its_last_job():
+    jobs = jobs_of([1.0, 1.1, 1.2])
+    assert table_of(*reversed(jobs)).created_at == jobs[-1].stopped_at
+
+
+def table_at(hours, jobs=3, **fields):
+    table = table_of(*jobs_of([1.0, 1.01, 0.99, 1.0][:jobs], target="g5.xlarge", **fields))
+    return table.model_copy(update={"created_at": table.created_at + timedelta(hours=hours)})
+
+
+def test_a_table_outlives_an_older_one():
+    assert (
+        table_at(5).outlives(table_at(0)) == "its jobs ended at 2026-11-20 14:03, later than these"
+    )
+    assert table_at(0).outlives(table_at(5)) is None
+    assert table_at(0).outlives(table_at(0)) is None, "the same run, published again"
+
+
+def test_a_gpus_table_outlives_that_of_a_fallback():
+    fallback = table_at(5, actual_device=Device.CPU)
+    assert table_at(0).outlives(fallback) == "it is of cuda, and these jobs ran on the CPU"
+    assert fallback.outlives(table_at(6)) is None
+
+
+def test_two_jobs_replace_no_better_table_of_the_same_machine():
+    assert table_at(0).outlives(table_at(5, jobs=2)) == "it is of 3 jobs, and these are 2"
+    changed = GPU_ENVIRONMENT.model_copy(update={"driver_version": "590.1"})
+    assert table_at(0).outlives(table_at(5, jobs=2, environment=changed)) is None
+    assert table_at(0, jobs=2).outlives(table_at(5, jobs=2)) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import boto3
 import pytest
@@ -49,7 +50,7 @@ def test_a_calibration_is_stored_twice_and_used_by_the_next_comparison(store):
     assert key == store.prefix + NOISE_HTML
     assert b"noise over 3 jobs" in store.read(key)
     assert b'"calibrations"' in store.read(store.prefix + NOISE_JSON)
-    assert parse_table(store.read(noise_key("blog", "g5.xlarge"))).jobs == 3
+    assert parse_table(store.read(noise_key("blog", "float32", "g5.xlarge"))).jobs == 3
 
     single = [job for job in jobs() if job.planned.repeat == 1]
     text = store.read(tasks.compare(CONTEXT, collect(store, *single)))
@@ -58,14 +59,43 @@ def test_a_calibration_is_stored_twice_and_used_by_the_next_comparison(store):
 
 
 def test_a_table_of_another_release_is_left_aside(store, capsys):
-    store.put(noise_key("blog", "g5.xlarge"), "{}")
+    key = noise_key("blog", "float32", "g5.xlarge")
+    store.put(key, "{}")
     text = store.read(tasks.compare(CONTEXT, collect(store, *jobs())))
     assert Comparison.model_validate_json(text).pairs[0].rows[0].noise.source == "repeats"
-    assert "noise/blog/g5.xlarge.json is left aside: not a noise table" in capsys.readouterr().out
+    assert f"{key} is left aside: not a noise table" in capsys.readouterr().out
 
 
 def test_a_target_without_a_calibration_fails_the_task_after_publishing(store):
     lost = [build_lost("g6.xlarge", "exit code 3")]
     with pytest.raises(AirflowFailException, match=r"g6\.xlarge has 0 job"):
         tasks.publish_noise(CONTEXT, collect(store, *jobs(), lost=lost))
-    assert store.read(noise_key("blog", "c5.2xlarge"))
+    assert store.read(noise_key("blog", "float32", "c5.2xlarge"))
+
+
+def test_a_calibration_of_another_dtype_lies_beside_it(store):
+    tasks.publish_noise(CONTEXT, collect(store, *jobs()))
+    before = store.read(noise_key("blog", "float32", "g5.xlarge"))
+    other = [
+        job.model_copy(update={"planned": job.planned.model_copy(update={"dtype": "bfloat16"})})
+        for job in jobs()
+    ]
+    tasks.publish_noise(CONTEXT, collect(store, *other))
+    assert store.read(noise_key("blog", "float32", "g5.xlarge")) == before
+    assert parse_table(store.read(noise_key("blog", "bfloat16", "g5.xlarge"))).dtype == "bfloat16"
+
+
+def test_an_older_run_published_again_replaces_no_newer_table(store, capsys):
+    later = [
+        job.model_copy(update={"stopped_at": job.stopped_at + timedelta(days=1)}) for job in jobs()
+    ]
+    tasks.publish_noise(CONTEXT, collect(store, *later))
+    before = store.read(noise_key("blog", "float32", "g5.xlarge"))
+    key = tasks.publish_noise(CONTEXT, collect(store, *jobs()))
+    assert store.read(noise_key("blog", "float32", "g5.xlarge")) == before
+    text = (
+        "noise/blog/float32/g5.xlarge.json stays that of run scheduled__2026-11-20: its jobs ended "
+        "at 2026-11-21 09:03, later than these."
+    )
+    assert text in capsys.readouterr().out
+    assert text in store.read(key).decode()

@@ -1,0 +1,53 @@
+"""What the DAGs have in common: the form's fields, and the jobs themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.sdk import Param
+
+from batchmark.operators.batch import BenchmarkJobOperator
+from batchmark.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
+
+if TYPE_CHECKING:
+    from airflow.sdk import XComArg
+    from airflow.sdk.definitions.mappedoperator import MappedOperator
+
+
+def params(repeats: int, fewest_repeats: int, about_repeats: str) -> dict[str, Param]:
+    """Fields of the trigger form; `repeats` is the default number of jobs per target."""
+    return {
+        "suite": Param("blog", enum=list(SUITES), description="What to measure.", section="What"),
+        "dtype": Param(
+            OWN_DTYPES,
+            enum=[OWN_DTYPES, *DTYPES],
+            description="Number format of every row; 'suite' leaves each row its own.",
+            section="What",
+        ),
+        "targets": Param(
+            [],
+            type="array",
+            items={"type": "string"},
+            description="Instance types, one a line; none means all that Terraform made.",
+            section="Where",
+        ),
+        "repeats": Param(
+            repeats,
+            type="integer",
+            minimum=fewest_repeats,
+            maximum=MAX_REPEATS,
+            description=about_repeats,
+            section="Where",
+        ),
+    }
+
+
+def run_benchmark(planned: XComArg) -> MappedOperator:
+    """The mapped task that runs every job that `tasks.plan_jobs` planned."""
+    return BenchmarkJobOperator.partial(
+        task_id="run_benchmark",
+        aws_conn_id=None,
+        poll_interval=5,
+        retries=0,
+        map_index_template="{{ task.job_name }}",
+    ).expand_kwargs(planned)

@@ -1,0 +1,62 @@
+"""What decides how fast and how steady a machine is, as its jobs saw it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from batchmark.record import Record
+from batchmark_job.result import Device
+
+if TYPE_CHECKING:
+    from batchmark_job.result import ResultDocument
+
+
+class Fingerprint(Record):
+    """What must agree for a calibration to hold.
+
+    The image's digest is not among it: a rebuilt image with the same torch is as steady, and a
+    row's library is held against its `implementations`.
+    """
+
+    device: Device
+    instance_type: str | None
+    cpu_model: str
+    compute_threads: int
+    gpu_model: str | None
+    driver_major: str | None
+    torch_version: str
+
+    @classmethod
+    def of(cls, document: ResultDocument) -> Self:
+        environment = document.environment
+        driver = environment.driver_version
+        return cls(
+            device=document.actual_device,
+            instance_type=environment.instance_type,
+            cpu_model=environment.cpu_model,
+            compute_threads=environment.compute_threads,
+            gpu_model=environment.gpu_model,
+            driver_major=driver and driver.partition(".")[0],
+            torch_version=environment.torch_version,
+        )
+
+    def named(self) -> dict[str, str | int | None]:
+        """The values by the names that messages give them."""
+        return {
+            "instance type": self.instance_type,
+            "CPU model": self.cpu_model,
+            "compute threads": self.compute_threads,
+            "GPU model": self.gpu_model,
+            "driver major": self.driver_major,
+            "torch": self.torch_version,
+            "device": str(self.device),
+        }
+
+    def differences(self, now: Fingerprint) -> str:
+        """What has changed since, with both values; empty where nothing has."""
+        then = self.named()
+        return ", ".join(
+            f"{name} was {then[name] or 'none'} and is {value or 'none'}"
+            for name, value in now.named().items()
+            if value != then[name]
+        )
