@@ -108,6 +108,9 @@ def side_facts(side: Side) -> Iterable[tuple[str, str]]:
         if one.bound:
             limit = "arithmetic" if one.bound == "compute" else "memory bandwidth"
             yield "limited by", f"{limit}, by its flops per byte"
+    if side.items_per_second:
+        images = figures.number(side.items_per_second)
+        yield "throughput", f"{images.value} images/s {images.interval}".rstrip()
     if side.peak_memory_bytes:
         yield "peak memory", figures.memory(side.peak_memory_bytes)
     if side.energy_joules:

@@ -43,7 +43,7 @@ def roofline(
         return None
     compute = _ceiling(documents, "compute", row.dtype)
     copy = _ceiling(documents, "copy", None)
-    flops, moved = _rate(row.flops, seconds), _rate(row.bytes_moved, seconds)
+    flops, moved = rate(row.flops, seconds), rate(row.bytes_moved, seconds)
     bound: Literal["compute", "memory"] | None = None
     if row.flops and row.bytes_moved and compute and copy:
         bound = "compute" if row.flops / row.bytes_moved > compute / copy else "memory"
@@ -68,7 +68,8 @@ def _ceiling(documents: Sequence[ResultDocument], kind: str, dtype: str | None) 
     return median(rates) if rates else None
 
 
-def _rate(amount: int | None, seconds: Estimate) -> Estimate | None:
+def rate(amount: int | None, seconds: Estimate) -> Estimate | None:
+    """An amount per call as one per second; None where it is not counted."""
     if not amount:
         return None
     interval = seconds.interval and Interval(

@@ -13,7 +13,7 @@ from pydantic import Field
 from batchmark.estimate import MINIMUM_SAMPLES, Estimate, Median
 from batchmark.figures import percent
 from batchmark.record import Record
-from batchmark.roofline import Roofline, roofline
+from batchmark.roofline import Roofline, rate, roofline
 from batchmark_job.result import Implementation, Measurement, Parameter, Trial
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class Side(Record):
     implementation: Implementation
     trials: tuple[Trial, ...] = Field(description="of all rivals, in the first job")
     roofline: Roofline | None = Field(description="null where the row's work is not counted")
+    items_per_second: Estimate | None = Field(description="images; null where a row has none")
     peak_memory_bytes: int | None = Field(description="largest over the jobs")
     energy_joules: float | None = Field(description="per call; median over the jobs")
     flops_per_joule: float | None
@@ -134,6 +135,7 @@ class Series:
             implementation=self.row.implementation,
             trials=self.row.trials,
             roofline=roofline(self.row, [job.document for job, _ in self.measured], seconds),
+            items_per_second=rate(self.row.items, seconds),
             peak_memory_bytes=_largest(row.peak_memory_bytes for row in rows),
             energy_joules=joules,
             flops_per_joule=self.row.flops / joules if self.row.flops and joules else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from batchmark import report_words
 from batchmark.comparison import compare
 from batchmark_job.result import Ceiling, Conditions, Implementation, MeasurementStatus, Trial
 from tests.unit.run_builders import (
@@ -68,6 +69,17 @@ def test_a_rate_well_above_the_ceiling_is_warned_of(rate, warnings):
     row = build_row([0.001] * 8, flops=FLOPS, bytes_moved=MOVED)
     ceilings = (ceiling("compute", rate, "float32"), ceiling("copy", 100e9))
     assert row_of(row, ceilings=ceilings).warnings == warnings
+
+
+def test_images_per_second_have_the_interval_of_the_time():
+    side = row_of(build_row([0.1, 0.2] * 8, items=32)).gpu
+    rate, seconds = side.items_per_second, side.median_seconds
+    assert rate.value == pytest.approx(32 / seconds.value)
+    assert rate.interval.low == pytest.approx(32 / seconds.interval.high)
+    assert rate.interval.high == pytest.approx(32 / seconds.interval.low)
+    shown = dict(report_words.side_facts(side))["throughput"]
+    assert shown.startswith("210 images/s [160, 320]")
+    assert "throughput" not in dict(report_words.side_facts(row_of(build_row([0.1] * 8)).gpu))
 
 
 def test_few_flops_per_byte_are_bound_by_memory():
