@@ -48,7 +48,7 @@ down: ## Stop what `make up` started
 	@test -x $(BIN)/python || { echo "nothing is installed here, so nothing is running"; exit 0; }; exec $(BIN)/python -m laptop down
 
 .PHONY: test
-test: terraform-there install ## All tests: unit, DAG integrity, Terraform, end to end (about 14 minutes)
+test: terraform-there install ## All tests: unit, DAG integrity, Terraform, end to end (about 18 minutes)
 	$(BIN)/pytest $(TWO_AT_A_TIME) tests/unit tests/dags
 	$(BIN)/pytest $(TWO_AT_A_TIME) --no-loadscope-reorder $(LONGEST_FIRST) tests/terraform tests/e2e
 
