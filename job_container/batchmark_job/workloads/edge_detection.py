@@ -9,6 +9,7 @@ import numpy as np
 from batchmark_job.workloads import images, opencv_support, reference, sharing, torch_support
 from batchmark_job.workloads.base import BufferedImplementation, Implementation
 from batchmark_job.workloads.cuda_graph import CudaGraph
+from batchmark_job.workloads.scipy_support import ScipyFilter
 from batchmark_job.workloads.triton_filters import TritonSobel
 
 if TYPE_CHECKING:
@@ -115,27 +116,10 @@ def _band_rows(size: int) -> int:
     return min(max(BAND_PIXELS // size, 8), BAND_ROWS, size)
 
 
-class ScipySobel(BufferedImplementation):
-    """SciPy's gradients, in one thread and with sums in float64; their magnitude by NumPy."""
+class ScipySobel(ScipyFilter):
+    """SciPy's gradients; their magnitude by NumPy."""
 
-    name = "scipy"
-    devices = ("cpu",)
-    dtypes = ("float32", "float64")
-    single_threaded = True
-
-    def version(self) -> str:
-        import scipy
-
-        return str(scipy.__version__)
-
-    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Input, two gradients and output."""
-        return 4 * images.batch_bytes(parameters, dtype)
-
-    def buffers(self, inputs: Tensors) -> Tensors:
-        import torch
-
-        return tuple(torch.empty_like(inputs[0]) for _ in range(3))
+    batches_written = 3
 
     def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
         from scipy import ndimage

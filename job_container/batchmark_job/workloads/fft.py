@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from batchmark_job.workloads import reference, torch_support
+from batchmark_job.workloads import reference, scipy_support, torch_support
 from batchmark_job.workloads.base import (
     DTYPE_BYTES,
     Axis,
@@ -55,9 +55,7 @@ class ScipyFft(Implementation):
     dtypes = TorchFft.dtypes
 
     def version(self) -> str:
-        import scipy
-
-        return str(scipy.__version__)
+        return scipy_support.version()
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         return _working_set_bytes(parameters, dtype)

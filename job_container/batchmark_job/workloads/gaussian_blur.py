@@ -9,6 +9,7 @@ import numpy as np
 from batchmark_job.workloads import images, opencv_support, reference, sharing, torch_support
 from batchmark_job.workloads.base import BufferedImplementation, Implementation
 from batchmark_job.workloads.cuda_graph import CudaGraph
+from batchmark_job.workloads.scipy_support import ScipyFilter
 from batchmark_job.workloads.triton_filters import TritonBlur
 
 if TYPE_CHECKING:
@@ -108,27 +109,10 @@ class OpenCVBlurInBands(OpenCVBlur):
         return call
 
 
-class ScipyBlur(BufferedImplementation):
-    """One pass per direction, in one thread and with sums in float64."""
+class ScipyBlur(ScipyFilter):
+    """One pass per direction."""
 
-    name = "scipy"
-    devices = ("cpu",)
-    dtypes = ("float32", "float64")
-    single_threaded = True
-
-    def version(self) -> str:
-        import scipy
-
-        return str(scipy.__version__)
-
-    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Input, half-blurred and output."""
-        return 3 * images.batch_bytes(parameters, dtype)
-
-    def buffers(self, inputs: Tensors) -> Tensors:
-        import torch
-
-        return torch.empty_like(inputs[0]), torch.empty_like(inputs[0])
+    batches_written = 2
 
     def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
         from scipy import ndimage
