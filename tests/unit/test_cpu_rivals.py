@@ -1,6 +1,7 @@
 """The benchmark of CPU implementations: its plain calls compute the same, its verdict is right."""
 
 import io
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -99,6 +100,18 @@ def test_a_round_that_does_not_settle_is_made_anew(monkeypatch: pytest.MonkeyPat
     console = Console(file=io.StringIO(), width=200)
     report([comparison], 2, console)
     assert "2 of 5 rounds unsettled" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("plain", "rounds"), [([1.0, 4.0], 12), ([1.0, 1.5], 3)])
+def test_rounds_that_disagree_are_followed_by_more(
+    monkeypatch: pytest.MonkeyPatch, plain: list[float], rounds: int
+) -> None:
+    turns = itertools.cycle(plain)
+    monkeypatch.setattr(cpu_rivals, "measure", SETTLED)
+    monkeypatch.setattr(cpu_rivals, "PLAIN_CALLS", {"matmul": PLAIN_CALLS["matmul"][:1]})
+    monkeypatch.setattr(cpu_rivals, "time_plain", lambda *_, **__: next(turns))
+    comparison = compare(Point("matmul", {"size": 40}), bench_for("cpu", QUICK), 3, 60.0)
+    assert len(comparison.ratios) == rounds
 
 
 def test_what_never_settles_is_undecided_and_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
