@@ -158,7 +158,7 @@ def test_verdict(ours: float, code: int, verdict: str) -> None:
     assert report([comparison], 2, console) == code
     printed = console.file.getvalue()  # type: ignore[attr-defined]
     assert printed.rstrip().endswith(verdict)
-    assert f"{ours:.2f} ({ours:.2f} to {ours:.2f})" in printed
+    assert f"{ours:.3f} ({ours:.2f} to {ours:.2f}, 3 rounds)" in printed
     assert "matmul: median milliseconds, 2 threads" in printed
     assert f"{0.3 / ours:.1f} ({0.2 / ours:.1f} to {0.4 / ours:.1f})" in printed
 
