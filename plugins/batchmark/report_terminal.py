@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich import box
@@ -126,7 +127,7 @@ def _table(pair: ReportPair, job_numbers: Mapping[str, int], layout: _Layout) ->
     headings = [
         f"{pair.gpu.target}\n{'(ran on the CPU)' if pair.cpu_fallback else 'median [95 %]'}",
         f"{pair.cpu.target}\nmedian [95 %]",
-        "speedup\n[95 %]",
+        "speedup\n(undecided: ?)",
         "efficiency\n[95 %]",
         *(["noise,\nunseen below"] if layout.noise else []),
         *(["of ceiling,\nGPU, CPU"] if layout.ceilings else []),
@@ -143,7 +144,7 @@ def _table(pair: ReportPair, job_numbers: Mapping[str, int], layout: _Layout) ->
         table.add_row(
             Text(_clean(_row_name(row, layout.separator))),
             *(cell(side.median_seconds, figures.time) for side in sides),
-            cell(row.speedup, figures.factor),
+            cell(row.speedup, partial(_speedup, row)),
             cell(row.efficiency.estimate, figures.number),
             *([shares(noise)] if layout.noise else []),
             *([shares(ceilings)] if layout.ceilings else []),
@@ -159,6 +160,12 @@ def _table(pair: ReportPair, job_numbers: Mapping[str, int], layout: _Layout) ->
             cell(total.efficiency.estimate, figures.number),
         )
     return table
+
+
+def _speedup(row: ReportRow, estimate: Estimate) -> figures.Figure:
+    figure = figures.factor(estimate)
+    mark = " ?" if row.verdict == "undecided" else ""
+    return figure._replace(value=figure.value + mark)
 
 
 def _row_name(row: ReportRow | UncomparedRow, separator: str = " ") -> str:

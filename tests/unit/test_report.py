@@ -87,6 +87,13 @@ def test_the_terminal_table_shows_the_same(report_of_gpu):
         assert expected in text, expected
 
 
+def test_the_terminal_marks_what_is_undecided(report_of_gpu):
+    text = terminal(report_of_gpu)
+    for row in report_of_gpu.pairs[0].rows:
+        marked = f"{figures.factor(row.speedup).value} ?" in text
+        assert marked is (row.verdict == "undecided")
+
+
 @pytest.mark.parametrize("width", [80, 100, 140, 160, 200])
 def test_the_terminal_table_keeps_its_figures_whole(report_of_gpu, width):
     text = terminal(report_of_gpu, width)

@@ -262,8 +262,10 @@ def interrupted(code: str, cwd: Path, started: Path, *, times: int = 1) -> subpr
 
 
 RUN = """
+import signal
 from pathlib import Path
 import batchmark.terraform
+signal.signal(signal.SIGINT, signal.default_int_handler)  # `nohup` and `&` leave it ignored
 batchmark.terraform.STOP_SECONDS = {stop_seconds}
 stack = batchmark.terraform.Terraform(
     Path("stack"), data_dir=Path("data"), state=Path("my.tfstate"), env={env!r}
