@@ -8,7 +8,6 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from batchmark.config import load_config
 from batchmark.exceptions import BatchmarkError
-from batchmark.operators.batch import JOB_ID_XCOM
 from batchmark.planning import operator_kwargs
 from batchmark.planning import plan_jobs as plan
 from batchmark.store import (
@@ -23,6 +22,7 @@ from batchmark.store import (
     RunStore,
     noise_key,
 )
+from batchmark.triggers.batch import JOB_ID_XCOM
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
