@@ -90,7 +90,7 @@ def _jobs_by_name(
                 if plan.target == name
             ]
             queues = [target.job_queue, target.on_demand_queue]
-            listed[name] = list_jobs(batch, queues, commonprefix(own))
+            listed[name] = list_jobs(batch, queues, commonprefix(own))  # noqa: RUF071, no paths
     return [
         [job for job in listed.get(plan.target, []) if job["jobName"].startswith(prefix)]
         for plan, prefix in zip(planned, prefixes, strict=True)
