@@ -144,6 +144,8 @@ def _noise_table(store: RunStore, key: str) -> NoiseTable | None:
 def publish_report(context: Context, comparison_key: str) -> str:
     """Write report.json and report.html; return the key of the page.
 
+    Where all jobs did well, an event of the asset REPORT says when each of them did what.
+
     Raises:
         AirflowFailException: after publishing, when a job of the run failed or left no result.
     """
@@ -151,6 +153,7 @@ def publish_report(context: Context, comparison_key: str) -> str:
 
     from rich.console import Console
 
+    from batchmark.assets import REPORT, report_metadata
     from batchmark.comparison import Comparison
     from batchmark.price_fetching import stored_prices
     from batchmark.report import build_report, render_json
@@ -170,6 +173,7 @@ def publish_report(context: Context, comparison_key: str) -> str:
     render_table(report, Console(width=160))
     print(f"Report: {store.object_url(key)}")
     _fail_if_a_job_did(collected, "the report holds what there is")
+    context["outlet_events"][REPORT].extra = report_metadata(collected, key)
     return key
 
 
