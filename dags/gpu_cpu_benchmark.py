@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow.sdk import CronTriggerTimetable, chain, dag, get_current_context, task
 
-from batchmark import assets, dag_parts, tasks
+from batchmark import dag_parts, tasks
 
 PARAMS = dag_parts.params(
     repeats=1,
@@ -51,7 +51,7 @@ def gpu_cpu_benchmark():
     def compare(collected_key: str) -> str:
         return tasks.compare(get_current_context(), collected_key)
 
-    @task(outlets=[assets.REPORT])
+    @task(outlets=[tasks.REPORT])
     def publish_report(comparison_key: str) -> str:
         return tasks.publish_report(get_current_context(), comparison_key)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from batchmark.assets import REPORT, report_metadata
 from batchmark.config import load_config
 from batchmark.exceptions import BatchmarkError
 from batchmark.planning import operator_kwargs
@@ -153,7 +154,6 @@ def publish_report(context: Context, comparison_key: str) -> str:
 
     from rich.console import Console
 
-    from batchmark.assets import REPORT, report_metadata
     from batchmark.comparison import Comparison
     from batchmark.price_fetching import stored_prices
     from batchmark.report import build_report, render_json
