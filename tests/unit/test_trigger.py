@@ -301,6 +301,14 @@ def test_an_on_demand_job_that_loses_its_host_is_not_followed_by_another():
     assert len(following.batch.submissions) == 1
 
 
+def test_a_refused_on_demand_job_is_told_beside_the_spot_jobs_end():
+    following = Following(on_demand=ON_DEMAND)
+    following.batch.failures = [client_error("AccessDeniedException", 403)]
+    failure = following.event((9, LOST_HOST)).xcoms["failure"]
+    assert f"status reason: {RECLAIMED} no On-Demand job could follow: " in failure
+    assert "AccessDeniedException" in failure
+
+
 @pytest.mark.parametrize(
     ("on_demand", "end"),
     [

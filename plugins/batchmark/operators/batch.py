@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -112,7 +112,8 @@ class BenchmarkJobOperator(BatchOperator):
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except TaskDeferralTimeout as error:
-            self._end_jobs(context, "The task's deferral timed out, and no triggerer ended it")
+            reason = "The task's deferral timed out, and no triggerer ended it"
+            self._end_jobs(context, self._listed(context), reason)
             raise AirflowFailException(
                 "No triggerer ended this task in time; its job was terminated. Is a triggerer "
                 "running?"
@@ -136,10 +137,9 @@ class BenchmarkJobOperator(BatchOperator):
                 older.append(job)
             elif job.get("statusReason") != KILLED:
                 own.append(job)
-        generation = generation_of(request["jobName"])
-        for job in (*own[1:], *older):
-            if is_live(job) and generation_of(job["jobName"]) <= generation:
-                terminate_job(batch, job["jobId"], "Another job of its Airflow task took its place")
+        self._end_jobs(
+            context, (*own[1:], *older), "Another job of its Airflow task took its place"
+        )
         if own:
             self.job_id = str(own[0]["jobId"])
             self.log.info("Job %s of this task is there: %s", self.job_id, own[0]["status"])
@@ -207,8 +207,7 @@ class BenchmarkJobOperator(BatchOperator):
 
     def _request(self, context: Context) -> dict[str, Any]:
         """SubmitJob's arguments."""
-        ti = context["ti"]
-        generation = ti.max_tries - self.retries
+        generation = self._generation(context)
         timeout = self.submit_job_timeout
         request: dict[str, Any] = trim_none_values(
             {
@@ -240,9 +239,14 @@ class BenchmarkJobOperator(BatchOperator):
         prefix = names_of_task(self.job_name, context["run_id"])
         return list_jobs(self.clients("batch"), [self.job_queue, self.on_demand_queue], prefix)
 
-    def _end_jobs(self, context: Context, reason: str) -> None:
-        for job in self._listed(context):
-            if is_live(job):
+    def _generation(self, context: Context) -> int:
+        """How often the task was cleared: Airflow raises max_tries then, and only then."""
+        return int(context["ti"].max_tries) - int(self.retries)
+
+    def _end_jobs(self, context: Context, jobs: Iterable[dict[str, Any]], reason: str) -> None:
+        """End jobs of this task; a worker that comes late leaves those of a later clear alone."""
+        for job in jobs:
+            if is_live(job) and generation_of(job["jobName"]) <= self._generation(context):
                 terminate_job(self.clients("batch"), job["jobId"], reason)
 
     def _end_jobs_on_last_try(self, context: Context) -> None:
@@ -250,6 +254,7 @@ class BenchmarkJobOperator(BatchOperator):
         if ti.try_number <= ti.max_tries:
             return  # the next try takes the job over
         try:
-            self._end_jobs(context, "Its Airflow task failed for the last time")
+            reason = "Its Airflow task failed for the last time"
+            self._end_jobs(context, self._listed(context), reason)
         except (BotoCoreError, ClientError) as error:
             self.log.warning("Collecting the run must end what may be running: %s", error)

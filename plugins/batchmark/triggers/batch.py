@@ -93,7 +93,12 @@ class BenchmarkJobTrigger(BatchJobTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         progress = await self._follow(self.job_ids[-1])
         if goes_on_demand(progress.job, self.on_demand):
-            progress = await self._follow(await self._submit_on_demand(progress.job))
+            try:
+                job_id = await self._submit_on_demand(progress.job)
+            except (BotoCoreError, ClientError) as error:
+                progress.add_to_reason(f"no On-Demand job could follow: {error}")
+            else:
+                progress = await self._follow(job_id)
         job, end = progress.job, await self._outcome(progress)
         xcoms = {
             JOB_ID_XCOM: job["jobId"],

@@ -125,5 +125,8 @@ class Progress:
             return True
         return False
 
+    def add_to_reason(self, more: str) -> None:
+        self._set_reason(f"{self.job.get('statusReason')} {more}")
+
     def _set_reason(self, reason: str) -> None:
         self.job = self.job | {"statusReason": reason}
