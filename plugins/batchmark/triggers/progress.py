@@ -75,7 +75,7 @@ class Progress:
         longest = limits.longest_seconds
         if longest is not None and self._now - job.get("createdAt", 1e15) / 1000 > longest:
             return Passed(
-                f"It did not end before Batchmark's deadline, {longest:.0f} s after its submission"
+                f"It did not end before Batchmark's deadline, {longest:g} s after its submission"
             )
         if not self._is_current:
             return None
@@ -91,7 +91,7 @@ class Progress:
             if not self._is_told:
                 self._stop_since = None
             return None
-        return Passed(f"It was {job['status']} for more than {limit:.0f} s", is_stuck=True)
+        return Passed(f"It was {job['status']} for more than {limit:g} s", is_stuck=True)
 
     def excuse(self) -> None:
         """Count its wait from now on: what it waits for is in use."""

@@ -84,7 +84,7 @@ def test_a_job_that_finds_no_room_is_ended_with_a_diagnosis(cloud, trigger):
     job_id = cloud.submit(cloud.define(["true"], gpus=64))
     event = event_of(trigger(job_id, runnable_seconds=0.5))
     assert event.task_instance_state == "failed"
-    assert "status reason: It was RUNNABLE for more than 0 s. " in event.xcoms[FAILURE_XCOM]
+    assert "status reason: It was RUNNABLE for more than 0.5 s. " in event.xcoms[FAILURE_XCOM]
     assert cloud.finish(job_id)["status"] == "FAILED"
 
 
