@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 from weakref import WeakValueDictionary
 
@@ -29,7 +30,10 @@ class AwsAccess(NamedTuple):
 
 
 class AwsClients:
-    """boto3 clients by service. Any thread may ask; the first to ask waits until one is made."""
+    """boto3 clients by service, of one session: a second one of a service costs little.
+
+    Any thread may ask; others wait while one is made.
+    """
 
     _shared: ClassVar[WeakValueDictionary[AwsAccess, AwsClients]] = WeakValueDictionary()
 
@@ -56,12 +60,24 @@ class AwsClients:
                     connect_timeout=5,
                     read_timeout=30,
                 )
-                given = Config(**json.loads(self.access.botocore_config))
-                self._made[key] = AwsBaseHook(
-                    client_type=service,
-                    aws_conn_id=self.access.aws_conn_id,
-                    region_name=self.access.region_name,
-                    verify=self.access.verify,
-                    config=given.merge(ours),
-                ).conn
+                self._made[key] = self._session.client(
+                    service,
+                    endpoint_url=self._hook.conn_config.get_service_endpoint_url(service),
+                    config=self._hook.config.merge(ours),
+                    verify=self._hook.verify,
+                )
             return self._made[key]
+
+    @cached_property
+    def _hook(self) -> AwsBaseHook:
+        return AwsBaseHook(
+            client_type="batch",
+            aws_conn_id=self.access.aws_conn_id,
+            region_name=self.access.region_name,
+            verify=self.access.verify,
+            config=json.loads(self.access.botocore_config),
+        )
+
+    @cached_property
+    def _session(self) -> Any:
+        return self._hook.get_session(region_name=self._hook.region_name)
