@@ -215,6 +215,17 @@ def test_an_attempt_that_hangs_in_starting_is_ended_with_the_diagnosis():
     assert "status reason: It was STARTING for more than 900 s" in event.xcoms["failure"]
 
 
+def test_each_attempt_has_its_own_time_in_starting():
+    """Between two answers an attempt failed, and the next is STARTING, too."""
+    following = Following(starting_seconds=900)
+    starting = {"status": "STARTING", "attempts": [{}]}
+    event = following.event(
+        (800, starting), (700, starting | {"attempts": [{}, {}]}), (800, {}), (9, SUCCEEDED)
+    )
+    assert following.diagnosed == []
+    assert event.task_instance_state == "success"
+
+
 def test_an_outage_says_nothing_of_being_stuck():
     following = Following(runnable_seconds=600)
     event = following.event((1, {}), (900, OUTAGE), (2, SUCCEEDED))
