@@ -61,7 +61,7 @@ class Following:
         if isinstance(change, Answer):
             return change
         if job_id in self.batch.jobs:
-            self.batch.jobs[job_id] |= change or {}
+            self.batch.change(job_id, **change or {})
         return Answer(self.batch.jobs.get(job_id))
 
     async def sleep(self, seconds):
