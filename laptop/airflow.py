@@ -196,7 +196,7 @@ class AirflowClient:
         """What a task instance told under a key."""
         return self._get(
             f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
-            f"/xcomEntries/{key}?map_index={task['map_index']}&deserialize=true"
+            f"/xcomEntries/{key}?map_index={task['map_index']}"
         )["value"]
 
     def asset_events(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
