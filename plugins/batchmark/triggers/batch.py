@@ -156,7 +156,9 @@ class BenchmarkJobTrigger(BatchJobTrigger):
     async def _find_out_why(self, progress: Progress) -> None:
         job = progress.job
         try:
-            if progress.is_waiting and await asyncio.to_thread(self._is_queue_at_work, job):
+            if progress.may_wait_for_others and await asyncio.to_thread(
+                self._is_queue_at_work, job
+            ):
                 progress.excuse()
                 return
         except (BotoCoreError, ClientError) as error:
