@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow.providers.amazon.aws.triggers.batch import BatchJobTrigger
+from airflow.sdk.execution_time.xcom import XCom
 from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -104,17 +105,41 @@ class BenchmarkJobTrigger(BatchJobTrigger):
                 progress = await self._follow(job_id)
         job, end = progress.job, await self._outcome(progress)
         xcoms = {
-            JOB_ID_XCOM: job["jobId"],
-            JOB_IDS_XCOM: self.job_ids,
             TIMING_XCOM: end.timing,
             JobLogLink().xcom_key: await asyncio.to_thread(self._log_url, job),
         }
+        if len(self.job_ids) > 1:
+            xcoms |= {JOB_ID_XCOM: job["jobId"], JOB_IDS_XCOM: self.job_ids}
         if end.failure is None:
             self.log.info("Batch job %s succeeded", job["jobId"])
-            yield TaskSuccessEvent(xcoms={**xcoms, "return_value": job["jobId"]})
+            await self.push_xcoms({**xcoms, "return_value": job["jobId"]})
+            yield TaskSuccessEvent()
         else:
             self.log.error(end.failure)
-            yield TaskFailedEvent(xcoms={**xcoms, FAILURE_XCOM: end.failure})
+            await self.push_xcoms({**xcoms, FAILURE_XCOM: end.failure})
+            yield TaskFailedEvent()
+
+    async def push_xcoms(self, xcoms: dict[str, Any]) -> None:
+        """Push XComs as a worker does.
+
+        Airflow 3.3 stores those that an event carries as JSON within JSON
+        (TaskInstance.xcom_push), which a task that pulls them does not undo.
+        """
+        task = self.task_instance
+        if task is None:
+            return
+        try:
+            for key, value in xcoms.items():
+                await XCom.aset(
+                    key,
+                    value,
+                    dag_id=task.dag_id,
+                    task_id=task.task_id,
+                    run_id=task.run_id,
+                    map_index=task.map_index,
+                )
+        except Exception:  # the task's end matters more
+            self.log.exception("XComs are missing")
 
     async def on_kill(self) -> None:
         """End the job when a user marks or clears its task: nobody waits for it any more."""
