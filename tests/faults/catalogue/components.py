@@ -44,7 +44,7 @@ def component(name: str, bench: Bench) -> Runs:
 
 
 def worker(bench: Bench) -> Runs:
-    """While a job runs no worker has its task: an idle one dies. At the end it is the collector's."""
+    """While a job runs an idle one dies, for none has its task; at its end the collector's does."""
     runs = at_three_points(bench, "worker")
     submitting = bench.wait_for_task(runs["submitting"], "running")
     at_work = bench.worker_pids(submitting)
