@@ -85,17 +85,20 @@ def publish(aws: AwsClients, instructions: Path) -> None:
     def target(definition: str, **changes: Any) -> dict[str, Any]:
         return {**base, "job_definition": definition, **changes}
 
-    def alone(name: str) -> dict[str, Any]:
-        """On a queue of its own."""
+    def alone(name: str, **asked: Any) -> dict[str, Any]:
+        """On a queue of its own: what waits in a queue that is at work is not stuck yet."""
         own = queue(f"fault-{name}")
         environments = {"spot": f"fault-{name}", "on_demand": None}
         return target(
-            define(name), job_queue=own, on_demand_queue=None, compute_environments=environments
+            define(name, **asked),
+            job_queue=own,
+            on_demand_queue=None,
+            compute_environments=environments,
         )
 
     config["targets"] |= {
         "plain": target(define("plain")),
-        "never-fits": target(define("never-fits", vcpus=9999)),
+        "never-fits": alone("never-fits", vcpus=9999),
         "missing-image": target(define("missing-image", image=MISSING_IMAGE)),
         "spot-once": target(define("spot-once", real=True)),
         "spot-always": target(define("spot-always")),

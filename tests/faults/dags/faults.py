@@ -1,6 +1,6 @@
 """The chain under test, without what only draws: plan, run, collect.
 
-Its limits are short, and the second DAG's tasks may take a few seconds only.
+Its limits are short; the second DAG's tasks may only take half a minute.
 """
 
 from datetime import timedelta
@@ -10,20 +10,24 @@ from airflow.sdk import chain, dag, get_current_context, task
 
 from batchmark import dag_parts, tasks
 
+LIMITS = {"runnable_seconds": 20}
+DEFAULTS = {"retries": 3, "retry_delay": timedelta(seconds=2)}
 
-def define(dag_id: str, **run_arguments: Any) -> None:
+
+def define(dag_id: str, **defaults: Any) -> None:
     @dag(
         dag_id=dag_id,
         schedule=None,
         max_active_runs=64,
         max_active_tasks=64,
         params=dag_parts.params(repeats=1, fewest_repeats=1, about_repeats="Jobs per target."),
-        default_args={"retries": 3, "retry_delay": timedelta(seconds=2)},
+        default_args={**DEFAULTS, **defaults},
     )
     def faults():
         @task
         def plan_jobs() -> list[dict[str, Any]]:
-            return tasks.plan_jobs(get_current_context(), need_both_devices=False)
+            planned = tasks.plan_jobs(get_current_context(), need_both_devices=False)
+            return [{**arguments, **LIMITS} for arguments in planned]
 
         @task(trigger_rule="all_done")
         def collect_results() -> str:
@@ -36,4 +40,4 @@ def define(dag_id: str, **run_arguments: Any) -> None:
 
 
 define("faults")
-define("faults_time_out")
+define("faults_time_out", execution_timeout=timedelta(seconds=30))
