@@ -125,7 +125,7 @@ class Faults:
 
     def _control(self, request: Request) -> Response:
         try:
-            if not ip_address(request.remote_addr or "").is_loopback:
+            if not is_loopback(request.remote_addr):
                 raise Forbidden("faults are switched from the local cloud's own machine only")
             parts = [part for part in request.path.removeprefix(PATH).split("/") if part]
             return self._dispatch(request, parts)
@@ -215,6 +215,13 @@ class Faults:
                     pids = attempt.command_pids() if attempt is not None else []
                     return {"job_id": job.id, "status": job.status, "pids": pids}
         raise NotFound(f"no job {job_id!r}")
+
+
+def is_loopback(address: str | None) -> bool:
+    try:
+        return ip_address(address or "").is_loopback
+    except ValueError:
+        return False
 
 
 def batch() -> list[Any]:

@@ -28,7 +28,8 @@ def scheduler():
 
 @pytest.fixture
 def client(scheduler):
-    return Client(Faults(served, scheduler))
+    faults = Faults(served, scheduler)
+    return Client(lambda environ, start: faults({"REMOTE_ADDR": "127.0.0.1"} | environ, start))
 
 
 def begin(client, **fault):
@@ -182,9 +183,9 @@ def test_what_can_not_be_is_refused(client, fault, message):
     assert client.get("/_faults").json == {"faults": []}
 
 
-def test_only_this_machine_may_switch_faults(client):
-    far = {"REMOTE_ADDR": "192.0.2.1"}
-    refused = client.delete("/_faults", environ_overrides=far)
+@pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1", ""])
+def test_only_this_machine_may_switch_faults(client, address):
+    refused = client.delete("/_faults", environ_overrides={"REMOTE_ADDR": address})
     assert refused.status_code == 403
     assert "own machine" in refused.json["message"]
 
