@@ -19,6 +19,8 @@ NOISE_JSON = "noise.json"
 NOISE_HTML = "noise.html"
 # Prices by region, day and run, beside the runs.
 PRICES_FOLDER = "prices/"
+# What the DAG diagnose_queue found, by its own runs.
+DIAGNOSES_FOLDER = "diagnoses/"
 WEEK_SECONDS = 7 * 24 * 3600
 
 
