@@ -38,6 +38,7 @@ from batchmark.diagnosis_subject import (
     describe_queue,
     waiting_jobs,
 )
+from batchmark.exceptions import DiagnosisError
 from batchmark.job_description import JobDescription
 
 __all__ = ["Cause", "Diagnosis", "Finding", "diagnose"]
@@ -136,7 +137,7 @@ class _Answers:
         """Note how a question went; none that fails keeps the others from being asked."""
         try:
             yield
-        except (BotoCoreError, ClientError, LookupError) as error:
+        except (BotoCoreError, ClientError, DiagnosisError) as error:
             self.unread.append(f"{title}: {error}")
         except Exception as error:  # a diagnosis must not hide the failure that it is to explain
             self.unread.append(f"{title}: {error!r}")

@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 
 from batchmark.diagnosis_records import Finding, found
 from batchmark.diagnosis_subject import Described, Subject
+from batchmark.exceptions import DiagnosisError
 
 # ACCOUNT.dkr.ecr.REGION.amazonaws.com[.cn]/REPOSITORY[:TAG][@DIGEST]
 ECR_IMAGE = re.compile(
@@ -22,7 +23,7 @@ def image_missing(subject: Subject) -> Iterator[Finding]:
     """An image of another registry can't be asked for.
 
     Raises:
-        LookupError: the registry is another region's, and `subject.client` asks this one's.
+        DiagnosisError: the registry is another region's, and `subject.client` asks this one's.
     """
     image = subject.container.get("image")
     match = ECR_IMAGE.fullmatch(image) if image else None
@@ -30,7 +31,7 @@ def image_missing(subject: Subject) -> Iterator[Finding]:
         return
     ecr = subject.client("ecr")
     if match["region"] != ecr.meta.region_name:
-        raise LookupError(f"{image} is in {match['region']}, not in {ecr.meta.region_name}")
+        raise DiagnosisError(f"{image} is in {match['region']}, not in {ecr.meta.region_name}")
     try:
         ecr.describe_images(
             registryId=match["account"],

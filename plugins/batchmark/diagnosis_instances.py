@@ -16,6 +16,7 @@ from batchmark.diagnosis_subject import (
     name_of,
     resources_of,
 )
+from batchmark.exceptions import DiagnosisError
 
 # Batch User Guide, "Compute resource memory management" and "Reserve system memory": the default
 # AMI keeps this much from jobs, the kernel some more; leaving 5 % free is what it recommends.
@@ -63,11 +64,13 @@ def instance_types(subject: Subject, environment: Described) -> list[Described]:
     """What EC2 says of the environment's instance types; a family stands for all of its sizes.
 
     Raises:
-        LookupError: Batch chooses the types itself.
+        DiagnosisError: Batch chooses the types itself.
     """
     named = resources_of(environment).get("instanceTypes") or []
     if any(name.startswith(CHOSEN_BY_BATCH) for name in named):
-        raise LookupError(f"Batch chooses the types of {name_of(environment)}: {', '.join(named)}")
+        raise DiagnosisError(
+            f"Batch chooses the types of {name_of(environment)}: {', '.join(named)}"
+        )
     patterns = [name if "." in name else f"{name}.*" for name in named]
     if not patterns:
         return []

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from batchmark.diagnosis_instances import instance_types
 from batchmark.diagnosis_records import Finding
 from batchmark.diagnosis_subject import Described, Hit, Subject, is_spot, name_of
+from batchmark.exceptions import DiagnosisError
 
 
 class Codes(NamedTuple):
@@ -35,12 +36,12 @@ def quota_code(instance_type: str, *, spot: bool) -> str:
     """The code of the EC2 quota that counts the type's vCPUs.
 
     Raises:
-        LookupError: a family whose code is not known here.
+        DiagnosisError: a family whose code is not known here.
     """
     family = re.match(r"[a-z]+", instance_type)
     codes = BY_FAMILY.get(family.group()) if family else None
     if codes is None:
-        raise LookupError(f"the code of the vCPU quota of {instance_type} is not known here")
+        raise DiagnosisError(f"the code of the vCPU quota of {instance_type} is not known here")
     return codes.spot if spot else codes.on_demand
 
 
