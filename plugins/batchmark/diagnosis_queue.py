@@ -57,11 +57,12 @@ def environment_state(subject: Subject) -> Iterator[Finding]:
 
 def status_reason(subject: Subject) -> Iterator[Finding]:
     if subject.job and (reason := subject.job.get("statusReason")):
-        yield from _of_reason(subject, reason, f"Batch says of the job: {_sentence(reason)}")
+        text = f"Batch says of the job: {_sentence(reason)}"
+        yield from _of_reason(subject, reason, text, certain=True)
 
 
 def blocked_events(subject: Subject) -> Iterator[Finding]:
-    """What EventBridge logged of the job, or of the queue where no job is looked at."""
+    """What EventBridge logged of the job, or of the queue where none waits; it may have passed."""
     if subject.events_log_group is None:
         return
     pages = (
@@ -85,7 +86,7 @@ def blocked_events(subject: Subject) -> Iterator[Finding]:
         last = max(of_queue, key=lambda event: str(event["time"]))
         reason = last["detail"].get("statusReason", "")
         text = f"At {last['time']} job {last['detail']['jobId']} blocked the queue: {reason}"
-        yield from _of_reason(subject, reason, _sentence(text), certain=subject.job is not None)
+        yield from _of_reason(subject, reason, _sentence(text), certain=False)
 
 
 def jobs_ahead(subject: Subject) -> Iterator[Finding]:
@@ -118,9 +119,7 @@ def max_vcpus_too_small(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _of_reason(
-    subject: Subject, reason: str, evidence: str, *, certain: bool = True
-) -> Iterator[Finding]:
+def _of_reason(subject: Subject, reason: str, evidence: str, *, certain: bool) -> Iterator[Finding]:
     cause = next((cause for words, cause in REASONS.items() if words in reason), None)
     if cause == "no_capacity" and all(is_spot(one) for one in subject.candidates):
         cause = "no_spot_capacity"

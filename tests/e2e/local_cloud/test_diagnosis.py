@@ -95,9 +95,7 @@ def test_a_disabled_environment_holds_its_jobs_and_the_second_is_behind_the_firs
     assert causes == ["environment_disabled", "behind_other_jobs"]
     assert [one.certain for one in diagnosis.findings] == [True, False, False]
     told = diagnosis.message()
-    assert (
-        f"1 RUNNABLE job(s) are ahead in the queue, first of them {first}." in diagnosis.message()
-    )
+    assert f"1 RUNNABLE job(s) are ahead in the queue, first of them {first}." in told
     set_state(cloud, environment, "ENABLED")
     assert cloud.finish(first)["status"] == cloud.finish(second)["status"] == "SUCCEEDED"
 
