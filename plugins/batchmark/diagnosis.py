@@ -79,7 +79,7 @@ def diagnose(
         client: gives a boto3 client of the queue's region by its service's name.
         queue: name or ARN.
         job: as DescribeJobs gave it; without one, the job that has waited longest is looked at.
-        job_definition: whose needs and image are looked at where no job waits.
+        job_definition: with its revision; its needs and image are looked at where no job waits.
         events_log_group: where EventBridge logs Batch's events.
         now: with its time zone.
     """

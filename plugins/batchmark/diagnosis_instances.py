@@ -13,6 +13,7 @@ from batchmark.diagnosis_subject import (
     Hit,
     Needs,
     Subject,
+    is_spot,
     name_of,
     resources_of,
 )
@@ -192,7 +193,10 @@ def failed_launches(subject: Subject) -> Iterator[Finding]:
                 f"The newest launch in {name_of(environment)}, at "
                 f"{newest['StartTime']:%Y-%m-%d %H:%M:%S %Z}, failed: {words}"
             )
-            hits.append(Hit(environment, launch_failure(words), text))
+            cause = launch_failure(words)
+            if cause == "no_capacity" and is_spot(environment):
+                cause = "no_spot_capacity"
+            hits.append(Hit(environment, cause, text))
     yield from subject.findings(hits)
 
 

@@ -142,11 +142,6 @@ def describe_job(batch: Any, job_id: str) -> JobDescription | None:
 
 def describe_definition(batch: Any, job_definition: str) -> Described:
     """The container of a job definition, as a job without overrides would have it."""
-    if ":" in job_definition.rpartition("/")[2]:
-        answer = batch.describe_job_definitions(jobDefinitions=[job_definition])
-    else:
-        answer = batch.describe_job_definitions(jobDefinitionName=job_definition, status="ACTIVE")
-    revisions: list[Described] = answer["jobDefinitions"]
-    newest = max(revisions, key=lambda one: int(one["revision"]), default={})
-    container: Described = newest.get("containerProperties") or {}
+    answer = batch.describe_job_definitions(jobDefinitions=[job_definition])["jobDefinitions"]
+    container: Described = (answer[0].get("containerProperties") or {}) if answer else {}
     return container

@@ -58,7 +58,7 @@ def test_an_idle_queue_is_asked_for_the_next_job(find, aws):
 
 
 def test_an_idle_and_healthy_queue_says_that_none_waits(find):
-    diagnosis = find({"ListJobs": {"jobSummaryList": []}}, job_definition="batchmark-g5-xlarge")
+    diagnosis = find({"ListJobs": {"jobSummaryList": []}}, job_definition=DEFINITION)
     assert "Nothing found that would hold a job" in diagnosis.message()
 
 

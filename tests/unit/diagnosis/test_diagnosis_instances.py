@@ -166,6 +166,14 @@ def test_a_launch_that_failed(find):
     assert "at 2026-11-21 11:59:00 UTC, failed: We currently do not have" in finding.evidence
 
 
+def test_a_launch_on_spot_that_failed_for_lack_of_capacity(find):
+    spot = {"computeEnvironments": [environment(resources={"type": "SPOT"})]}
+    only(
+        find({"DescribeComputeEnvironments": spot} | launches(activity(NO_CAPACITY))),
+        "no_spot_capacity",
+    )
+
+
 @pytest.mark.parametrize(
     "answers",
     [
