@@ -30,7 +30,7 @@ def render_table(report: DiagnosisReport, console: Console) -> None:
     for heading in ("queue", "job", "", "cause", "evidence", "remedy"):
         table.add_column(heading, overflow="fold")
     for one in report.diagnoses:
-        subject = (Text(one.queue), Text(one.job_id or "none waits"))
+        subject = (Text(one.queue), Text(one.job_id or "-"))
         for finding in one.findings:
             certainty = "certain" if finding.certain else "suspected"
             words = (certainty, finding.cause, finding.evidence, finding.remedy)

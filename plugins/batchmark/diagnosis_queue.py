@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from batchmark.diagnosis_records import Cause, Finding, found
 from batchmark.diagnosis_subject import Hit, Subject, is_spot, is_usable, name_of, resources_of
+from batchmark.exceptions import DiagnosisError
 
 BLOCKED = "Batch Job Queue Blocked"
 BLOCKED_WITHIN = timedelta(hours=1)
@@ -94,6 +95,8 @@ def jobs_ahead(subject: Subject) -> Iterator[Finding]:
     job = subject.job
     if job is None or job.get("status") != "RUNNABLE":
         return
+    if subject.waiting is None:
+        raise DiagnosisError("the jobs that wait are not known")
     ahead = [one for one in subject.waiting if one["createdAt"] < job["createdAt"]]
     if not ahead:
         return

@@ -90,7 +90,9 @@ class Diagnosis(Record):
     """Why a queue's job does not start, as far as AWS can tell."""
 
     queue: str
-    job_id: str | None = Field(description="the job looked at; null where none waits")
+    job_id: str | None = Field(
+        description="the job looked at; null where none waits, or none is known"
+    )
     asked_at: AwareDatetime
     findings: tuple[Finding, ...] = Field(description="the certain ones first")
     checked: tuple[str, ...] = Field(description="the questions that AWS answered")
@@ -98,7 +100,7 @@ class Diagnosis(Record):
 
     @property
     def summary(self) -> str:
-        """One sentence: what holds the job, or that nothing was found."""
+        """What holds the job, or that nothing was found."""
         subject = f"job {self.job_id} in queue" if self.job_id else "queue"
         certain = [one.cause for one in self.findings if one.certain]
         suspected = [one.cause for one in self.findings if not one.certain]
@@ -110,7 +112,7 @@ class Diagnosis(Record):
         if parts:
             return f"Causes found for {subject} {self.queue}: {', '.join(parts)}."
         if self.job_id is None:
-            return f"Nothing found that would hold a job in queue {self.queue}; none waits."
+            return f"Nothing found that would hold a job in queue {self.queue}."
         return (
             f"No cause found for {subject} {self.queue}. The likeliest is then that EC2 has no "
             "capacity free, which is not certain."

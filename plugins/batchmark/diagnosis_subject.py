@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from batchmark.diagnosis_records import Cause, Finding, found
+from batchmark.exceptions import DiagnosisError
 from batchmark.job_description import JobDescription
 
 Client = Callable[[str], Any]
@@ -48,7 +49,7 @@ class Subject:
     job: JobDescription | None = None
     container: Described = field(default_factory=dict)
     environments: list[Described] = field(default_factory=list)
-    waiting: list[Described] = field(default_factory=list)
+    waiting: list[Described] | None = None
 
     @property
     def usable(self) -> list[Described]:
@@ -56,7 +57,13 @@ class Subject:
 
     @property
     def candidates(self) -> list[Described]:
-        """The environments that the job could go to; all of them where none is usable."""
+        """The environments that the job could go to; all of them where none is usable.
+
+        Raises:
+            DiagnosisError: they are not known.
+        """
+        if not self.environments:
+            raise DiagnosisError("the compute environments are not known")
         return self.usable or self.environments
 
     @property
