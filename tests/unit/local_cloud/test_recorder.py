@@ -211,6 +211,14 @@ def test_each_protocols_calls_are_told(
     }
 
 
+def test_a_service_that_botocore_names_otherwise_has_its_name_in_iam(client, new_calls):
+    quotas = client("service-quotas")
+    with pytest.raises(quotas.exceptions.ClientError):
+        quotas.get_service_quota(ServiceCode="ec2", QuotaCode="L-1216C47A")
+    (call,) = new_calls()
+    assert (call["service"], call["operation"]) == ("servicequotas", "GetServiceQuota")
+
+
 @pytest.fixture
 def bucket(client):
     client("s3").create_bucket(Bucket="recorded")
