@@ -11,24 +11,16 @@ It changes nothing and starts nothing.
 
 from datetime import timedelta
 
-from airflow.sdk import Param, dag, get_current_context, task
+from airflow.sdk import dag, get_current_context, task
 
-from batchmark import diagnosis_tasks
+from batchmark import dag_parts, diagnosis_tasks
 
 
 @dag(
     schedule=None,
     catchup=False,
     max_active_runs=1,
-    params={
-        "targets": Param(
-            [],
-            type="array",
-            items={"type": "string"},
-            description="Instance types, one a line; none means all that Terraform made.",
-            section="Where",
-        ),
-    },
+    params={"targets": dag_parts.targets_param()},
     description="Why a job does not start: causes, evidence, remedies",
     tags=["batchmark", "operations"],
     doc_md=__doc__,

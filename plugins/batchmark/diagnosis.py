@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from botocore.exceptions import BotoCoreError, ClientError
-
+from batchmark.batch_environment import NO_ANSWER, Clients, why_unread
 from batchmark.diagnosis_image import image_missing, image_not_pulled
 from batchmark.diagnosis_instances import (
     failed_launches,
@@ -30,7 +29,6 @@ from batchmark.diagnosis_queue import (
 from batchmark.diagnosis_quota import service_quota
 from batchmark.diagnosis_records import Cause, Diagnosis, Finding, found
 from batchmark.diagnosis_subject import (
-    Client,
     Subject,
     describe_definition,
     describe_environments,
@@ -65,7 +63,7 @@ QUESTIONS: tuple[tuple[str, Question], ...] = (
 
 
 def diagnose(
-    client: Client,
+    client: Clients,
     *,
     queue: str,
     job: JobDescription | None = None,
@@ -137,7 +135,9 @@ class _Answers:
         """Note how a question went; none that fails keeps the others from being asked."""
         try:
             yield
-        except (BotoCoreError, ClientError, DiagnosisError) as error:
+        except NO_ANSWER as error:
+            self.unread.append(f"{title}: {why_unread(error)}")
+        except DiagnosisError as error:
             self.unread.append(f"{title}: {error}")
         except Exception as error:  # a diagnosis must not hide the failure that it is to explain
             self.unread.append(f"{title}: {error!r}")

@@ -2,47 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import NamedTuple
 
 from batchmark.diagnosis_instances import instance_types
 from batchmark.diagnosis_records import Finding
 from batchmark.diagnosis_subject import Described, Hit, Subject, is_spot, name_of
 from batchmark.exceptions import DiagnosisError
+from batchmark.vcpu_quotas import vcpu_quota
 
-
-class Codes(NamedTuple):
-    on_demand: str
-    spot: str
-
-
-# EC2 User Guide, "On-Demand Instance quotas" and "Spot Instance quotas", which name the families
-# and link to the codes.
-STANDARD = Codes("L-1216C47A", "L-34B43A08")
-BY_FAMILY = {
-    **dict.fromkeys(("a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"), STANDARD),
-    **dict.fromkeys(("g", "gr", "vt"), Codes("L-DB2E81BA", "L-3819A6DF")),
-    "p": Codes("L-417A185B", "L-7212CCBC"),
-    "x": Codes("L-7295265B", "L-E3A00192"),
-}
 # The usage metrics come every five minutes.
 USAGE_PERIOD_SECONDS = 300
 USAGE_WITHIN = timedelta(minutes=30)
-
-
-def quota_code(instance_type: str, *, spot: bool) -> str:
-    """The code of the EC2 quota that counts the type's vCPUs.
-
-    Raises:
-        DiagnosisError: a family whose code is not known here.
-    """
-    family = re.match(r"[a-z]+", instance_type)
-    codes = BY_FAMILY.get(family.group()) if family else None
-    if codes is None:
-        raise DiagnosisError(f"the code of the vCPU quota of {instance_type} is not known here")
-    return codes.spot if spot else codes.on_demand
 
 
 def service_quota(subject: Subject) -> Iterator[Finding]:
@@ -57,13 +28,16 @@ def service_quota(subject: Subject) -> Iterator[Finding]:
 
 def _hits(subject: Subject, environment: Described, instance_type: Described) -> Iterator[Hit]:
     vcpus, name = int(instance_type["VCpuInfo"]["DefaultVCpus"]), instance_type["InstanceType"]
-    code = quota_code(name, spot=is_spot(environment))
-    quota = subject.client("service-quotas").get_service_quota(ServiceCode="ec2", QuotaCode=code)[
-        "Quota"
-    ]
+    known = vcpu_quota(name, "spot" if is_spot(environment) else "on_demand")
+    if known is None:
+        raise DiagnosisError(f"the vCPU quota of {name} is not known here")
+    answer = subject.client("service-quotas").get_service_quota(
+        ServiceCode="ec2", QuotaCode=known.code
+    )
+    quota = answer["Quota"]
     limit = float(quota["Value"])
     text = (
-        f"Quota '{quota['QuotaName']}' ({code}) is {limit:g} vCPUs, and one {name} of "
+        f"Quota '{known.name}' ({known.code}) is {limit:g} vCPUs, and one {name} of "
         f"{name_of(environment)} takes {vcpus}"
     )
     if vcpus > limit:

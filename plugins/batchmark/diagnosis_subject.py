@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from batchmark.batch_environment import Clients
 from batchmark.diagnosis_records import Cause, Finding, found
 from batchmark.exceptions import DiagnosisError
 from batchmark.job_description import JobDescription
 
-Client = Callable[[str], Any]
 Described = dict[str, Any]
 
 MOST_WAITING_JOBS = 1000
@@ -42,7 +42,7 @@ class Hit(NamedTuple):
 class Subject:
     """Everything the questions share; `client` gives a boto3 client by its service's name."""
 
-    client: Client
+    client: Clients
     now: datetime
     events_log_group: str | None
     queue: Described

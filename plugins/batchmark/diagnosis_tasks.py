@@ -14,8 +14,6 @@ from batchmark.store import DIAGNOSES_FOLDER, RunStore
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from batchmark.config import Target
-
 
 def diagnose_queues(context: Context) -> str:
     """Diagnose each chosen target's queues; print a table, store it, return the page's key.
@@ -24,36 +22,33 @@ def diagnose_queues(context: Context) -> str:
         AirflowFailException: the configuration can't be used, or a target is unknown.
     """
     from datetime import UTC, datetime
-    from functools import cache
 
-    import boto3
     from rich.console import Console
 
+    from batchmark.batch_environment import aws_clients, published_queues
     from batchmark.diagnosis import diagnose
     from batchmark.diagnosis_page import DiagnosisReport, render_html, render_table
-    from batchmark.price_fetching import CLIENT_CONFIG
 
     try:
         config = load_config()
         targets = check_targets(config, context["params"]["targets"], need_both_devices=False)
     except BatchmarkError as error:
         raise AirflowFailException(str(error)) from error  # it would fail again
-    session = boto3.Session(region_name=config.region)
-    client = cache(lambda service: session.client(service, config=CLIENT_CONFIG))
+    clients = aws_clients(config.region)
     now = datetime.now(UTC)
     report = DiagnosisReport(
         created_at=now,
         region=config.region,
         diagnoses=tuple(
             diagnose(
-                client,
+                clients,
                 queue=queue,
                 job_definition=config.targets[name].job_definition,
                 events_log_group=config.events_log_group,
                 now=now,
             )
             for name in targets
-            for queue in _queues(config.targets[name])
+            for queue in published_queues({name: config.targets[name]})
         ),
     )
     render_table(report, Console(width=200))
@@ -63,7 +58,3 @@ def diagnose_queues(context: Context) -> str:
     key = store.put(f"{prefix}.html", render_html(report), "text/html")
     print(f"Diagnosis: {store.object_url(key)}")
     return key
-
-
-def _queues(target: Target) -> list[str]:
-    return list(dict.fromkeys(filter(None, (target.job_queue, target.on_demand_queue))))

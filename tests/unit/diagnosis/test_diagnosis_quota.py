@@ -4,9 +4,16 @@ from datetime import timedelta
 
 import pytest
 
-from batchmark.diagnosis_quota import quota_code
-from batchmark.exceptions import DiagnosisError
-from tests.unit.diagnosis.answers import ENVIRONMENT, NOW, only, quota
+from batchmark.diagnosis import diagnose
+from tests.unit.diagnosis.answers import (
+    ENVIRONMENT,
+    NOW,
+    QUEUE,
+    environment,
+    instance_type,
+    only,
+    quota,
+)
 
 
 def test_a_quota_below_one_instance(find, aws):
@@ -36,21 +43,16 @@ def test_a_quota_that_is_used_up(find, aws, used, reached):
     assert "with 61 in use already" in finding.evidence
 
 
-@pytest.mark.parametrize(
-    ("instance", "spot", "code"),
-    [
-        ("c5.2xlarge", False, "L-1216C47A"),
-        ("im4gn.large", True, "L-34B43A08"),
-        ("g4dn.xlarge", False, "L-DB2E81BA"),
-        ("g6e.xlarge", True, "L-3819A6DF"),
-        ("p5.48xlarge", False, "L-417A185B"),
-        ("x2idn.16xlarge", True, "L-E3A00192"),
-    ],
-)
-def test_the_code_of_a_quota(instance, spot, code):
-    assert quota_code(instance, spot=spot) == code
+def test_on_spot_another_quota_counts(find, aws):
+    spot = {"computeEnvironments": [environment(resources={"type": "SPOT"})]}
+    changed = {"DescribeComputeEnvironments": spot, "GetServiceQuota": {"Quota": quota(0)}}
+    assert "(L-3819A6DF) is 0 vCPUs" in only(find(changed), "service_quota").evidence
+    assert aws.asked("GetServiceQuota") == [{"ServiceCode": "ec2", "QuotaCode": "L-3819A6DF"}]
 
 
-def test_a_family_whose_quota_is_not_known_says_so():
-    with pytest.raises(DiagnosisError, match=r"quota of hpc7a\.12xlarge is not known here"):
-        quota_code("hpc7a.12xlarge", spot=False)
+def test_a_family_whose_quota_is_not_known_says_so(aws):
+    aws.answers["DescribeInstanceTypes"] = {"InstanceTypes": [instance_type("hpc7a.12xlarge", 24)]}
+    diagnosis = diagnose(aws.client, queue=QUEUE, now=NOW)
+    assert diagnosis.unread == (
+        "the service quota of vCPUs: the vCPU quota of hpc7a.12xlarge is not known here",
+    )
