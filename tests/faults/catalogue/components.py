@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.faults.bench import sigkill
 from tests.faults.fault import Fault, Runs
 from tests.faults.outcome import Outcome
 
 if TYPE_CHECKING:
-    from tests.faults.bench import Bench
+    from tests.faults.bench import Bench, Run
 
 # A submission's answer is held so long, so that the kill comes between the two.
 HELD_SECONDS = 6
@@ -44,21 +44,34 @@ def component(name: str, bench: Bench) -> Runs:
 
 
 def worker(bench: Bench) -> Runs:
-    """While a job runs an idle one dies, for none has its task; at its end the collector's does."""
-    runs = at_three_points(bench, "worker")
-    submitting = bench.wait_for_task(runs["submitting"], "running")
-    at_work = bench.worker_pids(submitting)
-    assert len(at_work) == 2, f"not one worker and one task runner, but {at_work}"
-    for pid in at_work:
-        sigkill(pid)
-    sigkill(bench.executor_pids()[0])
-    runs["ending"].open()
+    """A worker has a task while it looks for its job and submits it, and while it collects."""
+    runs = {
+        "submitting": killed_in("ListJobs", bench, "submitting"),
+        "running": killed_in("SubmitJob", bench, "running"),
+        "ending": bench.start("worker-ending", gated=False),
+    }
     collecting = bench.wait_for_task(runs["ending"], "running", task_id="collect_results")
-    for pid in bench.worker_pids(collecting):
-        sigkill(pid)
+    kill_worker(bench, collecting)
     for run in runs.values():
         bench.finish(run)
     return runs
+
+
+def killed_in(operation: str, bench: Bench, point: str) -> Run:
+    """A run whose worker dies before it learns what came of a call."""
+    held = bench.begin("late_answer", operations=[operation], delay_seconds=HELD_SECONDS)
+    run = bench.start(f"worker-{point}")
+    bench.wait(lambda: bench.faults()[held]["strikes"], f"{operation} of {run.run_id}")
+    kill_worker(bench, bench.wait_for_task(run, "running"))
+    bench.end(held)
+    return run
+
+
+def kill_worker(bench: Bench, task: dict[str, Any]) -> None:
+    """Both of its processes: the executor's, which watches, and the task's own."""
+    at_work = bench.wait(lambda: bench.worker_pids(task), "worker of the task")
+    for pid in at_work:
+        sigkill(pid)
 
 
 def killed(name: str, called: str, *, quick: bool = False) -> Fault:
