@@ -75,8 +75,8 @@ def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -
     """A job's phases in seconds and its timestamps, as JSON.
 
     Args:
-        first_seen: when a watcher first saw its last attempt in a state, in seconds since the
-            epoch; Batch itself keeps no time of RUNNABLE and STARTING.
+        first_seen: when a watcher saw that it had entered a state, in seconds since the epoch;
+            Batch itself keeps no time of RUNNABLE and STARTING.
     """
     attempts = job.get("attempts", [])
     seconds = [run_seconds(attempt) for attempt in attempts]

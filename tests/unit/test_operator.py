@@ -191,6 +191,12 @@ def test_a_job_whose_worker_was_told_to_stop_is_submitted_again():
     assert task.xcoms["job_ids"] == ["job-2"]
 
 
+def test_a_job_that_batch_refuses_fails_the_task_at_once():
+    task = Task()
+    task.batch.failures = [client_error("ClientException")]
+    assert f"Batch refuses job {name()}: An error occurred (ClientException)" in task.failure()
+
+
 def test_a_worker_that_is_told_to_stop_while_it_submits_ends_the_job():
     task = Task()
     submit = task.batch.submit_job

@@ -61,7 +61,7 @@ class Following:
         if isinstance(change, Answer):
             return change
         if job_id in self.batch.jobs:
-            self.batch.jobs[job_id] |= change or {}
+            self.batch.change(job_id, **change or {})
         return Answer(self.batch.jobs.get(job_id))
 
     async def sleep(self, seconds):
@@ -213,6 +213,17 @@ def test_an_attempt_that_hangs_in_starting_is_ended_with_the_diagnosis():
     event = following.event((700, {}), (890, {}), (11, {}), (2, {}), (2, {}))
     assert following.diagnosed == ["STARTING"]
     assert "status reason: It was STARTING for more than 900 s" in event.xcoms["failure"]
+
+
+def test_each_attempt_has_its_own_time_in_starting():
+    """Between two answers an attempt failed, and the next is STARTING, too."""
+    following = Following(starting_seconds=900)
+    starting = {"status": "STARTING", "attempts": [{}]}
+    event = following.event(
+        (800, starting), (700, starting | {"attempts": [{}, {}]}), (800, {}), (9, SUCCEEDED)
+    )
+    assert following.diagnosed == []
+    assert event.task_instance_state == "success"
 
 
 def test_an_outage_says_nothing_of_being_stuck():

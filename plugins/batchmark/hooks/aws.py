@@ -75,7 +75,7 @@ class AwsClients:
             aws_conn_id=self.access.aws_conn_id,
             region_name=self.access.region_name,
             verify=self.access.verify,
-            config=json.loads(self.access.botocore_config),
+            config=json.loads(self.access.botocore_config) or None,
         )
 
     @cached_property

@@ -21,7 +21,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 from batchmark.documents import ExpectedDocument
 from batchmark.hooks.aws import AwsAccess, AwsClients
 from batchmark.job_identity import GENERATION_TAG, full_name, generation_of, names_of_task
-from batchmark.jobs import describe_jobs, is_live, list_jobs, submit_job, terminate_job
+from batchmark.jobs import (
+    describe_jobs,
+    is_live,
+    is_passing,
+    list_jobs,
+    submit_job,
+    terminate_job,
+)
 from batchmark.links import JobLogLink, job_log_url
 from batchmark.outcome import outcome
 from batchmark.triggers.batch import (
@@ -162,7 +169,14 @@ class BenchmarkJobOperator(BatchOperator):
             found = [job for job in self._listed(context) if job["jobName"] == request["jobName"]]
             return next((job["jobId"] for job in found if job.get("statusReason") != KILLED), None)
 
-        job_id = submit_job(self.clients("batch", attempts=1), request, find)
+        try:
+            job_id = submit_job(self.clients("batch", attempts=1), request, find)
+        except ClientError as error:
+            if is_passing(error):
+                raise
+            raise AirflowFailException(
+                f"Batch refuses job {request['jobName']}: {error}"
+            ) from error
         self.log.info("Submitted job %s as %s", job_id, request["jobName"])
         if self._is_killed:
             terminate_job(self.clients("batch"), job_id, KILLED)

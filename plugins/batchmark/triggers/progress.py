@@ -37,13 +37,12 @@ class Progress:
 
     def __init__(self, job_id: str, limits: Limits, now: float) -> None:
         self.job: JobDescription = {"jobId": job_id, "jobName": "?", "status": "UNKNOWN"}
-        self.first_seen: dict[str, float] = {}  # states of the present attempt
+        self.first_seen: dict[str, float] = {}  # by state, as it last entered it
         self.diagnosis: str | None = None
         self._limits = limits
         self._now = self._known_at = now
         self._is_current = False
         self._excused_until = 0.0
-        self._attempts = 0
         self._stop_reason: str | None = None
         self._is_told = False
         self._stop_since: float | None = None
@@ -55,12 +54,9 @@ class Progress:
             return
         self._known_at = now
         if answer.job is not None:
-            self.job = answer.job
-            attempts = len(self.job.get("attempts", []))
-            if self.is_waiting and attempts != self._attempts:
-                self.first_seen = {}
-                self._attempts = attempts
-            self.first_seen.setdefault(self.job["status"], now)
+            before, self.job = _place(self.job), answer.job
+            if _place(self.job) != before:
+                self.first_seen[self.job["status"]] = now
 
     @property
     def is_waiting(self) -> bool:
@@ -130,3 +126,8 @@ class Progress:
 
     def _set_reason(self, reason: str) -> None:
         self.job = self.job | {"statusReason": reason}
+
+
+def _place(job: JobDescription) -> tuple[str, int]:
+    """The state, and in which attempt: between two answers a job may have begun another."""
+    return job["status"], len(job.get("attempts", []))
