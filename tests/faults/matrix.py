@@ -55,5 +55,7 @@ def inflict(bench: Bench, fault: Fault) -> Results:
         found = {
             (fault.name, point): Result(nothing, NONE_BROKEN, 0.0, log) for point in fault.expected
         }
-    bench.stack.say(f"{fault.name}: ended")
+    for (_, point), result in found.items():
+        what = f"{fault.name} {point}".strip()
+        bench.stack.say(f"{what}: {result.seen}; {result.invariants} {result.log}".rstrip())
     return found
