@@ -89,30 +89,31 @@ class Faults:
         path = environ["PATH_INFO"]
         if path == PATH or path.startswith(f"{PATH}/"):
             return self._control(Request(environ))(environ, start_response)
-        calls = [one for one in list(self._active.values()) if isinstance(one.fault, CallFault)]
-        if not calls:
+        under_way = [(one, one.fault) for one in list(self._active.values())]
+        of_calls = [(one, fault) for one, fault in under_way if isinstance(fault, CallFault)]
+        if not of_calls:
             return self._app(environ, start_response)
         call = describe(environ)
         delay = 0.0
-        for one in calls:
-            if not self._strikes(one, call, environ):
+        for one, fault in of_calls:
+            if not self._strikes(one, fault, call, environ):
                 continue
-            if isinstance(one.fault, LateAnswer):
-                delay += one.fault.delay_seconds
-            elif isinstance(one.fault, Outage) and one.fault.how == "drop":
+            if isinstance(fault, LateAnswer):
+                delay += fault.delay_seconds
+            elif isinstance(fault, Outage) and fault.how == "drop":
                 drop(environ)
             else:
-                error = error_of(one.fault, call["service"])
+                error = error_of(fault, call["service"])
                 protocol = protocol_of(call["service"], environ.get("CONTENT_TYPE"))
                 return answer(protocol, error)(environ, start_response)
         answered = self._app(environ, start_response)
         time.sleep(delay)
         return answered
 
-    def _strikes(self, one: Active, call: dict[str, Any], environ: WSGIEnvironment) -> bool:
-        """Whether a fault of calls meets this one."""
-        fault = one.fault
-        assert isinstance(fault, CallFault)  # noqa: S101
+    def _strikes(
+        self, one: Active, fault: CallFault, call: dict[str, Any], environ: WSGIEnvironment
+    ) -> bool:
+        """Whether a fault meets this call."""
         if not fault.covers(call["service"], call["operation"], call["resources"] or []):
             return False
         if isinstance(fault, RefusedWrites) and environ["REQUEST_METHOD"] in READING:
