@@ -19,6 +19,7 @@ from batchmark.run import CollectedRun
 from batchmark.store import COLLECTED, RunStore
 from batchmark_job.result import ResultDocument, parse_document
 from laptop.airflow import AirflowClient
+from laptop.errors import LaptopError
 from laptop.stack import ROOT
 from tests.faults.outcome import Invariants, Outcome
 from tests.faults.targets import job_prefix
@@ -135,9 +136,16 @@ class Bench:
             told["linger"] = str(run.linger)
         instructions = {"gate": str(run.gate), **told} if gated else told
         (self.instructions / f"{run_id}.json").write_text(json.dumps(instructions))
-        conf = {"suite": "own", "targets": [target]}
-        self.wait(lambda: self.airflow.trigger(dag_id, conf, run_id), f"start of {run_id}", 60)
+        self.wait(lambda: self._trigger(run), f"start of {run_id}", 60)
         return run
+
+    def _trigger(self, run: Run) -> bool:
+        """Say whether the run is there: SQLite, and so Airflow, may be too busy to begin it."""
+        try:
+            self.airflow.trigger(run.dag_id, {"suite": "own", "targets": [run.target]}, run.run_id)
+        except LaptopError:
+            return bool(self.airflow.state(run.dag_id, run.run_id))
+        return True
 
     def wait(self, condition: Callable[[], T | None], what: str, seconds: float = 120) -> T:
         """The condition's first true value; what does not answer meanwhile is asked again."""
@@ -290,6 +298,9 @@ class Bench:
         says = expected.says if expected.says in said else f"… {said[-300:]}"
         collected = self.collected(run)
         kept = collected is not None and len(collected.jobs) == 1
+        if expected.kept and not kept:
+            reasons = [lost.reason for lost in collected.lost] if collected else ["not collected"]
+            says = "; ".join(reasons)[:300]
         return Outcome(state, len(self.jobs(run)), kept, says)
 
     def log_of(self, task: Mapping[str, Any]) -> str:
