@@ -28,7 +28,7 @@ class DiagnosisReport(Record):
 def render_table(report: DiagnosisReport, console: Console) -> None:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for heading in ("queue", "job", "", "cause", "evidence", "remedy"):
-        table.add_column(heading, overflow="fold")
+        table.add_column(heading, overflow="fold", no_wrap=heading in ("", "cause"))
     for one in report.diagnoses:
         subject = (Text(one.queue), Text(one.job_id or "-"))
         for finding in one.findings:

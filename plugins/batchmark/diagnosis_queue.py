@@ -39,7 +39,7 @@ def queue_state(subject: Subject) -> Iterator[Finding]:
 
 
 def environment_state(subject: Subject) -> Iterator[Finding]:
-    nothing_usable = not subject.usable
+    nothing_usable = not any(is_usable(one) for one in subject.known_environments)
     for environment in subject.environments:
         if is_usable(environment):
             continue
@@ -124,7 +124,8 @@ def max_vcpus_too_small(subject: Subject) -> Iterator[Finding]:
 
 def _of_reason(subject: Subject, reason: str, evidence: str, *, certain: bool) -> Iterator[Finding]:
     cause = next((cause for words, cause in REASONS.items() if words in reason), None)
-    if cause == "no_capacity" and all(is_spot(one) for one in subject.candidates):
+    environments = subject.environments
+    if cause == "no_capacity" and environments and all(map(is_spot, environments)):
         cause = "no_spot_capacity"
     if cause:
         yield found(cause, evidence, certain=certain and cause != "undetermined")

@@ -17,7 +17,7 @@ USAGE_WITHIN = timedelta(minutes=30)
 
 
 def service_quota(subject: Subject) -> Iterator[Finding]:
-    hits = []
+    hits: list[Hit] = []
     for environment in subject.candidates:
         types = instance_types(subject, environment)
         if types:

@@ -113,6 +113,11 @@ class Diagnosis(Record):
             return f"Causes found for {subject} {self.queue}: {', '.join(parts)}."
         if self.job_id is None:
             return f"Nothing found that would hold a job in queue {self.queue}."
+        if self.unread:
+            return (
+                f"No cause found for {subject} {self.queue}, but {len(self.unread)} question(s) "
+                "could not be asked."
+            )
         return (
             f"No cause found for {subject} {self.queue}. The likeliest is then that EC2 has no "
             "capacity free, which is not certain."

@@ -52,19 +52,21 @@ class Subject:
     waiting: list[Described] | None = None
 
     @property
-    def usable(self) -> list[Described]:
-        return [one for one in self.environments if is_usable(one)]
-
-    @property
-    def candidates(self) -> list[Described]:
-        """The environments that the job could go to; all of them where none is usable.
+    def known_environments(self) -> list[Described]:
+        """The queue's compute environments.
 
         Raises:
-            DiagnosisError: they are not known.
+            DiagnosisError: AWS did not tell.
         """
         if not self.environments:
             raise DiagnosisError("the compute environments are not known")
-        return self.usable or self.environments
+        return self.environments
+
+    @property
+    def candidates(self) -> list[Described]:
+        """The environments that the job could go to; all of them where none is usable."""
+        usable = [one for one in self.known_environments if is_usable(one)]
+        return usable or self.environments
 
     @property
     def needs(self) -> Needs | None:

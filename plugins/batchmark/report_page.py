@@ -25,17 +25,13 @@ OF_ONE_JOB = {"availability_zone"}  # no part of what a target's machines have i
 
 def page_templates() -> Environment:
     """What every page is made with: values are escaped, and a missing one is an error."""
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-
-
-def render_html(report: Report) -> str:
-    environment = page_templates()
     environment.filters.update(
         time=figures.time,
         factor=figures.factor,
@@ -46,7 +42,11 @@ def render_html(report: Report) -> str:
         parameters=figures.parameters,
         web_address=_web_address,
     )
-    page = environment.get_template("report.html.jinja")
+    return environment
+
+
+def render_html(report: Report) -> str:
+    page = page_templates().get_template("report.html.jinja")
     return page.render(
         report=report,
         words=report_words,

@@ -169,8 +169,13 @@ class Aws:
     def __init__(self) -> None:
         self._session = boto3.Session("test", "test", region_name=REGION)
         self._clients: dict[str, Any] = {}
-        self.answers: dict[str, Answer] = dict(HEALTHY)
+        self.answers: dict[str, Answer] = {}
         self.calls: list[tuple[str, dict[str, Any]]] = []
+
+    def reset(self) -> None:
+        """Make everything healthy again; the clients stay, for they take long to make."""
+        self.answers = dict(HEALTHY)
+        self.calls = []
 
     def client(self, service: str) -> Any:
         if service not in self._clients:

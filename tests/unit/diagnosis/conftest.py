@@ -15,11 +15,17 @@ if TYPE_CHECKING:
     from batchmark.diagnosis import Diagnosis
 
 
-@pytest.fixture
-def aws() -> Iterator[Aws]:
+@pytest.fixture(scope="session")
+def clients() -> Iterator[Aws]:
     made = Aws()
     yield made
     made.close()
+
+
+@pytest.fixture
+def aws(clients: Aws) -> Aws:
+    clients.reset()
+    return clients
 
 
 @pytest.fixture

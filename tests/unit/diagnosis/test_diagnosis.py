@@ -94,6 +94,7 @@ def test_what_aws_refuses_is_told_and_the_rest_is_asked(aws, operation, code):
         f": {code}: no" in text or text.endswith("are not known") for text in diagnosis.unread
     )
     assert len(diagnosis.checked) + len(diagnosis.unread) == len(QUESTIONS) + 3
+    assert f"but {len(diagnosis.unread)} question(s) could not be asked." in diagnosis.summary
     assert f"- not asked: {diagnosis.unread[0]}" in diagnosis.message()
 
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from batchmark.diagnosis import diagnose
 from tests.unit.diagnosis.answers import (
     CREATED_AT,
     ENVIRONMENT,
@@ -109,6 +110,13 @@ def test_missing_capacity_where_all_is_spot_is_spot_capacity(find):
     changed["GetServiceQuota"] = {"Quota": quota(64)}
     reason = "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - g5.xlarge"
     only(find(changed, job=job(statusReason=reason)), "no_spot_capacity")
+
+
+def test_what_batch_says_is_told_even_where_the_environments_are_not_known(aws):
+    aws.answers["DescribeComputeEnvironments"] = "AccessDeniedException"
+    stuck = job(statusReason="CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - g5.xlarge")
+    diagnosis = diagnose(aws.client, queue=QUEUE, job=stuck, now=NOW)
+    assert only(diagnosis, "no_capacity").certain
 
 
 def test_another_reason_of_batch_is_no_cause(find):
