@@ -50,11 +50,16 @@ down: ## Stop what `make up` started
 .PHONY: test
 test: terraform-there install ## All tests: unit, DAG integrity, Terraform, end to end (about 18 minutes)
 	$(BIN)/pytest $(TWO_AT_A_TIME) tests/unit tests/dags
-	$(BIN)/pytest $(TWO_AT_A_TIME) --no-loadscope-reorder $(LONGEST_FIRST) tests/terraform tests/e2e
+	$(BIN)/pytest $(TWO_AT_A_TIME) --no-loadscope-reorder -m "not full_matrix" $(LONGEST_FIRST) \
+		tests/terraform tests/e2e tests/faults
 
 .PHONY: test-unit
 test-unit: install ## Unit and DAG integrity tests only (under a minute)
 	$(BIN)/pytest $(TWO_AT_A_TIME) tests/unit tests/dags
+
+.PHONY: test-faults
+test-faults: terraform-there install ## Faults of jobs, users, AWS and Airflow, one by one: a table of what came of each
+	@$(BIN)/pytest -q tests/faults
 
 .PHONY: lint
 lint: terraform-there install $(CHECKOV) ## ruff, mypy, shellcheck, terraform fmt, READMEs' tables, checkov (about a minute)

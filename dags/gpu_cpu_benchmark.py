@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow.sdk import CronTriggerTimetable, chain, dag, get_current_context, task
 
-from batchmark import dag_parts, tasks
+from batchmark import dag_parts, guard_tasks, tasks
 
 PARAMS = dag_parts.params(
     repeats=1,
@@ -36,6 +36,10 @@ PARAMS = dag_parts.params(
 )
 def gpu_cpu_benchmark():
     @task
+    def check_environment() -> str:
+        return guard_tasks.check_environment(get_current_context())
+
+    @task
     def plan_jobs() -> list[dict[str, Any]]:
         return tasks.plan_jobs(get_current_context())
 
@@ -58,7 +62,7 @@ def gpu_cpu_benchmark():
     planned = plan_jobs()
     run_benchmark = dag_parts.run_benchmark(planned)
     collected = collect_results()
-    chain(planned, [run_benchmark, fetch_prices()], collected)
+    chain(check_environment(), planned, [run_benchmark, fetch_prices()], collected)
     publish_report(compare(collected))
 
 

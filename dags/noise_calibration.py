@@ -15,7 +15,7 @@ from typing import Any
 
 from airflow.sdk import chain, dag, get_current_context, task
 
-from batchmark import dag_parts, tasks
+from batchmark import dag_parts, guard_tasks, tasks
 
 PARAMS = dag_parts.params(
     repeats=6,
@@ -37,6 +37,10 @@ PARAMS = dag_parts.params(
 )
 def noise_calibration():
     @task
+    def check_environment() -> str:
+        return guard_tasks.check_environment(get_current_context())
+
+    @task
     def plan_jobs() -> list[dict[str, Any]]:
         return tasks.plan_jobs(get_current_context(), need_both_devices=False)
 
@@ -48,9 +52,10 @@ def noise_calibration():
     def publish_noise(collected_key: str) -> str:
         return tasks.publish_noise(get_current_context(), collected_key)
 
-    run_benchmark = dag_parts.run_benchmark(plan_jobs())
+    planned = plan_jobs()
+    run_benchmark = dag_parts.run_benchmark(planned)
     collected = collect_results()
-    chain(run_benchmark, collected)
+    chain(check_environment(), planned, run_benchmark, collected)
     publish_noise(collected)
 
 

@@ -85,8 +85,11 @@ class Airflow:
         processes.run("airflow-migrate", _command("db", "migrate"), cwd=root)
 
     def start(self, processes: Processes, root: Path) -> None:
-        for name, arguments in COMPONENTS.items():
-            processes.start(name, _command(*arguments), cwd=root)
+        for name in COMPONENTS:
+            self.start_component(name, processes, root)
+
+    def start_component(self, name: str, processes: Processes, root: Path) -> None:
+        processes.start(name, _command(*COMPONENTS[name]), cwd=root)
 
     def wait_until_healthy(self, processes: Processes) -> None:
         deadline = time.monotonic() + HEALTH_SECONDS
@@ -145,19 +148,19 @@ class AirflowClient:
     def unpause(self, dag_id: str) -> None:
         self._http.patch(f"/dags/{dag_id}", json={"is_paused": False}).raise_for_status()
 
-    def trigger(self, dag_id: str, conf: Mapping[str, Any]) -> str:
-        """Start a DAG run and return its id.
+    def trigger(self, dag_id: str, conf: Mapping[str, Any], run_id: str | None = None) -> str:
+        """Start a DAG run, named by Airflow if not here, and return its id.
 
         Raises:
             LaptopError: Airflow refused the parameters.
         """
         answer = self._http.post(
-            f"/dags/{dag_id}/dagRuns", json={"logical_date": None, "conf": conf}
+            f"/dags/{dag_id}/dagRuns",
+            json={"logical_date": None, "dag_run_id": run_id, "conf": conf},
         )
         if answer.is_error:
             raise LaptopError(f"Airflow refused to run {dag_id}: {answer.text}")
-        run_id: str = answer.json()["dag_run_id"]
-        return run_id
+        return str(answer.json()["dag_run_id"])
 
     def state(self, dag_id: str, run_id: str) -> str:
         return str(self._get(f"/dags/{dag_id}/dagRuns/{run_id}")["state"])

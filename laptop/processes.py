@@ -94,6 +94,14 @@ class Processes:
             self.check()
         del self._started[name]
 
+    def kill(self, name: str) -> None:
+        """SIGKILL a program and everything below it, and forget it: it may be started anew."""
+        process = self._started.pop(name)
+        tree = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        _signal(tree, signal.SIGKILL)
+        process.wait()
+
     def stop(self) -> None:
         stop_all(self.folder)
         for process in self._started.values():

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -20,6 +21,7 @@ from batchmark.prices import PRICES_FILE
 from batchmark.terraform import Terraform
 from laptop.airflow import Airflow
 from laptop.errors import LaptopError
+from laptop.image import publish_stand_in
 from laptop.processes import Processes, free_port
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -147,9 +149,17 @@ class Stack:
         try:
             self.init_terraform()
             self.terraform.apply(var_file=PROFILE)
+            image = self.terraform.outputs()["image"]
         except TerraformError as error:
             raise LaptopError(str(error)) from error
+        self._publish_image(image)
         self.say(f"Terraform: applied in {time.monotonic() - started:.0f} s")
+
+    def _publish_image(self, image: str) -> None:
+        from laptop.aws import AwsClients  # which imports this module
+
+        with closing(AwsClients(self)) as aws:
+            publish_stand_in(aws.client("ecr"), image)
 
     def start_airflow(self) -> None:
         started = time.monotonic()

@@ -30,11 +30,21 @@ OLD_CREDENTIAL = re.compile(r"(?:^|&)AWSAccessKeyId=(?P<key>[^&]+)")
 # Where requests are signed for another name than botocore's, which is also IAM's.
 SIGNED_AS = {"monitoring": "cloudwatch"}
 
+# IAM's name of a service -> botocore's, where they differ.
+BOTOCORE_NAMES = {"servicequotas": "service-quotas"}
+WITHOUT_REGION = ("iam",)
+
 # (service, parameter) -> the end of the ARN that its value stands for.
 NAMED_RESOURCES = {
     ("batch", "jobDefinition"): "job-definition/{}",
     ("batch", "jobId"): "job/{}",
     ("batch", "jobQueue"): "job-queue/{}",
+    ("ec2", "InstanceIds"): "instance/{}",
+    ("ecr", "repositoryName"): "repository/{}",
+    ("ecr", "repositoryNames"): "repository/{}",
+    ("fsx", "FileSystemId"): "file-system/{}",
+    ("iam", "InstanceProfileName"): "instance-profile/{}",
+    ("iam", "RoleName"): "role/{}",
     ("logs", "logGroupName"): "log-group:{}{stream}",
     ("ssm", "Name"): "parameter/{}",
     ("ssm", "Names"): "parameter/{}",
@@ -126,10 +136,11 @@ def _own_request(environ: WSGIEnvironment, service: str) -> Request:
 def _operation(environ: WSGIEnvironment, service: str) -> tuple[str, dict[str, Any]]:
     """The operation's name and its parameters, by the service's own model."""
     request = _own_request(environ, service)
-    operation, uri_parameters = get_service_router(service).match(request)
+    botocore_name = BOTOCORE_NAMES.get(service, service)
+    operation, uri_parameters = get_service_router(botocore_name).match(request)
     if service == "s3":
         return operation.name, uri_parameters
-    protocol = determine_request_protocol(get_service_model(service), request.content_type)
+    protocol = determine_request_protocol(get_service_model(botocore_name), request.content_type)
     parameters = PROTOCOL_PARSERS[protocol](operation).parse(
         {
             "method": request.method,
@@ -151,6 +162,7 @@ def _resources(caller: Caller, parameters: dict[str, Any]) -> Iterator[str]:
             yield f"arn:aws:s3:::{bucket}/{key}" if key else f"arn:aws:s3:::{bucket}"
         return
     account = get_account_id_from(caller.access_key_id)
+    region = "" if caller.service in WITHOUT_REGION else caller.region
     stream = parameters.get("logStreamName")
     for parameter, value in parameters.items():
         ending = NAMED_RESOURCES.get((caller.service, parameter))
@@ -158,7 +170,7 @@ def _resources(caller: Caller, parameters: dict[str, Any]) -> Iterator[str]:
             if isinstance(name, str) and name.startswith("arn:"):
                 yield name
             elif ending:
-                yield f"arn:aws:{caller.service}:{caller.region}:{account}:" + ending.format(
+                yield f"arn:aws:{caller.service}:{region}:{account}:" + ending.format(
                     name.removeprefix("/") if caller.service == "ssm" else name,
                     stream=f":log-stream:{stream}" if stream else "",
                 )

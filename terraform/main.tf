@@ -1,5 +1,6 @@
 locals {
-  tags = merge({ Project = var.name, ManagedBy = "terraform" }, var.tags)
+  # The last says what is ours: Airflow's leak guard ends nothing without it.
+  tags = merge({ Project = var.name, ManagedBy = "terraform" }, var.tags, { "batchmark:installation" = var.name })
 
   image = join(
     startswith(var.image_tag, "sha256:") ? "@" : ":",
@@ -147,6 +148,9 @@ module "airflow_access" {
   log_group_name        = module.batch.log_group_name
   events_log_group_name = module.monitoring.event_log_group_name
   bucket_arn            = module.storage.bucket_arn
+  ecr_repository_arn    = module.storage.ecr_repository_arn
+  role_arns             = [module.batch.job_role_arn, module.batch.execution_role_arn]
+  instance_profile_arn  = module.batch.instance_profile_arn
   ssm_parameter_arn     = aws_ssm_parameter.airflow.arn
   topic_arn             = module.notifications.topic_arn
   kms_key_arn           = local.kms_key_arn

@@ -79,9 +79,9 @@ output "athena_workgroup" {
   value       = module.analytics.workgroup_name
 }
 
-output "airflow_policy_arn" {
-  description = "Policy to attach to the role that Airflow runs with"
-  value       = module.airflow_access.policy_arn
+output "airflow_policy_arns" {
+  description = "Policies to attach to the role that Airflow runs with: run for benchmarks, watch for checks, diagnoses and the leak guard"
+  value       = module.airflow_access.policy_arns
 }
 
 output "airflow_role_arn" {

@@ -25,7 +25,7 @@ variable "region" {
 }
 
 variable "tags" {
-  description = "Tags on every resource, instance and volume, beside Project and ManagedBy"
+  description = "Tags on every resource, instance and volume, beside Project, ManagedBy and batchmark:installation"
   type        = map(string)
   default     = {}
 }

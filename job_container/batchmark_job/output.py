@@ -118,11 +118,12 @@ class S3Output:
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
-            # Batch kills a container 30 s after it told it to stop.
+            # Batch kills a container 30 s after it told it to stop; else twelve attempts outlast
+            # half a minute of refusals (botocore waits 75 s between them on average).
             client = (
                 self._client(attempts=2, timeout_seconds=5)
                 if hurried
-                else self._client(attempts=5, timeout_seconds=30)
+                else self._client(attempts=12, timeout_seconds=30)
             )
             client.put_object(
                 Bucket=self.bucket,

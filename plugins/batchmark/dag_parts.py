@@ -28,13 +28,7 @@ def params(repeats: int, fewest_repeats: int, about_repeats: str) -> dict[str, P
             description="Number format of every row; 'suite' leaves each row its own.",
             section="What",
         ),
-        "targets": Param(
-            [],
-            type="array",
-            items={"type": "string"},
-            description="Instance types, one a line; none means all that Terraform made.",
-            section="Where",
-        ),
+        "targets": targets_param(),
         "repeats": Param(
             repeats,
             type="integer",
@@ -44,6 +38,17 @@ def params(repeats: int, fewest_repeats: int, about_repeats: str) -> dict[str, P
             section="Where",
         ),
     }
+
+
+def targets_param() -> Param:
+    """The field that names targets."""
+    return Param(
+        [],
+        type="array",
+        items={"type": "string"},
+        description="Instance types, one a line; none means all that Terraform made.",
+        section="Where",
+    )
 
 
 def run_benchmark(

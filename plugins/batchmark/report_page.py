@@ -23,7 +23,8 @@ CHART_MINIMUM_DECADES = 0.8
 OF_ONE_JOB = {"availability_zone"}  # no part of what a target's machines have in common
 
 
-def render_html(report: Report) -> str:
+def page_templates() -> Environment:
+    """What every page is made with: values are escaped, and a missing one is an error."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -41,7 +42,11 @@ def render_html(report: Report) -> str:
         parameters=figures.parameters,
         web_address=_web_address,
     )
-    page = environment.get_template("report.html.jinja")
+    return environment
+
+
+def render_html(report: Report) -> str:
+    page = page_templates().get_template("report.html.jinja")
     return page.render(
         report=report,
         words=report_words,

@@ -18,14 +18,23 @@ REPORT_JSON = "report.json"
 REPORT_HTML = "report.html"
 NOISE_JSON = "noise.json"
 NOISE_HTML = "noise.html"
+ENVIRONMENT_JSON = "environment.json"
+ENVIRONMENT_HTML = "environment.html"
 # Prices by region, day and run, beside the runs.
 PRICES_FOLDER = "prices/"
+# What the DAG diagnose_queue found, by its own runs.
+DIAGNOSES_FOLDER = "diagnoses/"
 WEEK_SECONDS = 7 * 24 * 3600
 
 
 def noise_key(suite: str, dtype: str, target: str) -> str:
     """Where a target's calibration lies that is in use; each run's folder keeps its own."""
     return f"noise/{suite}/{dtype}/{target}.json"
+
+
+def guard_key(date: str, run_id: str, ending: str) -> str:
+    """Where the leak guard's look of a day lies; ending is json or html."""
+    return f"guard/{date}/{slug(run_id)}.{ending}"
 
 
 class RunStore:

@@ -87,7 +87,9 @@ def collect_results(context: Context, run_task_id: str) -> str:
     store = RunStore.of(config, run_id)
     plan_text = store.read_if_there(store.prefix + PLAN)
     if plan_text is None:
-        raise AirflowFailException("nothing was planned; see the log of plan_jobs")
+        raise AirflowFailException(
+            "nothing was planned; see the logs of check_environment and plan_jobs"
+        )
     planned = RunPlan.model_validate_json(plan_text).jobs
     job_ids = context["ti"].xcom_pull(
         task_ids=run_task_id, key=JOB_ID_XCOM, map_indexes=range(len(planned))

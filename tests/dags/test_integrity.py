@@ -11,6 +11,9 @@ from airflow.serialization.decoders import decode_timetable
 from airflow.serialization.encoders import encode_timetable
 from airflow.timetables.base import TimeRestriction
 
+from batchmark.guard_tasks import SUBMITTING_DAGS
+from batchmark.operators.batch import BenchmarkJobOperator
+
 DAGS = Path(__file__).resolve().parents[2] / "dags"
 FILES = sorted(DAGS.glob("*.py"))
 
@@ -48,7 +51,14 @@ def test_dag_file_is_thin(path):
 
 def test_benchmark_runs_in_order(dag_bag):
     dag = dag_bag.dags["gpu_cpu_benchmark"]
-    order = ["plan_jobs", "run_benchmark", "collect_results", "compare", "publish_report"]
+    order = [
+        "check_environment",
+        "plan_jobs",
+        "run_benchmark",
+        "collect_results",
+        "compare",
+        "publish_report",
+    ]
     sorted_ids = [task.task_id for task in dag.topological_sort()]
     assert [task_id for task_id in sorted_ids if task_id != "fetch_prices"] == order
     for before, after in itertools.pairwise(order):
@@ -65,13 +75,41 @@ def test_prices_are_fetched_beside_the_jobs_and_nothing_hangs_on_them(dag_bag):
 
 def test_calibration_runs_in_order_and_only_when_asked(dag_bag):
     dag = dag_bag.dags["noise_calibration"]
-    order = ["plan_jobs", "run_benchmark", "collect_results", "publish_noise"]
+    order = [
+        "check_environment",
+        "plan_jobs",
+        "run_benchmark",
+        "collect_results",
+        "publish_noise",
+    ]
     assert [task.task_id for task in dag.topological_sort()] == order
     for before, after in itertools.pairwise(order):
         assert after in dag.get_task(before).downstream_task_ids
     assert dag.timetable.can_be_scheduled is False
     with pytest.raises(ParamValidationError, match="less than the minimum of 2"):
         dag.params.get_param("repeats").resolve(1)
+
+
+def test_the_guard_knows_every_dag_that_submits_jobs(dag_bag):
+    submitting = {
+        dag_id
+        for dag_id, dag in dag_bag.dags.items()
+        for task in dag.tasks
+        if task.task_type == BenchmarkJobOperator.__name__
+    }
+    assert submitting == set(SUBMITTING_DAGS)
+
+
+def test_the_guard_looks_every_hour_and_then_reports(dag_bag):
+    dag = dag_bag.dags["leak_guard"]
+    assert [task.task_id for task in dag.topological_sort()] == ["look_for_leaks", "report_leaks"]
+    assert dag.timetable.summary == "20 * * * *"
+
+
+def test_the_environment_check_runs_when_asked(dag_bag):
+    dag = dag_bag.dags["environment_check"]
+    assert dag.task_ids == ["check_environment"]
+    assert dag.timetable.can_be_scheduled is False
 
 
 def test_unpausing_on_a_thursday_waits_for_monday(dag_bag, monkeypatch):

@@ -8,10 +8,15 @@ import pytest
 
 from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
-from tests.e2e.stacks import open_stack, wait_for_end
+from tests.e2e.stacks import open_stack, run_dag
 
 # A stack takes 100 seconds to start: with pytest-xdist, whoever uses it goes to the same worker.
-ON_ONE_STACK = ("tests/e2e/test_main_job.py", "tests/e2e/test_least_privilege.py")
+ON_ONE_STACK = (
+    "tests/e2e/test_main_job.py",
+    "tests/e2e/test_diagnose_queue.py",
+    "tests/e2e/test_guard.py",
+    "tests/e2e/test_least_privilege.py",
+)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -50,9 +55,6 @@ def airflow(stack):
 @pytest.fixture(scope="session")
 def calibration(airflow):
     """The run id of a noise calibration that ended well."""
-    dag_id = "noise_calibration"
-    airflow.wait_for_dag(dag_id)
-    airflow.unpause(dag_id)
-    run_id = airflow.trigger(dag_id, {"suite": "smoke", "repeats": 2})
-    assert wait_for_end(airflow, dag_id, run_id) == "success"
+    run_id, state = run_dag(airflow, "noise_calibration", {"suite": "smoke", "repeats": 2})
+    assert state == "success"
     return run_id

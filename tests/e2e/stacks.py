@@ -9,7 +9,9 @@ from laptop.session import Clock
 from laptop.stack import Ports, Stack
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+    from typing import Any
 
     from laptop.airflow import AirflowClient
 
@@ -25,3 +27,21 @@ def wait_for_end(airflow: AirflowClient, dag_id: str, run_id: str, seconds: floa
         assert time.monotonic() < deadline, f"DAG run {run_id} is still {state}"
         time.sleep(1)
     return state
+
+
+def run_dag(airflow: AirflowClient, dag_id: str, conf: Mapping[str, Any]) -> tuple[str, str]:
+    """Run a DAG to its end; its run id and state."""
+    airflow.wait_for_dag(dag_id)
+    airflow.unpause(dag_id)
+    run_id = airflow.trigger(dag_id, conf)
+    return run_id, wait_for_end(airflow, dag_id, run_id)
+
+
+def failed_log(airflow: AirflowClient, dag_id: str, run_id: str, task_id: str) -> str:
+    """The log of a run's only failed task of that name."""
+    (task,) = [
+        task
+        for task in airflow.task_instances(dag_id, run_id)
+        if task["task_id"] == task_id and task["state"] == "failed"
+    ]
+    return airflow.task_log(task)

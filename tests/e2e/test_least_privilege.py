@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from moto.iam.access_control import IAMPolicy, PermissionResult
 
 from laptop.demo import run_benchmark
 from laptop.session import Clock
+from tests.e2e.stacks import run_dag
+
+if TYPE_CHECKING:
+    from laptop.aws import AwsClients
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -29,12 +33,29 @@ ACTIONS = {
 # What is allowed though a run may not call it.
 NOT_ALWAYS_CALLED = {
     "airflow": {
-        "batch:TerminateJob": "only when a job overruns, or a user ends its task",
-        "s3:ListBucket": "S3 asks for it to answer 404 instead of 403",
+        "batch:TerminateJob": "only when a job overruns or leaks, or a user ends its task",
+        "ec2:TerminateInstances": "only when an instance leaks, and end_leaks allows it",
+        "ecr:DescribeRepositories": "only when an image was not scanned",
+        "fsx:DeleteFileSystem": "only when a file system leaks, and end_leaks allows it",
         "sns:Publish": "only when there is something to alert about",
     },
     "job": {},
 }
+
+# What else a diagnosis may ask, by what it finds.
+NOT_ALWAYS_CALLED["airflow"] |= dict.fromkeys(
+    (
+        "autoscaling:DescribeAutoScalingGroups",
+        "autoscaling:DescribeScalingActivities",
+        "cloudwatch:GetMetricStatistics",
+        "ec2:DescribeRouteTables",
+        "ec2:DescribeSubnets",
+        "ec2:DescribeVpcEndpoints",
+        "ecs:DescribeContainerInstances",
+        "ecs:ListContainerInstances",
+    ),
+    "only where a job waits",
+)
 
 # test_main_job.py makes Airflow run a job that is not ours: its definition, its log group.
 OF_OTHER_TESTS = (":job-definition/exits-3:", ":log-group:/aws/batch/job:")
@@ -95,10 +116,10 @@ def actions(statement: dict[str, Any]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def calls(stack, calibration):
-    """Each principal's calls, of a calibration and of a benchmark.
+def calls(stack, airflow, calibration):
+    """Each principal's calls, of a calibration, a benchmark and a look of the leak guard.
 
-    A benchmark is run unless the tests before have run one, known by the prices that it asks for.
+    What the tests before have run is not run again: it is known by what it asks for.
     """
 
     def read():
@@ -110,16 +131,33 @@ def calls(stack, calibration):
 
     if not any(call["operation"] == "GetProducts" for call in read()["airflow"]):
         run_benchmark(stack, {"suite": "smoke"}, Clock())
+    if not any(call["operation"] == "DescribeFileSystems" for call in read()["airflow"]):
+        assert run_dag(airflow, "leak_guard", {})[1] == "success"
     return read()
 
 
+def with_the_resources_tags(call: dict[str, Any], aws: AwsClients) -> dict[str, Any]:
+    """The call with the tags of what it ends, which AWS looks up by itself."""
+    ids = [arn.rpartition("/")[2] for arn in call["resources"]]
+    if call["operation"] == "TerminateJob":
+        (job,) = aws.client("batch").describe_jobs(jobs=ids)["jobs"]
+        tags = job["tags"]
+    elif call["operation"] == "TerminateInstances":
+        (reservation,) = aws.client("ec2").describe_instances(InstanceIds=ids)["Reservations"]
+        tags = {tag["Key"]: tag["Value"] for tag in reservation["Instances"][0]["Tags"]}
+    else:
+        return call
+    found = {f"aws:ResourceTag/{key}": [value] for key, value in tags.items()}
+    return {**call, "conditions": {**call["conditions"], **found}}
+
+
 @pytest.fixture(scope="module")
-def needed(calls):
+def needed(calls, aws):
     return {
         principal: {
             need
             for call in calls[principal]
-            for need in needs(call)
+            for need in needs(with_the_resources_tags(call, aws))
             if not any(part in arn for arn in call["resources"] for part in OF_OTHER_TESTS)
         }
         for principal in PRINCIPALS
@@ -130,9 +168,11 @@ def needed(calls):
 def policies(stack, aws):
     """Each principal's statements, as IAM has them."""
     iam = aws.client("iam")
-    arn = stack.terraform.outputs()["airflow_policy_arn"]
-    version = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
-    document = iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
+    documents = []
+    for arn in stack.terraform.outputs()["airflow_policy_arns"].values():
+        version = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
+        answer = iam.get_policy_version(PolicyArn=arn, VersionId=version)
+        documents.append(answer["PolicyVersion"]["Document"])
 
     definitions = aws.client("batch").describe_job_definitions(status="ACTIVE")["jobDefinitions"]
     (role,) = {
@@ -146,7 +186,7 @@ def policies(stack, aws):
         for name in iam.list_role_policies(RoleName=role)["PolicyNames"]
     ]
     return {
-        "airflow": document["Statement"],
+        "airflow": [statement for policy in documents for statement in policy["Statement"]],
         "job": [statement for policy in inline for statement in policy["Statement"]],
     }
 
@@ -160,7 +200,7 @@ def test_every_call_was_understood(calls, principal):
 def test_the_calls_hold_what_each_dag_writes(needed):
     written = {need.resource for need in needed["airflow"] if need.action == "s3:PutObject"}
     folders = {resource.partition(":::")[2].split("/")[1] for resource in written}
-    assert folders == {"noise", "prices", "runs"}
+    assert folders == {"guard", "noise", "prices", "runs"}
 
 
 @pytest.mark.parametrize("principal", PRINCIPALS)
@@ -204,6 +244,23 @@ def test_airflow_may_stop_the_jobs_it_submits_and_no_others(calls, policies):
         assert may_stop(tags)
         assert not may_stop(dict.fromkeys(tags, ("another-installation",)))
     assert not may_stop({})
+
+
+@pytest.mark.parametrize(
+    ("action", "resource"),
+    [
+        ("ec2:TerminateInstances", "arn:aws:ec2:us-east-1:123456789012:instance/i-0123"),
+        ("fsx:DeleteFileSystem", "arn:aws:fsx:us-east-1:123456789012:file-system/fs-0123"),
+    ],
+)
+def test_airflow_may_end_only_what_has_the_installations_tag(policies, action, resource):
+    def may_end(tags):
+        return allows(policies["airflow"], Need(action, resource, tuple(tags.items())))
+
+    assert may_end({"aws:ResourceTag/batchmark:installation": ("batchmark",)})
+    assert not may_end({"aws:ResourceTag/batchmark:installation": ("another-installation",)})
+    assert not may_end({"aws:ResourceTag/Project": ("batchmark",)})
+    assert not may_end({})
 
 
 @pytest.mark.parametrize(

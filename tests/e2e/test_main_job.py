@@ -29,7 +29,7 @@ from laptop.demo import DAG_ID, run_benchmark
 from laptop.errors import LaptopError
 from laptop.session import Clock
 from laptop.stack import PROFILE
-from tests.e2e.stacks import wait_for_end
+from tests.e2e.stacks import failed_log, run_dag
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -204,21 +204,10 @@ def published(aws):
     ssm.put_parameter(Name=name, Value=before, Type="String", Overwrite=True)
 
 
-def failed_log(airflow, run_id, task_id):
-    (task,) = [
-        task
-        for task in airflow.task_instances(DAG_ID, run_id)
-        if task["task_id"] == task_id and task["state"] == "failed"
-    ]
-    return airflow.task_log(task)
-
-
 def run_to_failure(airflow, conf, task_id):
-    airflow.wait_for_dag(DAG_ID)
-    airflow.unpause(DAG_ID)
-    run_id = airflow.trigger(DAG_ID, conf)
-    assert wait_for_end(airflow, DAG_ID, run_id) == "failed"
-    return run_id, failed_log(airflow, run_id, task_id)
+    run_id, state = run_dag(airflow, DAG_ID, conf)
+    assert state == "failed"
+    return run_id, failed_log(airflow, DAG_ID, run_id, task_id)
 
 
 def test_a_job_that_exits_3_says_so_and_the_others_still_count(airflow, aws, published):
@@ -242,7 +231,7 @@ def test_a_job_that_exits_3_says_so_and_the_others_still_count(airflow, aws, pub
     assert "status reason: Essential container in task exited" in log
     assert log.index("reading input") < log.index("boom")
     assert "1 job(s) failed; the report holds what there is" in failed_log(
-        airflow, run_id, "publish_report"
+        airflow, DAG_ID, run_id, "publish_report"
     )
     store = RunStore(aws.client("s3"), aws.config().bucket, run_id)
     lost = json.loads(store.read(store.prefix + REPORT_JSON))["lost"]
@@ -262,14 +251,15 @@ def test_an_unknown_target_submits_nothing(airflow, aws):
         ]
 
     before = jobs()
-    _, log = run_to_failure(airflow, {"suite": "smoke", "targets": ["g5.48xlarge"]}, "plan_jobs")
+    conf = {"suite": "smoke", "targets": ["g5.48xlarge"]}
+    _, log = run_to_failure(airflow, conf, "check_environment")
     assert "unknown target 'g5.48xlarge'; Terraform made: " in log
     assert jobs() == before
 
 
 def test_without_the_ssm_parameter_nothing_is_planned(airflow, published):
     published.delete()
-    _, log = run_to_failure(airflow, {"suite": "smoke"}, "plan_jobs")
+    _, log = run_to_failure(airflow, {"suite": "smoke"}, "check_environment")
     assert "Airflow variable 'batchmark' not found: run `terraform apply`" in log
 
 

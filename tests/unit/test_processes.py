@@ -83,3 +83,12 @@ def test_processes_that_end_while_they_are_looked_for_do_no_harm(processes, tmp_
     for number in range(3):
         processes.start(f"brood-{number}", [sys.executable, "-c", brood], cwd=tmp_path)
     wait_for(lambda: not processes_of(processes.folder))
+
+
+def test_a_killed_program_takes_its_children_along_and_is_forgotten(processes, tmp_path):
+    script = "import subprocess; subprocess.run(['sleep', '600'])"
+    processes.start("parent", [sys.executable, "-c", script], cwd=tmp_path)
+    wait_for(lambda: len(processes_of(processes.folder)) == 2)
+    processes.kill("parent")
+    wait_for(lambda: processes_of(processes.folder) == [])
+    processes.check()

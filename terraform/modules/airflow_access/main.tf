@@ -20,10 +20,10 @@ locals {
 }
 
 ################################################################################
-# Policy
+# What running benchmarks takes
 ################################################################################
 
-data "aws_iam_policy_document" "this" {
+data "aws_iam_policy_document" "run" {
   statement {
     sid       = "SubmitJobs"
     actions   = ["batch:SubmitJob"]
@@ -65,8 +65,8 @@ data "aws_iam_policy_document" "this" {
 
   statement {
     sid       = "FollowJobs"
-    actions   = ["batch:DescribeJobs"]
-    resources = ["*"] # the API takes no resource
+    actions   = ["batch:DescribeJobs", "batch:ListJobs"]
+    resources = ["*"] # neither API takes a resource
   }
 
   statement {
@@ -93,19 +93,19 @@ data "aws_iam_policy_document" "this" {
   statement {
     sid       = "ReadResults"
     actions   = ["s3:GetObject"]
-    resources = [for folder in ["raw", "runs", "noise"] : "${var.bucket_arn}/${folder}/*"]
+    resources = [for folder in ["raw", "runs", "noise", "costs"] : "${var.bucket_arn}/${folder}/*"]
   }
 
   statement {
     sid       = "WriteResults"
     actions   = ["s3:PutObject"]
-    resources = [for folder in ["runs", "prices", "noise"] : "${var.bucket_arn}/${folder}/*"]
+    resources = [for folder in ["runs", "prices", "noise", "costs"] : "${var.bucket_arn}/${folder}/*"]
   }
 
-  # Without it S3 answers 403 instead of 404 for an object that isn't there. No condition on
-  # s3:prefix: reading an object carries none, so it would never hold.
+  # The month's costs are listed. And without it S3 answers 403 instead of 404 for an object that isn't
+  # there: no condition on s3:prefix, because reading an object carries none, so it would never hold.
   statement {
-    sid       = "TellMissingFromForbidden"
+    sid       = "ListResults"
     actions   = ["s3:ListBucket"]
     resources = [var.bucket_arn]
   }
@@ -139,15 +139,113 @@ data "aws_iam_policy_document" "this" {
   }
 }
 
+################################################################################
+# What checks, diagnoses and the leak guard take beside it
+################################################################################
+
+data "aws_iam_policy_document" "watch" {
+  statement {
+    sid = "LookAround"
+    actions = [
+      "autoscaling:DescribeAutoScalingGroups",
+      "autoscaling:DescribeScalingActivities",
+      "batch:DescribeComputeEnvironments",
+      "batch:DescribeJobDefinitions",
+      "batch:DescribeJobQueues",
+      "cloudwatch:GetMetricStatistics",
+      "ec2:DescribeInstances",
+      "ec2:DescribeInstanceTypes",
+      "ec2:DescribeRouteTables",
+      "ec2:DescribeSubnets",
+      "ec2:DescribeVpcEndpoints",
+      "fsx:DescribeFileSystems",
+      "servicequotas:GetServiceQuota",
+    ]
+    resources = ["*"] # none of them takes a resource, or it lists all there are
+  }
+
+  # Batch names a cluster after its compute environment, with something of its own before or behind.
+  statement {
+    sid     = "LookAtHosts"
+    actions = ["ecs:DescribeContainerInstances", "ecs:ListContainerInstances"]
+    resources = [
+      for kind in ["cluster", "container-instance"] : "arn:${local.partition}:ecs:${local.region}:${local.account_id}:${kind}/*${var.name}-*"
+    ]
+  }
+
+  statement {
+    sid       = "LookAtImage"
+    actions   = ["ecr:DescribeImages", "ecr:DescribeImageScanFindings", "ecr:DescribeRepositories"]
+    resources = [var.ecr_repository_arn]
+  }
+
+  statement {
+    sid       = "LookAtRoles"
+    actions   = ["iam:GetInstanceProfile", "iam:GetRole"]
+    resources = concat(tolist(var.role_arns), [var.instance_profile_arn])
+  }
+
+  statement {
+    sid       = "LookAtTopic"
+    actions   = ["sns:GetTopicAttributes"]
+    resources = [var.topic_arn]
+  }
+
+  statement {
+    sid     = "LookAtLogGroups"
+    actions = ["logs:DescribeLogStreams"]
+    resources = flatten([
+      for group in [var.log_group_name, var.events_log_group_name] : ["${local.log_groups_arn}:${group}", "${local.log_groups_arn}:${group}:*"]
+    ])
+  }
+
+  statement {
+    sid       = "ReadFindings"
+    actions   = ["s3:GetObject"]
+    resources = ["${var.bucket_arn}/guard/*"]
+  }
+
+  statement {
+    sid       = "KeepFindings"
+    actions   = ["s3:PutObject"]
+    resources = [for folder in ["guard", "diagnoses"] : "${var.bucket_arn}/${folder}/*"]
+  }
+
+  statement {
+    sid     = "EndOwnLeaks"
+    actions = ["ec2:TerminateInstances", "fsx:DeleteFileSystem"]
+    resources = [
+      "arn:${local.partition}:ec2:${local.region}:${local.account_id}:instance/*",
+      "arn:${local.partition}:fsx:${local.region}:${local.account_id}:file-system/*",
+    ]
+
+    condition {
+      test     = "StringEquals"
+      variable = "aws:ResourceTag/batchmark:installation"
+      values   = [var.name]
+    }
+  }
+}
+
+################################################################################
+# Policies
+################################################################################
+
+# Two, because IAM takes 6144 characters for one.
 resource "aws_iam_policy" "this" {
-  name        = "${var.name}-airflow"
-  description = "What Airflow calls to run the benchmarks of ${var.name}"
-  policy      = data.aws_iam_policy_document.this.minified_json
+  for_each = {
+    run   = { suffix = "", calls = "run", document = data.aws_iam_policy_document.run.minified_json }
+    watch = { suffix = "-watch", calls = "check, diagnose and guard", document = data.aws_iam_policy_document.watch.minified_json }
+  }
+
+  name        = "${var.name}-airflow${each.value.suffix}"
+  description = "What Airflow calls to ${each.value.calls} the benchmarks of ${var.name}"
+  policy      = each.value.document
 
   lifecycle {
-    # IAM takes 6144 characters; what doesn't grow with the targets is below 2800.
+    # What doesn't grow with the targets is below 2800.
     precondition {
-      condition     = length(jsonencode(local.submitted_to)) <= 3300
+      condition     = each.key != "run" || length(jsonencode(local.submitted_to)) <= 3300
       error_message = "The ARNs of ${length(var.job_queue_arns)} queues and ${length(var.job_definition_arns)} job definitions take ${length(jsonencode(local.submitted_to))} characters, and an IAM policy has room for 3300. Spread the targets over two installations."
     }
   }
@@ -189,8 +287,8 @@ resource "aws_iam_role" "this" {
 }
 
 resource "aws_iam_role_policy_attachment" "this" {
-  count = length(var.principal_arns) > 0 ? 1 : 0
+  for_each = { for key, policy in aws_iam_policy.this : key => policy.arn if length(var.principal_arns) > 0 }
 
   role       = aws_iam_role.this[0].name
-  policy_arn = aws_iam_policy.this.arn
+  policy_arn = each.value
 }

@@ -1,11 +1,6 @@
-output "policy_arn" {
-  description = "Policy to attach to the role that Airflow runs with"
-  value       = aws_iam_policy.this.arn
-}
-
-output "policy_json" {
-  description = "The policy's document"
-  value       = data.aws_iam_policy_document.this.minified_json
+output "policy_arns" {
+  description = "Policies to attach to the role that Airflow runs with: run for benchmarks, watch for checks, diagnoses and the leak guard"
+  value       = { for key, policy in aws_iam_policy.this : key => policy.arn }
 }
 
 output "role_arn" {

@@ -38,7 +38,22 @@ variable "events_log_group_name" {
 }
 
 variable "bucket_arn" {
-  description = "Result bucket: raw/, runs/ and noise/ are read, runs/, prices/ and noise/ are written"
+  description = "Result bucket: raw/, runs/, noise/, costs/ and guard/ are read, all but raw/ are written, and prices/ and diagnoses/"
+  type        = string
+}
+
+variable "ecr_repository_arn" {
+  description = "Repository of the job image"
+  type        = string
+}
+
+variable "role_arns" {
+  description = "Roles of the jobs, which the environment check looks for"
+  type        = set(string)
+}
+
+variable "instance_profile_arn" {
+  description = "Profile of the instances, which the environment check looks for"
   type        = string
 }
 

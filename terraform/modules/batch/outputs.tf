@@ -59,3 +59,8 @@ output "instance_role_arn" {
   description = "Role of the instances"
   value       = aws_iam_role.instance.arn
 }
+
+output "instance_profile_arn" {
+  description = "Profile that gives the instances their role"
+  value       = aws_iam_instance_profile.this.arn
+}

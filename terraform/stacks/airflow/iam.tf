@@ -140,6 +140,8 @@ resource "aws_iam_role_policy" "this" {
 }
 
 resource "aws_iam_role_policy_attachment" "core" {
+  for_each = toset(["airflow", "airflow-watch"])
+
   role       = aws_iam_role.this.name
-  policy_arn = "arn:${local.partition}:iam::${local.account_id}:policy/${var.name}-airflow"
+  policy_arn = "arn:${local.partition}:iam::${local.account_id}:policy/${var.name}-${each.key}"
 }

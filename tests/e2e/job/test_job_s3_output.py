@@ -66,7 +66,7 @@ class _StubbornHandler(BaseHTTPRequestHandler):
         self.server.document_arrived.set()
         if not self.server.answers:
             self.server.closing.wait()
-        self._answer(503, "<Error><Code>ServiceUnavailable</Code><Message>no</Message></Error>")
+        self._answer(403, "<Error><Code>AccessDenied</Code><Message>no</Message></Error>")
 
     def _answer(self, status: int, body: str = "") -> None:
         self.send_response(status)

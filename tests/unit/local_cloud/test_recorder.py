@@ -154,6 +154,41 @@ def told(call):
             "DescribeSpotPriceHistory",
             [],
         ),
+        (
+            "ec2",
+            "terminate_instances",
+            {"InstanceIds": ["i-0123456789abcdef0"]},
+            "TerminateInstances",
+            [f"arn:aws:ec2:us-east-1:{ACCOUNT}:instance/i-0123456789abcdef0"],
+        ),
+        (
+            "ecr",
+            "describe_images",
+            {"repositoryName": "r"},
+            "DescribeImages",
+            [f"arn:aws:ecr:us-east-1:{ACCOUNT}:repository/r"],
+        ),
+        (
+            "fsx",
+            "delete_file_system",
+            {"FileSystemId": "fs-0123456789abcdef0"},
+            "DeleteFileSystem",
+            [f"arn:aws:fsx:us-east-1:{ACCOUNT}:file-system/fs-0123456789abcdef0"],
+        ),
+        (
+            "iam",
+            "get_role",
+            {"RoleName": "r"},
+            "GetRole",
+            [f"arn:aws:iam::{ACCOUNT}:role/r"],
+        ),
+        (
+            "iam",
+            "get_instance_profile",
+            {"InstanceProfileName": "p"},
+            "GetInstanceProfile",
+            [f"arn:aws:iam::{ACCOUNT}:instance-profile/p"],
+        ),
         ("s3", "head_object", {"Bucket": "b-1", "Key": "k"}, "HeadObject", "arn:aws:s3:::b-1/k"),
     ],
 )
@@ -174,6 +209,14 @@ def test_each_protocols_calls_are_told(
         "conditions": {"cloudwatch:namespace": ["n"]} if service == "cloudwatch" else {},
         "status": status,
     }
+
+
+def test_a_service_that_botocore_names_otherwise_has_its_name_in_iam(client, new_calls):
+    quotas = client("service-quotas")
+    with pytest.raises(quotas.exceptions.ClientError):
+        quotas.get_service_quota(ServiceCode="ec2", QuotaCode="L-1216C47A")
+    (call,) = new_calls()
+    assert (call["service"], call["operation"]) == ("servicequotas", "GetServiceQuota")
 
 
 @pytest.fixture

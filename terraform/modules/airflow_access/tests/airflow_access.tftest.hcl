@@ -36,6 +36,9 @@ variables {
   log_group_name        = "/aws/batch/test"
   events_log_group_name = "/aws/events/batch/test"
   bucket_arn            = "arn:aws:s3:::results"
+  ecr_repository_arn    = "arn:aws:ecr:eu-west-1:111122223333:repository/test-job"
+  role_arns             = ["arn:aws:iam::111122223333:role/test-job-1", "arn:aws:iam::111122223333:role/test-execution-1"]
+  instance_profile_arn  = "arn:aws:iam::111122223333:instance-profile/test-instance-1"
   ssm_parameter_arn     = "arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark"
   topic_arn             = "arn:aws:sns:eu-west-1:111122223333:test-alerts"
 }
@@ -44,43 +47,43 @@ run "policy" {
   command = plan
 
   assert {
-    condition = { for statement in data.aws_iam_policy_document.this.statement : statement.sid => join(" ", sort(statement.actions)) } == {
-      SubmitJobs               = "batch:SubmitJob"
-      TagJobsWhenSubmitted     = "batch:TagResource"
-      StopOwnJobs              = "batch:TerminateJob"
-      FollowJobs               = "batch:DescribeJobs"
-      ReadJobLogs              = "logs:GetLogEvents"
-      ReadJobStates            = "logs:FilterLogEvents"
-      AskPrices                = "ec2:DescribeSpotPriceHistory pricing:GetProducts"
-      ReadResults              = "s3:GetObject"
-      WriteResults             = "s3:PutObject"
-      TellMissingFromForbidden = "s3:ListBucket"
-      ReadVariable             = "ssm:GetParameter"
-      PublishAlerts            = "sns:Publish"
+    condition = { for statement in data.aws_iam_policy_document.run.statement : statement.sid => join(" ", sort(statement.actions)) } == {
+      SubmitJobs           = "batch:SubmitJob"
+      TagJobsWhenSubmitted = "batch:TagResource"
+      StopOwnJobs          = "batch:TerminateJob"
+      FollowJobs           = "batch:DescribeJobs batch:ListJobs"
+      ReadJobLogs          = "logs:GetLogEvents"
+      ReadJobStates        = "logs:FilterLogEvents"
+      AskPrices            = "ec2:DescribeSpotPriceHistory pricing:GetProducts"
+      ReadResults          = "s3:GetObject"
+      WriteResults         = "s3:PutObject"
+      ListResults          = "s3:ListBucket"
+      ReadVariable         = "ssm:GetParameter"
+      PublishAlerts        = "sns:Publish"
     }
     error_message = "Airflow may do what it does, and nothing else"
   }
 
   assert {
-    condition = { for statement in data.aws_iam_policy_document.this.statement : statement.sid => join(" ", sort(statement.resources)) } == {
-      SubmitJobs               = "arn:aws:batch:eu-west-1:111122223333:job-definition/test-g5:* arn:aws:batch:eu-west-1:111122223333:job-queue/test-g5"
-      TagJobsWhenSubmitted     = "arn:aws:batch:eu-west-1:111122223333:job/*"
-      StopOwnJobs              = "arn:aws:batch:eu-west-1:111122223333:job/*"
-      FollowJobs               = "*"
-      ReadJobLogs              = "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/test:log-stream:*"
-      ReadJobStates            = "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/events/batch/test arn:aws:logs:eu-west-1:111122223333:log-group:/aws/events/batch/test:*"
-      AskPrices                = "*"
-      ReadResults              = "arn:aws:s3:::results/noise/* arn:aws:s3:::results/raw/* arn:aws:s3:::results/runs/*"
-      WriteResults             = "arn:aws:s3:::results/noise/* arn:aws:s3:::results/prices/* arn:aws:s3:::results/runs/*"
-      TellMissingFromForbidden = "arn:aws:s3:::results"
-      ReadVariable             = "arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark"
-      PublishAlerts            = "arn:aws:sns:eu-west-1:111122223333:test-alerts"
+    condition = { for statement in data.aws_iam_policy_document.run.statement : statement.sid => join(" ", sort(statement.resources)) } == {
+      SubmitJobs           = "arn:aws:batch:eu-west-1:111122223333:job-definition/test-g5:* arn:aws:batch:eu-west-1:111122223333:job-queue/test-g5"
+      TagJobsWhenSubmitted = "arn:aws:batch:eu-west-1:111122223333:job/*"
+      StopOwnJobs          = "arn:aws:batch:eu-west-1:111122223333:job/*"
+      FollowJobs           = "*"
+      ReadJobLogs          = "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/test:log-stream:*"
+      ReadJobStates        = "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/events/batch/test arn:aws:logs:eu-west-1:111122223333:log-group:/aws/events/batch/test:*"
+      AskPrices            = "*"
+      ReadResults          = "arn:aws:s3:::results/costs/* arn:aws:s3:::results/noise/* arn:aws:s3:::results/raw/* arn:aws:s3:::results/runs/*"
+      WriteResults         = "arn:aws:s3:::results/costs/* arn:aws:s3:::results/noise/* arn:aws:s3:::results/prices/* arn:aws:s3:::results/runs/*"
+      ListResults          = "arn:aws:s3:::results"
+      ReadVariable         = "arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark"
+      PublishAlerts        = "arn:aws:sns:eu-west-1:111122223333:test-alerts"
     }
     error_message = "only calls that take no resource are allowed on all"
   }
 
   assert {
-    condition = { for statement in data.aws_iam_policy_document.this.statement : statement.sid => join("; ", [for condition in statement.condition : "${condition.test} ${condition.variable} ${join(",", condition.values)}"]) if length(statement.condition) > 0 } == {
+    condition = { for statement in data.aws_iam_policy_document.run.statement : statement.sid => join("; ", [for condition in statement.condition : "${condition.test} ${condition.variable} ${join(",", condition.values)}"]) if length(statement.condition) > 0 } == {
       TagJobsWhenSubmitted = "ForAllValues:StringLike aws:TagKeys batchmark:*; StringEquals aws:RequestTag/batchmark:installation test"
       StopOwnJobs          = "StringEquals aws:ResourceTag/batchmark:installation test"
     }
@@ -88,8 +91,47 @@ run "policy" {
   }
 
   assert {
-    condition     = aws_iam_policy.this.name == "test-airflow" && length(aws_iam_role.this) == 0 && output.role_arn == null
-    error_message = "without principals there is a policy and no role"
+    condition     = [for policy in aws_iam_policy.this : policy.name] == ["test-airflow", "test-airflow-watch"] && keys(output.policy_arns) == ["run", "watch"] && length(aws_iam_role.this) == 0 && output.role_arn == null
+    error_message = "without principals there are two policies and no role"
+  }
+}
+
+run "watching" {
+  command = plan
+
+  assert {
+    condition = { for statement in data.aws_iam_policy_document.watch.statement : statement.sid => join(" ", sort(statement.actions)) } == {
+      LookAround      = "autoscaling:DescribeAutoScalingGroups autoscaling:DescribeScalingActivities batch:DescribeComputeEnvironments batch:DescribeJobDefinitions batch:DescribeJobQueues cloudwatch:GetMetricStatistics ec2:DescribeInstanceTypes ec2:DescribeInstances ec2:DescribeRouteTables ec2:DescribeSubnets ec2:DescribeVpcEndpoints fsx:DescribeFileSystems servicequotas:GetServiceQuota"
+      LookAtHosts     = "ecs:DescribeContainerInstances ecs:ListContainerInstances"
+      LookAtImage     = "ecr:DescribeImageScanFindings ecr:DescribeImages ecr:DescribeRepositories"
+      LookAtRoles     = "iam:GetInstanceProfile iam:GetRole"
+      LookAtTopic     = "sns:GetTopicAttributes"
+      LookAtLogGroups = "logs:DescribeLogStreams"
+      ReadFindings    = "s3:GetObject"
+      KeepFindings    = "s3:PutObject"
+      EndOwnLeaks     = "ec2:TerminateInstances fsx:DeleteFileSystem"
+    }
+    error_message = "checks, diagnoses and the guard may do what they do, and nothing else"
+  }
+
+  assert {
+    condition = { for statement in data.aws_iam_policy_document.watch.statement : statement.sid => join(" ", sort(statement.resources)) } == {
+      LookAround      = "*"
+      LookAtHosts     = "arn:aws:ecs:eu-west-1:111122223333:cluster/*test-* arn:aws:ecs:eu-west-1:111122223333:container-instance/*test-*"
+      LookAtImage     = "arn:aws:ecr:eu-west-1:111122223333:repository/test-job"
+      LookAtRoles     = "arn:aws:iam::111122223333:instance-profile/test-instance-1 arn:aws:iam::111122223333:role/test-execution-1 arn:aws:iam::111122223333:role/test-job-1"
+      LookAtTopic     = "arn:aws:sns:eu-west-1:111122223333:test-alerts"
+      LookAtLogGroups = "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/test arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/test:* arn:aws:logs:eu-west-1:111122223333:log-group:/aws/events/batch/test arn:aws:logs:eu-west-1:111122223333:log-group:/aws/events/batch/test:*"
+      ReadFindings    = "arn:aws:s3:::results/guard/*"
+      KeepFindings    = "arn:aws:s3:::results/diagnoses/* arn:aws:s3:::results/guard/*"
+      EndOwnLeaks     = "arn:aws:ec2:eu-west-1:111122223333:instance/* arn:aws:fsx:eu-west-1:111122223333:file-system/*"
+    }
+    error_message = "only calls that take no resource are allowed on all"
+  }
+
+  assert {
+    condition     = [for statement in data.aws_iam_policy_document.watch.statement : "${statement.sid} ${one(statement.condition).variable} ${one(one(statement.condition).values)}" if length(statement.condition) > 0] == ["EndOwnLeaks aws:ResourceTag/batchmark:installation test"]
+    error_message = "only our instances and file systems are ended"
   }
 }
 
@@ -103,8 +145,8 @@ run "role_and_key" {
   }
 
   assert {
-    condition     = aws_iam_role.this[0].name == "test-airflow" && aws_iam_role_policy_attachment.this[0].policy_arn == output.policy_arn
-    error_message = "the role has the policy"
+    condition     = aws_iam_role.this[0].name == "test-airflow" && { for key, attachment in aws_iam_role_policy_attachment.this : key => attachment.policy_arn } == output.policy_arns
+    error_message = "the role has both policies"
   }
 
   assert {
@@ -113,7 +155,7 @@ run "role_and_key" {
   }
 
   assert {
-    condition = [for statement in data.aws_iam_policy_document.this.statement : "${join(" ", sort(statement.actions))} ${join(" ", statement.resources)} ${one(statement.condition).variable} ${join(" ", one(statement.condition).values)}" if statement.sid == "UseKey"] == [
+    condition = [for statement in data.aws_iam_policy_document.run.statement : "${join(" ", sort(statement.actions))} ${join(" ", statement.resources)} ${one(statement.condition).variable} ${join(" ", one(statement.condition).values)}" if statement.sid == "UseKey"] == [
       "kms:Decrypt kms:GenerateDataKey arn:aws:kms:eu-west-1:111122223333:key/0123 kms:ViaService s3.eu-west-1.amazonaws.com sns.eu-west-1.amazonaws.com",
     ]
     error_message = "the key is used through S3 and SNS only"

@@ -96,7 +96,7 @@ run "environment" {
   }
 
   assert {
-    condition     = aws_iam_role_policy_attachment.core.policy_arn == "arn:aws:iam::111122223333:policy/batchmark-airflow"
+    condition     = [for attachment in aws_iam_role_policy_attachment.core : attachment.policy_arn] == ["arn:aws:iam::111122223333:policy/batchmark-airflow", "arn:aws:iam::111122223333:policy/batchmark-airflow-watch"]
     error_message = "the DAGs may do what the core stack says"
   }
 

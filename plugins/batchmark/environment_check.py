@@ -1,0 +1,241 @@
+"""Whether what Terraform published is there, in order and large enough for a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from batchmark.batch_environment import (
+    NO_ANSWER,
+    BatchEnvironment,
+    Clients,
+    is_there,
+    name_of,
+    published_environments,
+    why_unread,
+)
+from batchmark.config import Config, Target
+from batchmark.environment_records import Check, EnvironmentCheck
+from batchmark.image_check import check_images
+from batchmark.quota_check import check_quotas
+
+APPLY = "`terraform apply`: the SSM parameter names what is not so in AWS."
+CHANGING = ("CREATING", "UPDATING")
+
+
+def check_environment(
+    config: Config, client: Clients, *, targets: Collection[str], now: datetime
+) -> EnvironmentCheck:
+    """Ask AWS about these targets.
+
+    What AWS does not answer becomes 'not checked'; no error of AWS is raised.
+    """
+    chosen = {name: config.targets[name] for name in targets}
+    environment = BatchEnvironment(config, chosen, client)
+    checks: list[Check] = []
+    for name, question in QUESTIONS.items():
+        try:
+            checks += question(environment)
+        except NO_ANSWER as error:
+            checks.append(_not_checked(name, ", ".join(chosen), error))
+    return EnvironmentCheck(
+        installation=config.name, region=config.region, checked_at=now, checks=tuple(checks)
+    )
+
+
+def check_published(environment: BatchEnvironment) -> Iterator[Check]:
+    """The names that belong to no target."""
+    config, client = environment.config, environment.client
+    bucket, topic = config.bucket, config.topic_arn
+    yield _existence("bucket", "all", bucket, client("s3").head_bucket, Bucket=bucket)
+    yield _existence("topic", "all", topic, client("sns").get_topic_attributes, TopicArn=topic)
+    for group in filter(None, (config.log_group, config.events_log_group)):
+        # Asked for one stream, CloudWatch says whether there is such a group.
+        ask = client("logs").describe_log_streams
+        yield _existence("log group", "all", group, ask, logGroupName=group, limit=1)
+
+
+def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]:
+    """VALID, ENABLED, and large enough for one job."""
+    for target_name, target in environment.targets.items():
+        for name in published_environments(target).values():
+            described = environment.compute_environments.get(name)
+            if described is None:
+                yield _missing("compute environment", target_name, name)
+                continue
+            most = described.get("computeResources", {}).get("maxvCpus")
+            check = _state("compute environment", target_name, name, described)
+            if check.status == "ok" and most is not None and most < target.vcpus:
+                check = check.model_copy(
+                    update={
+                        "status": "fail",
+                        "seen": f"{name} may have {most} vCPUs, and a job asks for {target.vcpus}.",
+                        "remedy": "Raise max_vcpus in target_overrides.",
+                    }
+                )
+            yield check
+
+
+def check_queues(environment: BatchEnvironment) -> Iterator[Check]:
+    """VALID, ENABLED, and trying the published compute environments in the published order."""
+    for target_name, target in environment.targets.items():
+        environments = published_environments(target)
+        orders = {target.job_queue: list(environments.values())}
+        if target.on_demand_queue not in (None, target.job_queue):
+            orders[str(target.on_demand_queue)] = [environments.get("on_demand", "none")]
+        for arn, order in orders.items():
+            described = environment.job_queues.get(arn)
+            if described is None:
+                yield _missing("job queue", target_name, arn)
+                continue
+            name = described["jobQueueName"]
+            check = _state("job queue", target_name, name, described)
+            seen = _order(described)
+            if check.status == "ok" and seen != order:
+                check = check.model_copy(
+                    update={
+                        "status": "fail",
+                        "seen": f"{name} tries {', '.join(seen)}; published: {', '.join(order)}.",
+                        "remedy": APPLY,
+                    }
+                )
+            yield check
+
+
+def check_job_definitions(environment: BatchEnvironment) -> Iterator[Check]:
+    """ACTIVE, the newest revision, and asking for what is published."""
+    for target_name, target in environment.targets.items():
+        described = environment.job_definitions.get(target.job_definition)
+        if described is None or described["status"] != "ACTIVE":
+            state = described["status"] if described else "not there"
+            yield Check(
+                name="job definition",
+                target=target_name,
+                status="fail",
+                seen=f"{name_of(target.job_definition)} is {state}.",
+                remedy=APPLY,
+            )
+            continue
+        differences = list(_differences(target, described))
+        newest = environment.newest_revision(described["jobDefinitionName"])
+        if newest > described["revision"]:
+            differences.append(f"revision {newest} is newer")
+        name = f"{described['jobDefinitionName']}:{described['revision']}"
+        yield Check(
+            name="job definition",
+            target=target_name,
+            status="warn" if differences else "ok",
+            seen=f"{name} is ACTIVE" + "".join(f"; {one}" for one in differences) + ".",
+            remedy=APPLY if differences else "",
+        )
+
+
+def check_roles(environment: BatchEnvironment) -> Iterator[Check]:
+    """The roles of the jobs, and the instance profiles of the compute environments."""
+    iam = environment.client("iam")
+    asked = {
+        "job role": (iam.get_role, "RoleName"),
+        "execution role": (iam.get_role, "RoleName"),
+        "instance profile": (iam.get_instance_profile, "InstanceProfileName"),
+    }
+    for (kind, arn), targets in _roles(environment).items():
+        call, parameter = asked[kind]
+        name = name_of(arn)
+        yield _existence(kind, ", ".join(targets), name, call, **{parameter: name})
+
+
+Question = Callable[[BatchEnvironment], Iterator[Check]]
+QUESTIONS: Mapping[str, Question] = {
+    "published names": check_published,
+    "compute environment": check_compute_environments,
+    "job queue": check_queues,
+    "job definition": check_job_definitions,
+    "image": check_images,
+    "role": check_roles,
+    "vCPU quota": check_quotas,
+}
+
+
+def _existence(
+    what: str, target: str, name: str, call: Callable[..., object], **arguments: Any
+) -> Check:
+    try:
+        if not is_there(call, **arguments):
+            return _missing(what, target, name)
+    except NO_ANSWER as error:
+        return _not_checked(what, target, error)
+    return Check(name=what, target=target, status="ok", seen=f"{name} is there.")
+
+
+def _missing(what: str, target: str, name: str) -> Check:
+    return Check(
+        name=what, target=target, status="fail", seen=f"{name} does not exist.", remedy=APPLY
+    )
+
+
+def _not_checked(what: str, target: str, error: Any) -> Check:
+    return Check(name=what, target=target, status="not checked", seen=why_unread(error))
+
+
+def _state(what: str, target: str, name: str, described: Mapping[str, Any]) -> Check:
+    """Whether a compute environment or a queue is VALID and ENABLED."""
+    state, status = described["state"], described["status"]
+    if (state, status) == ("ENABLED", "VALID"):
+        return Check(name=what, target=target, status="ok", seen=f"{name} is ENABLED and VALID.")
+    seen = f"{name} is {state} and {status}: {described.get('statusReason', 'no reason given')}"
+    if state == "ENABLED" and status in CHANGING:
+        remedy = "Wait until the change is done."
+        return Check(name=what, target=target, status="warn", seen=seen, remedy=remedy)
+    remedy = (
+        "Enable it in the Batch console, or `terraform apply`."
+        if state != "ENABLED"
+        else "Mend what its reason names, then `terraform apply`."
+    )
+    return Check(name=what, target=target, status="fail", seen=seen, remedy=remedy)
+
+
+def _order(queue: Mapping[str, Any]) -> list[str]:
+    """The names of a queue's compute environments, in the order in which it tries them."""
+    entries = sorted(queue["computeEnvironmentOrder"], key=lambda entry: int(entry["order"]))
+    return [name_of(entry["computeEnvironment"]) for entry in entries]
+
+
+def _differences(target: Target, definition: Mapping[str, Any]) -> Iterator[str]:
+    """Where a job definition asks for something else than what is published."""
+    container = definition["containerProperties"]
+    asked = {one["type"]: float(one["value"]) for one in container.get("resourceRequirements", ())}
+    pairs = {
+        "vCPUs": (asked.get("VCPU"), target.vcpus),
+        "MiB of memory": (asked.get("MEMORY"), target.memory_mib),
+        "GPUs": (asked.get("GPU", 0), target.gpus),
+        "attempts": (definition.get("retryStrategy", {}).get("attempts", 1), target.attempts),
+        "seconds a try": (
+            definition.get("timeout", {}).get("attemptDurationSeconds"),
+            target.timeout_seconds,
+        ),
+    }
+    for what, (seen, published) in pairs.items():
+        if seen != published:
+            shown = "no" if seen is None else f"{seen:g}"
+            yield f"it has {shown} {what}, published are {published}"
+
+
+def _roles(environment: BatchEnvironment) -> dict[tuple[str, str], list[str]]:
+    """(kind, ARN) of each role that is used -> the targets that use it."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, target in environment.targets.items():
+        definition = environment.job_definitions.get(target.job_definition, {})
+        container = definition.get("containerProperties", {})
+        used = {
+            ("job role", container.get("jobRoleArn")),
+            ("execution role", container.get("executionRoleArn")),
+        }
+        for one in published_environments(target).values():
+            described = environment.compute_environments.get(one, {})
+            role = described.get("computeResources", {}).get("instanceRole")
+            used.add(("instance profile", role))
+        for kind, arn in sorted(used, key=str):
+            if arn:
+                found.setdefault((kind, arn), []).append(name)
+    return found

@@ -1,0 +1,49 @@
+"""What a check of the environment says: one line per question and target."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Literal
+
+from pydantic import AwareDatetime, Field
+
+from batchmark.record import Record
+
+Status = Literal["fail", "warn", "not checked", "ok"]
+STATUSES: tuple[Status, ...] = ("fail", "warn", "not checked", "ok")  # the worst first
+
+
+class Check(Record):
+    """One question, what was seen, and what to do about it."""
+
+    name: str
+    target: str = Field(description="a target, several, or 'all'")
+    status: Status = Field(description="'not checked' where AWS gave no answer: never taken for ok")
+    seen: str
+    remedy: str = ""
+
+
+class EnvironmentCheck(Record):
+    """All checks of one time."""
+
+    installation: str
+    region: str
+    checked_at: AwareDatetime
+    checks: tuple[Check, ...]
+
+    def of(self, status: Status) -> list[Check]:
+        return [check for check in self.checks if check.status == status]
+
+    @property
+    def summary(self) -> str:
+        """How many checks are what, the worst first."""
+        counts = Counter(check.status for check in self.checks)
+        return ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
+
+    def failures(self) -> str:
+        """Every failing check with its remedy, one a line; empty without any."""
+        return "\n".join(
+            f"{check.name} of {check.target}: {check.seen}"
+            + (f" Remedy: {check.remedy}" if check.remedy else "")
+            for check in self.of("fail")
+        )

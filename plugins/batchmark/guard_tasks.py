@@ -1,0 +1,161 @@
+"""What the tasks of leak_guard do, and the check that comes before each benchmark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Param
+from airflow.sdk.exceptions import AirflowFailException
+
+from batchmark.config import load_config
+from batchmark.exceptions import BatchmarkError
+from batchmark.leak_records import ENDABLE, Limits
+from batchmark.store import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore, guard_key
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+    from rich.console import Console
+
+    from batchmark.leak_guard import RunState
+    from batchmark.leak_records import RunName
+
+# The DAGs that submit jobs: where a job's run is looked for when its tags name no DAG.
+SUBMITTING_DAGS = ("gpu_cpu_benchmark", "noise_calibration")
+LIVE_RUN = ["queued", "running"]
+# What SNS takes; a message in bytes it is, hence far below its 256 KiB.
+LONGEST_SUBJECT = 100
+LONGEST_ALERT = 60_000
+
+
+def leak_params() -> dict[str, Param]:
+    """Fields of leak_guard's form; its schedule runs with the defaults."""
+    return {
+        "end_leaks": Param(
+            ["jobs"],
+            type="array",
+            items={"type": "string", "enum": list(ENDABLE)},
+            examples=list(ENDABLE),
+            description="What may be ended. jobs: those whose run is over. jobs_of_unknown_runs "
+            "may be another Airflow's. A file system is deleted with what it holds.",
+        ),
+        **{
+            name: Param(field.default, type="number", minimum=0, description=field.description)
+            for name, field in Limits.model_fields.items()
+        },
+    }
+
+
+def check_environment(context: Context) -> str:
+    """Check what the run needs before anything is submitted; return the key of the page.
+
+    Raises:
+        AirflowFailException: a target is unknown; or, after publishing, with each failed check.
+    """
+    from datetime import UTC, datetime
+
+    from batchmark.batch_environment import aws_clients
+    from batchmark.environment_check import check_environment as check
+    from batchmark.guard_terminal import check_table
+    from batchmark.planning import check_targets
+
+    try:
+        config = load_config()
+        targets = check_targets(config, context["params"]["targets"], need_both_devices=False)
+    except BatchmarkError as error:
+        raise AirflowFailException(str(error)) from error  # it would fail again
+    result = check(config, aws_clients(config.region), targets=targets, now=datetime.now(UTC))
+    store = RunStore.of(config, context["run_id"])
+    store.write(ENVIRONMENT_JSON, result.model_dump_json(indent=2))
+    console = _console()
+    console.print(check_table(result))
+    key = store.write(ENVIRONMENT_HTML, console.export_html(), "text/html")
+    print(f"Environment: {result.summary}. {store.object_url(key)}")
+    if failures := result.failures():
+        raise AirflowFailException(
+            f"{len(result.of('fail'))} check(s) failed, so nothing is submitted:\n{failures}"
+        )
+    return key
+
+
+def look_for_leaks(context: Context) -> str:
+    """Find what no run needs, end what may be ended, and return the key of what was found."""
+    from datetime import UTC, datetime
+    from functools import cache
+
+    from batchmark.batch_environment import aws_clients
+    from batchmark.leak_guard import end_leaks, look
+
+    config, params = load_config(), context["params"]
+    clients = aws_clients(config.region)
+    ti = context["ti"]
+    limits = Limits(**{name: params[name] for name in Limits.model_fields})
+    # Asked once per run while looking, and again before anything is ended.
+    found = look(
+        config,
+        clients,
+        cache(lambda run: _run_state(ti, run)),
+        limits=limits,
+        now=datetime.now(UTC),
+    )
+    report = end_leaks(
+        found, clients, cache(lambda run: _run_state(ti, run)), may_end=params["end_leaks"]
+    )
+    store = RunStore.of(config, context["run_id"])
+    return store.put(_guard_key(context, "json"), report.model_dump_json(indent=2))
+
+
+def report_leaks(context: Context, found_key: str) -> str:
+    """Publish what was found as a page, and alert where something leaked.
+
+    Raises:
+        AirflowFailException: after publishing, with every leak.
+    """
+    import boto3
+
+    from batchmark.guard_terminal import guard_table
+    from batchmark.leak_records import GuardReport
+
+    config = load_config()
+    store = RunStore.of(config, context["run_id"])
+    report = GuardReport.model_validate_json(store.read(found_key))
+    console = _console()
+    console.print(guard_table(report))
+    key = store.put(_guard_key(context, "html"), console.export_html(), "text/html")
+    print(f"Leak guard: {report.summary}. {store.object_url(key)}")
+    for line in report.unread:
+        print(f"Not looked at: {line}")
+    if alarm := report.alarm():
+        text = f"{len(report.of('leaked'))} leak(s) of {config.name}:\n{alarm}"
+        boto3.client("sns", region_name=config.region).publish(
+            TopicArn=config.topic_arn,
+            Subject=f"Batchmark {config.name}: something runs that no run needs"[:LONGEST_SUBJECT],
+            Message=f"{text}\n\n{store.object_url(key)}"[:LONGEST_ALERT],
+        )
+        raise AirflowFailException(text)
+    return key
+
+
+def _run_state(ti: Any, run: RunName) -> RunState:
+    """What Airflow says of a run, in the DAG its job names or in all that submit jobs."""
+    dag_ids = (run.dag_id,) if run.dag_id else SUBMITTING_DAGS
+
+    def runs(states: list[str] | None) -> int:
+        return sum(
+            ti.get_dr_count(dag_id=dag_id, run_ids=[run.run_id], states=states)
+            for dag_id in dag_ids
+        )
+
+    if runs(LIVE_RUN):
+        return "live"
+    return "over" if runs(None) else "unknown"
+
+
+def _guard_key(context: Context, ending: str) -> str:
+    run_after = context["dag_run"].run_after
+    return guard_key(f"{run_after:%Y-%m-%d}", context["run_id"], ending)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(width=200, record=True)

@@ -1,0 +1,106 @@
+"""Whether the job image is in ECR, and what its scan for vulnerabilities found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from batchmark.batch_environment import MISSING, BatchEnvironment, Image, error_code
+from batchmark.environment_records import Check
+
+SCANNED = ("COMPLETE", "ACTIVE")  # ACTIVE is Inspector's word for a scan that goes on
+SERIOUS = ("CRITICAL", "HIGH")
+
+
+def check_images(environment: BatchEnvironment) -> Iterator[Check]:
+    """Two checks per image: that it is there, and that its scan found nothing serious."""
+    for uri, targets in _images(environment).items():
+        shown = ", ".join(targets)
+        image = Image.parse(uri)
+        if image is None or image.region != environment.config.region:
+            seen = f"{uri!r} is no image of ECR in {environment.config.region}."
+            yield Check(name="image", target=shown, status="not checked", seen=seen)
+            continue
+        ecr = environment.client("ecr")
+        found = _find(ecr, image)
+        if found is None:
+            yield Check(
+                name="image",
+                target=shown,
+                status="fail",
+                seen=f"{uri} is not in ECR.",
+                remedy="`make image`, then `terraform apply`.",
+            )
+            continue
+        seen = f"{uri}, pushed {found['imagePushedAt']:%Y-%m-%d}."
+        yield Check(name="image", target=shown, status="ok", seen=seen)
+        yield _scan(ecr, image, shown)
+
+
+def _images(environment: BatchEnvironment) -> dict[str, list[str]]:
+    """Each image of the job definitions, and the targets that run it."""
+    images: dict[str, list[str]] = {}
+    for name, target in environment.targets.items():
+        definition = environment.job_definitions.get(target.job_definition)
+        if definition:
+            images.setdefault(definition["containerProperties"]["image"], []).append(name)
+    return images
+
+
+def _find(ecr: Any, image: Image) -> dict[str, Any] | None:
+    try:
+        answer = ecr.describe_images(
+            registryId=image.account, repositoryName=image.repository, imageIds=[image.id]
+        )
+    except ClientError as error:
+        if error_code(error) in MISSING:
+            return None
+        raise
+    details: list[dict[str, Any]] = answer["imageDetails"]
+    return details[0] if details else None
+
+
+def _scan(ecr: Any, image: Image, targets: str) -> Check:
+    """From DescribeImageScanFindings: DescribeImages says nothing of newer kinds of scan."""
+    try:
+        answer = ecr.describe_image_scan_findings(
+            registryId=image.account, repositoryName=image.repository, imageId=image.id
+        )
+    except ClientError as error:
+        if error_code(error) != "ScanNotFoundException":
+            raise
+        return _not_scanned(ecr, image, targets)
+    status = answer["imageScanStatus"]["status"]
+    if status not in SCANNED:
+        reason = answer["imageScanStatus"].get("description", "no reason given")
+        seen = f"The scan is {status}: {reason}"
+        return Check(name="image scan", target=targets, status="warn", seen=seen)
+    counts = answer.get("imageScanFindings", {}).get("findingSeverityCounts", {})
+    seen = ", ".join(f"{counts.get(level, 0)} {level.lower()}" for level in SERIOUS)
+    serious = any(counts.get(level) for level in SERIOUS)
+    return Check(
+        name="image scan",
+        target=targets,
+        status="warn" if serious else "ok",
+        seen=f"The scan found {seen} finding(s).",
+        remedy="Read them in the ECR console; `make image` builds on today's packages."
+        if serious
+        else "",
+    )
+
+
+def _not_scanned(ecr: Any, image: Image, targets: str) -> Check:
+    answer = ecr.describe_repositories(registryId=image.account, repositoryNames=[image.repository])
+    configuration = answer["repositories"][0].get("imageScanningConfiguration", {})
+    is_on = configuration.get("scanOnPush", False)
+    return Check(
+        name="image scan",
+        target=targets,
+        status="warn",
+        seen="This image was not scanned; its repository scans on push."
+        if is_on
+        else "This image was not scanned: its repository does not scan on push.",
+        remedy="Scan it in the ECR console." if is_on else "Switch scanning on in ECR.",
+    )

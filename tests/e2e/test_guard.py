@@ -1,0 +1,214 @@
+"""The guards through the real chain: a check that passes, one that fails, leaks that are ended."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from batchmark.planning import slug
+from batchmark.store import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore
+from laptop.demo import DAG_ID
+from tests.e2e.stacks import failed_log, run_dag
+
+pytestmark = pytest.mark.timeout(600)
+
+GUARD = "leak_guard"
+
+
+@pytest.fixture(scope="module")
+def s3(aws):
+    return aws.client("s3")
+
+
+@pytest.fixture(scope="module")
+def batch(aws):
+    return aws.client("batch")
+
+
+def checks(aws, s3, run_id):
+    store = RunStore(s3, aws.config().bucket, run_id)
+    return json.loads(store.read(store.prefix + ENVIRONMENT_JSON))["checks"]
+
+
+def test_a_healthy_installation_passes_its_check(airflow, aws, s3):
+    run_id, state = run_dag(airflow, "environment_check", {})
+    assert state == "success"
+    found = checks(aws, s3, run_id)
+    not_ok = {(one["name"], one["status"], one["seen"]) for one in found if one["status"] != "ok"}
+    # moto knows no quotas of EC2, and an image without layers is not scanned.
+    assert {(name, status) for name, status, _ in not_ok} == {
+        ("vCPU quota", "not checked"),
+        ("image scan", "warn"),
+    }
+    assert all("NoSuchResource" in seen for name, _, seen in not_ok if name == "vCPU quota")
+    assert sum(one["name"] == "compute environment" for one in found) == 4
+    assert sum(one["name"] == "job queue" for one in found) == 4
+    store = RunStore(s3, aws.config().bucket, run_id)
+    assert b"Environment of batchmark" in store.read(store.prefix + ENVIRONMENT_HTML)
+
+
+@contextmanager
+def disabled(batch, queue):
+    batch.update_job_queue(jobQueue=queue, state="DISABLED")
+    yield
+    batch.update_job_queue(jobQueue=queue, state="ENABLED")
+
+
+@contextmanager
+def without_image(ecr, repository):
+    """The repository without its images, which come back at the end."""
+    ids = ecr.list_images(repositoryName=repository)["imageIds"]
+    images = ecr.batch_get_image(repositoryName=repository, imageIds=ids)["images"]
+    ecr.batch_delete_image(repositoryName=repository, imageIds=ids)
+    yield
+    for image in images:
+        ecr.put_image(
+            repositoryName=repository,
+            imageTag=image["imageId"]["imageTag"],
+            imageManifest=image["imageManifest"],
+        )
+
+
+def test_a_broken_installation_stops_a_benchmark_before_it_costs_money(stack, airflow, aws, batch):
+    queue = aws.config().targets["c5.2xlarge"].job_queue
+    image = stack.terraform.outputs()["image"]
+    repository = image.rpartition("/")[2].partition(":")[0]
+    before = jobs(aws, batch)
+    with disabled(batch, queue), without_image(aws.client("ecr"), repository):
+        run_id, state = run_dag(airflow, DAG_ID, {"suite": "smoke"})
+    assert state == "failed"
+    log = failed_log(airflow, DAG_ID, run_id, "check_environment")
+    assert "2 check(s) failed, so nothing is submitted:" in log
+    assert "job queue of c5.2xlarge: batchmark-c5-2xlarge is DISABLED and VALID" in log
+    assert f"image of g4dn.xlarge, c5.2xlarge: {image} is not in ECR. Remedy: `make image`" in log
+    states = {task["task_id"]: task["state"] for task in airflow.task_instances(DAG_ID, run_id)}
+    assert states["plan_jobs"] == states["run_benchmark"] == "upstream_failed"
+    assert jobs(aws, batch) == before
+
+
+def jobs(aws, batch):
+    """The ids of all jobs of all targets."""
+    everything = [{"name": "AFTER_CREATED_AT", "values": ["1"]}]
+    return [
+        job["jobId"]
+        for target in aws.config().targets.values()
+        for job in batch.list_jobs(jobQueue=target.job_queue, filters=everything)["jobSummaryList"]
+    ]
+
+
+def submit(aws, batch, name, target="c5.2xlarge", **more):
+    """A job that sleeps for longer than any of these tests."""
+    published = aws.config().targets[target]
+    return batch.submit_job(
+        jobName=name,
+        jobQueue=published.job_queue,
+        jobDefinition=published.job_definition,
+        containerOverrides={"command": ["python", "-c", "import time; time.sleep(900)"]},
+        **more,
+    )["jobId"]
+
+
+def status(batch, job_id):
+    return batch.describe_jobs(jobs=[job_id])["jobs"][0]["status"]
+
+
+@pytest.fixture
+def leaks(aws, batch, calibration):
+    """A job of a run that is over, one that somebody submitted, and an instance nobody uses."""
+    tags = {
+        "batchmark:installation": "batchmark",
+        "batchmark:run": slug(calibration),
+        "batchmark:target": "c5.2xlarge",
+    }
+    leaked = submit(aws, batch, "leaked", parameters={"run_id": calibration}, tags=tags)
+    by_hand = submit(aws, batch, "by-hand", "g4dn.xlarge")
+    ec2 = aws.client("ec2")
+    template = next(
+        one
+        for one in ec2.describe_launch_templates()["LaunchTemplates"]
+        if "-g4dn-xlarge-" in one["LaunchTemplateName"]
+    )
+    (version,) = ec2.describe_launch_template_versions(
+        LaunchTemplateId=template["LaunchTemplateId"], Versions=["$Latest"]
+    )["LaunchTemplateVersions"]
+    of_instances = [
+        one
+        for one in version["LaunchTemplateData"]["TagSpecifications"]
+        if one["ResourceType"] == "instance"
+    ]
+    image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+    (instance,) = ec2.run_instances(
+        ImageId=image,
+        InstanceType="g4dn.xlarge",
+        MinCount=1,
+        MaxCount=1,
+        TagSpecifications=of_instances,
+    )["Instances"]
+    yield {"leaked": leaked, "by hand": by_hand, "instance": instance["InstanceId"]}
+    for job_id in (leaked, by_hand):
+        batch.terminate_job(jobId=job_id, reason="the test is over")
+    ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
+
+
+def look(aws, s3, run_id):
+    """What a run of the guard wrote."""
+    bucket = aws.config().bucket
+    listed = s3.list_objects_v2(Bucket=bucket, Prefix="guard/")["Contents"]
+    (key,) = [one["Key"] for one in listed if one["Key"].endswith(f"/{slug(run_id)}.json")]
+    report = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+    return {one["id"]: one for one in report["resources"]}
+
+
+def alerts(stack):
+    lines = [json.loads(line) for line in stack.calls.read_text().splitlines()]
+    return [
+        call["status"]
+        for call in lines
+        if (call["access_key_id"], call["operation"]) == ("airflow", "Publish")
+    ]
+
+
+def test_leaks_are_found_ended_where_allowed_and_told(stack, airflow, aws, s3, batch, leaks):
+    conf = {"grace_minutes": 0, "idle_minutes": 0, "end_leaks": ["jobs", "instances"]}
+    told_before = len(alerts(stack))
+    run_id, state = run_dag(airflow, GUARD, conf)
+    assert state == "failed"
+    found = look(aws, s3, run_id)
+    assert {id_: (one["verdict"], one["ended"]) for id_, one in found.items()} == {
+        leaks["leaked"]: ("leaked", True),
+        leaks["by hand"]: ("by hand", False),
+        leaks["instance"]: ("leaked", True),
+    }
+    log = failed_log(airflow, GUARD, run_id, "report_leaks")
+    assert "2 leak(s) of batchmark:" in log
+    assert f"job {leaks['leaked']} (leaked, " in log
+    assert alerts(stack)[told_before:] == [200]
+
+    deadline = time.monotonic() + 60
+    while status(batch, leaks["leaked"]) != "FAILED":
+        assert time.monotonic() < deadline, "the leaked job runs on"
+        time.sleep(0.5)
+    assert status(batch, leaks["by hand"]) not in ("FAILED", "SUCCEEDED")
+    (job,) = batch.describe_jobs(jobs=[leaks["leaked"]])["jobs"]
+    assert "leak guard: its Airflow run is over" in job["statusReason"]
+
+    run_id, state = run_dag(airflow, GUARD, conf)
+    assert state == "success"
+    assert [one["verdict"] for one in look(aws, s3, run_id).values()] == ["by hand"]
+
+
+def test_a_job_of_a_run_that_is_unknown_here_is_told_and_left_alone(airflow, aws, s3, batch):
+    tags = {"batchmark:installation": "batchmark", "batchmark:run": "elsewhere"}
+    job_id = submit(aws, batch, "elsewhere", parameters={"run_id": "elsewhere"}, tags=tags)
+    try:
+        run_id, state = run_dag(airflow, GUARD, {"grace_minutes": 0})
+        assert state == "failed"
+        assert look(aws, s3, run_id)[job_id]["action"] == (
+            "Left alone: end_leaks does not name jobs_of_unknown_runs."
+        )
+        assert status(batch, job_id) not in ("FAILED", "SUCCEEDED")
+    finally:
+        batch.terminate_job(jobId=job_id, reason="the test is over")

@@ -1,0 +1,350 @@
+"""The stack that faults are inflicted on, and how a run on it is begun, watched and judged."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import httpx
+import psutil
+from botocore.exceptions import BotoCoreError, ClientError
+
+from batchmark.planning import slug
+from batchmark.run import CollectedRun
+from batchmark.store import COLLECTED, RunStore
+from batchmark_job.result import ResultDocument, parse_document
+from laptop.airflow import AirflowClient
+from laptop.errors import LaptopError
+from laptop.stack import ROOT
+from tests.faults.outcome import Invariants, Outcome
+from tests.faults.targets import job_prefix
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from laptop.aws import AwsClients
+    from laptop.stack import Stack
+
+T = TypeVar("T")
+
+DAG = "faults"
+DAG_TIME_OUT = "faults_time_out"
+TASK = "run_benchmark"
+FINISHED = ("SUCCEEDED", "FAILED")
+LONGEST_RUN_SECONDS = 300
+# The job's own grace after SIGTERM, and the collecting task's way to it.
+LEAK_GRACE_SECONDS = 15
+
+
+@dataclass
+class Run:
+    """One DAG run with one planned job; its gate holds the job until it is opened."""
+
+    run_id: str
+    dag_id: str
+    target: str
+    gate: Path
+    linger: Path
+    began: float = field(default_factory=time.monotonic)
+    ended: float | None = None
+
+    def open(self) -> None:
+        self.gate.touch()
+
+
+class UserClient(AirflowClient):
+    """What users do in Airflow's pages, by the same API."""
+
+    def fail(self, task: Mapping[str, Any]) -> None:
+        """Mark a task instance as failed."""
+        self._http.patch(
+            f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
+            f"/{task['map_index']}",
+            json={"new_state": "failed"},
+        ).raise_for_status()
+
+    def clear(self, run: Run) -> None:
+        """Clear a DAG run: all its tasks run again."""
+        self._http.post(
+            f"/dags/{run.dag_id}/dagRuns/{run.run_id}/clear", json={"dry_run": False}
+        ).raise_for_status()
+
+
+class Bench:
+    """A running stack with its clients. Everything may be called from several threads."""
+
+    def __init__(self, stack: Stack, airflow: UserClient, aws: AwsClients, folder: Path) -> None:
+        self.stack = stack
+        self.airflow = airflow
+        self.instructions = folder
+        self.batch, self.s3, self.logs = map(aws.client, ("batch", "s3", "logs"))
+        self.config = aws.config()
+        self._control = httpx.Client(base_url=stack.endpoint, trust_env=False, timeout=60)
+
+    def close(self) -> None:
+        self._control.close()
+
+    # Faults of AWS
+
+    def begin(self, kind: str, **fields: Any) -> str:
+        """Begin a fault of the local cloud and return its id."""
+        answer = self._control.post("/_faults", json={"kind": kind, **fields})
+        answer.raise_for_status()
+        return str(answer.json()["id"])
+
+    def end(self, fault_id: str) -> None:
+        self._control.delete(f"/_faults/{fault_id}")
+
+    def faults(self) -> dict[str, dict[str, Any]]:
+        """Those under way, by id."""
+        return {one["id"]: one for one in self._control.get("/_faults").json()["faults"]}
+
+    def pids_of_job(self, job_id: str) -> list[int]:
+        pids: list[int] = self._control.get(f"/_faults/jobs/{job_id}").json()["pids"]
+        return pids
+
+    def mend(self) -> None:
+        """End all faults of the local cloud."""
+        self._control.delete("/_faults")
+
+    # Runs
+
+    def start(
+        self,
+        run_id: str,
+        target: str = "plain",
+        *,
+        dag_id: str = DAG,
+        gated: bool = True,
+        **told: Any,
+    ) -> Run:
+        """Trigger a run whose job waits at its gate, and else does as it is told."""
+        run = Run(
+            run_id,
+            dag_id,
+            target,
+            self.instructions / f"{run_id}.gate",
+            self.instructions / f"{run_id}.linger",
+        )
+        if told.pop("lingers", False):
+            told["linger"] = str(run.linger)
+        instructions = {"gate": str(run.gate), **told} if gated else told
+        (self.instructions / f"{run_id}.json").write_text(json.dumps(instructions))
+        self.wait(lambda: self._trigger(run), f"start of {run_id}", 60)
+        return run
+
+    def _trigger(self, run: Run) -> bool:
+        """Say whether the run is there: SQLite, and so Airflow, may be too busy to begin it."""
+        try:
+            self.airflow.trigger(run.dag_id, {"suite": "own", "targets": [run.target]}, run.run_id)
+        except LaptopError:
+            return bool(self.airflow.state(run.dag_id, run.run_id))
+        return True
+
+    def wait(self, condition: Callable[[], T | None], what: str, seconds: float = 120) -> T:
+        """The condition's first true value; what does not answer meanwhile is asked again."""
+        end = time.monotonic() + seconds
+        problem: Exception | None = None
+        while time.monotonic() < end:
+            try:
+                if value := condition():
+                    return value
+                problem = None
+            except (httpx.HTTPError, BotoCoreError, ClientError) as error:
+                problem = error
+            time.sleep(0.2)
+        raise TimeoutError(f"no {what} within {seconds:.0f} s{f' ({problem})' if problem else ''}")
+
+    def task(self, run: Run, task_id: str = TASK) -> dict[str, Any] | None:
+        """The run's only instance of a task, once it is expanded."""
+        found = [
+            task
+            for task in self.airflow.task_instances(run.dag_id, run.run_id)
+            if task["task_id"] == task_id and (task_id != TASK or task["map_index"] >= 0)
+        ]
+        return found[0] if found else None
+
+    def wait_for_task(self, run: Run, *states: str, task_id: str = TASK) -> dict[str, Any]:
+        def reached() -> dict[str, Any] | None:
+            task = self.task(run, task_id)
+            return task if task and task["state"] in states else None
+
+        return self.wait(reached, f"{'/'.join(states)} of {task_id} in {run.run_id}", 180)
+
+    def jobs(self, run: Run) -> list[dict[str, Any]]:
+        """The run's Batch jobs, the oldest first, found as an operator would: by name and tag."""
+        name = job_prefix(self.config, run.target)
+        filters = [{"name": "JOB_NAME", "values": [f"{name}*"]}]
+        ids = [
+            job["jobId"]
+            for queue in self.batch.describe_job_queues()["jobQueues"]
+            for page in self.batch.get_paginator("list_jobs").paginate(
+                jobQueue=queue["jobQueueArn"], filters=filters
+            )
+            for job in page["jobSummaryList"]
+        ]
+        described = [
+            job
+            for first in range(0, len(ids), 100)
+            for job in self.batch.describe_jobs(jobs=ids[first : first + 100])["jobs"]
+        ]
+        ours = [job for job in described if job["tags"].get("batchmark:run") == slug(run.run_id)]
+        return sorted(ours, key=lambda job: job["createdAt"])
+
+    def wait_for_job(self, run: Run, *states: str, but: str | None = None) -> dict[str, Any]:
+        """The run's newest job, in one of these states, once it is another than `but`."""
+
+        def reached() -> dict[str, Any] | None:
+            jobs = [job for job in self.jobs(run)[-1:] if job["jobId"] != but]
+            return jobs[0] if jobs and jobs[0]["status"] in states else None
+
+        return self.wait(reached, f"{'/'.join(states)} job of {run.run_id}", 180)
+
+    def wait_until_watched(self, run: Run) -> dict[str, Any]:
+        """The job that runs while its task waits in the triggerer."""
+        self.wait_for_task(run, "deferred")
+        return self.wait_for_job(run, "RUNNING")
+
+    def wait_for_pid(self, job_id: str) -> int:
+        """The process of a job's command."""
+        return self.wait(lambda: self.pids_of_job(job_id), f"process of job {job_id}")[0]
+
+    def documents(self, run: Run) -> list[ResultDocument]:
+        """What the run's jobs left in the bucket, by their attempts."""
+        found = self.s3.list_objects_v2(
+            Bucket=self.config.bucket, Prefix=f"raw/{slug(run.run_id)}/"
+        ).get("Contents", [])
+        read = [
+            parse_document(
+                self.s3.get_object(Bucket=self.config.bucket, Key=item["Key"])["Body"].read()
+            )
+            for item in found
+        ]
+        return sorted(read, key=lambda document: document.job_attempt)
+
+    def wait_for_documents(self, run: Run, count: int) -> None:
+        self.wait(lambda: len(self.documents(run)) >= count, f"document of {run.run_id}", 60)
+
+    def log_lines(self, job: Mapping[str, Any]) -> list[str]:
+        """What the job's last attempt has written so far."""
+        job = self.batch.describe_jobs(jobs=[job["jobId"]])["jobs"][0]
+        events = self.logs.get_log_events(
+            logGroupName=self.config.log_group,
+            logStreamName=job["container"]["logStreamName"],
+            startFromHead=True,
+        )["events"]
+        return [event["message"] for event in events]
+
+    def finish(self, run: Run, *, open_gates: bool = True) -> None:
+        """Wait for the run's end, with its gates open unless its job is to be ended in time."""
+        if open_gates:
+            run.open()
+            run.linger.touch()
+        ended = self.wait(
+            lambda: self.airflow.state(run.dag_id, run.run_id) in ("success", "failed"),
+            f"end of {run.run_id}",
+            LONGEST_RUN_SECONDS,
+        )
+        assert ended
+        run.ended = time.monotonic()
+
+    # Components
+
+    def worker_pids(self, task: Mapping[str, Any]) -> list[int]:
+        """Executor's worker and task runner of a task instance, the first before the second."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                title = " ".join(process.cmdline())
+            except psutil.Error:
+                continue
+            if title.startswith("airflow worker -- ") and title.strip().endswith(str(task["id"])):
+                found.append((not title.startswith("airflow worker -- LocalExecutor"), process.pid))
+        return [pid for _, pid in sorted(found)]
+
+    def executor_pids(self) -> list[int]:
+        """All of this stack's LocalExecutor's workers."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                ours = process.environ().get("AIRFLOW_HOME") == str(self.stack.airflow.home)
+                title = " ".join(process.cmdline())
+            except psutil.Error:
+                continue
+            if ours and title.startswith("airflow worker -- LocalExecutor"):
+                found.append(process.pid)
+        return found
+
+    def kill_component(self, name: str) -> None:
+        self.stack.processes.kill(name)
+
+    def restart_component(self, name: str) -> None:
+        self.stack.airflow.start_component(name, self.stack.processes, ROOT)
+        self.stack.airflow.wait_until_healthy(self.stack.processes)
+
+    # Judging
+
+    def outcome(self, run: Run, expected: Outcome) -> Outcome:
+        """What came of a run; of what its failed task says, the expected part where it is there."""
+        task = self.task(run)
+        state = str(task and task["state"])
+        said = self.log_of(task) if task and state == "failed" else ""
+        says = expected.says if expected.says in said else f"… {said[-300:]}"
+        collected = self.collected(run)
+        kept = collected is not None and len(collected.jobs) == 1
+        if expected.kept and not kept:
+            reasons = [lost.reason for lost in collected.lost] if collected else ["not collected"]
+            says = "; ".join(reasons)[:300]
+        return Outcome(state, len(self.jobs(run)), kept, says)
+
+    def log_of(self, task: Mapping[str, Any]) -> str:
+        try:
+            return self.airflow.task_log(task)
+        except httpx.HTTPError as error:
+            return f"(no log: {error})"
+
+    def collected(self, run: Run) -> CollectedRun | None:
+        store = RunStore(self.s3, self.config.bucket, run.run_id)
+        text = store.read_if_there(store.prefix + COLLECTED)
+        return None if text is None else CollectedRun.model_validate_json(text)
+
+    def invariants(self, run: Run) -> Invariants:
+        """Count what must not be, of a run that has ended."""
+        with suppress(TimeoutError):
+            self.wait(lambda: not self._live(run), "end of the run's jobs", LEAK_GRACE_SECONDS)
+        collected = self.collected(run)
+        kept = collected.jobs if collected else ()
+        planned = {(job.planned.target, job.planned.suite, job.planned.repeat) for job in kept}
+        succeeded = [job for job in self.jobs(run) if job["status"] == "SUCCEEDED"]
+        names = {job["jobName"] for job in succeeded}
+        return Invariants(
+            leaked=len(self._live(run)),
+            lost=sum(not self._is_stored(job) for job in kept) + self._unreported(run, kept),
+            duplicates=len(kept) - len(planned) + len(succeeded) - len(names),
+        )
+
+    def _live(self, run: Run) -> list[dict[str, Any]]:
+        return [job for job in self.jobs(run) if job["status"] not in FINISHED]
+
+    def _is_stored(self, job: Any) -> bool:
+        key = job.document_uri.removeprefix(f"s3://{self.config.bucket}/")
+        try:
+            body = self.s3.get_object(Bucket=self.config.bucket, Key=key)["Body"].read()
+        except ClientError:
+            return False
+        return bool(parse_document(body) == job.document)
+
+    def _unreported(self, run: Run, kept: Any) -> int:
+        """A task that succeeded whose measurements nobody collected."""
+        task = self.task(run)
+        return int(task is not None and task["state"] == "success" and not kept)
+
+
+def sigkill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,95 @@
+"""What AWS does on its bad days."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from batchmark_job.result import MeasurementStatus
+from tests.faults.fault import Fault, Runs
+from tests.faults.outcome import Outcome
+from tests.faults.targets import job_prefix
+
+if TYPE_CHECKING:
+    from tests.faults.bench import Bench
+
+OUTAGE_SECONDS = 30
+
+
+def spot_once(bench: Bench) -> Runs:
+    """The real job: what its first attempt measured before it lost its host stays as it was."""
+    run = bench.start("spot-once", "spot-once", gated=False)
+    job = bench.wait_for_job(run, "RUNNING")
+    bench.wait(lambda: any("[1/" in line for line in bench.log_lines(job)), "first row")
+    bench.begin(
+        "spot_interruption",
+        job_name=f"{job_prefix(bench.config, run.target)}*",
+        times=1,
+        notice_seconds=30,
+    )
+    bench.finish(run)
+    first, last = bench.documents(run)
+    assert (first.status, first.job_attempt) == ("interrupted", 1)
+    assert first.measurements[0].status is MeasurementStatus.MEASURED
+    assert (last.status, last.job_attempt) == ("complete", 2)
+    return {"": run}
+
+
+def spot_always(bench: Bench) -> Runs:
+    """No attempt on Spot comes through; the gate opens for the one On-Demand."""
+    run = bench.start("spot-always", "spot-always")
+    bench.begin(
+        "spot_interruption",
+        job_name=f"{job_prefix(bench.config, run.target)}*",
+        compute_environment=bench.config.targets[run.target].compute_environments.spot,
+        after_seconds=1,
+        notice_seconds=2,
+    )
+    first = bench.wait_for_job(run, "FAILED")
+    bench.wait_for_job(run, "RUNNING", but=first["jobId"])
+    bench.finish(run)
+    return {"": run}
+
+
+def throttling(bench: Bench) -> Runs:
+    fault = bench.begin("throttle", share=0.3)
+    runs = {name: bench.start(f"throttling-{name}", gated=False) for name in ("a", "b", "c")}
+    for run in runs.values():
+        bench.finish(run)
+    assert bench.faults()[fault]["strikes"] > 0
+    bench.end(fault)
+    return runs
+
+
+def outage(bench: Bench) -> Runs:
+    """No call gets an answer for 30 s."""
+    running = bench.start("outage-running")
+    ending = bench.start("outage-ending")
+    for run in (running, ending):
+        bench.wait_until_watched(run)
+    submitting = bench.start("outage-submitting")
+    bench.wait_for_task(submitting, "success", task_id="plan_jobs")
+    bench.begin("outage", seconds=OUTAGE_SECONDS, how="drop")
+    ending.open()
+    bench.wait(lambda: not bench.faults(), "end of the outage", OUTAGE_SECONDS + 10)
+    runs = {"submitting": submitting, "running": running, "ending": ending}
+    for run in runs.values():
+        bench.finish(run)
+    return runs
+
+
+FAULTS = (
+    Fault("Spot interruption, once", spot_once, {"": Outcome()}),
+    Fault("Spot interruption, always", spot_always, {"": Outcome(jobs=2)}),
+    Fault(
+        "throttling of 30 % of calls",
+        throttling,
+        {name: Outcome() for name in ("a", "b", "c")},
+        alone=True,
+    ),
+    Fault(
+        "local cloud away for 30 s",
+        outage,
+        {point: Outcome() for point in ("submitting", "running", "ending")},
+        alone=True,
+    ),
+)

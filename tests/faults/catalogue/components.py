@@ -1,0 +1,92 @@
+"""SIGKILL of Airflow's parts, each while it submits a job, while one runs and as one ends."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tests.faults.bench import sigkill
+from tests.faults.fault import Fault, Runs
+from tests.faults.outcome import Outcome
+
+if TYPE_CHECKING:
+    from tests.faults.bench import Bench, Run
+
+# A submission's answer is held so long, so that the kill comes between the two.
+HELD_SECONDS = 6
+DOWN_SECONDS = 3
+
+
+def at_three_points(bench: Bench, name: str) -> Runs:
+    """Three runs, all of which are just where the fault is to meet them."""
+    running = bench.start(f"{name}-running")
+    ending = bench.start(f"{name}-ending")
+    for run in (running, ending):
+        bench.wait_until_watched(run)
+    held = bench.begin("late_answer", operations=["SubmitJob"], delay_seconds=HELD_SECONDS)
+    submitting = bench.start(f"{name}-submitting")
+    bench.wait(lambda: bench.jobs(submitting), "submission", 60)
+    bench.end(held)
+    return {"submitting": submitting, "running": running, "ending": ending}
+
+
+def component(name: str, bench: Bench) -> Runs:
+    runs = at_three_points(bench, name)
+    runs["ending"].open()
+    bench.wait_for_job(runs["ending"], "SUCCEEDED")
+    bench.kill_component(name)
+    time.sleep(DOWN_SECONDS)
+    bench.restart_component(name)
+    for run in runs.values():
+        bench.finish(run)
+    return runs
+
+
+def worker(bench: Bench) -> Runs:
+    """A worker has a task while it looks for its job and submits it, and while it collects."""
+    runs = {
+        "submitting": killed_in("ListJobs", bench, "submitting"),
+        "running": killed_in("SubmitJob", bench, "running"),
+        "ending": bench.start("worker-ending", gated=False),
+    }
+    collecting = bench.wait_for_task(runs["ending"], "running", task_id="collect_results")
+    kill_worker(bench, collecting)
+    for run in runs.values():
+        bench.finish(run)
+    return runs
+
+
+def killed_in(operation: str, bench: Bench, point: str) -> Run:
+    """A run whose worker dies before it learns what came of a call."""
+    held = bench.begin("late_answer", operations=[operation], delay_seconds=HELD_SECONDS)
+    run = bench.start(f"worker-{point}")
+    bench.wait(lambda: bench.faults()[held]["strikes"], f"{operation} of {run.run_id}")
+    kill_worker(bench, bench.wait_for_task(run, "running"))
+    bench.end(held)
+    return run
+
+
+def kill_worker(bench: Bench, task: dict[str, Any]) -> None:
+    """Both of its processes: the executor's, which watches, and the task's own."""
+    at_work = bench.wait(lambda: bench.worker_pids(task), "worker of the task")
+    for pid in at_work:
+        sigkill(pid)
+
+
+def killed(name: str, called: str, *, quick: bool = False) -> Fault:
+    return Fault(
+        f"SIGKILL of the {called}",
+        worker if name == "worker" else partial(component, name),
+        {point: Outcome() for point in ("submitting", "running", "ending")},
+        alone=True,
+        quick=quick,
+    )
+
+
+FAULTS = (
+    killed("worker", "worker"),
+    killed("triggerer", "triggerer", quick=True),
+    killed("scheduler", "scheduler"),
+    killed("api-server", "API server"),
+)

@@ -1,0 +1,93 @@
+"""What users do to a run that is under way, and the time that they gave it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import psutil
+
+from tests.faults.bench import DAG_TIME_OUT
+from tests.faults.fault import Fault, Runs
+from tests.faults.outcome import Outcome
+
+if TYPE_CHECKING:
+    from tests.faults.bench import Bench
+
+
+def cancelled_while_deferred(bench: Bench) -> Runs:
+    run = bench.start("cancelled-deferred")
+    bench.wait_until_watched(run)
+    bench.airflow.fail(bench.wait_for_task(run, "deferred"))
+    bench.finish(run, open_gates=False)
+    return {"": run}
+
+
+def cancelled_while_queued(bench: Bench) -> Runs:
+    """The executor's workers are stopped, so that the task stays in its queue."""
+    run = bench.start("cancelled-queued")
+    planning = bench.wait_for_task(run, "running", task_id="plan_jobs")
+    at_work, *runner = bench.worker_pids(planning)
+    stopped = bench.executor_pids()
+    for pid in stopped:
+        if pid != at_work:
+            os.kill(pid, signal.SIGSTOP)
+    try:
+        psutil.wait_procs([psutil.Process(pid) for pid in runner], timeout=60)
+        bench.wait_for_task(run, "success", task_id="plan_jobs")
+        os.kill(at_work, signal.SIGSTOP)
+        bench.airflow.fail(bench.wait_for_task(run, "queued"))
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+    bench.finish(run, open_gates=False)
+    return {"": run}
+
+
+def cleared_while_it_runs(bench: Bench) -> Runs:
+    run = bench.start("cleared-running")
+    first = bench.wait_until_watched(run)["jobId"]
+    bench.airflow.clear(run)
+    bench.wait_for_job(run, "RUNNING", but=first)
+    bench.finish(run)
+    return {"": run}
+
+
+def cleared_after_its_end(bench: Bench) -> Runs:
+    run = bench.start("cleared-ended", gated=False)
+    bench.finish(run)
+    (first,) = bench.jobs(run)
+    bench.airflow.clear(run)
+    bench.wait_for_job(run, "SUCCEEDED", but=first["jobId"])
+    bench.finish(run)
+    return {"": run}
+
+
+def past_its_execution_timeout(bench: Bench) -> Runs:
+    run = bench.start("execution-timeout", dag_id=DAG_TIME_OUT)
+    bench.finish(run, open_gates=False)
+    return {"": run}
+
+
+FAULTS = (
+    Fault(
+        "task cancelled while deferred",
+        cancelled_while_deferred,
+        {"": Outcome("failed", kept=False)},
+        quick=True,
+    ),
+    Fault(
+        "task cancelled while queued",
+        cancelled_while_queued,
+        {"": Outcome("failed", jobs=0, kept=False)},
+        alone=True,
+    ),
+    Fault("DAG run cleared while its job runs", cleared_while_it_runs, {"": Outcome(jobs=2)}),
+    Fault("DAG run cleared after its end", cleared_after_its_end, {"": Outcome(jobs=2)}),
+    Fault(
+        "execution_timeout passed while deferred",
+        past_its_execution_timeout,
+        {"": Outcome("failed", kept=False, says="execution_timeout")},
+    ),
+)

@@ -1,0 +1,77 @@
+"""One stack for all faults, and the table at the end."""
+
+from __future__ import annotations
+
+import io
+from contextlib import closing
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from laptop.aws import AwsClients
+from laptop.session import Clock
+from laptop.stack import Ports, Stack
+from tests.faults import targets
+from tests.faults.bench import DAG, DAG_TIME_OUT, Bench, UserClient
+from tests.faults.matrix import HERE, inflict_all
+
+COLUMNS = ("fault", "at", "expected", "seen", "seconds", "leaked/lost/twice", "")
+WIDTH = 180
+# One vCPU for each job there may be: none waits for another.
+POOL_VCPUS = 64
+# Airflow's own limits, so short that a test sees what comes after them.
+AIRFLOW = {
+    "AIRFLOW__CORE__PARALLELISM": "4",
+    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "20",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
+    "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "20",
+}
+
+
+@pytest.fixture(scope="session")
+def bench(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("faults")
+    instructions = tmp_path_factory.mktemp("instructions")
+    stack = Stack(folder, Ports(), Clock().say, dags=HERE / "dags", vcpus=POOL_VCPUS)
+    # Side by side, runs wait for SQLite longer than the five seconds it is given.
+    database = f"sqlite:///{stack.airflow.home}/airflow.db?timeout=60"
+    stack.processes.env.update(AIRFLOW, AIRFLOW__DATABASE__SQL_ALCHEMY_CONN=database)
+    with stack:
+        stack.start()
+        with closing(AwsClients(stack)) as aws, UserClient(stack.airflow) as airflow:
+            targets.publish(aws, instructions)
+            for dag_id in (DAG, DAG_TIME_OUT):
+                airflow.wait_for_dag(dag_id)
+                airflow.unpause(dag_id)
+            with closing(Bench(stack, airflow, aws, instructions)) as bench:
+                yield bench
+
+
+@pytest.fixture(scope="session")
+def results(request, bench):
+    """What came of every fault that this session asks for, by fault and point."""
+    cases = [getattr(item, "callspec", None) for item in request.session.items]
+    asked = [case.params["fault"] for case in cases if case and "fault" in case.params]
+    return inflict_all(bench, list({fault.name: fault for fault in asked}.values()))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print a line for each case, as its report brought it from whatever process ran it."""
+    lines = [
+        dict(report.user_properties)["case"]
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.stats.get(outcome, [])
+        if "case" in dict(report.user_properties)
+    ]
+    if not lines:
+        return
+    table = Table(*COLUMNS)
+    for line in sorted(lines):
+        table.add_row(*line[1:])
+    text = io.StringIO()
+    Console(file=text, width=WIDTH).print(table)
+    terminalreporter.section("faults")
+    terminalreporter.write(text.getvalue())

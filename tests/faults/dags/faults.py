@@ -1,0 +1,39 @@
+"""The chain under test, without what only draws: plan, run, collect.
+
+Its limits are short, and the second DAG's jobs may take half a minute.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import chain, dag, get_current_context, task
+
+from batchmark import dag_parts, tasks
+
+
+def define(dag_id: str, **limits: Any) -> None:
+    @dag(
+        dag_id=dag_id,
+        schedule=None,
+        max_active_runs=64,
+        max_active_tasks=64,
+        params=dag_parts.params(repeats=1, fewest_repeats=1, about_repeats="Jobs per target."),
+        default_args={"retries": 3, "retry_delay": timedelta(seconds=2)},
+    )
+    def faults():
+        @task
+        def plan_jobs() -> list[dict[str, Any]]:
+            return tasks.plan_jobs(get_current_context(), need_both_devices=False)
+
+        @task(trigger_rule="all_done")
+        def collect_results() -> str:
+            return tasks.collect_results(get_current_context(), run_benchmark.task_id)
+
+        run_benchmark = dag_parts.run_benchmark(plan_jobs(), runnable_seconds=20, **limits)
+        chain(run_benchmark, collect_results())
+
+    faults()
+
+
+define("faults")
+define("faults_time_out", execution_timeout=timedelta(seconds=30))

@@ -1,0 +1,31 @@
+"""What a fault is: how to inflict it, and what must come of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tests.faults.bench import Bench, Run
+    from tests.faults.outcome import Outcome
+
+# By the point of the job's way at which the fault strikes; "" where there is but one.
+Runs = dict[str, "Run"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault with the outcome it must have at each point.
+
+    `inflict` returns the runs it struck, by point, when they have ended. One that is `alone`
+    disturbs the whole stack, so that no other is inflicted meanwhile. The quick ones are part of
+    `make test`.
+    """
+
+    name: str
+    inflict: Callable[[Bench], Runs]
+    expected: Mapping[str, Outcome]
+    alone: bool = False
+    quick: bool = False

@@ -1,0 +1,61 @@
+"""Inflicts faults on the bench: those that leave the others alone side by side, then each alone."""
+
+from __future__ import annotations
+
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.faults.outcome import NONE_BROKEN, Outcome, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tests.faults.bench import Bench
+    from tests.faults.fault import Fault
+
+HERE = Path(__file__).parent
+# Each needs workers of Airflow's now and then, and there are two cores.
+SIDE_BY_SIDE = 6
+
+Results = dict[tuple[str, str], Result]
+
+
+def inflict_all(bench: Bench, faults: Iterable[Fault]) -> Results:
+    """What came of each fault, by its name and point."""
+    results: Results = {}
+    beside = [fault for fault in faults if not fault.alone]
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        for found in pool.map(lambda fault: inflict(bench, fault), beside):
+            results |= found
+    bench.mend()
+    for fault in faults:
+        if fault.alone:
+            results |= inflict(bench, fault)
+            bench.mend()
+    return results
+
+
+def inflict(bench: Bench, fault: Fault) -> Results:
+    bench.stack.say(f"{fault.name}: begins")
+    try:
+        runs = fault.inflict(bench)
+        found = {
+            (fault.name, point): Result(
+                bench.outcome(run, fault.expected[point]),
+                bench.invariants(run),
+                (run.ended or run.began) - run.began,
+            )
+            for point, run in runs.items()
+        }
+    except Exception as error:
+        nothing = Outcome(f"{type(error).__name__}: {error}", jobs=0, kept=False)
+        log = traceback.format_exc()
+        found = {
+            (fault.name, point): Result(nothing, NONE_BROKEN, 0.0, log) for point in fault.expected
+        }
+    for (_, point), result in found.items():
+        what = f"{fault.name} {point}".strip()
+        bench.stack.say(f"{what}: {result.seen}; {result.invariants} {result.log}".rstrip())
+    return found

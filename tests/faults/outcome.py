@@ -1,0 +1,47 @@
+"""What a fault should lead to, and what it led to, in the same words."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Outcome(NamedTuple):
+    """How a run's only planned job came out.
+
+    `says` is a part of what its failed task says; `jobs` is how many Batch jobs it took; `kept`
+    is whether the collected run holds its document.
+    """
+
+    state: str = "success"
+    jobs: int = 1
+    kept: bool = True
+    says: str = ""
+
+    def __str__(self) -> str:
+        jobs = f"{self.jobs} job{'' if self.jobs == 1 else 's'}"
+        kept = "kept" if self.kept else "nothing kept"
+        said = f": “{self.says}”" if self.says else ""
+        return f"{self.state}, {jobs}, {kept}{said}"
+
+
+class Invariants(NamedTuple):
+    """What must be none after every fault."""
+
+    leaked: int  # jobs still live though their run has ended
+    lost: int  # documents reported as kept that are not in the bucket as they were collected
+    duplicates: int  # results beyond one for each planned job
+
+    def __str__(self) -> str:
+        return f"{self.leaked}/{self.lost}/{self.duplicates}"
+
+
+NONE_BROKEN = Invariants(0, 0, 0)
+
+
+class Result(NamedTuple):
+    """One line of the table."""
+
+    seen: Outcome
+    invariants: Invariants
+    seconds: float
+    log: str = ""

@@ -1,0 +1,129 @@
+"""A benchmark job that measures nothing and does as it is told, for the matrix of faults.
+
+Its instructions are a JSON file named after the run: `gate` is a file to wait for before the
+document is written, `document` one of DOCUMENTS, `linger` a file to wait for afterwards, and
+`exit_code` how to end. What is not said: no waiting, a valid document, 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+sys.path.insert(0, os.getcwd())  # Batch starts jobs in the folder of batchmark_job
+
+from batchmark_job.exceptions import JobError
+from batchmark_job.output import parse_output
+from batchmark_job.result import (
+    Correctness,
+    Device,
+    Environment,
+    Implementation,
+    Measurement,
+    MeasurementStatus,
+    ResultDocument,
+)
+
+DOCUMENTS = ("valid", "truncated", "other_version", "other_job", "huge", "none")
+HUGE_BYTES = 200_000_000
+LONGEST_WAIT_SECONDS = 600
+
+
+def wait_for(path: str | None) -> None:
+    end = time.monotonic() + LONGEST_WAIT_SECONDS
+    while path and not Path(path).exists() and time.monotonic() < end:
+        time.sleep(0.05)
+
+
+def document(arguments: argparse.Namespace, job_id: str, job_attempt: int) -> ResultDocument:
+    now = datetime.now(UTC)
+    return ResultDocument(
+        run_id=arguments.run_id,
+        job_id=job_id,
+        job_attempt=job_attempt,
+        target=arguments.target,
+        suite=arguments.suite,
+        requested_device="cpu",
+        actual_device=Device.CPU,
+        status="complete",
+        started_at=now,
+        finished_at=now,
+        total_seconds=0.001,
+        environment=Environment(
+            instance_type=None,
+            cpu_model="none",
+            cpu_cores=1,
+            cpu_threads=1,
+            compute_threads=1,
+            memory_bytes=1,
+            gpu_model=None,
+            gpu_count=0,
+            gpu_memory_bytes=None,
+            driver_version=None,
+            cuda_version=None,
+            torch_version="none",
+            python_version=sys.version.split()[0],
+            kernel="none",
+            image_digest=None,
+            compute_environment=os.environ.get("AWS_BATCH_CE_NAME"),
+        ),
+        measurements=(
+            Measurement(
+                workload="stand_in",
+                parameters={"size": 1},
+                dtype="float32",
+                status=MeasurementStatus.MEASURED,
+                implementation=Implementation(name="none", version="1"),
+                cold_seconds=1.0,
+                samples_seconds=(1.0,),
+                correctness=Correctness(relative_error=0.0, tolerance=1.0),
+            ),
+        ),
+    )
+
+
+def text_of(made: ResultDocument, kind: str) -> str:
+    text = made.to_json()
+    if kind == "truncated":
+        return text[: len(text) // 2]
+    if kind == "other_version":
+        return json.dumps({**json.loads(text), "schema_version": 99})
+    if kind == "other_job":
+        return made.model_copy(update={"job_id": "11111111-0000-0000-0000-000000000000"}).to_json()
+    if kind == "huge":
+        return text + " " * (HUGE_BYTES - len(text))
+    return text
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("instructions", type=Path)
+    for option in ("--run-id", "--target", "--suite", "--output"):
+        parser.add_argument(option, required=True)
+    arguments = parser.parse_args()
+    told = json.loads((arguments.instructions / f"{arguments.run_id}.json").read_text())
+    job_id = os.environ["AWS_BATCH_JOB_ID"]
+    job_attempt = int(os.environ["AWS_BATCH_JOB_ATTEMPT"])
+    print(f"attempt {job_attempt} of {job_id} is told {told}", flush=True)
+    wait_for(told.get("gate"))
+    kind = told.get("document", "valid")
+    if kind != "none":
+        output = parse_output(arguments.output, job_id, job_attempt)
+        try:
+            output.write(text_of(document(arguments, job_id, job_attempt), kind))
+        except JobError as error:
+            print(f"stand-in: {error}", flush=True)
+            return error.exit_code
+        print(f"stand-in: wrote {output}", flush=True)
+    wait_for(told.get("linger"))
+    print(f"stand-in: ends with exit code {told.get('exit_code', 0)}", flush=True)
+    return int(told.get("exit_code", 0))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""The targets of the matrix: each is broken, or made to be broken, in its own way."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from batchmark.config import Config, parse_config
+from laptop.stack import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from laptop.aws import AwsClients
+
+PARAMETER = "/airflow/variables/batchmark"
+MISSING_IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/batchmark:never-pushed"
+SPOT_RULES = [
+    {"action": "RETRY", "onStatusReason": "Host EC2*"},
+    {"action": "RETRY", "onReason": "CannotPullContainer*"},
+    {"action": "EXIT", "onReason": "*"},
+]
+
+
+def job_prefix(config: Config, target: str) -> str:
+    """What the names of a target's jobs begin with."""
+    return f"{config.name}-{target}-"
+
+
+def publish(aws: AwsClients, instructions: Path) -> None:
+    """Make the targets' queues and job definitions, and add them to what Terraform published."""
+    batch, ssm = aws.client("batch"), aws.client("ssm")
+    config = json.loads(ssm.get_parameter(Name=PARAMETER)["Parameter"]["Value"])
+    base = config["targets"]["c5.2xlarge"]
+
+    def command(target: str) -> list[str]:
+        run = ["--run-id", "Ref::run_id", "--target", target, "--suite", "Ref::suite"]
+        script = str(ROOT / "tests" / "faults" / "stand_in_job.py")
+        return ["python", script, str(instructions), *run, "--output", "Ref::output"]
+
+    def define(target: str, *, image: str = "none", vcpus: int = 1, real: bool = False) -> str:
+        answer = batch.register_job_definition(
+            jobDefinitionName=f"fault-{target}",
+            type="container",
+            parameters={"suite": "own", "dtype": "suite", "run_id": "none", "output": "none"},
+            containerProperties={
+                "image": image,
+                "command": real_command(target) if real else command(target),
+                "resourceRequirements": [
+                    {"type": "VCPU", "value": str(vcpus)},
+                    {"type": "MEMORY", "value": "256"},
+                ],
+                "logConfiguration": {
+                    "logDriver": "awslogs",
+                    "options": {
+                        "awslogs-group": config["log_group"],
+                        "awslogs-stream-prefix": target,
+                    },
+                },
+            },
+            retryStrategy={"attempts": base["attempts"], "evaluateOnExit": SPOT_RULES},
+            timeout={"attemptDurationSeconds": 600},
+        )
+        return str(answer["jobDefinitionArn"])
+
+    def queue(name: str) -> str:
+        """A queue with an environment of its own, like the base target's."""
+        (model,) = batch.describe_compute_environments(
+            computeEnvironments=[base["compute_environments"]["spot"]]
+        )["computeEnvironments"]
+        batch.create_compute_environment(
+            computeEnvironmentName=name,
+            type="MANAGED",
+            state="ENABLED",
+            computeResources=model["computeResources"],
+        )
+        answer = batch.create_job_queue(
+            jobQueueName=name,
+            priority=1,
+            state="ENABLED",
+            computeEnvironmentOrder=[{"order": 1, "computeEnvironment": name}],
+        )
+        return str(answer["jobQueueArn"])
+
+    def target(definition: str, **changes: Any) -> dict[str, Any]:
+        return {**base, "job_definition": definition, **changes}
+
+    def alone(name: str, **asked: Any) -> dict[str, Any]:
+        """On a queue of its own: what waits in a queue that is at work is not stuck yet."""
+        own = queue(f"fault-{name}")
+        environments = {"spot": f"fault-{name}", "on_demand": None}
+        return target(
+            define(name, **asked),
+            job_queue=own,
+            on_demand_queue=None,
+            compute_environments=environments,
+        )
+
+    config["targets"] |= {
+        "plain": target(define("plain")),
+        "never-fits": alone("never-fits", vcpus=9999),
+        "missing-image": target(define("missing-image", image=MISSING_IMAGE)),
+        "spot-once": target(define("spot-once", real=True)),
+        "spot-always": target(define("spot-always")),
+        "disabled-queue": alone("disabled-queue"),
+        "invalid-environment": alone("invalid-environment"),
+    }
+    text = json.dumps(config)
+    parse_config(text)
+    ssm.put_parameter(Name=PARAMETER, Value=text, Overwrite=True)
+    batch.update_job_queue(jobQueue="fault-disabled-queue", state="DISABLED")
+
+
+def real_command(target: str) -> list[str]:
+    """The real job on the suite of own workloads: two rows that take their whole time."""
+    return [
+        *("python", "-m", "batchmark_job", "run", "--suite", "Ref::suite", "--device", "cpu"),
+        *("--threads", "1", "--run-id", "Ref::run_id", "--target", target),
+        *("--output", "Ref::output", "--precision", "0", "--samples", "1000000"),
+        *("--max-seconds", "4", "--no-ceilings"),
+    ]

@@ -1,0 +1,57 @@
+"""An installation of two targets, as Terraform publishes it and as AWS describes it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from batchmark.config import Config
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+REGION = "eu-west-1"
+ARN = f"arn:aws:batch:{REGION}:111122223333"
+IMAGE = f"111122223333.dkr.ecr.{REGION}.amazonaws.com/lab-job:0.1.0"
+ROLE = "arn:aws:iam::111122223333:role"
+PROFILE = "arn:aws:iam::111122223333:instance-profile/lab-instance-1"
+TARGETS = {"g5.xlarge": ("cuda", 4, 1), "c5.2xlarge": ("cpu", 8, 0)}
+
+
+def queue_arn(target: str, suffix: str = "") -> str:
+    return f"{ARN}:job-queue/lab-{target.replace('.', '-')}{suffix}"
+
+
+def config(**changes: Any) -> Config:
+    """The installation `lab` in NOW's state of affairs."""
+    targets = {
+        name: {
+            "device": device,
+            "instance_type": name,
+            "vcpus": vcpus,
+            "memory_mib": 14336,
+            "gpus": gpus,
+            "job_queue": queue_arn(name),
+            "on_demand_queue": queue_arn(name, "-on-demand"),
+            "job_definition": f"{ARN}:job-definition/lab-{name.replace('.', '-')}:3",
+            "compute_environments": {"spot": f"{name}-spot", "on_demand": f"{name}-on-demand"},
+            "timeout_seconds": 3600,
+            "attempts": 3,
+            "allow_cpu_fallback": False,
+        }
+        for name, (device, vcpus, gpus) in TARGETS.items()
+    }
+    published = {
+        "schema_version": 1,
+        "name": "lab",
+        "region": REGION,
+        "bucket": "results",
+        "topic_arn": f"arn:aws:sns:{REGION}:111122223333:lab-alerts",
+        "log_group": "/aws/batch/lab",
+        "events_log_group": "/aws/events/batch/lab",
+        "targets": targets,
+    }
+    return Config.model_validate(published | changes)
+
+
+def ago(**span: float) -> int:
+    """Batch's timestamp of so long before NOW."""
+    return int((NOW - timedelta(**span)).timestamp() * 1000)

@@ -1,0 +1,132 @@
+"""The guards' tasks against moto: what they publish, what they alert of, and when they fail."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import boto3
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+from moto import mock_aws
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.sns.models import sns_backends
+
+from batchmark import guard_tasks
+from batchmark.exceptions import ConfigError
+from batchmark.leak_records import ENDABLE, GuardReport, Limits, Resource
+from batchmark.store import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore
+from tests.unit.guard_builders import NOW, config
+
+RUN_ID = "scheduled__2026-11-21T11:20:00+00:00"
+KEY = "guard/2026-11-21/scheduled__2026-11-21T11-20-00-00-00"
+
+
+@pytest.fixture
+def account(monkeypatch):
+    """moto's empty account but for the bucket and the topic; its store."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with mock_aws():
+        region = config().region
+        topic = boto3.client("sns", region_name=region).create_topic(Name="lab-alerts")["TopicArn"]
+        published = config(topic_arn=topic)
+        monkeypatch.setattr(guard_tasks, "load_config", lambda: published)
+        boto3.client("s3", region_name=region).create_bucket(
+            Bucket=published.bucket, CreateBucketConfiguration={"LocationConstraint": region}
+        )
+        yield RunStore.of(published, RUN_ID)
+
+
+def context(**params):
+    dag_run = SimpleNamespace(run_after=datetime(2026, 11, 21, 11, 20, tzinfo=UTC))
+    return {"run_id": RUN_ID, "params": params, "dag_run": dag_run, "ti": None}
+
+
+def store_report(account, *resources, unread=()):
+    report = GuardReport(
+        installation="lab", region="eu-west-1", looked_at=NOW, resources=resources, unread=unread
+    )
+    return account.put(f"{KEY}.json", report.model_dump_json())
+
+
+def found(verdict, **changes):
+    fields = {"id": "j-[1]", "what": "lab-g5-xlarge-blog-1, RUNNING", "since": NOW}
+    return Resource(kind="job", verdict=verdict, reason="Its run r is over.", **fields | changes)
+
+
+def alerts():
+    (topic,) = sns_backends[DEFAULT_ACCOUNT_ID][config().region].topics.values()
+    return [(subject, message) for _, message, subject, *_ in topic.sent_notifications]
+
+
+def test_a_leak_is_published_alerted_of_and_fails(account):
+    key = store_report(account, found("leaked", ended=True, action="Ended."), found("in use"))
+    line = (
+        "job j-[1] (lab-g5-xlarge-blog-1, RUNNING), since 2026-11-21 12:00 UTC: Its run r is over. "
+        "Ended."
+    )
+    with pytest.raises(AirflowFailException) as failed:
+        guard_tasks.report_leaks(context(), key)
+    assert str(failed.value) == f"1 leak(s) of lab:\n{line}"
+    ((subject, message),) = alerts()
+    assert subject == "Batchmark lab: something runs that no run needs"
+    assert message.startswith(f"1 leak(s) of lab:\n{line}\n\nhttps://")
+    page = account.read(f"{KEY}.html").decode()
+    assert "1 leaked, 1 in use" in page
+    assert "j-[1]" in page
+
+
+def test_without_a_leak_nobody_is_alerted(account, capsys):
+    key = store_report(account, found("in use"), unread=("file systems: later",))
+    assert guard_tasks.report_leaks(context(), key) == f"{KEY}.html"
+    assert alerts() == []
+    printed = capsys.readouterr().out
+    assert "Leak guard: 1 in use. https://" in printed
+    assert "Not looked at: file systems: later" in printed
+
+
+def test_an_alert_of_many_leaks_is_cut_to_what_sns_takes(account):
+    key = store_report(account, *[found("leaked", what="x" * 100) for _ in range(1000)])
+    with pytest.raises(AirflowFailException, match="1000 leak"):
+        guard_tasks.report_leaks(context(), key)
+    ((_, message),) = alerts()
+    assert len(message) == guard_tasks.LONGEST_ALERT
+
+
+def test_the_forms_defaults_are_those_of_the_guard():
+    params = {name: param.resolve() for name, param in guard_tasks.leak_params().items()}
+    assert params.pop("end_leaks") == ["jobs"]
+    assert params == Limits().model_dump()
+    assert guard_tasks.leak_params()["end_leaks"].schema["examples"] == list(ENDABLE)
+
+
+def test_an_environment_that_lacks_everything_fails_with_every_line(account):
+    with pytest.raises(AirflowFailException) as failed:
+        guard_tasks.check_environment(context(targets=["g5.xlarge"]))
+    lines = str(failed.value).splitlines()
+    result = json.loads(account.read(account.prefix + ENVIRONMENT_JSON))
+    failures = [check for check in result["checks"] if check["status"] == "fail"]
+    assert lines[0] == f"{len(failures)} check(s) failed, so nothing is submitted:"
+    assert len(lines) == len(failures) + 1
+    assert any(line.startswith("job queue of g5.xlarge: ") for line in lines)
+    page = account.read(account.prefix + ENVIRONMENT_HTML).decode()
+    assert "Environment of lab in eu-west-1" in page
+    assert {check["target"] for check in result["checks"]} == {"all", "g5.xlarge"}
+
+
+def test_an_unknown_target_is_refused_before_aws_is_asked(monkeypatch):
+    monkeypatch.setattr(guard_tasks, "load_config", config)
+    with pytest.raises(AirflowFailException, match=r"unknown target 'g5\.48xlarge'; Terraform mad"):
+        guard_tasks.check_environment(context(targets=["g5.48xlarge"]))
+
+
+def test_a_missing_variable_is_refused_for_good(monkeypatch):
+    def missing():
+        raise ConfigError("not found")
+
+    monkeypatch.setattr(guard_tasks, "load_config", missing)
+    with pytest.raises(AirflowFailException, match="not found"):
+        guard_tasks.check_environment(context(targets=[]))

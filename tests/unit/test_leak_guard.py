@@ -1,0 +1,408 @@
+"""What the guard calls a leak, and what it ends."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+from botocore.exceptions import ClientError
+
+from batchmark.guard_tasks import _run_state
+from batchmark.leak_guard import end_leaks, look
+from batchmark.leak_records import ENDABLE, Limits, RunName
+from batchmark.planning import slug
+from tests.unit.guard_builders import NOW, REGION, ago, config, queue_arn
+from tests.unit.stubbed_clients import StubbedClients
+
+RUN_ID = "scheduled__2026-11-21T03:00:00+00:00"
+NO_INSTANCES = {"Reservations": []}
+
+
+@pytest.fixture
+def clients():
+    stubbed = StubbedClients(REGION)
+    yield stubbed
+    stubbed.assert_all_was_asked()
+
+
+def job(status="RUNNING", *, tags=None, run_id=RUN_ID, minutes=60, **fields):
+    """A job of g5.xlarge as DescribeJobs has it; ListJobs leaves some of it out."""
+    ours = {
+        "batchmark:installation": "lab",
+        "batchmark:run": slug(run_id),
+        "batchmark:target": "g5.xlarge",
+    }
+    return {
+        "jobId": "j-1",
+        "jobName": "lab-g5-xlarge-blog-1",
+        "jobQueue": queue_arn("g5.xlarge"),
+        "jobDefinition": "lab-g5-xlarge",
+        "status": status,
+        "startedAt": ago(minutes=minutes),
+        "createdAt": ago(minutes=minutes),
+        "parameters": {"run_id": run_id},
+        "tags": ours if tags is None else tags,
+        **fields,
+    }
+
+
+def summary(described):
+    left_out = ("jobQueue", "parameters", "tags", "jobDefinition")
+    return {key: value for key, value in described.items() if key not in left_out}
+
+
+def answer_jobs(clients, *jobs):
+    """The four queues' jobs: all of them in the first queue, that of g5.xlarge."""
+    since = {"name": "AFTER_CREATED_AT", "values": [str(ago(days=30))]}
+    for number, (target, suffix) in enumerate(
+        (target, suffix) for target in config().targets for suffix in ("", "-on-demand")
+    ):
+        listed = [summary(one) for one in jobs] if number == 0 else []
+        asked = {"jobQueue": queue_arn(target, suffix), "filters": [since]}
+        clients.answer("batch", "list_jobs", {"jobSummaryList": listed}, asked)
+        live = [one for one in jobs if "stoppedAt" not in one]
+        if number == 0 and live:
+            asked = {"jobs": [one["jobId"] for one in live]}
+            clients.answer("batch", "describe_jobs", {"jobs": live}, asked)
+
+
+def answer_others(clients, instances=(), file_systems=()):
+    clients.answer(
+        "ec2",
+        "describe_instances",
+        {"Reservations": [{"Instances": list(instances)}]},
+        {
+            "Filters": [
+                {"Name": "tag:batchmark:installation", "Values": ["lab"]},
+                {"Name": "instance-state-name", "Values": ["pending", "running"]},
+            ]
+        },
+    )
+    clients.answer("fsx", "describe_file_systems", {"FileSystems": list(file_systems)})
+
+
+def seen(clients, state="over", **limits):
+    asked = []
+
+    def ask_run(run):
+        asked.append(run)
+        return state
+
+    report = look(config(), clients, ask_run, limits=Limits(**limits), now=NOW)
+    return report, asked
+
+
+@pytest.mark.parametrize(
+    ("described", "state", "verdict", "reason", "endable"),
+    [
+        (job(), "live", "in use", "Its run is live.", None),
+        (job(minutes=14), "live", "in use", "Its run is live.", None),
+        (job(minutes=14), "over", "new", "It is younger than 15 minutes.", None),
+        (job(), "over", "leaked", f"Its run {RUN_ID} is over.", "jobs"),
+        (job("RUNNABLE"), "over", "leaked", f"Its run {RUN_ID} is over.", "jobs"),
+        (
+            job(),
+            "unknown",
+            "leaked",
+            f"This Airflow has no run {RUN_ID}: it was deleted, or is another Airflow's.",
+            "jobs_of_unknown_runs",
+        ),
+        (job(isTerminated=True), "over", "ending", "It was told to stop.", None),
+        (job("RUNNABLE", isCancelled=True), "over", "ending", "It was told to stop.", None),
+        (
+            job(tags={}, run_id="manual"),
+            "over",
+            "by hand",
+            "It has no tag of ours, so it is never touched.",
+            None,
+        ),
+        (
+            job(tags={"batchmark:installation": "another", "batchmark:run": slug(RUN_ID)}),
+            "over",
+            "by hand",
+            "It has no tag of ours, so it is never touched.",
+            None,
+        ),
+    ],
+)
+def test_a_job_is_judged_by_its_run_its_age_and_its_tags(
+    clients, described, state, verdict, reason, endable
+):
+    answer_jobs(clients, described)
+    answer_others(clients)
+    report, _ = seen(clients, state)
+    (found,) = report.resources
+    assert (found.verdict, found.reason, found.endable) == (verdict, reason, endable)
+    assert (found.id, found.target) == ("j-1", "g5.xlarge")
+
+
+def test_a_run_is_asked_for_by_the_id_itself_and_the_dag_of_its_tag(clients):
+    described = job()
+    described["tags"] |= {"batchmark:dag": "gpu_cpu_benchmark"}
+    answer_jobs(clients, described)
+    answer_others(clients)
+    _, asked = seen(clients)
+    assert asked == [RunName(dag_id="gpu_cpu_benchmark", run_id=RUN_ID)]
+
+
+@pytest.mark.parametrize("run_id", ["manual", "another-run"])
+def test_a_run_id_that_its_tag_does_not_confirm_is_not_asked_for(clients, run_id):
+    tags = {"batchmark:installation": "lab", "batchmark:run": "scheduled__x"}
+    answer_jobs(clients, job(tags=tags, run_id=run_id))
+    answer_others(clients)
+    report, asked = seen(clients)
+    assert asked == []
+    assert report.resources[0].endable == "jobs_of_unknown_runs"
+    assert "has no run scheduled__x:" in report.resources[0].reason
+
+
+def test_a_job_that_names_no_run_is_no_ended_runs(clients):
+    answer_jobs(clients, job(tags={"batchmark:installation": "lab"}))
+    answer_others(clients)
+    report, _ = seen(clients)
+    assert report.resources[0].reason == (
+        "This Airflow has no run (it names none): it was deleted, or is another Airflow's."
+    )
+
+
+def test_finished_jobs_are_not_shown(clients):
+    answer_jobs(clients, job("SUCCEEDED", stoppedAt=ago(minutes=50)))
+    answer_others(clients)
+    report, _ = seen(clients)
+    assert report.resources == ()
+    assert (report.summary, report.alarm()) == ("nothing runs", "")
+
+
+def test_jobs_that_can_not_be_listed_are_an_error(clients):
+    clients.refuse("batch", "list_jobs", "AccessDeniedException", "no")
+    with pytest.raises(ClientError, match="AccessDeniedException"):
+        seen(clients)
+
+
+def test_what_else_can_not_be_looked_at_is_said(clients):
+    answer_jobs(clients)
+    clients.refuse("ec2", "describe_instances", "UnauthorizedOperation", "not you")
+    clients.refuse("fsx", "describe_file_systems", "InternalServerError", "later")
+    report, _ = seen(clients)
+    assert report.unread == (
+        "instances: UnauthorizedOperation: not you (attach the policies of `terraform output "
+        "airflow_policy_arns` to Airflow's role)",
+        "file systems: InternalServerError: later",
+    )
+
+
+def instance(hours=2.0, target="g5.xlarge"):
+    return {
+        "InstanceId": "i-1",
+        "InstanceType": "g5.xlarge",
+        "State": {"Name": "running"},
+        "LaunchTime": NOW - timedelta(hours=hours),
+        "Tags": [
+            {"Key": "batchmark:installation", "Value": "lab"},
+            {"Key": "Target", "Value": target},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("jobs", "launched", "verdict", "reason"),
+    [
+        ([job()], instance(), "in use", "1 job(s) of its target run."),
+        ([job("STARTING")], instance(), "in use", "1 job(s) of its target run."),
+        ([], instance(0.4), "new", "Idle for less than 30 minutes."),
+        (
+            [],
+            instance(),
+            "leaked",
+            "No job in STARTING or RUNNING since 2026-11-21 10:00 UTC.",
+        ),
+        (
+            [job("SUCCEEDED", stoppedAt=ago(minutes=29))],
+            instance(),
+            "new",
+            "Idle for less than 30 minutes.",
+        ),
+        (
+            [job("FAILED", stoppedAt=ago(minutes=31))],
+            instance(),
+            "leaked",
+            "No job in STARTING or RUNNING since 2026-11-21 11:29 UTC.",
+        ),
+        (
+            [job("RUNNABLE")],
+            instance(),
+            "leaked",
+            "No job in STARTING or RUNNING since 2026-11-21 10:00 UTC, though 1 in RUNNABLE: it "
+            "may never have joined its cluster.",
+        ),
+        (
+            [job()],
+            instance(target="m5.large"),
+            "leaked",
+            "No job in STARTING or RUNNING since 2026-11-21 10:00 UTC.",
+        ),
+    ],
+)
+def test_an_instance_leaks_when_its_target_has_run_nothing_for_long(
+    clients, jobs, launched, verdict, reason
+):
+    answer_jobs(clients, *jobs)
+    answer_others(clients, [launched])
+    report, _ = seen(clients, "live")
+    (found,) = [one for one in report.resources if one.kind == "instance"]
+    assert (found.verdict, found.reason) == (verdict, reason)
+    assert found.endable == ("instances" if verdict == "leaked" else None)
+
+
+def file_system(hours=30.0, lifecycle="AVAILABLE", **tags):
+    ours = {"batchmark:installation": "lab"} | {
+        f"batchmark:{name.replace('_', '-')}": value for name, value in tags.items()
+    }
+    return {
+        "FileSystemId": "fs-0123456789abcdef0",
+        "FileSystemType": "LUSTRE",
+        "StorageCapacity": 1200,
+        "Lifecycle": lifecycle,
+        "CreationTime": NOW - timedelta(hours=hours),
+        "Tags": [{"Key": key, "Value": value} for key, value in ours.items()],
+    }
+
+
+@pytest.mark.parametrize(
+    ("jobs", "there", "state", "verdict", "reason"),
+    [
+        ([], file_system(), "over", "leaked", "No job of ours is live."),
+        ([], file_system(23), "over", "new", "It is younger than 24 hours."),
+        ([job()], file_system(), "live", "in use", "1 job(s) of the installation live."),
+        ([job()], file_system(run_id="r"), "over", "leaked", "Its run r is not live."),
+        ([], file_system(run_id="r", dag="d"), "live", "in use", "Its run is live."),
+        ([], file_system(lifecycle="DELETING"), "over", "ending", "It is being deleted."),
+    ],
+)
+def test_a_file_system_leaks_when_it_is_old_and_nothing_uses_it(
+    clients, jobs, there, state, verdict, reason
+):
+    answer_jobs(clients, *jobs)
+    answer_others(clients, file_systems=[there])
+    report, _ = seen(clients, state)
+    (found,) = [one for one in report.resources if one.kind == "file system"]
+    assert (found.verdict, found.reason) == (verdict, reason)
+    assert found.what.startswith("LUSTRE, 1200 GiB, ")
+
+
+def test_another_installations_file_system_is_not_even_shown(clients):
+    answer_jobs(clients)
+    answer_others(clients, file_systems=[file_system(installation="another")])
+    report, _ = seen(clients)
+    assert report.resources == ()
+
+
+def look_at_all(clients, state="over"):
+    """A leaked job, instance and file system."""
+    answer_jobs(clients, job("RUNNABLE"))
+    answer_others(clients, [instance()], [file_system(run_id="r")])
+    return seen(clients, state)[0]
+
+
+def actions(report):
+    return {one.kind: one.action for one in report.resources}
+
+
+def test_by_default_only_a_job_whose_run_is_over_is_ended(clients):
+    found = look_at_all(clients)
+    clients.answer("batch", "describe_jobs", {"jobs": [job()]}, {"jobs": ["j-1"]})
+    reason = "Batchmark's leak guard: its Airflow run is over"
+    clients.answer("batch", "terminate_job", {}, {"jobId": "j-1", "reason": reason})
+    report = end_leaks(found, clients, lambda _: "over", may_end=["jobs"])
+    assert actions(report) == {
+        "job": "Ended.",
+        "instance": "Left alone: end_leaks does not name instances.",
+        "file system": "Left alone: end_leaks does not name file_systems.",
+    }
+    assert [one.ended for one in report.resources] == [True, False, False]
+
+
+def test_an_unknown_runs_job_is_left_alone_by_default(clients):
+    answer_jobs(clients, job())
+    answer_others(clients)
+    report, _ = seen(clients, "unknown")
+    report = end_leaks(report, clients, lambda _: "unknown", may_end=["jobs"])
+    assert actions(report) == {"job": "Left alone: end_leaks does not name jobs_of_unknown_runs."}
+
+
+def test_everything_is_ended_where_all_is_allowed(clients):
+    found = look_at_all(clients, "unknown")
+    clients.answer("batch", "describe_jobs", {"jobs": [job()]})
+    clients.answer("batch", "terminate_job", {})
+    clients.answer("ec2", "terminate_instances", {}, {"InstanceIds": ["i-1"]})
+    asked = {"FileSystemId": "fs-0123456789abcdef0"}
+    clients.answer("fsx", "delete_file_system", {}, asked)
+    report = end_leaks(found, clients, lambda _: "unknown", may_end=ENDABLE)
+    assert actions(report) == {"job": "Ended.", "instance": "Ended.", "file system": "Deleted."}
+    assert report.alarm().splitlines() == [
+        "job j-1 (lab-g5-xlarge-blog-1, RUNNABLE), since 2026-11-21 11:00 UTC: This Airflow has no "
+        f"run {RUN_ID}: it was deleted, or is another Airflow's. Ended.",
+        "instance i-1 (g5.xlarge, running), since 2026-11-21 10:00 UTC: No job in STARTING or "
+        "RUNNING since 2026-11-21 10:00 UTC, though 1 in RUNNABLE: it may never have joined its "
+        "cluster. Ended.",
+        "file system fs-0123456789abcdef0 (LUSTRE, 1200 GiB, AVAILABLE), since 2026-11-20 06:00 "
+        "UTC: Its run r is not live. Deleted.",
+    ]
+
+
+def test_what_is_in_use_is_never_ended(clients):
+    answer_jobs(clients, job())
+    answer_others(clients, [instance()], [file_system(run_id="r")])
+    report, _ = seen(clients, "live")
+    assert end_leaks(report, clients, lambda _: "over", may_end=ENDABLE) == report
+
+
+def test_a_run_that_was_cleared_meanwhile_keeps_its_job(clients):
+    answer_jobs(clients, job())
+    answer_others(clients)
+    found, _ = seen(clients)
+    report = end_leaks(found, clients, lambda _: "live", may_end=["jobs"])
+    assert actions(report) == {"job": "Left alone: its run was started again meanwhile."}
+
+
+def test_a_job_that_ended_meanwhile_is_not_ended_again(clients):
+    answer_jobs(clients, job())
+    answer_others(clients)
+    found, _ = seen(clients)
+    clients.answer("batch", "describe_jobs", {"jobs": [job("SUCCEEDED")]})
+    report = end_leaks(found, clients, lambda _: "over", may_end=["jobs"])
+    assert actions(report) == {"job": "It has ended by itself meanwhile."}
+
+
+def test_an_end_that_aws_refuses_is_said(clients):
+    answer_jobs(clients, job())
+    answer_others(clients)
+    found, _ = seen(clients)
+    clients.answer("batch", "describe_jobs", {"jobs": [job()]})
+    clients.refuse("batch", "terminate_job", "ClientException", "busy")
+    report = end_leaks(found, clients, lambda _: "over", may_end=["jobs"])
+    assert actions(report) == {"job": "Could not be ended: ClientException: busy"}
+    assert report.resources[0].ended is False
+
+
+@pytest.mark.parametrize(
+    ("runs", "dag_id", "state"),
+    [
+        ({("gpu_cpu_benchmark", "r"): "running"}, None, "live"),
+        ({("noise_calibration", "r"): "queued"}, None, "live"),
+        ({("noise_calibration", "r"): "failed"}, None, "over"),
+        ({("gpu_cpu_benchmark", "other"): "running"}, None, "unknown"),
+        ({("gpu_cpu_benchmark", "r"): "success", ("mine", "r"): "running"}, "mine", "live"),
+        ({("gpu_cpu_benchmark", "r"): "success"}, "mine", "unknown"),
+    ],
+)
+def test_airflow_is_asked_for_the_runs_state(runs, dag_id, state):
+    def get_dr_count(*, dag_id, run_ids, states=None):
+        return sum(
+            (dag_id, run_id) in runs and (states is None or runs[dag_id, run_id] in states)
+            for run_id in run_ids
+        )
+
+    ti = SimpleNamespace(get_dr_count=get_dr_count)
+    assert _run_state(ti, RunName(dag_id=dag_id, run_id="r")) == state
