@@ -19,6 +19,7 @@ from werkzeug.serving import make_server
 
 from local_cloud import gaps
 from local_cloud.batch import models as batch
+from local_cloud.faults.middleware import Faults
 from local_cloud.gaps.pricing import PriceList
 from local_cloud.recorder import Recorder
 
@@ -68,10 +69,11 @@ def serve(
     Raises:
         OSError: `record_calls` can't be written.
     """
-    app = PriceList(DomainDispatcherApplication(create_backend_app), prices)
-    recorder = Recorder(app, record_calls) if record_calls else None
     gaps.fill(prices)
     scheduler = batch.install(settings)
+    services = PriceList(DomainDispatcherApplication(create_backend_app), prices)
+    app = Faults(services, scheduler)
+    recorder = Recorder(app, record_calls) if record_calls else None
     host, port = listener.getsockname()[:2]
     server = make_server(
         host,

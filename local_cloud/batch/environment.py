@@ -48,12 +48,12 @@ def machine(region: str, endpoint_url: str) -> dict[str, str]:
 
 def batch(job: Job) -> dict[str, str]:
     """The variables every Batch job gets, and those of an array job's child."""
-    queue = job.submission.queue
+    record = job.attempts[-1]
     variables = {
         "AWS_BATCH_JOB_ID": job.id,
         "AWS_BATCH_JOB_ATTEMPT": str(len(job.attempts)),
-        "AWS_BATCH_JQ_NAME": queue.name,
-        "AWS_BATCH_CE_NAME": queue.environments[0].name,
+        "AWS_BATCH_JQ_NAME": job.submission.queue.name,
+        "AWS_BATCH_CE_NAME": record.compute_environment,
     }
     if job.index is not None:
         variables["AWS_BATCH_JOB_ARRAY_INDEX"] = str(job.index)

@@ -43,6 +43,7 @@ class AttemptRecord:
     """One attempt, as describe_jobs shows it; times are epoch milliseconds."""
 
     nodes: list[NodeRecord]
+    compute_environment: str
     started_at: int | None = None
     stopped_at: int | None = None
     status_reason: str | None = None

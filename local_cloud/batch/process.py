@@ -5,8 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import psutil
 
 from local_cloud.batch import launcher
 from local_cloud.batch.logs import MAX_EVENT_BYTES
@@ -49,6 +52,12 @@ class ContainerProcess:
         with output:
             while line := output.readline(MAX_EVENT_BYTES):
                 self._log_stream.write(line)
+
+    def command_pids(self) -> list[int]:
+        """The command's process, which its launcher is the parent of; none once it has ended."""
+        with suppress(psutil.NoSuchProcess):
+            return [child.pid for child in psutil.Process(self._process.pid).children()]
+        return []
 
     def ask_to_stop(self) -> None:
         """Send SIGTERM to the command."""

@@ -28,6 +28,12 @@ class ProcessBatchResponse(CompleteBatchResponse):
         request: dict[str, Any] = json.loads(self.body or "{}")
         return request
 
+    def updatecomputeenvironment(self) -> str:
+        """Jobs may have waited for it."""
+        answer = super().updatecomputeenvironment()
+        self.jobs.scheduler.environments_changed()
+        return answer
+
     def submitjob(self) -> str:
         """submit_job."""
         self._check_timeout()

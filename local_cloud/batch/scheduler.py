@@ -10,10 +10,17 @@ from local_cloud.batch.attempt import Attempt
 from local_cloud.batch.job import NOT_STARTED, Job
 from local_cloud.batch.pool import Allocation, Pool, Reservation
 from local_cloud.batch.retry import should_retry
-from local_cloud.batch.time_limits import Alarms, stuck_reason
+from local_cloud.batch.time_limits import (
+    Alarms,
+    blocked_reason,
+    environment_for,
+    stuck_reason,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+    from moto.batch.models import ComputeEnvironment
 
     from local_cloud.batch.retry import AttemptEnd
     from local_cloud.settings import Settings
@@ -25,7 +32,11 @@ SHUTDOWN_SECONDS = 10.0
 
 
 class Scheduler:
-    """The one machine all queues share. `lock` guards every job's state."""
+    """The one machine all queues share. `lock` guards every job's state.
+
+    Faults reach in here: no image of `missing_images` can be pulled, and `on_running` is told,
+    under the lock, of each attempt that has started.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.lock = threading.RLock()
@@ -36,6 +47,8 @@ class Scheduler:
         self._alarms = Alarms()
         self._runners: dict[threading.Thread, Attempt] = {}
         self._closed = False
+        self.missing_images: set[str] = set()
+        self.on_running: list[Callable[[Job, Attempt], None]] = []
 
     def submit(self, job: Job, prerequisites: Iterable[Job]) -> None:
         """Take over a job that can run, which an array job's parent can't."""
@@ -77,6 +90,19 @@ class Scheduler:
             elif not job.children:
                 self._leave_queue(job, reason)
 
+    def running(self) -> list[tuple[Job, Attempt]]:
+        """The attempts under way; call it under the lock."""
+        return [(attempt.job, attempt) for attempt in self._runners.values()]
+
+    def environments_changed(self) -> None:
+        """Look again at what waits for a compute environment that takes jobs."""
+        with self.lock:
+            for job in self._waiting:
+                reason = blocked_reason(job.submission.queue)
+                if reason != job.status_reason:
+                    job.enter("RUNNABLE", reason)
+            self._start_what_fits()
+
     def close(self) -> None:
         """Kill every job's processes and wait until they are gone."""
         with self.lock:
@@ -96,8 +122,9 @@ class Scheduler:
         self._start_what_fits()
 
     def _make_runnable(self, job: Job) -> None:
-        job.enter("RUNNABLE", stuck_reason(job, self._pool))
-        if job.status_reason is None:
+        stuck = stuck_reason(job, self._pool)
+        job.enter("RUNNABLE", stuck or blocked_reason(job.submission.queue))
+        if stuck is None:
             self._waiting.append(job)
             self._waiting.sort(
                 key=lambda each: (-int(each.submission.queue.priority), each.sequence)
@@ -111,13 +138,18 @@ class Scheduler:
         for job in [] if self._closed else list(self._waiting):
             if reserved.everything():
                 return
+            environment = environment_for(job.submission.queue)
+            if environment is None:
+                continue
             allocation = self._pool.take(job.submission.requirements, reserved)
             if allocation is not None:
                 self._waiting.remove(job)
-                self._start(job, allocation)
+                self._start(job, allocation, environment)
 
-    def _start(self, job: Job, allocation: Allocation) -> None:
-        attempt = job.running = Attempt(job, allocation, self._settings)
+    def _start(self, job: Job, allocation: Allocation, environment: ComputeEnvironment) -> None:
+        attempt = job.running = Attempt(
+            job, allocation, self._settings, environment, self.missing_images
+        )
         job.enter("STARTING")
         runner = threading.Thread(target=self._run, args=(job, attempt), daemon=True)
         self._runners[runner] = attempt
@@ -131,6 +163,8 @@ class Scheduler:
                 job.started_at = attempt.record.started_at
                 job.enter("RUNNING")
                 self._alarms.set_timeout(job, lambda: self._time_out(job, attempt))
+                for tell in self.on_running:
+                    tell(job, attempt)
             if self._closed:
                 attempt.kill()
         end = attempt.wait()

@@ -7,14 +7,19 @@ from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING
 
+from local_cloud.gaps.batch import invalid_reason
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from moto.batch.models import ComputeEnvironment, JobQueue
 
     from local_cloud.batch.job import Job
     from local_cloud.batch.pool import Pool
 
 JOB_RESOURCE_REQUIREMENT = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT"
 MAX_RESOURCE = "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE"
+INVALID = "ACTION_REQUIRED - CE(s) associated with the job queue are invalid."
 
 
 def stuck_reason(job: Job, pool: Pool) -> str | None:
@@ -36,6 +41,19 @@ def stuck_reason(job: Job, pool: Pool) -> str | None:
             "maxVcpu to meet the job requirement."
         )
     return None
+
+
+def environment_for(queue: JobQueue) -> ComputeEnvironment | None:
+    """The first of a queue's compute environments that takes jobs."""
+    for environment in queue.environments:
+        if environment.state == "ENABLED" and not invalid_reason(environment):
+            return environment
+    return None
+
+
+def blocked_reason(queue: JobQueue) -> str | None:
+    """Batch's own words for a queue whose jobs wait until somebody mends its environments."""
+    return INVALID if all(map(invalid_reason, queue.environments)) else None
 
 
 class Alarms:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from local_cloud.gaps import athena, budgets, ec2, events, iam, s3
+from local_cloud.gaps import athena, budgets, ec2, events, iam, s3, service_quotas
 
 if TYPE_CHECKING:
     from local_cloud.prices import Prices
@@ -18,3 +18,4 @@ def fill(prices: Prices | None = None) -> None:
     events.fill()
     iam.fill()
     s3.fill()
+    service_quotas.fill()

@@ -192,7 +192,15 @@ def extra_fields(environment: ComputeEnvironment) -> dict[str, Any]:
     fields: dict[str, Any] = {"containerOrchestrationType": "ECS"}
     if update_policy := getattr(environment, "update_policy", None):
         fields["updatePolicy"] = update_policy
+    if reason := invalid_reason(environment):
+        fields |= {"status": "INVALID", "statusReason": reason}
     return fields
+
+
+def invalid_reason(environment: ComputeEnvironment) -> str | None:
+    """Why a compute environment is INVALID, which only a fault makes it here."""
+    reason: str | None = getattr(environment, "invalid_reason", None)
+    return reason
 
 
 def state_time_limit_actions(queue: JobQueue) -> list[dict[str, Any]]:

@@ -29,5 +29,9 @@ class PriceError(BatchmarkError):
     """Prices can't be had or used."""
 
 
+class DiagnosisError(BatchmarkError):
+    """A question of a diagnosis can't be asked."""
+
+
 class TerraformError(BatchmarkError):
     """Terraform is missing, too old, or ended with an error."""

@@ -23,14 +23,19 @@ CHART_MINIMUM_DECADES = 0.8
 OF_ONE_JOB = {"availability_zone"}  # no part of what a target's machines have in common
 
 
-def render_html(report: Report) -> str:
-    environment = Environment(
+def page_templates() -> Environment:
+    """What every page is made with: values are escaped, and a missing one is an error."""
+    return Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def render_html(report: Report) -> str:
+    environment = page_templates()
     environment.filters.update(
         time=figures.time,
         factor=figures.factor,

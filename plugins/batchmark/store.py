@@ -21,6 +21,8 @@ ENVIRONMENT_JSON = "environment.json"
 ENVIRONMENT_HTML = "environment.html"
 # Prices by region, day and run, beside the runs.
 PRICES_FOLDER = "prices/"
+# What the DAG diagnose_queue found, by its own runs.
+DIAGNOSES_FOLDER = "diagnoses/"
 WEEK_SECONDS = 7 * 24 * 3600
 
 

@@ -88,7 +88,7 @@ resource "aws_cloudwatch_log_group" "events" {
 
 resource "aws_cloudwatch_event_rule" "job_states" {
   name          = "${var.name}-job-states"
-  description   = "Logs each change of a job's state"
+  description   = "Logs each change of a job's state, and each queue that a job blocks"
   event_pattern = local.event_patterns["job_states"]
 
   lifecycle {
@@ -146,7 +146,7 @@ resource "aws_cloudwatch_log_resource_policy" "events" {
 resource "aws_cloudwatch_log_metric_filter" "job_states" {
   name           = "${var.name}-job-states"
   log_group_name = aws_cloudwatch_log_group.events.name
-  pattern        = "{ $.detail.status = \"*\" }"
+  pattern        = "{ $.detail-type = \"Batch Job State Change\" && $.detail.status = \"*\" }"
 
   # One dimension only: each further one would multiply the metrics, and they are billed one by one.
   metric_transformation {

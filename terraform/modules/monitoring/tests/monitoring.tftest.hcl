@@ -55,10 +55,10 @@ run "events" {
   assert {
     condition = aws_cloudwatch_event_rule.job_states.event_pattern == jsonencode({
       source      = ["aws.batch"]
-      detail-type = ["Batch Job State Change"]
+      detail-type = ["Batch Job State Change", "Batch Job Queue Blocked"]
       detail      = { jobQueue = sort(var.job_queue_arns) }
     })
-    error_message = "each change of state is logged"
+    error_message = "each change of state and each blocked queue is logged"
   }
 
   assert {
@@ -111,6 +111,11 @@ run "events" {
       for condition in data.aws_iam_policy_document.events.statement[1].condition : "${condition.test} ${condition.variable}" => one(condition.values)
     } == { "ArnEquals aws:SourceArn" = "arn:aws:events:us-east-1:111122223333:rule/lab-job-states" }
     error_message = "only the rule of job states may write"
+  }
+
+  assert {
+    condition     = startswith(aws_cloudwatch_log_metric_filter.job_states.pattern, "{ $.detail-type = \"Batch Job State Change\" &&")
+    error_message = "a blocked queue, whose event has a status too, is not counted as a change of state"
   }
 
   assert {

@@ -1,0 +1,80 @@
+"""Errors in the shape of each service's protocol, as botocore's models give it."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from http import HTTPStatus
+from typing import NamedTuple
+from xml.sax.saxutils import escape
+
+from moto.core.utils import get_service_model
+from werkzeug.wrappers import Response
+
+
+class ServiceError(NamedTuple):
+    """What a service says: an error code, its HTTP status and a message."""
+
+    code: str
+    status: int
+    message: str
+
+
+def throttled(service: str) -> ServiceError:
+    """How a service says that it was asked too often (codes: botocore's data/_retry.json)."""
+    if service == "s3":
+        return ServiceError("SlowDown", 503, "Please reduce your request rate.")
+    if service == "ec2":
+        return ServiceError("RequestLimitExceeded", 503, "Request limit exceeded.")
+    protocol = get_service_model(service).protocol
+    if protocol == "rest-json":
+        return ServiceError("TooManyRequestsException", 429, "Too Many Requests")
+    if protocol == "json":
+        return ServiceError("ThrottlingException", 400, "Rate exceeded")
+    return ServiceError("Throttling", 400, "Rate exceeded")
+
+
+UNAVAILABLE = ServiceError(
+    "ServiceUnavailable", HTTPStatus.SERVICE_UNAVAILABLE, "The service is unavailable."
+)
+REFUSED_WRITES = {
+    "SlowDown": throttled("s3"),
+    "AccessDenied": ServiceError("AccessDenied", HTTPStatus.FORBIDDEN, "Access Denied"),
+}
+
+
+def answer(protocol: str, error: ServiceError) -> Response:
+    """The error as the service would send it to a caller who speaks this protocol."""
+    request_id = str(uuid.uuid4())
+    headers = {"x-amzn-ErrorType": error.code, "x-amzn-RequestId": request_id}
+    body: bytes | str
+    if protocol == "smithy-rpc-v2-cbor":
+        body, content_type = (
+            _cbor({"__type": error.code, "message": error.message}),
+            "application/cbor",
+        )
+        headers["smithy-protocol"] = "rpc-v2-cbor"
+    elif protocol in {"json", "rest-json"}:
+        body = json.dumps({"__type": error.code, "message": error.message})
+        content_type = "application/x-amz-json-1.1"
+    else:
+        body, content_type = _xml(protocol, error, request_id), "application/xml"
+    return Response(body, status=error.status, content_type=content_type, headers=headers)
+
+
+def _xml(protocol: str, error: ServiceError, request_id: str) -> str:
+    told = f"<Code>{escape(error.code)}</Code><Message>{escape(error.message)}</Message>"
+    bodies = {
+        "rest-xml": f"<Error>{told}<RequestId>{request_id}</RequestId></Error>",
+        "ec2": f"<Response><Errors><Error>{told}</Error></Errors>"
+        f"<RequestID>{request_id}</RequestID></Response>",
+        "query": f"<ErrorResponse><Error><Type>Receiver</Type>{told}</Error>"
+        f"<RequestId>{request_id}</RequestId></ErrorResponse>",
+    }
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{bodies[protocol]}'
+
+
+def _cbor(fields: dict[str, str]) -> bytes:
+    """A map of up to 23 short texts (RFC 8949)."""
+    texts = [text.encode() for pair in fields.items() for text in pair]
+    return bytes([0xA0 | len(fields)]) + b"".join(bytes([0x78, len(text)]) + text for text in texts)

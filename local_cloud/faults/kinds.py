@@ -1,0 +1,119 @@
+"""The kinds of fault, as they are asked for."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class _Kind(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seconds: PositiveSeconds | None = Field(
+        default=None, description="how long it lasts; null until it is deleted"
+    )
+
+
+class CallFault(_Kind):
+    """Strikes calls of these services, operations and ARNs (globs); an empty list is all of them.
+
+    Names are IAM's: service `batch`, operation `SubmitJob`. Of S3's ARNs the one of the object
+    counts.
+    """
+
+    services: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+
+    def covers(self, service: str | None, operation: str | None, resources: list[str]) -> bool:
+        return (
+            (not self.services or service in self.services)
+            and (not self.operations or operation in self.operations)
+            and (
+                not self.resources
+                or any(fnmatchcase(arn, glob) for arn in resources for glob in self.resources)
+            )
+        )
+
+
+class Throttle(CallFault):
+    """A share of the calls is refused, as the service throttles.
+
+    Which ones follows from the seed and from their order.
+    """
+
+    kind: Literal["throttle"]
+    share: float = Field(gt=0, le=1)
+    seed: int = 0
+
+
+class Outage(CallFault):
+    """Calls are answered with 503, or their connections are dropped without an answer."""
+
+    kind: Literal["outage"]
+    seconds: PositiveSeconds
+    how: Literal["unavailable", "drop"] = "unavailable"
+
+
+class RefusedWrites(CallFault):
+    """S3 takes no write: slow down, or access denied."""
+
+    kind: Literal["refused_writes"]
+    services: tuple[Literal["s3"], ...] = ("s3",)
+    code: Literal["SlowDown", "AccessDenied"] = "SlowDown"
+
+
+class LateAnswer(CallFault):
+    """Calls take effect at once, and are answered later."""
+
+    kind: Literal["late_answer"]
+    delay_seconds: PositiveSeconds
+
+
+class SpotInterruption(_Kind):
+    """Attempts lose their host: SIGTERM, and SIGKILL when the notice has passed.
+
+    Covers jobs by name (a glob) in any compute environment or in one; running attempts now, and
+    those that start while the fault lasts.
+    """
+
+    kind: Literal["spot_interruption"]
+    job_name: str = "*"
+    compute_environment: str | None = None
+    after_seconds: Seconds = Field(default=0.0, description="from the attempt's start")
+    notice_seconds: Seconds = Field(default=120.0, description="AWS gives two minutes")
+    times: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="attempts to interrupt; null for all"
+    )
+
+
+class InvalidEnvironment(_Kind):
+    """A compute environment is INVALID: nothing starts in it."""
+
+    kind: Literal["invalid_environment"]
+    compute_environment: str
+    reason: str = Field(default="CLIENT_ERROR - The instance profile does not exist", min_length=1)
+
+
+class MissingImage(_Kind):
+    """No container of this image can start: its registry does not have it."""
+
+    kind: Literal["missing_image"]
+    image: str
+
+
+Fault = (
+    Throttle
+    | Outage
+    | RefusedWrites
+    | LateAnswer
+    | SpotInterruption
+    | InvalidEnvironment
+    | MissingImage
+)
+FAULT: TypeAdapter[Fault] = TypeAdapter(Annotated[Fault, Field(discriminator="kind")])

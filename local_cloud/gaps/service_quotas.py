@@ -1,0 +1,51 @@
+"""Service Quotas: EC2's vCPUs of running instances, which moto does not know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moto.servicequotas.models import ServiceQuotasBackend
+
+# EC2 User Guide, "On-Demand Instance quotas" and "Spot Instance quotas".
+NAMES = {
+    "L-1216C47A": "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
+    "L-DB2E81BA": "Running On-Demand G and VT instances",
+    "L-417A185B": "Running On-Demand P instances",
+    "L-7295265B": "Running On-Demand X instances",
+    "L-34B43A08": "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests",
+    "L-3819A6DF": "All G and VT Spot Instance Requests",
+    "L-7212CCBC": "All P4, P3 and P2 Spot Instance Requests",
+    "L-C4BD4855": "All P5 Spot Instance Requests",
+    "L-E3A00192": "All X Spot Instance Requests",
+}
+# The pool is what limits jobs here: the quota never does.
+VCPUS = 1_000_000.0
+
+
+def fill() -> None:
+    """Answer for EC2 too."""
+    get = ServiceQuotasBackend.get_service_quota
+
+    def get_service_quota(
+        self: ServiceQuotasBackend, service_code: str, quota_code: str
+    ) -> dict[str, Any]:
+        if service_code == "ec2" and quota_code in NAMES:
+            return quota(quota_code, self.region_name, self.account_id)
+        return get(self, service_code, quota_code)
+
+    ServiceQuotasBackend.get_service_quota = get_service_quota  # type: ignore[method-assign]
+
+
+def quota(code: str, region: str, account: str) -> dict[str, Any]:
+    """One of EC2's quotas, as GetServiceQuota shows it."""
+    return {
+        "ServiceCode": "ec2",
+        "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)",
+        "QuotaArn": f"arn:aws:servicequotas:{region}:{account}:ec2/{code}",
+        "QuotaCode": code,
+        "QuotaName": NAMES[code],
+        "Value": VCPUS,
+        "Unit": "None",
+        "Adjustable": True,
+        "GlobalQuota": False,
+    }

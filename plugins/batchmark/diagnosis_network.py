@@ -1,0 +1,96 @@
+"""The question whether instances in the environments' subnets can reach ECS and the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from batchmark.diagnosis_records import Finding
+from batchmark.diagnosis_subject import Described, Hit, Subject, name_of, resources_of
+
+EVERYWHERE = ("0.0.0.0/0", "::/0")
+WAYS_OUT = (
+    "GatewayId",
+    "NatGatewayId",
+    "TransitGatewayId",
+    "NetworkInterfaceId",
+    "InstanceId",
+    "VpcPeeringConnectionId",
+    "EgressOnlyInternetGatewayId",
+    "CarrierGatewayId",
+    "LocalGatewayId",
+    "CoreNetworkArn",
+)
+# What an instance without a way out has to reach: ECS Developer Guide, "Amazon ECS interface VPC
+# endpoints", and ECR User Guide for the image.
+ENDPOINTS = ("ecs", "ecs-agent", "ecs-telemetry", "ecr.api", "ecr.dkr", "logs", "s3")
+
+
+def subnets_without_route(subject: Subject) -> Iterator[Finding]:
+    ec2 = subject.client("ec2")
+    hits = []
+    for environment in subject.candidates:
+        ids = resources_of(environment).get("subnets") or []
+        if not ids:
+            continue
+        subnets = ec2.describe_subnets(SubnetIds=ids)["Subnets"]
+        problems = [text for subnet in subnets if (text := _problem(ec2, subnet))]
+        if problems:
+            hits.append(
+                Hit(
+                    environment,
+                    "subnet_without_route",
+                    f"Of the subnets of {name_of(environment)}, {'; '.join(problems)}.",
+                    # Others may still work, and only a host that fails to join proves it.
+                    certain=False,
+                )
+            )
+    yield from subject.findings(hits)
+
+
+def _problem(ec2: Any, subnet: Described) -> str | None:
+    name, vpc = subnet["SubnetId"], subnet["VpcId"]
+    route = _default_route(_route_table(ec2, name, vpc))
+    if route is None:
+        missing = _missing_endpoints(ec2, vpc)
+        if not missing:
+            return None
+        return f"{name} has no default route, and {vpc} no endpoints for {', '.join(missing)}"
+    if route.get("State") == "blackhole":
+        return f"{name} has a default route to something that is gone (blackhole)"
+    gateway = str(route.get("GatewayId", ""))
+    if gateway.startswith("igw-") and not subnet.get("MapPublicIpOnLaunch"):
+        return f"{name} leads to {gateway} but gives its instances no public address"
+    return None
+
+
+def _route_table(ec2: Any, subnet_id: str, vpc_id: str) -> Described:
+    """The subnet's own table, or its VPC's main one."""
+    pages = ec2.get_paginator("describe_route_tables").paginate(
+        Filters=[{"Name": "vpc-id", "Values": [vpc_id]}]
+    )
+    main: Described = {}
+    for page in pages:
+        for table in page["RouteTables"]:
+            for association in table.get("Associations", ()):
+                if association.get("SubnetId") == subnet_id:
+                    return dict(table)
+                if association.get("Main"):
+                    main = table
+    return main
+
+
+def _default_route(table: Described) -> Described | None:
+    for route in table.get("Routes", ()):
+        destination = route.get("DestinationCidrBlock", route.get("DestinationIpv6CidrBlock"))
+        if destination in EVERYWHERE and any(route.get(way) for way in WAYS_OUT):
+            return dict(route)
+    return None
+
+
+def _missing_endpoints(ec2: Any, vpc_id: str) -> list[str]:
+    pages = ec2.get_paginator("describe_vpc_endpoints").paginate(
+        Filters=[{"Name": "vpc-id", "Values": [vpc_id]}]
+    )
+    services = [one["ServiceName"] for page in pages for one in page["VpcEndpoints"]]
+    return [name for name in ENDPOINTS if not any(one.endswith(f".{name}") for one in services)]

@@ -1,0 +1,135 @@
+"""Questions to Batch: the queue, the compute environments' state, what is said of the job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+
+from batchmark.diagnosis_records import Cause, Finding, found
+from batchmark.diagnosis_subject import Hit, Subject, is_spot, is_usable, name_of, resources_of
+from batchmark.exceptions import DiagnosisError
+
+BLOCKED = "Batch Job Queue Blocked"
+BLOCKED_WITHIN = timedelta(hours=1)
+
+# Batch User Guide, "Jobs stuck in a RUNNABLE status": how a statusReason begins, which a job that
+# jobStateTimeLimitActions cancelled repeats.
+REASONS: dict[str, Cause] = {
+    "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY": "no_capacity",
+    "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE": "max_vcpus_too_small",
+    "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT": "job_does_not_fit",
+    "MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS": "service_role",
+    "ACTION_REQUIRED": "environment_invalid",
+    "UNDETERMINED": "undetermined",
+}
+
+
+def queue_state(subject: Subject) -> Iterator[Finding]:
+    queue = subject.queue
+    name, state, status = queue["jobQueueName"], queue["state"], queue.get("status", "VALID")
+    if state == "DISABLED":
+        text = f"Queue {name} is DISABLED: Batch takes no new job for it."
+        if subject.job:
+            text += " By its documentation it still finishes those that are in it."
+        yield found("queue_disabled", text, certain=subject.job is None)
+    if status not in ("VALID", "UPDATING"):
+        reason = queue.get("statusReason", "no reason given")
+        yield found("queue_invalid", f"Queue {name} is {status}: {reason}", certain=True)
+
+
+def environment_state(subject: Subject) -> Iterator[Finding]:
+    nothing_usable = not any(is_usable(one) for one in subject.known_environments)
+    for environment in subject.environments:
+        if is_usable(environment):
+            continue
+        name, state = name_of(environment), environment.get("state")
+        status = environment.get("status")
+        reason = environment.get("statusReason", "no reason given")
+        cause: Cause
+        if status == "INVALID":
+            cause, text = "environment_invalid", f"is INVALID: {reason}"
+        elif state == "DISABLED":
+            cause, text = "environment_disabled", "is DISABLED: Batch places no job in it"
+        else:
+            cause, text = "environment_not_ready", f"is {status}: {reason}"
+        yield found(cause, f"Compute environment {name} {_sentence(text)}", certain=nothing_usable)
+
+
+def status_reason(subject: Subject) -> Iterator[Finding]:
+    if subject.job and (reason := subject.job.get("statusReason")):
+        text = f"Batch says of the job: {_sentence(reason)}"
+        yield from _of_reason(subject, reason, text, certain=True)
+
+
+def blocked_events(subject: Subject) -> Iterator[Finding]:
+    """What EventBridge logged of the job, or of the queue where none waits; it may have passed."""
+    if subject.events_log_group is None:
+        return
+    pages = (
+        subject.client("logs")
+        .get_paginator("filter_log_events")
+        .paginate(
+            logGroupName=subject.events_log_group,
+            filterPattern=f'"{BLOCKED}"',
+            startTime=int((subject.now - BLOCKED_WITHIN).timestamp() * 1000),
+        )
+    )
+    events = [json.loads(entry["message"]) for page in pages for entry in page["events"]]
+    of_queue = [
+        event
+        for event in events
+        if event.get("detail-type") == BLOCKED
+        and event["detail"]["jobQueue"] == subject.queue["jobQueueArn"]
+        and (subject.job is None or event["detail"]["jobId"] == subject.job["jobId"])
+    ]
+    if of_queue:
+        last = max(of_queue, key=lambda event: str(event["time"]))
+        reason = last["detail"].get("statusReason", "")
+        text = f"At {last['time']} job {last['detail']['jobId']} blocked the queue: {reason}"
+        yield from _of_reason(subject, reason, _sentence(text), certain=False)
+
+
+def jobs_ahead(subject: Subject) -> Iterator[Finding]:
+    """A queue without a scheduling policy is first in, first out: its first job holds the rest."""
+    job = subject.job
+    if job is None or job.get("status") != "RUNNABLE":
+        return
+    if subject.waiting is None:
+        raise DiagnosisError("the jobs that wait are not known")
+    ahead = [one for one in subject.waiting if one["createdAt"] < job["createdAt"]]
+    if not ahead:
+        return
+    first = ahead[0]
+    reason = first.get("statusReason")
+    text = f"{len(ahead)} RUNNABLE job(s) are ahead in the queue, first of them {first['jobId']}"
+    text += f", of which Batch says: {reason}" if reason else ""
+    yield found("behind_other_jobs", _sentence(text), certain=bool(reason))
+
+
+def max_vcpus_too_small(subject: Subject) -> Iterator[Finding]:
+    if needs := subject.needs:
+        yield from subject.findings(
+            Hit(
+                environment,
+                "max_vcpus_too_small",
+                f"The job asks for {needs.vcpus:g} vCPUs and {name_of(environment)} may have at "
+                f"most {limit}.",
+            )
+            for environment in subject.candidates
+            if (limit := resources_of(environment).get("maxvCpus")) is not None
+            and needs.vcpus > int(limit)
+        )
+
+
+def _of_reason(subject: Subject, reason: str, evidence: str, *, certain: bool) -> Iterator[Finding]:
+    cause = next((cause for words, cause in REASONS.items() if words in reason), None)
+    environments = subject.environments
+    if cause == "no_capacity" and environments and all(map(is_spot, environments)):
+        cause = "no_spot_capacity"
+    if cause:
+        yield found(cause, evidence, certain=certain and cause != "undetermined")
+
+
+def _sentence(text: str) -> str:
+    return text.rstrip(". ") + "."

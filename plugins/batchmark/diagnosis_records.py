@@ -1,0 +1,135 @@
+"""What a diagnosis says: causes and their remedies, what was checked, what could not be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import AwareDatetime, Field
+
+from batchmark.record import Record
+
+Cause = Literal[
+    "queue_unknown",
+    "queue_disabled",
+    "queue_invalid",
+    "environment_disabled",
+    "environment_invalid",
+    "environment_not_ready",
+    "service_role",
+    "job_does_not_fit",
+    "max_vcpus_too_small",
+    "max_vcpus_reached",
+    "service_quota",
+    "no_spot_capacity",
+    "no_capacity",
+    "launch_failed",
+    "subnet_without_route",
+    "no_container_instance",
+    "agent_disconnected",
+    "image_missing",
+    "image_not_pulled",
+    "behind_other_jobs",
+    "undetermined",
+]
+
+REMEDIES: Mapping[Cause, str] = {
+    "queue_unknown": "Run `terraform apply`, and submit again what names an old queue.",
+    "queue_disabled": "Enable it: `aws batch update-job-queue --job-queue QUEUE --state ENABLED`, "
+    "or `terraform apply`.",
+    "queue_invalid": "Mend what its reason names, then `terraform apply`.",
+    "environment_disabled": "Enable it: `aws batch update-compute-environment "
+    "--compute-environment NAME --state ENABLED`, or `terraform apply`.",
+    "environment_invalid": "Mend what its reason names (instance profile, role, subnet, security "
+    "group, launch template), then update it, by `terraform apply` for example: Batch looks at it "
+    "again only then.",
+    "environment_not_ready": "Wait until it is VALID. If it stays so, look at its reason in the "
+    "Batch console.",
+    "service_role": "Give Batch's service role what the reason names; with the service-linked "
+    "role, which Terraform uses, ask whether a policy of the organisation forbids it.",
+    "job_does_not_fit": "Ask for less in `target_overrides` (vcpus, memory_mib, gpus), or take a "
+    "larger instance type. Leave at least 5 % of the memory to the ECS agent and the system.",
+    "max_vcpus_too_small": "Raise `max_vcpus` (for Spot `spot_max_vcpus`) in `target_overrides`, "
+    "or ask for fewer vcpus.",
+    "max_vcpus_reached": "Wait for the running jobs, or raise `max_vcpus` in `target_overrides`.",
+    "service_quota": "Ask for a higher quota in the Service Quotas console, or end other instances "
+    "of these families in the region.",
+    "no_spot_capacity": "Wait, name more `availability_zones`, or buy On-Demand: "
+    '`purchasing = "spot_first"` or "on_demand" in `target_overrides`.',
+    "no_capacity": "Wait, name more `availability_zones`, or take another instance type or region.",
+    "launch_failed": "Mend what the message names: the launch template, the AMI, the subnet, the "
+    "key, or a policy that forbids it.",
+    "subnet_without_route": "Give the subnet a way out: public addresses and an internet gateway, "
+    "`enable_nat_gateway`, or `enable_interface_endpoints`.",
+    "no_container_instance": "End the job, or its host is billed for ever. Then look at the "
+    "instance's console output: its way to ECS, its role, its user data.",
+    "agent_disconnected": "End the instance: Batch starts another. If that one is lost too, look "
+    "at its way to ECS and at its memory.",
+    "image_missing": "`make image`, then `terraform apply`.",
+    "image_not_pulled": "Look at the message: the registry, the execution role, or the way there.",
+    "behind_other_jobs": "Wait for its turn. If the first one is stuck: `aws batch terminate-job "
+    '--job-id ID --reason "stuck"`.',
+    "undetermined": "See the other findings; without any, look at the instances' console output.",
+}
+
+
+class Finding(Record):
+    """One cause that holds a job, or would hold the next one."""
+
+    cause: Cause
+    certain: bool = Field(description="AWS's answers leave no doubt; otherwise it is suspected")
+    evidence: str = Field(description="what AWS answered, with its values")
+    remedy: str
+
+
+def found(cause: Cause, evidence: str, *, certain: bool) -> Finding:
+    return Finding(cause=cause, certain=certain, evidence=evidence, remedy=REMEDIES[cause])
+
+
+class Diagnosis(Record):
+    """Why a queue's job does not start, as far as AWS can tell."""
+
+    queue: str
+    job_id: str | None = Field(
+        description="the job looked at; null where none waits, or none is known"
+    )
+    asked_at: AwareDatetime
+    findings: tuple[Finding, ...] = Field(description="the certain ones first")
+    checked: tuple[str, ...] = Field(description="the questions that AWS answered")
+    unread: tuple[str, ...] = Field(description="the questions that it did not, and why")
+
+    @property
+    def summary(self) -> str:
+        """What holds the job, or that nothing was found."""
+        subject = f"job {self.job_id} in queue" if self.job_id else "queue"
+        certain = [one.cause for one in self.findings if one.certain]
+        suspected = [one.cause for one in self.findings if not one.certain]
+        parts = [
+            f"{len(causes)} {kind} ({', '.join(causes)})"
+            for kind, causes in (("certain", certain), ("suspected", suspected))
+            if causes
+        ]
+        if parts:
+            return f"Causes found for {subject} {self.queue}: {', '.join(parts)}."
+        if self.job_id is None:
+            return f"Nothing found that would hold a job in queue {self.queue}."
+        if self.unread:
+            return (
+                f"No cause found for {subject} {self.queue}, but {len(self.unread)} question(s) "
+                "could not be asked."
+            )
+        return (
+            f"No cause found for {subject} {self.queue}. The likeliest is then that EC2 has no "
+            "capacity free, which is not certain."
+        )
+
+    def message(self) -> str:
+        """The whole diagnosis as lines of text."""
+        lines = [f"Diagnosis: {self.summary}"]
+        for one in self.findings:
+            lines.append(f"- {'certain' if one.certain else 'suspected'}: {one.evidence}")
+            lines.append(f"  Remedy: {one.remedy}")
+        if not self.findings:
+            lines.append(f"- checked: {', '.join(self.checked) or 'nothing'}")
+        lines += [f"- not asked: {one}" for one in self.unread]
+        return "\n".join(lines)

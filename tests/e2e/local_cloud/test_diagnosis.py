@@ -1,0 +1,167 @@
+"""A diagnosis of queues that the local cloud really holds up."""
+
+import json
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+from botocore.exceptions import ClientError
+
+from batchmark.diagnosis import diagnose
+
+IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/{}:0.1.0"
+MANIFEST = {"schemaVersion": 2, "config": {}, "layers": []}
+
+
+@pytest.fixture
+def environment(cloud):
+    return cloud.create_compute_environment(cloud.name("environment"))
+
+
+@pytest.fixture
+def queue(cloud, environment):
+    return cloud.create_queue(compute_environment=environment)
+
+
+@pytest.fixture
+def find(cloud, queue):
+    """Diagnose the queue; every question has to be answered. moto's default VPC leads nowhere."""
+
+    def run(**arguments):
+        now = datetime.now(UTC)
+        diagnosis = diagnose(cloud.client, queue=queue, now=now, **arguments)
+        assert diagnosis.unread == ()
+        causes = [one.cause for one in diagnosis.findings]
+        causes.remove("subnet_without_route")
+        return diagnosis, causes
+
+    return run
+
+
+def submit(cloud, queue, **needs):
+    return cloud.submit(cloud.define(["true"], **needs), queue=queue)
+
+
+def set_state(cloud, environment, state):
+    cloud.batch.update_compute_environment(computeEnvironment=environment, state=state)
+
+
+def test_an_idle_queue_has_nothing_against_a_job(cloud, queue, find):
+    diagnosis, causes = find(job_definition=cloud.define(["true"]))
+    assert causes == []
+    assert diagnosis.job_id is None
+
+
+def test_a_disabled_queue(cloud, queue, find):
+    cloud.batch.update_job_queue(jobQueue=queue, state="DISABLED")
+    with pytest.raises(ClientError, match="is DISABLED"):
+        submit(cloud, queue)
+    diagnosis, causes = find()
+    assert causes == ["queue_disabled"]
+    assert diagnosis.findings[0].certain
+
+
+def test_an_invalid_environment_holds_its_jobs_until_it_is_mended(cloud, queue, environment, find):
+    reason = "CLIENT_ERROR - Instance profile ecs does not exist"
+    fault = {
+        "kind": "invalid_environment",
+        "compute_environment": environment.rpartition("/")[2],
+        "reason": reason,
+    }
+    with httpx.Client(base_url=cloud.endpoint_url, trust_env=False, timeout=10) as client:
+        begun = client.post("/_faults", json=fault)
+        assert begun.status_code == 201, begun.text
+        try:
+            job_id = submit(cloud, queue)
+            diagnosis, causes = find()
+            assert cloud.describe(job_id)["status"] == "RUNNABLE"
+        finally:
+            client.delete(f"/_faults/{begun.json()['id']}")
+    assert diagnosis.job_id == job_id
+    assert causes == ["environment_invalid"]
+    (finding, _) = diagnosis.findings
+    assert finding.certain
+    assert f"is INVALID: {reason}" in finding.evidence
+    assert "ACTION_REQUIRED - CE(s) associated with the job queue are invalid" in finding.evidence
+    assert cloud.finish(job_id)["status"] == "SUCCEEDED"
+
+
+def test_a_disabled_environment_holds_its_jobs_and_the_second_is_behind_the_first(
+    cloud, queue, environment, find
+):
+    set_state(cloud, environment, "DISABLED")
+    first, second = submit(cloud, queue), submit(cloud, queue)
+    diagnosis, causes = find(job=cloud.describe(second))
+    assert causes == ["environment_disabled", "behind_other_jobs"]
+    assert [one.certain for one in diagnosis.findings] == [True, False, False]
+    told = diagnosis.message()
+    assert f"1 RUNNABLE job(s) are ahead in the queue, first of them {first}." in told
+    set_state(cloud, environment, "ENABLED")
+    assert cloud.finish(first)["status"] == cloud.finish(second)["status"] == "SUCCEEDED"
+
+
+@pytest.mark.parametrize(
+    ("needs", "words"),
+    [
+        ({"gpus": 3}, "3 GPU(s), in {} there is: g4dn.xlarge with 4 vCPUs, 16384 MiB and 1 GPU(s)"),
+        ({"memory": 16384}, "16384 MiB and 0 GPU(s), in {} there is: g4dn.xlarge"),
+    ],
+)
+def test_a_job_that_never_fits(cloud, queue, environment, find, needs, words):
+    job_id = submit(cloud, queue, **needs)
+    diagnosis, causes = find()
+    cloud.batch.cancel_job(jobId=job_id, reason="seen enough")
+    assert diagnosis.job_id == job_id
+    assert causes == ["job_does_not_fit"]
+    finding = diagnosis.findings[0]
+    assert finding.certain
+    assert "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT" in finding.evidence
+    assert words.format(environment.rpartition("/")[2]) in finding.evidence
+
+
+def test_an_event_of_a_blocked_queue(cloud, queue, find, wait_until):
+    logs, events = cloud.client("logs"), cloud.client("events")
+    group, rule = f"/aws/events/batch/{cloud.name('blocked')}", cloud.name("rule")
+    logs.create_log_group(logGroupName=group)
+    pattern = {"source": ["aws.batch"], "detail": {"jobQueue": [queue]}}
+    events.put_rule(Name=rule, EventPattern=json.dumps(pattern))
+    arn = f"arn:aws:logs:us-east-1:123456789012:log-group:{group}"
+    events.put_targets(Rule=rule, Targets=[{"Id": "1", "Arn": arn}])
+    try:
+        job_id = submit(cloud, queue, gpus=3)
+        wait_until(
+            lambda: logs.filter_log_events(
+                logGroupName=group, filterPattern='"Batch Job Queue Blocked"'
+            )["events"],
+            "event of the blocked queue",
+        )
+        cloud.batch.cancel_job(jobId=job_id, reason="seen enough")
+    finally:
+        events.remove_targets(Rule=rule, Ids=["1"])
+        events.delete_rule(Name=rule)
+    diagnosis, causes = find(events_log_group=group)
+    assert diagnosis.job_id is None
+    assert causes == ["job_does_not_fit"]
+    assert f"job {job_id} blocked the queue" in diagnosis.findings[0].evidence
+
+
+def test_an_image_that_is_missing_until_it_is_pushed(cloud, queue, find):
+    ecr, repository = cloud.client("ecr"), cloud.name("repository")
+    image = IMAGE.format(repository)
+    definition = cloud.define(["true"], container={"image": image})
+    codes = []
+    for step in (
+        lambda: None,
+        lambda: ecr.create_repository(repositoryName=repository),
+    ):
+        step()
+        diagnosis, causes = find(job_definition=definition)
+        assert causes == ["image_missing"]
+        assert diagnosis.findings[0].certain
+        codes.append(diagnosis.findings[0].evidence)
+    assert codes == [
+        f"ECR has no {image} (RepositoryNotFoundException).",
+        f"ECR has no {image} (ImageNotFoundException).",
+    ]
+    ecr.put_image(repositoryName=repository, imageTag="0.1.0", imageManifest=json.dumps(MANIFEST))
+    assert find(job_definition=definition)[1] == []

@@ -1,0 +1,205 @@
+"""Faults as boto3 and real jobs meet them."""
+
+import os
+import signal
+import time
+
+import httpx
+import psutil
+import pytest
+from botocore.exceptions import ClientError, ConnectionClosedError
+
+SPOT_RULES = [
+    {"onStatusReason": "Host EC2*", "action": "RETRY"},
+    {"onReason": "*", "action": "EXIT"},
+]
+
+
+@pytest.fixture
+def faults(cloud):
+    """Begins a fault; all are ended with the test."""
+    with httpx.Client(base_url=cloud.endpoint_url, trust_env=False, timeout=10) as client:
+
+        def begin(**fault):
+            answer = client.post("/_faults", json=fault)
+            assert answer.status_code == 201, answer.text
+            return answer.json()["id"]
+
+        begin.client = client
+        yield begin
+        client.delete("/_faults")
+
+
+def strikes(faults, fault_id):
+    under_way = faults.client.get("/_faults").json()["faults"]
+    return next(one["strikes"] for one in under_way if one["id"] == fault_id)
+
+
+def test_throttling_is_what_botocore_knows_it_as(cloud, faults):
+    faults(kind="throttle", share=1)
+    with pytest.raises(ClientError) as refused:
+        cloud.batch.describe_job_queues()
+    assert refused.value.response["Error"]["Code"] == "TooManyRequestsException"
+    with pytest.raises(ClientError) as refused:
+        cloud.client("s3").list_buckets()
+    assert refused.value.response["Error"]["Code"] == "SlowDown"
+    with pytest.raises(ClientError) as refused:
+        cloud.client("logs").describe_log_groups()
+    assert refused.value.response["Error"]["Code"] == "ThrottlingException"
+    with pytest.raises(ClientError) as refused:
+        cloud.client("iam").list_roles()
+    assert refused.value.response["Error"]["Code"] == "Throttling"
+
+
+def test_an_outage_drops_connections_and_passes(cloud, faults, wait_until):
+    faults(kind="outage", seconds=1, services=["batch"], how="drop")
+    with pytest.raises(ConnectionClosedError):
+        cloud.batch.describe_job_queues()
+    cloud.client("iam").list_roles()
+
+    def is_back():
+        try:
+            return cloud.batch.describe_job_queues()
+        except ConnectionClosedError:
+            return None
+
+    wait_until(is_back, "answer after the outage")
+
+
+def test_refused_writes_of_one_folder(cloud, faults):
+    s3 = cloud.client("s3")
+    bucket = cloud.name("faults")
+    s3.create_bucket(Bucket=bucket)
+    faults(kind="refused_writes", code="AccessDenied", resources=[f"arn:aws:s3:::{bucket}/raw/*"])
+    with pytest.raises(ClientError) as refused:
+        s3.put_object(Bucket=bucket, Key="raw/a", Body=b"x" * 1_000_000)
+    assert refused.value.response["Error"]["Code"] == "AccessDenied"
+    s3.put_object(Bucket=bucket, Key="runs/a", Body=b"x")
+
+
+def test_a_late_answer_is_of_a_call_that_took_effect(cloud, faults, wait_until):
+    fault = faults(kind="late_answer", operations=["ListJobs"], delay_seconds=0.5)
+    began = time.monotonic()
+    cloud.batch.list_jobs(jobQueue=cloud.queue)
+    assert time.monotonic() - began >= 0.5
+    assert strikes(faults, fault) == 1
+
+
+def test_a_spot_interruption_is_retried_by_the_jobs_rules(cloud, faults, tmp_path):
+    fault = faults(
+        kind="spot_interruption", job_name="spot-once", times=1, after_seconds=0.3, notice_seconds=5
+    )
+    script = (
+        f"[ -e {tmp_path}/seen ] && exit 0; touch {tmp_path}/seen; "
+        "trap 'echo reclaimed; exit 143' TERM; while :; do sleep 0.05; done"
+    )
+    definition = cloud.define(
+        ["sh", "-c", script], retryStrategy={"attempts": 3, "evaluateOnExit": SPOT_RULES}
+    )
+    job = cloud.finish(cloud.submit(definition, jobName="spot-once"))
+    assert job["status"] == "SUCCEEDED"
+    lost, last = job["attempts"]
+    assert lost["statusReason"].startswith("Host EC2 (instance i-")
+    assert lost["statusReason"].endswith(") terminated.")
+    assert "exitCode" not in lost["container"]
+    assert "reason" not in lost["container"]
+    assert last["container"]["exitCode"] == 0
+    assert strikes(faults, fault) == 1
+
+
+def test_every_attempt_loses_its_host_and_is_killed_after_the_notice(cloud, faults):
+    faults(kind="spot_interruption", job_name="spot-*", notice_seconds=0.3)
+    definition = cloud.define(
+        ["sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"],
+        retryStrategy={"attempts": 2, "evaluateOnExit": SPOT_RULES},
+    )
+    job = cloud.finish(cloud.submit(definition, jobName="spot-always"))
+    assert job["status"] == "FAILED"
+    assert len(job["attempts"]) == 2
+    assert job["statusReason"].startswith("Host EC2 (instance i-")
+
+
+def test_interruptions_keep_to_their_environment_and_jobs(cloud, faults):
+    faults(kind="spot_interruption", compute_environment="another", notice_seconds=0)
+    faults(kind="spot_interruption", job_name="another-*", notice_seconds=0)
+    job = cloud.finish(cloud.shell("sleep 0.3"))
+    assert job["status"] == "SUCCEEDED"
+
+
+def test_a_terminated_job_stays_terminated_when_its_host_goes(cloud, faults, gate):
+    definition = cloud.define(
+        ["sh", "-c", gate.script], retryStrategy={"attempts": 3, "evaluateOnExit": SPOT_RULES}
+    )
+    job_id = cloud.submit(definition, jobName="both")
+    cloud.wait_for(job_id, "RUNNING")
+    cloud.batch.terminate_job(jobId=job_id, reason="no longer needed")
+    faults(kind="spot_interruption", job_name="both", notice_seconds=0)
+    job = cloud.finish(job_id)
+    assert (job["statusReason"], len(job["attempts"])) == ("no longer needed", 1)
+
+
+def test_an_invalid_environment_starts_nothing_until_it_is_mended(cloud, faults):
+    environment = cloud.create_compute_environment(cloud.name("broken"))
+    name = environment.rpartition("/")[2]
+    queue = cloud.create_queue(compute_environment=environment)
+    fault = faults(
+        kind="invalid_environment", compute_environment=name, reason="CLIENT_ERROR - no such role"
+    )
+    (described,) = cloud.batch.describe_compute_environments(computeEnvironments=[name])[
+        "computeEnvironments"
+    ]
+    assert described["status"] == "INVALID"
+    assert described["statusReason"] == "CLIENT_ERROR - no such role"
+    job_id = cloud.shell("true", queue=queue)
+    time.sleep(0.5)
+    job = cloud.describe(job_id)
+    assert job["status"] == "RUNNABLE"
+    assert "CE(s) associated with the job queue are invalid" in job["statusReason"]
+    faults.client.delete(f"/_faults/{fault}")
+    assert cloud.finish(job_id)["status"] == "SUCCEEDED"
+
+
+def test_a_job_goes_to_the_next_environment_of_its_queue(cloud, faults):
+    first, second = (cloud.create_compute_environment(cloud.name("environment")) for _ in range(2))
+    queue = cloud.batch.create_job_queue(
+        jobQueueName=cloud.name("two"),
+        priority=1,
+        state="ENABLED",
+        computeEnvironmentOrder=[
+            {"order": 1, "computeEnvironment": first},
+            {"order": 2, "computeEnvironment": second},
+        ],
+    )["jobQueueArn"]
+    faults(kind="invalid_environment", compute_environment=first.rpartition("/")[2])
+    assert cloud.output(cloud.shell("echo $AWS_BATCH_CE_NAME", queue=queue)) == [
+        second.rpartition("/")[2]
+    ]
+
+
+def test_a_missing_image_fails_the_pull(cloud, faults):
+    faults(kind="missing_image", image="repository:gone")
+    definition = cloud.define(
+        ["true"], container={"image": "repository:gone"}, retryStrategy={"attempts": 2}
+    )
+    job = cloud.finish(cloud.submit(definition))
+    assert job["status"] == "FAILED"
+    assert job["statusReason"] == "Task failed to start"
+    assert job["container"]["reason"].startswith("CannotPullContainerError: ")
+    assert "repository:gone not found" in job["container"]["reason"]
+    assert len(job["attempts"]) == 2
+
+
+def test_the_pid_of_a_jobs_command_is_told(cloud, faults, gate, wait_until):
+    job_id = cloud.shell(gate.script)
+    cloud.wait_for(job_id, "RUNNING")
+
+    def pids():
+        return faults.client.get(f"/_faults/jobs/{job_id}").json()["pids"]
+
+    (pid,) = wait_until(pids, "process of the job")
+    assert gate.script in psutil.Process(pid).cmdline()
+    os.kill(pid, signal.SIGKILL)
+    job = cloud.finish(job_id)
+    assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 137)
+    assert pids() == []
+    assert faults.client.get("/_faults/jobs/none").status_code == 404

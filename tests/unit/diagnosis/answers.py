@@ -1,0 +1,208 @@
+"""AWS for a diagnosis: real clients whose answers are given, and checked against AWS's model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import boto3
+from botocore.awsrequest import AWSResponse
+from botocore.exceptions import ClientError
+from botocore.validate import validate_parameters
+
+from batchmark.diagnosis import Diagnosis, Finding
+from batchmark.diagnosis_records import REMEDIES
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+REGION = "us-east-1"
+BATCH_ARN = f"arn:aws:batch:{REGION}:123456789012"
+QUEUE, ENVIRONMENT = "batchmark-g5-xlarge", "batchmark-g5-xlarge-on-demand-1"
+CLUSTER = f"arn:aws:ecs:{REGION}:123456789012:cluster/AWSBatch-{ENVIRONMENT}"
+IMAGE = f"123456789012.dkr.ecr.{REGION}.amazonaws.com/batchmark:0.1.0"
+DEFINITION = f"{BATCH_ARN}:job-definition/batchmark-g5-xlarge:3"
+EVENTS_GROUP = "/aws/events/batch/batchmark"
+CREATED_AT = int((NOW - timedelta(hours=1)).timestamp() * 1000)
+
+
+def container(vcpus=4, memory=14336, gpus=1, image=IMAGE) -> dict[str, Any]:
+    needs = {"VCPU": vcpus, "MEMORY": memory, "GPU": gpus}
+    return {
+        "image": image,
+        "resourceRequirements": [
+            {"type": kind, "value": str(value)} for kind, value in needs.items() if value
+        ],
+    }
+
+
+def job(job_id="waiting", *, created_at=CREATED_AT, **fields: Any) -> dict[str, Any]:
+    """A JobDetail; the model insists on a startedAt, which AWS leaves out before the start."""
+    return {
+        "jobId": job_id,
+        "jobName": "batchmark-g5-xlarge-blog-1",
+        "jobQueue": f"{BATCH_ARN}:job-queue/{QUEUE}",
+        "jobDefinition": DEFINITION,
+        "status": "RUNNABLE",
+        "createdAt": created_at,
+        "startedAt": 0,
+        "container": container(),
+    } | fields
+
+
+def summary(job_id="waiting", *, created_at=CREATED_AT, **fields: Any) -> dict[str, Any]:
+    return {"jobId": job_id, "jobName": job_id, "createdAt": created_at} | fields
+
+
+def queue(**fields: Any) -> dict[str, Any]:
+    return {
+        "jobQueueName": QUEUE,
+        "jobQueueArn": f"{BATCH_ARN}:job-queue/{QUEUE}",
+        "state": "ENABLED",
+        "status": "VALID",
+        "priority": 1,
+        "computeEnvironmentOrder": [
+            {"order": 1, "computeEnvironment": f"{BATCH_ARN}:compute-environment/{ENVIRONMENT}"}
+        ],
+    } | fields
+
+
+def environment(name=ENVIRONMENT, *, resources=None, **fields: Any) -> dict[str, Any]:
+    return {
+        "computeEnvironmentName": name,
+        "computeEnvironmentArn": f"{BATCH_ARN}:compute-environment/{name}",
+        "ecsClusterArn": CLUSTER,
+        "type": "MANAGED",
+        "state": "ENABLED",
+        "status": "VALID",
+        "statusReason": "ComputeEnvironment Healthy",
+        "computeResources": {
+            "type": "EC2",
+            "minvCpus": 0,
+            "maxvCpus": 16,
+            "desiredvCpus": 4,
+            "instanceTypes": ["g5.xlarge"],
+            "subnets": ["subnet-1"],
+        }
+        | (resources or {}),
+    } | fields
+
+
+def two_environments(*, first=None, second=None) -> dict[str, Any]:
+    """The answers of a queue that tries Spot first."""
+    spot = {"type": "SPOT"} | (first or {}).pop("resources", {})
+    environments = [
+        environment("spot", resources=spot, **(first or {})),
+        environment("on-demand", **(second or {})),
+    ]
+    order = [
+        {"order": number, "computeEnvironment": one["computeEnvironmentArn"]}
+        for number, one in enumerate(environments)
+    ]
+    return {
+        "DescribeJobQueues": {"jobQueues": [queue(computeEnvironmentOrder=order)]},
+        # AWS answers in any order.
+        "DescribeComputeEnvironments": {"computeEnvironments": environments[::-1]},
+    }
+
+
+def instance_type(name="g5.xlarge", vcpus=4, memory=16384, gpus=1) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "InstanceType": name,
+        "VCpuInfo": {"DefaultVCpus": vcpus},
+        "MemoryInfo": {"SizeInMiB": memory},
+    }
+    if gpus:
+        facts["GpuInfo"] = {"Gpus": [{"Name": "A10G", "Manufacturer": "NVIDIA", "Count": gpus}]}
+    return facts
+
+
+def quota(value: float, **fields: Any) -> dict[str, Any]:
+    return {
+        "QuotaName": "Running On-Demand G and VT instances",
+        "QuotaCode": "L-DB2E81BA",
+        "Value": value,
+        "UsageMetric": {
+            "MetricNamespace": "AWS/Usage",
+            "MetricName": "ResourceCount",
+            "MetricDimensions": {"Service": "EC2", "Type": "Resource", "Class": "G/OnDemand"},
+        },
+    } | fields
+
+
+def route_table(*routes: dict[str, Any], subnet: str | None = None) -> dict[str, Any]:
+    association = {"SubnetId": subnet} if subnet else {"Main": True}
+    local = {"DestinationCidrBlock": "10.0.0.0/16", "GatewayId": "local", "State": "active"}
+    return {"RouteTableId": "rtb-1", "Associations": [association], "Routes": [local, *routes]}
+
+
+INTERNET = {"DestinationCidrBlock": "0.0.0.0/0", "GatewayId": "igw-1", "State": "active"}
+
+HEALTHY: dict[str, Any] = {
+    "DescribeJobQueues": {"jobQueues": [queue()]},
+    "DescribeComputeEnvironments": {"computeEnvironments": [environment()]},
+    "ListJobs": {"jobSummaryList": [summary()]},
+    "DescribeJobs": {"jobs": [job()]},
+    "DescribeJobDefinitions": {"jobDefinitions": []},
+    "FilterLogEvents": {"events": []},
+    "DescribeInstanceTypes": {"InstanceTypes": [instance_type()]},
+    "GetServiceQuota": {"Quota": quota(64)},
+    "GetMetricStatistics": {"Datapoints": []},
+    "DescribeAutoScalingGroups": {"AutoScalingGroups": []},
+    "DescribeScalingActivities": {"Activities": []},
+    "ListContainerInstances": {"containerInstanceArns": []},
+    "DescribeContainerInstances": {"containerInstances": []},
+    "DescribeInstances": {"Reservations": []},
+    "DescribeSubnets": {
+        "Subnets": [{"SubnetId": "subnet-1", "VpcId": "vpc-1", "MapPublicIpOnLaunch": True}]
+    },
+    "DescribeRouteTables": {"RouteTables": [route_table(INTERNET)]},
+    "DescribeVpcEndpoints": {"VpcEndpoints": []},
+    "DescribeImages": {"imageDetails": [{"imageTags": ["0.1.0"]}]},
+}
+
+Answer = dict[str, Any] | str | Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class Aws:
+    """What `diagnose` asks for clients. An answer is a document, an error's code or a function."""
+
+    def __init__(self) -> None:
+        self._session = boto3.Session("test", "test", region_name=REGION)
+        self._clients: dict[str, Any] = {}
+        self.answers: dict[str, Answer] = dict(HEALTHY)
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+
+    def client(self, service: str) -> Any:
+        if service not in self._clients:
+            made = self._session.client(service)
+            made.meta.events.register("provide-client-params.*.*", self._note)
+            made.meta.events.register("before-call.*.*", self._answer)
+            self._clients[service] = made
+        return self._clients[service]
+
+    def asked(self, operation: str) -> list[dict[str, Any]]:
+        return [parameters for name, parameters in self.calls if name == operation]
+
+    def close(self) -> None:
+        for client in self._clients.values():
+            client.close()
+
+    def _note(self, params: dict[str, Any], model: Any, **_: Any) -> None:
+        self.calls.append((model.name, params))
+
+    def _answer(self, model: Any, **_: Any) -> tuple[AWSResponse, dict[str, Any]]:
+        answer = self.answers[model.name]
+        if isinstance(answer, str):
+            raise ClientError({"Error": {"Code": answer, "Message": "no"}}, model.name)
+        if callable(answer):
+            answer = answer(self.calls[-1][1])
+        validate_parameters(answer, model.output_shape)
+        return AWSResponse(None, 200, {}, None), answer
+
+
+def only(diagnosis: Diagnosis, cause: str) -> Finding:
+    """The one finding, which has to be of this cause."""
+    (finding,) = diagnosis.findings
+    assert finding.cause == cause
+    assert finding.remedy == REMEDIES[finding.cause]
+    return finding

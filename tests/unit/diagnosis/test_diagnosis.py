@@ -1,0 +1,151 @@
+"""The diagnosis as a whole: order, words, and what AWS refuses."""
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from batchmark.diagnosis import QUESTIONS, diagnose
+from batchmark.diagnosis_records import REMEDIES, Cause
+from tests.unit.diagnosis.answers import (
+    CREATED_AT,
+    DEFINITION,
+    ENVIRONMENT,
+    EVENTS_GROUP,
+    NOW,
+    QUEUE,
+    container,
+    environment,
+    job,
+    only,
+    quota,
+    summary,
+)
+
+RUNBOOK = Path(__file__).resolve().parents[3] / "docs" / "runbook.md"
+
+
+def test_a_healthy_queue_leaves_capacity_as_the_likeliest(find):
+    diagnosis = find()
+    assert diagnosis.findings == ()
+    assert diagnosis.job_id == "waiting"
+    assert len(diagnosis.checked) == len(QUESTIONS) + 3
+    text = diagnosis.message()
+    assert "No cause found for job waiting in queue batchmark-g5-xlarge." in text
+    assert "EC2 has no capacity free, which is not certain" in text
+    assert "the service quota of vCPUs" in text, "says what was checked"
+
+
+def test_an_idle_queue_is_asked_for_the_next_job(find, aws):
+    definition = {
+        "jobDefinitionName": "d",
+        "jobDefinitionArn": DEFINITION,
+        "revision": 3,
+        "type": "container",
+        "containerProperties": container(memory=20000),
+    }
+    diagnosis = find(
+        {
+            "ListJobs": {"jobSummaryList": []},
+            "DescribeJobDefinitions": {"jobDefinitions": [definition]},
+        },
+        job_definition=DEFINITION,
+    )
+    assert diagnosis.job_id is None
+    assert only(diagnosis, "job_does_not_fit").certain
+    assert [one["jobStatus"] for one in aws.asked("ListJobs")] == ["RUNNABLE", "STARTING"]
+    assert aws.asked("DescribeJobDefinitions") == [{"jobDefinitions": [DEFINITION]}]
+
+
+def test_an_idle_and_healthy_queue_has_nothing_against_a_job(find):
+    diagnosis = find({"ListJobs": {"jobSummaryList": []}}, job_definition=DEFINITION)
+    assert "Nothing found that would hold a job" in diagnosis.message()
+
+
+def test_without_a_job_the_oldest_is_looked_at(find, aws):
+    waiting = [summary("younger", created_at=CREATED_AT + 1), summary("waiting")]
+    assert find({"ListJobs": {"jobSummaryList": waiting}}).job_id == "waiting"
+    assert aws.asked("DescribeJobs") == [{"jobs": ["waiting"]}]
+
+
+OPERATIONS = [
+    "DescribeComputeEnvironments",
+    "ListJobs",
+    "FilterLogEvents",
+    "DescribeInstanceTypes",
+    "GetServiceQuota",
+    "GetMetricStatistics",
+    "DescribeAutoScalingGroups",
+    "ListContainerInstances",
+    "DescribeInstances",
+    "DescribeSubnets",
+    "DescribeRouteTables",
+    "DescribeImages",
+]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("code", ["AccessDeniedException", "ThrottlingException"])
+def test_what_aws_refuses_is_told_and_the_rest_is_asked(aws, operation, code):
+    aws.answers[operation] = code
+    diagnosis = diagnose(aws.client, queue=QUEUE, job=job(), events_log_group=EVENTS_GROUP, now=NOW)
+    assert f": {code}: no" in diagnosis.unread[0]
+    assert all(
+        f": {code}: no" in text or text.endswith("are not known") for text in diagnosis.unread
+    )
+    assert len(diagnosis.checked) + len(diagnosis.unread) == len(QUESTIONS) + 3
+    assert f"but {len(diagnosis.unread)} question(s) could not be asked." in diagnosis.summary
+    assert f"- not asked: {diagnosis.unread[0]}" in diagnosis.message()
+
+
+def test_without_the_queue_nothing_else_is_asked(aws):
+    aws.answers["DescribeJobQueues"] = "AccessDeniedException"
+    diagnosis = diagnose(aws.client, queue=QUEUE, job=job(), now=NOW)
+    assert len(diagnosis.unread) == 1
+    assert diagnosis.queue == QUEUE
+    assert len(aws.calls) == 1
+
+
+def test_an_answer_of_another_shape_is_told_too(aws):
+    aws.answers["DescribeInstanceTypes"] = {"InstanceTypes": [{"InstanceType": "g5.xlarge"}]}
+    diagnosis = diagnose(aws.client, queue=QUEUE, now=NOW)
+    assert "the instance types' size: KeyError('VCpuInfo')" in diagnosis.unread
+
+
+def test_certain_findings_come_first_with_their_remedies(find):
+    changed = {
+        "DescribeComputeEnvironments": {"computeEnvironments": [environment(state="DISABLED")]},
+        "DescribeImages": "ImageNotFoundException",
+        "GetServiceQuota": {"Quota": quota(0)},
+    }
+    diagnosis = find(changed)
+    causes = [(one.cause, one.certain) for one in diagnosis.findings]
+    assert causes == [
+        ("environment_disabled", True),
+        ("service_quota", True),
+        ("image_missing", False),
+    ]
+    assert diagnosis.summary == (
+        "Causes found for job waiting in queue batchmark-g5-xlarge: 2 certain "
+        "(environment_disabled, service_quota), 1 suspected (image_missing)."
+    )
+    lines = diagnosis.message().splitlines()
+    assert lines[1].startswith(f"- certain: Compute environment {ENVIRONMENT} is DISABLED")
+    assert lines[2].startswith("  Remedy: Enable it: `aws batch update-compute-environment")
+    assert lines[5].startswith("- suspected: ECR has no")
+
+
+def test_batch_and_our_own_check_make_one_finding_of_one_cause(find):
+    reason = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - x"
+    finding = only(
+        find(job=job(statusReason=reason, container=container(gpus=2))), "job_does_not_fit"
+    )
+    assert finding.evidence.startswith("Batch says of the job: MISCONFIGURATION")
+    assert "The job asks for 4 vCPUs, 14336 MiB and 2 GPU(s)" in finding.evidence
+
+
+def test_each_cause_has_a_remedy_and_stands_in_the_runbook():
+    assert set(REMEDIES) == set(get_args(Cause))
+    text = RUNBOOK.read_text()
+    section = text[text.index("## My job is stuck") :].partition("\n## ")[0]
+    assert [cause for cause in REMEDIES if f"`{cause}`" not in section] == []

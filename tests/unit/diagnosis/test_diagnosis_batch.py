@@ -1,0 +1,193 @@
+"""What Batch says: queue, compute environments, the job, the jobs ahead."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from batchmark.diagnosis import diagnose
+from tests.unit.diagnosis.answers import (
+    CREATED_AT,
+    ENVIRONMENT,
+    EVENTS_GROUP,
+    NOW,
+    QUEUE,
+    environment,
+    job,
+    only,
+    queue,
+    quota,
+    summary,
+    two_environments,
+)
+
+
+def test_a_queue_that_is_not_there_is_the_only_finding(find, aws):
+    finding = only(find({"DescribeJobQueues": {"jobQueues": []}}), "queue_unknown")
+    assert finding.certain
+    assert finding.evidence == "Batch knows no queue batchmark-g5-xlarge."
+    assert [name for name, _ in aws.calls] == ["DescribeJobQueues"]
+
+
+@pytest.mark.parametrize(("waiting", "certain"), [([], True), ([summary()], False)])
+def test_a_disabled_queue_refuses_new_jobs_and_is_suspected_for_others(find, waiting, certain):
+    diagnosis = find(
+        {
+            "DescribeJobQueues": {"jobQueues": [queue(state="DISABLED")]},
+            "ListJobs": {"jobSummaryList": waiting},
+        }
+    )
+    finding = only(diagnosis, "queue_disabled")
+    assert finding.certain is certain
+    assert "is DISABLED: Batch takes no new job for it." in finding.evidence
+
+
+def test_an_invalid_queue_says_why(find):
+    answer = {"jobQueues": [queue(status="INVALID", statusReason="its environment is gone")]}
+    finding = only(find({"DescribeJobQueues": answer}), "queue_invalid")
+    assert finding.certain
+    assert "INVALID: its environment is gone" in finding.evidence
+
+
+@pytest.mark.parametrize(
+    ("fields", "cause", "evidence"),
+    [
+        (
+            {"status": "INVALID", "statusReason": "CLIENT_ERROR - no such profile"},
+            "environment_invalid",
+            "is INVALID: CLIENT_ERROR - no such profile.",
+        ),
+        ({"state": "DISABLED"}, "environment_disabled", "is DISABLED: Batch places no job in it."),
+        ({"status": "CREATING", "statusReason": "r"}, "environment_not_ready", "is CREATING: r."),
+    ],
+)
+def test_an_environment_that_takes_no_jobs(find, fields, cause, evidence):
+    answer = {"computeEnvironments": [environment(**fields)]}
+    finding = only(find({"DescribeComputeEnvironments": answer}), cause)
+    assert finding.certain
+    assert finding.evidence == f"Compute environment {ENVIRONMENT} {evidence}"
+
+
+def test_one_invalid_environment_of_two_is_suspected_only(find):
+    invalid = {"status": "INVALID", "statusReason": "no role"}
+    diagnosis = find(two_environments(first=invalid))
+    assert only(diagnosis, "environment_invalid").certain is False
+
+
+def test_two_environments_with_one_cause_make_one_finding(find):
+    diagnosis = find(two_environments(first={"state": "DISABLED"}, second={"state": "DISABLED"}))
+    finding = only(diagnosis, "environment_disabled")
+    assert finding.certain
+    assert "spot is DISABLED" in finding.evidence
+    assert "on-demand is DISABLED" in finding.evidence
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause", "certain"),
+    [
+        ("CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - g5.xlarge", "no_capacity", True),
+        ("MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE - x", "max_vcpus_too_small", True),
+        ("MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - x", "job_does_not_fit", True),
+        ("MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS - x", "service_role", True),
+        ("ACTION_REQUIRED - CE(s) are invalid.", "environment_invalid", True),
+        ("UNDETERMINED - Batch job is blocked", "undetermined", False),
+        (
+            "Canceled by JobStateTimeLimit action due to reason: "
+            "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
+            "no_capacity",
+            True,
+        ),
+    ],
+)
+def test_what_batch_says_of_the_job_is_believed(find, reason, cause, certain):
+    finding = only(find(job=job(statusReason=reason)), cause)
+    assert finding.certain is certain
+    assert reason.rstrip(".") in finding.evidence
+
+
+def test_missing_capacity_where_all_is_spot_is_spot_capacity(find):
+    changed = two_environments(second={"resources": {"type": "SPOT"}})
+    changed["GetServiceQuota"] = {"Quota": quota(64)}
+    reason = "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - g5.xlarge"
+    only(find(changed, job=job(statusReason=reason)), "no_spot_capacity")
+
+
+def test_what_batch_says_is_told_even_where_the_environments_are_not_known(aws):
+    aws.answers["DescribeComputeEnvironments"] = "AccessDeniedException"
+    stuck = job(statusReason="CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - g5.xlarge")
+    diagnosis = diagnose(aws.client, queue=QUEUE, job=stuck, now=NOW)
+    assert only(diagnosis, "no_capacity").certain
+
+
+def test_another_reason_of_batch_is_no_cause(find):
+    assert find(job=job(statusReason="something new")).findings == ()
+
+
+def blocked(job_id="waiting", queue_name=QUEUE, minute=0, kind="Batch Job Queue Blocked"):
+    event = {
+        "detail-type": kind,
+        "time": f"2026-11-21T11:{minute:02}:00Z",
+        "detail": {
+            "jobId": job_id,
+            "jobQueue": f"arn:aws:batch:us-east-1:123456789012:job-queue/{queue_name}",
+            "statusReason": "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - the first"
+            if not minute
+            else "MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS - the second",
+        },
+    }
+    return {"message": json.dumps(event)}
+
+
+def test_an_event_of_a_blocked_queue_tells_the_cause(find, aws):
+    events = [
+        blocked(minute=30),
+        blocked(minute=0),
+        blocked("another"),
+        blocked(queue_name="other"),
+        blocked(kind="Batch Job State Change"),
+    ]
+    diagnosis = find({"FilterLogEvents": {"events": events}}, events_log_group=EVENTS_GROUP)
+    finding = only(diagnosis, "service_role")
+    assert finding.certain is False
+    assert "At 2026-11-21T11:30:00Z job waiting blocked the queue" in finding.evidence
+    (asked,) = aws.asked("FilterLogEvents")
+    assert asked["logGroupName"] == EVENTS_GROUP
+    assert asked["startTime"] == int((NOW - timedelta(hours=1)).timestamp() * 1000)
+
+
+def test_an_event_of_a_job_that_is_gone_is_suspected_only(find):
+    changed = {
+        "ListJobs": {"jobSummaryList": []},
+        "FilterLogEvents": {"events": [blocked("gone")]},
+    }
+    finding = only(find(changed, events_log_group=EVENTS_GROUP), "job_does_not_fit")
+    assert finding.certain is False
+
+
+@pytest.mark.parametrize("reason", [None, "UNDETERMINED - Batch job is blocked"])
+def test_older_jobs_of_the_queue_go_first(find, reason):
+    first = summary(
+        "first", created_at=CREATED_AT - 2, **({"statusReason": reason} if reason else {})
+    )
+    waiting = [
+        summary("waiting"),
+        summary("younger", created_at=CREATED_AT + 1),
+        summary("second", created_at=CREATED_AT - 1),
+        first,
+    ]
+    finding = only(find({"ListJobs": {"jobSummaryList": waiting}}, job=job()), "behind_other_jobs")
+    assert "2 RUNNABLE job(s) are ahead in the queue, first of them first" in finding.evidence
+    assert finding.certain is (reason is not None)
+    assert (reason or "first.") in finding.evidence
+
+
+def test_a_limit_of_vcpus_below_what_the_job_asks_for(find):
+    answer = {"computeEnvironments": [environment(resources={"maxvCpus": 2})]}
+    finding = only(find({"DescribeComputeEnvironments": answer}), "max_vcpus_too_small")
+    assert finding.certain
+    assert finding.evidence == f"The job asks for 4 vCPUs and {ENVIRONMENT} may have at most 2."
+
+
+def test_a_limit_of_one_environment_of_two_is_suspected_only(find):
+    diagnosis = find(two_environments(first={"resources": {"maxvCpus": 2}}))
+    assert only(diagnosis, "max_vcpus_too_small").certain is False

@@ -1,0 +1,225 @@
+"""What EC2, ECS and Auto Scaling say of the instances."""
+
+from datetime import timedelta
+
+import pytest
+
+from batchmark.diagnosis import diagnose
+from batchmark.diagnosis_instances import launch_failure
+from tests.unit.diagnosis.answers import (
+    ENVIRONMENT,
+    NOW,
+    QUEUE,
+    container,
+    environment,
+    instance_type,
+    job,
+    only,
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "certain"),
+    [
+        ({"vcpus": 5}, True),
+        ({"gpus": 2}, True),
+        ({"memory": 16384}, True),
+        ({"memory": 16384 - 31}, True),
+        ({"memory": 16384 - 32}, False),
+        ({"memory": 15565}, False),
+        ({"memory": 15564}, None),
+        ({}, None),
+    ],
+)
+def test_a_job_that_no_instance_can_hold(find, asked, certain):
+    diagnosis = find(job=job(container=container(**asked)))
+    if certain is None:
+        assert diagnosis.findings == ()
+        return
+    finding = only(diagnosis, "job_does_not_fit")
+    assert finding.certain is certain
+    assert "g5.xlarge with 4 vCPUs, 16384 MiB and 1 GPU(s)" in finding.evidence
+
+
+def test_a_job_fits_where_any_type_of_the_environment_holds_it(find, aws):
+    types = [instance_type(), instance_type("g5.12xlarge", 48, 196608, 4)]
+    answer = {"computeEnvironments": [environment(resources={"instanceTypes": ["g5"]})]}
+    changed = {
+        "DescribeInstanceTypes": {"InstanceTypes": types},
+        "DescribeComputeEnvironments": answer,
+    }
+    assert find(changed, job=job(container=container(gpus=4))).findings == ()
+    assert aws.asked("DescribeInstanceTypes")[0]["Filters"] == [
+        {"Name": "instance-type", "Values": ["g5.*"]}
+    ]
+
+
+def test_an_instance_type_that_the_region_lacks(find):
+    finding = only(find({"DescribeInstanceTypes": {"InstanceTypes": []}}), "job_does_not_fit")
+    assert "EC2 knows no such instance type here" in finding.evidence
+
+
+def container_instance(instance_id="i-1", *, connected=True, tasks=0):
+    return {
+        "ec2InstanceId": instance_id,
+        "agentConnected": connected,
+        "runningTasksCount": tasks,
+        "status": "ACTIVE",
+    }
+
+
+def cluster(*instances):
+    return {
+        "ListContainerInstances": {
+            "containerInstanceArns": [one["ec2InstanceId"] for one in instances]
+        },
+        "DescribeContainerInstances": {"containerInstances": list(instances)},
+    }
+
+
+def running(*instance_ids, minutes=11):
+    launched = NOW - timedelta(minutes=minutes)
+    instances = [{"InstanceId": one, "LaunchTime": launched} for one in instance_ids]
+    return {"DescribeInstances": {"Reservations": [{"Instances": instances}]}}
+
+
+@pytest.mark.parametrize(
+    ("desired", "tasks", "reached"), [(16, 1, True), (16, 0, False), (15, 1, False)]
+)
+def test_all_vcpus_are_taken_by_running_jobs(find, desired, tasks, reached):
+    answer = {"computeEnvironments": [environment(resources={"desiredvCpus": desired})]}
+    changed = {"DescribeComputeEnvironments": answer} | cluster(container_instance(tasks=tasks))
+    diagnosis = find(changed)
+    if not reached:
+        assert diagnosis.findings == ()
+        return
+    finding = only(diagnosis, "max_vcpus_reached")
+    assert finding.certain is False
+    assert "has 16 of at most 16 vCPUs, and 1 job(s) run there" in finding.evidence
+
+
+def test_instances_that_never_joined_the_cluster(find, aws):
+    finding = only(find(running("i-1", "i-2", "i-3", "i-4")), "no_container_instance")
+    assert finding.certain
+    assert "i-1, i-2, i-3 and 1 more" in finding.evidence
+    assert "for more than 10 minutes, and none has joined" in finding.evidence
+    (asked,) = aws.asked("DescribeInstances")
+    assert asked["Filters"][1] == {
+        "Name": "tag:aws:autoscaling:groupName",
+        "Values": [f"*{ENVIRONMENT}-asg-*"],
+    }
+
+
+def test_an_instance_that_boots_still_is_no_cause(find):
+    assert find(running("i-1", minutes=9)).findings == ()
+
+
+def test_an_instance_that_joined_is_no_cause(find):
+    assert find(running("i-1") | cluster(container_instance("i-1"))).findings == ()
+
+
+def test_a_lost_agent(find):
+    lost, there = container_instance("i-1", connected=False), container_instance("i-2")
+    finding = only(find(running("i-1") | cluster(lost)), "agent_disconnected")
+    assert finding.certain
+    assert f"The ECS agent of i-1 of {ENVIRONMENT} is disconnected." in finding.evidence
+    assert find(cluster(lost, there)).findings == ()
+
+
+def launches(*activities, name=f"AWSBatch-{ENVIRONMENT}-asg-0f"):
+    group = {
+        "AutoScalingGroupName": name,
+        "MinSize": 0,
+        "MaxSize": 1,
+        "DesiredCapacity": 1,
+        "DefaultCooldown": 1,
+        "AvailabilityZones": ["us-east-1a"],
+        "HealthCheckType": "EC2",
+        "CreatedTime": NOW,
+    }
+    return {
+        "DescribeAutoScalingGroups": {"AutoScalingGroups": [group]},
+        "DescribeScalingActivities": {"Activities": list(activities)},
+    }
+
+
+def activity(message=None, *, minutes=1, description="Launching a new EC2 instance"):
+    return {
+        "ActivityId": "a",
+        "AutoScalingGroupName": "g",
+        "Description": description,
+        "Cause": "At 11:00 an instance was started",
+        "StartTime": NOW - timedelta(minutes=minutes),
+        "StatusCode": "Failed" if message else "Successful",
+        **({"StatusMessage": message} if message else {}),
+    }
+
+
+NO_CAPACITY = (
+    "We currently do not have sufficient g5.xlarge capacity in the Availability Zone you requested"
+)
+
+
+def test_a_launch_that_failed(find):
+    finding = only(find(launches(activity(NO_CAPACITY), activity(minutes=5))), "no_capacity")
+    assert finding.certain
+    assert "at 2026-11-21 11:59:00 UTC, failed: We currently do not have" in finding.evidence
+
+
+def test_a_launch_on_spot_that_failed_for_lack_of_capacity(find):
+    spot = {"computeEnvironments": [environment(resources={"type": "SPOT"})]}
+    only(
+        find({"DescribeComputeEnvironments": spot} | launches(activity(NO_CAPACITY))),
+        "no_spot_capacity",
+    )
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        launches(activity(NO_CAPACITY, minutes=5), activity(minutes=1)),
+        launches(activity(NO_CAPACITY, minutes=61)),
+        launches(activity(NO_CAPACITY, description="Terminating EC2 instance: i-1")),
+        launches(activity(NO_CAPACITY), name="AWSBatch-another-asg-0f"),
+    ],
+    ids=["worked since", "long ago", "no launch", "another environment"],
+)
+def test_launches_that_are_no_cause(find, answers):
+    assert find(answers).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        ("Max spot instance count exceeded. Launching EC2 instance failed.", "service_quota"),
+        (
+            "You have requested more vCPU capacity than your current vCPU limit of 0 allows for "
+            "the instance bucket that the specified instance type belongs to.",
+            "service_quota",
+        ),
+        ("There is no Spot capacity available that matches your request.", "no_spot_capacity"),
+        (NO_CAPACITY, "no_capacity"),
+        ("The security group 'sg-1' does not exist", "launch_failed"),
+    ],
+)
+def test_the_words_of_a_failed_launch(words, cause):
+    assert launch_failure(words) == cause
+
+
+def test_a_job_of_several_nodes_is_not_measured_against_an_instance(find):
+    job_of_nodes = job(nodeProperties={"numNodes": 2, "mainNode": 0, "nodeRangeProperties": []})
+    del job_of_nodes["container"]
+    assert find(job=job_of_nodes).findings == ()
+
+
+def test_older_fields_of_a_job_are_understood(find):
+    finding = only(find(job=job(container={"vcpus": 8, "memory": 1024})), "job_does_not_fit")
+    assert "The job asks for 8 vCPUs, 1024 MiB and 0 GPU(s)" in finding.evidence
+
+
+def test_types_that_batch_chooses_are_told(aws):
+    answer = {"computeEnvironments": [environment(resources={"instanceTypes": ["optimal"]})]}
+    aws.answers["DescribeComputeEnvironments"] = answer
+    diagnosis = diagnose(aws.client, queue=QUEUE, now=NOW)
+    text = f"Batch chooses the types of {ENVIRONMENT}: optimal"
+    assert f"the instance types' size: {text}" in diagnosis.unread

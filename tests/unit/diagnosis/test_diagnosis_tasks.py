@@ -1,0 +1,100 @@
+"""The DAG's task against moto: its table, its files, its refusals."""
+
+import json
+
+import boto3
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+from moto import mock_aws
+
+from batchmark import diagnosis_tasks
+from batchmark.config import parse_config
+from batchmark.diagnosis_page import DiagnosisReport, render_html
+from batchmark.diagnosis_records import Diagnosis, found
+from tests.unit.diagnosis.answers import NOW
+from tests.unit.test_planning import published
+
+RUN_ID = "manual__2026-11-21T12:00:00+00:00"
+
+
+@pytest.fixture
+def s3(monkeypatch):
+    config = parse_config(json.dumps(published()))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    monkeypatch.setattr(diagnosis_tasks, "load_config", lambda: config)
+    with mock_aws():
+        client = boto3.client("s3", region_name=config.region)
+        client.create_bucket(Bucket=config.bucket)
+        yield lambda key: client.get_object(Bucket=config.bucket, Key=key)["Body"].read().decode()
+
+
+def run(*targets):
+    return diagnosis_tasks.diagnose_queues({"run_id": RUN_ID, "params": {"targets": list(targets)}})
+
+
+def test_each_queue_of_the_targets_is_diagnosed_once(s3, capsys):
+    key = run()
+    assert key == "diagnoses/manual__2026-11-21T12-00-00-00-00.html"
+    report = DiagnosisReport.model_validate_json(s3(key.replace(".html", ".json")))
+    config = published()
+    queues = {
+        queue
+        for target in config["targets"].values()
+        for queue in (target["job_queue"], target["on_demand_queue"])
+        if queue
+    }
+    assert {one.queue for one in report.diagnoses} == queues
+    assert len(report.diagnoses) == len(queues)
+    assert {one.findings[0].cause for one in report.diagnoses} == {"queue_unknown"}
+    printed = capsys.readouterr().out
+    assert "queue_unknown" in printed
+    assert "Run `terraform apply`, and submit again" in printed
+    assert "Diagnosis: https://" in printed
+    assert "Run `terraform apply`" in s3(key)
+
+
+def test_one_target_alone(s3):
+    key = run("g5.xlarge")
+    report = DiagnosisReport.model_validate_json(s3(key.replace(".html", ".json")))
+    target = published()["targets"]["g5.xlarge"]
+    assert {one.queue for one in report.diagnoses} <= {
+        target["job_queue"],
+        target["on_demand_queue"],
+    }
+
+
+def test_an_unknown_target_is_refused(s3):
+    with pytest.raises(AirflowFailException, match=r"unknown target 'p9\.large'"):
+        run("p9.large")
+
+
+def diagnosis(*findings, **fields):
+    return Diagnosis(
+        **{
+            "queue": "queue",
+            "job_id": None,
+            "asked_at": NOW,
+            "findings": findings,
+            "checked": ("the queue",),
+            "unread": (),
+        }
+        | fields
+    )
+
+
+def test_the_page_escapes_what_aws_said():
+    hostile = "<script>alert(1)</script>"
+    one = diagnosis(found("queue_invalid", hostile, certain=True), unread=(hostile,))
+    page = render_html(DiagnosisReport(created_at=NOW, region="us-east-1", diagnoses=(one,)))
+    assert hostile not in page
+    assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 2
+    assert "1 certain (queue_invalid)" in page
+
+
+def test_the_page_of_a_queue_without_findings_says_what_was_checked():
+    report = DiagnosisReport(created_at=NOW, region="us-east-1", diagnoses=(diagnosis(),))
+    page = render_html(report)
+    assert "Nothing found that would hold a job in queue queue." in page
+    assert "Checked: the queue." in page
