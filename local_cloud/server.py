@@ -21,6 +21,7 @@ from local_cloud import gaps
 from local_cloud.batch import models as batch
 from local_cloud.faults.middleware import Faults
 from local_cloud.gaps.pricing import PriceList
+from local_cloud.log_pages import LogPages
 from local_cloud.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def serve(
     """
     gaps.fill(prices)
     scheduler = batch.install(settings)
-    services = PriceList(DomainDispatcherApplication(create_backend_app), prices)
+    services = LogPages(PriceList(DomainDispatcherApplication(create_backend_app), prices))
     app = Faults(services, scheduler)
     recorder = Recorder(app, record_calls) if record_calls else None
     host, port = listener.getsockname()[:2]
