@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batchmark.config import Config, Target
+from batchmark.config import Config, PurchaseOption, Target
 
 # Gives the boto3 client of a service.
 Clients = Callable[[str], Any]
 NO_ANSWER = (BotoCoreError, ClientError)
 
-DESCRIBE_JOBS_LIMIT = 100
 DENIED = (
     "403",
     "AccessDenied",
@@ -76,7 +75,7 @@ def why_unread(error: BotoCoreError | ClientError) -> str:
     """Why a question has no answer, and what lets it have one."""
     if (code := error_code(error)) is None:
         return f"no answer from AWS: {error}"
-    message = error.response["Error"].get("Message", "")  # type: ignore[union-attr]
+    message = error.response["Error"].get("Message", "")
     text = f"{code}: {message}" if message else str(code)
     if code in DENIED:
         text += " (attach the policies of `terraform output airflow_policy_arns` to Airflow's role)"
@@ -86,13 +85,6 @@ def why_unread(error: BotoCoreError | ClientError) -> str:
 def name_of(arn: str) -> str:
     """The last part of an ARN: of a compute environment, a queue, a role, an instance profile."""
     return arn.rpartition("/")[2]
-
-
-def describe_jobs(batch: Any, job_ids: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """DescribeJobs of any number of jobs; those that Batch has forgotten are left out."""
-    ids = list(job_ids)
-    for start in range(0, len(ids), DESCRIBE_JOBS_LIMIT):
-        yield from batch.describe_jobs(jobs=ids[start : start + DESCRIBE_JOBS_LIMIT])["jobs"]
 
 
 class Image(NamedTuple):
@@ -172,13 +164,14 @@ class BatchEnvironment:
         return max((one["revision"] for page in pages for one in page["jobDefinitions"]), default=0)
 
 
-def published_environments(target: Target) -> dict[str, str]:
+def published_environments(target: Target) -> dict[PurchaseOption, str]:
     """A target's compute environments by purchase option, in the order its queue tries them."""
-    return {
-        purchase: name
-        for purchase, name in target.compute_environments.model_dump().items()
-        if name is not None
+    named = target.compute_environments
+    environments: dict[PurchaseOption, str | None] = {
+        "spot": named.spot,
+        "on_demand": named.on_demand,
     }
+    return {purchase: name for purchase, name in environments.items() if name is not None}
 
 
 def published_queues(targets: Mapping[str, Target]) -> list[str]:

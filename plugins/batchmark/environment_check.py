@@ -228,14 +228,16 @@ def _roles(environment: BatchEnvironment) -> dict[tuple[str, str], list[str]]:
         definition = environment.job_definitions.get(target.job_definition, {})
         container = definition.get("containerProperties", {})
         used = {
-            ("job role", container.get("jobRoleArn")),
-            ("execution role", container.get("executionRoleArn")),
+            "job role": {container.get("jobRoleArn")},
+            "execution role": {container.get("executionRoleArn")},
+            "instance profile": {
+                environment.compute_environments.get(one, {})
+                .get("computeResources", {})
+                .get("instanceRole")
+                for one in published_environments(target).values()
+            },
         }
-        for one in published_environments(target).values():
-            described = environment.compute_environments.get(one, {})
-            role = described.get("computeResources", {}).get("instanceRole")
-            used.add(("instance profile", role))
-        for kind, arn in sorted(used, key=str):
-            if arn:
+        for kind, arns in used.items():
+            for arn in sorted(filter(None, arns)):
                 found.setdefault((kind, arn), []).append(name)
     return found

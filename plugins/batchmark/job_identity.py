@@ -6,6 +6,7 @@ import re
 from hashlib import sha256
 
 GENERATION_TAG = "batchmark:generation"
+DAG_TAG = "batchmark:dag"  # with the parameter run_id it tells the leak guard whose job it is
 LONGEST_NAME = 128
 DIGEST_CHARACTERS = 10
 # For the digest, the generation and what stands between.

@@ -13,18 +13,18 @@ from typing import Any, Literal
 from batchmark.batch_environment import (
     NO_ANSWER,
     Clients,
-    describe_jobs,
     published_queues,
     why_unread,
 )
 from batchmark.config import Config, Target
-from batchmark.job_description import FINISHED, JobDescription, moment
+from batchmark.job_description import JobDescription, moment
+from batchmark.job_identity import DAG_TAG
+from batchmark.jobs import describe_jobs, is_live, terminate_job
 from batchmark.leak_records import GuardReport, Kind, Limits, Resource, RunName, allowed
 from batchmark.planning import slug
 
 INSTALLATION_TAG = "batchmark:installation"
 RUN_TAG = "batchmark:run"
-DAG_TAG = "batchmark:dag"
 RUN_ID_TAG = "batchmark:run-id"
 TARGET_TAG = "Target"  # of instances, by their launch template
 MANUAL_RUN_ID = "manual"  # the job definitions' default
@@ -52,7 +52,7 @@ def look(
         _judge_job(config, job, ask_run, limits, now)
         for listed in jobs.values()
         for job in listed
-        if job["status"] not in FINISHED
+        if is_live(job)
     ]
     unread = []
     for what, question in (("instances", _instances), ("file systems", _file_systems)):
@@ -97,9 +97,9 @@ def _end(one: Resource, client: Clients) -> dict[str, object]:
 
 def _end_job(client: Clients, job_id: str) -> str:
     batch = client("batch")
-    if not any(job["status"] not in FINISHED for job in describe_jobs(batch, [job_id])):
+    if not any(map(is_live, describe_jobs(batch, [job_id]).values())):
         return "It has ended by itself meanwhile."
-    batch.terminate_job(jobId=job_id, reason=REASON)
+    terminate_job(batch, job_id, REASON)
     return "Ended."
 
 
@@ -129,9 +129,9 @@ def _jobs(config: Config, batch: Any, now: datetime) -> dict[str, list[JobDescri
             jobQueue=queue, filters=[{"name": "AFTER_CREATED_AT", "values": [since]}]
         )
         listed = [job for page in pages for job in page["jobSummaryList"]]
-        live = [job["jobId"] for job in listed if job["status"] not in FINISHED]
-        found[queue] = [job for job in listed if job["status"] in FINISHED]
-        found[queue] += describe_jobs(batch, live)
+        live = [job["jobId"] for job in listed if is_live(job)]
+        found[queue] = [job for job in listed if not is_live(job)]
+        found[queue] += describe_jobs(batch, live).values()
     return found
 
 
@@ -232,7 +232,7 @@ def _file_systems(
     config: Config, client: Clients, jobs: Jobs, ask_run: AskRun, limits: Limits, now: datetime
 ) -> Iterator[Resource]:
     """Our file systems: used while their run is live, or any job of ours where none is named."""
-    live = [job for listed in jobs.values() for job in listed if job["status"] not in FINISHED]
+    live = [job for listed in jobs.values() for job in listed if is_live(job)]
     pages = client("fsx").get_paginator("describe_file_systems").paginate()
     for described in (one for page in pages for one in page["FileSystems"]):
         tags = _tags(described)

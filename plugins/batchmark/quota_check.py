@@ -58,7 +58,7 @@ def _judge(quota: Quota, value: float, asked: dict[str, int], can_start: set[str
     too_large = [name for name, vcpus in asked.items() if vcpus > value]
     stuck = [name for name in too_large if name not in can_start]
     together = sum(asked.values())
-    seen = f"{quota.name} ({quota.code}): {value:g} vCPUs."
+    seen = f"{quota.name} ({quota.code}): {value:,.0f} vCPUs."
     remedy = f"Ask for at least {together} in the Service Quotas console."
     if too_large:
         needs = ", ".join(f"{name} takes {asked[name]}" for name in too_large)

@@ -100,10 +100,12 @@ def test_the_guard_knows_every_dag_that_submits_jobs(dag_bag):
     assert submitting == set(SUBMITTING_DAGS)
 
 
-def test_the_guard_looks_every_hour_and_then_reports(dag_bag):
+def test_the_guard_looks_every_hour_and_then_reports(dag_bag, monkeypatch):
     dag = dag_bag.dags["leak_guard"]
     assert [task.task_id for task in dag.topological_sort()] == ["look_for_leaks", "report_leaks"]
-    assert dag.timetable.summary == "20 * * * *"
+    for hour in (12, 13):
+        first = first_run(dag, datetime(2026, 11, 19, hour, 5, tzinfo=UTC), monkeypatch)
+        assert first == datetime(2026, 11, 19, hour, 20, tzinfo=UTC)
 
 
 def test_the_environment_check_runs_when_asked(dag_bag):
@@ -112,17 +114,21 @@ def test_the_environment_check_runs_when_asked(dag_bag):
     assert dag.timetable.can_be_scheduled is False
 
 
-def test_unpausing_on_a_thursday_waits_for_monday(dag_bag, monkeypatch):
-    """A run costs money; with a start date Airflow would make up for the Monday before."""
-    dag = dag_bag.dags["gpu_cpu_benchmark"]
-    thursday = datetime(2026, 11, 19, 12, tzinfo=UTC)
-    monkeypatch.setattr("airflow.timetables.trigger.utcnow", lambda: thursday)
+def first_run(dag, now, monkeypatch):
+    """When a DAG that is unpaused now runs first."""
+    monkeypatch.setattr("airflow.timetables.trigger.utcnow", lambda: now)
     timetable = decode_timetable(encode_timetable(dag.timetable))  # as the scheduler has it
-    first = timetable.next_dagrun_info(
+    return timetable.next_dagrun_info(
         last_automated_data_interval=None,
         restriction=TimeRestriction(dag.start_date, None, catchup=dag.catchup),
-    )
-    assert first.run_after == datetime(2026, 11, 23, 3, tzinfo=UTC)
+    ).run_after
+
+
+def test_unpausing_on_a_thursday_waits_for_monday(dag_bag, monkeypatch):
+    """A run costs money; with a start date Airflow would make up for the Monday before."""
+    thursday = datetime(2026, 11, 19, 12, tzinfo=UTC)
+    first = first_run(dag_bag.dags["gpu_cpu_benchmark"], thursday, monkeypatch)
+    assert first == datetime(2026, 11, 23, 3, tzinfo=UTC)
 
 
 def test_the_benchmarks_dags_import_too():

@@ -117,7 +117,7 @@ def actions(statement: dict[str, Any]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def calls(stack, airflow, calibration):
-    """Each principal's calls, of a calibration, a benchmark and a look of the leak guard.
+    """Each principal's calls, of a calibration, a benchmark, a leak guard's look and a diagnosis.
 
     What the tests before have run is not run again: it is known by what it asks for.
     """
@@ -131,8 +131,10 @@ def calls(stack, airflow, calibration):
 
     if not any(call["operation"] == "GetProducts" for call in read()["airflow"]):
         run_benchmark(stack, {"suite": "smoke"}, Clock())
-    if not any(call["operation"] == "DescribeFileSystems" for call in read()["airflow"]):
-        assert run_dag(airflow, "leak_guard", {})[1] == "success"
+    asked_by = {"leak_guard": "DescribeFileSystems", "diagnose_queue": "DescribeSubnets"}
+    for dag_id, operation in asked_by.items():
+        if not any(call["operation"] == operation for call in read()["airflow"]):
+            assert run_dag(airflow, dag_id, {})[1] == "success"
     return read()
 
 
@@ -200,7 +202,7 @@ def test_every_call_was_understood(calls, principal):
 def test_the_calls_hold_what_each_dag_writes(needed):
     written = {need.resource for need in needed["airflow"] if need.action == "s3:PutObject"}
     folders = {resource.partition(":::")[2].split("/")[1] for resource in written}
-    assert folders == {"guard", "noise", "prices", "runs"}
+    assert folders == {"diagnoses", "guard", "noise", "prices", "runs"}
 
 
 @pytest.mark.parametrize("principal", PRINCIPALS)

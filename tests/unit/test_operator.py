@@ -56,6 +56,7 @@ class Task:
         self.operator.clients = FakeClients(batch=self.batch, logs=FakeLogs())
         self.xcoms = {}
         ti = SimpleNamespace(
+            dag_id="benchmark",
             try_number=try_number,
             max_tries=RETRIES + cleared_after,
             xcom_push=lambda key, value: self.xcoms.update({key: value}),
@@ -83,7 +84,11 @@ def test_the_first_try_submits_under_a_name_that_a_retry_finds():
         "jobQueue": SPOT_QUEUE,
         "jobDefinition": "definition:1",
         "parameters": {"suite": "smoke"},
-        "tags": {"batchmark:installation": "batchmark", "batchmark:generation": "0"},
+        "tags": {
+            "batchmark:installation": "batchmark",
+            "batchmark:generation": "0",
+            "batchmark:dag": "benchmark",
+        },
     }
     assert arguments["job_id"] == task.xcoms["job_id"] == "job-1"
     assert task.xcoms["job_ids"] == ["job-1"]

@@ -20,7 +20,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark.documents import ExpectedDocument
 from batchmark.hooks.aws import AwsAccess, AwsClients
-from batchmark.job_identity import GENERATION_TAG, full_name, generation_of, names_of_task
+from batchmark.job_identity import (
+    DAG_TAG,
+    GENERATION_TAG,
+    full_name,
+    generation_of,
+    names_of_task,
+)
 from batchmark.jobs import (
     describe_jobs,
     is_live,
@@ -233,7 +239,8 @@ class BenchmarkJobOperator(BatchOperator):
                 "jobDefinition": self.job_definition,
                 "arrayProperties": self.array_properties,
                 "parameters": self.parameters,
-                "tags": self.tags | {GENERATION_TAG: str(generation)},
+                "tags": self.tags
+                | {GENERATION_TAG: str(generation), DAG_TAG: context["ti"].dag_id},
                 "containerOverrides": self.container_overrides,
                 "ecsPropertiesOverride": self.ecs_properties_override,
                 "eksPropertiesOverride": self.eks_properties_override,

@@ -164,9 +164,9 @@ def told(call):
         (
             "ecr",
             "describe_images",
-            {"repositoryName": "r"},
+            {"repositoryName": "a/b"},
             "DescribeImages",
-            [f"arn:aws:ecr:us-east-1:{ACCOUNT}:repository/r"],
+            [f"arn:aws:ecr:us-east-1:{ACCOUNT}:repository/a/b"],
         ),
         (
             "fsx",
