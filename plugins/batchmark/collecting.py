@@ -13,6 +13,7 @@ from batchmark.exceptions import CollectError
 from batchmark.job_description import (
     FINISHED,
     JobDescription,
+    all_seconds,
     failure_message,
     log_location,
     log_url,
@@ -53,7 +54,15 @@ def collect_run(
         try:
             jobs.append(_collect_job(store, logs, run_id, plan, job_id, described, config))
         except CollectError as error:
-            lost.append(LostJob(planned=plan, job_id=job_id, reason=str(error)))
+            lost.append(
+                LostJob(
+                    planned=plan,
+                    job_id=job_id,
+                    reason=str(error),
+                    instance_type=plan.instance_type if store.is_aws() else None,
+                    seconds=all_seconds(described.get(job_id)) if job_id else 0,
+                )
+            )
     jobs = _with_state_times(jobs, logs, config.events_log_group)
     return CollectedRun(run_id=run_id, jobs=tuple(jobs), lost=tuple(lost))
 

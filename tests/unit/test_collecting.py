@@ -140,6 +140,13 @@ def test_a_failed_job_without_a_document_keeps_its_own_reason(collect):
     assert "exit code 3" in collected.lost[0].reason
 
 
+def test_of_a_job_without_a_document_the_time_of_all_attempts_is_kept(collect):
+    ran = {"startedAt": 1_795_222_800_000, "stoppedAt": 1_795_222_890_500}
+    failed = described("FAILED", attempts=[ran, ran])
+    (lost,) = collect(failed).lost
+    assert (lost.job_id, lost.seconds, lost.instance_type) == (JOB_ID, 181.0, "g5.xlarge")
+
+
 def test_a_job_that_never_started_loses_itself_only(collect):
     never = described("FAILED", statusReason="Task failed to start")
     del never["startedAt"]

@@ -17,9 +17,11 @@ FORBIDDEN = {
 }
 PURE = (
     "break_even",
+    "budget",
     "calibration",
     "comparison",
     "cost",
+    "cost_terminal",
     "crossover",
     "estimate",
     "figures",
@@ -36,6 +38,7 @@ PURE = (
     "roofline",
     "series",
     "significance",
+    "spending",
     "verdict",
 )
 
