@@ -246,11 +246,11 @@ def random_cap(rng, cost):
     return max(near, 5e-324)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(5))
 def test_no_plan_above_its_cap_passes(seed):
     rng = np.random.default_rng(seed)
     passed = refused = unpriced = 0
-    for _ in range(250):
+    for _ in range(200):
         config, jobs, prices = random_plan(rng)
         seen = worst(config, jobs, prices)
         cost = exact_cost(config, jobs, prices)
