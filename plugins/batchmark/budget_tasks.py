@@ -49,8 +49,11 @@ def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> Run
     )
     worst = worst_case(config, jobs, prices.table, now)
     render_worst_case(worst, Console(width=TERMINAL_WIDTH))
-    key = spending_key(store, now, _generation(context))
-    month = month_spending(store, key, besides_it=True)
+    key = spending_key(store, now)
+    generation = _generation(context)
+    before = run_spending(store, key)
+    kept = before.replanned(generation) if before else None
+    month = month_spending(store, key).without(key, kept)
     print(month)
     reasons = refusals(worst, max_cost_usd=cap, month=month, monthly_cap_usd=config.monthly_cap_usd)
     plan = RunPlan(jobs=tuple(jobs), worst_case=worst, dry_run=params["dry_run"])
@@ -61,8 +64,10 @@ def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> Run
         return plan
     if reasons:
         raise BudgetError(f"Nothing was submitted. {' '.join(reasons)}")
-    record = RunSpending(run_id=context["run_id"], planned_at=now, reserved_usd=worst.usd)
-    _reserve(store, key, record, worst, config.monthly_cap_usd)
+    kept = kept or RunSpending(
+        run_id=context["run_id"], planned_at=now, generation=generation, reserved_usd=0.0
+    )
+    _reserve(store, key, kept, worst, config.monthly_cap_usd)
     prices.store(store)
     plan = plan.model_copy(update={"spending_key": key})
     store.write(PLAN, plan.model_dump_json(indent=2))
@@ -75,19 +80,19 @@ def _generation(context: Context) -> int:
 
 
 def _reserve(
-    store: RunStore, key: str, record: RunSpending, worst: WorstCase, monthly_cap_usd: float | None
+    store: RunStore, key: str, kept: RunSpending, worst: WorstCase, monthly_cap_usd: float | None
 ) -> None:
     """Book the most that a run can cost, and sum up the month again with that in it.
 
     S3 lists what was written before. So of runs that are planned at the same time the last one to
     write sees all others, and never do two pass that exceed the cap together. Both may be refused.
     """
-    store.put(key, record.model_dump_json(indent=2))
+    store.put(key, kept.reserving(worst.usd).model_dump_json(indent=2))
     if monthly_cap_usd is None:
         return
-    month = month_spending(store, key, besides_it=True)
+    month = month_spending(store, key).without(key, kept)
     if reasons := refusals(worst, max_cost_usd=None, month=month, monthly_cap_usd=monthly_cap_usd):
-        store.put(key, record.settled([], worst).model_dump_json(indent=2))
+        store.put(key, kept.model_dump_json(indent=2))
         raise BudgetError(
             "Nothing was submitted, for another run was planned at the same time. "
             f"{' '.join(reasons)}"
@@ -104,7 +109,7 @@ def settle(store: RunStore, config: Config, plan: RunPlan, collected: CollectedR
     key = plan.spending_key
     now = datetime.now(UTC)
     record = run_spending(store, key) or RunSpending(
-        run_id=collected.run_id, planned_at=now, reserved_usd=None
+        run_id=collected.run_id, planned_at=now, generation=0, reserved_usd=0.0
     )
     costs = run_costs(collected, stored_prices(store, config.region, now))
     store.put(key, record.settled(costs.jobs, plan.worst_case).model_dump_json(indent=2))

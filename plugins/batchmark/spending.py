@@ -31,8 +31,9 @@ class RunSpending(Record):
 
     run_id: str
     planned_at: AwareDatetime
+    generation: int = Field(ge=0, description="how often its plan was cleared")
     reserved_usd: float | None = Field(
-        description="the most that it can cost, until it is finished; null if not known"
+        description="the most that jobs can cost that are not finished; null if not known"
     )
     finished: bool = False
     job_usd: dict[str, float | None] = Field(
@@ -44,12 +45,32 @@ class RunSpending(Record):
     @property
     def exact_usd(self) -> Fraction:
         """Of all that is known."""
-        amounts = self.job_usd.values() if self.finished else (self.reserved_usd,)
+        amounts = (self.reserved_usd, *self.job_usd.values())
         return sum((exact(usd) for usd in amounts if usd is not None), exact(0))
 
     @property
     def is_known(self) -> bool:
-        return None not in (self.job_usd.values() if self.finished else (self.reserved_usd,))
+        return None not in (self.reserved_usd, *self.job_usd.values())
+
+    def replanned(self, generation: int) -> RunSpending:
+        """What stays of this record where its run is planned once more.
+
+        A retry of the plan has submitted nothing. A clear may have ended jobs that are not booked.
+        """
+        unbooked = not self.finished and generation != self.generation
+        update = {
+            "generation": generation,
+            "finished": False,
+            "reserved_usd": self.reserved_usd if unbooked else 0.0,
+        }
+        return self.model_copy(update=update)
+
+    def reserving(self, usd: float | None) -> RunSpending:
+        """This record with so much more that jobs can cost."""
+        reserved = None
+        if usd is not None and self.reserved_usd is not None:
+            reserved = float(exact(self.reserved_usd) + exact(usd))
+        return self.model_copy(update={"reserved_usd": reserved})
 
     def settled(self, costs: Iterable[JobCost], worst: WorstCase) -> RunSpending:
         """This record with what the run's jobs cost, those of an earlier settlement kept."""
@@ -74,6 +95,11 @@ class MonthSpending(Record):
         """Of all that is known."""
         return sum((run.exact_usd for run in self.runs.values()), exact(0))
 
+    def without(self, key: str, record: RunSpending | None = None) -> MonthSpending:
+        """This month with `record`, or nothing, in the place of the one at `key`."""
+        runs = {found: run for found, run in self.runs.items() if found != key}
+        return self.model_copy(update={"runs": runs | ({key: record} if record else {})})
+
     @property
     def unpriced(self) -> tuple[str, ...]:
         """Keys of runs that are not, or only partly, in the sum."""
@@ -92,15 +118,9 @@ class MonthSpending(Record):
         return f"Runs of {self.month}: {figures.usd(float(self.exact_usd))}{listed}"
 
 
-def spending_key(store: RunStore, planned_at: datetime, generation: int) -> str:
-    """Where a run's record lies.
-
-    Args:
-        generation: how often the run's plan was cleared. Each has a record of its own, for its
-            jobs are others.
-    """
-    name = f"{store.name}.{generation}" if generation else store.name
-    return f"{COSTS_FOLDER}{planned_at.astimezone(UTC):%Y-%m}/{name}.json"
+def spending_key(store: RunStore, planned_at: datetime) -> str:
+    """Where a run's record lies."""
+    return f"{COSTS_FOLDER}{planned_at.astimezone(UTC):%Y-%m}/{store.name}.json"
 
 
 def run_spending(store: RunStore, key: str) -> RunSpending | None:
@@ -111,11 +131,10 @@ def run_spending(store: RunStore, key: str) -> RunSpending | None:
         return None
 
 
-def month_spending(store: RunStore, key: str, *, besides_it: bool = False) -> MonthSpending:
-    """Sum up the month that the record `key` belongs to, with or without that record."""
+def month_spending(store: RunStore, key: str) -> MonthSpending:
+    """Sum up the month that the record `key` belongs to."""
     folder = key.rpartition("/")[0] + "/"
-    keys = [found for found in store.keys(folder) if not (besides_it and found == key)]
-    records = {found: run_spending(store, found) for found in keys}
+    records = {found: run_spending(store, found) for found in store.keys(folder)}
     return MonthSpending(
         month=folder.removeprefix(COSTS_FOLDER).rstrip("/"),
         runs={found: record for found, record in records.items() if record},

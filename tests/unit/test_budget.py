@@ -52,9 +52,16 @@ def worst(config, jobs, prices=PRICES):
 def month(finished=0.0, reserved=0.0, **fields):
     runs = {
         "costs/2026-11/a.json": RunSpending(
-            run_id="a", planned_at=NOW, reserved_usd=0, finished=True, job_usd={"job": finished}
+            run_id="a",
+            planned_at=NOW,
+            generation=0,
+            reserved_usd=0,
+            finished=True,
+            job_usd={"job": finished},
         ),
-        "costs/2026-11/b.json": RunSpending(run_id="b", planned_at=NOW, reserved_usd=reserved),
+        "costs/2026-11/b.json": RunSpending(
+            run_id="b", planned_at=NOW, generation=0, reserved_usd=reserved
+        ),
     }
     return MonthSpending(**{"month": "2026-11", "runs": runs, "unreadable": ()} | fields)
 

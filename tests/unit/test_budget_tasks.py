@@ -70,7 +70,7 @@ class Cloud:
 
     def book(self, name, **fields):
         """Another run of this month."""
-        values = {"run_id": name, "planned_at": NOW, "reserved_usd": 0.0} | fields
+        values = {"run_id": name, "planned_at": NOW, "generation": 0, "reserved_usd": 0.0} | fields
         self.put(f"costs/{MONTH}/{name}.json", RunSpending(**values).model_dump_json())
         self.calls.clear()
 
@@ -201,15 +201,33 @@ def test_two_runs_planned_at_the_same_time_never_exceed_the_monthly_cap_together
     assert cloud.record(RUN_ID).exact_usd == 0
 
 
-def test_a_retry_books_once_and_a_cleared_run_again(cloud):
+def test_a_retry_of_the_plan_books_once(cloud):
+    for _ in range(2):
+        tasks.plan_jobs(context())
+    assert cloud.record(RUN_ID).reserved_usd == WORST
+    tasks.plan_jobs(context(repeats=2))
+    assert cloud.record(RUN_ID).reserved_usd == 16.16
+
+
+def test_a_run_that_is_cleared_half_way_is_booked_once_more(cloud):
+    """What its first jobs cost is known only after the run; until then it is the most."""
     cloud.published(monthly_cap_usd=20)
     tasks.plan_jobs(context())
-    tasks.plan_jobs(context())
     tasks.plan_jobs(context(cleared=1))
-    booked = [key for key in cloud.objects() if key.startswith("costs/")]
-    assert booked == [f"costs/{MONTH}/{RUN_ID}{life}.json" for life in (".1", "")]
-    with pytest.raises(AirflowFailException, match=r"\$16\.16 \(2 planned and not finished"):
+    assert cloud.record(RUN_ID).reserved_usd == 16.16
+    with pytest.raises(AirflowFailException, match=r"\$16\.16 \(1 planned and not finished"):
         tasks.plan_jobs(context(cleared=2))
+
+
+def test_a_run_that_is_cleared_after_its_end_keeps_what_it_did_cost(cloud):
+    tasks.plan_jobs(context())
+    settle(cloud, blog_job("c5.2xlarge", 0.34, 0.17, job_id="first"))
+    tasks.plan_jobs(context(cleared=1))
+    record = cloud.record(RUN_ID)
+    assert (record.finished, record.reserved_usd) == (False, WORST)
+    assert float(record.exact_usd) == pytest.approx(WORST + 0.17)
+    record = settle(cloud, blog_job("c5.2xlarge", 0.34, 0.34, job_id="second"))
+    assert record.job_usd == pytest.approx({"first": 0.17, "second": 0.34})
 
 
 def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys):
@@ -263,13 +281,6 @@ def test_after_the_run_what_it_did_cost_is_booked(cloud):
         }
     )
     assert float(record.exact_usd) == pytest.approx(6.713)
-
-
-def test_jobs_that_a_cleared_task_ran_anew_are_booked_beside_the_first(cloud):
-    tasks.plan_jobs(context())
-    settle(cloud, blog_job("c5.2xlarge", 0.34, 0.17, job_id="first"))
-    record = settle(cloud, blog_job("c5.2xlarge", 0.34, 0.34, job_id="second"))
-    assert record.job_usd == pytest.approx({"first": 0.17, "second": 0.34})
 
 
 def test_a_record_that_was_lost_or_spoilt_is_written_anew(cloud):

@@ -251,6 +251,13 @@ def test_a_job_that_left_no_result_is_paid_for_all_its_attempts():
     )
 
 
+def test_jobs_that_others_count_instead_of_are_paid_too():
+    run = build_run(cpu_job(batch_seconds=3600.0, purchase_option="on_demand"))
+    cleared = lost(instance_type="c5.2xlarge", seconds=3600.0)
+    cost = run_costs(run.model_copy(update={"superseded": (cleared,)}), PRICES)
+    assert (cost.usd, cost.reason) == (pytest.approx(2 * 0.34), None)
+
+
 @pytest.mark.parametrize("fields", [{"job_id": None}, {"instance_type": "c5.2xlarge"}, {}])
 def test_a_job_that_never_started_cost_nothing_wherever_that_was(fields):
     cost = lost_cost(lost(seconds=0.0, **fields), PRICES)
