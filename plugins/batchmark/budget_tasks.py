@@ -51,9 +51,10 @@ def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> Run
     render_worst_case(worst, Console(width=TERMINAL_WIDTH))
     key = spending_key(store, now)
     generation = _generation(context)
-    before = run_spending(store, key)
+    month = month_spending(store, key)
+    before = month.runs.get(key)
     kept = before.replanned(generation) if before else None
-    month = month_spending(store, key).without(key, kept)
+    month = month.without(key, kept)
     print(month)
     reasons = refusals(worst, max_cost_usd=cap, month=month, monthly_cap_usd=config.monthly_cap_usd)
     plan = RunPlan(jobs=tuple(jobs), worst_case=worst, dry_run=params["dry_run"])
@@ -76,7 +77,7 @@ def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> Run
 
 def _generation(context: Context) -> int:
     """How often the task was cleared: retries leave it alone."""
-    return int(context["ti"].max_tries - context["task"].retries)
+    return context["ti"].max_tries - (context["task"].retries or 0)
 
 
 def _reserve(

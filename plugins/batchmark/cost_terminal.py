@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.markup import escape
 from rich.table import Table
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from batchmark.budget import WorstCase
     from batchmark.cost import RunCost
 
-RIGHT = "right"
+RIGHT: Final = "right"
 
 
 def render_worst_case(worst: WorstCase, console: Console) -> None:
@@ -47,16 +47,16 @@ def render_worst_case(worst: WorstCase, console: Console) -> None:
 
 def render_costs(cost: RunCost, console: Console) -> None:
     table = Table(title="What this run's jobs cost", caption=JOB_COSTS)
-    for heading in ("Job", "Target", "Repeat", "Bought"):
-        table.add_column(heading, justify=RIGHT if heading == "Repeat" else "left")
-    for heading in ("Container time", "Cost"):
+    for heading in ("Job", "Target", "Bought"):
+        table.add_column(heading)
+    for heading in ("Repeat", "Container time", "Cost"):
         table.add_column(heading, justify=RIGHT)
     for one in cost.jobs:
         table.add_row(
             escape(one.job_id or "never submitted"),
             escape(one.target),
-            str(one.repeat),
             OPTIONS[one.purchase_option] if one.purchase_option else "?",
+            str(one.repeat),
             "?" if one.seconds is None else figures.seconds(one.seconds),
             amount(one.usd),
         )
