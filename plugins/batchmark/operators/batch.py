@@ -70,7 +70,7 @@ class BenchmarkJobOperator(BatchOperator):
         execution_timeout: of the task, its deferral included; then its job is terminated.
     """
 
-    operator_extra_links = (JobLogLink(),)
+    operator_extra_links = (JobLogLink(),)  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -255,7 +255,7 @@ class BenchmarkJobOperator(BatchOperator):
 
     def _generation(self, context: Context) -> int:
         """How often the task was cleared: Airflow raises max_tries then, and only then."""
-        return int(context["ti"].max_tries) - int(self.retries)
+        return context["ti"].max_tries - (self.retries or 0)
 
     def _end_jobs(self, context: Context, jobs: Iterable[dict[str, Any]], reason: str) -> None:
         """End jobs of this task; a worker that comes late leaves those of a later clear alone."""
