@@ -242,7 +242,7 @@ variable "monthly_cap_usd" {
 
   validation {
     condition     = var.monthly_cap_usd == null ? true : var.monthly_cap_usd > 0
-    error_message = "monthly_cap_usd is ${var.monthly_cap_usd}; it has to be above 0, or null for no cap."
+    error_message = "monthly_cap_usd is ${coalesce(var.monthly_cap_usd, 0)}; it has to be above 0, or null for no cap."
   }
 }
 
