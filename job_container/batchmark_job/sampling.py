@@ -230,15 +230,15 @@ def sample(rotation: Rotation, timer: Timer, limits: Limits, samples: list[float
 def unsettled(samples: Sequence[float], trial_seconds: float | None = None) -> str | None:
     """Why no median can be told from these samples; None if it can.
 
-    They drift from their beginning to their end, or jump so much that after all the time allowed
-    the ends of the median's 95 % interval are further than UNSETTLED_FACTOR from each other, or
-    the same calls took less than a TRIAL_FACTOR-th of them, `trial_seconds`, shortly before.
+    The same calls took less than a TRIAL_FACTOR-th of them, `trial_seconds`, shortly before; or
+    they drift from their beginning to their end, or jump so much that after all the time allowed
+    the ends of the median's 95 % interval are further than UNSETTLED_FACTOR from each other.
     """
-    if drifted := drift(samples):
-        return drifted
     median = statistics.median(samples)
     if trial_seconds and median > TRIAL_FACTOR * trial_seconds:
         return f"a call took {trial_seconds:.3g} s in the trial, and {median:.3g} s afterwards"
+    if drifted := drift(samples):
+        return drifted
     interval = median_interval(samples)
     if interval is None or interval.high <= UNSETTLED_FACTOR * interval.low:
         return None

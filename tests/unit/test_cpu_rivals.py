@@ -66,9 +66,10 @@ def test_one_size_is_compared_round_by_round() -> None:
     comparison = compare(Point("matmul", {"size": 40}), bench_for("cpu", QUICK), 3, 60.0)
     assert comparison.skipped is None
     assert set(comparison.plain) == {"torch @", "NumPy @", "SciPy gemm"}
-    assert len(comparison.ours) == len(comparison.implementations) == 3
-    assert all(len(seconds) == 3 for seconds in comparison.plain.values())
-    assert len(comparison.as_published) == 3
+    rounds = len(comparison.ours)
+    assert rounds >= 3
+    series = (comparison.implementations, comparison.as_published, *comparison.plain.values())
+    assert all(len(one) == rounds for one in series)
     assert min(comparison.as_published) > 0
 
 
