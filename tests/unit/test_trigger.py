@@ -200,6 +200,14 @@ def test_waiting_for_other_jobs_of_the_queue_is_not_being_stuck():
     assert "It was RUNNABLE for more than 600 s" in event.xcoms["failure"]
 
 
+def test_a_job_that_never_fits_waits_for_no_other():
+    following = Following(runnable_seconds=600)
+    following.batch.add("another", "RUNNING")
+    reason = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - The job resource requirement is higher"
+    following.event((601, {"statusReason": reason}), (2, {}), (2, {}))
+    assert following.diagnosed == ["RUNNABLE"]
+
+
 def test_the_wait_of_a_retried_job_counts_from_its_last_attempts_end():
     following = Following(runnable_seconds=600)
     retried = {"status": "RUNNABLE", "attempts": [{"stoppedAt": (CREATED + 3000) * 1000}]}

@@ -69,17 +69,20 @@ class BenchmarkJobTrigger(BatchJobTrigger):
         document: dict[str, Any] | None = None,
         on_demand: dict[str, Any] | None = None,
         earlier_job_ids: Sequence[str] = (),
+        events_log_group: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(job_id=job_id, **kwargs)
         self.limits = Limits(runnable_seconds, starting_seconds, longest_seconds, deadline)
         self.document = document
         self.on_demand = on_demand
+        self.events_log_group = events_log_group
         self.serialized_fields |= self.limits._asdict()
         self.serialized_fields |= {
             "document": document,
             "on_demand": on_demand,
             "earlier_job_ids": list(earlier_job_ids),
+            "events_log_group": events_log_group,
         }
         self.job_ids = [*earlier_job_ids, job_id]
         self.clients = AwsClients.shared(AwsAccess.of(self))
@@ -156,7 +159,9 @@ class BenchmarkJobTrigger(BatchJobTrigger):
     async def _find_out_why(self, progress: Progress) -> None:
         job = progress.job
         try:
-            if progress.is_waiting and await asyncio.to_thread(self._is_queue_at_work, job):
+            if progress.may_wait_for_others and await asyncio.to_thread(
+                self._is_queue_at_work, job
+            ):
                 progress.excuse()
                 return
         except (BotoCoreError, ClientError) as error:
@@ -174,9 +179,14 @@ class BenchmarkJobTrigger(BatchJobTrigger):
         """Why a job does not start; it asks AWS many questions, one after the other."""
         from batchmark.diagnosis import diagnose
 
-        return str(
-            diagnose(self.clients, queue=job["jobQueue"], job=job, now=datetime.now(UTC)).message()
+        found = diagnose(
+            self.clients,
+            queue=job["jobQueue"],
+            job=job,
+            events_log_group=self.events_log_group,
+            now=datetime.now(UTC),
         )
+        return found.message()
 
     def _is_queue_at_work(self, job: JobDescription) -> bool:
         return is_queue_at_work(self.clients("batch"), [job["jobQueue"], *self._other_queues])

@@ -81,6 +81,7 @@ def test_a_job_past_its_deadline_is_terminated(cloud, trigger):
 
 
 def test_a_job_that_finds_no_room_is_ended_with_a_diagnosis(cloud, trigger):
+    cloud.submit(cloud.define(["sleep", "600"]))  # waiting for it would not help
     job_id = cloud.submit(cloud.define(["true"], gpus=64))
     event = event_of(trigger(job_id, runnable_seconds=0.5))
     assert event.task_instance_state == "failed"
