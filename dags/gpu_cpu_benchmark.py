@@ -3,7 +3,8 @@
 Runs one suite on every target through AWS Batch, compares each GPU target with each CPU target in
 time and cost, and writes the report to `runs/<run>/` in the result bucket.
 
-**Each run costs money in AWS.** The targets come from Terraform, through the SSM parameter
+**Each run costs money in AWS.** It is refused if its jobs could cost more than `max_cost_usd`;
+`dry_run` shows how much that is. The targets come from Terraform, through the SSM parameter
 `/airflow/variables/batchmark`.
 """
 
@@ -18,6 +19,7 @@ PARAMS = dag_parts.params(
     repeats=1,
     fewest_repeats=1,
     about_repeats="Jobs per target. From 6 on, whole jobs and single calls have intervals too.",
+    max_cost_usd=50,
 )
 
 
@@ -43,10 +45,6 @@ def gpu_cpu_benchmark():
     def plan_jobs() -> list[dict[str, Any]]:
         return tasks.plan_jobs(get_current_context())
 
-    @task
-    def fetch_prices() -> str:
-        return tasks.fetch_prices(get_current_context())
-
     @task(trigger_rule="all_done")
     def collect_results() -> str:
         return tasks.collect_results(get_current_context(), run_benchmark.task_id)
@@ -62,7 +60,7 @@ def gpu_cpu_benchmark():
     planned = plan_jobs()
     run_benchmark = dag_parts.run_benchmark(planned)
     collected = collect_results()
-    chain(check_environment(), planned, [run_benchmark, fetch_prices()], collected)
+    chain(check_environment(), planned, run_benchmark, collected)
     publish_report(compare(collected))
 
 

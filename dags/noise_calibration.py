@@ -7,7 +7,8 @@ run's.
 
 Calibrate after a change of instance type, driver or torch: tables from before no longer apply.
 
-**Each run costs money in AWS:** targets x repeats jobs.
+**Each run costs money in AWS:** targets x repeats jobs. It is refused if they could cost more than
+`max_cost_usd`; `dry_run` shows how much that is.
 """
 
 from datetime import timedelta
@@ -22,6 +23,7 @@ PARAMS = dag_parts.params(
     fewest_repeats=2,
     about_repeats="Equal jobs per target. The more, the smaller the change that shows; from 6 on, "
     "the rule is also tried on the jobs themselves.",
+    max_cost_usd=150,
 )
 
 

@@ -166,14 +166,18 @@ resource "aws_ssm_parameter" "airflow" {
   # Six targets fill a standard parameter (4 KiB); more of them need an advanced one (8 KiB).
   tier = "Intelligent-Tiering"
 
-  value = jsonencode({
-    schema_version   = 1
-    name             = var.name
-    region           = var.region
-    bucket           = module.storage.bucket_name
-    topic_arn        = module.notifications.topic_arn
-    log_group        = module.batch.log_group_name
-    events_log_group = module.monitoring.event_log_group_name
-    targets          = module.batch.targets
-  })
+  # What is not set is left out, for the room and for an Airflow of an earlier release.
+  value = jsonencode(merge(
+    { for name, value in { monthly_cap_usd = var.monthly_cap_usd } : name => value if value != null },
+    {
+      schema_version   = 1
+      name             = var.name
+      region           = var.region
+      bucket           = module.storage.bucket_name
+      topic_arn        = module.notifications.topic_arn
+      log_group        = module.batch.log_group_name
+      events_log_group = module.monitoring.event_log_group_name
+      targets          = module.batch.targets
+    },
+  ))
 }

@@ -235,6 +235,17 @@ variable "monthly_budget_usd" {
   default     = 100
 }
 
+variable "monthly_cap_usd" {
+  description = "Most in USD that the benchmark runs of a calendar month may cost: Airflow submits no run that could exceed it; none for no cap"
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.monthly_cap_usd == null ? true : var.monthly_cap_usd > 0
+    error_message = "monthly_cap_usd is ${coalesce(var.monthly_cap_usd, 0)}; it has to be above 0, or null for no cap."
+  }
+}
+
 variable "budget_alert_percent" {
   description = "Share of the budget, in percent, whose spending sends an alert"
   type        = number

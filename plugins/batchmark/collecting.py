@@ -13,6 +13,7 @@ from batchmark.documents import ExpectedDocument, key_of
 from batchmark.exceptions import CollectError
 from batchmark.job_description import (
     JobDescription,
+    all_seconds,
     failure_message,
     host_terminated,
     log_location,
@@ -28,6 +29,7 @@ from batchmark.store import RunStore
 from batchmark_job.result import MeasurementStatus
 
 LEFT_OVER = "Its run is being collected, and no task owns it any more"
+SUPERSEDED = "Its task was cleared, or it was submitted twice: another job counts"
 
 log = logging.getLogger(__name__)
 
@@ -64,16 +66,49 @@ def collect_run(
         for job in filter(is_live, jobs):
             terminate_job(batch, job["jobId"], LEFT_OVER)
     found = [_find(job_id, jobs) for job_id, jobs in zip(job_ids, named, strict=True)]
-    described = describe_jobs(batch, [job_id for one in found for job_id in one if job_id])
+    beside = [
+        (plan, job["jobId"])
+        for plan, one, jobs in zip(planned, found, named, strict=True)
+        for job in jobs
+        if job["jobId"] not in one
+    ]
+    ids = [job_id for one in found for job_id in one if job_id]
+    described = describe_jobs(batch, [*ids, *(job_id for _, job_id in beside)])
     collected: list[CollectedJob] = []
     lost: list[LostJob] = []
     for plan, one in zip(planned, found, strict=True):
         try:
             collected.append(_collect_job(store, logs, run_id, plan, one, described, config))
         except CollectError as error:
-            lost.append(LostJob(planned=plan, job_id=one.job_id, reason=str(error)))
+            lost.append(_without_result(store, plan, one, described, str(error)))
     collected = _with_state_times(collected, logs, config.events_log_group)
-    return CollectedRun(run_id=run_id, jobs=tuple(collected), lost=tuple(lost))
+    return CollectedRun(
+        run_id=run_id,
+        jobs=tuple(collected),
+        lost=tuple(lost),
+        superseded=tuple(
+            _without_result(store, plan, [job_id], described, SUPERSEDED) for plan, job_id in beside
+        ),
+    )
+
+
+def _without_result(
+    store: RunStore,
+    plan: PlannedJob,
+    job_ids: Sequence[str | None],
+    described: Mapping[str, JobDescription],
+    reason: str,
+) -> LostJob:
+    """A job that gives no result but was paid, with the one that it replaced."""
+    known = [job_id for job_id in job_ids if job_id]
+    seconds = [all_seconds(described.get(job_id)) for job_id in known]
+    return LostJob(
+        planned=plan,
+        job_id=known[0] if known else None,
+        reason=reason,
+        instance_type=plan.instance_type if store.is_aws() else None,
+        seconds=None if None in seconds else sum(filter(None, seconds)),
+    )
 
 
 def _jobs_by_name(

@@ -57,6 +57,12 @@ class Config(_Published):
     events_log_group: str | None = Field(
         default=None, description="of job state changes; null where an older Terraform published"
     )
+    monthly_cap_usd: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="most that the runs of a calendar month may cost; null for no cap",
+    )
     targets: dict[str, Target]
 
 

@@ -7,6 +7,7 @@ at. Time that was measured on another machine than the priced one has no price.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -16,11 +17,10 @@ from batchmark.estimate import Estimate
 from batchmark.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from batchmark.config import Target
-    from batchmark.pooling import JobRecord, TargetRecord
+    from batchmark.pooling import TargetRecord
     from batchmark.prices import PriceTable
+    from batchmark.run import CollectedJob, CollectedRun, LostJob
 
 SECONDS_PER_HOUR = 3600
 MILLION = 1_000_000
@@ -54,10 +54,17 @@ class Cost(Record):
 class JobCost(Cost):
     """One Batch job: all its attempts, each from its container's start to its stop."""
 
-    job_id: str
+    job_id: str | None = Field(description="null for a job that was never submitted")
     target: str
+    repeat: int
     purchase_option: PurchaseOption | None
-    seconds: float
+    seconds: float | None = Field(description="null where Batch does not tell")
+
+
+class RunCost(Cost):
+    """All jobs of a run, with and without a result."""
+
+    jobs: tuple[JobCost, ...]
 
 
 class Efficiency(Record):
@@ -145,15 +152,38 @@ def usd_per_million_calls(seconds: Estimate, basis: PriceBasis) -> Estimate | No
     return seconds.scaled(basis.usd_per_hour / SECONDS_PER_HOUR * MILLION)
 
 
-def job_cost(job: JobRecord, target: TargetRecord, prices: PriceTable) -> JobCost:
+def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:
+    """What a run's jobs cost, each by itself and in all; what is not in the sum is counted."""
+    jobs = (
+        *(job_cost(job, prices) for job in run.jobs),
+        *(lost_cost(lost, prices) for lost in (*run.superseded, *run.lost)),
+    )
+    known = [job.usd for job in jobs if job.usd is not None]
+    unknown = len(jobs) - len(known)
+    return RunCost(
+        jobs=jobs,
+        usd=math.fsum(known) if known else None,
+        reason=f"not in it: {unknown} of {len(jobs)} jobs without a cost" if unknown else None,
+    )
+
+
+def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
     """At the price it was bought at, without the instance's own start, idle time and disks."""
-    usd_per_hour, reason = _paid(job, target.instance_type, prices)
-    seconds = job.earlier_seconds + job.batch_seconds
+    environment = job.document.environment
+    usd_per_hour, reason = _paid(
+        job.planned.instance_type,
+        environment.instance_type,
+        job.purchase_option,
+        environment.availability_zone,
+        prices,
+    )
     if job.earlier_seconds and usd_per_hour is not None:
         reason = f"{reason} {EARLIER_ATTEMPTS}" if reason else EARLIER_ATTEMPTS
+    seconds = job.earlier_seconds + (job.stopped_at - job.started_at).total_seconds()
     return JobCost(
         job_id=job.job_id,
-        target=target.target,
+        target=job.planned.target,
+        repeat=job.planned.repeat,
         purchase_option=job.purchase_option,
         seconds=seconds,
         usd=None if usd_per_hour is None else seconds * usd_per_hour / SECONDS_PER_HOUR,
@@ -161,22 +191,54 @@ def job_cost(job: JobRecord, target: TargetRecord, prices: PriceTable) -> JobCos
     )
 
 
-def _paid(job: JobRecord, wanted: str, prices: PriceTable) -> tuple[float | None, str | None]:
+def lost_cost(lost: LostJob, prices: PriceTable) -> JobCost:
+    """As `job_cost`: a job without a result has run all the same."""
+    usd: float | None = None
+    reason: str | None = None
+    if lost.seconds is None:
+        reason = (
+            f"How long a job of {lost.planned.target} ran is not known: it left no result, and "
+            "Batch tells no end."
+        )
+    elif lost.seconds == 0:
+        usd = 0.0
+    else:
+        wanted = lost.planned.instance_type
+        usd_per_hour, reason = _paid(wanted, lost.instance_type, None, None, prices)
+        usd = None if usd_per_hour is None else lost.seconds * usd_per_hour / SECONDS_PER_HOUR
+    return JobCost(
+        job_id=lost.job_id,
+        target=lost.planned.target,
+        repeat=lost.planned.repeat,
+        purchase_option=None,
+        seconds=lost.seconds,
+        usd=usd,
+        reason=reason,
+    )
+
+
+def _paid(
+    wanted: str,
+    ran_on: str | None,
+    option: PurchaseOption | None,
+    availability_zone: str | None,
+    prices: PriceTable,
+) -> tuple[float | None, str | None]:
     """USD per hour, and why there is none or what it rests on."""
-    if elsewhere := _measured_elsewhere(wanted, {job.instance_type}):
+    if elsewhere := _measured_elsewhere(wanted, {ran_on}):
         return None, elsewhere
-    if job.purchase_option == "spot":
-        return _paid_on_spot(job, wanted, prices)
+    if option == "spot":
+        return _paid_on_spot(wanted, availability_zone, prices)
     usd = prices.on_demand.get(wanted)
     if usd is None:
         return None, _no_on_demand_price(wanted, prices)
-    if job.purchase_option is None:
+    if option is None:
         return usd, f"How {wanted} was bought is unknown; its jobs are charged as On-Demand."
     return usd, None
 
 
 def _paid_on_spot(
-    job: JobRecord, wanted: str, prices: PriceTable
+    wanted: str, availability_zone: str | None, prices: PriceTable
 ) -> tuple[float | None, str | None]:
     spot = prices.spot.get(wanted)
     if spot is None:
@@ -184,26 +246,12 @@ def _paid_on_spot(
             f"{wanted} ran on Spot, and there is no Spot price of it in {prices.region} as of "
             f"{prices.as_of}."
         )
-    in_zone = spot.in_zone(job.availability_zone)
+    in_zone = spot.in_zone(availability_zone)
     if in_zone is not None:
         return in_zone, None
     return spot.usd_per_hour, (
-        f"{wanted} ran on Spot in {job.availability_zone or 'a zone that is not known'}; its jobs "
+        f"{wanted} ran on Spot in {availability_zone or 'a zone that is not known'}; its jobs "
         f"are charged at the median of {len(spot.zones)} zone{'' if len(spot.zones) == 1 else 's'},"
         f" which range from {spot.lowest_usd_per_hour:g} to {spot.highest_usd_per_hour:g} USD per "
         "hour."
     )
-
-
-def run_cost(jobs: Iterable[JobCost], lost_jobs: int) -> Cost:
-    """The sum over a run's jobs; jobs without a cost or without a result are named as missing."""
-    jobs = list(jobs)
-    known = [job.usd for job in jobs if job.usd is not None]
-    unpriced = len(jobs) - len(known)
-    missing = []
-    if unpriced:
-        missing.append(f"{unpriced} of {len(jobs)} jobs without a cost")
-    if lost_jobs:
-        missing.append(f"{lost_jobs} without a result")
-    reason = f"not in it: {', '.join(missing)}" if missing else None
-    return Cost(usd=sum(known) if known else None, reason=reason)

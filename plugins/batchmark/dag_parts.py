@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 POLL_SECONDS = 2
 
 
-def params(repeats: int, fewest_repeats: int, about_repeats: str) -> dict[str, Param]:
-    """Fields of the trigger form; `repeats` is the default number of jobs per target."""
+def params(
+    repeats: int, fewest_repeats: int, about_repeats: str, max_cost_usd: float
+) -> dict[str, Param]:
+    """Fields of the trigger form; `repeats` (jobs per target) and `max_cost_usd` are defaults."""
     return {
         "suite": Param("blog", enum=list(SUITES), description="What to measure.", section="What"),
         "dtype": Param(
@@ -36,6 +38,20 @@ def params(repeats: int, fewest_repeats: int, about_repeats: str) -> dict[str, P
             maximum=MAX_REPEATS,
             description=about_repeats,
             section="Where",
+        ),
+        "max_cost_usd": Param(
+            max_cost_usd,
+            type=["number", "null"],
+            exclusiveMinimum=0,
+            description="Nothing is submitted if the run could cost more: jobs x attempts x "
+            "timeout x On-Demand price. Empty for no cap.",
+            section="Cost",
+        ),
+        "dry_run": Param(
+            False,
+            type="boolean",
+            description="Only show the plan and what it can cost at most; submit nothing.",
+            section="Cost",
         ),
     }
 

@@ -13,6 +13,10 @@ class PlanError(BatchmarkError):
     """A run that was asked for can't be planned."""
 
 
+class BudgetError(PlanError):
+    """A run may cost more than it is allowed to."""
+
+
 class CollectError(BatchmarkError):
     """A job left no usable result."""
 

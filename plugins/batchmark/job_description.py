@@ -54,6 +54,16 @@ def run_seconds(attempt: Mapping[str, Any]) -> float:
     return float(max(0, attempt["stoppedAt"] - attempt["startedAt"])) / 1000
 
 
+def all_seconds(job: JobDescription | None) -> float | None:
+    """How long all of a job's attempts ran; None where Batch does not tell, or not yet."""
+    if job is None or job["status"] not in FINISHED:
+        return None
+    attempts = job.get("attempts", ())
+    if any("startedAt" in one and "stoppedAt" not in one for one in attempts):
+        return None
+    return sum(map(run_seconds, attempts))
+
+
 def waiting_since(job: JobDescription) -> float:
     """Since when a job that doesn't run waits for its next attempt, in seconds since the epoch."""
     stops = [attempt.get("stoppedAt", 0) for attempt in job.get("attempts", [])]

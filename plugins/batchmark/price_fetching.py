@@ -9,7 +9,7 @@ import argparse
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import boto3
 from botocore.config import Config as ClientConfig
@@ -105,32 +105,38 @@ def fetch_prices(
     )
 
 
-def store_prices(
-    store: RunStore,
-    pricing: Any,
-    ec2: Any,
-    *,
-    region: str,
-    instance_types: Iterable[str],
-    now: datetime,
-) -> PriceTable:
-    """Give a run its prices: today's, kept beside the runs too, or else the committed ones."""
+class RunPrices(NamedTuple):
+    """A run's prices, and whether AWS gave them when it was planned."""
+
+    table: PriceTable
+    asked: bool
+
+    def store(self, store: RunStore) -> None:
+        """Leave them in the run's folder; what AWS answered is kept by its date too."""
+        text = self.table.model_dump_json(indent=2)
+        if self.asked:
+            store.put(
+                f"{PRICES_FOLDER}{self.table.region}/{self.table.as_of}/{store.name}.json", text
+            )
+        store.write(PRICES, text)
+
+
+def current_prices(
+    pricing: Any, ec2: Any, *, region: str, instance_types: Iterable[str], now: datetime
+) -> RunPrices:
+    """Today's prices, or else the committed ones, whose notes say why."""
     try:
         table = fetch_prices(pricing, ec2, region=region, instance_types=instance_types, now=now)
     except Exception as error:  # whatever it is, the run's measurements are worth more
-        table = committed_prices(region, _clause(error), now)
-    else:
-        key = f"{PRICES_FOLDER}{region}/{table.as_of}/{store.name}.json"
-        store.put(key, table.model_dump_json(indent=2))
-    store.write(PRICES, table.model_dump_json(indent=2))
-    return table
+        return RunPrices(committed_prices(region, _clause(error), now), asked=False)
+    return RunPrices(table, asked=True)
 
 
 def stored_prices(store: RunStore, region: str, now: datetime) -> PriceTable:
-    """The prices that `store_prices` left for a run, or the committed ones."""
+    """The prices that a run was planned with, or the committed ones."""
     text = store.read_if_there(store.prefix + PRICES)
     if text is None:
-        return committed_prices(region, "the task fetch_prices left none; see its log", now)
+        return committed_prices(region, "the task plan_jobs left none", now)
     return PriceTable.model_validate_json(text)
 
 

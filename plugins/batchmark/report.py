@@ -10,14 +10,13 @@ from pydantic import AwareDatetime, Field
 
 from batchmark.comparison import Comparison, Pair, Row, TotalTime, Verdict
 from batchmark.cost import (
-    Cost,
     Efficiency,
     JobCost,
     PriceBasis,
+    RunCost,
     efficiency,
-    job_cost,
     price_basis,
-    run_cost,
+    run_costs,
     spot_factor,
     usd_per_million_calls,
 )
@@ -98,7 +97,12 @@ class Report(Record):
     pairs: tuple[ReportPair, ...]
     lost: tuple[LostJob, ...]
     prices: PriceTable
-    cost: Cost = Field(description="of all attempts of the jobs with a result, as bought")
+    cost: RunCost = Field(description="of all attempts of all jobs, as bought; lost ones last")
+
+    @property
+    def lost_costs(self) -> tuple[JobCost, ...]:
+        """In the order of `lost`."""
+        return self.cost.jobs[len(self.cost.jobs) - len(self.lost) :]
 
 
 def build_report(
@@ -117,10 +121,12 @@ def build_report(
     created_at = created_at or datetime.now(UTC)
     prices = prices or load_prices().without_old_spot(created_at)
     groups = {key: {one.name: one for one in targets} for key, targets in group_jobs(run).items()}
+    cost = run_costs(run, prices)
+    costs = {one.job_id: one for one in cost.jobs}
     pairs = tuple(
-        _report_pair(pair, groups[pair.suite, pair.dtype], prices) for pair in comparison.pairs
+        _report_pair(pair, groups[pair.suite, pair.dtype], prices, costs)
+        for pair in comparison.pairs
     )
-    costs = {cost.job_id: cost for pair in pairs for cost in pair.job_costs}
     used = (basis.instance_type for pair in pairs for basis in (pair.gpu_price, pair.cpu_price))
     return Report(
         notices=comparison.notices,
@@ -129,7 +135,7 @@ def build_report(
         pairs=pairs,
         lost=comparison.lost,
         prices=prices.only(used),
-        cost=run_cost(costs.values(), len(comparison.lost)),
+        cost=cost,
     )
 
 
@@ -137,7 +143,12 @@ def render_json(report: Report) -> str:
     return report.model_dump_json(indent=2) + "\n"
 
 
-def _report_pair(pair: Pair, targets: Mapping[str, TargetJobs], prices: PriceTable) -> ReportPair:
+def _report_pair(
+    pair: Pair,
+    targets: Mapping[str, TargetJobs],
+    prices: PriceTable,
+    costs: Mapping[str | None, JobCost],
+) -> ReportPair:
     gpu_price, cpu_price = price_basis(pair.gpu, prices), price_basis(pair.cpu, prices)
     gpu, cpu = targets[pair.gpu.target], targets[pair.cpu.target]
     rows = tuple(_report_row(row, pair, gpu, cpu, gpu_price, cpu_price) for row in pair.rows)
@@ -164,9 +175,7 @@ def _report_pair(pair: Pair, targets: Mapping[str, TargetJobs], prices: PriceTab
         gpu_price=gpu_price,
         cpu_price=cpu_price,
         spot_factor=spot_factor(gpu_price, cpu_price),
-        job_costs=tuple(
-            job_cost(job, target, prices) for target in (pair.gpu, pair.cpu) for job in target.jobs
-        ),
+        job_costs=tuple(costs[job.job_id] for job in (*pair.gpu.jobs, *pair.cpu.jobs)),
         crossovers=()
         if pair.cpu_fallback
         else find_crossovers(gpu, cpu, gpu_price, cpu_price, verdicts),

@@ -51,18 +51,19 @@ def render_table(report: Report, console: Console) -> None:
         console.print()
         _print_pair(pair, console)
     console.print()
-    for lost in report.lost:
+    for lost, cost in zip(report.lost, report.lost_costs, strict=True):
         job = f"job {lost.job_id}" if lost.job_id else "no job"
+        paid = f", {figures.usd(cost.usd)}" if cost.usd else ""
         _print(
             console,
             f"Lost: {lost.planned.target}, {lost.planned.suite}, repeat {lost.planned.repeat} "
-            f"({job}): {lost.reason}",
+            f"({job}{paid}): {lost.reason}",
             "red",
         )
     if report.cost.usd is not None:
         note = f" ({report.cost.reason})" if report.cost.reason else ""
-        cost = f"{figures.usd(report.cost.usd)}, {report_words.JOB_COSTS}"
-        _print(console, f"Cost of the run's jobs: {cost}{note}")
+        total = f"{figures.usd(report.cost.usd)}, {report_words.JOB_COSTS}"
+        _print(console, f"Cost of the run's jobs: {total}{note}")
     prices = report.prices
     _print(
         console,
@@ -80,6 +81,7 @@ def _print_pair(pair: ReportPair, console: Console) -> None:
     if pair.refused:
         _print(console, f"Not compared: {pair.refused}", "yellow")
     jobs = {job.job_id: n for n, job in enumerate((*pair.gpu.jobs, *pair.cpu.jobs), start=1)}
+    costs = {one.job_id: one.usd for one in pair.job_costs}
     if pair.rows or pair.totals:
         console.print(_comparison(pair, jobs, console))
     for text in _remarks(pair):
@@ -91,10 +93,11 @@ def _print_pair(pair: ReportPair, console: Console) -> None:
             _print(console, text)
     for target in (pair.gpu, pair.cpu):
         for job in target.jobs:
+            paid = f", {figures.usd(usd)}" if (usd := costs[job.job_id]) else ""
             _print(
                 console,
                 f"[{jobs[job.job_id]}] {target.target} repeat {job.repeat}: job {job.job_id} "
-                f"attempt {job.job_attempt}, log {job.log_group} {job.log_stream}\n"
+                f"attempt {job.job_attempt}{paid}, log {job.log_group} {job.log_stream}\n"
                 f"    {job.log_url}\n    {job.document_uri}",
             )
             if job.telemetry:

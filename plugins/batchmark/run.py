@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
+from batchmark.budget import WorstCase
 from batchmark.config import PurchaseOption
 from batchmark.record import Record
 from batchmark_job.result import ResultDocument
@@ -27,6 +28,13 @@ class RunPlan(Record):
     """All jobs that a run submits, in the order of its mapped tasks."""
 
     jobs: tuple[PlannedJob, ...]
+    worst_case: WorstCase | None = Field(
+        default=None, description="null where an older release planned, as is spending_key"
+    )
+    dry_run: bool = Field(default=False, description="nothing of it was submitted")
+    spending_key: str | None = Field(
+        default=None, description="of the run's record among those of its month"
+    )
 
 
 class InterruptedAttempt(Record):
@@ -83,6 +91,12 @@ class LostJob(Record):
     planned: PlannedJob
     job_id: str | None
     reason: str
+    instance_type: str | None = Field(
+        default=None, description="the only one it can have run on; null outside AWS"
+    )
+    seconds: float | None = Field(
+        default=None, ge=0, description="from start to stop of all its attempts; null if unknown"
+    )
 
 
 class CollectedRun(Record):
@@ -91,3 +105,6 @@ class CollectedRun(Record):
     run_id: str
     jobs: tuple[CollectedJob, ...]
     lost: tuple[LostJob, ...] = ()
+    superseded: tuple[LostJob, ...] = Field(
+        default=(), description="jobs of this run that others count instead of; they were paid too"
+    )

@@ -88,6 +88,13 @@ class RunStore:
         except self._s3.exceptions.NoSuchKey:
             return None
 
+    def keys(self, folder: str) -> list[str]:
+        """Of all objects whose key begins with `folder`."""
+        pages = self._s3.get_paginator("list_objects_v2").paginate(
+            Bucket=self.bucket, Prefix=folder
+        )
+        return [found["Key"] for page in pages for found in page.get("Contents", ())]
+
     def object_url(self, key: str) -> str:
         """A page for people: the S3 console in AWS, elsewhere the object itself for a week."""
         if self.is_aws():

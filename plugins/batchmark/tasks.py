@@ -1,10 +1,10 @@
-"""What the DAG's tasks do. Tasks hand each other S3 keys, never results."""
+"""What the DAGs' tasks do. Tasks hand each other S3 keys, never results."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from batchmark.assets import REPORT, report_metadata
 from batchmark.config import load_config
@@ -17,7 +17,6 @@ from batchmark.store import (
     NOISE_HTML,
     NOISE_JSON,
     PLAN,
-    PRICES,
     REPORT_HTML,
     REPORT_JSON,
     RunStore,
@@ -33,8 +32,11 @@ if TYPE_CHECKING:
 
 
 def plan_jobs(context: Context, *, need_both_devices: bool = True) -> list[dict[str, Any]]:
-    """Check what was asked for and return one set of operator arguments per job."""
-    from batchmark.run import RunPlan
+    """Check what was asked for and what it may cost; return the operator's arguments for each job.
+
+    Of a dry run there are none, so that its jobs are skipped.
+    """
+    from batchmark.budget_tasks import approve
 
     params = context["params"]
     run_id = context["run_id"]
@@ -49,36 +51,19 @@ def plan_jobs(context: Context, *, need_both_devices: bool = True) -> list[dict[
             dtype=params["dtype"],
             need_both_devices=need_both_devices,
         )
+        approved = approve(context, config, jobs)
     except BatchmarkError as error:
         raise AirflowFailException(str(error)) from error  # it would fail again
-    RunStore.of(config, run_id).write(PLAN, RunPlan(jobs=tuple(jobs)).model_dump_json(indent=2))
+    if approved.dry_run:
+        return []
     return [operator_kwargs(config, run_id, job) for job in jobs]
 
 
-def fetch_prices(context: Context) -> str:
-    """Store prices for the report and return their key; what AWS can't tell fails nothing."""
-    from datetime import UTC, datetime
-
-    from batchmark.price_fetching import price_clients, store_prices
-
-    config = load_config()
-    store = RunStore.of(config, context["run_id"])
-    prices = store_prices(
-        store,
-        *price_clients(config.region),
-        region=config.region,
-        instance_types={target.instance_type for target in config.targets.values()},
-        now=datetime.now(UTC),
-    )
-    for note in prices.all_notes:
-        print(note)
-    return store.prefix + PRICES
-
-
 def collect_results(context: Context, run_task_id: str) -> str:
-    """Gather the run's results; return the key of the collected run."""
+    """Gather the run's results and book their cost; return the key of the collected run."""
     import boto3
 
+    from batchmark.budget_tasks import settle
     from batchmark.collecting import collect_run
     from batchmark.run import RunPlan
 
@@ -90,7 +75,10 @@ def collect_results(context: Context, run_task_id: str) -> str:
         raise AirflowFailException(
             "nothing was planned; see the logs of check_environment and plan_jobs"
         )
-    planned = RunPlan.model_validate_json(plan_text).jobs
+    run_plan = RunPlan.model_validate_json(plan_text)
+    if run_plan.dry_run:
+        raise AirflowSkipException("a dry run: nothing was submitted")
+    planned = run_plan.jobs
     job_ids = context["ti"].xcom_pull(
         task_ids=run_task_id, key=JOB_ID_XCOM, map_indexes=range(len(planned))
     )
@@ -105,6 +93,7 @@ def collect_results(context: Context, run_task_id: str) -> str:
     )
     for lost in collected.lost:
         print(f"No result from {lost.planned.target} ({lost.planned.suite}): {lost.reason}")
+    settle(store, config, run_plan, collected)
     return store.write(COLLECTED, collected.model_dump_json(indent=2))
 
 
@@ -156,6 +145,7 @@ def publish_report(context: Context, comparison_key: str) -> str:
 
     from rich.console import Console
 
+    from batchmark.budget_tasks import print_costs
     from batchmark.comparison import Comparison
     from batchmark.price_fetching import stored_prices
     from batchmark.report import build_report, render_json
@@ -173,6 +163,7 @@ def publish_report(context: Context, comparison_key: str) -> str:
     store.write(REPORT_JSON, render_json(report))
     key = store.write(REPORT_HTML, render_html(report), "text/html")
     render_table(report, Console(width=160))
+    print_costs(store, config, collected)
     print(f"Report: {store.object_url(key)}")
     _fail_if_a_job_did(collected, "the report holds what there is")
     context["outlet_events"][REPORT].extra = report_metadata(collected, key)
@@ -189,6 +180,7 @@ def publish_noise(context: Context, collected_key: str) -> str:
     """
     from rich.console import Console
 
+    from batchmark.budget_tasks import print_costs
     from batchmark.calibration import calibrate, render_calibration
     from batchmark.run import CollectedRun
 
@@ -210,6 +202,7 @@ def publish_noise(context: Context, collected_key: str) -> str:
         else:
             store.put(key, table.to_json())
     key = store.write(NOISE_HTML, console.export_html(), "text/html")
+    print_costs(store, config, collected)
     print(f"Noise: {store.object_url(key)}")
     if report.refused:
         raise AirflowFailException("; ".join(report.refused))

@@ -178,6 +178,29 @@ run "every_option" {
   }
 }
 
+run "a_monthly_cap_reaches_airflow" {
+  command = plan
+
+  variables {
+    monthly_cap_usd = 250.5
+  }
+
+  assert {
+    condition     = jsondecode(aws_ssm_parameter.airflow.value).monthly_cap_usd == 250.5
+    error_message = "Airflow reads the cap as a number"
+  }
+}
+
+run "refuses_a_monthly_cap_of_nothing" {
+  command = plan
+
+  variables {
+    monthly_cap_usd = 0
+  }
+
+  expect_failures = [var.monthly_cap_usd]
+}
+
 run "refuses_a_bad_name" {
   command = plan
 

@@ -1,6 +1,7 @@
 """What must hold for every file in dags/ before it is merged. No database is needed."""
 
 import itertools
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,8 +12,13 @@ from airflow.serialization.decoders import decode_timetable
 from airflow.serialization.encoders import encode_timetable
 from airflow.timetables.base import TimeRestriction
 
+from batchmark.budget import refusals, worst_case
+from batchmark.config import parse_config
 from batchmark.guard_tasks import SUBMITTING_DAGS
 from batchmark.operators.batch import BenchmarkJobOperator
+from batchmark.planning import plan_jobs
+from batchmark.prices import load_prices
+from tests.unit.test_planning import published, target
 
 DAGS = Path(__file__).resolve().parents[2] / "dags"
 FILES = sorted(DAGS.glob("*.py"))
@@ -59,17 +65,9 @@ def test_benchmark_runs_in_order(dag_bag):
         "compare",
         "publish_report",
     ]
-    sorted_ids = [task.task_id for task in dag.topological_sort()]
-    assert [task_id for task_id in sorted_ids if task_id != "fetch_prices"] == order
+    assert [task.task_id for task in dag.topological_sort()] == order
     for before, after in itertools.pairwise(order):
         assert after in dag.get_task(before).downstream_task_ids
-
-
-def test_prices_are_fetched_beside_the_jobs_and_nothing_hangs_on_them(dag_bag):
-    dag = dag_bag.dags["gpu_cpu_benchmark"]
-    prices = dag.get_task("fetch_prices")
-    assert prices.upstream_task_ids == {"plan_jobs"}
-    assert prices.downstream_task_ids == {"collect_results"}
     assert dag.get_task("collect_results").trigger_rule == "all_done"
 
 
@@ -122,6 +120,47 @@ def first_run(dag, now, monkeypatch):
         last_automated_data_interval=None,
         restriction=TimeRestriction(dag.start_date, None, catchup=dag.catchup),
     ).run_after
+
+
+# What Terraform makes by default: three attempts of an hour, on Spot and then On-Demand.
+DEFAULT_TARGETS = {
+    **dict.fromkeys(["g4dn.xlarge", "g5.xlarge", "g6.xlarge"], "cuda"),
+    **dict.fromkeys(["c5.2xlarge", "c5n.2xlarge", "m5.2xlarge"], "cpu"),
+}
+
+
+def worst(targets, repeats, **prices):
+    made = {name: target(device, instance_type=name) for name, device in targets.items()}
+    config = parse_config(json.dumps(published(targets=made)))
+    jobs = plan_jobs(config, run_id="run", suite="smoke", repeats=repeats, need_both_devices=False)
+    known = load_prices()
+    known = known.model_copy(update={"on_demand": known.on_demand | prices})
+    return worst_case(config, jobs, known, datetime.now(UTC))
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "usd"), [("gpu_cpu_benchmark", 20.98), ("noise_calibration", 125.77)]
+)
+def test_the_default_cap_lets_the_shipped_targets_through_and_no_g5_48xlarge(dag_bag, dag_id, usd):
+    """The figures stand in docs/runbook.md."""
+    params = dag_bag.dags[dag_id].params
+    repeats, cap = params["repeats"], params["max_cost_usd"]
+    shipped = worst(DEFAULT_TARGETS, repeats)
+    assert shipped.usd == usd
+    assert refusals(shipped, max_cost_usd=cap) == ()
+    price = {"g5.48xlarge": 16.288}  # AWS's list price in us-east-1, early 2026
+    (reason,) = refusals(worst({"g5.48xlarge": "cuda"}, repeats, **price), max_cost_usd=cap)
+    assert "above its max_cost_usd" in reason
+
+
+@pytest.mark.parametrize("dag_id", ["gpu_cpu_benchmark", "noise_calibration"])
+def test_the_form_takes_no_cap_or_one_above_zero(dag_bag, dag_id):
+    param = dag_bag.dags[dag_id].params.get_param("max_cost_usd")
+    assert param.resolve(None) is None
+    assert param.resolve(0.5) == 0.5
+    for bad in (0, -1, "fifty"):
+        with pytest.raises(ParamValidationError):
+            param.resolve(bad)
 
 
 def test_unpausing_on_a_thursday_waits_for_monday(dag_bag, monkeypatch):

@@ -11,11 +11,9 @@ from laptop.aws import AwsClients
 from tests.e2e.stacks import open_stack, run_dag
 
 # A stack takes 100 seconds to start: with pytest-xdist, whoever uses it goes to the same worker.
-ON_ONE_STACK = (
-    "tests/e2e/test_main_job.py",
-    "tests/e2e/test_diagnose_queue.py",
-    "tests/e2e/test_guard.py",
-    "tests/e2e/test_least_privilege.py",
+ON_ONE_STACK = tuple(
+    f"tests/e2e/test_{name}.py"
+    for name in ("main_job", "budget", "diagnose_queue", "guard", "least_privilege")
 )
 
 

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from botocore.stub import ANY, Stubber
 from urllib3 import HTTPResponse
 
-from batchmark.collecting import LEFT_OVER, collect_run
+from batchmark.collecting import LEFT_OVER, SUPERSEDED, collect_run
 from batchmark.config import Config as Published
 from batchmark.planning import job_name
 from batchmark.run import PlannedJob
@@ -201,6 +201,13 @@ def test_a_failed_job_without_a_document_keeps_its_own_reason(collect):
     assert "exit code 3" in collected.lost[0].reason
 
 
+def test_of_a_job_without_a_document_the_time_of_all_attempts_is_kept(collect):
+    ran = {"startedAt": 1_795_222_800_000, "stoppedAt": 1_795_222_890_500}
+    failed = described("FAILED", attempts=[ran, ran])
+    (lost,) = collect(failed).lost
+    assert (lost.job_id, lost.seconds, lost.instance_type) == (JOB_ID, 181.0, "g5.xlarge")
+
+
 def test_a_job_that_never_started_loses_itself_only(collect):
     never = described("FAILED", statusReason="Task failed to start")
     del never["startedAt"]
@@ -338,6 +345,28 @@ def test_without_any_job_of_its_name_none_was_submitted(collect):
     foreign = described("RUNNING", jobName="by hand", jobId="foreign")
     (lost,) = collect(foreign, job_id=None).lost
     assert lost.reason == "no job was submitted; see the log of its run_benchmark task"
+
+
+RAN = {"startedAt": 1_795_222_800_000, "stoppedAt": 1_795_222_890_500}
+
+
+def test_the_job_of_a_cleared_task_counts_for_the_cost_only(collect):
+    cleared = described("FAILED", jobId=OTHER_ID, attempts=[RAN], createdAt=1_795_222_600_000)
+    newer = described("SUCCEEDED", jobName=job_name("batchmark", "g5.xlarge", "smoke", 1, "run", 1))
+    events = [({"events": []}, ASKED)]
+    collected = collect(newer, cleared, document=document(), event_answers=events)
+    assert [job.job_id for job in collected.jobs] == [JOB_ID]
+    assert collected.lost == ()
+    (other,) = collected.superseded
+    assert (other.job_id, other.seconds, other.reason) == (OTHER_ID, 90.5, SUPERSEDED)
+
+
+def test_the_time_of_a_replaced_spot_job_is_that_of_its_lost_successor_too(collect):
+    reclaimed = described("FAILED", attempts=[RAN]) | LOST_HOST
+    collected = collect(described("FAILED", attempts=[RAN]), reclaimed)
+    (lost,) = collected.lost
+    assert (lost.job_id, lost.seconds) == (JOB_ID, 181.0)
+    assert collected.superseded == ()
 
 
 def test_a_job_that_still_runs_is_ended_and_lost(collect):

@@ -13,9 +13,10 @@ from batchmark.cost import (
     PriceBasis,
     efficiency,
     job_cost,
+    lost_cost,
     price_basis,
     purchase_option,
-    run_cost,
+    run_costs,
     spot_factor,
     usd_per_million_calls,
 )
@@ -25,6 +26,7 @@ from tests.unit.run_builders import (
     CPU_ENVIRONMENT,
     LAPTOP_ENVIRONMENT,
     build_job,
+    build_lost,
     build_row,
     build_run,
 )
@@ -124,10 +126,13 @@ def test_cost_of_a_million_calls_by_hand():
     assert usd_per_million_calls(call, UNPRICED) is None
 
 
+def cpu_job(name="c5.2xlarge", **fields):
+    return build_job(name, [build_row((0.1,))], **fields)
+
+
 def paid(prices=PRICES, **fields):
     """What an hour's job of c5.2xlarge cost."""
-    record = target_record("c5.2xlarge", {"batch_seconds": 3600.0, **fields})
-    return job_cost(record.jobs[0], record, prices)
+    return job_cost(cpu_job(**{"batch_seconds": 3600.0} | fields), prices)
 
 
 def in_zone(zone):
@@ -143,16 +148,18 @@ def test_targets_are_weighed_at_on_demand_prices_however_they_were_bought(option
 
 
 def test_jobs_bought_in_different_ways_have_costs_of_their_own_and_one_common_price():
-    record = target_record(
-        "c5.2xlarge",
+    jobs = (
         {"purchase_option": "spot", "batch_seconds": 3600.0, "environment": in_zone("us-east-1a")},
         {"purchase_option": "on_demand", "batch_seconds": 1800.0},
     )
-    assert price_basis(record, PRICES).usd_per_hour == 0.34
-    costs = [job_cost(job, record, PRICES) for job in record.jobs]
-    assert [cost.usd for cost in costs] == [pytest.approx(0.12), pytest.approx(0.17)]
-    assert [cost.purchase_option for cost in costs] == ["spot", "on_demand"]
-    assert run_cost(costs, 0).usd == pytest.approx(0.29)
+    assert price_basis(target_record("c5.2xlarge", *jobs), PRICES).usd_per_hour == 0.34
+    cost = run_costs(
+        build_run(*(cpu_job(repeat=n, **fields) for n, fields in enumerate(jobs, start=1))), PRICES
+    )
+    assert [one.usd for one in cost.jobs] == [pytest.approx(0.12), pytest.approx(0.17)]
+    assert [one.purchase_option for one in cost.jobs] == ["spot", "on_demand"]
+    assert [(one.target, one.repeat) for one in cost.jobs] == [("c5.2xlarge", 1), ("c5.2xlarge", 2)]
+    assert (cost.usd, cost.reason) == (pytest.approx(0.29), None)
 
 
 def test_the_factor_of_buying_both_on_spot_by_hand():
@@ -215,21 +222,69 @@ def test_attempts_before_the_last_are_paid_too():
 
 
 def test_cost_of_jobs_and_run_by_hand():
-    record = target_record("c5.2xlarge", {"batch_seconds": 90.0, "purchase_option": "on_demand"})
-    cost = job_cost(record.jobs[0], record, PRICES)
-    assert cost.usd == pytest.approx(0.34 / 40)
-    assert cost.reason is None
-    other = target_record("c9.huge")
-    unpriced = job_cost(other.jobs[0], other, PRICES)
+    job = cpu_job(batch_seconds=90.0, purchase_option="on_demand")
+    cost = job_cost(job, PRICES)
+    assert (cost.usd, cost.reason) == (pytest.approx(0.34 / 40), None)
+    other = cpu_job("c9.huge")
+    unpriced = job_cost(other, PRICES)
     assert unpriced.usd is None
-    assert unpriced.reason == ("No dollars for c9.huge: its time was measured on c5.2xlarge.")
+    assert unpriced.reason == "No dollars for c9.huge: its time was measured on c5.2xlarge."
 
-    assert run_cost([cost, cost], 0).usd == pytest.approx(0.017)
-    assert run_cost([cost, cost], 0).reason is None
-    partly = run_cost([cost, unpriced], 2)
+    both = run_costs(build_run(job, job), PRICES)
+    assert (both.usd, both.reason) == (pytest.approx(0.017), None)
+    partly = run_costs(build_run(job, other), PRICES)
     assert partly.usd == pytest.approx(0.0085)
-    assert partly.reason == "not in it: 1 of 2 jobs without a cost, 2 without a result"
-    assert run_cost([unpriced], 0).usd is None
+    assert partly.reason == "not in it: 1 of 2 jobs without a cost"
+    assert run_costs(build_run(other), PRICES).usd is None
+    assert run_costs(build_run(), PRICES).usd is None
+
+
+def lost(**fields):
+    return build_lost("c5.2xlarge", "exit code 3").model_copy(update={"job_id": "lost", **fields})
+
+
+def test_a_job_that_left_no_result_is_paid_for_all_its_attempts():
+    cost = lost_cost(lost(instance_type="c5.2xlarge", seconds=1800.0), PRICES)
+    assert (cost.job_id, cost.seconds, cost.usd) == ("lost", 1800.0, pytest.approx(0.17))
+    assert cost.reason == (
+        "How c5.2xlarge was bought is unknown; its jobs are charged as On-Demand."
+    )
+
+
+def test_jobs_that_others_count_instead_of_are_paid_too():
+    run = build_run(cpu_job(batch_seconds=3600.0, purchase_option="on_demand"))
+    cleared = lost(instance_type="c5.2xlarge", seconds=3600.0)
+    cost = run_costs(run.model_copy(update={"superseded": (cleared,)}), PRICES)
+    assert (cost.usd, cost.reason) == (pytest.approx(2 * 0.34), None)
+
+
+@pytest.mark.parametrize("fields", [{"job_id": None}, {"instance_type": "c5.2xlarge"}, {}])
+def test_a_job_that_never_started_cost_nothing_wherever_that_was(fields):
+    cost = lost_cost(lost(seconds=0.0, **fields), PRICES)
+    assert (cost.usd, cost.reason) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        (
+            {"instance_type": "c5.2xlarge"},
+            "How long a job of c5.2xlarge ran is not known: it left no result, and Batch tells no "
+            "end.",
+        ),
+        (
+            {"seconds": 9.0},
+            "No dollars for c5.2xlarge: its time was measured on a machine outside EC2.",
+        ),
+    ],
+)
+def test_a_lost_job_without_a_cost_says_why_and_is_counted_as_missing(fields, reason):
+    one = lost(**fields)
+    assert (lost_cost(one, PRICES).usd, lost_cost(one, PRICES).reason) == (None, reason)
+    priced = lost(instance_type="c5.2xlarge", seconds=3600.0)
+    cost = run_costs(build_run(cpu_job(batch_seconds=3600.0), lost=[priced, one]), PRICES)
+    assert cost.usd == pytest.approx(2 * 0.34)
+    assert cost.reason == "not in it: 1 of 3 jobs without a cost"
 
 
 @pytest.mark.parametrize(
@@ -246,7 +301,7 @@ def test_time_measured_elsewhere_has_no_price_whatever_it_is_asked_for(environme
     assert (basis.usd_per_hour, basis.measured_on_it, basis.note) == (None, False, reason)
     assert efficiency(TEN, GPU, basis).reason == reason
     assert usd_per_million_calls(TEN, basis) is None
-    cost = job_cost(record.jobs[0], record, PRICES)
+    cost = job_cost(cpu_job(environment=environment), PRICES)
     assert (cost.usd, cost.reason) == (None, reason)
 
 

@@ -17,9 +17,11 @@ FORBIDDEN = {
 }
 PURE = (
     "break_even",
+    "budget",
     "calibration",
     "comparison",
     "cost",
+    "cost_terminal",
     "crossover",
     "diagnosis",
     "diagnosis_image",
@@ -45,6 +47,7 @@ PURE = (
     "roofline",
     "series",
     "significance",
+    "spending",
     "verdict",
 )
 

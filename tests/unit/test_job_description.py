@@ -4,6 +4,7 @@ import pytest
 
 from batchmark.job_description import (
     LogLocation,
+    all_seconds,
     failure_message,
     is_reclaimed,
     log_location,
@@ -80,6 +81,29 @@ def test_console_links_escape_twice():
 
 def test_timestamps_are_milliseconds():
     assert moment(job(), "startedAt") == datetime(2026, 11, 21, 1, 0, 0, 500_000, tzinfo=UTC)
+
+
+RAN = {"startedAt": 1_000, "stoppedAt": 61_500}
+NEVER_RAN = {"statusReason": "Host EC2 (instance i-0f) terminated."}
+
+
+@pytest.mark.parametrize(
+    ("attempts", "seconds"),
+    [
+        ([], 0.0),
+        ([NEVER_RAN], 0.0),
+        ([RAN, NEVER_RAN, RAN], 121.0),
+        ([RAN, {"startedAt": 62_000}], None),
+    ],
+)
+def test_the_time_of_all_attempts_of_a_finished_job(attempts, seconds):
+    for status in ("SUCCEEDED", "FAILED"):
+        assert all_seconds(job() | {"status": status, "attempts": attempts}) == seconds
+
+
+def test_before_a_jobs_end_its_time_is_not_known():
+    assert all_seconds(job() | {"status": "RUNNING", "attempts": [RAN]}) is None
+    assert all_seconds(None) is None
 
 
 LOST_HOST = "Host EC2 (instance i-0f1e2d3c4b5a69788) terminated."

@@ -13,7 +13,7 @@ from botocore.stub import Stubber
 
 from batchmark import price_fetching
 from batchmark.exceptions import PriceError
-from batchmark.price_fetching import fetch_prices, store_prices, stored_prices
+from batchmark.price_fetching import current_prices, fetch_prices, stored_prices
 from batchmark.prices import load_prices
 from batchmark.store import RunStore
 from tests.unit.price_answers import HOUR, offer
@@ -109,10 +109,11 @@ class Aws:
         )
 
     def store(self, *instance_types, region="us-east-1"):
-        store = RunStore(self.s3, "results", "run")
-        return store_prices(
-            store, self.pricing, self.ec2, region=region, instance_types=instance_types, now=NOW
+        prices = current_prices(
+            self.pricing, self.ec2, region=region, instance_types=instance_types, now=NOW
         )
+        prices.store(RunStore(self.s3, "results", "run"))
+        return prices.table
 
     def check(self):
         for stub in self.stubs.values():
@@ -256,7 +257,7 @@ def test_the_report_reads_what_the_run_was_given(aws):
     assert (
         stored_prices(store, "us-east-1", NOW)
         .notes[0]
-        .startswith("There are no prices of today: the task fetch_prices left none; see its log.")
+        .startswith("There are no prices of today: the task plan_jobs left none.")
     )
 
 

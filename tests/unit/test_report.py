@@ -35,7 +35,7 @@ def test_costs_by_hand(report_of_gpu):
     seconds = {"g5.xlarge": 96 + 97, "c5.2xlarge": 204 + 205}
     usd = (seconds["g5.xlarge"] * 1.006 + seconds["c5.2xlarge"] * 0.34) / 3600
     assert report_of_gpu.cost.usd == pytest.approx(usd)
-    assert report_of_gpu.cost.reason == "not in it: 1 without a result"
+    assert report_of_gpu.cost.reason == "not in it: 1 of 5 jobs without a cost"
     assert set(report_of_gpu.prices.on_demand) == {"g5.xlarge", "c5.2xlarge"}
 
 

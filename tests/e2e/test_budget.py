@@ -1,0 +1,130 @@
+"""Money in real DAG runs: refused, shown by a dry run, and booked after a run."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from batchmark.run import RunPlan
+from batchmark.spending import COSTS_FOLDER, RunSpending
+from batchmark.store import PLAN, RunStore
+from laptop.demo import DAG_ID
+from laptop.errors import LaptopError
+from tests.e2e.stacks import wait_for_end
+
+pytestmark = pytest.mark.timeout(600)
+
+# Of two targets as the laptop's profile makes them: 3 attempts of an hour, on Spot and On-Demand.
+WORST = {"g4dn.xlarge": 3.16, "c5.2xlarge": 2.04}
+
+
+def job_ids(aws):
+    """Of every job of every queue."""
+    batch = aws.client("batch")
+    every = [{"name": "JOB_NAME", "values": ["*"]}]
+    return {
+        job["jobId"]
+        for queue in batch.describe_job_queues()["jobQueues"]
+        for job in batch.list_jobs(jobQueue=queue["jobQueueArn"], filters=every)["jobSummaryList"]
+    }
+
+
+def run(airflow, conf, state):
+    """A run that ends in this state: its id, its tasks' states and the log of plan_jobs."""
+    airflow.wait_for_dag(DAG_ID)
+    airflow.unpause(DAG_ID)
+    run_id = airflow.trigger(DAG_ID, {"suite": "smoke"} | conf)
+    assert wait_for_end(airflow, DAG_ID, run_id) == state
+    tasks = {task["task_id"]: task for task in airflow.task_instances(DAG_ID, run_id)}
+    states = {name: task["state"] for name, task in tasks.items()}
+    return run_id, states, airflow.task_log(tasks["plan_jobs"])
+
+
+def store_of(aws, run_id):
+    return RunStore(aws.client("s3"), aws.config().bucket, run_id)
+
+
+def test_above_its_cap_a_run_submits_and_writes_nothing(airflow, aws):
+    before = job_ids(aws)
+    run_id, states, log = run(airflow, {"max_cost_usd": 5.19}, "failed")
+    assert states["plan_jobs"] == "failed"
+    assert states["run_benchmark"] == "upstream_failed"
+    assert (
+        "Nothing was submitted. This run can cost up to $5.20, above its max_cost_usd of $5.19"
+    ) in log
+    assert job_ids(aws) == before
+    store = store_of(aws, run_id)
+    keys = [*store.keys(store.prefix), *store.keys(COSTS_FOLDER)]
+    assert not [key for key in keys if store.name in key]
+
+
+def test_a_dry_run_is_green_and_shows_the_plan_and_the_most_that_it_can_cost(airflow, aws):
+    before = job_ids(aws)
+    run_id, states, log = run(airflow, {"dry_run": True, "repeats": 2}, "success")
+    assert states.pop("plan_jobs") == "success"
+    assert set(states.values()) == {"skipped"}
+    assert "What this run can cost at most" in log
+    assert "$10.40" in log
+    assert job_ids(aws) == before
+    store = store_of(aws, run_id)
+    assert store.keys(store.prefix) == [store.prefix + PLAN]
+    plan = RunPlan.model_validate_json(store.read(store.prefix + PLAN))
+    assert (plan.dry_run, len(plan.jobs), plan.worst_case.usd) == (True, 4, 10.4)
+    assert plan.worst_case.prices_source.startswith("the local cloud's price file")
+
+
+def test_after_a_run_its_cost_is_booked_and_told(calibration, airflow, aws):
+    """Time on a laptop has no price, so each job stays booked at the most that it can cost."""
+    store = store_of(aws, calibration)
+    plan = RunPlan.model_validate_json(store.read(store.prefix + PLAN))
+    record = RunSpending.model_validate_json(store.read(plan.spending_key))
+    assert record.finished
+    assert sorted(record.job_usd.values()) == sorted(2 * [*WORST.values()])
+    (task,) = [
+        task
+        for task in airflow.task_instances("noise_calibration", calibration)
+        if task["task_id"] == "publish_noise"
+    ]
+    log = airflow.task_log(task)
+    assert all(job_id in log for job_id in record.job_usd)
+    assert "No dollars for c5.2xlarge: its time was measured on a machine outside EC2." in log
+    assert "At most it could have cost $10.40." in log
+    assert f"Runs of {record.planned_at:%Y-%m}: $" in log
+
+
+@pytest.fixture
+def capped(aws):
+    """As after `terraform apply -var monthly_cap_usd=1`."""
+    ssm = aws.client("ssm")
+    name = "/airflow/variables/batchmark"
+    before = ssm.get_parameter(Name=name)["Parameter"]["Value"]
+    capped = json.loads(before) | {"monthly_cap_usd": 1}
+    ssm.put_parameter(Name=name, Value=json.dumps(capped), Overwrite=True)
+    yield
+    ssm.put_parameter(Name=name, Value=before, Overwrite=True)
+
+
+def test_above_the_months_cap_a_run_submits_nothing(airflow, aws, capped):
+    before = job_ids(aws)
+    _, states, log = run(airflow, {}, "failed")
+    assert states["run_benchmark"] == "upstream_failed"
+    assert f"Runs of {datetime.now(UTC):%Y}" in log
+    assert "With this run's $5.20 at most, that is above the monthly_cap_usd of $1." in log
+    assert job_ids(aws) == before
+
+
+@pytest.mark.parametrize(
+    ("conf", "message"),
+    [
+        ({"max_cost_usd": 0}, "0 is less than or equal to the minimum of 0"),
+        ({"max_cost_usd": "NaN"}, "'NaN' is not of type 'number', 'null'"),
+        ({"dry_run": "yes"}, "'yes' is not of type 'boolean'"),
+    ],
+)
+def test_the_trigger_form_refuses_bad_amounts(airflow, conf, message):
+    airflow.wait_for_dag(DAG_ID)
+    with pytest.raises(LaptopError) as refused:
+        airflow.trigger(DAG_ID, conf)
+    assert message in str(refused.value)

@@ -1,0 +1,284 @@
+"""What a run can cost at most, and that nothing above a cap gets through."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from batchmark.budget import check_cap, refusals, worst_case
+from batchmark.config import parse_config
+from batchmark.exceptions import PlanError
+from batchmark.prices import PriceTable
+from batchmark.run import PlannedJob
+from batchmark.spending import MonthSpending, RunSpending
+from tests.unit.run_builders import PRICES
+from tests.unit.test_planning import published, target
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+BAD_CAPS = [0, -1, -0.0, math.nan, math.inf, -math.inf, True, "50", [], 10**400]
+
+
+def configured(**targets):
+    """A configuration of these targets, each with these changes to the usual one."""
+    made = {
+        name: target("cuda" if name[0] in "gp" else "cpu", **{"instance_type": name} | changes)
+        for name, changes in targets.items()
+    }
+    return parse_config(json.dumps(published(targets=made)))
+
+
+def planned(name, count=1):
+    job = PlannedJob(
+        target=name,
+        device="cpu",
+        instance_type=name,
+        suite="smoke",
+        repeat=1,
+        dtype="suite",
+        result_prefix="s3://results/raw/",
+    )
+    return [job] * count
+
+
+def worst(config, jobs, prices=PRICES):
+    return worst_case(config, jobs, prices, NOW)
+
+
+def month(finished=0.0, reserved=0.0, **fields):
+    runs = {
+        "costs/2026-11/a.json": RunSpending(
+            run_id="a",
+            planned_at=NOW,
+            generation=0,
+            reserved_usd=0,
+            finished=True,
+            job_usd={"job": finished},
+        ),
+        "costs/2026-11/b.json": RunSpending(
+            run_id="b", planned_at=NOW, generation=0, reserved_usd=reserved
+        ),
+    }
+    return MonthSpending(**{"month": "2026-11", "runs": runs, "unreadable": ()} | fields)
+
+
+def test_attempts_times_timeout_times_price_times_jobs_by_hand():
+    config = configured(
+        **{
+            "g5.xlarge": {"attempts": 2, "timeout_seconds": 1800, "on_demand_queue": None},
+            "c5.2xlarge": {"attempts": 3, "timeout_seconds": 3600},
+        }
+    )
+    seen = worst(config, [*planned("g5.xlarge", 5), *planned("c5.2xlarge", 2)])
+    gpu, cpu = seen.targets
+    assert (gpu.jobs, gpu.submissions, gpu.attempts, gpu.timeout_seconds) == (5, 1, 2, 1800)
+    assert gpu.usd == 5.03  # 5 h at 1.006
+    assert (cpu.jobs, cpu.submissions) == (2, 2)  # Spot first, then once the On-Demand queue
+    assert cpu.usd == 4.08  # 12 h at 0.34
+    assert seen.usd == 9.11
+    assert (seen.region, seen.prices_as_of, seen.prices_source) == (
+        PRICES.region,
+        PRICES.as_of,
+        PRICES.source,
+    )
+
+
+def test_a_target_whose_queue_is_its_on_demand_queue_goes_there_once():
+    config = configured(**{"c5.2xlarge": {"on_demand_queue": "arn:queue-cpu"}})
+    assert config.targets["c5.2xlarge"].job_queue == "arn:queue-cpu"
+    assert worst(config, planned("c5.2xlarge")).targets[0].submissions == 1
+
+
+def test_each_target_is_rounded_up_to_a_cent_and_the_parts_add_up():
+    config = configured(
+        **{
+            name: {"attempts": 1, "timeout_seconds": 60, "on_demand_queue": None}
+            for name in ("g5.xlarge", "c5.2xlarge")
+        }
+    )
+    seen = worst(config, [*planned("g5.xlarge"), *planned("c5.2xlarge")])
+    assert [one.usd for one in seen.targets] == [0.02, 0.01]  # of 0.0168 and 0.0057
+    assert seen.usd == 0.03
+
+
+def test_a_run_at_its_cap_passes_and_one_a_cent_above_is_refused_with_sum_parts_and_cap():
+    config = configured(**{"g5.xlarge": {}, "c5.2xlarge": {}})
+    seen = worst(config, [*planned("g5.xlarge", 2), *planned("c5.2xlarge")])
+    assert seen.usd == 14.12  # 12.072, rounded up, and 2.04
+    assert refusals(seen, max_cost_usd=14.12) == ()
+    assert refusals(seen, max_cost_usd=None) == ()
+    assert refusals(seen, max_cost_usd=14.11) == (
+        "This run can cost up to $14.12, above its max_cost_usd of $14.11: g5.xlarge: $12.08 "
+        "(jobs 2 × submissions 2 × attempts 3 × 3600 s at 1.006 USD per hour); c5.2xlarge: $2.04 "
+        "(jobs 1 × submissions 2 × attempts 3 × 3600 s at 0.34 USD per hour). Ask for fewer "
+        "targets or repeats, or lower their timeout_seconds or attempts in Terraform's "
+        "target_overrides, or raise max_cost_usd.",
+    )
+
+
+def test_decimals_are_taken_as_written():
+    """0.1 + 0.2 is above 0.3 in floats."""
+    prices = PRICES.model_copy(update={"on_demand": {"g5.xlarge": 0.1, "c5.2xlarge": 0.2}})
+    hour = {"attempts": 1, "timeout_seconds": 3600, "on_demand_queue": None}
+    config = configured(**{"g5.xlarge": hour, "c5.2xlarge": hour})
+    seen = worst(config, [*planned("g5.xlarge"), *planned("c5.2xlarge")], prices)
+    assert refusals(seen, max_cost_usd=0.3) == ()
+    spent = month(finished=0.1, reserved=0.2)
+    assert refusals(seen, max_cost_usd=None, month=spent, monthly_cap_usd=0.6) == ()
+    assert refusals(seen, max_cost_usd=None, month=spent, monthly_cap_usd=0.59)
+
+
+def test_without_a_price_nothing_passes_a_cap():
+    config = configured(**{"g5.xlarge": {}, "g5.48xlarge": {}})
+    prices = PRICES.model_copy(
+        update={"type_notes": {"g5.48xlarge": "No On-Demand price of g5.48xlarge is listed."}}
+    )
+    seen = worst(config, [*planned("g5.xlarge"), *planned("g5.48xlarge")], prices)
+    assert (seen.usd, seen.targets[0].usd, seen.targets[1].usd) == (None, 6.04, None)
+    assert str(seen.targets[1]).endswith("3600 s at no known USD per hour)")
+    reason = (
+        "What this run can cost at most is not known, so it is refused under {}: there is no "
+        "On-Demand price of g5.48xlarge in us-east-1. No On-Demand price of g5.48xlarge is listed. "
+        'Let Airflow ask AWS (pricing:GetProducts), add them by `make prices TYPES="g5.48xlarge"`, '
+        "or run without a cap."
+    )
+    assert refusals(seen, max_cost_usd=1e12) == (reason.format("max_cost_usd"),)
+    assert refusals(seen, max_cost_usd=1e12, month=month(), monthly_cap_usd=1e12) == (
+        reason.format("max_cost_usd and monthly_cap_usd"),
+    )
+    assert refusals(seen, max_cost_usd=None) == ()
+
+
+def test_old_prices_are_named():
+    old = PRICES.model_copy(update={"as_of": (NOW - timedelta(days=31)).date()})
+    seen = worst(configured(**{"g5.xlarge": {}}), planned("g5.xlarge"), old)
+    assert seen.notes[0].startswith("These prices are 31 days old (as of 2026-10-20)")
+
+
+def test_the_month_says_what_it_consists_of_when_it_refuses():
+    config = configured(**{"c5.2xlarge": {}})
+    seen = worst(config, planned("c5.2xlarge"))
+    spent = month(finished=90.5, reserved=7.46)
+    assert refusals(seen, max_cost_usd=50, month=spent, monthly_cap_usd=100) == ()
+    assert refusals(seen, max_cost_usd=50, month=spent, monthly_cap_usd=99.99) == (
+        "Runs of 2026-11: $97.96 (1 finished $90.50; 1 planned and not finished, at most $7.46). "
+        "With this run's $2.04 at most, that is above the monthly_cap_usd of $99.99. Ask for fewer "
+        "targets or repeats, or lower their timeout_seconds or attempts in Terraform's "
+        "target_overrides, wait for the next month, or raise monthly_cap_usd in Terraform.",
+    )
+    both = refusals(seen, max_cost_usd=1, month=spent, monthly_cap_usd=1)
+    assert [reason.partition(" ")[0] for reason in both] == ["This", "Runs"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"unreadable": ("costs/2026-11/odd.json",)}, "costs/2026-11/odd.json"),
+        ({"reserved": None}, "costs/2026-11/b.json"),
+    ],
+)
+def test_a_month_that_cannot_be_summed_up_refuses_under_its_cap_only(fields, named):
+    seen = worst(configured(**{"c5.2xlarge": {}}), planned("c5.2xlarge"))
+    spent = month(**fields)
+    assert refusals(seen, max_cost_usd=50, month=spent) == ()
+    (reason,) = refusals(seen, max_cost_usd=50, month=spent, monthly_cap_usd=1e6)
+    assert reason == (
+        f"monthly_cap_usd is $1,000,000, and 2026-11 can't be summed up: {named} hold no amount. "
+        "Correct them, or delete what ran outside AWS."
+    )
+
+
+def test_a_monthly_cap_wants_the_months_sum():
+    seen = worst(configured(**{"c5.2xlarge": {}}), planned("c5.2xlarge"))
+    with pytest.raises(PlanError, match="nobody summed up the month"):
+        refusals(seen, max_cost_usd=None, monthly_cap_usd=5)
+
+
+@pytest.mark.parametrize("cap", BAD_CAPS, ids=lambda cap: repr(cap)[:12])
+def test_a_cap_that_is_no_amount_is_refused_as_bad_input(cap):
+    with pytest.raises(PlanError, match="max_cost_usd must be a number of USD above 0, or empty"):
+        check_cap("max_cost_usd", cap)
+    seen = worst(configured(**{"c5.2xlarge": {}}), planned("c5.2xlarge"))
+    for caps in ({"max_cost_usd": cap}, {"max_cost_usd": 5, "monthly_cap_usd": cap}):
+        with pytest.raises(PlanError, match="must be a number of USD above 0"):
+            refusals(seen, month=month(), **caps)
+
+
+def random_plan(rng):
+    """A configuration, its jobs and prices, of any size, with prices of any number of digits."""
+    names = [f"c{n}.huge" for n in range(rng.integers(1, 5))]
+    changes = {
+        name: {
+            "attempts": int(rng.integers(1, 11)),
+            "timeout_seconds": int(10 ** rng.uniform(1.78, 6)),
+            "on_demand_queue": [None, "arn:queue-cpu", "arn:another"][rng.integers(3)],
+        }
+        for name in names
+    }
+    on_demand = {
+        name: round(10 ** rng.uniform(-3, 3), int(rng.integers(1, 12))) or 0.1
+        for name in names
+        if rng.random() > 0.05
+    }
+    jobs = [job for name in names for job in planned(name, int(10 ** rng.uniform(0, 3)))]
+    prices = PriceTable(region="us-east-1", as_of=NOW.date(), source="", on_demand=on_demand)
+    return configured(**changes), jobs, prices
+
+
+def exact_cost(config, jobs, prices):
+    """Every attempt of every job one after the other, in exact fractions; None without a price."""
+    total = Fraction(0)
+    for job in jobs:
+        one = config.targets[job.target]
+        if job.instance_type not in prices.on_demand:
+            return None
+        queues = {one.job_queue, one.on_demand_queue} - {None}
+        seconds = len(queues) * one.attempts * one.timeout_seconds
+        total += seconds * Fraction(repr(prices.on_demand[job.instance_type])) / 3600
+    return total
+
+
+def random_cap(rng, cost):
+    """Far from the cost, or as near as floats get."""
+    if rng.random() < 0.3:
+        return 10 ** rng.uniform(-2, 9)
+    near = float(cost) if rng.random() < 0.5 else round(float(cost), 2)
+    steps = int(rng.integers(-3, 4))
+    for _ in range(abs(steps)):
+        near = math.nextafter(near, math.copysign(math.inf, steps))
+    return max(near, 5e-324)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_plan_above_its_cap_passes(seed):
+    rng = np.random.default_rng(seed)
+    passed = refused = unpriced = 0
+    for _ in range(200):
+        config, jobs, prices = random_plan(rng)
+        seen = worst(config, jobs, prices)
+        cost = exact_cost(config, jobs, prices)
+        if cost is None:
+            unpriced += 1
+            assert refusals(seen, max_cost_usd=10 ** rng.uniform(-2, 300))
+            continue
+        for _ in range(4):
+            cap = random_cap(rng, cost)
+            spent = rng.uniform(0, float(cost)) if rng.random() < 0.5 else 0.0
+            monthly = rng.random() < 0.5
+            caps = (
+                {"max_cost_usd": None, "monthly_cap_usd": cap} if monthly else {"max_cost_usd": cap}
+            )
+            reasons = refusals(seen, month=month(finished=spent), **caps)
+            with_month = cost + (Fraction(repr(spent)) if monthly else 0)
+            if reasons:
+                refused += 1
+                assert with_month + Fraction(len(seen.targets), 100) > Fraction(repr(cap))
+            else:
+                passed += 1
+                assert with_month <= Fraction(repr(cap))
+    assert min(passed, refused) > 100
+    assert unpriced > 5

@@ -1,0 +1,325 @@
+"""What plan_jobs lets through, what it books, and what a run did cost, against moto's S3."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import boto3
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from moto import mock_aws
+
+from batchmark import budget_tasks, price_fetching, tasks
+from batchmark.config import parse_config
+from batchmark.run import RunPlan
+from batchmark.spending import RunSpending
+from batchmark.store import PLAN, PRICES, RunStore
+from tests.unit.run_builders import PRICES as TABLE
+from tests.unit.run_builders import build_job, build_lost, build_row, build_run
+from tests.unit.test_planning import published, target
+
+RUN_ID = "scheduled__2026-11-20"
+WORST = 8.08  # 2 x 3 attempts of an hour on each target: 6.036 and 2.04, each rounded up
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+MONTH = "2026-11"
+READS = ("Get", "List", "Head", "Describe")
+
+
+class Cloud:
+    """moto's S3 with the result bucket, and every call that is made of any service."""
+
+    def __init__(self):
+        boto3.setup_default_session()
+        self.calls = []
+        boto3.DEFAULT_SESSION.events.register("before-call", self._record)
+        self.config = self.published()
+        self.s3 = boto3.client("s3", region_name=self.config.region)
+        self.s3.create_bucket(Bucket=self.config.bucket)
+        self.calls.clear()
+
+    def _record(self, model, **_):
+        self.calls.append(model.name)
+
+    def published(self, **fields):
+        targets = {
+            name: target(device, instance_type=name)
+            for name, device in (("g5.xlarge", "cuda"), ("c5.2xlarge", "cpu"))
+        }
+        self.config = parse_config(json.dumps(published(targets=targets, **fields)))
+        return self.config
+
+    @property
+    def writes(self):
+        return [name for name in self.calls if not name.startswith(READS)]
+
+    def objects(self):
+        listed = self.s3.list_objects_v2(Bucket=self.config.bucket).get("Contents", [])
+        return [item["Key"] for item in listed]
+
+    def put(self, key, text):
+        self.s3.put_object(Bucket=self.config.bucket, Key=key, Body=text.encode())
+
+    def read(self, key):
+        return self.s3.get_object(Bucket=self.config.bucket, Key=key)["Body"].read()
+
+    def record(self, name):
+        return RunSpending.model_validate_json(self.read(f"costs/{MONTH}/{name}.json"))
+
+    def book(self, name, **fields):
+        """Another run of this month."""
+        values = {"run_id": name, "planned_at": NOW, "generation": 0, "reserved_usd": 0.0} | fields
+        self.put(f"costs/{MONTH}/{name}.json", RunSpending(**values).model_dump_json())
+        self.calls.clear()
+
+
+@pytest.fixture
+def cloud(monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    monkeypatch.setattr(price_fetching, "fetch_prices", lambda *_, **__: TABLE)
+    monkeypatch.setattr(budget_tasks, "datetime", SimpleNamespace(now=lambda _: NOW))
+    with mock_aws():
+        made = Cloud()
+        monkeypatch.setattr(tasks, "load_config", lambda: made.config)
+        yield made
+
+
+def context(*, cleared=0, **params):
+    defaults = {
+        "suite": "blog",
+        "dtype": "float32",
+        "targets": [],
+        "repeats": 1,
+        "max_cost_usd": 50,
+        "dry_run": False,
+    }
+    return {
+        "run_id": RUN_ID,
+        "params": defaults | params,
+        "ti": SimpleNamespace(max_tries=2 + cleared),
+        "task": SimpleNamespace(retries=2),
+    }
+
+
+def refused(cloud, **params):
+    """The message of a plan that nothing came of, and that wrote nothing."""
+    before = cloud.objects()
+    with pytest.raises(AirflowFailException) as error:
+        tasks.plan_jobs(context(**params))
+    assert cloud.writes == []
+    assert cloud.objects() == before
+    return str(error.value)
+
+
+def test_what_may_run_is_planned_and_booked_at_the_most_that_it_can_cost(cloud, capsys):
+    jobs = tasks.plan_jobs(context(max_cost_usd=WORST))
+    assert [job["job_queue"] for job in jobs] == ["arn:queue-cuda", "arn:queue-cpu"]
+    plan = RunPlan.model_validate_json(cloud.read(f"runs/{RUN_ID}/{PLAN}"))
+    assert plan.worst_case.usd == WORST
+    assert plan.spending_key == f"costs/{MONTH}/{RUN_ID}.json"
+    assert json.loads(cloud.read(f"runs/{RUN_ID}/{PRICES}"))["source"] == TABLE.source
+    record = cloud.record(RUN_ID)
+    assert (record.run_id, record.reserved_usd, record.finished) == (RUN_ID, WORST, False)
+    said = capsys.readouterr().out
+    assert "What this run can cost at most" in said
+    assert re.search(r"│ all .*│ +\$8\.08 │", said)
+    assert f"On-Demand prices of us-east-1 as of 2026-11-20. Source: {TABLE.source}" in said
+
+
+def test_above_the_cap_nothing_is_submitted_or_written(cloud):
+    message = refused(cloud, max_cost_usd=WORST - 0.01)
+    assert message.startswith(
+        "Nothing was submitted. This run can cost up to $8.08, above its max_cost_usd of $8.07: "
+        "g5.xlarge: $6.04 (jobs 1 × submissions 2 × attempts 3 × 3600 s at 1.006 USD per hour); "
+        "c5.2xlarge: $2.04"
+    )
+
+
+def test_without_a_cap_whatever_it_costs_may_run(cloud):
+    assert len(tasks.plan_jobs(context(max_cost_usd=None, repeats=20))) == 40
+
+
+def test_without_a_price_nothing_is_submitted_or_written_under_a_cap(cloud, monkeypatch):
+    table = TABLE.model_copy(update={"on_demand": {"c5.2xlarge": 0.34}})
+    monkeypatch.setattr(price_fetching, "fetch_prices", lambda *_, **__: table)
+    message = refused(cloud)
+    assert "refused under max_cost_usd: there is no On-Demand price of g5.xlarge" in message
+    assert len(tasks.plan_jobs(context(max_cost_usd=None))) == 2
+    assert cloud.record(RUN_ID).reserved_usd is None
+
+
+@pytest.mark.parametrize("cap", [0, -1, math.nan, math.inf, "50", True])
+def test_a_cap_that_is_no_amount_asks_nothing_of_aws(cloud, cap):
+    message = refused(cloud, max_cost_usd=cap)
+    assert message == (
+        f"max_cost_usd must be a number of USD above 0, or empty for no cap, got {cap!r}"
+    )
+
+
+def test_the_monthly_cap_counts_what_others_cost_and_may_still_cost(cloud):
+    cloud.published(monthly_cap_usd=20)
+    cloud.book("finished", finished=True, job_usd={"a": 1.5, "b": 2.5})
+    cloud.book("running", reserved_usd=7.93)
+    message = refused(cloud)
+    assert message.startswith(
+        f"Nothing was submitted. Runs of {MONTH}: $11.93 (1 finished $4.00; 1 planned and not "
+        "finished, at most $7.93). With this run's $8.08 at most, that is above the "
+        "monthly_cap_usd of $20."
+    )
+    cloud.book("running", reserved_usd=7.92)
+    assert len(tasks.plan_jobs(context())) == 2
+
+
+def test_of_the_months_objects_one_that_holds_no_amount_refuses_under_a_cap_only(cloud, capsys):
+    cloud.put(f"costs/{MONTH}/odd.json", "{}")
+    tasks.plan_jobs(context())
+    assert f"not or only partly in it: costs/{MONTH}/odd.json" in capsys.readouterr().out
+    cloud.published(monthly_cap_usd=20)
+    cloud.calls.clear()
+    assert f"costs/{MONTH}/odd.json hold no amount" in refused(cloud)
+
+
+def test_two_runs_planned_at_the_same_time_never_exceed_the_monthly_cap_together(cloud):
+    """The other run books between this one's sum and this one's booking."""
+    cloud.published(monthly_cap_usd=20)
+    bookings = []
+
+    def book_the_other(**_):
+        if not bookings:
+            bookings.append("other")
+            cloud.book("other", reserved_usd=15.0)
+
+    boto3.DEFAULT_SESSION.events.register("before-call.s3.PutObject", book_the_other)
+    with pytest.raises(AirflowFailException, match="another run was planned at the same time"):
+        tasks.plan_jobs(context())
+    assert cloud.objects() == [f"costs/{MONTH}/other.json", f"costs/{MONTH}/{RUN_ID}.json"]
+    assert cloud.record(RUN_ID).exact_usd == 0
+
+
+def test_a_retry_of_the_plan_books_once(cloud):
+    for _ in range(2):
+        tasks.plan_jobs(context())
+    assert cloud.record(RUN_ID).reserved_usd == WORST
+    tasks.plan_jobs(context(repeats=2))
+    assert cloud.record(RUN_ID).reserved_usd == 16.16
+
+
+def test_a_run_that_is_cleared_half_way_is_booked_once_more(cloud):
+    """What its first jobs cost is known only after the run; until then it is the most."""
+    cloud.published(monthly_cap_usd=20)
+    tasks.plan_jobs(context())
+    tasks.plan_jobs(context(cleared=1))
+    assert cloud.record(RUN_ID).reserved_usd == 16.16
+    with pytest.raises(AirflowFailException, match=r"\$16\.16 \(1 planned and not finished"):
+        tasks.plan_jobs(context(cleared=2))
+
+
+def test_a_run_that_is_cleared_after_its_end_keeps_what_it_did_cost(cloud):
+    tasks.plan_jobs(context())
+    settle(cloud, blog_job("c5.2xlarge", 0.34, 0.17, job_id="first"))
+    tasks.plan_jobs(context(cleared=1))
+    record = cloud.record(RUN_ID)
+    assert (record.finished, record.reserved_usd) == (False, WORST)
+    assert float(record.exact_usd) == pytest.approx(WORST + 0.17)
+    record = settle(cloud, blog_job("c5.2xlarge", 0.34, 0.34, job_id="second"))
+    assert record.job_usd == pytest.approx({"first": 0.17, "second": 0.34})
+
+
+def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys):
+    assert tasks.plan_jobs(context(dry_run=True, max_cost_usd=1)) == []
+    assert cloud.writes == ["PutObject"]
+    assert cloud.objects() == [f"runs/{RUN_ID}/{PLAN}"]
+    plan = RunPlan.model_validate_json(cloud.read(f"runs/{RUN_ID}/{PLAN}"))
+    assert (plan.dry_run, plan.worst_case.usd, plan.spending_key) == (True, WORST, None)
+    said = capsys.readouterr().out
+    assert "What this run can cost at most" in said
+    assert "This run would be refused. This run can cost up to $8.08" in said
+    assert f"Dry run, nothing is submitted: runs/{RUN_ID}/{PLAN}" in said
+    with pytest.raises(AirflowSkipException, match="a dry run"):
+        tasks.collect_results(context(), "run_benchmark")
+
+
+def blog_job(name, usd_per_hour, usd, **fields):
+    """A job of the run that cost so much."""
+    return build_job(
+        name,
+        [build_row((0.1,) * 8)],
+        batch_seconds=3600 * usd / usd_per_hour,
+        purchase_option="on_demand",
+        **fields,
+    )
+
+
+def settle(cloud, *jobs, lost=()):
+    store = RunStore.of(cloud.config, RUN_ID)
+    plan = RunPlan.model_validate_json(cloud.read(f"runs/{RUN_ID}/{PLAN}"))
+    budget_tasks.settle(store, cloud.config, plan, build_run(*jobs, lost=lost))
+    return cloud.record(RUN_ID)
+
+
+def test_after_the_run_what_it_did_cost_is_booked(cloud):
+    tasks.plan_jobs(context())
+    gone = build_lost("g5.xlarge", "Batch no longer knows it", repeat=2)
+    gone = gone.model_copy(update={"job_id": "gone"})
+    failed = gone.model_copy(
+        update={"job_id": "failed", "seconds": 1800.0, "instance_type": "g5.xlarge"}
+    )
+    record = settle(
+        cloud, blog_job("c5.2xlarge", 0.34, 0.17), lost=[gone, failed, build_lost("g5.xlarge", "")]
+    )
+    assert record.finished
+    assert record.job_usd == pytest.approx(
+        {
+            "c5-2xlarge-blog-1": 0.17,
+            "gone": 6.04,  # how long it ran is not known, so the most that it can have cost
+            "failed": 0.503,
+        }
+    )
+    assert float(record.exact_usd) == pytest.approx(6.713)
+
+
+def test_a_record_that_was_lost_or_spoilt_is_written_anew(cloud):
+    tasks.plan_jobs(context())
+    cloud.put(f"costs/{MONTH}/{RUN_ID}.json", "spoilt")
+    record = settle(cloud, blog_job("c5.2xlarge", 0.34, 0.17))
+    assert float(record.exact_usd) == pytest.approx(0.17)
+
+
+def test_what_an_older_release_planned_is_not_booked(cloud):
+    store = RunStore.of(cloud.config, RUN_ID)
+    budget_tasks.settle(store, cloud.config, RunPlan(jobs=()), build_run())
+    assert cloud.objects() == []
+
+
+def test_the_cost_is_told_job_by_job_with_the_most_it_could_be_and_the_months_sum(cloud, capsys):
+    tasks.plan_jobs(context())
+    run = build_run(
+        blog_job("c5.2xlarge", 0.34, 0.17),
+        lost=[build_lost("g5.xlarge", "exit 3").model_copy(update={"job_id": "lost"})],
+    )
+    settle(cloud, *run.jobs, lost=run.lost)
+    capsys.readouterr()
+    budget_tasks.print_costs(RunStore.of(cloud.config, RUN_ID), cloud.config, run)
+    said = capsys.readouterr().out
+    assert "What this run's jobs cost" in said
+    (line,) = [line for line in said.splitlines() if "c5-2xlarge-blog-1" in line]
+    assert [cell.strip() for cell in line.strip("│").split("│")] == [
+        "c5-2xlarge-blog-1",
+        "c5.2xlarge",
+        "On-Demand",
+        "1",
+        "1800 s",
+        "$0.17",
+    ]
+    (line,) = [line for line in said.splitlines() if "│ lost " in line]
+    assert line.count("?") == 3
+    assert "not in it: 1 of 2 jobs without a cost" in said
+    assert "How long a job of g5.xlarge ran is not known" in said
+    assert "At most it could have cost $8.08." in said
+    assert f"Runs of {MONTH}: $6.21 (1 finished $6.21)" in said
