@@ -159,7 +159,11 @@ class AirflowClient:
         return run_id
 
     def state(self, dag_id: str, run_id: str) -> str:
-        return str(self._get(f"/dags/{dag_id}/dagRuns/{run_id}")["state"])
+        return str(self.dag_run(dag_id, run_id)["state"])
+
+    def dag_run(self, dag_id: str, run_id: str) -> dict[str, Any]:
+        """All that Airflow tells of a run: its state, `start_date`, `end_date` and more."""
+        return self._get(f"/dags/{dag_id}/dagRuns/{run_id}")
 
     def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         """All task instances of a run, mapped ones each by itself."""
