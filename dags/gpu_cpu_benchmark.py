@@ -51,7 +51,7 @@ def gpu_cpu_benchmark():
     def compare(collected_key: str) -> str:
         return tasks.compare(get_current_context(), collected_key)
 
-    @task
+    @task(outlets=[tasks.REPORT])
     def publish_report(comparison_key: str) -> str:
         return tasks.publish_report(get_current_context(), comparison_key)
 

@@ -20,6 +20,7 @@ from werkzeug.serving import make_server
 from local_cloud import gaps
 from local_cloud.batch import models as batch
 from local_cloud.gaps.pricing import PriceList
+from local_cloud.log_pages import LogPages
 from local_cloud.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def serve(
     Raises:
         OSError: `record_calls` can't be written.
     """
-    app = PriceList(DomainDispatcherApplication(create_backend_app), prices)
+    app = LogPages(PriceList(DomainDispatcherApplication(create_backend_app), prices))
     recorder = Recorder(app, record_calls) if record_calls else None
     gaps.fill(prices)
     scheduler = batch.install(settings)

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from botocore.exceptions import ClientError
+from os.path import commonprefix
+from typing import Any, NamedTuple
 
 from batchmark.config import Config
 from batchmark.cost import purchase_option
+from batchmark.documents import ExpectedDocument, key_of
 from batchmark.exceptions import CollectError
 from batchmark.job_description import (
-    FINISHED,
     JobDescription,
     failure_message,
+    host_terminated,
     log_location,
     log_url,
     moment,
     run_seconds,
 )
-from batchmark.run import CollectedJob, CollectedRun, LostJob, PlannedJob
+from batchmark.jobs import describe_jobs, is_live, list_jobs, terminate_job
+from batchmark.planning import names_of_job
+from batchmark.run import CollectedJob, CollectedRun, InterruptedAttempt, LostJob, PlannedJob
 from batchmark.state_times import state_times
 from batchmark.store import RunStore
-from batchmark.suites import OWN_DTYPES
-from batchmark_job.result import ResultDocument, ResultError, parse_document
+from batchmark_job.result import MeasurementStatus
 
-DESCRIBE_JOBS_LIMIT = 100
+LEFT_OVER = "Its run is being collected, and no task owns it any more"
+
+log = logging.getLogger(__name__)
+
+
+class _Found(NamedTuple):
+    """A planned job in Batch: the one that counts, and the Spot job that it replaced."""
+
+    job_id: str | None
+    replaced_job_id: str | None
 
 
 def collect_run(
@@ -40,22 +51,62 @@ def collect_run(
 ) -> CollectedRun:
     """Pair each planned job with its result, or with the reason why there is none.
 
+    Call it once the run's tasks have ended: a job that goes on then has no owner, and is ended.
+
     Args:
         store: where the run's files go; each job's log is copied there.
         batch, logs: boto3 clients.
-        planned, job_ids: in the same order; None for a job that was never submitted.
+        planned, job_ids: in the same order; None for a job whose task told no id.
         config: what the run was planned with.
     """
-    described = _describe(batch, [job_id for job_id in job_ids if job_id])
-    jobs: list[CollectedJob] = []
+    named = _jobs_by_name(batch, run_id, planned, config)
+    for jobs in named:
+        for job in filter(is_live, jobs):
+            terminate_job(batch, job["jobId"], LEFT_OVER)
+    found = [_find(job_id, jobs) for job_id, jobs in zip(job_ids, named, strict=True)]
+    described = describe_jobs(batch, [job_id for one in found for job_id in one if job_id])
+    collected: list[CollectedJob] = []
     lost: list[LostJob] = []
-    for plan, job_id in zip(planned, job_ids, strict=True):
+    for plan, one in zip(planned, found, strict=True):
         try:
-            jobs.append(_collect_job(store, logs, run_id, plan, job_id, described, config))
+            collected.append(_collect_job(store, logs, run_id, plan, one, described, config))
         except CollectError as error:
-            lost.append(LostJob(planned=plan, job_id=job_id, reason=str(error)))
-    jobs = _with_state_times(jobs, logs, config.events_log_group)
-    return CollectedRun(run_id=run_id, jobs=tuple(jobs), lost=tuple(lost))
+            lost.append(LostJob(planned=plan, job_id=one.job_id, reason=str(error)))
+    collected = _with_state_times(collected, logs, config.events_log_group)
+    return CollectedRun(run_id=run_id, jobs=tuple(collected), lost=tuple(lost))
+
+
+def _jobs_by_name(
+    batch: Any, run_id: str, planned: Sequence[PlannedJob], config: Config
+) -> list[list[dict[str, Any]]]:
+    """Each planned job's summaries in Batch, the newest first; none where its target is gone."""
+    prefixes = [names_of_job(config.name, run_id, plan) for plan in planned]
+    listed = {}
+    for name in dict.fromkeys(plan.target for plan in planned):
+        if target := config.targets.get(name):
+            own = [
+                prefix
+                for plan, prefix in zip(planned, prefixes, strict=True)
+                if plan.target == name
+            ]
+            queues = [target.job_queue, target.on_demand_queue]
+            listed[name] = list_jobs(batch, queues, commonprefix(own))  # noqa: RUF071, no paths
+    return [
+        [job for job in listed.get(plan.target, []) if job["jobName"].startswith(prefix)]
+        for plan, prefix in zip(planned, prefixes, strict=True)
+    ]
+
+
+def _find(told_id: str | None, jobs: Sequence[Mapping[str, Any]]) -> _Found:
+    """The job that a task told of, or else its newest."""
+    job_id = told_id or (jobs[0]["jobId"] if jobs else None)
+    name = next((job["jobName"] for job in jobs if job["jobId"] == job_id), None)
+    replaced = [
+        str(job["jobId"])
+        for job in jobs
+        if job["jobName"] == name and job["jobId"] != job_id and host_terminated(job)
+    ]
+    return _Found(job_id, replaced[0] if replaced else None)
 
 
 def _with_state_times(
@@ -73,30 +124,26 @@ def _with_state_times(
     return [job.model_copy(update=times[job.job_id]._asdict()) for job in jobs]
 
 
-def _describe(batch: Any, job_ids: Sequence[str]) -> dict[str, JobDescription]:
-    found = {}
-    for start in range(0, len(job_ids), DESCRIBE_JOBS_LIMIT):
-        answer = batch.describe_jobs(jobs=job_ids[start : start + DESCRIBE_JOBS_LIMIT])
-        found.update({job["jobId"]: job for job in answer["jobs"]})
-    return found
-
-
 def _collect_job(
     store: RunStore,
     logs: Any,
     run_id: str,
     plan: PlannedJob,
-    job_id: str | None,
+    found: _Found,
     described: Mapping[str, JobDescription],
     config: Config,
 ) -> CollectedJob:
+    job_id = found.job_id
     if job_id is None:
         raise CollectError("no job was submitted; see the log of its run_benchmark task")
     job = described.get(job_id)
     if job is None:
         raise CollectError(f"Batch no longer knows job {job_id}; it forgets jobs after 7 days")
-    if job["status"] not in FINISHED:
-        raise CollectError(f"Batch job {job_id} is still {job['status']}")
+    if is_live(job):
+        raise CollectError(
+            f"Batch job {job_id} was still {job['status']}, though no task waited for it any more; "
+            "it was told to stop"
+        )
     location = log_location(job)
     lines = _log_lines(logs, *location) if location else []
     log_key = store.write(
@@ -106,9 +153,15 @@ def _collect_job(
         raise CollectError(failure_message(job, lines))
     failure = failure_message(job, lines[-3:]) if job["status"] == "FAILED" else None
     attempt = len(job["attempts"])
-    uri = f"{plan.result_prefix}{job_id}.{attempt}.json"
-    document = _document(store, uri, failure, _expected(run_id, plan, job_id, attempt), plan.dtype)
+    expected = ExpectedDocument.of(run_id, plan)
+    try:
+        document = expected.read(store, job_id, attempt)
+    except CollectError as error:
+        raise CollectError(f"{failure}\n{error}" if failure else str(error)) from error
+    uri = expected.uri(job_id, attempt)
     target = config.targets.get(plan.target)
+    replaced = described.get(found.replaced_job_id or "")
+    earlier = [*(replaced["attempts"] if replaced else []), *job["attempts"][:-1]]
     return CollectedJob(
         planned=plan,
         job_id=job_id,
@@ -117,51 +170,51 @@ def _collect_job(
         log_stream=location.stream,
         log_url=log_url(location, _region(job)) if store.is_aws() else store.object_url(log_key),
         document_uri=uri,
-        document_url=store.object_url(_key(uri)),
+        document_url=store.object_url(key_of(uri)),
         created_at=moment(job, "createdAt"),
         started_at=moment(job, "startedAt"),
         stopped_at=moment(job, "stoppedAt"),
         document=document,
         purchase_option=target
         and purchase_option(target, document.environment.compute_environment),
-        earlier_seconds=sum(map(run_seconds, job["attempts"][:-1])),
+        earlier_seconds=sum(map(run_seconds, earlier)),
+        replaced_job_id=found.replaced_job_id,
+        interrupted=_interrupted(store, expected, job, replaced),
         failure=failure,
     )
 
 
-def _expected(run_id: str, plan: PlannedJob, job_id: str, attempt: int) -> dict[str, object]:
-    """What the document of a planned job says of itself."""
-    return {
-        "run_id": run_id,
-        "job_id": job_id,
-        "job_attempt": attempt,
-        "target": plan.target,
-        "suite": plan.suite,
-        "requested_device": plan.device,
-    }
-
-
-def _document(
-    store: RunStore, uri: str, failure: str | None, expected: Mapping[str, object], dtype: str
-) -> ResultDocument:
-    try:
-        document = parse_document(store.read(_key(uri)))
-    except ClientError as error:
-        if failure:
-            raise CollectError(failure) from error
-        code = error.response["Error"]["Code"]
-        raise CollectError(f"the job succeeded, but {uri} can't be read ({code})") from error
-    except ResultError as error:
-        raise CollectError(f"{uri}: {error}") from error
-    for name, value in expected.items():
-        if (seen := getattr(document, name)) != value:
-            raise CollectError(f"{uri} has {name} {seen!r}, expected {value!r}")
-    for row in document.measurements:
-        if dtype not in {OWN_DTYPES, row.dtype}:
-            raise CollectError(
-                f"{uri} has a row of {row.workload} in {row.dtype}, expected {dtype} only"
+def _interrupted(
+    store: RunStore,
+    expected: ExpectedDocument,
+    job: JobDescription,
+    replaced: JobDescription | None,
+) -> tuple[InterruptedAttempt, ...]:
+    """The earlier attempts that left a document, though they lost their hosts."""
+    attempts = [(job["jobId"], n) for n in range(1, len(job["attempts"]))]
+    if replaced:
+        own = [(replaced["jobId"], n) for n in range(1, len(replaced["attempts"]) + 1)]
+        attempts = [*own, *attempts]
+    found = []
+    for job_id, attempt in attempts:
+        try:
+            document = expected.read(store, job_id, attempt)
+        except CollectError as error:  # it was killed before it could write
+            log.info("Attempt %d of job %s left no document: %s", attempt, job_id, error)
+            continue
+        uri = expected.uri(job_id, attempt)
+        found.append(
+            InterruptedAttempt(
+                job_id=job_id,
+                job_attempt=attempt,
+                document_uri=uri,
+                document_url=store.object_url(key_of(uri)),
+                measured_rows=sum(
+                    row.status is MeasurementStatus.MEASURED for row in document.measurements
+                ),
             )
-    return document
+        )
+    return tuple(found)
 
 
 def _log_lines(logs: Any, group: str, stream: str) -> list[str]:
@@ -182,10 +235,6 @@ def _log_lines(logs: Any, group: str, stream: str) -> list[str]:
         if page["nextForwardToken"] == token.get("nextToken"):
             return lines
         token = {"nextToken": page["nextForwardToken"]}
-
-
-def _key(uri: str) -> str:
-    return uri.removeprefix("s3://").partition("/")[2]
 
 
 def _region(job: JobDescription) -> str:

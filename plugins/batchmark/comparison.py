@@ -307,6 +307,24 @@ def _notes(
     for target in (gpu, cpu):
         if table := known[target.name]:
             yield _calibration_note(table, target)
+        yield from _interruption_notes(target)
+
+
+def _interruption_notes(target: TargetJobs) -> Iterable[str]:
+    """What was measured On-Demand in place of Spot, and what interrupted attempts left."""
+    for job in target.jobs:
+        repeat = f"{target.name}, repeat {job.planned.repeat}"
+        if job.replaced_job_id:
+            yield (
+                f"{repeat}: measured On-Demand by job {job.job_id}; Spot job "
+                f"{job.replaced_job_id} lost its host in its last attempt."
+            )
+        for attempt in job.interrupted:
+            yield (
+                f"{repeat}: attempt {attempt.job_attempt} of job {attempt.job_id} was interrupted; "
+                f"what it had measured ({attempt.measured_rows} rows) is kept in "
+                f"{attempt.document_uri} and not part of the figures."
+            )
 
 
 def _calibration_note(table: NoiseTable, target: TargetJobs) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from airflow.sdk import Param
@@ -12,6 +13,9 @@ from batchmark.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
 if TYPE_CHECKING:
     from airflow.sdk import XComArg
     from airflow.sdk.definitions.mappedoperator import MappedOperator
+
+# One call describes a hundred jobs, so a short interval costs little.
+POLL_SECONDS = 2
 
 
 def params(repeats: int, fewest_repeats: int, about_repeats: str) -> dict[str, Param]:
@@ -42,12 +46,26 @@ def params(repeats: int, fewest_repeats: int, about_repeats: str) -> dict[str, P
     }
 
 
-def run_benchmark(planned: XComArg) -> MappedOperator:
-    """The mapped task that runs every job that `tasks.plan_jobs` planned."""
+def run_benchmark(
+    planned: XComArg,
+    *,
+    runnable_seconds: float = 3600,
+    starting_seconds: float = 1800,
+    execution_timeout: timedelta | None = None,
+) -> MappedOperator:
+    """The mapped task that runs every job that `tasks.plan_jobs` planned.
+
+    Its retries are for lost workers and triggerers; they submit no second job. The two limits are
+    BenchmarkJobTrigger's: pulling a GPU image takes minutes, and an instance may be long in coming.
+    """
     return BenchmarkJobOperator.partial(
         task_id="run_benchmark",
         aws_conn_id=None,
-        poll_interval=5,
-        retries=0,
+        poll_interval=POLL_SECONDS,
+        runnable_seconds=runnable_seconds,
+        starting_seconds=starting_seconds,
+        execution_timeout=execution_timeout,
+        retries=3,
+        retry_delay=timedelta(seconds=5),
         map_index_template="{{ task.job_name }}",
     ).expand_kwargs(planned)

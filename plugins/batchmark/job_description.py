@@ -11,6 +11,8 @@ JobDescription = dict[str, Any]
 
 FINISHED = ("SUCCEEDED", "FAILED")
 LOG_TAIL_LINES = 50
+# How Batch words the end of an attempt whose instance was terminated, as a Spot reclaim does.
+HOST_TERMINATED = "Host EC2"
 
 
 class LogLocation(NamedTuple):
@@ -40,9 +42,9 @@ def log_url(location: LogLocation, region: str) -> str:
     )
 
 
-def moment(job: JobDescription, field: str) -> datetime:
+def moment(record: Mapping[str, Any], field: str) -> datetime:
     """One of Batch's timestamps, which are milliseconds since the epoch."""
-    return datetime.fromtimestamp(job[field] / 1000, tz=UTC)
+    return datetime.fromtimestamp(record[field] / 1000, tz=UTC)
 
 
 def run_seconds(attempt: Mapping[str, Any]) -> float:
@@ -52,8 +54,91 @@ def run_seconds(attempt: Mapping[str, Any]) -> float:
     return float(max(0, attempt["stoppedAt"] - attempt["startedAt"])) / 1000
 
 
-def failure_message(job: JobDescription, log_lines: Sequence[str]) -> str:
-    """Why a job failed: exit code, reasons, attempts and the end of its log."""
+def waiting_since(job: JobDescription) -> float:
+    """Since when a job that doesn't run waits for its next attempt, in seconds since the epoch."""
+    stops = [attempt.get("stoppedAt", 0) for attempt in job.get("attempts", [])]
+    return float(max(job["createdAt"], *stops, 0)) / 1000
+
+
+def host_terminated(attempt: Mapping[str, Any]) -> bool:
+    """Whether an attempt, or the job that it was the last of, ended because its instance did."""
+    return str(attempt.get("statusReason", "")).startswith(HOST_TERMINATED)
+
+
+def is_reclaimed(job: JobDescription) -> bool:
+    """Whether a job failed because its last attempt lost its host."""
+    attempts = job.get("attempts") or [{}]
+    return job["status"] == "FAILED" and (host_terminated(attempts[-1]) or host_terminated(job))
+
+
+def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -> dict[str, Any]:
+    """A job's phases in seconds and its timestamps, as JSON.
+
+    Args:
+        first_seen: when a watcher saw that it had entered a state, in seconds since the epoch;
+            Batch itself keeps no time of RUNNABLE and STARTING.
+    """
+    attempts = job.get("attempts", [])
+    seconds = [run_seconds(attempt) for attempt in attempts]
+    begins = [attempt["startedAt"] for attempt in attempts if "startedAt" in attempt]
+    return {
+        "job_id": job["jobId"],
+        "status": job["status"],
+        **{
+            name: moment(job, field).isoformat()
+            for name, field in (
+                ("created_at", "createdAt"),
+                ("started_at", "startedAt"),
+                ("stopped_at", "stoppedAt"),
+            )
+            if field in job
+        },
+        "first_seen": {
+            status: datetime.fromtimestamp(at, tz=UTC).isoformat()
+            for status, at in (first_seen or {}).items()
+        },
+        "phases": {
+            "until_first_start_seconds": (begins[0] - job["createdAt"]) / 1000 if begins else None,
+            "last_attempt_seconds": seconds[-1] if seconds else None,
+            "earlier_attempts_seconds": sum(seconds[:-1]),
+        },
+        "attempts": [
+            {
+                "started_at": moment(attempt, "startedAt").isoformat()
+                if "startedAt" in attempt
+                else None,
+                "stopped_at": moment(attempt, "stoppedAt").isoformat()
+                if "stoppedAt" in attempt
+                else None,
+                "exit_code": attempt.get("container", {}).get("exitCode"),
+                "reason": _reason(attempt),
+            }
+            for attempt in attempts
+        ],
+    }
+
+
+def failure_message(
+    job: JobDescription, log_lines: Sequence[str], problem: str | None = None
+) -> str:
+    """Why a job failed: exit code, reasons, each attempt and the end of its log.
+
+    Args:
+        problem: what makes a failure of a job that Batch calls SUCCEEDED.
+    """
+    text = f"Batch job {job['jobId']} ({job['jobName']}) is {job['status']}"
+    text = f"{text}, but {problem}" if problem else f"{text}: {'; '.join(_facts(job))}"
+    lines = [text, *_attempt_lines(job)]
+    location = log_location(job)
+    if location is None:
+        return "\n".join([*lines, "It has no log: no attempt was started."])
+    where = f"log stream {location.stream} of {location.group}"
+    if not log_lines:
+        return "\n".join([*lines, f"The {where} is empty."])
+    return "\n".join([*lines, f"Last {len(log_lines)} lines of {where}:", *log_lines])
+
+
+def _facts(job: JobDescription) -> list[str]:
     container = job.get("container", {})
     facts = []
     if (code := container.get("exitCode")) is not None:
@@ -64,13 +149,22 @@ def failure_message(job: JobDescription, log_lines: Sequence[str]) -> str:
         facts.append(f"status reason: {reason}")
     if detail := container.get("reason"):
         facts.append(f"container: {detail}")
-    if attempts := job.get("attempts"):
-        facts.append(f"attempts: {len(attempts)}")
-    text = f"Batch job {job['jobId']} ({job['jobName']}) is {job['status']}: {'; '.join(facts)}"
-    location = log_location(job)
-    if location is None:
-        return f"{text}\nIt has no log: no attempt was started."
-    where = f"log stream {location.stream} of {location.group}"
-    if not log_lines:
-        return f"{text}\nThe {where} is empty."
-    return "\n".join([text, f"Last {len(log_lines)} lines of {where}:", *log_lines])
+    return facts
+
+
+def _attempt_lines(job: JobDescription) -> list[str]:
+    lines = []
+    for number, attempt in enumerate(job.get("attempts", []), start=1):
+        when = "never started"
+        if "startedAt" in attempt:
+            until = f"{moment(attempt, 'stoppedAt'):%X}" if "stoppedAt" in attempt else "?"
+            when = f"{moment(attempt, 'startedAt'):%Y-%m-%d %X} to {until} UTC"
+        code = attempt.get("container", {}).get("exitCode")
+        ended = "no exit code" if code is None else f"exit code {code}"
+        lines.append(f"Attempt {number}: {when}, {ended}, {_reason(attempt) or 'no reason given'}")
+    return lines
+
+
+def _reason(attempt: Mapping[str, Any]) -> str | None:
+    reasons = (attempt.get("statusReason"), attempt.get("container", {}).get("reason"))
+    return "; ".join(filter(None, reasons)) or None

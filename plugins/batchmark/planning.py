@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from batchmark.config import Config
+from batchmark.documents import ExpectedDocument
 from batchmark.exceptions import PlanError
+from batchmark.job_identity import full_name, names_of_task
 from batchmark.run import PlannedJob
 from batchmark.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
 
@@ -82,16 +84,33 @@ def check_targets(config: Config, targets: Sequence[str], *, need_both_devices: 
     return chosen
 
 
+def job_name(
+    config_name: str, target: str, suite: str, repeat: int, run_id: str, generation: int
+) -> str:
+    """The name of a job in Batch, by which a retry of its task finds it."""
+    return full_name(_label(config_name, target, suite, repeat), run_id, generation)
+
+
+def names_of_job(config_name: str, run_id: str, job: PlannedJob) -> str:
+    """What the names of a planned job begin with, of all generations."""
+    return names_of_task(_label(config_name, job.target, job.suite, job.repeat), run_id)
+
+
+def _label(config_name: str, target: str, suite: str, repeat: int) -> str:
+    return f"{config_name}-{target}-{suite}-{repeat}".replace(".", "-")
+
+
 def operator_kwargs(config: Config, run_id: str, job: PlannedJob) -> dict[str, Any]:
-    """What BatchOperator needs to submit this job."""
+    """What BenchmarkJobOperator needs to submit this job and to follow it to its end."""
     target = config.targets[job.target]
-    name = f"{config.name}-{job.target}-{job.suite}-{job.repeat}".replace(".", "-")
     return {
-        "job_name": name,
+        "job_name": _label(config.name, job.target, job.suite, job.repeat),
         "job_queue": target.job_queue,
+        "on_demand_queue": target.on_demand_queue,
         "job_definition": target.job_definition,
         "region_name": config.region,
         "longest_seconds": LONGEST_WAIT_SECONDS + target.attempts * target.timeout_seconds,
+        "document": ExpectedDocument.of(run_id, job).model_dump(),
         "parameters": {
             "suite": job.suite,
             "dtype": job.dtype,

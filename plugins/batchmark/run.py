@@ -29,6 +29,16 @@ class RunPlan(Record):
     jobs: tuple[PlannedJob, ...]
 
 
+class InterruptedAttempt(Record):
+    """An attempt before the one that counts, and what it had measured when its host was lost."""
+
+    job_id: str
+    job_attempt: int = Field(ge=1)
+    document_uri: str = Field(description="s3:// address of its raw result document")
+    document_url: str = Field(description="opens that document in a browser")
+    measured_rows: int = Field(ge=0)
+
+
 class CollectedJob(Record):
     """A planned job that left a document, and where to find its traces."""
 
@@ -52,7 +62,15 @@ class CollectedJob(Record):
         default=None, description="how its instance was bought; null if unknown"
     )
     earlier_seconds: float = Field(
-        default=0, ge=0, description="from start to stop of all attempts before the last"
+        default=0,
+        ge=0,
+        description="from start to stop of all attempts before the last, a replaced job's too",
+    )
+    replaced_job_id: str | None = Field(
+        default=None, description="the Spot job that this one was submitted On-Demand for"
+    )
+    interrupted: tuple[InterruptedAttempt, ...] = Field(
+        default=(), description="earlier attempts that left a document; it is kept and not compared"
     )
     failure: str | None = Field(
         default=None, description="why Batch calls the job failed: rows failed, or it was stopped"

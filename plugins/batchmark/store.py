@@ -6,6 +6,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from batchmark.config import Config
+from batchmark.exceptions import CollectError
 from batchmark.planning import slug
 
 # What a run's folder holds, beside the jobs' logs.
@@ -56,8 +57,20 @@ class RunStore:
         )
         return key
 
-    def read(self, key: str) -> bytes:
-        body: bytes = self._s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+    def read(self, key: str, *, most_bytes: int | None = None) -> bytes:
+        """An object's content.
+
+        Raises:
+            CollectError: it is larger than `most_bytes`; then nothing of it was read.
+        """
+        answer = self._s3.get_object(Bucket=self.bucket, Key=key)
+        if most_bytes is not None and (size := answer["ContentLength"]) > most_bytes:
+            answer["Body"].close()
+            raise CollectError(
+                f"s3://{self.bucket}/{key} has {size / 2**20:.1f} MiB, more than the "
+                f"{most_bytes / 2**20:.0f} MiB that are read"
+            )
+        body: bytes = answer["Body"].read()
         return body
 
     def read_if_there(self, key: str) -> bytes | None:

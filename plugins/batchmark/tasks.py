@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from batchmark.assets import REPORT, report_metadata
 from batchmark.config import load_config
 from batchmark.exceptions import BatchmarkError
-from batchmark.operators.batch import JOB_ID_XCOM
 from batchmark.planning import operator_kwargs
 from batchmark.planning import plan_jobs as plan
 from batchmark.store import (
@@ -23,6 +23,7 @@ from batchmark.store import (
     RunStore,
     noise_key,
 )
+from batchmark.triggers.batch import JOB_ID_XCOM
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -144,6 +145,8 @@ def _noise_table(store: RunStore, key: str) -> NoiseTable | None:
 def publish_report(context: Context, comparison_key: str) -> str:
     """Write report.json and report.html; return the key of the page.
 
+    Where all jobs did well, an event of the asset REPORT says when each of them did what.
+
     Raises:
         AirflowFailException: after publishing, when a job of the run failed or left no result.
     """
@@ -170,6 +173,7 @@ def publish_report(context: Context, comparison_key: str) -> str:
     render_table(report, Console(width=160))
     print(f"Report: {store.object_url(key)}")
     _fail_if_a_job_did(collected, "the report holds what there is")
+    context["outlet_events"][REPORT].extra = report_metadata(collected, key)
     return key
 
 

@@ -8,12 +8,13 @@ import boto3
 import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
-from botocore.exceptions import EndpointConnectionError
+from botocore.exceptions import ClientError, EndpointConnectionError
 from botocore.stub import ANY, Stubber
 from urllib3 import HTTPResponse
 
-from batchmark.collecting import collect_run
+from batchmark.collecting import LEFT_OVER, collect_run
 from batchmark.config import Config as Published
+from batchmark.planning import job_name
 from batchmark.run import PlannedJob
 from batchmark.state_times import state_times
 from batchmark.store import RunStore
@@ -48,7 +49,7 @@ PUBLISHED = Published(
             "memory_mib": 14336,
             "gpus": 1,
             "job_queue": "queue",
-            "on_demand_queue": "queue",
+            "on_demand_queue": "on-demand-queue",
             "job_definition": "definition:1",
             "compute_environments": {"spot": "g5-spot", "on_demand": "g5-on-demand"},
             "timeout_seconds": 600,
@@ -63,7 +64,7 @@ def described(status, **fields):
     return {
         "jobId": JOB_ID,
         "jobArn": f"arn:aws:batch:us-east-1:123456789012:job/{JOB_ID}",
-        "jobName": "batchmark-g5-xlarge-smoke-1",
+        "jobName": job_name("batchmark", "g5.xlarge", "smoke", 1, "run", 0),
         "jobQueue": "queue",
         "jobDefinition": "definition",
         "status": status,
@@ -87,19 +88,27 @@ def collect():
     for stub in stubs.values():
         stub.activate()
 
-    def run(job, *, reads_document=True, document=None, event_answers=(), plan=PLAN):
-        # On the wire: the stubber insists on a startedAt, which AWS leaves out.
-        answer = HTTPResponse(BytesIO(json.dumps({"jobs": [job]}).encode()), preload_content=False)
-        clients["batch"].meta.events.register(
-            "before-send.batch.DescribeJobs",
-            lambda request, **_: AWSResponse(request.url, 200, {}, answer),
-        )
-        stubs["logs"].add_client_error("get_log_events", "ResourceNotFoundException")
-        stubs["s3"].add_response("put_object", {}, {"Bucket": "results", "Key": ANY} | ANY_UPLOAD)
-        if document:
-            stubs["s3"].add_response("get_object", {"Body": BytesIO(document.encode())})
-        elif reads_document:
-            stubs["s3"].add_client_error("get_object", "AccessDenied", http_status_code=403)
+    def run(
+        job,
+        *others,
+        reads_document=True,
+        document=None,
+        earlier_documents=(),
+        event_answers=(),
+        plan=PLAN,
+        job_id=JOB_ID,
+    ):
+        """`others` are in Batch, too; the earlier documents are None where there is none."""
+        batch = AnsweringBatch(clients["batch"], [job, *others])
+        if job["status"] in ("SUCCEEDED", "FAILED"):
+            stubs["logs"].add_client_error("get_log_events", "ResourceNotFoundException")
+            stubs["s3"].add_response(
+                "put_object", {}, {"Bucket": "results", "Key": ANY} | ANY_UPLOAD
+            )
+            for text in [document] if reads_document else []:
+                add_document(stubs["s3"], text)
+        for text in earlier_documents:
+            add_document(stubs["s3"], text)
         for events in event_answers:
             if isinstance(events, str):
                 stubs["logs"].add_client_error("filter_log_events", events)
@@ -111,11 +120,12 @@ def collect():
             clients["logs"],
             run_id="run",
             planned=[plan],
-            job_ids=[JOB_ID],
+            job_ids=[job_id],
             config=PUBLISHED,
         )
         for stub in stubs.values():
             stub.assert_no_pending_responses()
+        run.terminated = batch.terminated
         return collected
 
     yield run
@@ -124,6 +134,57 @@ def collect():
 
 
 ANY_UPLOAD = {"Body": ANY, "ContentType": ANY}
+
+
+FORBIDDEN = ("AccessDenied", 403)
+
+
+def add_document(stub, text):
+    """What S3 answers: a text, an error's code and status, or 403 for what is not there."""
+    if isinstance(text, str):
+        body = text.encode()
+        stub.add_response("get_object", {"Body": BytesIO(body), "ContentLength": len(body)})
+    else:
+        code, status = text or FORBIDDEN
+        stub.add_client_error("get_object", code, http_status_code=status)
+
+
+class AnsweringBatch:
+    """Answers on the wire: the stubber insists on a startedAt, which AWS leaves out."""
+
+    def __init__(self, client, jobs):
+        self.jobs = jobs
+        self.terminated = []
+        for operation, answer in (
+            ("DescribeJobs", self.describe_jobs),
+            ("ListJobs", self.list_jobs),
+            ("TerminateJob", self.terminate_job),
+        ):
+            client.meta.events.register(f"before-send.batch.{operation}", answer)
+
+    def describe_jobs(self, request, **_):
+        asked = json.loads(request.body)["jobs"]
+        return self.answer(request, {"jobs": [job for job in self.jobs if job["jobId"] in asked]})
+
+    def list_jobs(self, request, **_):
+        asked = json.loads(request.body)
+        prefix = asked["filters"][0]["values"][0].removesuffix("*")
+        fields = ("jobId", "jobName", "status", "statusReason", "createdAt")
+        found = [
+            {name: job[name] for name in fields if name in job}
+            for job in self.jobs
+            if job["jobQueue"] == asked["jobQueue"] and job["jobName"].startswith(prefix)
+        ]
+        return self.answer(request, {"jobSummaryList": found})
+
+    def terminate_job(self, request, **_):
+        asked = json.loads(request.body)
+        self.terminated.append((asked["jobId"], asked["reason"]))
+        return self.answer(request, {})
+
+    def answer(self, request, body):
+        content = HTTPResponse(BytesIO(json.dumps(body).encode()), preload_content=False)
+        return AWSResponse(request.url, 200, {}, content)
 
 
 def test_a_document_that_s3_hides_loses_its_job_only(collect):
@@ -244,8 +305,76 @@ def test_the_time_of_all_attempts_before_the_last_is_kept(collect):
     retried = described("SUCCEEDED", attempts=[reclaimed, {"statusReason": "gone"}, last])
     third = json.loads(document()) | {"job_attempt": 3}
     events = [({"events": []}, ASKED)]
-    (job,) = collect(retried, document=json.dumps(third), event_answers=events).jobs
+    (job,) = collect(
+        retried,
+        document=json.dumps(third),
+        earlier_documents=[None, None],
+        event_answers=events,
+    ).jobs
     assert (job.job_attempt, job.earlier_seconds) == (3, 70.0)
+
+
+OTHER_ID = "99999999-2222-3333-4444-555555555555"
+LOST_HOST = {
+    "jobId": OTHER_ID,
+    "createdAt": DONE["createdAt"] - 100_000,
+    "statusReason": "Host EC2 (instance i-0f1e2d3c4b5a69788) terminated.",
+}
+
+
+def test_a_job_that_its_task_never_told_of_is_found_by_name(collect):
+    older = described("FAILED", jobId=OTHER_ID, createdAt=DONE["createdAt"] - 1)
+    foreign = described("RUNNING", jobId="foreign")
+    foreign["jobName"] = job_name("batchmark", "g5.xlarge", "smoke", 1, "another run", 0)
+    events = [({"events": []}, ASKED)]
+    collected = collect(
+        DONE, older, foreign, document=document(), event_answers=events, job_id=None
+    )
+    assert [job.job_id for job in collected.jobs] == [JOB_ID]
+    assert collect.terminated == []
+
+
+def test_without_any_job_of_its_name_none_was_submitted(collect):
+    foreign = described("RUNNING", jobName="by hand", jobId="foreign")
+    (lost,) = collect(foreign, job_id=None).lost
+    assert lost.reason == "no job was submitted; see the log of its run_benchmark task"
+
+
+def test_a_job_that_still_runs_is_ended_and_lost(collect):
+    running = described("RUNNING")
+    double = described("RUNNABLE", jobId=OTHER_ID, jobQueue="on-demand-queue")
+    (lost,) = collect(running, double).lost
+    assert lost.reason.startswith(f"Batch job {JOB_ID} was still RUNNING, though no task waited")
+    assert collect.terminated == [(JOB_ID, LEFT_OVER), (OTHER_ID, LEFT_OVER)]
+
+
+def test_what_interrupted_attempts_measured_is_kept_and_listed(collect):
+    """A Spot job of two attempts, of which the first wrote a document, then On-Demand."""
+    attempts = [
+        {"startedAt": 1_795_222_610_000, "stoppedAt": 1_795_222_640_000},
+        {"startedAt": 1_795_222_650_000, "stoppedAt": 1_795_222_655_000},
+    ]
+    spot = described("FAILED", attempts=attempts) | LOST_HOST
+    left = json.loads(document()) | {"job_id": OTHER_ID, "status": "interrupted"}
+    events = [({"events": []}, ASKED)]
+    (job,) = collect(
+        DONE | {"jobQueue": "on-demand-queue"},
+        spot,
+        document=document(),
+        earlier_documents=[json.dumps(left), None],
+        event_answers=events,
+    ).jobs
+    assert (job.job_id, job.replaced_job_id) == (JOB_ID, OTHER_ID)
+    assert job.earlier_seconds == 35.0
+    (attempt,) = job.interrupted
+    assert (attempt.job_id, attempt.job_attempt, attempt.measured_rows) == (OTHER_ID, 1, 1)
+    assert attempt.document_uri == f"{PLAN.result_prefix}{OTHER_ID}.1.json"
+
+
+def test_an_s3_that_throttles_is_no_lost_job(collect):
+    """The task fails and is tried again."""
+    with pytest.raises(ClientError, match="SlowDown"):
+        collect(DONE, document=("SlowDown", 503))
 
 
 def test_the_compute_environment_tells_how_the_instance_was_bought(collect):

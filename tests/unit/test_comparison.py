@@ -13,6 +13,7 @@ from batchmark.estimate import MINIMUM_SAMPLES, Median, ratio
 from batchmark.exceptions import ComparisonError
 from batchmark.noise import measure_noise
 from batchmark.pooling import group_jobs
+from batchmark.run import InterruptedAttempt
 from batchmark_job.result import Device, Implementation, MeasurementStatus
 from tests.unit.run_builders import (
     CPU_ENVIRONMENT,
@@ -123,6 +124,25 @@ def test_a_calibration_decides_what_assumed_noise_left_open():
     assert (
         "g5.xlarge: its noise calibration of 2026-11-20 (4 jobs, run run) has all of its rows."
     ) in pair.notes
+
+
+def test_a_pair_says_what_replaced_a_spot_job_and_what_was_interrupted():
+    gpu, cpu = two_jobs([build_row(GPU_SAMPLES)], [build_row(CPU_SAMPLES)])
+    attempt = InterruptedAttempt(
+        job_id="spot-job",
+        job_attempt=2,
+        document_uri="s3://results/spot-job.2.json",
+        document_url="https://results.example/spot-job.2.json",
+        measured_rows=4,
+    )
+    changes = {"replaced_job_id": "spot-job", "interrupted": (attempt,)}
+    notes = pair_of(gpu.model_copy(update=changes), cpu).notes
+    assert notes[-2:] == (
+        f"g5.xlarge, repeat 1: measured On-Demand by job {gpu.job_id}; Spot job spot-job lost its "
+        "host in its last attempt.",
+        "g5.xlarge, repeat 1: attempt 2 of job spot-job was interrupted; what it had measured "
+        "(4 rows) is kept in s3://results/spot-job.2.json and not part of the figures.",
+    )
 
 
 def test_rows_that_a_calibration_lacks_are_pointed_out():

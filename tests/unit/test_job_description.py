@@ -1,6 +1,17 @@
 from datetime import UTC, datetime
 
-from batchmark.job_description import LogLocation, failure_message, log_location, log_url, moment
+import pytest
+
+from batchmark.job_description import (
+    LogLocation,
+    failure_message,
+    is_reclaimed,
+    log_location,
+    log_url,
+    moment,
+    timing,
+    waiting_since,
+)
 
 
 def job(**container):
@@ -9,7 +20,13 @@ def job(**container):
         "jobName": "batchmark-g5-xlarge-smoke-1",
         "status": "FAILED",
         "statusReason": "Essential container in task exited",
-        "attempts": [{}, {}],
+        "attempts": [
+            {},
+            {
+                "startedAt": 1_795_222_800_500,
+                "container": {"exitCode": 3, "reason": "OutOfMemoryError"},
+            },
+        ],
         "startedAt": 1_795_222_800_500,
         "container": container,
     }
@@ -26,8 +43,9 @@ def test_a_failure_says_code_reason_attempts_and_the_last_lines():
     first, *rest = text.splitlines()
     assert "exit code 3" in first
     assert "Essential container in task exited" in first
-    assert "attempts: 2" in first
     assert rest == [
+        "Attempt 1: never started, no exit code, no reason given",
+        "Attempt 2: 2026-11-21 01:00:00 to ? UTC, exit code 3, OutOfMemoryError",
         "Last 2 lines of log stream g5.xlarge/default/abc of /aws/batch/batchmark:",
         "reading input",
         "boom",
@@ -62,3 +80,48 @@ def test_console_links_escape_twice():
 
 def test_timestamps_are_milliseconds():
     assert moment(job(), "startedAt") == datetime(2026, 11, 21, 1, 0, 0, 500_000, tzinfo=UTC)
+
+
+LOST_HOST = "Host EC2 (instance i-0f1e2d3c4b5a69788) terminated."
+
+
+@pytest.mark.parametrize(
+    ("changes", "reclaimed"),
+    [
+        ({"statusReason": LOST_HOST}, True),
+        ({"statusReason": "any", "attempts": [{}, {"statusReason": LOST_HOST}]}, True),
+        ({"statusReason": "any", "attempts": [{"statusReason": LOST_HOST}, {}]}, False),
+        ({"status": "RUNNABLE", "attempts": [{"statusReason": LOST_HOST}]}, False),
+        ({"statusReason": LOST_HOST, "attempts": []}, True),
+        ({}, False),
+    ],
+)
+def test_only_a_last_attempt_that_lost_its_host_counts_as_reclaimed(changes, reclaimed):
+    assert is_reclaimed(job() | changes) is reclaimed
+
+
+def test_a_wait_counts_from_the_last_stop_or_the_submission():
+    assert waiting_since({"createdAt": 5000}) == 5.0
+    retried = {"createdAt": 5000, "attempts": [{"stoppedAt": 9000}, {"stoppedAt": 7000}, {}]}
+    assert waiting_since(retried) == 9.0
+
+
+def test_times_of_a_job_that_never_started_are_left_out():
+    told = timing({"jobId": "1234", "status": "FAILED", "createdAt": 1_795_222_800_500})
+    assert told == {
+        "job_id": "1234",
+        "status": "FAILED",
+        "created_at": "2026-11-21T01:00:00.500000+00:00",
+        "first_seen": {},
+        "phases": {
+            "until_first_start_seconds": None,
+            "last_attempt_seconds": None,
+            "earlier_attempts_seconds": 0,
+        },
+        "attempts": [],
+    }
+
+
+def test_what_makes_a_failure_of_a_success_stands_first():
+    text = failure_message(job() | {"status": "SUCCEEDED"}, [], "it left no valid document")
+    assert text.startswith("Batch job 1234 (batchmark-g5-xlarge-smoke-1) is SUCCEEDED, but it left")

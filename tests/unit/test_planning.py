@@ -1,10 +1,13 @@
 import json
+import re
 
 import pytest
 
 from batchmark.config import parse_config
+from batchmark.documents import ExpectedDocument
 from batchmark.exceptions import ConfigError, PlanError
-from batchmark.planning import operator_kwargs, plan_jobs, slug
+from batchmark.job_identity import full_name
+from batchmark.planning import job_name, names_of_job, operator_kwargs, plan_jobs, slug
 
 RUN_ID = "manual__2026-11-21T01:00:00+00:00"
 
@@ -108,6 +111,8 @@ def test_a_job_goes_to_its_targets_queue_with_its_parameters(config):
     kwargs = operator_kwargs(config, RUN_ID, job)
     assert kwargs["job_name"] == "batchmark-g5-xlarge-blog-1"
     assert kwargs["job_queue"] == "arn:queue-cuda"
+    assert kwargs["on_demand_queue"] == "arn:queue-cuda-on-demand"
+    assert ExpectedDocument(**kwargs["document"]) == ExpectedDocument.of(RUN_ID, job)
     assert kwargs["job_definition"] == "arn:definition-cuda:1"
     assert kwargs["tags"]["batchmark:installation"] == "batchmark"
     assert kwargs["parameters"] == {
@@ -116,6 +121,15 @@ def test_a_job_goes_to_its_targets_queue_with_its_parameters(config):
         "run_id": RUN_ID,
         "output": job.result_prefix,
     }
+
+
+def test_the_operator_and_the_collection_find_a_job_by_one_name(config):
+    job = plan_jobs(config, run_id=RUN_ID, suite="blog", repeats=2)[2]
+    kwargs = operator_kwargs(config, RUN_ID, job)
+    name = job_name(config.name, job.target, job.suite, job.repeat, RUN_ID, 3)
+    assert name == full_name(kwargs["job_name"], RUN_ID, 3)
+    assert name == names_of_job(config.name, RUN_ID, job) + "3"
+    assert re.fullmatch(r"batchmark-g5-xlarge-blog-2-[0-9a-f]{10}-g3", name)
 
 
 def test_a_missing_variable_names_the_way_to_get_it():

@@ -8,6 +8,7 @@ from datetime import timedelta
 import boto3
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.execution_time.context import OutletEventAccessors
 from moto import mock_aws
 
 from batchmark import tasks
@@ -99,3 +100,26 @@ def test_an_older_run_published_again_replaces_no_newer_table(store, capsys):
     )
     assert text in capsys.readouterr().out
     assert text in store.read(key).decode()
+
+
+def test_a_report_of_all_jobs_updates_its_asset_with_their_times(store):
+    context = CONTEXT | {"outlet_events": OutletEventAccessors()}
+    collect(store, *(job for job in jobs() if job.planned.repeat == 1))
+    comparison = tasks.compare(CONTEXT, store.prefix + COLLECTED)
+    key = tasks.publish_report(context, comparison)
+    told = context["outlet_events"][tasks.REPORT].extra
+    assert (told["report_key"], told["lost_jobs"]) == (key, 0)
+    gpu, _ = told["jobs"]
+    assert gpu["planned"] == {"target": "g5.xlarge", "suite": "blog", "repeat": 1}
+    assert gpu["started_at"] == "2026-11-20T09:01:00Z"
+    assert gpu["document"] == {"marks": None}
+    json.dumps(told)
+
+
+def test_a_report_with_a_lost_job_updates_no_asset(store):
+    context = CONTEXT | {"outlet_events": OutletEventAccessors()}
+    collect(store, *jobs(), lost=[build_lost("g6.xlarge", "exit code 3")])
+    comparison = tasks.compare(CONTEXT, store.prefix + COLLECTED)
+    with pytest.raises(AirflowFailException, match="1 job"):
+        tasks.publish_report(context, comparison)
+    assert context["outlet_events"][tasks.REPORT].extra == {}

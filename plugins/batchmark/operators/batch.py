@@ -3,46 +3,202 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.amazon.aws.operators.batch import BatchOperator
-from airflow.sdk.exceptions import AirflowException
+from airflow.providers.amazon.aws.utils import trim_none_values
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    TaskDeferralError,
+    TaskDeferralTimeout,
+)
+from botocore.exceptions import BotoCoreError, ClientError
 
-from batchmark.job_description import FINISHED, LOG_TAIL_LINES, failure_message, log_location
-from batchmark.triggers.batch import BenchmarkJobTrigger
+from batchmark.documents import ExpectedDocument
+from batchmark.hooks.aws import AwsAccess, AwsClients
+from batchmark.job_identity import GENERATION_TAG, full_name, generation_of, names_of_task
+from batchmark.jobs import (
+    describe_jobs,
+    is_live,
+    is_passing,
+    list_jobs,
+    submit_job,
+    terminate_job,
+)
+from batchmark.links import JobLogLink, job_log_url
+from batchmark.outcome import outcome
+from batchmark.triggers.batch import (
+    FAILURE_XCOM,
+    JOB_ID_XCOM,
+    JOB_IDS_XCOM,
+    TIMING_XCOM,
+    BenchmarkJobTrigger,
+    goes_on_demand,
+)
+from batchmark.triggers.progress import STOP_SECONDS
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from batchmark.job_description import JobDescription
 
-JOB_ID_XCOM = "job_id"
+# A job that ended so was no failure of its own: the next try submits another.
+KILLED = "The Airflow task was killed on its worker"
 
 
 class BenchmarkJobOperator(BatchOperator):
-    """A deferring BatchOperator whose failures say why, and which never resumes on a worker.
+    """A deferring BatchOperator that submits its job once, ends it, and says why it failed.
 
-    The XCom `job_id` is there from the submission on, also for a job that fails.
+    Before it submits, it looks for its job by name (docs/decisions/0010). A retry finds the job of
+    its predecessor and waits for it, or tells how it ended; a task that was cleared ends what it
+    left running and submits anew. A job that failed fails the task at once, whatever `retries`
+    say: those are for lost workers and triggerers.
+
+    XComs: `job_id` from the submission on, and `job_ids` with the Spot job that an On-Demand job
+    replaced; `timing` and, of a failure, `failure` when it has ended.
 
     Args:
-        longest_seconds: how long the job may take in all, waiting included; then it is terminated.
+        job_name: unique among the tasks of a run; a digest and the generation are appended.
+        runnable_seconds, starting_seconds, longest_seconds: see BenchmarkJobTrigger.
+        on_demand_queue: where the job goes once if its last attempt lost its host; None for
+            nowhere.
+        document: fields of the ExpectedDocument; None where a success needs none.
+        execution_timeout: of the task, its deferral included; then its job is terminated.
     """
 
-    def __init__(self, *, longest_seconds: int | None = None, **kwargs: Any) -> None:
+    operator_extra_links = (JobLogLink(),)
+
+    def __init__(
+        self,
+        *,
+        runnable_seconds: float | None = None,
+        starting_seconds: float | None = None,
+        longest_seconds: float | None = None,
+        on_demand_queue: str | None = None,
+        document: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(deferrable=True, **kwargs)
+        self.runnable_seconds = runnable_seconds
+        self.starting_seconds = starting_seconds
         self.longest_seconds = longest_seconds
+        self.on_demand_queue = on_demand_queue
+        self.document = document
+        self.job_log_url = ""
+        self._is_killed = False
+
+    @cached_property
+    def clients(self) -> AwsClients:
+        return AwsClients.shared(AwsAccess.of(self))
 
     def execute(self, context: Context) -> str | None:
-        self.submit_job(context)
+        try:
+            return self._find_or_submit(context)
+        except AirflowFailException:
+            raise
+        except Exception:
+            self._end_jobs_on_last_try(context)
+            raise
+
+    def execute_complete(self, context: Context, event: Any = None) -> str:  # noqa: ARG002
+        """Only `dag.test()` comes here: it resumes a task that its trigger has already ended."""
+        job_id = self._listed(context)[0]["jobId"]
+        return self._conclude(context, describe_jobs(self.clients("batch"), [job_id])[job_id])
+
+    def resume_execution(
+        self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
+    ) -> Any:
+        """Airflow resumes a task on a worker only where its trigger could not end it.
+
+        Either no triggerer ran it until the deferral's timeout, or its code raised.
+        """
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        except TaskDeferralTimeout as error:
+            reason = "The task's deferral timed out, and no triggerer ended it"
+            self._end_jobs(context, self._listed(context), reason)
+            raise AirflowFailException(
+                "No triggerer ended this task in time; its job was terminated. Is a triggerer "
+                "running?"
+            ) from error
+        except TaskDeferralError:
+            self._end_jobs_on_last_try(context)
+            raise
+
+    def on_kill(self) -> None:
+        """End the job: a user marked or cleared the task, or its worker was told to stop."""
+        self._is_killed = True
+        if self.job_id:
+            terminate_job(self.clients("batch"), self.job_id, KILLED)
+
+    def _find_or_submit(self, context: Context) -> str | None:
+        batch = self.clients("batch")
+        request = self._request(context)
+        own, older = [], []
+        for job in self._listed(context):
+            if job["jobName"] != request["jobName"]:
+                older.append(job)
+            elif job.get("statusReason") != KILLED:
+                own.append(job)
+        self._end_jobs(
+            context, (*own[1:], *older), "Another job of its Airflow task took its place"
+        )
+        if own:
+            self.job_id = str(own[0]["jobId"])
+            self.log.info("Job %s of this task is there: %s", self.job_id, own[0]["status"])
+        else:
+            self.job_id = self._submit(context, request)
+        earlier = [str(job["jobId"]) for job in reversed(own[1:])]
         context["ti"].xcom_push(key=JOB_ID_XCOM, value=self.job_id)
-        job = self._persist_links(context)
-        if job["status"] in FINISHED:
-            return self._conclude(job)
+        context["ti"].xcom_push(key=JOB_IDS_XCOM, value=[*earlier, self.job_id])
+        self.job_log_url = job_log_url(batch, self.job_id)
+        on_demand = self._on_demand(request)
+        if own and not is_live(own[0]):
+            job = describe_jobs(batch, [self.job_id])[self.job_id]
+            if not goes_on_demand(job, on_demand):
+                return self._conclude(context, job)
+        self._defer(on_demand, earlier)
+        return None
+
+    def _submit(self, context: Context, request: dict[str, Any]) -> str:
+        def find() -> str | None:
+            found = [job for job in self._listed(context) if job["jobName"] == request["jobName"]]
+            return next((job["jobId"] for job in found if job.get("statusReason") != KILLED), None)
+
+        try:
+            job_id = submit_job(self.clients("batch", attempts=1), request, find)
+        except ClientError as error:
+            if is_passing(error):
+                raise
+            raise AirflowFailException(
+                f"Batch refuses job {request['jobName']}: {error}"
+            ) from error
+        self.log.info("Submitted job %s as %s", job_id, request["jobName"])
+        if self._is_killed:
+            terminate_job(self.clients("batch"), job_id, KILLED)
+            raise AirflowException(f"{KILLED} while it submitted job {job_id}")
+        return job_id
+
+    def _defer(self, on_demand: dict[str, Any] | None, earlier_job_ids: Sequence[str]) -> None:
+        timeout = self.execution_timeout.total_seconds() if self.execution_timeout else None
+        longest = self.longest_seconds and self.longest_seconds * (2 if on_demand else 1)
+        bounds = [seconds for seconds in (timeout, longest) if seconds]
         self.defer(
-            timeout=self.execution_timeout,
+            # The trigger ends the task in time; this is for where no triggerer runs.
+            timeout=timedelta(seconds=min(bounds) + 2 * STOP_SECONDS) if bounds else None,
             trigger=BenchmarkJobTrigger(
                 job_id=str(self.job_id),
-                deadline=time.time() + self.longest_seconds if self.longest_seconds else None,
+                runnable_seconds=self.runnable_seconds,
+                starting_seconds=self.starting_seconds,
+                longest_seconds=self.longest_seconds,
+                deadline=time.time() + timeout if timeout else None,
+                document=self.document,
+                on_demand=on_demand,
+                earlier_job_ids=earlier_job_ids,
                 waiter_delay=self.poll_interval,
                 aws_conn_id=self.aws_conn_id,
                 region_name=self.region_name,
@@ -51,20 +207,68 @@ class BenchmarkJobOperator(BatchOperator):
             ),
             method_name="execute_complete",
         )
-        return None
 
-    def execute_complete(self, context: Context, event: Any = None) -> str:  # noqa: ARG002
-        """Only `dag.test()` comes here: it resumes a task that its trigger has already ended."""
-        ti = context["ti"]
-        self.job_id = ti.xcom_pull(task_ids=self.task_id, key=JOB_ID_XCOM, map_indexes=ti.map_index)
-        return self._conclude(self.hook.get_job_description(self.job_id))
-
-    def _conclude(self, job: JobDescription) -> str:
-        if job["status"] == "SUCCEEDED":
+    def _conclude(self, context: Context, job: JobDescription) -> str:
+        """Tell how a job has ended; raises where it failed, so that no further try follows."""
+        expected = ExpectedDocument(**self.document) if self.document else None
+        end = outcome(self.clients, job, expected)
+        self.job_log_url = job_log_url(self.clients("batch"), job["jobId"], job)
+        context["ti"].xcom_push(key=TIMING_XCOM, value=end.timing)
+        if end.failure is None:
             return str(job["jobId"])
-        raise AirflowException(failure_message(job, self._log_tail(job)))
+        context["ti"].xcom_push(key=FAILURE_XCOM, value=end.failure)
+        raise AirflowFailException(end.failure)
 
-    def _log_tail(self, job: JobDescription) -> list[str]:
-        location = log_location(job)
-        fetcher = self._get_batch_log_fetcher(job["jobId"]) if location else None
-        return fetcher.get_last_log_messages(LOG_TAIL_LINES) if fetcher else []
+    def _request(self, context: Context) -> dict[str, Any]:
+        """SubmitJob's arguments."""
+        generation = self._generation(context)
+        timeout = self.submit_job_timeout
+        request: dict[str, Any] = trim_none_values(
+            {
+                "jobName": full_name(self.job_name, context["run_id"], generation),
+                "jobQueue": self.job_queue,
+                "jobDefinition": self.job_definition,
+                "arrayProperties": self.array_properties,
+                "parameters": self.parameters,
+                "tags": self.tags | {GENERATION_TAG: str(generation)},
+                "containerOverrides": self.container_overrides,
+                "ecsPropertiesOverride": self.ecs_properties_override,
+                "eksPropertiesOverride": self.eks_properties_override,
+                "nodeOverrides": self.node_overrides,
+                "retryStrategy": self.retry_strategy,
+                "shareIdentifier": self.share_identifier,
+                "schedulingPriorityOverride": self.scheduling_priority_override,
+                "timeout": {"attemptDurationSeconds": timeout} if timeout else None,
+            }
+        )
+        return request
+
+    def _on_demand(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        if self.on_demand_queue in (None, self.job_queue):
+            return None
+        return request | {"jobQueue": self.on_demand_queue}
+
+    def _listed(self, context: Context) -> list[dict[str, Any]]:
+        """All jobs of this task in its run, of all generations, the newest first."""
+        prefix = names_of_task(self.job_name, context["run_id"])
+        return list_jobs(self.clients("batch"), [self.job_queue, self.on_demand_queue], prefix)
+
+    def _generation(self, context: Context) -> int:
+        """How often the task was cleared: Airflow raises max_tries then, and only then."""
+        return int(context["ti"].max_tries) - int(self.retries)
+
+    def _end_jobs(self, context: Context, jobs: Iterable[dict[str, Any]], reason: str) -> None:
+        """End jobs of this task; a worker that comes late leaves those of a later clear alone."""
+        for job in jobs:
+            if is_live(job) and generation_of(job["jobName"]) <= self._generation(context):
+                terminate_job(self.clients("batch"), job["jobId"], reason)
+
+    def _end_jobs_on_last_try(self, context: Context) -> None:
+        ti = context["ti"]
+        if ti.try_number <= ti.max_tries:
+            return  # the next try takes the job over
+        try:
+            reason = "Its Airflow task failed for the last time"
+            self._end_jobs(context, self._listed(context), reason)
+        except (BotoCoreError, ClientError) as error:
+            self.log.warning("Collecting the run must end what may be running: %s", error)

@@ -1,28 +1,41 @@
-"""Waits for a Batch job and ends its task from the triggerer."""
+"""Follows a Batch job and ends its task from the triggerer."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import Any
 
-from airflow.providers.amazon.aws.hooks.logs import AwsLogsHook
 from airflow.providers.amazon.aws.triggers.batch import BatchJobTrigger
 from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batchmark.job_description import (
-    FINISHED,
-    LOG_TAIL_LINES,
-    JobDescription,
-    failure_message,
-    log_location,
+from batchmark.documents import ExpectedDocument
+from batchmark.hooks.aws import AwsAccess, AwsClients
+from batchmark.job_description import JobDescription, is_reclaimed
+from batchmark.jobs import (
+    is_passing,
+    is_queue_at_work,
+    list_jobs,
+    submit_job,
+    terminate_job,
 )
+from batchmark.links import JobLogLink, job_log_url
+from batchmark.outcome import Outcome, outcome
+from batchmark.triggers.job_watch import JobWatch, shared_watch
+from batchmark.triggers.progress import Limits, Passed, Progress
 
+JOB_ID_XCOM = "job_id"
+JOB_IDS_XCOM = "job_ids"
 FAILURE_XCOM = "failure"
-# After the deadline, how long to wait for the end of a job that was told to stop.
-STOP_SECONDS = 300
+TIMING_XCOM = "timing"
+# How long S3 may fail to say whether a result document is there.
+DOCUMENT_SECONDS = 600
+# A diagnosis asks much and slowly; a hundred stuck jobs must not take all of the process's threads.
+_DIAGNOSES = ThreadPoolExecutor(max_workers=2, thread_name_prefix="diagnosis")
 
 
 class BenchmarkJobTrigger(BatchJobTrigger):
@@ -32,73 +45,188 @@ class BenchmarkJobTrigger(BatchJobTrigger):
     deferred" after the task has been queued again, it takes that for the end of the second run and
     fails the task. A task that never goes back can't be mistaken.
 
+    Where a triggerer dies, the next one runs this again with the same arguments.
+
     Args:
-        deadline: seconds since the epoch after which the job is terminated; None for never.
+        runnable_seconds: how long the job may wait for an instance while its queue does nothing
+            else, from its submission or its last attempt's end; None for ever.
+        starting_seconds: how long an attempt may be STARTING; None for ever.
+        longest_seconds: how long the job may take in all, from its submission; None for ever.
+        deadline: seconds since the epoch after which no job of the task may go on; None for never.
+        document: fields of the ExpectedDocument; None where a success needs none.
+        on_demand: SubmitJob's arguments for the one job that follows when the last attempt lost
+            its host; None where none may follow.
     """
 
-    def __init__(self, *, job_id: str, deadline: float | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        job_id: str,
+        runnable_seconds: float | None = None,
+        starting_seconds: float | None = None,
+        longest_seconds: float | None = None,
+        deadline: float | None = None,
+        document: dict[str, Any] | None = None,
+        on_demand: dict[str, Any] | None = None,
+        earlier_job_ids: Sequence[str] = (),
+        **kwargs: Any,
+    ) -> None:
         super().__init__(job_id=job_id, **kwargs)
-        self.job_id = job_id
-        self.deadline = deadline
-        self.serialized_fields["deadline"] = deadline
+        self.limits = Limits(runnable_seconds, starting_seconds, longest_seconds, deadline)
+        self.document = document
+        self.on_demand = on_demand
+        self.serialized_fields |= self.limits._asdict()
+        self.serialized_fields |= {
+            "document": document,
+            "on_demand": on_demand,
+            "earlier_job_ids": list(earlier_job_ids),
+        }
+        self.job_ids = [*earlier_job_ids, job_id]
+        self.clients = AwsClients.shared(AwsAccess.of(self))
+        self.watch: JobWatch | None = None
+        self.clock: Callable[[], float] = time.time
+        self.sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+        self._submission: asyncio.Task[str] | None = None
+        # Both queues end in the same On-Demand instances.
+        self._other_queues: list[str] = [on_demand["jobQueue"]] if on_demand else []
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        job = await self._finished_job()
-        if job["status"] == "SUCCEEDED":
-            self.log.info("Batch job %s succeeded", self.job_id)
-            yield TaskSuccessEvent(xcoms={"return_value": self.job_id})
-            return
-        message = failure_message(job, await self._log_tail(job))
-        self.log.error(message)
-        yield TaskFailedEvent(xcoms={FAILURE_XCOM: message})
+        progress = await self._follow(self.job_ids[-1])
+        if goes_on_demand(progress.job, self.on_demand):
+            try:
+                job_id = await self._submit_on_demand(progress.job)
+            except (BotoCoreError, ClientError) as error:
+                progress.add_to_reason(f"no On-Demand job could follow: {error}")
+            else:
+                progress = await self._follow(job_id)
+        job, end = progress.job, await self._outcome(progress)
+        xcoms = {
+            JOB_ID_XCOM: job["jobId"],
+            JOB_IDS_XCOM: self.job_ids,
+            TIMING_XCOM: end.timing,
+            JobLogLink().xcom_key: await asyncio.to_thread(self._log_url, job),
+        }
+        if end.failure is None:
+            self.log.info("Batch job %s succeeded", job["jobId"])
+            yield TaskSuccessEvent(xcoms={**xcoms, "return_value": job["jobId"]})
+        else:
+            self.log.error(end.failure)
+            yield TaskFailedEvent(xcoms={**xcoms, FAILURE_XCOM: end.failure})
 
     async def on_kill(self) -> None:
         """End the job when a user marks or clears its task: nobody waits for it any more."""
-        async with await self.hook().get_async_conn() as client:
-            await self._terminate(client, "The Airflow task was ended by a user")
+        job_id = await self._submission if self._submission else self.job_ids[-1]
+        await asyncio.to_thread(self._terminate, job_id, "The Airflow task was ended by a user")
 
-    async def _finished_job(self) -> JobDescription:
-        """Poll until the job has ended; failing calls count as no answer until the deadline."""
-        job: JobDescription = {"jobId": self.job_id, "jobName": "?", "status": "UNKNOWN"}
-        is_stopped = False
-        async with await self.hook().get_async_conn() as client:
-            while True:
-                try:
-                    answer = (await client.describe_jobs(jobs=[self.job_id]))["jobs"]
-                    if not answer:
-                        return job | {"statusReason": "Batch does not know this job"}
-                    job = answer[0]
-                    if job["status"] in FINISHED:
-                        return job
-                    if self._is_past(0) and not is_stopped:
-                        await self._terminate(client, "It did not end before Batchmark's deadline")
-                        is_stopped = True
-                except (BotoCoreError, ClientError) as error:
-                    self.log.warning("Batch gave no answer, asking again: %s", error)
-                if self._is_past(STOP_SECONDS):
-                    return job | {"statusReason": "It did not end when it was told to"}
-                await asyncio.sleep(self.waiter_delay)
+    async def _follow(self, job_id: str) -> Progress:
+        """Wait for a job's end, or until it has to be given up."""
+        self.watch = self.watch or shared_watch(self.clients, self.waiter_delay)
+        progress = Progress(job_id, self.limits, self.clock())
+        problem = None
+        while True:
+            before, had_problem = progress.job["status"], problem
+            job, problem = answer = await self.watch.next(job_id)
+            progress.note(answer, self.clock())
+            if job and job["status"] != before:
+                self.log.info("Batch job %s is %s", job_id, job["status"])
+            if problem and not had_problem:
+                self.log.warning("Batch gives no answer, asking again: %s", problem)
+            if progress.ended():
+                return progress
+            passed = progress.passed()
+            if passed and not progress.is_stopping:
+                await self._stop(progress, passed)
 
-    def _is_past(self, seconds: float) -> bool:
-        return self.deadline is not None and time.time() > self.deadline + seconds
-
-    async def _terminate(self, client: Any, reason: str) -> None:
-        self.log.warning("Terminating Batch job %s: %s", self.job_id, reason)
-        await client.terminate_job(jobId=self.job_id, reason=reason)
-
-    async def _log_tail(self, job: JobDescription) -> list[str]:
-        location = log_location(job)
-        if location is None:
-            return []
-        hook = AwsLogsHook(**self._hook_parameters)
+    async def _stop(self, progress: Progress, passed: Passed) -> None:
+        """End a job that is past a limit; a stuck one only where it is so after its diagnosis."""
+        reason = passed.reason
+        if passed.is_stuck:
+            if progress.diagnosis is None:
+                await self._find_out_why(progress)
+                return
+            reason = f"{reason}. {progress.diagnosis}"
         try:
-            async with await hook.get_async_conn() as client:
-                answer: dict[str, Any] = await client.get_log_events(
-                    logGroupName=location.group,
-                    logStreamName=location.stream,
-                    limit=LOG_TAIL_LINES,
-                    startFromHead=False,
+            await asyncio.to_thread(self._terminate, progress.job["jobId"], reason)
+        except (BotoCoreError, ClientError) as error:
+            self.log.warning("The job could not be ended, trying again: %s", error)
+            progress.stop(reason, is_told=False)
+        else:
+            progress.stop(reason, is_told=True)
+
+    async def _find_out_why(self, progress: Progress) -> None:
+        job = progress.job
+        try:
+            if progress.is_waiting and await asyncio.to_thread(self._is_queue_at_work, job):
+                progress.excuse()
+                return
+        except (BotoCoreError, ClientError) as error:
+            self.log.warning("Whether the queue is at work can't be told: %s", error)
+            if is_passing(error):
+                return
+        try:
+            loop = asyncio.get_running_loop()
+            progress.diagnosis = await loop.run_in_executor(_DIAGNOSES, self.diagnosis, job)
+        except Exception as error:  # a job must not go on because its diagnosis failed
+            self.log.exception("The diagnosis failed")
+            progress.diagnosis = f"Its diagnosis failed: {error!r}"
+
+    def diagnosis(self, job: JobDescription) -> str:
+        """Why a job does not start; it asks AWS many questions, one after the other."""
+        from batchmark.diagnosis import diagnose
+
+        return str(
+            diagnose(self.clients, queue=job["jobQueue"], job=job, now=datetime.now(UTC)).message()
+        )
+
+    def _is_queue_at_work(self, job: JobDescription) -> bool:
+        return is_queue_at_work(self.clients("batch"), [job["jobQueue"], *self._other_queues])
+
+    def _log_url(self, job: JobDescription) -> str:
+        return job_log_url(self.clients("batch"), job["jobId"], job)
+
+    def _terminate(self, job_id: str, reason: str) -> None:
+        terminate_job(self.clients("batch"), job_id, reason)
+
+    async def _submit_on_demand(self, spot_job: JobDescription) -> str:
+        self.log.warning(
+            "Job %s lost its host in its last attempt (%s); the next runs On-Demand",
+            spot_job["jobId"],
+            spot_job.get("statusReason"),
+        )
+        self._submission = asyncio.create_task(asyncio.to_thread(self._find_or_submit))
+        # Shielded: on_kill must learn the id of a job that is being submitted.
+        job_id = await asyncio.shield(self._submission)
+        self.job_ids.append(job_id)
+        self._other_queues.append(spot_job["jobQueue"])
+        self.log.info("On-Demand job %s follows", job_id)
+        return job_id
+
+    def _find_or_submit(self) -> str:
+        request = self.on_demand or {}
+
+        def find() -> str | None:
+            found = list_jobs(self.clients("batch"), [request["jobQueue"]], request["jobName"])
+            ids = [str(job["jobId"]) for job in found if job["jobName"] == request["jobName"]]
+            return ids[0] if ids else None
+
+        return find() or submit_job(self.clients("batch", attempts=1), request, find)
+
+    async def _outcome(self, progress: Progress) -> Outcome:
+        """Judge the job; as long as S3 fails, nothing is known of its document."""
+        expected = ExpectedDocument(**self.document) if self.document else None
+        began = self.clock()
+        while True:
+            try:
+                return await asyncio.to_thread(
+                    outcome, self.clients, progress.job, expected, progress.first_seen
                 )
-        except (BotoCoreError, ClientError) as error:  # the failure itself must still be told
-            return [f"(the log could not be read: {error})"]
-        return [event["message"] for event in answer["events"]]
+            except (BotoCoreError, ClientError) as error:
+                if self.clock() - began > DOCUMENT_SECONDS:
+                    raise
+                self.log.warning("The result document can't be read, trying again: %s", error)
+            await self.sleep(self.waiter_delay)
+
+
+def goes_on_demand(job: JobDescription, on_demand: dict[str, Any] | None) -> bool:
+    """Whether a job is to be followed by an On-Demand one, having lost its host too often."""
+    return on_demand is not None and is_reclaimed(job) and job["jobQueue"] != on_demand["jobQueue"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
+import httpx
 import pytest
 
 from batchmark.triggers.batch import FAILURE_XCOM, BenchmarkJobTrigger
@@ -16,10 +17,10 @@ def trigger(cloud, monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
 
-    def build(job_id, deadline=None):
+    def build(job_id, **limits):
         made = BenchmarkJobTrigger(
             job_id=job_id,
-            deadline=deadline,
+            **limits,
             waiter_delay=0.1,
             aws_conn_id=None,
             region_name="us-east-1",
@@ -43,7 +44,24 @@ def test_success_ends_the_task_with_the_job_id(cloud, trigger):
     job_id = cloud.submit(cloud.define(["true"]))
     event = event_of(trigger(job_id))
     assert event.task_instance_state == "success"
-    assert event.xcoms == {"return_value": job_id}
+    assert event.xcoms["return_value"] == job_id
+    assert event.xcoms["timing"]["attempts"][0]["exit_code"] == 0
+
+
+def test_the_link_shows_the_jobs_log(cloud, trigger):
+    job_id = cloud.submit(cloud.define(["sh", "-c", "echo reading; echo boom; exit 3"]))
+    event = event_of(trigger(job_id))
+    page = httpx.get(event.xcoms["_link_JobLogLink"])
+    assert page.text == f"Job {job_id} is FAILED, attempt 1\nreading\nboom\n"
+
+
+def test_a_job_without_a_log_yet_says_where_it_stands(cloud):
+    first = cloud.submit(cloud.define(["sleep", "600"]))
+    waits = cloud.submit(cloud.define(["true"]), dependsOn=[{"jobId": first}])
+    page = httpx.get(f"{cloud.endpoint_url}/local-cloud/jobs/{waits}/log")
+    assert page.text == f"Job {waits} is PENDING and has no log yet.\n"
+    missing = httpx.get(f"{cloud.endpoint_url}/local-cloud/jobs/none/log")
+    assert (missing.status_code, missing.text) == (404, "The local cloud knows no job none\n")
 
 
 def test_failure_ends_the_task_with_its_reason_and_last_lines(cloud, trigger):
@@ -59,7 +77,44 @@ def test_a_job_past_its_deadline_is_terminated(cloud, trigger):
     job_id = cloud.submit(cloud.define(["sleep", "600"]))
     event = event_of(trigger(job_id, deadline=time.time() - 1))
     assert event.task_instance_state == "failed"
-    assert "before Batchmark's deadline" in event.xcoms[FAILURE_XCOM]
+    assert "The task's execution_timeout has passed" in event.xcoms[FAILURE_XCOM]
+
+
+def test_a_job_that_finds_no_room_is_ended_with_a_diagnosis(cloud, trigger):
+    job_id = cloud.submit(cloud.define(["true"], gpus=64))
+    event = event_of(trigger(job_id, runnable_seconds=0.5))
+    assert event.task_instance_state == "failed"
+    assert "status reason: It was RUNNABLE for more than 0.5 s. " in event.xcoms[FAILURE_XCOM]
+    assert cloud.finish(job_id)["status"] == "FAILED"
+
+
+def test_after_the_last_reclaim_the_job_runs_in_the_on_demand_queue(cloud, trigger):
+    """The job itself fails with Batch's words, as the local cloud reclaims nothing here."""
+    definition = cloud.define(["sleep", "600"])
+    spot = cloud.submit(definition, jobName="name-g0")
+    cloud.batch.terminate_job(jobId=spot, reason="Host EC2 (instance i-0) terminated.")
+    on_demand = {
+        "jobName": "name-g0",
+        "jobQueue": cloud.create_queue(),
+        "jobDefinition": cloud.define(["true"]),
+    }
+    event = event_of(trigger(spot, on_demand=on_demand))
+    assert event.task_instance_state == "success"
+    assert event.xcoms["job_ids"] == [spot, event.xcoms["job_id"]]
+
+
+def test_twenty_jobs_are_watched_together(cloud, trigger):
+    definition = cloud.define(["true"])
+    job_ids = [cloud.submit(definition) for _ in range(20)]
+
+    async def follow(job_id):
+        return [event async for event in trigger(job_id).run()]
+
+    async def all_of_them():
+        return await asyncio.gather(*map(follow, job_ids))
+
+    events = [event for (event,) in asyncio.run(all_of_them())]
+    assert [event.xcoms["return_value"] for event in events] == job_ids
 
 
 def test_killing_the_task_ends_its_job(cloud, trigger):
@@ -70,7 +125,8 @@ def test_killing_the_task_ends_its_job(cloud, trigger):
     assert job["statusReason"] == "The Airflow task was ended by a user"
 
 
-def test_an_unknown_job_fails_the_task(trigger, cloud):
+def test_an_unknown_job_fails_the_task(trigger, cloud, monkeypatch):
     assert cloud.process.poll() is None
+    monkeypatch.setattr("batchmark.triggers.progress.UNKNOWN_SECONDS", 0.5)
     event = event_of(trigger("00000000-0000-0000-0000-000000000000"))
     assert "Batch does not know this job" in event.xcoms[FAILURE_XCOM]

@@ -1,0 +1,1 @@
+"""Hooks, one AWS service per file."""

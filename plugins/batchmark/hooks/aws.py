@@ -1,0 +1,83 @@
+"""boto3 clients for code that lives in a triggerer: made once, shared, patient with throttling."""
+
+from __future__ import annotations
+
+import json
+import threading
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
+from weakref import WeakValueDictionary
+
+from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook
+from botocore.config import Config
+
+PATIENT_ATTEMPTS = 6
+
+
+class AwsAccess(NamedTuple):
+    """How to reach AWS: what the provider's operators and triggers are given, hashable."""
+
+    aws_conn_id: str | None = None
+    region_name: str | None = None
+    verify: bool | str | None = None
+    botocore_config: str = "{}"
+
+    @classmethod
+    def of(cls, owner: Any) -> Self:
+        """Of one of the provider's operators or triggers."""
+        config = json.dumps(owner.botocore_config or {}, sort_keys=True)
+        return cls(owner.aws_conn_id, owner.region_name or None, owner.verify, config)
+
+
+class AwsClients:
+    """boto3 clients by service, of one session: a second one of a service costs little.
+
+    Any thread may ask; others wait while one is made.
+    """
+
+    _shared: ClassVar[WeakValueDictionary[AwsAccess, AwsClients]] = WeakValueDictionary()
+
+    def __init__(self, access: AwsAccess) -> None:
+        self.access = access
+        self._made: dict[tuple[str, int], Any] = {}
+        self._lock = threading.RLock()  # on_kill asks from a signal handler
+
+    @classmethod
+    def shared(cls, access: AwsAccess) -> AwsClients:
+        """This process's clients for an access, for as long as somebody holds them."""
+        clients = cls._shared.get(access)
+        if clients is None:
+            clients = cls._shared[access] = cls(access)
+        return clients
+
+    def __call__(self, service: str, *, attempts: int = PATIENT_ATTEMPTS) -> Any:
+        """A client that sends what was throttled or lost up to `attempts` times."""
+        with self._lock:
+            key = (service, attempts)
+            if key not in self._made:
+                ours = Config(
+                    retries={"mode": "adaptive", "total_max_attempts": attempts},
+                    connect_timeout=5,
+                    read_timeout=30,
+                )
+                self._made[key] = self._session.client(
+                    service,
+                    endpoint_url=self._hook.conn_config.get_service_endpoint_url(service),
+                    config=self._hook.config.merge(ours),
+                    verify=self._hook.verify,
+                )
+            return self._made[key]
+
+    @cached_property
+    def _hook(self) -> AwsBaseHook:
+        return AwsBaseHook(
+            client_type="batch",
+            aws_conn_id=self.access.aws_conn_id,
+            region_name=self.access.region_name,
+            verify=self.access.verify,
+            config=json.loads(self.access.botocore_config) or None,
+        )
+
+    @cached_property
+    def _session(self) -> Any:
+        return self._hook.get_session(region_name=self._hook.region_name)

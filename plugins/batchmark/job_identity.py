@@ -1,0 +1,34 @@
+"""The names by which a task finds the Batch jobs that it has submitted (docs/decisions/0010)."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+
+GENERATION_TAG = "batchmark:generation"
+LONGEST_NAME = 128
+DIGEST_CHARACTERS = 10
+# For the digest, the generation and what stands between.
+RESERVED_CHARACTERS = DIGEST_CHARACTERS + 12
+
+
+def names_of_task(job_name: str, run_id: str) -> str:
+    """What the names of all jobs begin with that a task submits in a run.
+
+    Args:
+        job_name: says which of the run's jobs it is.
+    """
+    digest = sha256(f"{run_id}\n{job_name}".encode()).hexdigest()[:DIGEST_CHARACTERS]
+    readable = re.sub(r"[^A-Za-z0-9_-]+", "-", job_name)[: LONGEST_NAME - RESERVED_CHARACTERS]
+    return f"{readable}-{digest}-g"
+
+
+def full_name(job_name: str, run_id: str, generation: int) -> str:
+    """The name of a task's job; a task's retries share it, a cleared task has another."""
+    return f"{names_of_task(job_name, run_id)}{generation}"
+
+
+def generation_of(full: str) -> int:
+    """The generation in a full name; -1 where it is none of ours."""
+    ending = full.rpartition("-g")[2]
+    return int(ending) if ending.isdigit() else -1

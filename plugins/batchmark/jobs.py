@@ -1,0 +1,110 @@
+"""Batch's jobs through a boto3 client: described, found by name, submitted and ended."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as BotocoreConnectionError
+
+from batchmark.job_description import FINISHED, JobDescription
+
+DESCRIBE_JOBS_LIMIT = 100
+REASON_CHARACTERS = 1024  # of CancelJob and TerminateJob, by the API reference
+SUBMIT_AGAIN_AFTER_SECONDS = (2.0, 5.0, 10.0, 20.0)
+THROTTLING_CODES = ("TooManyRequestsException", "RequestLimitExceeded", "SlowDown")
+
+log = logging.getLogger(__name__)
+
+
+def describe_jobs(batch: Any, job_ids: Sequence[str]) -> dict[str, JobDescription]:
+    """Jobs by id, in as few calls as Batch allows; one that Batch does not know is left out."""
+    found = {}
+    for start in range(0, len(job_ids), DESCRIBE_JOBS_LIMIT):
+        answer = batch.describe_jobs(jobs=list(job_ids[start : start + DESCRIBE_JOBS_LIMIT]))
+        found.update({job["jobId"]: job for job in answer["jobs"]})
+    return found
+
+
+def list_jobs(batch: Any, queues: Iterable[str | None], prefix: str) -> list[dict[str, Any]]:
+    """ListJobs' summaries of the jobs whose names begin with `prefix`, in any state, newest first.
+
+    Args:
+        queues: names or ARNs; None is left out.
+    """
+    pages = batch.get_paginator("list_jobs")
+    named = [{"name": "JOB_NAME", "values": [f"{prefix}*"]}]
+    found = [
+        job
+        for queue in dict.fromkeys(filter(None, queues))
+        for page in pages.paginate(jobQueue=queue, filters=named)
+        for job in page["jobSummaryList"]
+        if job["jobName"].startswith(prefix)  # Batch ignores case
+    ]
+    return sorted(found, key=lambda job: int(job["createdAt"]), reverse=True)
+
+
+def is_live(job: JobDescription) -> bool:
+    return job["status"] not in FINISHED
+
+
+def is_queue_at_work(batch: Any, queues: Iterable[str]) -> bool:
+    """Whether any of the queues starts or runs a job."""
+    return any(
+        batch.list_jobs(jobQueue=queue, jobStatus=status, maxResults=1)["jobSummaryList"]
+        for queue in dict.fromkeys(queues)
+        for status in ("RUNNING", "STARTING")
+    )
+
+
+def submit_job(
+    batch: Any,
+    request: dict[str, Any],
+    find: Callable[[], str | None],
+    *,
+    sleep: Callable[[float], object] = time.sleep,
+) -> str:
+    """Submit a job at most once, as far as Batch lets that be known; return its id.
+
+    SubmitJob takes no token, so a lost answer may stand for a job that is there. Before each
+    repetition the job is therefore looked for by name. What remains: ListJobs may be some seconds
+    behind SubmitJob, so a caller that died, or lost the answer, and looks before the job shows
+    submits a second one. It has the same name, and collecting the run ends whatever runs then.
+
+    Args:
+        batch: a client that repeats no call by itself.
+        request: SubmitJob's arguments.
+        find: gives the id of the job if it is there by now.
+
+    Raises:
+        BotoCoreError, ClientError: Batch refused it, or gave no answer five times.
+    """
+    for seconds in SUBMIT_AGAIN_AFTER_SECONDS:
+        try:
+            return str(batch.submit_job(**request)["jobId"])
+        except (BotoCoreError, ClientError) as error:
+            if not is_passing(error):
+                raise
+            log.warning("Submitting %s again in %.0f s: %s", request["jobName"], seconds, error)
+        sleep(seconds)
+        if job_id := find():
+            return job_id
+    return str(batch.submit_job(**request)["jobId"])
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether a call that failed so may succeed later: throttling, outages, lost connections."""
+    if isinstance(error, ClientError):
+        code = str(error.response["Error"].get("Code"))
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        return status >= 500 or status == 429 or "Throttl" in code or code in THROTTLING_CODES
+    return isinstance(error, HTTPClientError | BotocoreConnectionError)
+
+
+def terminate_job(batch: Any, job_id: str, reason: str) -> None:
+    """End a job in any state; one that has ended stays as it is."""
+    log.warning("Terminating Batch job %s: %s", job_id, reason)
+    batch.terminate_job(jobId=job_id, reason=reason[:REASON_CHARACTERS])

@@ -1,0 +1,104 @@
+"""A Batch in memory, as boto3 clients show it, for the tests of what runs in Airflow."""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+SPOT_QUEUE, ON_DEMAND_QUEUE = "arn:queue-spot", "arn:queue-on-demand"
+RECLAIMED = "Host EC2 (instance i-0f1e2d3c4b5a69788) terminated."
+
+
+def client_error(code: str, status: int = 400) -> ClientError:
+    answer = {
+        "Error": {"Code": code, "Message": ""},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+    }
+    return ClientError(answer, "AnyCall")
+
+
+class FakeBatch:
+    """Keeps jobs as DescribeJobs tells them; `failures` are raised by the next submissions.
+
+    A submission that fails with `lost_answer` leaves its job behind.
+    """
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, dict[str, Any]] = {}
+        self.terminated: list[tuple[str, str]] = []
+        self.submissions: list[dict[str, Any]] = []
+        self.failures: list[Exception] = []
+        self.lost_answer = False
+        self.meta = SimpleNamespace(endpoint_url="http://127.0.0.1:5000", region_name="us-east-1")
+        self._numbers = itertools.count(1)
+
+    def add(self, name: str, status: str, queue: str = SPOT_QUEUE, **fields: Any) -> str:
+        number = next(self._numbers)
+        job = {
+            "jobId": f"job-{number}",
+            "jobName": name,
+            "jobQueue": queue,
+            "status": status,
+            "createdAt": 1_795_222_700_000 + 1000 * number,
+            "attempts": [],
+            "container": {},
+        }
+        self.jobs[job["jobId"]] = job | fields
+        return job["jobId"]
+
+    def submit_job(self, **request: Any) -> dict[str, str]:
+        self.submissions.append(request)
+        if self.failures:
+            error = self.failures.pop(0)
+            if self.lost_answer:
+                self.add(request["jobName"], "SUBMITTED", request["jobQueue"])
+            raise error
+        return {"jobId": self.add(request["jobName"], "SUBMITTED", request["jobQueue"])}
+
+    def describe_jobs(self, jobs: list[str]) -> dict[str, Any]:
+        assert len(jobs) <= 100
+        return {"jobs": [self.jobs[job_id] for job_id in jobs if job_id in self.jobs]}
+
+    def terminate_job(self, jobId: str, reason: str) -> None:  # noqa: N803
+        self.terminated.append((jobId, reason))
+        if self.jobs[jobId]["status"] not in ("SUCCEEDED", "FAILED"):
+            self.jobs[jobId] |= {"status": "FAILED", "statusReason": reason}
+
+    def list_jobs(self, jobQueue: str, jobStatus: str, maxResults: int) -> dict[str, Any]:  # noqa: N803
+        found = [
+            job
+            for job in self.jobs.values()
+            if job["jobQueue"] == jobQueue and job["status"] == jobStatus
+        ]
+        return {"jobSummaryList": found[:maxResults]}
+
+    def get_paginator(self, operation: str) -> SimpleNamespace:
+        assert operation == "list_jobs"
+        return SimpleNamespace(paginate=self._pages)
+
+    def _pages(self, jobQueue: str, filters: list[dict[str, Any]]) -> Any:  # noqa: N803
+        ((pattern,),) = [one["values"] for one in filters]
+        prefix = pattern.removesuffix("*").lower()
+        for job in self.jobs.values():  # one a page
+            if job["jobQueue"] == jobQueue and job["jobName"].lower().startswith(prefix):
+                yield {"jobSummaryList": [job]}
+
+
+class FakeClients:
+    """What hooks.aws.AwsClients is to its callers."""
+
+    def __init__(self, **clients: Any) -> None:
+        self.clients = clients
+        self.asked: list[tuple[str, int]] = []
+
+    def __call__(self, service: str, *, attempts: int = 6) -> Any:
+        self.asked.append((service, attempts))
+        return self.clients[service]
+
+
+class FakeLogs:
+    def get_log_events(self, **_: Any) -> dict[str, Any]:
+        return {"events": [{"message": "reading input"}, {"message": "boom"}]}

@@ -1,0 +1,131 @@
+"""Batch's jobs: found by name, submitted once, ended."""
+
+from __future__ import annotations
+
+import pytest
+from botocore.exceptions import (
+    ClientError,
+    ConnectionClosedError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ReadTimeoutError,
+)
+
+from batchmark.job_identity import LONGEST_NAME, full_name, generation_of, names_of_task
+from batchmark.jobs import (
+    REASON_CHARACTERS,
+    SUBMIT_AGAIN_AFTER_SECONDS,
+    describe_jobs,
+    is_passing,
+    is_queue_at_work,
+    list_jobs,
+    submit_job,
+    terminate_job,
+)
+from tests.unit.batch_stand_in import ON_DEMAND_QUEUE, SPOT_QUEUE, FakeBatch, client_error
+
+RUN_ID = "manual__2026-11-21T01:00:00+00:00"
+REQUEST = {"jobName": "smoke-0123456789-g0", "jobQueue": SPOT_QUEUE}
+LOST = ReadTimeoutError(endpoint_url="https://batch.example")
+
+
+@pytest.fixture
+def batch():
+    return FakeBatch()
+
+
+def test_a_name_holds_the_run_and_what_batch_allows():
+    name = full_name("batchmark-g5.xlarge/blog 1", RUN_ID, 2)
+    assert name.startswith("batchmark-g5-xlarge-blog-1-")
+    assert name.endswith("-g2")
+    assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_")
+    assert name != full_name("batchmark-g5.xlarge/blog 1", "another run", 2)
+    assert name.startswith(names_of_task("batchmark-g5.xlarge/blog 1", RUN_ID))
+
+
+def test_long_names_that_differ_at_their_end_stay_apart():
+    one, other = (full_name("x" * 200 + end, RUN_ID, 10**9) for end in "ab")
+    assert one != other
+    assert len(one) <= LONGEST_NAME
+
+
+def test_the_generation_can_be_read_off_a_name():
+    assert generation_of(full_name("job-g7", RUN_ID, 12)) == 12
+    assert generation_of("submitted by hand") == -1
+
+
+def test_two_hundred_and_one_jobs_take_three_calls(batch):
+    ids = [batch.add("any", "RUNNING") for _ in range(201)]
+    assert set(describe_jobs(batch, [*ids, "unknown"])) == set(ids)
+
+
+def test_listed_jobs_are_of_both_queues_and_newest_first(batch):
+    old = batch.add("smoke-1-g0", "FAILED")
+    batch.add("smoke-10-g0", "RUNNING")
+    batch.add("SMOKE-1-g0", "RUNNING")
+    new = batch.add("smoke-1-g1", "RUNNING", ON_DEMAND_QUEUE)
+    found = list_jobs(batch, [SPOT_QUEUE, None, ON_DEMAND_QUEUE, SPOT_QUEUE], "smoke-1-g")
+    assert [job["jobId"] for job in found] == [new, old]
+
+
+@pytest.mark.parametrize("status", ["RUNNING", "STARTING"])
+def test_a_queue_is_at_work_while_it_starts_or_runs_a_job(batch, status):
+    batch.add("waits", "RUNNABLE")
+    assert not is_queue_at_work(batch, [SPOT_QUEUE, ON_DEMAND_QUEUE])
+    batch.add("works", status, ON_DEMAND_QUEUE)
+    assert is_queue_at_work(batch, [SPOT_QUEUE, ON_DEMAND_QUEUE])
+
+
+def test_a_throttled_submission_is_sent_again(batch):
+    batch.failures = [client_error("TooManyRequestsException", 429)]
+    slept = []
+    job_id = submit_job(batch, REQUEST, lambda: None, sleep=slept.append)
+    assert list(batch.jobs) == [job_id]
+    assert slept == list(SUBMIT_AGAIN_AFTER_SECONDS[:1])
+
+
+def test_a_submission_whose_answer_got_lost_is_found_not_sent_again(batch):
+    batch.failures, batch.lost_answer = [LOST], True
+    job_id = submit_job(batch, REQUEST, lambda: next(iter(batch.jobs), None), sleep=lambda _: None)
+    assert list(batch.jobs) == [job_id]
+    assert len(batch.submissions) == 1
+
+
+def test_what_batch_refuses_is_not_sent_again(batch):
+    batch.failures = [client_error("ClientException")]
+    with pytest.raises(ClientError, match="ClientException"):
+        submit_job(batch, REQUEST, lambda: None, sleep=lambda _: None)
+    assert len(batch.submissions) == 1
+
+
+def test_an_outage_ends_the_attempts_to_submit(batch):
+    batch.failures = [LOST] * 9
+    with pytest.raises(ReadTimeoutError):
+        submit_job(batch, REQUEST, lambda: None, sleep=lambda _: None)
+    assert len(batch.submissions) == len(SUBMIT_AGAIN_AFTER_SECONDS) + 1
+
+
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (client_error("ThrottlingException"), True),
+        (client_error("RequestLimitExceeded"), True),
+        (client_error("InternalError", 500), True),
+        (client_error("SlowDown", 503), True),
+        (LOST, True),
+        (EndpointConnectionError(endpoint_url="https://batch.example"), True),
+        (ConnectionClosedError(endpoint_url="https://batch.example"), True),
+        (client_error("AccessDenied", 403), False),
+        (client_error("NoSuchKey", 404), False),
+        (NoCredentialsError(), False),
+    ],
+    ids=str,
+)
+def test_what_passes_is_told_from_what_stays(error, passes):
+    assert is_passing(error) is passes
+
+
+def test_a_long_reason_is_cut_to_what_batch_takes(batch):
+    job_id = batch.add("any", "RUNNING")
+    terminate_job(batch, job_id, "x" * 5000)
+    assert batch.terminated == [(job_id, "x" * REASON_CHARACTERS)]

@@ -1,0 +1,296 @@
+"""The operator on a worker: whose job it finds, what it submits, what it ends."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    TaskDeferralError,
+    TaskDeferred,
+)
+from botocore.exceptions import ClientError, EndpointConnectionError
+
+from batchmark.job_identity import full_name
+from batchmark.links import JobLogLink
+from batchmark.operators.batch import KILLED, BenchmarkJobOperator
+from batchmark.triggers.progress import STOP_SECONDS
+from tests.unit.batch_stand_in import (
+    ON_DEMAND_QUEUE,
+    RECLAIMED,
+    SPOT_QUEUE,
+    FakeBatch,
+    FakeClients,
+    FakeLogs,
+    client_error,
+)
+
+RUN_ID = "manual__2026-11-21T01:00:00+00:00"
+JOB_NAME = "batchmark-g5-xlarge-smoke-1"
+RETRIES = 3
+
+
+def name(generation=0):
+    return full_name(JOB_NAME, RUN_ID, generation)
+
+
+class Task:
+    """A task instance on a worker, with a fake Batch behind it."""
+
+    def __init__(self, *, try_number=1, cleared_after=0, **arguments):
+        self.batch = FakeBatch()
+        self.operator = BenchmarkJobOperator(
+            task_id="run_benchmark",
+            job_name=JOB_NAME,
+            job_queue=SPOT_QUEUE,
+            job_definition="definition:1",
+            parameters={"suite": "smoke"},
+            tags={"batchmark:installation": "batchmark"},
+            aws_conn_id=None,
+            retries=RETRIES,
+            **{"on_demand_queue": ON_DEMAND_QUEUE} | arguments,
+        )
+        self.operator.clients = FakeClients(batch=self.batch, logs=FakeLogs())
+        self.xcoms = {}
+        ti = SimpleNamespace(
+            try_number=try_number,
+            max_tries=RETRIES + cleared_after,
+            xcom_push=lambda key, value: self.xcoms.update({key: value}),
+        )
+        self.context = {"ti": ti, "run_id": RUN_ID}
+
+    def deferral(self):
+        with pytest.raises(TaskDeferred) as deferred:
+            self.operator.execute(self.context)
+        _, arguments = deferred.value.trigger.serialize()
+        return arguments, deferred.value
+
+    def failure(self):
+        with pytest.raises(AirflowFailException) as failed:
+            self.operator.execute(self.context)
+        return str(failed.value)
+
+
+def test_the_first_try_submits_under_a_name_that_a_retry_finds():
+    task = Task()
+    arguments, _ = task.deferral()
+    (request,) = task.batch.submissions
+    assert request == {
+        "jobName": name(),
+        "jobQueue": SPOT_QUEUE,
+        "jobDefinition": "definition:1",
+        "parameters": {"suite": "smoke"},
+        "tags": {"batchmark:installation": "batchmark", "batchmark:generation": "0"},
+    }
+    assert arguments["job_id"] == task.xcoms["job_id"] == "job-1"
+    assert task.xcoms["job_ids"] == ["job-1"]
+    assert arguments["on_demand"] == request | {"jobQueue": ON_DEMAND_QUEUE}
+    link = JobLogLink().get_link(task.operator, ti_key=None)
+    assert link == "http://127.0.0.1:5000/local-cloud/jobs/job-1/log"
+
+
+@pytest.mark.parametrize("queue", [None, SPOT_QUEUE])
+def test_without_a_queue_of_its_own_nothing_goes_on_demand(queue):
+    arguments, _ = Task(on_demand_queue=queue).deferral()
+    assert arguments["on_demand"] is None
+
+
+@pytest.mark.parametrize("status", ["SUBMITTED", "RUNNABLE", "STARTING", "RUNNING"])
+def test_a_retry_takes_over_a_live_job(status):
+    task = Task(try_number=2)
+    task.batch.add("another task's", "RUNNING")
+    found = task.batch.add(name(), status)
+    arguments, _ = task.deferral()
+    assert task.batch.submissions == []
+    assert task.batch.terminated == []
+    assert arguments["job_id"] == task.xcoms["job_id"] == found
+
+
+def test_a_retry_tells_that_the_job_has_succeeded():
+    task = Task(try_number=2)
+    found = task.batch.add(name(), "SUCCEEDED")
+    assert task.operator.execute(task.context) == found
+    assert task.batch.submissions == []
+    assert task.xcoms["timing"]["status"] == "SUCCEEDED"
+
+
+def test_a_retry_of_a_failed_job_fails_at_once_with_its_reason():
+    """With retries left: AirflowFailException takes none."""
+    task = Task(try_number=2)
+    task.batch.add(name(), "FAILED", statusReason="boom", container={"exitCode": 3})
+    failure = task.failure()
+    assert "exit code 3; status reason: boom" in failure
+    assert task.xcoms["failure"] == failure
+    assert task.batch.submissions == []
+
+
+def test_a_retry_follows_the_newest_of_its_jobs():
+    task = Task(try_number=2)
+    spot = task.batch.add(name(), "FAILED", statusReason=RECLAIMED)
+    on_demand = task.batch.add(name(), "RUNNING", ON_DEMAND_QUEUE)
+    arguments, _ = task.deferral()
+    assert arguments["job_id"] == on_demand
+    assert arguments["earlier_job_ids"] == [spot]
+    assert task.xcoms["job_ids"] == [spot, on_demand]
+
+
+def test_a_retry_leaves_a_reclaimed_spot_job_to_the_trigger():
+    task = Task(try_number=2)
+    spot = task.batch.add(name(), "FAILED", statusReason=RECLAIMED)
+    arguments, _ = task.deferral()
+    assert arguments["job_id"] == spot
+    assert task.batch.submissions == []
+
+
+def test_a_reclaimed_job_that_nothing_follows_fails_the_task():
+    task = Task(try_number=2, on_demand_queue=None)
+    task.batch.add(name(), "FAILED", statusReason=RECLAIMED)
+    assert RECLAIMED in task.failure()
+
+
+def test_a_cleared_task_ends_what_it_left_running_and_submits_anew():
+    task = Task(try_number=3, cleared_after=2)
+    old = task.batch.add(name(0), "RUNNING", ON_DEMAND_QUEUE)
+    task.batch.add(name(0), "SUCCEEDED")
+    arguments, _ = task.deferral()
+    assert task.batch.terminated == [(old, "Another job of its Airflow task took its place")]
+    assert [request["jobName"] for request in task.batch.submissions] == [name(2)]
+    assert arguments["job_id"] == task.xcoms["job_id"] == "job-3"
+
+
+def test_a_late_worker_of_an_older_generation_leaves_the_newer_alone():
+    task = Task(try_number=2)
+    task.batch.add(name(0), "RUNNING")
+    newer = task.batch.add(name(2), "RUNNING")
+    task.deferral()
+    assert task.batch.jobs[newer]["status"] == "RUNNING"
+
+
+def test_of_two_live_jobs_of_one_name_the_older_is_ended():
+    """What remains of a submission that ListJobs did not show in time."""
+    task = Task(try_number=2)
+    double, newest = task.batch.add(name(), "RUNNING"), task.batch.add(name(), "RUNNABLE")
+    arguments, _ = task.deferral()
+    assert arguments["job_id"] == newest
+    assert [job_id for job_id, _ in task.batch.terminated] == [double]
+
+
+def test_a_job_whose_worker_was_told_to_stop_is_submitted_again():
+    killed = Task()
+    killed.deferral()
+    killed.operator.on_kill()
+    assert killed.batch.terminated == [("job-1", KILLED)]
+
+    task = Task(try_number=2)
+    task.batch.add(name(), "FAILED", statusReason=KILLED)
+    arguments, _ = task.deferral()
+    assert arguments["job_id"] == "job-2"
+    assert task.xcoms["job_ids"] == ["job-2"]
+
+
+def test_a_job_that_batch_refuses_fails_the_task_at_once():
+    task = Task()
+    task.batch.failures = [client_error("ClientException")]
+    assert f"Batch refuses job {name()}: An error occurred (ClientException)" in task.failure()
+
+
+def test_a_worker_that_is_told_to_stop_while_it_submits_ends_the_job():
+    task = Task()
+    submit = task.batch.submit_job
+
+    def submit_job(**request):
+        task.operator.on_kill()  # as a signal handler, between two of its steps
+        return submit(**request)
+
+    task.batch.submit_job = submit_job
+    with pytest.raises(AirflowException, match="killed on its worker while it submitted job job-1"):
+        task.operator.execute(task.context)
+    assert task.batch.terminated == [("job-1", KILLED)]
+
+
+def test_an_execution_timeout_is_the_triggers_deadline_and_the_deferral_ends_later(monkeypatch):
+    monkeypatch.setattr("time.time", lambda: 1000.0)
+    task = Task(execution_timeout=timedelta(seconds=60), longest_seconds=7200)
+    arguments, deferred = task.deferral()
+    assert arguments["deadline"] == 1060.0
+    assert deferred.timeout == timedelta(seconds=60 + 2 * STOP_SECONDS)
+
+
+def test_without_an_execution_timeout_the_longest_time_of_both_jobs_bounds_the_deferral():
+    _, deferred = Task(longest_seconds=3600).deferral()
+    assert deferred.timeout == timedelta(seconds=2 * 3600 + 2 * STOP_SECONDS)
+    _, deferred = Task().deferral()
+    assert deferred.timeout is None
+
+
+def test_a_deferral_that_timed_out_ends_the_job():
+    task = Task(try_number=1)
+    job_id = task.batch.add(name(), "RUNNING")
+    with pytest.raises(AirflowFailException, match="Is a triggerer running"):
+        task.operator.resume_execution("__fail__", {"error": "Trigger timeout"}, task.context)
+    (ended,) = task.batch.terminated
+    assert ended == (job_id, "The task's deferral timed out, and no triggerer ended it")
+
+
+@pytest.mark.parametrize(("try_number", "ended"), [(RETRIES, []), (RETRIES + 1, ["job-1"])])
+def test_a_trigger_that_broke_leaves_its_job_to_the_next_try_while_there_is_one(try_number, ended):
+    task = Task(try_number=try_number)
+    task.batch.add(name(), "RUNNING")
+    with pytest.raises(TaskDeferralError):
+        task.operator.resume_execution("__fail__", {"error": "Trigger failure"}, task.context)
+    assert [job_id for job_id, _ in task.batch.terminated] == ended
+
+
+@pytest.mark.parametrize(("try_number", "ended"), [(RETRIES, []), (RETRIES + 1, ["job-1"])])
+def test_a_worker_that_fails_after_the_submission_does_so_too(try_number, ended):
+    task = Task(try_number=try_number)
+
+    def xcom_push(key, value):
+        raise EndpointConnectionError(endpoint_url="http://api-server.example")
+
+    task.context["ti"].xcom_push = xcom_push
+    with pytest.raises(EndpointConnectionError):
+        task.operator.execute(task.context)
+    assert [job_id for job_id, _ in task.batch.terminated] == ended
+
+
+def test_a_last_try_that_may_end_nothing_leaves_that_to_the_collection(caplog):
+    task = Task(try_number=RETRIES + 2, cleared_after=1)
+    task.batch.add(name(0), "RUNNING")
+
+    def refuse(**_):
+        raise client_error("AccessDeniedException", 403)
+
+    task.batch.terminate_job = refuse
+    with pytest.raises(ClientError, match="AccessDeniedException"):
+        task.operator.execute(task.context)
+    assert "Collecting the run must end what may be running" in caplog.text
+
+
+def test_dag_test_resumes_the_task_with_its_newest_job():
+    task = Task()
+    task.batch.add(name(), "FAILED", statusReason=RECLAIMED)
+    newest = task.batch.add(name(), "SUCCEEDED", ON_DEMAND_QUEUE)
+    assert task.operator.execute_complete(task.context, event="success") == newest
+
+
+def test_in_aws_the_link_leads_to_the_console_and_then_to_the_stream():
+    aws = SimpleNamespace(
+        endpoint_url="https://batch.eu-west-1.amazonaws.com", region_name="eu-west-1"
+    )
+    task = Task(try_number=2)
+    task.batch.meta = aws
+    task.batch.add(name(), "SUCCEEDED", container={"logStreamName": "stream"})
+    task.operator.execute(task.context)
+    assert "#logsV2:log-groups/log-group/$252Faws$252Fbatch$252Fjob/log-events/stream" in (
+        task.operator.job_log_url
+    )
+    task = Task()
+    task.batch.meta = aws
+    task.deferral()
+    assert task.operator.job_log_url == (
+        "https://eu-west-1.console.aws.amazon.com/batch/home?region=eu-west-1#jobs/detail/job-1"
+    )
