@@ -9,6 +9,7 @@ from airflow.providers.amazon.aws.hooks.batch_client import BatchClientHook
 from airflow.providers.amazon.aws.operators.batch import BatchOperator
 from airflow.sdk import DAG, Param, get_current_context, task
 
+from batchmark.dag_parts import POLL_SECONDS
 from batchmark.operators.batch import BenchmarkJobOperator
 
 
@@ -58,7 +59,9 @@ for name, (operator, more) in OPERATORS.items():
             "jobs": Param(200, type="integer", minimum=1),
             "seconds": Param([0], type="array", items={"type": "integer"}, minItems=1),
             "poll_interval": Param(
-                None, type=["integer", "null"], description="Seconds; none: the operator's own."
+                POLL_SECONDS if operator is BenchmarkJobOperator else None,
+                type=["integer", "null"],
+                description="Seconds; none: the operator's own.",
             ),
             "job_queue": Param("", type="string"),
             "job_definition": Param("", type="string"),
