@@ -51,7 +51,9 @@ class Airflow:
         }
         return {
             "AIRFLOW_HOME": str(self.home),
-            "PYTHONPATH": f"{root / 'plugins'}:{root / 'job_container'}",
+            "PYTHONPATH": (
+                f"{root / 'plugins'}:{root / 'job_container'}:{root / 'laptop' / 'airflow_settings'}"
+            ),
             "AIRFLOW__CORE__DAGS_FOLDER": str(self.dags),
             "AIRFLOW__CORE__PLUGINS_FOLDER": str(root / "plugins"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
