@@ -18,6 +18,7 @@ from laptop.processes import Processes
 
 USER = "admin"
 HEALTH_SECONDS = 180
+IMPORTED_FROM = ("plugins", "job_container", "laptop/airflow_settings")
 COMPONENTS = {
     "api-server": ["api-server"],
     "scheduler": ["scheduler", "--skip-serve-logs"],
@@ -51,9 +52,7 @@ class Airflow:
         }
         return {
             "AIRFLOW_HOME": str(self.home),
-            "PYTHONPATH": (
-                f"{root / 'plugins'}:{root / 'job_container'}:{root / 'laptop' / 'airflow_settings'}"
-            ),
+            "PYTHONPATH": ":".join(str(root / folder) for folder in IMPORTED_FROM),
             "AIRFLOW__CORE__DAGS_FOLDER": str(self.dags),
             "AIRFLOW__CORE__PLUGINS_FOLDER": str(root / "plugins"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
