@@ -69,7 +69,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1000)
     parser.add_argument("--interval", type=int, default=10, help="seconds (default: 10)")
     parser.add_argument(
-        "--seconds", nargs=2, type=int, default=(90, 150), help="shortest and longest job's"
+        "--seconds", nargs=2, type=int, default=(120, 210), help="shortest and longest job's"
     )
     arguments = parser.parse_args()
     lengths = spread(arguments.jobs, *arguments.seconds)
