@@ -129,7 +129,7 @@ bench-orchestration: terraform-there install ## What Airflow adds to 20 jobs of 
 	@exec $(BIN)/python -m benchmarks.orchestration_overhead
 
 .PHONY: bench-overhead
-bench-overhead: install ## How much measuring adds to what is measured: below 2 % for calls of 1 to 30 ms (2 minutes)
+bench-overhead: install ## How much measuring adds to what is measured: below 2 % for calls of 1 to 30 ms (7 minutes)
 	@exec $(BIN)/python -m benchmarks.harness_overhead
 
 .PHONY: bench-injected
@@ -145,7 +145,7 @@ bench-gpu: install ## On a GPU machine: our products against plain calls, our fi
 	@exec $(BIN)/python -m benchmarks.gpu_rivals
 
 .PHONY: bench-cpu
-bench-cpu: install ## Our CPU times beside plain library calls and the published approach (about 30 minutes)
+bench-cpu: install ## Our CPU times beside plain library calls and the published approach (about an hour)
 	@exec $(BIN)/python -m benchmarks.cpu_rivals
 
 .PHONY: clean

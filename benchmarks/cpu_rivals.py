@@ -41,6 +41,7 @@ from benchmarks.plain_calls import (
 
 ALLOWED_RATIO = 1.05
 FEWEST_ROUNDS = 3
+MORE_ROUNDS = 4  # times as many where rounds fall on both sides of ALLOWED_RATIO
 LOG_WIDTH = 160  # of the tables where there is no terminal that has a width
 
 
@@ -77,6 +78,11 @@ class Comparison:
         ]
 
     @property
+    def rounds_agree(self) -> bool:
+        """Whether all rounds lie on the same side of the ratio allowed."""
+        return len({ratio <= ALLOWED_RATIO for ratio in self.ratios}) == 1
+
+    @property
     def passed(self) -> bool:
         return self.decided and statistics.median(self.ratios) <= ALLOWED_RATIO
 
@@ -86,7 +92,12 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="the smoke suite only, shorter")
     parser.add_argument("--suites", nargs="+", choices=SUITES, help="default: smoke and blog")
     parser.add_argument("--workloads", nargs="+", choices=PLAIN_CALLS, default=list(PLAIN_CALLS))
-    parser.add_argument("--rounds", type=int, default=5, help=f"{FEWEST_ROUNDS} or more")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=5,
+        help=f"{FEWEST_ROUNDS} or more; up to {MORE_ROUNDS} times as many where they disagree",
+    )
     parser.add_argument("--seconds", type=float, help="for each turn; default 1, quick 0.3")
     parser.add_argument("--threads", type=int, help="default: all that this process may use")
     parser.add_argument(
@@ -124,7 +135,7 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
     """Measure one size: in each round ourselves, then every plain call.
 
     A round in which our samples do not settle is counted, left out and made anew, as often as there
-    are rounds.
+    are rounds. Where rounds fall on both sides of the ratio allowed, there are more of them.
 
     Raises:
         ComparisonError: our measurement failed, or a plain call's result is wrong.
@@ -141,7 +152,10 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
         comparison.skipped = "does not fit into memory twice"
         return comparison
     started = time.perf_counter()
-    while len(comparison.ours) < rounds and comparison.unsettled < rounds:
+    while comparison.unsettled < rounds and (
+        len(comparison.ours) < rounds
+        or (len(comparison.ours) < MORE_ROUNDS * rounds and not comparison.rounds_agree)
+    ):
         if comparison.decided and time.perf_counter() - started >= budget_seconds:
             break
         measurement = measure(Row(workload, point.parameters, point.dtype), bench)
@@ -268,7 +282,10 @@ def _ratio(comparison: Comparison) -> str:
     if not comparison.ours:
         return _unsettled(comparison)
     ratios = comparison.ratios
-    text = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+    text = (
+        f"{statistics.median(ratios):.3f} ({min(ratios):.2f} to {max(ratios):.2f}, "
+        f"{len(ratios)} rounds)"
+    )
     return f"{text}, {_unsettled(comparison)}" if comparison.unsettled else text
 
 

@@ -50,7 +50,7 @@ def main() -> int:
         "--threads", type=int, default=environment.usable_threads(), help="default: all usable"
     )
     parser.add_argument(
-        "--rounds", type=int, default=30, help=f"for each size, {FEWEST_ROUNDS} or more; default 30"
+        "--rounds", type=int, default=90, help=f"for each size, {FEWEST_ROUNDS} or more; default 90"
     )
     arguments = parser.parse_args()
     if arguments.rounds < FEWEST_ROUNDS:

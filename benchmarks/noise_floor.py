@@ -2,7 +2,7 @@
 
 States each row's noise floor and smallest detectable change, then compares the repeats with one
 another by the rule that compares targets. Exits with 1 if more than 1 in 100 rows are called
-different. Repeats that are finished already, in build/noise-floor/, are kept.
+different. The documents stay in a folder under build/noise-floor/; --resume goes on in one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,9 @@ def main() -> int:
     parser.add_argument("--suite", default="smoke")
     parser.add_argument("--workload", help="one workload instead of a suite")
     parser.add_argument("--axis", action="append", default=[], help="NAME=V1,V2 of the workload")
+    parser.add_argument(
+        "--resume", type=Path, metavar="FOLDER", help="of an interrupted run of the same code"
+    )
     arguments = parser.parse_args()
     if arguments.repeats < FEWEST_JOBS:
         parser.error(f"--repeats {arguments.repeats}: noise shows from {FEWEST_JOBS} on")
@@ -66,8 +70,11 @@ def main() -> int:
         if arguments.workload
         else ["--suite", arguments.suite]
     )
-    folder = FOLDER / "_".join(part.lstrip("-") for part in what)
+    if arguments.resume and not arguments.resume.is_dir():
+        parser.error(f"--resume {arguments.resume} is no folder; interrupted runs are in {FOLDER}")
+    folder = arguments.resume or FOLDER / f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}"
     console = Console(width=160)
+    console.print(f"repeats are kept in {folder}", highlight=False)
     return report(all_repeats(arguments.repeats, folder, what, console), folder, console)
 
 
@@ -120,7 +127,12 @@ def report(documents: Sequence[ResultDocument], folder: Path, console: Console) 
         run_id="noise-floor",
         jobs=tuple(collected(one, repeat) for repeat, one in enumerate(documents, start=1)),
     )
-    ((target,),) = group_jobs(run).values()
+    groups = group_jobs(run)
+    if len(groups) > 1:
+        raise SystemExit(f"{folder} holds repeats of {some([suite for suite, _ in groups])}")
+    ((target,),) = groups.values()
+    if refusal := target.refusal():
+        raise SystemExit(refusal)
     table = measure_noise(
         target,
         suite=documents[0].suite,

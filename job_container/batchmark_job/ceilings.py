@@ -30,7 +30,7 @@ ROUNDS = 3  # at least
 
 
 class Bounds(NamedTuple):
-    """How long all of it takes, roughly, and how large it gets."""
+    """How long each ceiling takes, roughly, and how large it gets."""
 
     seconds: float
     smallest_product: int
@@ -40,7 +40,7 @@ class Bounds(NamedTuple):
 
 BOUNDS = {
     "cpu": Bounds(1.0, 1024, 8192, 128 * 2**20),
-    "cuda": Bounds(2.0, 2048, 16384, 512 * 2**20),
+    "cuda": Bounds(0.5, 2048, 16384, 512 * 2**20),
 }
 
 
@@ -55,13 +55,12 @@ def measure_ceilings(
     """
     bounds = bounds or BOUNDS[device]
     native = [dtype for dtype in dict.fromkeys(dtypes) if _is_native(device, dtype)]
-    seconds = bounds.seconds / (len(native) + 2)
     measures: dict[str, Callable[[], Ceiling]] = {
-        "copy": partial(_copy_ceiling, device, bounds, seconds),
-        "read": partial(_read_ceiling, device, bounds, seconds),
+        "copy": partial(_copy_ceiling, device, bounds),
+        "read": partial(_read_ceiling, device, bounds),
     }
     for dtype in native:
-        measures[dtype] = partial(_compute_ceiling, device, dtype, bounds, seconds)
+        measures[dtype] = partial(_compute_ceiling, device, dtype, bounds)
     ceilings = []
     for name, measure in measures.items():
         try:
@@ -76,7 +75,7 @@ def _is_native(device: str, dtype: str) -> bool:
     return dtype in DTYPE_BYTES and torch_support.native_refusal(device, dtype) is None
 
 
-def _copy_ceiling(device: str, bounds: Bounds, seconds: float) -> Ceiling:
+def _copy_ceiling(device: str, bounds: Bounds) -> Ceiling:
     import torch
 
     source = _larger_than_the_cache(device, bounds, sides=2)
@@ -87,7 +86,7 @@ def _copy_ceiling(device: str, bounds: Bounds, seconds: float) -> Ceiling:
         if device == "cpu":
             sides = [np.array_split(side.numpy(), threads) for side in (target, source)]
             calls[f"numpy.copyto in {threads} threads"] = lambda: list(pool.map(np.copyto, *sides))
-        took, name = _fastest(calls, timer_for(device), seconds)
+        took, name = _fastest(calls, timer_for(device), bounds.seconds)
     return Ceiling(
         kind="copy",
         dtype=None,
@@ -96,7 +95,7 @@ def _copy_ceiling(device: str, bounds: Bounds, seconds: float) -> Ceiling:
     )
 
 
-def _read_ceiling(device: str, bounds: Bounds, seconds: float) -> Ceiling:
+def _read_ceiling(device: str, bounds: Bounds) -> Ceiling:
     source = _larger_than_the_cache(device, bounds, sides=1)
     calls: dict[str, Callable[[], Any]] = {"torch sum": source.sum}
     threads = torch_support.threads()
@@ -104,7 +103,7 @@ def _read_ceiling(device: str, bounds: Bounds, seconds: float) -> Ceiling:
         if device == "cpu":
             parts = np.array_split(source.numpy(), threads)
             calls[f"numpy.max in {threads} threads"] = lambda: list(pool.map(np.max, parts))
-        took, name = _fastest(calls, timer_for(device), seconds)
+        took, name = _fastest(calls, timer_for(device), bounds.seconds)
     return Ceiling(
         kind="read",
         dtype=None,
@@ -126,9 +125,9 @@ def _larger_than_the_cache(device: str, bounds: Bounds, *, sides: int) -> Tensor
     return torch.ones(side_bytes // 4, device=device)
 
 
-def _compute_ceiling(device: str, dtype: str, bounds: Bounds, seconds: float) -> Ceiling:
+def _compute_ceiling(device: str, dtype: str, bounds: Bounds) -> Ceiling:
     """Double the size while time and memory last; the last size takes the rest of the time."""
-    ends = time.perf_counter() + seconds
+    ends = time.perf_counter() + bounds.seconds
     timer = timer_for(device)
     rates: dict[str, float] = {}
     size = bounds.smallest_product

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from batchmark_job.result import Correctness
-    from batchmark_job.sampling import Rotation, Sampled, Timer
+    from batchmark_job.sampling import Sampled, Timer
     from batchmark_job.suites import Limits
     from batchmark_job.trial import Contestant
     from batchmark_job.workloads.base import Workload
@@ -210,7 +210,7 @@ def _measure_chosen(
     with no_garbage_collection():
         warmup_calls = warm_up(chosen.rotation, timer, bench.limits)
         bench.marks.mark("steady")
-        sampled = _sample_until_settled(row, bench, chosen.rotation, timer, warmup_calls)
+        sampled = _sample_until_settled(row, bench, chosen, timer, warmup_calls)
     row.found.update(peak_memory_bytes=peak.read())
     _judge_samples(row, bench, sampled, timer)
     transfers = _transfers(chosen, sampled.output) if bench.device == "cuda" else {}
@@ -220,7 +220,7 @@ def _measure_chosen(
         return row.finish(MeasurementStatus.FAILED, trial.CHANGES_INPUTS)
     if wrong := _check_last(row, problem, chosen, sampled.output):
         return row.finish(MeasurementStatus.FAILED, f"wrong result after many calls: {wrong}")
-    if reason := unsettled(row.samples):
+    if reason := unsettled(row.samples, chosen.trial_seconds):
         return row.finish(MeasurementStatus.UNSETTLED, reason)
     if len(row.samples) < bench.limits.minimum_samples:
         return row.finish(
@@ -232,17 +232,18 @@ def _measure_chosen(
 
 
 def _sample_until_settled(
-    row: Row, bench: Bench, rotation: Rotation, timer: Timer, warmup_calls: int
+    row: Row, bench: Bench, chosen: Contestant, timer: Timer, warmup_calls: int
 ) -> Sampled:
     """Sample; samples that are unsettled belong to the warm-up, a few times, while time is left."""
+    assert chosen.rotation is not None  # noqa: S101
     began = time.perf_counter()
     for restarts_left in reversed(range(RESTARTS + 1)):
         row.found.update(warmup_calls=warmup_calls, conditions_before=bench.monitor.now())
         energy_before = bench.monitor.energy_joules()
-        sampled = sample(rotation, timer, bench.limits, row.samples)
+        sampled = sample(chosen.rotation, timer, bench.limits, row.samples)
         energy_after = bench.monitor.energy_joules()
         late = time.perf_counter() - began > RESTART_SHARE * bench.limits.max_seconds
-        if late or not restarts_left or not unsettled(row.samples):
+        if late or not restarts_left or not unsettled(row.samples, chosen.trial_seconds):
             break
         warmup_calls += sampled.calls
         row.samples.clear()

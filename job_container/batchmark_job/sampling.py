@@ -29,6 +29,8 @@ WARMUP_AGREEMENT = 0.03  # of successive windows' medians
 
 SHORTEST_SHARE = 0.1  # of max_seconds, that sampling goes on for however precise it is
 UNSETTLED_FACTOR = 2.0
+# Two threads on one core took 16 ms for 40 µs, for seconds, with hardly any spread.
+TRIAL_FACTOR = 3.0
 
 
 class MonotonicTimer:
@@ -225,12 +227,16 @@ def sample(rotation: Rotation, timer: Timer, limits: Limits, samples: list[float
             return Sampled(starts, now, len(starts) + unrecorded, stopping, output)
 
 
-def unsettled(samples: Sequence[float]) -> str | None:
+def unsettled(samples: Sequence[float], trial_seconds: float | None = None) -> str | None:
     """Why no median can be told from these samples; None if it can.
 
-    They drift from their beginning to their end, or jump so much that after all the time allowed
+    The same calls took less than a TRIAL_FACTOR-th of them, `trial_seconds`, shortly before; or
+    they drift from their beginning to their end, or jump so much that after all the time allowed
     the ends of the median's 95 % interval are further than UNSETTLED_FACTOR from each other.
     """
+    median = statistics.median(samples)
+    if trial_seconds and median > TRIAL_FACTOR * trial_seconds:
+        return f"a call took {trial_seconds:.3g} s in the trial, and {median:.3g} s afterwards"
     if drifted := drift(samples):
         return drifted
     interval = median_interval(samples)

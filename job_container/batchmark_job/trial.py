@@ -119,6 +119,11 @@ class Contestant:
     def median(self) -> float:
         return statistics.median(self.seconds)
 
+    @property
+    def trial_seconds(self) -> float | None:
+        """Median of its calls in the trial; None where it had no rival."""
+        return self.median if self.seconds else None
+
     def implementation(self) -> Implementation:
         version = "unknown" if self.outcome == "refused" else self.rival.version()
         return Implementation(name=self.rival.name, version=version, threads=self.threads)
@@ -128,7 +133,7 @@ class Contestant:
             implementation=self.implementation(),
             outcome=self.outcome,
             reason=self.reason,
-            median_seconds=self.median if self.seconds else None,
+            median_seconds=self.trial_seconds,
             calls=len(self.seconds),
             correctness=self.correctness,
         )

@@ -91,9 +91,7 @@ def calibrate(run: CollectedRun, *, region: str | None) -> CalibrationReport:
 def part(series: Series, repeats: Collection[int]) -> Series:
     """The same row in some of its jobs."""
     measured = [(job, row) for job, row in series.measured if job.planned.repeat in repeats]
-    one = Series(measured=measured)
-    one.pool(seed=f"{row_key(series.row)} {sorted(repeats)}")
-    return one
+    return Series(f"{row_key(series.row)} {sorted(repeats)}", measured=measured)
 
 
 def _check(target: TargetJobs, table: NoiseTable) -> SelfCheck | None:

@@ -192,8 +192,8 @@ def _pair(
 def _row(
     key: RowKey, gpu: TargetJobs, cpu: TargetJobs, tables: Mapping[str, NoiseTable | None]
 ) -> Row | UncomparedRow:
-    gpu_series = gpu.series.get(key, Series())
-    cpu_series = cpu.series.get(key, Series())
+    gpu_series = gpu.series.get(key, Series(gpu.name))
+    cpu_series = cpu.series.get(key, Series(cpu.name))
     gpu_problem, cpu_problem = gpu.problem(key), cpu.problem(key)
     gpu_side = None if gpu_problem else gpu_series.side
     cpu_side = None if cpu_problem else cpu_series.side

@@ -185,7 +185,7 @@ def fell_back(job: CollectedJob) -> bool:
 
 
 def _pool(target: TargetJobs) -> dict[RowKey, Series]:
-    series: dict[RowKey, Series] = defaultdict(Series)
+    series: dict[RowKey, Series] = {}
     for job in target.jobs:
         seen: set[RowKey] = set()
         for row in job.document.measurements:
@@ -196,11 +196,10 @@ def _pool(target: TargetJobs) -> dict[RowKey, Series]:
                     "a suite may hold each row once"
                 )
             seen.add(key)
+            one = series.setdefault(key, Series(f"{target.name} {key}"))
             measured = row.status is MeasurementStatus.MEASURED
-            (series[key].measured if measured else series[key].unmeasured).append((job, row))
-    for key, one in series.items():
-        one.pool(seed=f"{target.name} {key}")
-    return dict(series)
+            (one.measured if measured else one.unmeasured).append((job, row))
+    return series
 
 
 def _environment(job: CollectedJob) -> dict[str, str | int | None]:

@@ -82,9 +82,9 @@ def roofline_share(one: Roofline | None) -> str | None:
     """The share of the ceiling that a row meets first, or of those that are known."""
     if one is None:
         return None
-    shares = {"compute": one.compute_share, "copy": one.copy_share}
+    shares = {"compute": one.compute_share, "bandwidth": one.memory_share}
     if one.bound:
-        kept = "compute" if one.bound == "compute" else "copy"
+        kept = "compute" if one.bound == "compute" else "bandwidth"
         shares = {kept: shares[kept]}
     known = [f"{figures.percent(share)} of {kind}" for kind, share in shares.items() if share]
     return ", ".join(known) or None
@@ -96,7 +96,7 @@ def side_facts(side: Side) -> Iterable[tuple[str, str]]:
     if one := side.roofline:
         ceilings = (
             (one.flops_per_second, "flop", one.compute_share, one.compute_ceiling),
-            (one.bytes_per_second, "B", one.copy_share, one.copy_ceiling),
+            (one.bytes_per_second, "B", one.memory_share, one.memory_ceiling),
         )
         for estimate, unit, share, ceiling in ceilings:
             if estimate:

@@ -22,9 +22,11 @@ class Roofline(Record):
     flops_per_second: Estimate | None
     bytes_per_second: Estimate | None = Field(description="of the least bytes a call must move")
     compute_ceiling: float | None = Field(description="flop/s of a large product in its dtype")
-    copy_ceiling: float | None = Field(description="bytes/s read plus written by a large copy")
+    memory_ceiling: float | None = Field(
+        description="bytes/s of a large copy, read plus written, or of a large read, if faster"
+    )
     compute_share: float | None = Field(description="of the compute ceiling")
-    copy_share: float | None = Field(description="of the copy ceiling")
+    memory_share: float | None = Field(description="of the memory ceiling")
     bound: Literal["compute", "memory"] | None = Field(
         description="the ceiling that this row's flops per byte meet first"
     )
@@ -32,7 +34,7 @@ class Roofline(Record):
     @property
     def share(self) -> float | None:
         """Of the ceiling that applies; None where it is not known which."""
-        return {"compute": self.compute_share, "memory": self.copy_share}.get(self.bound or "")
+        return {"compute": self.compute_share, "memory": self.memory_share}.get(self.bound or "")
 
 
 def roofline(
@@ -42,18 +44,19 @@ def roofline(
     if not (row.flops or row.bytes_moved):
         return None
     compute = _ceiling(documents, "compute", row.dtype)
-    copy = _ceiling(documents, "copy", None)
+    traffic = (_ceiling(documents, kind, None) for kind in ("copy", "read"))
+    memory = max(filter(None, traffic), default=None)
     flops, moved = rate(row.flops, seconds), rate(row.bytes_moved, seconds)
     bound: Literal["compute", "memory"] | None = None
-    if row.flops and row.bytes_moved and compute and copy:
-        bound = "compute" if row.flops / row.bytes_moved > compute / copy else "memory"
+    if row.flops and row.bytes_moved and compute and memory:
+        bound = "compute" if row.flops / row.bytes_moved > compute / memory else "memory"
     return Roofline(
         flops_per_second=flops,
         bytes_per_second=moved,
         compute_ceiling=compute,
-        copy_ceiling=copy,
+        memory_ceiling=memory,
         compute_share=flops.value / compute if flops and compute else None,
-        copy_share=moved.value / copy if moved and copy else None,
+        memory_share=moved.value / memory if moved and memory else None,
         bound=bound,
     )
 

@@ -82,16 +82,18 @@ class Side(Record):
 
 @dataclass
 class Series:
-    """One row's measurements in all jobs of a target."""
+    """One row's measurements in all jobs of a target; complete before a figure is asked for."""
 
+    name: str  # seeds the resampling
     measured: list[tuple[CollectedJob, Measurement]] = field(default_factory=list)
     unmeasured: list[tuple[CollectedJob, Measurement]] = field(default_factory=list)
-    median: Median | None = None
 
-    def pool(self, seed: str) -> None:
-        """Set the median over all jobs' samples; `seed` names the series."""
-        if self.measured:
-            self.median = Median([kept_samples(row) for _, row in self.measured], seed=seed)
+    @cached_property
+    def median(self) -> Median | None:
+        """Over all jobs' samples; None without a measured row."""
+        if not self.measured:
+            return None
+        return Median([kept_samples(row) for _, row in self.measured], seed=self.name)
 
     @property
     def row(self) -> Measurement:
@@ -117,7 +119,7 @@ class Series:
 
     @cached_property
     def side(self) -> Side | None:
-        """The pooled figures, once `pool` was called; None without a measured row."""
+        """The pooled figures; None without a measured row."""
         rows = [row for _, row in self.measured]
         cold = [row.cold_seconds for row in rows if row.cold_seconds]
         if not (self.median and cold and self.row.implementation):

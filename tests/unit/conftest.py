@@ -1,4 +1,4 @@
-"""Collected runs for the tests of comparison, cost and report."""
+"""Collected runs, and reports of them, for the tests of comparison, cost and report."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from batchmark_job.result import Device, MeasurementStatus
+from tests.unit.report_builders import report_of
 from tests.unit.run_builders import (
     CPU_MEDIANS,
     GPU_MEDIANS,
@@ -21,6 +22,7 @@ from tests.unit.run_builders import (
 )
 
 if TYPE_CHECKING:
+    from batchmark.report import Report
     from batchmark.run import CollectedRun
 
 
@@ -73,3 +75,13 @@ def run_of_laptop() -> CollectedRun:
             "c5.2xlarge", build_rows(medians, seed=4), suite="smoke", environment=LAPTOP_ENVIRONMENT
         ),
     )
+
+
+@pytest.fixture
+def report_of_gpu(run_of_gpu: CollectedRun) -> Report:
+    return report_of(run_of_gpu)
+
+
+@pytest.fixture
+def report_of_laptop(run_of_laptop: CollectedRun) -> Report:
+    return report_of(run_of_laptop)

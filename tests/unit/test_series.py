@@ -38,6 +38,7 @@ def test_roofline_by_hand():
             ceiling("compute", 4e12, "float32"),
             ceiling("compute", 9e12, "tf32"),
             ceiling("copy", 100e9),
+            ceiling("read", 90e9),
         ),
     ).gpu
     roofline = side.roofline
@@ -47,7 +48,7 @@ def test_roofline_by_hand():
     assert roofline.flops_per_second.interval.low == pytest.approx(FLOPS / seconds.interval.high)
     assert roofline.bytes_per_second.value == pytest.approx(MOVED / 0.0015)
     assert roofline.compute_share == pytest.approx(FLOPS / 0.0015 / 4e12)
-    assert roofline.copy_share == pytest.approx(MOVED / 0.0015 / 100e9)
+    assert roofline.memory_share == pytest.approx(MOVED / 0.0015 / 100e9)
     assert roofline.bound == "compute"  # 167 flops a byte, balance 40
     assert roofline.share == roofline.compute_share
 
@@ -84,10 +85,10 @@ def test_images_per_second_have_the_interval_of_the_time():
 
 def test_few_flops_per_byte_are_bound_by_memory():
     row = build_row([0.001] * 8, flops=10 * MOVED, bytes_moved=MOVED)
-    ceilings = (ceiling("compute", 4e12, "float32"), ceiling("copy", 100e9))
+    ceilings = (ceiling("compute", 4e12, "float32"), ceiling("copy", 100e9), ceiling("read", 120e9))
     roofline = row_of(row, ceilings=ceilings).gpu.roofline
     assert roofline.bound == "memory"
-    assert roofline.share == roofline.copy_share
+    assert roofline.share == roofline.memory_share == pytest.approx(MOVED / 0.001 / 120e9)
 
 
 def test_a_ceiling_is_the_median_over_the_rows_jobs():
@@ -99,7 +100,7 @@ def test_a_ceiling_is_the_median_over_the_rows_jobs():
     (pair,) = compare(build_run(*jobs, build_job("c5.2xlarge", [build_row([1.0] * 8)]))).pairs
     roofline = pair.rows[0].gpu.roofline
     assert roofline.compute_ceiling == 5e12
-    assert roofline.bytes_per_second is roofline.copy_ceiling is roofline.bound is None
+    assert roofline.bytes_per_second is roofline.memory_ceiling is roofline.bound is None
     assert roofline.share is None
 
 

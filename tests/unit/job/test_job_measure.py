@@ -188,6 +188,15 @@ def test_row_that_never_settles_says_so_and_keeps_its_samples() -> None:
     assert len(measurement.samples_seconds) == 10
 
 
+def test_row_much_slower_than_in_its_trial_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial.Contestant, "trial_seconds", 1e-9)
+    measurement = measured(WORKLOADS["matmul"])
+    assert measurement.status == "unsettled"
+    assert measurement.reason is not None
+    assert measurement.reason.startswith("a call took 1e-09 s in the trial, and ")
+    assert len(measurement.samples_seconds) >= 10
+
+
 class ScriptedTimer:
     """Durations from a list, on a clock that they move, and each reading by a little."""
 

@@ -214,7 +214,8 @@ def test_a_dataclass_with_postponed_annotations_works(
     text = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
     write(text + GOOD + "@dataclass\nclass Model:\n    width: int = 1\n")
     code, document = run(tmp_path, "--workload", "mine")
-    assert (code, document.measurements[0].reason) == (0, None)
+    assert code == 0
+    assert document.measurements[0].status in {"measured", "unsettled"}
 
 
 @pytest.mark.parametrize(

@@ -192,6 +192,13 @@ def test_drifting_samples_are_unsettled() -> None:
     assert reason == "the last 5 samples have a median +20% from that of the first 5"
 
 
+def test_samples_far_above_the_trial_are_unsettled() -> None:
+    reason = unsettled([0.016] * 10, trial_seconds=4e-5)
+    assert reason == "a call took 4e-05 s in the trial, and 0.016 s afterwards"
+    assert unsettled([3.0] * 10, trial_seconds=1.0) is None
+    assert unsettled([1.0] * 10, trial_seconds=9.0) is None
+
+
 def test_steady_samples_are_settled() -> None:
     assert unsettled([1.0, 1.9] * 30) is None
     assert unsettled([1.0]) is None

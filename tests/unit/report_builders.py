@@ -1,0 +1,29 @@
+"""Builders of reports, for the tests of their JSON, page and terminal table."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+
+from rich.console import Console
+
+from batchmark.comparison import compare
+from batchmark.report import build_report
+from batchmark.report_terminal import render_table
+from tests.unit.run_builders import PRICES
+
+NOTICE = (
+    "The GPU target g4dn.xlarge ran on the CPU: no CUDA device was found. "
+    "No figure here is a GPU's."
+)
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+def report_of(run, **fields):
+    return build_report(compare(run), run, **{"prices": PRICES, "created_at": NOON} | fields)
+
+
+def terminal(report, width=160):
+    console = Console(file=io.StringIO(), width=width)
+    render_table(report, console)
+    return console.file.getvalue()

@@ -1,0 +1,82 @@
+"""Figures and units as reports print them."""
+
+from __future__ import annotations
+
+import pytest
+
+from batchmark import figures
+from batchmark.estimate import Estimate, Interval
+
+
+def estimate(value, low=None, high=None):
+    return Estimate(value=value, interval=None if low is None else Interval(low=low, high=high))
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "interval"),
+    [
+        (estimate(36.47, 35.2, 38.1), "36×", "[35, 38]"),
+        (estimate(36.47, 36.41, 36.53), "36.47×", "[36.41, 36.53]"),
+        (estimate(36.47, 36.4699, 36.4701), "36.47×", "[36.47, 36.47]"),
+        (estimate(0.0214, 0.0206, 0.0221), "0.0214×", "[0.0206, 0.0221]"),
+        (estimate(50.0, 33.3, 101.0), "50×", "[30, 100]"),
+        (estimate(3.0, 0.4, 12.0), "3.0×", "[0.4, 12.0]"),
+        (estimate(2.0, 2.0, 2.0), "2.000×", "[2.000, 2.000]"),
+        (estimate(1234.0, 1100.0, 1400.0), "1200×", "[1100, 1400]"),
+        (estimate(1.2, 1.004, 1.5), "1.200×", "[1.004, 1.500]"),
+        (estimate(0.99, 0.97, 0.9996), "0.9900×", "[0.9700, 0.9996]"),
+        (estimate(1.0, 0.9, 1.1), "1.0×", "[0.9, 1.1]"),
+        (estimate(36.47), "36×", ""),
+    ],
+)
+def test_figures_carry_no_more_digits_than_their_interval(given, value, interval):
+    assert figures.factor(given) == (value, interval)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (estimate(2.345, 2.31, 2.38), "2.35 s [2.31, 2.38]"),
+        (estimate(0.0129, 0.01285, 0.01301), "12.90 ms [12.85, 13.01]"),
+        (estimate(0.000214, 0.000210, 0.000219), "214 µs [210, 219]"),
+        (estimate(3e-9), "3.00 ns"),
+        (estimate(0.00098, 0.0009, 0.0011), "1.0 ms [0.9, 1.1]"),
+        (estimate(204.0), "204 s"),
+    ],
+)
+def test_times_come_in_the_unit_that_suits_them(given, text):
+    assert str(figures.time(given)) == text
+
+
+def test_amounts():
+    assert [figures.usd(value) for value in (1234.5, 1.0, 0.0934, 0.00085, 0)] == [
+        "$1,234.50",
+        "$1.00",
+        "$0.093",
+        "$0.00085",
+        "$0",
+    ]
+
+
+def test_rates_amounts_and_shares():
+    assert str(figures.rate(estimate(1.234e12, 1.2e12, 1.27e12), "flop")) == (
+        "1.23 Tflop/s [1.20, 1.27]"
+    )
+    assert figures.rate(estimate(230e9), "B").value == "230 GB/s"
+    assert [figures.quantity(value, "J") for value in (0.00567, 5.0, 12_300.0)] == [
+        "5.67 mJ",
+        "5.00 J",
+        "12.3 kJ",
+    ]
+    assert [figures.percent(share) for share in (0.0021, 0.0999, 0.61, 1.25)] == [
+        "0.2 %",
+        "10 %",
+        "61 %",
+        "125 %",
+    ]
+    assert [figures.memory(size) for size in (3 * 2**29, 2**20, 600)] == [
+        "1.5 GiB",
+        "1.0 MiB",
+        "0.6 KiB",
+    ]
+    assert figures.seconds(0) == "0 s"

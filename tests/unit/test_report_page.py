@@ -1,0 +1,378 @@
+"""The report as a page, and what page and terminal table both say."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from batchmark import figures, report_words
+from batchmark.prices import SpotPrice
+from batchmark.report import SPREAD_ADVICE, render_json
+from batchmark.report_page import render_html
+from batchmark_job.result import Device, parse_document
+from tests.unit.report_builders import NOON, NOTICE, report_of, terminal
+from tests.unit.run_builders import (
+    CPU_ENVIRONMENT,
+    GPU_ENVIRONMENT,
+    PRICES,
+    build_job,
+    build_row,
+    build_run,
+    noisy,
+)
+
+RESULTS = Path(__file__).parents[1] / "data" / "results"
+VOID = {"meta", "br", "line", "circle"}
+
+
+class Page(HTMLParser):
+    """Collects tags and texts, and fails on tags that are not closed in order."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.texts, self._open = [], [], []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        if data.strip() and not {"style", "title"} & set(self._open):
+            self.texts.append(data.strip())
+
+    def attributes(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+SPOT_PRICES = PRICES.model_copy(
+    update={
+        "spot": {
+            name: SpotPrice(zones={"us-east-1a": usd, "us-east-1b": 2 * usd}, changed_at=NOON)
+            for name, usd in (("g5.xlarge", 0.4), ("c5.2xlarge", 0.1))
+        }
+    }
+)
+
+
+def test_targets_bought_in_different_ways_are_weighed_at_on_demand_and_paid_as_bought():
+    """The GPU's job on Spot, two of the CPU's on Spot and one On-Demand after two reclaims."""
+    zone = "us-east-1a"
+    gpu, cpu = (
+        one.model_copy(update={"availability_zone": zone})
+        for one in (GPU_ENVIRONMENT, CPU_ENVIRONMENT)
+    )
+    spot = {"purchase_option": "spot", "batch_seconds": 1800.0}
+    report = report_of(
+        build_run(
+            build_job("g5.xlarge", [build_row((0.1,) * 8)], environment=gpu, **spot),
+            *(
+                build_job("c5.2xlarge", [build_row((1.0,) * 8)], repeat=n, environment=cpu, **spot)
+                for n in (1, 2)
+            ),
+            build_job(
+                "c5.2xlarge",
+                [build_row((1.0,) * 8)],
+                repeat=3,
+                purchase_option="on_demand",
+                batch_seconds=1800.0,
+                earlier_seconds=900.0,
+            ),
+        ),
+        prices=SPOT_PRICES,
+    )
+    (pair,) = report.pairs
+    assert pair.rows[0].efficiency.estimate.value == pytest.approx(10 * 0.34 / 1.006)
+    assert pair.rows[0].cpu_usd_per_million_calls.value == pytest.approx(1e6 / 3600 * 0.34)
+    assert pair.spot_factor == pytest.approx((0.15 / 0.6) / (0.34 / 1.006))
+    paid = [0.4 / 2, 0.1 / 2, 0.1 / 2, 0.34 * 0.75]
+    assert [cost.usd for cost in pair.job_costs] == pytest.approx(paid)
+    assert report.cost.usd == pytest.approx(sum(paid))
+    page, text = " ".join(Page(render_html(report)).texts), terminal(report)
+    for shown in (page, text):
+        assert "g5.xlarge: 1.006 USD per hour, On-Demand; c5.2xlarge: 0.34 USD per hour" in shown
+        assert "with both on Spot, efficiency is 0.74 times the one shown" in shown
+        assert "all attempts counted, each job at the price it was bought at" in shown
+        assert "Attempts before a job's last are charged as the last was" in shown
+    assert "at the On-Demand prices of both targets, however their instances were bought" in page
+    assert "Spot, us-east-1a" in page
+    assert "0.6" in page
+    assert "0.4 to 0.8, last change 2026-11-20 12:00 UTC" in page
+
+
+def test_prices_of_another_month_are_called_stale(run_of_gpu):
+    old = PRICES.model_copy(update={"as_of": (NOON - timedelta(days=31)).date()})
+    report = report_of(run_of_gpu, prices=old)
+    for shown in (" ".join(Page(render_html(report)).texts), terminal(report)):
+        assert "These prices are 31 days old (as of 2026-10-20)" in shown
+    assert "These prices are" not in render_html(report_of(run_of_gpu))
+
+
+def test_the_fallback_is_said_before_anything_else(report_of_laptop, report_of_gpu):
+    assert terminal(report_of_laptop).splitlines()[0] == NOTICE
+    assert Page(render_html(report_of_laptop)).texts[0] == NOTICE
+    assert "ran on the CPU" in terminal(report_of_laptop, width=80)
+    for text in (terminal(report_of_gpu), render_html(report_of_gpu), render_json(report_of_gpu)):
+        assert "ran on the CPU" not in text
+
+
+def test_the_laptop_page_never_calls_a_figure_a_gpus(report_of_laptop):
+    page = Page(render_html(report_of_laptop))
+    headings = [
+        attributes["data-label"]
+        for attributes in page.attributes("td")
+        if "data-label" in attributes
+    ]
+    assert "g4dn.xlarge (ran on the CPU)" in headings
+    assert "Crossovers" not in page.texts
+    chart_cells = [one["class"] for one in page.attributes("td") if "chart" in one.get("class", "")]
+    assert not any("faster" in name for name in chart_cells)
+
+
+def test_the_page_is_self_contained_and_accessible(report_of_gpu):
+    html = render_html(report_of_gpu)
+    page = Page(html)
+    names = {name for name, _ in page.tags}
+    assert not names & {"script", "link", "img", "iframe", "object", "embed", "base"}
+    assert not re.search(r"@import|url\(|src=", html)
+    assert page.attributes("html") == [{"lang": "en"}]
+    tables = len(page.attributes("table"))
+    assert tables == len(page.attributes("caption")) == len(page.attributes("thead"))
+    assert all(header["scope"] in {"col", "row"} for header in page.attributes("th"))
+    assert all(svg["aria-hidden"] == "true" for svg in page.attributes("svg"))
+    assert "prefers-color-scheme: dark" in html
+    assert page.attributes("meta")[1]["content"].startswith("width=device-width")
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_every_row_leads_to_its_jobs_logs_and_documents(run_of_gpu, report_of_gpu):
+    html = render_html(report_of_gpu)
+    bodies = re.findall(r"<tbody.*?</tbody>", html, re.DOTALL)
+    bodies = [body for body in bodies if "<details" in body]
+    assert len(bodies) == 8  # seven compared, one not
+    for body in bodies:
+        for job in run_of_gpu.jobs:
+            assert f"<code>{job.job_id}</code>" in body
+            assert f'href="{job.log_url}"' in body
+            assert f'href="{job.document_url}"' in body
+            assert job.log_stream in body
+            assert job.document_uri in body
+    text = terminal(report_of_gpu)
+    for number, job in enumerate(
+        sorted(run_of_gpu.jobs, key=lambda job: job.planned.target[0] != "g"), 1
+    ):
+        assert (
+            f"[{number}] {job.planned.target} repeat {job.planned.repeat}: job {job.job_id}" in text
+        )
+        assert job.log_url in text
+        assert job.log_stream in text
+        assert job.document_uri in text
+    assert len(re.findall(r" 1-4 *$", text, re.MULTILINE)) == 7
+
+
+def test_the_page_shows_what_was_measured_and_on_what(report_of_gpu):
+    texts = " ".join(Page(render_html(report_of_gpu)).texts)
+    row = report_of_gpu.pairs[0].rows[2]
+    for expected in (
+        "scheduled__2026-11-20",
+        "2026-11-20 12:00 UTC",
+        str(figures.factor(row.speedup)),
+        str(figures.time(row.gpu.median_seconds)),
+        str(figures.number(row.efficiency.estimate)),
+        "n 60 in 2 jobs",
+        "NVIDIA A10G",
+        "580.95.05",
+        "2.13.0+cu130",
+        "Whole job, process",
+        "c5.2xlarge: skipped: needs 19.2 GiB, 15.1 GiB are free",
+        "Host EC2 (instance i-0f) terminated.",
+        "As of 2026-11-20, 0 days before this report",
+        "the tests' own table",
+    ):
+        assert expected in texts, expected
+    assert f'{figures.factor(row.speedup).value}</span> <span class="interval">' in render_html(
+        report_of_gpu
+    )
+
+
+def test_what_the_page_says_of_a_row_that_tells_all(told_run):
+    report = report_of(told_run)
+    texts = " ".join(Page(render_html(report)).texts)
+    small, row, *_ = report.pairs[0].rows
+    flops = 2 * 5000**3
+    for expected in (
+        report_words.noise(row.noise),
+        "size 5000, float32",
+        "torch 2.13.0, 8 threads",
+        "triton 3.5.0: slower:",
+        "scipy 1.18.0: refused: it has no bfloat16",
+        f"{figures.percent(flops / row.gpu.median_seconds.value / 22e12)} of compute",
+        "of the 22.0 Tflop/s measured in the same jobs",
+        "arithmetic, by its flops per byte",
+        "286.1 MiB",
+        "stopped as precise enough in 3 jobs, 3 outliers, kept",
+        "per joule",
+        "CPU time stolen 0.2 %",
+        "gpu_power 212 W (61 to 298)",
+        report_words.calls_until_gpu_pays(small.calls_until_gpu_pays, "g5.xlarge"),
+        "GPU target cheaper",
+        report_words.cost_of_calls(row.gpu_usd_per_million_calls),
+        "g5.xlarge: 1.006 USD per hour, On-Demand",
+        "device ready (CUDA start-up)",
+        "one call: no interval, as it takes 6 jobs and there are 3",
+    ):
+        assert expected in texts, expected
+
+
+def test_rivals_are_folded_and_named_for_screen_readers(told_run):
+    html = render_html(report_of(told_run))
+    assert html.count("<details>\n<summary>Rivals tried") == 2 * 7
+    assert "<details open" not in html
+
+
+def test_crossovers_are_the_same_on_page_and_terminal(told_run):
+    report = report_of(told_run)
+    (pair,) = report.pairs
+    matmul = pair.crossovers[0]
+    assert (matmul.workload, matmul.axis, matmul.sizes) == ("matmul", "size", (1000, 5000, 10000))
+    assert matmul.warm_seconds.outcome == "gpu_ahead"
+    texts = (" ".join(Page(render_html(report)).texts), terminal(report))
+    for text in texts:
+        assert "none: g5.xlarge is ahead already at the smallest size, and throughout" in text
+        assert "matmul, float32" in text
+        assert "size 1000, 5000, 10000" in text
+
+
+def test_the_ledger_is_the_same_on_page_and_terminal(told_run):
+    report = report_of(told_run)
+    gpu, cpu = report.pairs[0].ledgers
+    assert [ledger.target for ledger in (gpu, cpu)] == ["g5.xlarge", "c5.2xlarge"]
+    texts = (" ".join(Page(render_html(report)).texts), terminal(report))
+    for text in texts:
+        for step in gpu.steps:
+            assert f"{step.name} {figures.seconds(step.seconds)}" in text
+        assert figures.usd(gpu.usd) in text
+
+
+def test_a_wide_spread_is_warned_of_by_row_and_advised_on_once():
+    rows = [
+        build_row(noisy(median, spread=0.3), parameters={"size": size})
+        for size, median in ((1000, 0.01), (2000, 0.08))
+    ]
+    report = report_of(build_run(build_job("g5.xlarge", rows), build_job("c5.2xlarge", rows)))
+    html = render_html(report)
+    assert html.count("wide spread, the middle half") == 4
+    assert html.count(SPREAD_ADVICE) == terminal(report).count(SPREAD_ADVICE) == 1
+
+
+def test_without_a_price_dollars_are_a_dash_with_one_reason(report_of_laptop):
+    html = render_html(report_of_laptop)
+    page = Page(html)
+    assert html.count("No dollars for g4dn.xlarge: its time was measured on") == 1
+    assert "$" not in " ".join(page.texts)
+    cells = re.findall(r'data-label="Efficiency">\s*<span>(.*?)</span>', html)
+    assert cells == ["-"] * len(cells)
+    assert cells
+
+
+def test_a_document_of_the_first_version_still_makes_a_report():
+    document = parse_document((RESULTS / "cpu-version-1.json").read_bytes())
+    assert document.schema_version == 1
+    on_gpu = {"actual_device": Device.CUDA, "environment": GPU_ENVIRONMENT}
+    report = report_of(
+        build_run(
+            build_job("g5.xlarge", [], document=document.model_copy(update=on_gpu)),
+            build_job("c5.2xlarge", [], document=document),
+        )
+    )
+    page = " ".join(Page(render_html(report)).texts)
+    assert "no job says when its device was ready" in page
+    assert report.pairs[0].rows[0].gpu.roofline.compute_share is None
+    assert report.pairs[0].rows[0].calls_until_gpu_pays is None
+    assert "no job says when its device was ready" in terminal(report)
+
+
+def test_hostile_strings_stay_text():
+    evil = "<script>alert(1)</script>\x1b[31m[bold]"
+    gpu = build_job(
+        "g5.xlarge",
+        [build_row(noisy(0.1), workload=evil, parameters={"<b>": '"><img src=x>'})],
+        job_id="<i>job</i>",
+        log_url="javascript:alert(1)",
+        document_url="data:text/html,<script>alert(1)</script>",
+        log_stream=evil,
+    )
+    cpu = build_job("c5.2xlarge", [build_row(noisy(1.0), workload="other")])
+    report = report_of(build_run(gpu, cpu))
+    page = Page(render_html(report))
+    names = {name for name, _ in page.tags}
+    assert not names & {"script", "img", "b", "i"}
+    links = [attributes["href"] for attributes in page.attributes("a")]
+    assert all(address.startswith("https://") for address in links)
+    assert any("<script>alert(1)</script>" in text for text in page.texts)
+    text = terminal(report)
+    assert "\x1b" not in text
+    assert "[bold]" in text
+
+
+@pytest.mark.parametrize(
+    ("address", "is_link"),
+    [
+        ("https://console.example/logs#stream", True),
+        ("http://127.0.0.1:5000/bucket/key", True),
+        ("raw/manual__2026-11-20T10:00:00+00:00/g5.xlarge/job.1.json", True),
+        ("javascript:alert(1)", False),
+        ("JavaScript:alert(1)", False),
+        (" javascript:alert(1)", False),
+        ("java\nscript:alert(1)", False),
+        ("\x01javascript:alert(1)", False),
+        ("//elsewhere.example/x", False),
+        ("\\\\elsewhere.example/x", False),
+        ("file:///etc/passwd", False),
+        ("", False),
+    ],
+)
+def test_only_web_addresses_and_files_beside_the_page_are_links(address, is_link):
+    gpu = build_job("g5.xlarge", [build_row((0.1,))], log_url=address, log_stream="THE STREAM")
+    cpu = build_job("c5.2xlarge", [build_row((0.1,))])
+    html = render_html(report_of(build_run(gpu, cpu)))
+    assert bool(re.search(r"<a [^>]*>[^<]*THE STREAM</a>", html)) is is_link
+
+
+def test_a_refused_pair_says_why_and_shows_no_figure():
+    rows = [build_row(noisy(0.1))]
+    other = build_job("g5.xlarge", rows, repeat=2)
+    changed = other.document.environment.model_copy(update={"gpu_model": "Tesla T4"})
+    other = build_job("g5.xlarge", rows, repeat=2, environment=changed)
+    report = report_of(
+        build_run(build_job("g5.xlarge", rows), other, build_job("c5.2xlarge", rows))
+    )
+    for text in (" ".join(Page(render_html(report)).texts), terminal(report)):
+        assert "Not compared: the 2 jobs of g5.xlarge ran in different environments" in text
+        assert "100 ms" not in text
+
+
+def test_single_samples_show_no_interval_and_why():
+    jobs = [build_job(name, [build_row((0.1,))]) for name in ("g5.xlarge", "c5.2xlarge")]
+    html = render_html(report_of(build_run(*jobs)))
+    assert "no interval: 1 sample; a 95 % interval of a median needs at least 6" in html
+    assert "undecided" in html
+
+
+def test_an_empty_run_still_makes_a_report():
+    report = report_of(build_run())
+    assert "Nothing to compare" in Page(render_html(report)).texts[0]
+    assert terminal(report).startswith("Nothing to compare")
+    assert report.cost.usd is None
