@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import quote
 
 import httpx
 
@@ -187,6 +188,28 @@ class AirflowClient:
         answer.raise_for_status()
         content = answer.json()["content"]
         return "\n".join(line if isinstance(line, str) else _log_line(line) for line in content)
+
+    def links(self, task: Mapping[str, Any]) -> dict[str, str | None]:
+        """A task instance's extra links, by name."""
+        found: dict[str, str | None] = self._get(
+            f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
+            f"/links?map_index={task['map_index']}"
+        )["extra_links"]
+        return found
+
+    def xcom(self, task: Mapping[str, Any], key: str) -> Any:
+        """What a task instance told under a key."""
+        return self._get(
+            f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
+            f"/xcomEntries/{key}?map_index={task['map_index']}"
+        )["value"]
+
+    def asset_events(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        """The asset events that a run's tasks emitted."""
+        found: list[dict[str, Any]] = self._get(
+            f"/assets/events?source_dag_id={dag_id}&source_run_id={quote(run_id)}"
+        )["asset_events"]
+        return found
 
     def _get(self, path: str) -> dict[str, Any]:
         answer = self._http.get(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from moto.batch.models import batch_backends
 from moto.logs.models import logs_backends
@@ -40,7 +40,7 @@ class LogPages:
 
 def find_job(job_id: str) -> Job | None:
     """A job of any account and region."""
-    backends = (backend for regions in batch_backends.values() for backend in regions.values())
+    backends: list[Any] = [one for regions in batch_backends.values() for one in regions.values()]
     return next((job for backend in backends if (job := backend.find_job(job_id))), None)
 
 

@@ -10,8 +10,8 @@ from airflow.sdk import BaseOperatorLink
 from batchmark.job_description import log_location, log_url
 
 if TYPE_CHECKING:
-    from airflow.models.taskinstancekey import TaskInstanceKey
     from airflow.sdk import BaseOperator
+    from airflow.sdk.types import TaskInstanceKey
 
     from batchmark.job_description import JobDescription
 

@@ -111,6 +111,7 @@ def operator_kwargs(config: Config, run_id: str, job: PlannedJob) -> dict[str, A
         "region_name": config.region,
         "longest_seconds": LONGEST_WAIT_SECONDS + target.attempts * target.timeout_seconds,
         "document": ExpectedDocument.of(run_id, job).model_dump(),
+        "events_log_group": config.events_log_group,
         "parameters": {
             "suite": job.suite,
             "dtype": job.dtype,

@@ -116,6 +116,32 @@ def test_airflows_own_components_ran_the_dag(report, stack, airflow):
     assert all(task["state"] == "success" for task in tasks)
 
 
+def test_a_jobs_task_links_to_its_log_and_tells_its_times(report, airflow):
+    jobs = [
+        task
+        for task in airflow.task_instances(DAG_ID, report.run_id)
+        if task["task_id"] == "run_benchmark"
+    ]
+    assert len(jobs) == 2
+    for task in jobs:
+        job_id = airflow.xcom(task, "job_id")
+        page = httpx.get(airflow.links(task)["Job log"])
+        assert page.text.startswith(f"Job {job_id} is SUCCEEDED, attempt 1\n")
+        assert page.text.count("\n") > 10
+        timing = airflow.xcom(task, "timing")
+        assert timing["job_id"] == job_id
+        assert timing["phases"]["last_attempt_seconds"] > 0
+        assert timing["marks"]["process_started_at"] < timing["stopped_at"]
+
+
+def test_the_reports_asset_has_an_event_with_the_jobs_times(report, airflow):
+    (event,) = airflow.asset_events(DAG_ID, report.run_id)
+    assert event["name"] == "batchmark_report"
+    assert event["extra"]["run_id"] == report.run_id
+    for job in event["extra"]["jobs"]:
+        assert job["created_at"] < job["started_at"] < job["stopped_at"]
+
+
 def test_a_plan_after_the_apply_has_no_changes(stack):
     assert stack.terraform.plan_exit_code(var_file=PROFILE) == 0
 

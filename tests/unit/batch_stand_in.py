@@ -49,6 +49,10 @@ class FakeBatch:
         self.jobs[job["jobId"]] = job | fields
         return job["jobId"]
 
+    def change(self, job_id: str, **fields: Any) -> None:
+        """An answer that was given stays as it was."""
+        self.jobs[job_id] = self.jobs[job_id] | fields
+
     def submit_job(self, **request: Any) -> dict[str, str]:
         self.submissions.append(request)
         if self.failures:
@@ -65,7 +69,7 @@ class FakeBatch:
     def terminate_job(self, jobId: str, reason: str) -> None:  # noqa: N803
         self.terminated.append((jobId, reason))
         if self.jobs[jobId]["status"] not in ("SUCCEEDED", "FAILED"):
-            self.jobs[jobId] |= {"status": "FAILED", "statusReason": reason}
+            self.change(jobId, status="FAILED", statusReason=reason)
 
     def list_jobs(self, jobQueue: str, jobStatus: str, maxResults: int) -> dict[str, Any]:  # noqa: N803
         found = [

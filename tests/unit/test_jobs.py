@@ -44,7 +44,7 @@ def test_a_name_holds_the_run_and_what_batch_allows():
 
 
 def test_long_names_that_differ_at_their_end_stay_apart():
-    one, other = (full_name("x" * 200 + end, RUN_ID, 10**9) for end in "ab")
+    one, other = (full_name("x" * 200 + end, RUN_ID, 10**8) for end in "ab")
     assert one != other
     assert len(one) <= LONGEST_NAME
 

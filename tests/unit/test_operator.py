@@ -257,7 +257,7 @@ def test_a_worker_that_fails_after_the_submission_does_so_too(try_number, ended)
     assert [job_id for job_id, _ in task.batch.terminated] == ended
 
 
-def test_a_last_try_that_may_end_nothing_leaves_that_to_the_collection(caplog):
+def test_a_last_try_that_may_end_nothing_leaves_that_to_the_collection(capsys):
     task = Task(try_number=RETRIES + 2, cleared_after=1)
     task.batch.add(name(0), "RUNNING")
 
@@ -267,7 +267,7 @@ def test_a_last_try_that_may_end_nothing_leaves_that_to_the_collection(caplog):
     task.batch.terminate_job = refuse
     with pytest.raises(ClientError, match="AccessDeniedException"):
         task.operator.execute(task.context)
-    assert "Collecting the run must end what may be running" in caplog.text
+    assert "Collecting the run must end what may be running" in capsys.readouterr().out
 
 
 def test_dag_test_resumes_the_task_with_its_newest_job():

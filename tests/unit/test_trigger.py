@@ -51,6 +51,11 @@ class Following:
         self.trigger.clock = lambda: self.now
         self.trigger.sleep = self.sleep
         self.trigger.diagnosis = self.diagnose
+        self.trigger.push_xcoms = self.push_xcoms
+        self.xcoms = {}
+
+    async def push_xcoms(self, xcoms):
+        self.xcoms |= xcoms
 
     async def next(self, job_id):
         assert self.script, f"the trigger polls once more; Batch: {self.batch.jobs}"
@@ -61,7 +66,7 @@ class Following:
         if isinstance(change, Answer):
             return change
         if job_id in self.batch.jobs:
-            self.batch.jobs[job_id] |= change or {}
+            self.batch.change(job_id, **change or {})
         return Answer(self.batch.jobs.get(job_id))
 
     async def sleep(self, seconds):
@@ -81,7 +86,7 @@ class Following:
 
         (event,) = asyncio.run(events())
         assert self.script == []
-        return event
+        return SimpleNamespace(task_instance_state=event.task_instance_state, xcoms=self.xcoms)
 
 
 SUCCEEDED = {"status": "SUCCEEDED"}
@@ -98,8 +103,7 @@ def test_success_ends_the_task_with_ids_times_and_a_link():
         (30, SUCCEEDED | attempt | {"attempts": [attempt | {"container": {"exitCode": 0}}]}),
     )
     assert event.task_instance_state == "success"
-    assert event.xcoms["return_value"] == event.xcoms["job_id"] == "job-1"
-    assert event.xcoms["job_ids"] == ["job-1"]
+    assert event.xcoms["return_value"] == "job-1"
     assert event.xcoms["_link_JobLogLink"] == "http://127.0.0.1:5000/local-cloud/jobs/job-1/log"
     timing = event.xcoms["timing"]
     assert timing["created_at"] == "2026-11-21T00:58:21+00:00"
@@ -112,6 +116,33 @@ def test_success_ends_the_task_with_ids_times_and_a_link():
     }
     (told,) = timing["attempts"]
     assert (told["exit_code"], told["stopped_at"]) == (0, "2026-11-21T00:59:01.500000+00:00")
+
+
+def test_xcoms_are_pushed_as_a_worker_pushes_them(monkeypatch):
+    """An event's own would be stored as JSON within JSON."""
+    pushed = []
+
+    async def aset(key, value, **of):
+        pushed.append((key, value, of))
+
+    monkeypatch.setattr("batchmark.triggers.batch.XCom.aset", aset)
+    trigger = BenchmarkJobTrigger(job_id="job-1", aws_conn_id=None)
+    asyncio.run(trigger.push_xcoms({"timing": {}}))
+    assert pushed == [], "no triggerer runs it"
+    of = {"dag_id": "dag", "task_id": "task", "run_id": "run", "map_index": 3}
+    trigger._task_instance = SimpleNamespace(**of)
+    asyncio.run(trigger.push_xcoms({"timing": {"job_id": "job-1"}}))
+    assert pushed == [("timing", {"job_id": "job-1"}, of)]
+
+
+def test_xcoms_that_can_not_be_pushed_change_nothing_of_the_end(monkeypatch):
+    async def aset(key, value, **of):
+        raise RuntimeError("no API server")
+
+    monkeypatch.setattr("batchmark.triggers.batch.XCom.aset", aset)
+    trigger = BenchmarkJobTrigger(job_id="job-1", aws_conn_id=None)
+    trigger._task_instance = SimpleNamespace(dag_id="d", task_id="t", run_id="r", map_index=-1)
+    asyncio.run(trigger.push_xcoms({"timing": {}}))
 
 
 def test_a_trigger_survives_its_serialization():
@@ -198,6 +229,14 @@ def test_waiting_for_other_jobs_of_the_queue_is_not_being_stuck():
     assert following.diagnosed == ["RUNNABLE"]
     assert following.batch.terminated[0][0] == "job-1"
     assert "It was RUNNABLE for more than 600 s" in event.xcoms["failure"]
+
+
+def test_a_job_that_never_fits_waits_for_no_other():
+    following = Following(runnable_seconds=600)
+    following.batch.add("another", "RUNNING")
+    reason = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - The job resource requirement is higher"
+    following.event((601, {"statusReason": reason}), (2, {}), (2, {}))
+    assert following.diagnosed == ["RUNNABLE"]
 
 
 def test_the_wait_of_a_retried_job_counts_from_its_last_attempts_end():

@@ -66,11 +66,11 @@ class BenchmarkJobOperator(BatchOperator):
         runnable_seconds, starting_seconds, longest_seconds: see BenchmarkJobTrigger.
         on_demand_queue: where the job goes once if its last attempt lost its host; None for
             nowhere.
-        document: fields of the ExpectedDocument; None where a success needs none.
+        document, events_log_group: see BenchmarkJobTrigger.
         execution_timeout: of the task, its deferral included; then its job is terminated.
     """
 
-    operator_extra_links = (JobLogLink(),)
+    operator_extra_links = (JobLogLink(),)  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -80,6 +80,7 @@ class BenchmarkJobOperator(BatchOperator):
         longest_seconds: float | None = None,
         on_demand_queue: str | None = None,
         document: dict[str, Any] | None = None,
+        events_log_group: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(deferrable=True, **kwargs)
@@ -88,6 +89,7 @@ class BenchmarkJobOperator(BatchOperator):
         self.longest_seconds = longest_seconds
         self.on_demand_queue = on_demand_queue
         self.document = document
+        self.events_log_group = events_log_group
         self.job_log_url = ""
         self._is_killed = False
 
@@ -199,6 +201,7 @@ class BenchmarkJobOperator(BatchOperator):
                 document=self.document,
                 on_demand=on_demand,
                 earlier_job_ids=earlier_job_ids,
+                events_log_group=self.events_log_group,
                 waiter_delay=self.poll_interval,
                 aws_conn_id=self.aws_conn_id,
                 region_name=self.region_name,
@@ -255,7 +258,7 @@ class BenchmarkJobOperator(BatchOperator):
 
     def _generation(self, context: Context) -> int:
         """How often the task was cleared: Airflow raises max_tries then, and only then."""
-        return int(context["ti"].max_tries) - int(self.retries)
+        return context["ti"].max_tries - (self.retries or 0)
 
     def _end_jobs(self, context: Context, jobs: Iterable[dict[str, Any]], reason: str) -> None:
         """End jobs of this task; a worker that comes late leaves those of a later clear alone."""

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow.providers.amazon.aws.triggers.batch import BatchJobTrigger
+from airflow.sdk.execution_time.xcom import XCom
 from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -69,17 +70,20 @@ class BenchmarkJobTrigger(BatchJobTrigger):
         document: dict[str, Any] | None = None,
         on_demand: dict[str, Any] | None = None,
         earlier_job_ids: Sequence[str] = (),
+        events_log_group: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(job_id=job_id, **kwargs)
         self.limits = Limits(runnable_seconds, starting_seconds, longest_seconds, deadline)
         self.document = document
         self.on_demand = on_demand
+        self.events_log_group = events_log_group
         self.serialized_fields |= self.limits._asdict()
         self.serialized_fields |= {
             "document": document,
             "on_demand": on_demand,
             "earlier_job_ids": list(earlier_job_ids),
+            "events_log_group": events_log_group,
         }
         self.job_ids = [*earlier_job_ids, job_id]
         self.clients = AwsClients.shared(AwsAccess.of(self))
@@ -101,17 +105,41 @@ class BenchmarkJobTrigger(BatchJobTrigger):
                 progress = await self._follow(job_id)
         job, end = progress.job, await self._outcome(progress)
         xcoms = {
-            JOB_ID_XCOM: job["jobId"],
-            JOB_IDS_XCOM: self.job_ids,
             TIMING_XCOM: end.timing,
             JobLogLink().xcom_key: await asyncio.to_thread(self._log_url, job),
         }
+        if len(self.job_ids) > 1:
+            xcoms |= {JOB_ID_XCOM: job["jobId"], JOB_IDS_XCOM: self.job_ids}
         if end.failure is None:
             self.log.info("Batch job %s succeeded", job["jobId"])
-            yield TaskSuccessEvent(xcoms={**xcoms, "return_value": job["jobId"]})
+            await self.push_xcoms({**xcoms, "return_value": job["jobId"]})
+            yield TaskSuccessEvent()
         else:
             self.log.error(end.failure)
-            yield TaskFailedEvent(xcoms={**xcoms, FAILURE_XCOM: end.failure})
+            await self.push_xcoms({**xcoms, FAILURE_XCOM: end.failure})
+            yield TaskFailedEvent()
+
+    async def push_xcoms(self, xcoms: dict[str, Any]) -> None:
+        """Push XComs as a worker does.
+
+        Airflow 3.3 stores those that an event carries as JSON within JSON
+        (TaskInstance.xcom_push), which a task that pulls them does not undo.
+        """
+        task = self.task_instance
+        if task is None:
+            return
+        try:
+            for key, value in xcoms.items():
+                await XCom.aset(
+                    key,
+                    value,
+                    dag_id=task.dag_id,
+                    task_id=task.task_id,
+                    run_id=task.run_id,
+                    map_index=task.map_index,
+                )
+        except Exception:  # the task's end matters more
+            self.log.exception("XComs are missing")
 
     async def on_kill(self) -> None:
         """End the job when a user marks or clears its task: nobody waits for it any more."""
@@ -156,7 +184,9 @@ class BenchmarkJobTrigger(BatchJobTrigger):
     async def _find_out_why(self, progress: Progress) -> None:
         job = progress.job
         try:
-            if progress.is_waiting and await asyncio.to_thread(self._is_queue_at_work, job):
+            if progress.may_wait_for_others and await asyncio.to_thread(
+                self._is_queue_at_work, job
+            ):
                 progress.excuse()
                 return
         except (BotoCoreError, ClientError) as error:
@@ -174,9 +204,14 @@ class BenchmarkJobTrigger(BatchJobTrigger):
         """Why a job does not start; it asks AWS many questions, one after the other."""
         from batchmark.diagnosis import diagnose
 
-        return str(
-            diagnose(self.clients, queue=job["jobQueue"], job=job, now=datetime.now(UTC)).message()
+        found = diagnose(
+            self.clients,
+            queue=job["jobQueue"],
+            job=job,
+            events_log_group=self.events_log_group,
+            now=datetime.now(UTC),
         )
+        return found.message()
 
     def _is_queue_at_work(self, job: JobDescription) -> bool:
         return is_queue_at_work(self.clients("batch"), [job["jobQueue"], *self._other_queues])

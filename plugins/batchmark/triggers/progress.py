@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from batchmark.triggers.job_watch import Answer
 
 NOT_PLACED = ("SUBMITTED", "PENDING", "RUNNABLE")
+NEVER_FITS = "MISCONFIGURATION:"  # as Batch's reasons for a blocked queue begin
 # How long to wait for the end of a job that was told to stop.
 STOP_SECONDS = 300
 # How long a job that was just submitted may be unknown to DescribeJobs.
@@ -62,6 +63,12 @@ class Progress:
     def is_waiting(self) -> bool:
         """Whether it waits for an instance."""
         return self.job["status"] in NOT_PLACED
+
+    @property
+    def may_wait_for_others(self) -> bool:
+        """Whether an end of other jobs may let it run: not where Batch says that it never fits."""
+        reason = str(self.job.get("statusReason", ""))
+        return self.is_waiting and not reason.startswith(NEVER_FITS)
 
     def passed(self) -> Passed | None:
         """The first limit that the job is past."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -33,11 +34,19 @@ def trigger(cloud, monkeypatch):
 
 
 def event_of(trigger):
-    async def events():
-        return [event async for event in trigger.run()]
+    return asyncio.run(told_by(trigger))
 
-    (event,) = asyncio.run(events())
-    return event
+
+async def told_by(trigger):
+    """The task's end and its XComs, which a triggerer would have pushed."""
+    xcoms = {}
+
+    async def push_xcoms(more):
+        xcoms.update(more)
+
+    trigger.push_xcoms = push_xcoms
+    (event,) = [event async for event in trigger.run()]
+    return SimpleNamespace(task_instance_state=event.task_instance_state, xcoms=xcoms)
 
 
 def test_success_ends_the_task_with_the_job_id(cloud, trigger):
@@ -81,6 +90,7 @@ def test_a_job_past_its_deadline_is_terminated(cloud, trigger):
 
 
 def test_a_job_that_finds_no_room_is_ended_with_a_diagnosis(cloud, trigger):
+    cloud.submit(cloud.define(["sleep", "600"]))  # waiting for it would not help
     job_id = cloud.submit(cloud.define(["true"], gpus=64))
     event = event_of(trigger(job_id, runnable_seconds=0.5))
     assert event.task_instance_state == "failed"
@@ -107,13 +117,10 @@ def test_twenty_jobs_are_watched_together(cloud, trigger):
     definition = cloud.define(["true"])
     job_ids = [cloud.submit(definition) for _ in range(20)]
 
-    async def follow(job_id):
-        return [event async for event in trigger(job_id).run()]
-
     async def all_of_them():
-        return await asyncio.gather(*map(follow, job_ids))
+        return await asyncio.gather(*(told_by(trigger(job_id)) for job_id in job_ids))
 
-    events = [event for (event,) in asyncio.run(all_of_them())]
+    events = asyncio.run(all_of_them())
     assert [event.xcoms["return_value"] for event in events] == job_ids
 
 
