@@ -24,7 +24,7 @@ COMPILE_FOR_IMAGE = $(subst --universal,--python-platform x86_64-manylinux_2_28,
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: install
 install: ## Everything into .venv (3 to 5 minutes; nothing to do when it is up to date)
@@ -122,8 +122,16 @@ lock: install ## Resolve pyproject.toml into the lock files anew
 	$(COMPILE) requirements-checkov.in -o requirements-checkov.txt
 
 .PHONY: bench-mapped
-bench-mapped: terraform-there install ## 200 mapped short jobs at once; counts what Airflow loses (about 10 minutes)
+bench-mapped: terraform-there install ## 200 mapped short jobs at once, three times over; counts what Airflow loses (about 12 minutes)
 	@exec $(BIN)/python -m benchmarks.mapped_jobs
+
+.PHONY: bench-watching
+bench-watching: install ## 1,000 jobs watched by one process: calls and delay, ours and the provider's (about 10 minutes)
+	@exec $(BIN)/python -m benchmarks.watching
+
+.PHONY: bench-orchestration
+bench-orchestration: terraform-there install ## What Airflow adds to 20 jobs of 5 s, ours and the provider's (about 20 minutes)
+	@exec $(BIN)/python -m benchmarks.orchestration_overhead
 
 .PHONY: bench-overhead
 bench-overhead: install ## How much measuring adds to what is measured: below 2 % for calls of 1 to 30 ms (7 minutes)

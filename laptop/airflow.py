@@ -19,6 +19,7 @@ from laptop.processes import Processes
 
 USER = "admin"
 HEALTH_SECONDS = 180
+IMPORTED_FROM = ("plugins", "job_container", "laptop/airflow_settings")
 COMPONENTS = {
     "api-server": ["api-server"],
     "scheduler": ["scheduler", "--skip-serve-logs"],
@@ -52,7 +53,7 @@ class Airflow:
         }
         return {
             "AIRFLOW_HOME": str(self.home),
-            "PYTHONPATH": f"{root / 'plugins'}:{root / 'job_container'}",
+            "PYTHONPATH": ":".join(str(root / folder) for folder in IMPORTED_FROM),
             "AIRFLOW__CORE__DAGS_FOLDER": str(self.dags),
             "AIRFLOW__CORE__PLUGINS_FOLDER": str(root / "plugins"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
@@ -163,7 +164,11 @@ class AirflowClient:
         return str(answer.json()["dag_run_id"])
 
     def state(self, dag_id: str, run_id: str) -> str:
-        return str(self._get(f"/dags/{dag_id}/dagRuns/{run_id}")["state"])
+        return str(self.dag_run(dag_id, run_id)["state"])
+
+    def dag_run(self, dag_id: str, run_id: str) -> dict[str, Any]:
+        """All that Airflow tells of a run: its state, `start_date`, `end_date` and more."""
+        return self._get(f"/dags/{dag_id}/dagRuns/{run_id}")
 
     def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         """All task instances of a run, mapped ones each by itself."""

@@ -173,4 +173,5 @@ def test_unpausing_on_a_thursday_waits_for_monday(dag_bag, monkeypatch):
 def test_the_benchmarks_dags_import_too():
     bag = DagBag(DAGS.parent / "benchmarks" / "dags")
     assert bag.import_errors == {}
-    assert set(bag.dags) == {"mapped_jobs_batchmark", "mapped_jobs_provider"}
+    operators = ("batchmark", "provider_deferrable", "provider_sync", "provider_sync_eager")
+    assert set(bag.dags) == {f"short_jobs_{name}" for name in operators}

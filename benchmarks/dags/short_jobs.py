@@ -1,0 +1,73 @@
+"""# Many short Batch jobs at once
+
+Maps one operator over many jobs that only sleep; one DAG for each way to run them.
+"""
+
+import time
+
+from airflow.providers.amazon.aws.hooks.batch_client import BatchClientHook
+from airflow.providers.amazon.aws.operators.batch import BatchOperator
+from airflow.sdk import DAG, Param, get_current_context, task
+
+from batchmark.dag_parts import POLL_SECONDS
+from batchmark.operators.batch import BenchmarkJobOperator
+
+
+class EagerHook(BatchClientHook):
+    """Asks every second instead of after a random delay of up to ten."""
+
+    @staticmethod
+    def delay(delay=None):
+        time.sleep(0 if delay is None else 1)
+
+
+class EagerBatchOperator(BatchOperator):
+    aws_hook_class = EagerHook
+
+
+OPERATORS = {
+    "batchmark": (BenchmarkJobOperator, {}),
+    "provider_deferrable": (BatchOperator, {"deferrable": True}),
+    "provider_sync": (BatchOperator, {"deferrable": False}),
+    "provider_sync_eager": (EagerBatchOperator, {"deferrable": False}),
+}
+
+
+@task
+def plan_jobs():
+    params = get_current_context()["params"]
+    interval = params["poll_interval"]
+    return [
+        {
+            "job_name": f"{params['name']}-{number}",
+            "job_queue": params["job_queue"],
+            "job_definition": params["job_definition"],
+            "parameters": {"seconds": str(params["seconds"][number % len(params["seconds"])])},
+            **({"poll_interval": interval} if interval else {}),
+        }
+        for number in range(params["jobs"])
+    ]
+
+
+for name, (operator, more) in OPERATORS.items():
+    with DAG(
+        dag_id=f"short_jobs_{name}",
+        schedule=None,
+        max_active_tasks=64,
+        params={
+            "name": Param("short", type="string", description="Start of the jobs' names."),
+            "jobs": Param(200, type="integer", minimum=1),
+            "seconds": Param([0], type="array", items={"type": "integer"}, minItems=1),
+            "poll_interval": Param(
+                POLL_SECONDS if operator is BenchmarkJobOperator else None,
+                type=["integer", "null"],
+                description="Seconds; none: the operator's own.",
+            ),
+            "job_queue": Param("", type="string"),
+            "job_definition": Param("", type="string"),
+        },
+        doc_md=__doc__,
+    ):
+        operator.partial(task_id="run_job", aws_conn_id=None, retries=0, **more).expand_kwargs(
+            plan_jobs()
+        )

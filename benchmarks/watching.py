@@ -1,0 +1,230 @@
+"""Counts what watching 1,000 Batch jobs costs, by our trigger and by the provider's.
+
+One process after the other, as Airflow's triggerer would, runs 1,000 triggers over 1,000 jobs of
+its own, equally long, on one local cloud; both ask at the same interval. The local cloud records
+each call and who made it. Prints DescribeJobs calls a job, how late the ends were seen, and what
+the watching process took. Each job's figures go to `build/bench-watching/<contender>.csv`.
+
+Ends with 1 unless our calls are at most 1/20 of the provider's and each end of ours was seen within
+two intervals. About 10 minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.short_jobs import define_sleep
+from laptop.aws import AwsClients
+from laptop.processes import stop_all
+from laptop.session import Clock, exclusive, refuse_beside_others
+from laptop.stack import ROOT, Ports, Stack, aws_environment, clean_environment
+
+FOLDER = ROOT / "build" / "bench-watching"
+CLAIMED_SHARE = 1 / 20
+CLAIMED_INTERVALS = 2
+OURS, PROVIDERS = "batchmark", "provider"
+DESCRIBED_AT_ONCE = 100
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What one contender's process did; times in seconds.
+
+    Args:
+        late: for each job by its id, how long after its end it was seen, or after the start of the
+            watch where it had ended before.
+    """
+
+    calls: int
+    late: Mapping[str, float]
+    wall_seconds: float
+    cpu_seconds: float
+
+    @property
+    def calls_per_job(self) -> float:
+        return self.calls / len(self.late)
+
+
+class UnseenError(Exception):
+    """A watching process ended without having seen every job's end."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=1000)
+    parser.add_argument("--interval", type=int, default=10, help="seconds (default: 10)")
+    parser.add_argument(
+        "--seconds", nargs=2, type=int, default=(120, 210), help="shortest and longest job's"
+    )
+    arguments = parser.parse_args()
+    lengths = spread(arguments.jobs, *arguments.seconds)
+    with exclusive(FOLDER):
+        refuse_beside_others(FOLDER)
+        stop_all(FOLDER)
+        shutil.rmtree(FOLDER / "logs", ignore_errors=True)
+        with Stack(FOLDER, Ports(), Clock().say, vcpus=arguments.jobs) as stack:
+            stack.start_cloud()
+            with closing(AwsClients(stack)) as aws:
+                batch = aws.client("batch")
+                results = {
+                    name: watched(stack, batch, name, lengths, arguments.interval)
+                    for name in (OURS, PROVIDERS)
+                }
+    console = Console()
+    console.print(table(results, arguments.interval))
+    missed = missed_claims(results, arguments.interval)
+    for claim in missed:
+        console.print(f"MISSED: {claim}")
+    return 1 if missed else 0
+
+
+def spread(count: int, shortest: int, longest: int) -> list[int]:
+    """So many lengths in seconds, evenly from the shortest to the longest."""
+    return [shortest + (longest - shortest) * number // count for number in range(count)]
+
+
+def watched(
+    stack: Stack, batch: Any, contender: str, lengths: Sequence[int], interval: int
+) -> Watched:
+    """Submit the jobs, let one contender's process see their ends."""
+    queue, definition = new_queue(batch, contender), define_sleep(batch)
+    ids = [
+        batch.submit_job(
+            jobName=f"{contender}-{number}",
+            jobQueue=queue,
+            jobDefinition=definition,
+            parameters={"seconds": str(seconds)},
+        )["jobId"]
+        for number, seconds in enumerate(lengths)
+    ]
+    stack.say(f"{contender}: {len(ids)} jobs submitted, watching")
+    began = time.time()
+    seen = watch(stack, contender, ids, interval)
+    ended = stopped_times(batch, ids)
+    late = {job_id: seen["seen"][job_id] - max(ended[job_id], began) for job_id in ids}
+    write_csv(FOLDER / f"{contender}.csv", ended, seen["seen"], late)
+    stack.say(f"{contender}: all ends seen")
+    calls = describe_calls(stack.calls.read_text().splitlines(), contender)
+    return Watched(calls, late, seen["wall_seconds"], seen["cpu_seconds"])
+
+
+def watch(stack: Stack, contender: str, ids: Sequence[str], interval: int) -> dict[str, Any]:
+    """Run benchmarks/triggerer.py over the jobs; what it prints.
+
+    Raises:
+        UnseenError: it failed, or left a job out.
+    """
+    environment = clean_environment() | aws_environment(stack.endpoint, contender)
+    ended = subprocess.run(
+        [sys.executable, "-m", "benchmarks.triggerer", contender, str(interval)],
+        cwd=ROOT,
+        env={
+            **environment,
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}:{ROOT / 'job_container'}",
+            "AIRFLOW_HOME": str(FOLDER / "airflow"),
+        },
+        input=json.dumps(ids),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if ended.returncode:
+        raise UnseenError(f"the {contender} process ended with exit code {ended.returncode}")
+    answer: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    if unseen := set(ids) - set(answer["seen"]):
+        raise UnseenError(f"{contender}: {len(unseen)} of {len(ids)} ends were never seen")
+    return answer
+
+
+def new_queue(batch: Any, name: str) -> str:
+    environment = batch.create_compute_environment(
+        computeEnvironmentName=name, type="UNMANAGED", state="ENABLED"
+    )["computeEnvironmentArn"]
+    answer: dict[str, str] = batch.create_job_queue(
+        jobQueueName=name,
+        priority=1,
+        state="ENABLED",
+        computeEnvironmentOrder=[{"order": 1, "computeEnvironment": environment}],
+    )
+    return answer["jobQueueArn"]
+
+
+def stopped_times(batch: Any, ids: Sequence[str]) -> dict[str, float]:
+    """Each job's end by Batch, in seconds since the epoch."""
+    return {
+        job["jobId"]: job["stoppedAt"] / 1000
+        for start in range(0, len(ids), DESCRIBED_AT_ONCE)
+        for job in batch.describe_jobs(jobs=ids[start : start + DESCRIBED_AT_ONCE])["jobs"]
+    }
+
+
+def describe_calls(lines: Sequence[str], principal: str) -> int:
+    """How many of the recorded calls are one principal's DescribeJobs, answered or not."""
+    calls = [json.loads(line) for line in lines]
+    return sum(
+        call["access_key_id"] == principal and call["operation"] == "DescribeJobs" for call in calls
+    )
+
+
+def missed_claims(results: Mapping[str, Watched], interval: float) -> list[str]:
+    """What ours was to show and didn't."""
+    ours, providers = results[OURS], results[PROVIDERS]
+    missed = []
+    share = ours.calls_per_job / providers.calls_per_job
+    if share > CLAIMED_SHARE:
+        missed.append(f"calls a job are {share:.3f} of the provider's, over {CLAIMED_SHARE:.3f}")
+    over = [late for late in ours.late.values() if late > CLAIMED_INTERVALS * interval]
+    if over:
+        missed.append(
+            f"{len(over)} ends were seen later than {CLAIMED_INTERVALS * interval:g} s, the "
+            f"latest after {max(over):.1f} s"
+        )
+    return missed
+
+
+def table(results: Mapping[str, Watched], interval: int) -> Table:
+    jobs = len(results[OURS].late)
+    result = Table(title=f"{jobs:,} jobs in one process, asking every {interval} s")
+    columns = ("trigger", "DescribeJobs", "a job", "seen after", "at most", "wall", "CPU")
+    for column in columns:
+        result.add_column(column, justify="left" if column == "trigger" else "right")
+    for name, each in results.items():
+        late = each.late.values()
+        result.add_row(
+            name,
+            f"{each.calls:,}",
+            f"{each.calls_per_job:.3f}",
+            f"{median(late):.1f} s",
+            f"{max(late):.1f} s",
+            f"{each.wall_seconds:.0f} s",
+            f"{each.cpu_seconds:.1f} s",
+        )
+    return result
+
+
+def write_csv(
+    path: Path, ended: Mapping[str, float], seen: Mapping[str, float], late: Mapping[str, float]
+) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("job_id", "ended", "seen", "late_seconds"))
+        writer.writerows((job, ended[job], seen[job], round(late[job], 3)) for job in late)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
