@@ -62,12 +62,9 @@ class Row:
         Raises:
             Exception: the workload's formulas fail, or something found breaks the schema.
         """
-        return Measurement(
-            workload=self.workload.name,
-            parameters=dict(self.parameters),
-            dtype=self.dtype,
-            status=status,
-            reason=reason,
+        return self._named(
+            status,
+            reason,
             samples_seconds=tuple(self.samples),
             flops=self.workload.flops(self.parameters),
             items=self.workload.items(self.parameters),
@@ -80,13 +77,17 @@ class Row:
         try:
             return self.finish(status, reason)
         except Exception:
-            return Measurement(
-                workload=self.workload.name,
-                parameters=dict(self.parameters),
-                dtype=self.dtype,
-                status=status,
-                reason=reason,
-            )
+            return self._named(status, reason)
+
+    def _named(self, status: MeasurementStatus, reason: str | None, **figures: Any) -> Measurement:
+        return Measurement(
+            workload=self.workload.name,
+            parameters=dict(self.parameters),
+            dtype=self.dtype,
+            status=status,
+            reason=reason,
+            **figures,
+        )
 
 
 @dataclass(frozen=True)

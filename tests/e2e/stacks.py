@@ -21,7 +21,7 @@ def open_stack(folder: Path) -> Stack:
     return Stack(folder, Ports(), Clock().say)
 
 
-def wait_for_end(airflow: AirflowClient, dag_id: str, run_id: str, seconds: float = 300) -> str:
+def wait_for_end(airflow: AirflowClient, dag_id: str, run_id: str, seconds: float = 540) -> str:
     deadline = time.monotonic() + seconds
     while (state := airflow.state(dag_id, run_id)) not in ("success", "failed"):
         assert time.monotonic() < deadline, f"DAG run {run_id} is still {state}"
