@@ -11,6 +11,7 @@ from batchmark.budget import RUN_CAP, check_cap, refusals, worst_case
 from batchmark.cost import run_costs
 from batchmark.cost_terminal import amount, render_costs, render_worst_case
 from batchmark.exceptions import BudgetError
+from batchmark.job_identity import generation
 from batchmark.price_fetching import current_prices, price_clients, stored_prices
 from batchmark.run import RunPlan
 from batchmark.spending import RunSpending, month_spending, run_spending, spending_key
@@ -50,10 +51,10 @@ def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> Run
     worst = worst_case(config, jobs, prices.table, now)
     render_worst_case(worst, Console(width=TERMINAL_WIDTH))
     key = spending_key(store, now)
-    generation = _generation(context)
+    number = generation(context)
     month = month_spending(store, key)
     before = month.runs.get(key)
-    kept = before.replanned(generation) if before else None
+    kept = before.replanned(number) if before else None
     month = month.without(key, kept)
     print(month)
     reasons = refusals(worst, max_cost_usd=cap, month=month, monthly_cap_usd=config.monthly_cap_usd)
@@ -66,18 +67,13 @@ def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> Run
     if reasons:
         raise BudgetError(f"Nothing was submitted. {' '.join(reasons)}")
     kept = kept or RunSpending(
-        run_id=context["run_id"], planned_at=now, generation=generation, reserved_usd=0.0
+        run_id=context["run_id"], planned_at=now, generation=number, reserved_usd=0.0
     )
     _reserve(store, key, kept, worst, config.monthly_cap_usd)
     prices.store(store)
     plan = plan.model_copy(update={"spending_key": key})
     store.write(PLAN, plan.model_dump_json(indent=2))
     return plan
-
-
-def _generation(context: Context) -> int:
-    """How often the task was cleared: retries leave it alone."""
-    return context["ti"].max_tries - (context["task"].retries or 0)
 
 
 def _reserve(

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
 
 GENERATION_TAG = "batchmark:generation"
 DAG_TAG = "batchmark:dag"  # with the parameter run_id it tells the leak guard whose job it is
@@ -11,6 +15,11 @@ LONGEST_NAME = 128
 DIGEST_CHARACTERS = 10
 # For the digest, the generation and what stands between.
 RESERVED_CHARACTERS = DIGEST_CHARACTERS + 12
+
+
+def generation(context: Context) -> int:
+    """How often a task was cleared: Airflow raises max_tries then, and only then."""
+    return context["ti"].max_tries - (context["task"].retries or 0)
 
 
 def names_of_task(job_name: str, run_id: str) -> str:
@@ -24,9 +33,9 @@ def names_of_task(job_name: str, run_id: str) -> str:
     return f"{readable}-{digest}-g"
 
 
-def full_name(job_name: str, run_id: str, generation: int) -> str:
-    """The name of a task's job; a task's retries share it, a cleared task has another."""
-    return f"{names_of_task(job_name, run_id)}{generation}"
+def full_name(job_name: str, run_id: str, number: int) -> str:
+    """The name of a task's job of one generation; retries share it, a cleared task has another."""
+    return f"{names_of_task(job_name, run_id)}{number}"
 
 
 def generation_of(full: str) -> int:

@@ -70,7 +70,12 @@ def collect_results(context: Context, run_task_id: str) -> str:
     config = load_config()
     run_id = context["run_id"]
     store = RunStore.of(config, run_id)
-    plan_text = store.read_if_there(store.prefix + PLAN)
+    # Where a run was cleared, a plan of its earlier life may still be there.
+    states = context["ti"].get_task_states(
+        dag_id=context["ti"].dag_id, task_ids=[run_task_id], run_ids=[run_id]
+    )
+    is_planned = "upstream_failed" not in states.get(run_id, {}).values()
+    plan_text = store.read_if_there(store.prefix + PLAN) if is_planned else None
     if plan_text is None:
         raise AirflowFailException(
             "nothing was planned; see the logs of check_environment and plan_jobs"

@@ -9,7 +9,7 @@ import pytest
 
 from batchmark.run import RunPlan
 from batchmark.spending import COSTS_FOLDER, RunSpending
-from batchmark.store import PLAN, RunStore
+from batchmark.store import ENVIRONMENT_HTML, ENVIRONMENT_JSON, PLAN, RunStore
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
 from tests.e2e.stacks import wait_for_end
@@ -46,6 +46,10 @@ def store_of(aws, run_id):
     return RunStore(aws.client("s3"), aws.config().bucket, run_id)
 
 
+def written(store):
+    return {key.removeprefix(store.prefix) for key in store.keys(store.prefix)}
+
+
 def test_above_its_cap_a_run_submits_and_writes_nothing(airflow, aws):
     before = job_ids(aws)
     run_id, states, log = run(airflow, {"max_cost_usd": 5.19}, "failed")
@@ -56,20 +60,20 @@ def test_above_its_cap_a_run_submits_and_writes_nothing(airflow, aws):
     ) in log
     assert job_ids(aws) == before
     store = store_of(aws, run_id)
-    keys = [*store.keys(store.prefix), *store.keys(COSTS_FOLDER)]
-    assert not [key for key in keys if store.name in key]
+    assert written(store) == {ENVIRONMENT_HTML, ENVIRONMENT_JSON}  # by the task before
+    assert not [key for key in store.keys(COSTS_FOLDER) if store.name in key]
 
 
 def test_a_dry_run_is_green_and_shows_the_plan_and_the_most_that_it_can_cost(airflow, aws):
     before = job_ids(aws)
     run_id, states, log = run(airflow, {"dry_run": True, "repeats": 2}, "success")
-    assert states.pop("plan_jobs") == "success"
+    assert (states.pop("check_environment"), states.pop("plan_jobs")) == ("success", "success")
     assert set(states.values()) == {"skipped"}
     assert "What this run can cost at most" in log
     assert "$10.40" in log
     assert job_ids(aws) == before
     store = store_of(aws, run_id)
-    assert store.keys(store.prefix) == [store.prefix + PLAN]
+    assert written(store) == {ENVIRONMENT_HTML, ENVIRONMENT_JSON, PLAN}
     plan = RunPlan.model_validate_json(store.read(store.prefix + PLAN))
     assert (plan.dry_run, len(plan.jobs), plan.worst_case.usd) == (True, 4, 10.4)
     assert plan.worst_case.prices_source.startswith("the local cloud's price file")

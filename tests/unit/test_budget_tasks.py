@@ -90,7 +90,7 @@ def cloud(monkeypatch):
         yield made
 
 
-def context(*, cleared=0, **params):
+def context(*, cleared=0, jobs_state="success", **params):
     defaults = {
         "suite": "blog",
         "dtype": "float32",
@@ -102,7 +102,11 @@ def context(*, cleared=0, **params):
     return {
         "run_id": RUN_ID,
         "params": defaults | params,
-        "ti": SimpleNamespace(max_tries=2 + cleared),
+        "ti": SimpleNamespace(
+            dag_id="gpu_cpu_benchmark",
+            max_tries=2 + cleared,
+            get_task_states=lambda **_: {RUN_ID: {"run_benchmark": jobs_state}},
+        ),
         "task": SimpleNamespace(retries=2),
     }
 
@@ -243,6 +247,12 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys):
     assert f"Dry run, nothing is submitted: runs/{RUN_ID}/{PLAN}" in said
     with pytest.raises(AirflowSkipException, match="a dry run"):
         tasks.collect_results(context(), "run_benchmark")
+
+
+def test_a_plan_that_was_refused_after_a_clear_leaves_nothing_to_collect(cloud):
+    tasks.plan_jobs(context())
+    with pytest.raises(AirflowFailException, match="nothing was planned"):
+        tasks.collect_results(context(cleared=3, jobs_state="upstream_failed"), "run_benchmark")
 
 
 def blog_job(name, usd_per_hour, usd, **fields):

@@ -61,7 +61,7 @@ class Task:
             max_tries=RETRIES + cleared_after,
             xcom_push=lambda key, value: self.xcoms.update({key: value}),
         )
-        self.context = {"ti": ti, "run_id": RUN_ID}
+        self.context = {"ti": ti, "task": self.operator, "run_id": RUN_ID}
 
     def deferral(self):
         with pytest.raises(TaskDeferred) as deferred:

@@ -24,6 +24,7 @@ from batchmark.job_identity import (
     DAG_TAG,
     GENERATION_TAG,
     full_name,
+    generation,
     generation_of,
     names_of_task,
 )
@@ -230,17 +231,16 @@ class BenchmarkJobOperator(BatchOperator):
 
     def _request(self, context: Context) -> dict[str, Any]:
         """SubmitJob's arguments."""
-        generation = self._generation(context)
+        number = generation(context)
         timeout = self.submit_job_timeout
         request: dict[str, Any] = trim_none_values(
             {
-                "jobName": full_name(self.job_name, context["run_id"], generation),
+                "jobName": full_name(self.job_name, context["run_id"], number),
                 "jobQueue": self.job_queue,
                 "jobDefinition": self.job_definition,
                 "arrayProperties": self.array_properties,
                 "parameters": self.parameters,
-                "tags": self.tags
-                | {GENERATION_TAG: str(generation), DAG_TAG: context["ti"].dag_id},
+                "tags": self.tags | {GENERATION_TAG: str(number), DAG_TAG: context["ti"].dag_id},
                 "containerOverrides": self.container_overrides,
                 "ecsPropertiesOverride": self.ecs_properties_override,
                 "eksPropertiesOverride": self.eks_properties_override,
@@ -263,14 +263,10 @@ class BenchmarkJobOperator(BatchOperator):
         prefix = names_of_task(self.job_name, context["run_id"])
         return list_jobs(self.clients("batch"), [self.job_queue, self.on_demand_queue], prefix)
 
-    def _generation(self, context: Context) -> int:
-        """How often the task was cleared: Airflow raises max_tries then, and only then."""
-        return context["ti"].max_tries - (self.retries or 0)
-
     def _end_jobs(self, context: Context, jobs: Iterable[dict[str, Any]], reason: str) -> None:
         """End jobs of this task; a worker that comes late leaves those of a later clear alone."""
         for job in jobs:
-            if is_live(job) and generation_of(job["jobName"]) <= self._generation(context):
+            if is_live(job) and generation_of(job["jobName"]) <= generation(context):
                 terminate_job(self.clients("batch"), job["jobId"], reason)
 
     def _end_jobs_on_last_try(self, context: Context) -> None:

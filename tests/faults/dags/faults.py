@@ -17,7 +17,9 @@ def define(dag_id: str, **limits: Any) -> None:
         schedule=None,
         max_active_runs=64,
         max_active_tasks=64,
-        params=dag_parts.params(repeats=1, fewest_repeats=1, about_repeats="Jobs per target."),
+        params=dag_parts.params(
+            repeats=1, fewest_repeats=1, about_repeats="Jobs per target.", max_cost_usd=50
+        ),
         default_args={"retries": 3, "retry_delay": timedelta(seconds=2)},
     )
     def faults():
