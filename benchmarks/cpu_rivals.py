@@ -1,7 +1,8 @@
 """Our CPU measurements beside plain library calls and the original code's approach, in one run.
 
-All take turns on the same inputs, with the same threads, timer and limits. Exits with 1 where our
-time is more than 1.05 times that of the fastest plain call.
+Ours is the implementation that a row's trial chooses, anew in every round; it and the plain calls
+take short turns on the same inputs with the same timer. Exits with 1 where our time is more than
+1.05 times that of the fastest plain call. What measuring itself adds: harness_overhead.py.
 """
 
 from __future__ import annotations
@@ -11,26 +12,22 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from rich.console import Console
 from rich.table import Table
 
-from batchmark_job import memory
-from batchmark_job.measure import Bench, Row, bench_for, measure
-from batchmark_job.result import MeasurementStatus
-from batchmark_job.sampling import (
-    MonotonicTimer,
-    Rotation,
-    no_garbage_collection,
-    sample,
-    warm_up,
-)
+from batchmark_job import memory, trial
+from batchmark_job.measure import Bench, bench_for
+from batchmark_job.sample_statistics import median_interval
+from batchmark_job.sampling import MonotonicTimer, Rotation, no_garbage_collection
 from batchmark_job.suites import SUITES, Limits, Point
-from batchmark_job.threads import give_threads
+from batchmark_job.threads import give_threads, worth_trying
 from batchmark_job.trial import Problem
-from batchmark_job.workloads import WORKLOADS
+from batchmark_job.workloads import WORKLOADS, torch_support
 from benchmarks.plain_calls import (
     PLAIN_CALLS,
     RECONSTRUCTED,
@@ -41,12 +38,39 @@ from benchmarks.plain_calls import (
 
 ALLOWED_RATIO = 1.05
 FEWEST_ROUNDS = 3
-MORE_ROUNDS = 4  # times as many where rounds fall on both sides of ALLOWED_RATIO
+FEWEST_TURNS = 2  # of each side in a round
+LONG_TRIAL_SECONDS = 10.0  # one that took longer holds for all rounds of its size
+MORE_ROUNDS = 12  # times as many, until it is clear on which side of ALLOWED_RATIO they lie
+HOPELESS = 1.5  # times the fastest plain call's median: such a call stays out of further rounds
 LOG_WIDTH = 160  # of the tables where there is no terminal that has a width
 
 
 class ComparisonError(Exception):
     """One side failed or computes something else, so that its time means nothing."""
+
+
+class Round(NamedTuple):
+    """Medians in seconds of one round, and our implementation as the trial chose it."""
+
+    ours: float
+    implementation: str
+    plain: Mapping[str, float]
+
+
+@dataclass
+class Runner:
+    """Calls on different inputs, and what they took."""
+
+    name: str
+    rotation: Rotation
+    threads: int
+    first: float  # seconds of a call before there are others
+    trial_seconds: float = 0.0  # that choosing it took
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
 
 
 @dataclass
@@ -58,8 +82,13 @@ class Comparison:
     implementations: list[str] = field(default_factory=list)  # ours, as chosen in each round
     plain: dict[str, list[float]] = field(default_factory=dict)
     as_published: list[float] = field(default_factory=list)
-    unsettled: int = 0  # rounds in which our samples drifted to the end; left out
     skipped: str | None = None
+
+    def add(self, one: Round) -> None:
+        self.ours.append(one.ours)
+        self.implementations.append(one.implementation)
+        for name, seconds in one.plain.items():
+            self.plain.setdefault(name, []).append(seconds)
 
     @property
     def decided(self) -> bool:
@@ -67,7 +96,16 @@ class Comparison:
 
     @property
     def fastest_plain(self) -> str:
-        return min(self.plain, key=lambda name: statistics.median(self.plain[name]))
+        """Of those that took part in every round."""
+        throughout = (name for name, found in self.plain.items() if len(found) == len(self.ours))
+        return min(throughout, key=lambda name: statistics.median(self.plain[name]))
+
+    def is_hopeless(self, name: str) -> bool:
+        """Whether a plain call can't become the fastest."""
+        if not self.decided:
+            return False
+        fastest = statistics.median(self.plain[self.fastest_plain])
+        return statistics.median(self.plain[name]) > HOPELESS * fastest
 
     @property
     def ratios(self) -> list[float]:
@@ -77,10 +115,18 @@ class Comparison:
             for ours, plain in zip(self.ours, self.plain[self.fastest_plain], strict=True)
         ]
 
-    @property
-    def rounds_agree(self) -> bool:
-        """Whether all rounds lie on the same side of the ratio allowed."""
-        return len({ratio <= ALLOWED_RATIO for ratio in self.ratios}) == 1
+    def is_clear(self, rounds: int) -> bool:
+        """Whether further rounds would hardly change the verdict.
+
+        All of these first rounds are fast enough; or, after twice as many, the 95 % interval of
+        the rounds' median lies on one side of the ratio allowed.
+        """
+        if len(self.ours) < rounds:
+            return False
+        if all(ratio <= ALLOWED_RATIO for ratio in self.ratios):
+            return True
+        interval = median_interval(self.ratios) if len(self.ours) >= 2 * rounds else None
+        return interval is not None and not interval.low <= ALLOWED_RATIO <= interval.high
 
     @property
     def passed(self) -> bool:
@@ -96,9 +142,11 @@ def main() -> int:
         "--rounds",
         type=int,
         default=5,
-        help=f"{FEWEST_ROUNDS} or more; up to {MORE_ROUNDS} times as many where they disagree",
+        help=f"{FEWEST_ROUNDS} or more; up to {MORE_ROUNDS} times as many until they are clear",
     )
-    parser.add_argument("--seconds", type=float, help="for each turn; default 1, quick 0.3")
+    parser.add_argument(
+        "--seconds", type=float, help="of each side in a round; default 1, quick 0.3"
+    )
     parser.add_argument("--threads", type=int, help="default: all that this process may use")
     parser.add_argument(
         "--budget-seconds",
@@ -132,18 +180,13 @@ def points(suites: Sequence[str], workloads: Sequence[str]) -> Iterator[Point]:
 
 
 def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> Comparison:
-    """Measure one size: in each round ourselves, then every plain call.
-
-    A round in which our samples do not settle is counted, left out and made anew, as often as there
-    are rounds. Where rounds fall on both sides of the ratio allowed, there are more of them.
+    """Time one size in rounds, as many as it takes to make clear who is the faster.
 
     Raises:
-        ComparisonError: our measurement failed, or a plain call's result is wrong.
+        ComparisonError: no implementation of ours is right, or a plain call's result is wrong.
     """
     comparison = Comparison(point)
     workload = WORKLOADS[point.workload]
-    problem = Problem(workload, point.parameters, point.dtype, bench.device)
-    calls = PLAIN_CALLS[point.workload]
     most = max(
         rival.working_set_bytes(point.parameters, point.dtype)
         for rival in workload.rivals(bench.device)
@@ -151,80 +194,127 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
     if not memory.has_room(2 * most, bench.device):
         comparison.skipped = "does not fit into memory twice"
         return comparison
+    calls = list(PLAIN_CALLS[point.workload])
     started = time.perf_counter()
-    while comparison.unsettled < rounds and (
-        len(comparison.ours) < rounds
-        or (len(comparison.ours) < MORE_ROUNDS * rounds and not comparison.rounds_agree)
-    ):
+    ours: Runner | None = None
+    while len(comparison.ours) < MORE_ROUNDS * rounds and not comparison.is_clear(rounds):
         if comparison.decided and time.perf_counter() - started >= budget_seconds:
             break
-        measurement = measure(Row(workload, point.parameters, point.dtype), bench)
-        if measurement.status is MeasurementStatus.SKIPPED:
-            comparison.skipped = measurement.reason
-            return comparison
-        if measurement.status is MeasurementStatus.FAILED or measurement.implementation is None:
-            raise ComparisonError(f"{_label(point)} as we measure it: {measurement.reason}")
-        if measurement.status is MeasurementStatus.UNSETTLED:
-            comparison.unsettled += 1
-            continue
-        comparison.ours.append(statistics.median(measurement.samples_seconds))
-        comparison.implementations.append(measurement.implementation.name)
-        give_threads(bench.threads)
-        for call in calls:
-            seconds = time_plain(
-                call,
-                problem,
-                measurement.input_sets or 1,
-                bench.limits,
-                check=call.name not in comparison.plain,
-            )
-            comparison.plain.setdefault(call.name, []).append(seconds)
-        published = seconds_as_published(point.workload, point.parameters)
-        if published is not None:
-            comparison.as_published.append(published)
+        if ours is None or ours.trial_seconds <= LONG_TRIAL_SECONDS:
+            ours = choose(point, bench)
+        comparison.add(run_round(point, bench, ours, calls, check=not comparison.ours))
+        calls = [call for call in calls if not comparison.is_hopeless(call.name)]
+        if len(comparison.ours) <= rounds:
+            published = seconds_as_published(point.workload, point.parameters)
+            if published is not None:
+                comparison.as_published.append(published)
     return comparison
 
 
-def time_plain(
-    plain: PlainCall, problem: Problem, input_sets: int, limits: Limits, *, check: bool
-) -> float:
-    """Median seconds of a plain call, timed as we time ourselves."""
-    timer = MonotonicTimer(problem.device)
-    samples: list[float] = []
-    with torch.inference_mode(not problem.workload.needs_gradients), no_garbage_collection():
-        rotation = Rotation([plain.prepare(problem.inputs(i)) for i in range(input_sets)])
-        output = rotation.take()()
-        if check:
-            _, wrong = problem.check(problem.inputs(0), as_tensor(output))
-            if wrong:
-                raise ComparisonError(f"{problem.workload.name} by {plain.name}: {wrong}")
-        del output
-        warm_up(rotation, timer, limits)
-        sample(rotation, timer, limits, samples)
-    return statistics.median(samples)
+@contextmanager
+def as_measured(point: Point) -> Iterator[tuple[Problem, MonotonicTimer]]:
+    """As when a row is measured: the problem, the timer, and the state that torch has then."""
+    workload = WORKLOADS[point.workload]
+    with (
+        torch.inference_mode(not workload.needs_gradients),
+        torch_support.precision(point.dtype),
+        no_garbage_collection(),
+    ):
+        yield Problem(workload, point.parameters, point.dtype, "cpu"), MonotonicTimer("cpu")
+    memory.release("cpu")
+
+
+def choose(point: Point, bench: Bench) -> Runner:
+    """Our implementation, chosen by the trial that comes before each measurement.
+
+    Raises:
+        ComparisonError: none of them is right.
+    """
+    started = time.perf_counter()
+    with as_measured(point) as (problem, timer):
+        rivals = trial.contestants(problem, worth_trying(bench.threads))
+        sets = trial.input_sets(problem, rivals, bench.cache_bytes)
+        seconds = trial.TRIAL_SHARE * bench.limits.max_seconds
+        chosen = trial.hold_trial(problem, rivals, sets, timer, seconds, bench.marks.mark)
+    if chosen is None or chosen.rotation is None or chosen.threads is None:
+        reasons = "; ".join(dict.fromkeys(str(rival.reason) for rival in rivals))
+        raise ComparisonError(f"{_label(point)} as we compute it: {reasons}")
+    return Runner(
+        chosen.rival.name,
+        chosen.rotation,
+        chosen.threads,
+        first=chosen.trial_seconds or chosen.cold_seconds or 0.0,
+        trial_seconds=time.perf_counter() - started,
+    )
+
+
+def run_round(
+    point: Point, bench: Bench, ours: Runner, calls: Sequence[PlainCall], *, check: bool
+) -> Round:
+    """Let our implementation and the plain calls take short turns: what changes hits all alike."""
+    ours.seconds.clear()
+    with as_measured(point) as (problem, timer):
+        give_threads(bench.threads)
+        plain = [
+            prepare(call, problem, len(ours.rotation), timer, bench.threads, check=check)
+            for call in calls
+        ]
+        take_turns([ours, *plain], timer, bench.limits.max_seconds)
+    return Round(ours.median, ours.name, {runner.name: runner.median for runner in plain})
+
+
+def prepare(
+    plain: PlainCall,
+    problem: Problem,
+    input_sets: int,
+    timer: MonotonicTimer,
+    threads: int,
+    *,
+    check: bool,
+) -> Runner:
+    """A plain call on each input set, and the seconds of its first.
+
+    Raises:
+        ComparisonError: it computes something else than the workload.
+    """
+    rotation = Rotation([plain.prepare(problem.inputs(i)) for i in range(input_sets)])
+    first, output = timer.seconds(rotation.take())
+    if check:
+        _, wrong = problem.check(problem.inputs(0), as_tensor(output))
+        if wrong:
+            raise ComparisonError(f"{problem.workload.name} by {plain.name}: {wrong}")
+    return Runner(plain.name, rotation, threads, first)
+
+
+def take_turns(runners: Sequence[Runner], timer: MonotonicTimer, seconds: float) -> None:
+    """Turn after turn until there are so many seconds of them each."""
+    switch_threads = len({runner.threads for runner in runners}) > 1
+    give_threads(runners[0].threads)
+    ends = time.perf_counter() + len(runners) * seconds
+    turns = 0
+    while turns < FEWEST_TURNS or time.perf_counter() < ends:
+        for runner in runners:
+            if switch_threads:
+                give_threads(runner.threads)
+            trial.take_turn(runner.rotation, timer, runner.seconds, runner.first)
+        turns += 1
 
 
 def report(comparisons: Sequence[Comparison], threads: int, console: Console) -> int:
     """Print a table for each workload and the verdict; 0 where nothing is too slow, else 1."""
     measured = [comparison for comparison in comparisons if not comparison.skipped]
-    compared = [comparison for comparison in measured if comparison.ours]
-    for workload in dict.fromkeys(comparison.point.workload for comparison in compared):
-        rows = [comparison for comparison in compared if comparison.point.workload == workload]
+    for workload in dict.fromkeys(comparison.point.workload for comparison in measured):
+        rows = [comparison for comparison in measured if comparison.point.workload == workload]
         console.print(_table(workload, threads, rows))
         if workload in RECONSTRUCTED:
             console.print(f"as published: {RECONSTRUCTED[workload]}")
     for comparison in comparisons:
         if comparison.skipped:
             console.print(f"skipped: {_label(comparison.point)}: {comparison.skipped}")
-    undecided = [comparison for comparison in measured if not comparison.decided]
-    for comparison in undecided:
-        console.print(f"undecided: {_label(comparison.point)}: {_unsettled(comparison)}")
-    slow = [row for row in measured if row.decided and not row.passed]
+    slow = [row for row in measured if not row.passed]
     if slow or not measured:
         labels = ", ".join(_label(comparison.point) for comparison in slow)
         console.print(f"slower than {ALLOWED_RATIO} x plain: {labels or 'nothing was measured'}")
-        return 1
-    if undecided:
         return 1
     console.print(f"all {len(measured)} ratios to the fastest plain call are <= {ALLOWED_RATIO}")
     return 0
@@ -252,11 +342,6 @@ def _line(comparison: Comparison) -> str:
     return f"{_label(comparison.point)}: {comparison.skipped or _ratio(comparison)}"
 
 
-def _unsettled(comparison: Comparison) -> str:
-    made = len(comparison.ours) + comparison.unsettled
-    return f"{comparison.unsettled} of {made} rounds unsettled"
-
-
 def _times_ours(seconds: Sequence[float], ours: Sequence[float]) -> str:
     """Median, least and most of a single call each round, in our medians."""
     if not seconds:
@@ -279,14 +364,11 @@ def _milliseconds(seconds: Sequence[float]) -> str:
 
 
 def _ratio(comparison: Comparison) -> str:
-    if not comparison.ours:
-        return _unsettled(comparison)
     ratios = comparison.ratios
-    text = (
+    return (
         f"{statistics.median(ratios):.3f} ({min(ratios):.2f} to {max(ratios):.2f}, "
         f"{len(ratios)} rounds)"
     )
-    return f"{text}, {_unsettled(comparison)}" if comparison.unsettled else text
 
 
 if __name__ == "__main__":

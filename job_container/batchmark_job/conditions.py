@@ -1,8 +1,9 @@
 """The machine's state while it measures, and whether it was slowed down when a sample was taken.
 
-GPU clocks, power, temperature and event reasons come from NVML, CPU steal from /proc/stat, CPU
-frequency from cpufreq. Many virtual machines have no cpufreq; the "cpu MHz" of their /proc/cpuinfo
-is a constant then, and is not taken for a measurement.
+GPU clocks, power, temperature and event reasons come from NVML, CPU steal from /proc/stat, the wait
+for a CPU from each thread's schedstat, CPU frequency from cpufreq. Many virtual machines have no
+cpufreq; the "cpu MHz" of their /proc/cpuinfo is a constant then, and is not taken for a
+measurement.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from collections import deque
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from batchmark_job import nvml
 from batchmark_job.result import Conditions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 PERIOD_SECONDS = 0.1
 CPU_BUDGET = 0.001  # of one core: a reading that costs more makes the next one wait longer
@@ -49,6 +50,13 @@ class CpuTicks:
         return stolen, stolen + max(0, self.busy - earlier.busy)
 
 
+class ThreadTime(NamedTuple):
+    """Nanoseconds since a thread began: on a CPU, and ready for one that others had."""
+
+    ran: int
+    waited: int
+
+
 @dataclass(frozen=True)
 class GpuState:
     """NVML's values at one moment, in the units of Conditions."""
@@ -68,6 +76,7 @@ class Reading:
     ticks: CpuTicks | None
     frequencies_hz: tuple[float, ...]
     gpu: GpuState
+    threads: Mapping[str, ThreadTime] | None = None  # of this process, by id
 
 
 class Monitor:
@@ -80,6 +89,7 @@ class Monitor:
         self._on_cpu = device == "cpu"
         self._gpu = None if self._on_cpu else _first_gpu()
         self._stat_file = root / "proc/stat"
+        self._threads_folder = root / "proc/self/task"
         policies = root / "sys/devices/system/cpu/cpufreq"
         self._frequency_files = sorted(policies.glob("policy*/scaling_cur_freq"))
         self._highest_hz = 0.0
@@ -105,14 +115,22 @@ class Monitor:
             self._thread.join(LAST_READING_SECONDS)
 
     def now(self) -> Conditions:
-        """A fresh reading; steal is that of the last STEAL_WINDOW_SECONDS or a little longer."""
-        reading = self._read()
+        """A fresh reading; steal is that of the last STEAL_WINDOW_SECONDS or a little longer.
+
+        Only spans from one such reading to another tell how long threads waited: to ask each of
+        them is too dear for every PERIOD_SECONDS.
+        """
+        reading = self._read(_thread_times(self._threads_folder))
         return _conditions([reading], _stolen(self._kept(), reading.at, reading.at))
 
     def during(self, start: float, end: float) -> Conditions:
         """Means over a span, and every slowdown that was seen in it."""
         readings = self._kept()
-        return _conditions(_near(readings, start, end), _stolen(readings, start, end))
+        return _conditions(
+            _near(readings, start, end),
+            _stolen(readings, start, end),
+            _wait_share(readings, start, end),
+        )
 
     def throttled(self, start: float, end: float) -> bool:
         """Whether something other than the measured code slowed the machine down in a span.
@@ -149,13 +167,14 @@ class Monitor:
             self._read()
             wait = max(PERIOD_SECONDS, (time.thread_time() - before) / CPU_BUDGET)
 
-    def _read(self) -> Reading:
+    def _read(self, threads: Mapping[str, ThreadTime] | None = None) -> Reading:
         with self._lock:  # all of it, so that readings are kept in the order of their times
             reading = Reading(
                 at=time.perf_counter(),
                 ticks=_cpu_ticks(self._stat_file),
                 frequencies_hz=tuple(_frequencies(self._frequency_files)),
                 gpu=_gpu_state(self._gpu),
+                threads=threads,
             )
             self._readings.append(reading)
             self._highest_hz = max(self._highest_hz, *reading.frequencies_hz, 0.0)
@@ -187,11 +206,30 @@ def _stolen(readings: Sequence[Reading], start: float, end: float) -> tuple[int,
     return later.stolen_since(earlier) if earlier and later else None
 
 
-def _conditions(readings: Sequence[Reading], stolen: tuple[int, int] | None) -> Conditions:
+def _wait_share(readings: Sequence[Reading], start: float, end: float) -> float | None:
+    """Of the time in which threads had work between the two full readings around a span."""
+    full = [reading for reading in readings if reading.threads is not None]
+    before = [reading.threads for reading in full if reading.at <= start]
+    after = [reading.threads for reading in full if reading.at >= end]
+    if not (before and after and before[-1] and after[0]):
+        return None
+    nothing = ThreadTime(0, 0)
+    ran = waited = 0
+    for thread, later in after[0].items():
+        earlier = before[-1].get(thread, nothing)
+        ran += max(0, later.ran - earlier.ran)
+        waited += max(0, later.waited - earlier.waited)
+    return waited / (ran + waited) if ran + waited else None
+
+
+def _conditions(
+    readings: Sequence[Reading], stolen: tuple[int, int] | None, wait_share: float | None = None
+) -> Conditions:
     states = [reading.gpu for reading in readings]
     return Conditions(
         cpu_frequency_hz=mean_known(hz for reading in readings for hz in reading.frequencies_hz),
         cpu_steal_share=stolen[0] / stolen[1] if stolen and stolen[1] else None,
+        cpu_wait_share=wait_share,
         gpu_clock_hz=mean_known(state.clock_hz for state in states),
         gpu_memory_clock_hz=mean_known(state.memory_clock_hz for state in states),
         gpu_temperature_celsius=mean_known(state.temperature_celsius for state in states),
@@ -235,6 +273,16 @@ def _cpu_ticks(stat_file: Path) -> CpuTicks | None:
         user, nice, system, _, _, irq, softirq, steal = map(int, stat.read(512).split()[1:9])
         return CpuTicks(busy=user + nice + system + irq + softirq, stolen=steal)
     return None
+
+
+def _thread_times(folder: Path) -> dict[str, ThreadTime] | None:
+    """From each thread's schedstat (Linux: Documentation/scheduler/sched-stats)."""
+    found = {}
+    for file in folder.glob("*/schedstat"):
+        with contextlib.suppress(OSError, ValueError):  # it has ended meanwhile
+            ran, waited, _ = map(int, file.read_text().split())
+            found[file.parent.name] = ThreadTime(ran, waited)
+    return found or None
 
 
 def _frequencies(files: Iterable[Path]) -> Iterable[float]:

@@ -127,6 +127,13 @@ class Conditions(_Model):
     cpu_steal_share: float | None = Field(
         default=None, ge=0, le=1, description="of CPU time, that the hypervisor gave to others"
     )
+    cpu_wait_share: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="of the time in which this process's threads had work, that they waited for a "
+        "CPU which other threads had",
+    )
     gpu_clock_hz: float | None = Field(default=None, ge=0, description="streaming multiprocessors")
     gpu_memory_clock_hz: float | None = Field(default=None, ge=0)
     gpu_temperature_celsius: float | None = None

@@ -41,10 +41,12 @@ TURN_SECONDS = 0.01
 SETTLING_SECONDS = 0.005
 SETTLING_BELOW_SECONDS = 0.05  # longer calls hardly notice
 FEWEST_CALLS = 3
+# Two threads that meet on one core take ten times as long or more, for a whole turn.
+FEWEST_TURNS = 3  # of short calls
 CLOSE_ENOUGH = 0.05  # choosing a rival slower by less is right
 # A rival is given up when even its fastest call took so many times the leader's median:
-HOPELESS = 1.5  # with FEWEST_CALLS made
-HOPELESS_AT_ONCE = 5.0  # with fewer, where calls take so long that the scheduler is not to blame
+HOPELESS = 1.5  # once it is known
+HOPELESS_AT_ONCE = 5.0  # before, where calls take so long that the scheduler is not to blame
 
 PROBED_BYTES = 1 << 20  # of each input, evenly spread, to tell whether calls change it
 CHANGES_INPUTS = "its calls change their inputs, so that each would be timed on other data"
@@ -106,6 +108,7 @@ class Contestant:
     correctness: Correctness | None = None
     cold_seconds: float | None = None
     seconds: list[float] = field(default_factory=list)
+    turns: int = 0
     host_inputs: Tensors = ()
     device_inputs: Tensors = ()
     untouched: Tensors = ()  # what _probe() gave before the first call
@@ -118,6 +121,13 @@ class Contestant:
     @property
     def median(self) -> float:
         return statistics.median(self.seconds)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it was called often enough to be compared with others."""
+        if len(self.seconds) < FEWEST_CALLS:
+            return False
+        return self.turns >= FEWEST_TURNS or min(self.seconds) >= SETTLING_BELOW_SECONDS
 
     @property
     def trial_seconds(self) -> float | None:
@@ -192,21 +202,30 @@ class Contestant:
             self.leave()
 
     def turn(self, timer: Timer) -> None:
-        """Time a few calls after a few that let the last one's turn fade away."""
+        """Time a few calls."""
         assert self.rotation is not None  # noqa: S101
-        started = time.perf_counter()
-        settled = started + SETTLING_SECONDS
-        latest = self.seconds[-1] if self.seconds else self.cold_seconds or 0.0
-        while latest < SETTLING_BELOW_SECONDS and time.perf_counter() < settled:
-            latest = timer.seconds(self.rotation.take())[0]
-        ends = time.perf_counter() + TURN_SECONDS
-        while True:
-            self.seconds.append(timer.seconds(self.rotation.take())[0])
-            if time.perf_counter() >= ends:
-                return
+        self.turns += 1
+        take_turn(self.rotation, timer, self.seconds, self.cold_seconds or 0.0)
 
     def _to_device(self, inputs: Tensors) -> Tensors:
         return tuple(tensor.to("cuda") for tensor in inputs)
+
+
+def take_turn(rotation: Rotation, timer: Timer, samples: list[float], first: float) -> None:
+    """Append a few calls' seconds, after a few calls that let another's turn fade away.
+
+    Args:
+        first: seconds that a call took before there are samples.
+    """
+    settled = time.perf_counter() + SETTLING_SECONDS
+    latest = samples[-1] if samples else first
+    while latest < SETTLING_BELOW_SECONDS and time.perf_counter() < settled:
+        latest = timer.seconds(rotation.take())[0]
+    ends = time.perf_counter() + TURN_SECONDS
+    while True:
+        samples.append(timer.seconds(rotation.take())[0])
+        if time.perf_counter() >= ends:
+            return
 
 
 def _probe(inputs: Tensors) -> Tensors:
@@ -335,8 +354,7 @@ def _race(runners: list[Contestant], timer: Timer, seconds: float) -> None:
             return
         runners = [rival for rival in runners if not _hopeless(rival, leader)]
         late = time.perf_counter() - started >= seconds
-        enough = all(len(rival.seconds) >= FEWEST_CALLS for rival in runners)
-        if enough and (late or _decided(runners, leader)):
+        if all(rival.is_known for rival in runners) and (late or _decided(runners, leader)):
             return
 
 
@@ -347,7 +365,7 @@ def _race_alone(rival: Contestant, timer: Timer, seconds: float, leader: Contest
         if leader is not None and leader is not rival and _hopeless(rival, leader):
             return
         late = time.perf_counter() - started >= seconds
-        if late and len(rival.seconds) >= FEWEST_CALLS:
+        if late and rival.is_known:
             return
 
 
@@ -360,7 +378,7 @@ def _try_turn(rival: Contestant, timer: Timer) -> None:
 
 def _hopeless(rival: Contestant, leader: Contestant) -> bool:
     fastest = min(rival.seconds)
-    if len(rival.seconds) >= FEWEST_CALLS:
+    if rival.is_known:
         return fastest > HOPELESS * leader.median
     return fastest > max(HOPELESS_AT_ONCE * leader.median, SETTLING_BELOW_SECONDS)
 

@@ -121,6 +121,8 @@ def side_facts(side: Side) -> Iterable[tuple[str, str]]:
     yield "samples", _samples(side)
     if side.steal_share is not None:
         yield "CPU time stolen", figures.percent(side.steal_share)
+    if side.wait_share is not None:
+        yield "threads waited for a CPU", figures.percent(side.wait_share)
 
 
 def _samples(side: Side) -> str:

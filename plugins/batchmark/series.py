@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 WIDE_SPREAD = 0.10  # of the median, between the quartiles
 ABOVE_CEILING = 1.05  # more than ceilings scatter
 MUCH_STEAL = 0.02  # of CPU time, taken by the hypervisor
+MUCH_WAITING = 0.05  # of the time of threads that had work
 
 Number = TypeVar("Number", int, float)
 RowKey = tuple[str, tuple[tuple[str, Parameter], ...], str]
@@ -72,6 +73,9 @@ class Side(Record):
     energy_joules: float | None = Field(description="per call; median over the jobs")
     flops_per_joule: float | None
     steal_share: float | None = Field(description="of CPU time; largest over the jobs")
+    wait_share: float | None = Field(
+        description="of the time in which its threads had work; largest over the jobs"
+    )
     throttled_samples: int = Field(description="taken while the device was slowed down")
     throttled_left_out: int = Field(description="of these, not in the median")
     outlier_samples: int = Field(description="flagged, all in the median")
@@ -142,6 +146,7 @@ class Series:
             energy_joules=joules,
             flops_per_joule=self.row.flops / joules if self.row.flops and joules else None,
             steal_share=_largest(one.cpu_steal_share for one in during),
+            wait_share=_largest(one.cpu_wait_share for one in during),
             throttled_samples=sum(len(row.throttled_samples) for row in rows),
             throttled_left_out=sum(
                 len(row.samples_seconds) - len(kept_samples(row)) for row in rows
@@ -188,6 +193,11 @@ class Series:
             )
         if side.steal_share and side.steal_share > MUCH_STEAL:
             yield f"the hypervisor took {percent(side.steal_share)} of CPU time from the machine"
+        if side.wait_share and side.wait_share > MUCH_WAITING:
+            yield (
+                f"other work on the machine: its threads waited {percent(side.wait_share)} of "
+                "their time for a CPU"
+            )
         if len(names := self.implementations) > 1:
             yield f"nearly equal rivals: its jobs chose {' and '.join(names)}"
         if self.unmeasured:

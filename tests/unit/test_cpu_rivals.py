@@ -2,14 +2,15 @@
 
 import io
 import itertools
-from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 import torch
 from rich.console import Console
 
-from batchmark_job.measure import Bench, Row, bench_for
-from batchmark_job.result import Correctness, Implementation, Measurement, MeasurementStatus
+from batchmark_job.measure import bench_for
+from batchmark_job.sampling import MonotonicTimer, Rotation
 from batchmark_job.suites import Limits, Point
 from batchmark_job.trial import Problem
 from batchmark_job.workloads import WORKLOADS
@@ -17,10 +18,13 @@ from benchmarks import cpu_rivals
 from benchmarks.cpu_rivals import (
     Comparison,
     ComparisonError,
+    Round,
+    Runner,
     compare,
     points,
+    prepare,
     report,
-    time_plain,
+    take_turns,
 )
 from benchmarks.plain_calls import PLAIN_CALLS, PlainCall, as_tensor, seconds_as_published
 
@@ -59,7 +63,7 @@ def test_a_wrong_plain_call_is_found_out() -> None:
     problem = Problem(WORKLOADS["matmul"], {"size": 40}, "float32", "cpu")
     wrong = PlainCall("transposed", lambda inputs: lambda: (inputs[0] @ inputs[1]).T)
     with pytest.raises(ComparisonError, match=r"^matmul by transposed: relative error"):
-        time_plain(wrong, problem, 1, QUICK, check=True)
+        prepare(wrong, problem, 1, MonotonicTimer("cpu"), threads=1, check=True)
 
 
 def test_one_size_is_compared_round_by_round() -> None:
@@ -68,69 +72,76 @@ def test_one_size_is_compared_round_by_round() -> None:
     assert set(comparison.plain) == {"torch @", "NumPy @", "SciPy gemm"}
     rounds = len(comparison.ours)
     assert rounds >= 3
-    series = (comparison.implementations, comparison.as_published, *comparison.plain.values())
-    assert all(len(one) == rounds for one in series)
+    assert len(comparison.implementations) == len(comparison.ratios) == rounds
+    assert all(3 <= len(one) <= rounds for one in comparison.plain.values())
+    assert len(comparison.as_published) == 3
     assert min(comparison.as_published) > 0
 
 
-def ending(status: MeasurementStatus, seconds: float) -> Callable[[Row, Bench], Measurement]:
-    def measure(row: Row, _: Bench) -> Measurement:
-        found = Implementation(name="numpy", version="1")
-        right = Correctness(relative_error=0, tolerance=1)
-        row.found.update(implementation=found, input_sets=1, cold_seconds=1.0, correctness=right)
-        row.samples.append(seconds)
-        return row.finish(status, "drifting")
+def compared(monkeypatch: pytest.MonkeyPatch, **plain: list[float]) -> Comparison:
+    """Of rounds in which ours takes 2 s and each plain call what its list says, again and again."""
+    turns = {name: itertools.cycle(seconds) for name, seconds in plain.items()}
 
-    return measure
+    def run_round(*arguments: Any, check: bool) -> Round:
+        return Round(2.0, "numpy", {call.name: next(turns[call.name]) for call in arguments[3]})
 
-
-UNSETTLED = ending(MeasurementStatus.UNSETTLED, 1.0)
-SETTLED = ending(MeasurementStatus.MEASURED, 2.0)
+    calls = [PlainCall(name, lambda inputs: lambda: inputs) for name in plain]
+    monkeypatch.setattr(cpu_rivals, "run_round", run_round)
+    monkeypatch.setattr(cpu_rivals, "PLAIN_CALLS", {"matmul": calls})
+    return compare(Point("matmul", {"size": 40}), bench_for("cpu", QUICK), 3, 60.0)
 
 
-def test_a_round_that_does_not_settle_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    turns = iter([UNSETTLED, SETTLED, SETTLED, UNSETTLED, SETTLED])
-
-    def measure(row: Row, bench: Bench) -> Measurement:
-        return next(turns)(row, bench)
-
-    monkeypatch.setattr(cpu_rivals, "measure", measure)
-    comparison = compare(Point("matmul", {"size": 40}), bench_for("cpu", QUICK), 3, 60.0)
-    assert comparison.ours == [2.0] * 3
-    assert len(comparison.ratios) == 3
-    console = Console(file=io.StringIO(), width=200)
-    report([comparison], 2, console)
-    assert "2 of 5 rounds unsettled" in console.file.getvalue()  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(("plain", "rounds"), [([1.0, 4.0], 12), ([1.0, 1.5], 3)])
-def test_rounds_that_disagree_are_followed_by_more(
+@pytest.mark.parametrize(("plain", "rounds"), [([1.0, 4.0], 36), ([1.0, 1.5], 6), ([4.0], 3)])
+def test_rounds_follow_until_it_is_clear_who_is_faster(
     monkeypatch: pytest.MonkeyPatch, plain: list[float], rounds: int
 ) -> None:
-    turns = itertools.cycle(plain)
-    monkeypatch.setattr(cpu_rivals, "measure", SETTLED)
-    monkeypatch.setattr(cpu_rivals, "PLAIN_CALLS", {"matmul": PLAIN_CALLS["matmul"][:1]})
-    monkeypatch.setattr(cpu_rivals, "time_plain", lambda *_, **__: next(turns))
-    comparison = compare(Point("matmul", {"size": 40}), bench_for("cpu", QUICK), 3, 60.0)
-    assert len(comparison.ratios) == rounds
+    assert len(compared(monkeypatch, plain=plain).ratios) == rounds
 
 
-def test_what_never_settles_is_undecided_and_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_rivals, "measure", UNSETTLED)
-    never = compare(Point("matmul", {"size": 40}), bench_for("cpu", QUICK), 3, 60.0)
-    assert (never.ours, never.unsettled, never.passed) == ([], 3, False)
-    good = times({"size": 7}, [1.0] * 3, {"torch @": [1.0] * 3})
-    console = Console(file=io.StringIO(), width=160)
-    assert report([good, never], 2, console) == 1
-    printed = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "undecided: matmul size 40: 3 of 3 rounds unsettled" in printed
-    assert "all " not in printed
+def test_a_plain_call_that_cannot_be_the_fastest_stays_out_of_further_rounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    comparison = compared(monkeypatch, close=[1.0, 4.0], far=[9.0])
+    assert {name: len(found) for name, found in comparison.plain.items()} == {"close": 36, "far": 3}
+    assert comparison.fastest_plain == "close"
+
+
+def test_turns_are_taken_with_each_sides_threads_until_the_time_is_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    order: list[object] = []
+    monkeypatch.setattr(cpu_rivals, "give_threads", order.append)
+    sides = [
+        Runner(name, Rotation([partial(order.append, name)]), threads, first=1.0)
+        for name, threads in (("ours", 1), ("plain", 2))
+    ]
+    take_turns(sides, MonotonicTimer("cpu"), seconds=0.0)
+    turns = [key for key, _ in itertools.groupby(order)][1:]
+    assert turns == ["ours", 2, "plain", 1, "ours", 2, "plain"]
+    assert all(side.median > 0 for side in sides)
+
+
+@pytest.mark.parametrize(("trial_seconds", "choices"), [(1.0, 3), (1e3, 1)])
+def test_a_long_trial_is_held_once(
+    monkeypatch: pytest.MonkeyPatch, trial_seconds: float, choices: int
+) -> None:
+    chosen = []
+
+    def choose(*_: object) -> Runner:
+        chosen.append(Runner("numpy", Rotation([lambda: None]), 1, 1.0, trial_seconds))
+        return chosen[-1]
+
+    monkeypatch.setattr(cpu_rivals, "choose", choose)
+    compared(monkeypatch, plain=[4.0])
+    assert len(chosen) == choices
 
 
 def test_our_own_wrong_result_ends_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
     workload = WORKLOADS["matmul"]
     monkeypatch.setattr(workload, "relative_error", lambda *_: 1.0)
-    with pytest.raises(ComparisonError, match=r"^matmul size 40 as we measure it: wrong result"):
+    with pytest.raises(
+        ComparisonError, match=r"^matmul size 40 as we compute it: relative error 1,"
+    ):
         compare(Point("matmul", {"size": 40}), bench_for("cpu", QUICK), 3, 60.0)
 
 

@@ -115,16 +115,24 @@ def test_energy_memory_and_steal_over_the_jobs():
             flops=FLOPS,
             energy_joules=joules,
             peak_memory_bytes=size,
-            conditions_during=Conditions(cpu_steal_share=steal),
+            conditions_during=Conditions(cpu_steal_share=steal, cpu_wait_share=waited),
         )
-        for joules, size, steal in ((1.0, 500, 0.0), (2.0, 700, 0.05), (4.0, 600, None))
+        for joules, size, steal, waited in (
+            (1.0, 500, 0.0, 0.01),
+            (2.0, 700, 0.05, None),
+            (4.0, 600, None, 0.34),
+        )
     ]
     row = row_of(*rows)
     assert row.gpu.energy_joules == 2.0
     assert row.gpu.flops_per_joule == FLOPS / 2.0
     assert row.gpu.peak_memory_bytes == 700
     assert row.gpu.steal_share == 0.05
-    assert row.warnings == ("g5.xlarge: the hypervisor took 5.0 % of CPU time from the machine",)
+    assert row.gpu.wait_share == 0.34
+    assert row.warnings == (
+        "g5.xlarge: the hypervisor took 5.0 % of CPU time from the machine",
+        "g5.xlarge: other work on the machine: its threads waited 34 % of their time for a CPU",
+    )
 
 
 def test_throttled_samples_are_left_out_where_enough_remain():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -42,6 +45,11 @@ class Machine:
         self._stat.write_text(
             f"cpu  {self._user} 1 2 999 9 3 4 {self._steal} 77 5\ncpu0 1 1 1 1 1 1 1 1 0 0\n"
         )
+
+    def thread(self, name: int, ran: int, waited: int) -> None:
+        folder = self.root / f"proc/self/task/{name}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "schedstat").write_text(f"{ran} {waited} 7\n")
 
     def clock(self, *megahertz: int) -> None:
         for cpu, value in enumerate(megahertz):
@@ -129,6 +137,48 @@ def test_a_short_span_is_judged_by_the_half_second_up_to_its_end(machine: Machin
     early, late = machine.now - 0.8, machine.now - 0.01
     assert monitor.throttled(early, early + 0.01)
     assert not monitor.throttled(late, late + 0.01)
+
+
+def test_the_share_waited_is_that_of_all_threads_between_the_full_readings_around_a_span(
+    machine: Machine,
+) -> None:
+    machine.thread(1, 500, 500)
+    machine.thread(2, 100, 0)
+    monitor = Monitor("cpu", machine.root)
+    before = monitor.now()
+    machine.now += 1
+    start = machine.now
+    assert monitor.during(start, start).cpu_wait_share is None, "its end is not known yet"
+    shutil.rmtree(machine.root / "proc/self/task/2")
+    machine.thread(1, 560, 510)
+    machine.thread(3, 20, 10)
+    machine.now += 1
+    after = monitor.now()
+    assert monitor.during(start, machine.now - 0.5).cpu_wait_share == 20 / 100
+    assert before.cpu_wait_share is after.cpu_wait_share is None
+
+
+def test_a_rival_for_the_only_cpu_shows() -> None:
+    before = os.sched_getaffinity(0)
+    rival = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        for process in (0, rival.pid):
+            os.sched_setaffinity(process, {min(before)})
+        monitor = Monitor("cpu")
+        monitor.now()
+        start = time.perf_counter()
+        busy_until = time.thread_time() + 0.3
+        while time.thread_time() < busy_until:
+            pass
+        end = time.perf_counter()
+        monitor.now()
+        waited = monitor.during(start, end).cpu_wait_share
+    finally:
+        os.sched_setaffinity(0, before)
+        rival.kill()
+        rival.wait()
+    assert waited is not None
+    assert waited > 0.2
 
 
 def test_frequency_is_the_mean_over_the_cpus(machine: Machine) -> None:

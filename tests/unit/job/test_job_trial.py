@@ -81,13 +81,15 @@ def test_hopeless_rival_is_called_only_once_more() -> None:
 def test_one_stalled_call_costs_no_rival_the_race() -> None:
     """A thread that waits for the scheduler makes a call of microseconds last 24 ms at times."""
 
-    def contestant(*seconds: float) -> trial.Contestant:
-        return trial.Contestant(rival_called("a"), 1, seconds=list(seconds))
+    def contestant(*seconds: float, turns: int = 1) -> trial.Contestant:
+        return trial.Contestant(rival_called("a"), 1, seconds=list(seconds), turns=turns)
 
     leader = contestant(0.0002, 0.0002, 0.0002)
     assert not trial._hopeless(contestant(0.024), leader)
-    assert trial._hopeless(contestant(0.024, 0.024, 0.024), leader)
+    assert trial._hopeless(contestant(0.024, 0.024, 0.024, turns=3), leader)
     assert trial._hopeless(contestant(0.4), leader)
+    # Two threads on one core slow down all calls of a turn.
+    assert not trial._hopeless(contestant(*[0.0007] * 14), leader)
 
 
 @pytest.mark.usefixtures("room")
