@@ -16,18 +16,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import torch
 from rich.console import Console
 from rich.table import Table
 
 from batchmark_job import memory, trial
-from batchmark_job.measure import Bench, bench_for
+from batchmark_job.measure import Bench, as_measured, bench_for, choose_rival
 from batchmark_job.sample_statistics import median_interval
 from batchmark_job.sampling import MonotonicTimer, Rotation, no_garbage_collection
 from batchmark_job.suites import SUITES, Limits, Point
-from batchmark_job.threads import give_threads, worth_trying
+from batchmark_job.threads import give_threads
 from batchmark_job.trial import Problem
-from batchmark_job.workloads import WORKLOADS, torch_support
+from batchmark_job.workloads import WORKLOADS
 from benchmarks.plain_calls import (
     PLAIN_CALLS,
     RECONSTRUCTED,
@@ -212,14 +211,10 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
 
 
 @contextmanager
-def as_measured(point: Point) -> Iterator[tuple[Problem, MonotonicTimer]]:
-    """As when a row is measured: the problem, the timer, and the state that torch has then."""
+def problem_of(point: Point) -> Iterator[tuple[Problem, MonotonicTimer]]:
+    """The problem and the timer of a row, in the state in which it is measured."""
     workload = WORKLOADS[point.workload]
-    with (
-        torch.inference_mode(not workload.needs_gradients),
-        torch_support.precision(point.dtype),
-        no_garbage_collection(),
-    ):
+    with as_measured(workload, point.dtype), no_garbage_collection():
         yield Problem(workload, point.parameters, point.dtype, "cpu"), MonotonicTimer("cpu")
     memory.release("cpu")
 
@@ -231,11 +226,8 @@ def choose(point: Point, bench: Bench) -> Runner:
         ComparisonError: none of them is right.
     """
     started = time.perf_counter()
-    with as_measured(point) as (problem, timer):
-        rivals = trial.contestants(problem, worth_trying(bench.threads))
-        sets = trial.input_sets(problem, rivals, bench.cache_bytes)
-        seconds = trial.TRIAL_SHARE * bench.limits.max_seconds
-        chosen = trial.hold_trial(problem, rivals, sets, timer, seconds, bench.marks.mark)
+    with problem_of(point) as (problem, _):
+        chosen, rivals, _ = choose_rival(problem, bench)
     if chosen is None or chosen.rotation is None or chosen.threads is None:
         reasons = "; ".join(dict.fromkeys(str(rival.reason) for rival in rivals))
         raise ComparisonError(f"{_label(point)} as we compute it: {reasons}")
@@ -253,7 +245,7 @@ def run_round(
 ) -> Round:
     """Let our implementation and the plain calls take short turns: what changes hits all alike."""
     ours.seconds.clear()
-    with as_measured(point) as (problem, timer):
+    with problem_of(point) as (problem, timer):
         give_threads(bench.threads)
         plain = [
             prepare(call, problem, len(ours.rotation), timer, bench.threads, check=check)
@@ -289,7 +281,6 @@ def prepare(
 def take_turns(runners: Sequence[Runner], timer: MonotonicTimer, seconds: float) -> None:
     """Turn after turn until there are so many seconds of them each."""
     switch_threads = len({runner.threads for runner in runners}) > 1
-    give_threads(runners[0].threads)
     ends = time.perf_counter() + len(runners) * seconds
     turns = 0
     while turns < FEWEST_TURNS or time.perf_counter() < ends:
