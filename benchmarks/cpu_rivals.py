@@ -38,6 +38,7 @@ from benchmarks.plain_calls import (
 ALLOWED_RATIO = 1.05
 FEWEST_ROUNDS = 3
 FEWEST_TURNS = 2  # of each side in a round
+DEFAULT_SUITES = ("smoke", "blog", "training")  # every workload, and what takes no hours
 LONG_TRIAL_SECONDS = 10.0  # one that took longer holds for all rounds of its size
 MORE_ROUNDS = 12  # times as many, until it is clear on which side of ALLOWED_RATIO they lie
 HOPELESS = 1.5  # times the fastest plain call's median: such a call stays out of further rounds
@@ -46,6 +47,10 @@ LOG_WIDTH = 160  # of the tables where there is no terminal that has a width
 
 class ComparisonError(Exception):
     """One side failed or computes something else, so that its time means nothing."""
+
+
+class RefusedError(Exception):
+    """None of our implementations can try, mostly for want of memory."""
 
 
 class Round(NamedTuple):
@@ -135,7 +140,9 @@ class Comparison:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="the smoke suite only, shorter")
-    parser.add_argument("--suites", nargs="+", choices=SUITES, help="default: smoke and blog")
+    parser.add_argument(
+        "--suites", nargs="+", choices=SUITES, help=f"default: {', '.join(DEFAULT_SUITES)}"
+    )
     parser.add_argument("--workloads", nargs="+", choices=PLAIN_CALLS, default=list(PLAIN_CALLS))
     parser.add_argument(
         "--rounds",
@@ -156,7 +163,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.rounds < FEWEST_ROUNDS:
         parser.error(f"--rounds {arguments.rounds} gives no spread; give {FEWEST_ROUNDS} or more")
-    suites = arguments.suites or (["smoke"] if arguments.quick else ["smoke", "blog"])
+    suites = arguments.suites or (["smoke"] if arguments.quick else DEFAULT_SUITES)
     seconds = arguments.seconds or (0.3 if arguments.quick else 1.0)
     bench = bench_for("cpu", Limits(max_seconds=seconds), threads=arguments.threads)
     console = Console(width=None if sys.stdout.isatty() else LOG_WIDTH)
@@ -200,7 +207,11 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
         if comparison.decided and time.perf_counter() - started >= budget_seconds:
             break
         if ours is None or ours.trial_seconds <= LONG_TRIAL_SECONDS:
-            ours = choose(point, bench)
+            try:
+                ours = choose(point, bench)
+            except RefusedError as error:
+                comparison.skipped = None if comparison.decided else str(error)
+                break
         comparison.add(run_round(point, bench, ours, calls, check=not comparison.ours))
         calls = [call for call in calls if not comparison.is_hopeless(call.name)]
         if len(comparison.ours) <= rounds:
@@ -224,12 +235,15 @@ def choose(point: Point, bench: Bench) -> Runner:
 
     Raises:
         ComparisonError: none of them is right.
+        RefusedError: none of them can try.
     """
     started = time.perf_counter()
     with problem_of(point) as (problem, _):
         chosen, rivals, _ = choose_rival(problem, bench)
     if chosen is None or chosen.rotation is None or chosen.threads is None:
         reasons = "; ".join(dict.fromkeys(str(rival.reason) for rival in rivals))
+        if all(rival.outcome == "refused" or rival.out_of_memory for rival in rivals):
+            raise RefusedError(reasons)
         raise ComparisonError(f"{_label(point)} as we compute it: {reasons}")
     return Runner(
         chosen.rival.name,
