@@ -137,7 +137,7 @@ bench-gpu: install ## On a GPU machine: our products against plain calls, our fi
 	@exec $(BIN)/python -m benchmarks.gpu_rivals
 
 .PHONY: bench-cpu
-bench-cpu: install ## Our CPU times beside plain library calls and the published approach (an hour or two)
+bench-cpu: install ## Our CPU times beside plain library calls and the published approach (about an hour)
 	@exec $(BIN)/python -m benchmarks.cpu_rivals
 
 .PHONY: clean

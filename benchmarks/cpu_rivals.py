@@ -151,20 +151,20 @@ def main() -> int:
         help=f"{FEWEST_ROUNDS} or more; up to {MORE_ROUNDS} times as many until they are clear",
     )
     parser.add_argument(
-        "--seconds", type=float, help="of each side in a round; default 1, quick 0.3"
+        "--seconds", type=float, help="of each side in a round; default 0.5, quick 0.3"
     )
     parser.add_argument("--threads", type=int, help="default: all that this process may use")
     parser.add_argument(
         "--budget-seconds",
         type=float,
-        default=120.0,
+        default=90.0,
         help=f"for each size; rounds stop after it, but not before the {FEWEST_ROUNDS}rd",
     )
     arguments = parser.parse_args()
     if arguments.rounds < FEWEST_ROUNDS:
         parser.error(f"--rounds {arguments.rounds} gives no spread; give {FEWEST_ROUNDS} or more")
     suites = arguments.suites or (["smoke"] if arguments.quick else DEFAULT_SUITES)
-    seconds = arguments.seconds or (0.3 if arguments.quick else 1.0)
+    seconds = arguments.seconds or (0.3 if arguments.quick else 0.5)
     bench = bench_for("cpu", Limits(max_seconds=seconds), threads=arguments.threads)
     console = Console(width=None if sys.stdout.isatty() else LOG_WIDTH)
     comparisons = []
