@@ -16,18 +16,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import torch
 from rich.console import Console
 from rich.table import Table
 
 from batchmark_job import memory, trial
-from batchmark_job.measure import Bench, bench_for
+from batchmark_job.measure import Bench, as_measured, bench_for, choose_rival
 from batchmark_job.sample_statistics import median_interval
 from batchmark_job.sampling import MonotonicTimer, Rotation, no_garbage_collection
 from batchmark_job.suites import SUITES, Limits, Point
-from batchmark_job.threads import give_threads, worth_trying
+from batchmark_job.threads import give_threads
 from batchmark_job.trial import Problem
-from batchmark_job.workloads import WORKLOADS, torch_support
+from batchmark_job.workloads import WORKLOADS
 from benchmarks.plain_calls import (
     PLAIN_CALLS,
     RECONSTRUCTED,
@@ -39,6 +38,7 @@ from benchmarks.plain_calls import (
 ALLOWED_RATIO = 1.05
 FEWEST_ROUNDS = 3
 FEWEST_TURNS = 2  # of each side in a round
+DEFAULT_SUITES = ("smoke", "blog", "training")  # every workload, and what takes no hours
 LONG_TRIAL_SECONDS = 10.0  # one that took longer holds for all rounds of its size
 MORE_ROUNDS = 12  # times as many, until it is clear on which side of ALLOWED_RATIO they lie
 HOPELESS = 1.5  # times the fastest plain call's median: such a call stays out of further rounds
@@ -47,6 +47,10 @@ LOG_WIDTH = 160  # of the tables where there is no terminal that has a width
 
 class ComparisonError(Exception):
     """One side failed or computes something else, so that its time means nothing."""
+
+
+class RefusedError(Exception):
+    """None of our implementations can try, mostly for want of memory."""
 
 
 class Round(NamedTuple):
@@ -136,7 +140,9 @@ class Comparison:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="the smoke suite only, shorter")
-    parser.add_argument("--suites", nargs="+", choices=SUITES, help="default: smoke and blog")
+    parser.add_argument(
+        "--suites", nargs="+", choices=SUITES, help=f"default: {', '.join(DEFAULT_SUITES)}"
+    )
     parser.add_argument("--workloads", nargs="+", choices=PLAIN_CALLS, default=list(PLAIN_CALLS))
     parser.add_argument(
         "--rounds",
@@ -145,20 +151,20 @@ def main() -> int:
         help=f"{FEWEST_ROUNDS} or more; up to {MORE_ROUNDS} times as many until they are clear",
     )
     parser.add_argument(
-        "--seconds", type=float, help="of each side in a round; default 1, quick 0.3"
+        "--seconds", type=float, help="of each side in a round; default 0.5, quick 0.3"
     )
     parser.add_argument("--threads", type=int, help="default: all that this process may use")
     parser.add_argument(
         "--budget-seconds",
         type=float,
-        default=120.0,
+        default=90.0,
         help=f"for each size; rounds stop after it, but not before the {FEWEST_ROUNDS}rd",
     )
     arguments = parser.parse_args()
     if arguments.rounds < FEWEST_ROUNDS:
         parser.error(f"--rounds {arguments.rounds} gives no spread; give {FEWEST_ROUNDS} or more")
-    suites = arguments.suites or (["smoke"] if arguments.quick else ["smoke", "blog"])
-    seconds = arguments.seconds or (0.3 if arguments.quick else 1.0)
+    suites = arguments.suites or (["smoke"] if arguments.quick else DEFAULT_SUITES)
+    seconds = arguments.seconds or (0.3 if arguments.quick else 0.5)
     bench = bench_for("cpu", Limits(max_seconds=seconds), threads=arguments.threads)
     console = Console(width=None if sys.stdout.isatty() else LOG_WIDTH)
     comparisons = []
@@ -201,7 +207,11 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
         if comparison.decided and time.perf_counter() - started >= budget_seconds:
             break
         if ours is None or ours.trial_seconds <= LONG_TRIAL_SECONDS:
-            ours = choose(point, bench)
+            try:
+                ours = choose(point, bench)
+            except RefusedError as error:
+                comparison.skipped = None if comparison.decided else str(error)
+                break
         comparison.add(run_round(point, bench, ours, calls, check=not comparison.ours))
         calls = [call for call in calls if not comparison.is_hopeless(call.name)]
         if len(comparison.ours) <= rounds:
@@ -212,14 +222,10 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
 
 
 @contextmanager
-def as_measured(point: Point) -> Iterator[tuple[Problem, MonotonicTimer]]:
-    """As when a row is measured: the problem, the timer, and the state that torch has then."""
+def problem_of(point: Point) -> Iterator[tuple[Problem, MonotonicTimer]]:
+    """The problem and the timer of a row, in the state in which it is measured."""
     workload = WORKLOADS[point.workload]
-    with (
-        torch.inference_mode(not workload.needs_gradients),
-        torch_support.precision(point.dtype),
-        no_garbage_collection(),
-    ):
+    with as_measured(workload, point.dtype), no_garbage_collection():
         yield Problem(workload, point.parameters, point.dtype, "cpu"), MonotonicTimer("cpu")
     memory.release("cpu")
 
@@ -229,15 +235,15 @@ def choose(point: Point, bench: Bench) -> Runner:
 
     Raises:
         ComparisonError: none of them is right.
+        RefusedError: none of them can try.
     """
     started = time.perf_counter()
-    with as_measured(point) as (problem, timer):
-        rivals = trial.contestants(problem, worth_trying(bench.threads))
-        sets = trial.input_sets(problem, rivals, bench.cache_bytes)
-        seconds = trial.TRIAL_SHARE * bench.limits.max_seconds
-        chosen = trial.hold_trial(problem, rivals, sets, timer, seconds, bench.marks.mark)
+    with problem_of(point) as (problem, _):
+        chosen, rivals, _ = choose_rival(problem, bench)
     if chosen is None or chosen.rotation is None or chosen.threads is None:
         reasons = "; ".join(dict.fromkeys(str(rival.reason) for rival in rivals))
+        if all(rival.outcome == "refused" or rival.out_of_memory for rival in rivals):
+            raise RefusedError(reasons)
         raise ComparisonError(f"{_label(point)} as we compute it: {reasons}")
     return Runner(
         chosen.rival.name,
@@ -253,7 +259,7 @@ def run_round(
 ) -> Round:
     """Let our implementation and the plain calls take short turns: what changes hits all alike."""
     ours.seconds.clear()
-    with as_measured(point) as (problem, timer):
+    with problem_of(point) as (problem, timer):
         give_threads(bench.threads)
         plain = [
             prepare(call, problem, len(ours.rotation), timer, bench.threads, check=check)
@@ -289,7 +295,6 @@ def prepare(
 def take_turns(runners: Sequence[Runner], timer: MonotonicTimer, seconds: float) -> None:
     """Turn after turn until there are so many seconds of them each."""
     switch_threads = len({runner.threads for runner in runners}) > 1
-    give_threads(runners[0].threads)
     ends = time.perf_counter() + len(runners) * seconds
     turns = 0
     while turns < FEWEST_TURNS or time.perf_counter() < ends:

@@ -18,12 +18,12 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from batchmark_job.ceilings import measure_ceilings
-from batchmark_job.measure import Row, bench_for, measure
+from batchmark_job.measure import Row, as_measured, bench_for, measure
 from batchmark_job.result import MeasurementStatus
 from batchmark_job.sampling import CudaEventTimer
 from batchmark_job.suites import Limits
 from batchmark_job.trial import SEED
-from batchmark_job.workloads import WORKLOADS, torch_support
+from batchmark_job.workloads import WORKLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -101,7 +101,7 @@ def products(bench: Bench, sizes: list[int]) -> Iterator[Callable[[], Share]]:
 
 def product(bench: Bench, size: int, dtype: str) -> Share:
     measured = measured_row("matmul", {"size": size}, dtype, bench)
-    with torch.inference_mode(), torch_support.precision(dtype):
+    with as_measured(WORKLOADS["matmul"], dtype):
         ours, plain, name = against_plain_calls(measured)
     return Share(row_name(measured), library(measured), plain / ours, name, PRODUCT_LIMIT)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 # moto reads this on import: Terraform attaches AWS's managed policies by their real names.
@@ -26,20 +27,43 @@ from local_cloud.recorder import Recorder
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from wsgiref.types import WSGIEnvironment
 
     from local_cloud.prices import Prices
     from local_cloud.settings import Settings
 
+LINGER_SECONDS = 2.0
 
-class QuietRequestHandler(MotoRequestHandler):
+
+class LoggingRequestHandler(MotoRequestHandler):
+    """Logs each request, and ends a connection in RFC 9112's two stages (section 9.6).
+
+    The answer first, the socket once the client has closed its end: else an answer can get lost,
+    and a client that then sends its `Create...` again is told that it already exists.
+    """
+
+    def finish(self) -> None:
+        """Send the end of the answer, then wait for the client's end."""
+        super().finish()
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+            self.connection.settimeout(LINGER_SECONDS)
+            while self.connection.recv(65_536):
+                pass
+
+    def connection_dropped(
+        self, error: BaseException, environ: WSGIEnvironment | None = None
+    ) -> None:
+        """Say which answer nobody took."""
+        request = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}" if environ else "a request"
+        self.log("warning", "the client left before the answer to %s: %r", request, error)
+
+
+class QuietRequestHandler(LoggingRequestHandler):
     """Logs errors, not each request."""
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         """Say nothing."""
-
-
-class LoggingRequestHandler(MotoRequestHandler):
-    """Logs each request."""
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -6,7 +6,7 @@ import contextlib
 import statistics
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from batchmark_job import environment, memory, trial
 from batchmark_job import threads as thread_counts
@@ -28,7 +28,7 @@ from batchmark_job.trial import Problem
 from batchmark_job.workloads import torch_support
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from torch import Tensor
 
@@ -123,15 +123,10 @@ def bench_for(
 
 def measure(row: Row, bench: Bench) -> Measurement:
     """Measure a row; what goes wrong becomes its status, never an exception."""
-    import torch
-
     if lost := _lost_context(bench.device):
         return row.give_up(MeasurementStatus.FAILED, lost)
     try:
-        with (
-            torch.inference_mode(not row.workload.needs_gradients),
-            torch_support.precision(row.dtype),
-        ):
+        with as_measured(row.workload, row.dtype):
             return _measure(row, bench)
     except (Exception, SystemExit) as error:  # own code may call sys.exit()
         skipped = trial.is_out_of_memory(error)
@@ -153,24 +148,42 @@ def _lost_context(device: str) -> str | None:
     return None
 
 
-def _measure(row: Row, bench: Bench) -> Measurement:
-    problem = Problem(row.workload, row.parameters, row.dtype, bench.device)
+@contextlib.contextmanager
+def as_measured(workload: Workload, dtype: str) -> Iterator[None]:
+    """The state that torch has while a workload is measured."""
+    import torch
+
+    with torch.inference_mode(not workload.needs_gradients), torch_support.precision(dtype):
+        yield
+
+
+class Choice(NamedTuple):
+    """What a row's trial came to; `chosen` is None where no rival is right, or none can try."""
+
+    chosen: Contestant | None
+    rivals: Sequence[Contestant]
+    input_sets: int
+
+
+def choose_rival(problem: Problem, bench: Bench) -> Choice:
+    """Hold the trial that comes before a measurement; without competitors no inputs are made."""
     rivals = trial.contestants(problem, thread_counts.worth_trying(bench.threads))
     if not any(rival.competes for rival in rivals):
-        return _without_choice(row, rivals, bench.device)  # before inputs are made
+        return Choice(None, rivals, 0)
     sets = trial.input_sets(problem, rivals, bench.cache_bytes)
     timer = timer_for(bench.device)
-    chosen = trial.hold_trial(
-        problem,
-        rivals,
-        sets,
-        timer,
-        trial.TRIAL_SHARE * bench.limits.max_seconds,
-        bench.marks.mark,
-    )
+    seconds = trial.TRIAL_SHARE * bench.limits.max_seconds
+    chosen = trial.hold_trial(problem, rivals, sets, timer, seconds, bench.marks.mark)
     bench.marks.mark("trial_ended")
+    return Choice(chosen, rivals, sets)
+
+
+def _measure(row: Row, bench: Bench) -> Measurement:
+    problem = Problem(row.workload, row.parameters, row.dtype, bench.device)
+    chosen, rivals, sets = choose_rival(problem, bench)
     if chosen is None:
         return _without_choice(row, rivals, bench.device)
+    timer = timer_for(bench.device)
     row.found.update(
         trials=tuple(rival.trial() for rival in rivals),
         implementation=chosen.implementation(),

@@ -9,6 +9,7 @@ import pytest
 import torch
 from rich.console import Console
 
+from batchmark_job import memory
 from batchmark_job.measure import bench_for
 from batchmark_job.sampling import MonotonicTimer, Rotation
 from batchmark_job.suites import Limits, Point
@@ -148,6 +149,26 @@ def test_our_own_wrong_result_ends_the_benchmark(monkeypatch: pytest.MonkeyPatch
 def test_a_size_that_memory_does_not_hold_is_skipped() -> None:
     comparison = compare(Point("matmul", {"size": 200_000}), bench_for("cpu", QUICK), 3, 60.0)
     assert comparison.skipped == "does not fit into memory twice"
+
+
+@pytest.mark.parametrize(("rounds_with_room", "skipped"), [(0, True), (3, False)])
+def test_memory_that_runs_short_ends_a_size_and_keeps_its_rounds(
+    monkeypatch: pytest.MonkeyPatch, rounds_with_room: int, skipped: bool
+) -> None:
+    held = []
+
+    def run_round(*_: object, **__: object) -> Round:
+        held.append(Round(1.0, "numpy", {call.name: 2.0 for call in PLAIN_CALLS["matmul"]}))
+        return held[-1]
+
+    def shortage(*_: object) -> str | None:
+        return "no room" if len(held) == rounds_with_room else None
+
+    monkeypatch.setattr(cpu_rivals, "run_round", run_round)
+    monkeypatch.setattr(memory, "shortage", shortage)
+    comparison = compare(Point("matmul", {"size": 40}), bench_for("cpu", QUICK), 4, 60.0)
+    assert ("no room" in (comparison.skipped or "")) == skipped
+    assert len(comparison.ours) == rounds_with_room
 
 
 def test_ratios_are_to_the_plain_call_with_the_lowest_median() -> None:

@@ -4,6 +4,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -43,6 +44,17 @@ def test_wrong_options_are_one_clear_line(local_cloud_command, options, message)
     assert ended.returncode == 2
     (line,) = ended.stderr.splitlines()
     assert message in line
+
+
+def test_a_connection_is_reset_only_by_the_client(cloud):
+    with socket.create_connection(cloud.endpoint_url.split("//")[1].split(":")) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        while connection.recv(65_536):
+            pass
+        for _ in range(20):
+            connection.sendall(b"late")
+            time.sleep(0.01)
+        assert connection.recv(1) == b""
 
 
 @pytest.fixture
