@@ -8,6 +8,7 @@ take short turns on the same inputs with the same timer. Exits with 1 where our 
 from __future__ import annotations
 
 import argparse
+import random
 import statistics
 import sys
 import time
@@ -301,12 +302,12 @@ def prepare(
 
 
 def take_turns(runners: Sequence[Runner], timer: MonotonicTimer, seconds: float) -> None:
-    """Turn after turn until there are so many seconds of them each."""
+    """Turn after turn, in any order, until there are so many seconds of them each."""
     switch_threads = len({runner.threads for runner in runners}) > 1
     ends = time.perf_counter() + len(runners) * seconds
     turns = 0
     while turns < FEWEST_TURNS or time.perf_counter() < ends:
-        for runner in runners:
+        for runner in random.sample(runners, len(runners)):
             if switch_threads:
                 give_threads(runner.threads)
             trial.take_turn(runner.rotation, timer, runner.seconds, runner.first)
