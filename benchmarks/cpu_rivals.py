@@ -8,6 +8,7 @@ take short turns on the same inputs with the same timer. Exits with 1 where our 
 from __future__ import annotations
 
 import argparse
+import random
 import statistics
 import sys
 import time
@@ -40,6 +41,7 @@ FEWEST_ROUNDS = 3
 FEWEST_TURNS = 2  # of each side in a round
 DEFAULT_SUITES = ("smoke", "blog", "training")  # every workload, and what takes no hours
 LONG_TRIAL_SECONDS = 10.0  # one that took longer holds for all rounds of its size
+MORE_BUDGET = 5  # times as much for a size whose rounds lie on both sides of ALLOWED_RATIO
 MORE_ROUNDS = 12  # times as many, until it is clear on which side of ALLOWED_RATIO they lie
 HOPELESS = 1.5  # times the fastest plain call's median: such a call stays out of further rounds
 LOG_WIDTH = 160  # of the tables where there is no terminal that has a width
@@ -133,6 +135,11 @@ class Comparison:
         return interval is not None and not interval.low <= ALLOWED_RATIO <= interval.high
 
     @property
+    def is_mixed(self) -> bool:
+        """Whether rounds lie on both sides of the ratio allowed."""
+        return min(self.ratios) <= ALLOWED_RATIO < max(self.ratios)
+
+    @property
     def passed(self) -> bool:
         return self.decided and statistics.median(self.ratios) <= ALLOWED_RATIO
 
@@ -158,7 +165,8 @@ def main() -> int:
         "--budget-seconds",
         type=float,
         default=90.0,
-        help=f"for each size; rounds stop after it, but not before the {FEWEST_ROUNDS}rd",
+        help=f"for each size; rounds stop after it, but not before the {FEWEST_ROUNDS}rd; after "
+        f"{MORE_BUDGET} times it where they lie on both sides of {ALLOWED_RATIO}",
     )
     arguments = parser.parse_args()
     if arguments.rounds < FEWEST_ROUNDS:
@@ -204,7 +212,8 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
     started = time.perf_counter()
     ours: Runner | None = None
     while len(comparison.ours) < MORE_ROUNDS * rounds and not comparison.is_clear(rounds):
-        if comparison.decided and time.perf_counter() - started >= budget_seconds:
+        budget = budget_seconds * (MORE_BUDGET if comparison.decided and comparison.is_mixed else 1)
+        if comparison.decided and time.perf_counter() - started >= budget:
             break
         if ours is None or ours.trial_seconds <= LONG_TRIAL_SECONDS:
             try:
@@ -293,12 +302,12 @@ def prepare(
 
 
 def take_turns(runners: Sequence[Runner], timer: MonotonicTimer, seconds: float) -> None:
-    """Turn after turn until there are so many seconds of them each."""
+    """Turn after turn, in any order, until there are so many seconds of them each."""
     switch_threads = len({runner.threads for runner in runners}) > 1
     ends = time.perf_counter() + len(runners) * seconds
     turns = 0
     while turns < FEWEST_TURNS or time.perf_counter() < ends:
-        for runner in runners:
+        for runner in random.sample(runners, len(runners)):
             if switch_threads:
                 give_threads(runner.threads)
             trial.take_turn(runner.rotation, timer, runner.seconds, runner.first)

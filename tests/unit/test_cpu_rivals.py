@@ -3,6 +3,7 @@
 import io
 import itertools
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -79,7 +80,9 @@ def test_one_size_is_compared_round_by_round() -> None:
     assert min(comparison.as_published) > 0
 
 
-def compared(monkeypatch: pytest.MonkeyPatch, **plain: list[float]) -> Comparison:
+def compared(
+    monkeypatch: pytest.MonkeyPatch, budget_seconds: float = 60.0, **plain: list[float]
+) -> Comparison:
     """Of rounds in which ours takes 2 s and each plain call what its list says, again and again."""
     turns = {name: itertools.cycle(seconds) for name, seconds in plain.items()}
 
@@ -89,7 +92,7 @@ def compared(monkeypatch: pytest.MonkeyPatch, **plain: list[float]) -> Compariso
     calls = [PlainCall(name, lambda inputs: lambda: inputs) for name in plain]
     monkeypatch.setattr(cpu_rivals, "run_round", run_round)
     monkeypatch.setattr(cpu_rivals, "PLAIN_CALLS", {"matmul": calls})
-    return compare(Point("matmul", {"size": 40}), bench_for("cpu", QUICK), 3, 60.0)
+    return compare(Point("matmul", {"size": 40}), bench_for("cpu", QUICK), 3, budget_seconds)
 
 
 @pytest.mark.parametrize(("plain", "rounds"), [([1.0, 4.0], 36), ([1.0, 1.5], 6), ([4.0], 3)])
@@ -97,6 +100,15 @@ def test_rounds_follow_until_it_is_clear_who_is_faster(
     monkeypatch: pytest.MonkeyPatch, plain: list[float], rounds: int
 ) -> None:
     assert len(compared(monkeypatch, plain=plain).ratios) == rounds
+
+
+@pytest.mark.parametrize(("plain", "fewest", "most"), [([1.0, 1.5], 3, 5), ([1.0, 4.0], 15, 25)])
+def test_rounds_that_disagree_get_more_time(
+    monkeypatch: pytest.MonkeyPatch, plain: list[float], fewest: int, most: int
+) -> None:
+    ticks = itertools.count()  # two in a trial, one where the budget is looked at
+    monkeypatch.setattr(cpu_rivals, "time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+    assert fewest <= len(compared(monkeypatch, 10.0, plain=plain).ratios) <= most
 
 
 def test_a_plain_call_that_cannot_be_the_fastest_stays_out_of_further_rounds(
@@ -117,8 +129,10 @@ def test_turns_are_taken_with_each_sides_threads_until_the_time_is_up(
         for name, threads in (("ours", 1), ("plain", 2))
     ]
     take_turns(sides, MonotonicTimer("cpu"), seconds=0.0)
-    turns = [key for key, _ in itertools.groupby(order)][1:]
-    assert turns == ["ours", 2, "plain", 1, "ours", 2, "plain"]
+    assert [order.count(threads) for threads in (1, 2)] == [2, 2]
+    needed = {"ours": 1, "plain": 2}
+    for before, now in itertools.pairwise(key for key, _ in itertools.groupby(order)):
+        assert needed.get(str(now), before) == before
     assert all(side.median > 0 for side in sides)
 
 
