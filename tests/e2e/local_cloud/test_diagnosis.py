@@ -8,9 +8,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from batchmark.diagnosis import diagnose
+from laptop.image import publish_stand_in
 
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/{}:0.1.0"
-MANIFEST = {"schemaVersion": 2, "config": {}, "layers": []}
 
 
 @pytest.fixture
@@ -163,5 +163,5 @@ def test_an_image_that_is_missing_until_it_is_pushed(cloud, queue, find):
         f"ECR has no {image} (RepositoryNotFoundException).",
         f"ECR has no {image} (ImageNotFoundException).",
     ]
-    ecr.put_image(repositoryName=repository, imageTag="0.1.0", imageManifest=json.dumps(MANIFEST))
+    publish_stand_in(ecr, image)
     assert find(job_definition=definition)[1] == []
