@@ -12,7 +12,7 @@ from moto.iam.access_control import IAMPolicy, PermissionResult
 from laptop.demo import run_benchmark
 from laptop.session import Clock
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 PRINCIPALS = ("airflow", "job")
 

@@ -31,7 +31,7 @@ from laptop.session import Clock
 from laptop.stack import PROFILE
 from tests.e2e.stacks import wait_for_end
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture(scope="module")
