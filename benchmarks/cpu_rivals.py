@@ -212,9 +212,10 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
     started = time.perf_counter()
     ours: Runner | None = None
     while len(comparison.ours) < MORE_ROUNDS * rounds and not comparison.is_clear(rounds):
-        budget = budget_seconds * (MORE_BUDGET if comparison.decided and comparison.is_mixed else 1)
-        if comparison.decided and time.perf_counter() - started >= budget:
-            break
+        if comparison.decided:
+            budget = budget_seconds * (MORE_BUDGET if comparison.is_mixed else 1)
+            if time.perf_counter() - started >= budget:
+                break
         if ours is None or ours.trial_seconds <= LONG_TRIAL_SECONDS:
             try:
                 ours = choose(point, bench)

@@ -17,7 +17,7 @@ from tests.e2e.stacks import run_dag
 if TYPE_CHECKING:
     from laptop.aws import AwsClients
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 PRINCIPALS = ("airflow", "job")
 

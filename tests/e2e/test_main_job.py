@@ -31,7 +31,7 @@ from laptop.session import Clock
 from laptop.stack import PROFILE
 from tests.e2e.stacks import failed_log, run_dag
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture(scope="module")

@@ -1,3 +1,4 @@
+import mmap
 import os
 from pathlib import Path
 
@@ -140,8 +141,8 @@ def test_room_is_what_may_be_used_of_it(monkeypatch: pytest.MonkeyPatch) -> None
 def test_peak_memory_starts_anew_for_each_row() -> None:
     """Whether the kernel lets the peak be set back is the machine's choice, and is said."""
     first = memory.PeakMemory("cpu")
-    block = np.ones(200 * 2**20, dtype=np.uint8)
-    del block
+    with mmap.mmap(-1, 200 * 2**20) as block:  # malloc might reuse pages that the process holds
+        np.frombuffer(block, np.uint8)[:] = 1
     with_block = first.read()
     without = memory.PeakMemory("cpu").read()
     if not os.access("/proc/self/clear_refs", os.W_OK):
