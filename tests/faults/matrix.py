@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.faults.outcome import NONE_BROKEN, Outcome, Result
+from tests.faults.outcome import Outcome, Result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,7 +53,7 @@ def inflict(bench: Bench, fault: Fault) -> Results:
         nothing = Outcome(f"{type(error).__name__}: {error}", jobs=0, kept=False)
         log = traceback.format_exc()
         found = {
-            (fault.name, point): Result(nothing, NONE_BROKEN, 0.0, log) for point in fault.expected
+            (fault.name, point): Result(nothing, None, 0.0, log) for point in fault.expected
         }
     for (_, point), result in found.items():
         what = f"{fault.name} {point}".strip()

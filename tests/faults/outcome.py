@@ -42,6 +42,6 @@ class Result(NamedTuple):
     """One line of the table."""
 
     seen: Outcome
-    invariants: Invariants
+    invariants: Invariants | None  # none were counted of a fault that could not be inflicted
     seconds: float
     log: str = ""
