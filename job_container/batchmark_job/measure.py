@@ -150,9 +150,10 @@ def _lost_context(device: str) -> str | None:
 
 @contextlib.contextmanager
 def as_measured(workload: Workload, dtype: str) -> Iterator[None]:
-    """The state that torch has while a workload is measured."""
+    """The state that malloc and torch have while a workload is measured."""
     import torch
 
+    memory.keep_freed_memory()
     with torch.inference_mode(not workload.needs_gradients), torch_support.precision(dtype):
         yield
 
