@@ -45,7 +45,7 @@ def has_room(needed_bytes: int, device: str) -> bool:
 
 
 def keep_freed_memory() -> None:
-    """Let malloc give a call the pages that the last one freed, until `release`.
+    """From now on, let malloc give a call the pages that the last one freed, until `release`.
 
     Else whether a call pays for the pages of its output depends on what else lies on the heap
     (docs/decisions/0011). Does nothing where the C library is not glibc.
@@ -60,10 +60,14 @@ def release(device: str) -> None:
     if malloc_trim := _of_glibc("malloc_trim"):
         malloc_trim(0)
     if device == "cuda":
-        import torch
+        release_cuda_cache()
 
-        with contextlib.suppress(RuntimeError):
-            torch.cuda.empty_cache()
+
+def release_cuda_cache() -> None:
+    import torch
+
+    with contextlib.suppress(RuntimeError):
+        torch.cuda.empty_cache()
 
 
 class PeakMemory:
