@@ -36,7 +36,7 @@ terraform-there:
 	@command -v terraform >/dev/null || { echo "Terraform 1.11 or newer is needed and not on the PATH: install it first" >&2; exit 1; }
 
 .PHONY: demo
-demo: terraform-there install ## The whole chain once, on this machine: table, build/demo/report.html (2 to 3 minutes)
+demo: terraform-there install ## The whole chain once, on this machine: table, build/demo/report.html (about 3 minutes)
 	@exec $(BIN)/python -m laptop demo --suite $(SUITE)
 
 .PHONY: up
@@ -48,13 +48,13 @@ down: ## Stop what `make up` started
 	@test -x $(BIN)/python || { echo "nothing is installed here, so nothing is running"; exit 0; }; exec $(BIN)/python -m laptop down
 
 .PHONY: test
-test: terraform-there install ## All tests: unit, DAG integrity, Terraform, end to end (about 18 minutes)
+test: terraform-there install ## All tests: unit, DAG integrity, Terraform, end to end (about 25 minutes)
 	$(BIN)/pytest $(TWO_AT_A_TIME) tests/unit tests/dags
 	$(BIN)/pytest $(TWO_AT_A_TIME) --no-loadscope-reorder -m "not full_matrix" $(LONGEST_FIRST) \
 		tests/terraform tests/e2e tests/faults
 
 .PHONY: test-unit
-test-unit: install ## Unit and DAG integrity tests only (under a minute)
+test-unit: install ## Unit and DAG integrity tests only (3 minutes)
 	$(BIN)/pytest $(TWO_AT_A_TIME) tests/unit tests/dags
 
 .PHONY: test-faults
@@ -150,7 +150,7 @@ bench-gpu: install ## On a GPU machine: our products against plain calls, our fi
 	@exec $(BIN)/python -m benchmarks.gpu_rivals
 
 .PHONY: bench-cpu
-bench-cpu: install ## Our CPU times beside plain library calls and the published approach (about an hour)
+bench-cpu: install ## Our CPU times beside plain library calls and the published approach (one to two hours)
 	@exec $(BIN)/python -m benchmarks.cpu_rivals
 
 .PHONY: clean

@@ -150,9 +150,10 @@ def _lost_context(device: str) -> str | None:
 
 @contextlib.contextmanager
 def as_measured(workload: Workload, dtype: str) -> Iterator[None]:
-    """The state that torch has while a workload is measured."""
+    """The state that malloc and torch have while a workload is measured."""
     import torch
 
+    memory.keep_freed_memory()
     with torch.inference_mode(not workload.needs_gradients), torch_support.precision(dtype):
         yield
 
@@ -328,7 +329,7 @@ def _transfers(chosen: Contestant, output: Tensor) -> dict[str, float]:
 
     found = {}
     with torch.no_grad(), contextlib.suppress(RuntimeError):  # inputs may want gradients
-        found["allocate_seconds"] = median(allocate, before=lambda: memory.release("cuda"))
+        found["allocate_seconds"] = median(allocate, before=memory.release_cuda_cache)
         pinned = tuple(tensor.pin_memory() for tensor in chosen.host_inputs)
         target = torch.empty_like(output, device="cpu").pin_memory()
         found["host_to_device_seconds"] = median(to_device)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from batchmark_job.workloads.base import Implementation, Parameters, Workload
 
 USABLE_SHARE = 0.9  # libraries keep buffers of their own
+# glibc's malloc.h
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 
 
 def shortage(
@@ -40,13 +44,30 @@ def has_room(needed_bytes: int, device: str) -> bool:
     return needed_bytes <= USABLE_SHARE * available
 
 
-def release(device: str) -> None:
-    """Give back what torch keeps for later; harmless where CUDA's context is lost."""
-    if device == "cuda":
-        import torch
+def keep_freed_memory() -> None:
+    """From now on, let malloc give a call the pages that the last one freed, until `release`.
 
-        with contextlib.suppress(RuntimeError):
-            torch.cuda.empty_cache()
+    Else whether a call pays for the pages of its output depends on what else lies on the heap
+    (docs/decisions/0011). Does nothing where the C library is not glibc.
+    """
+    if mallopt := _of_glibc("mallopt"):
+        mallopt(M_MMAP_MAX, 0)
+        mallopt(M_TRIM_THRESHOLD, -1)
+
+
+def release(device: str) -> None:
+    """Give back what malloc and torch keep for later; harmless where CUDA's context is lost."""
+    if malloc_trim := _of_glibc("malloc_trim"):
+        malloc_trim(0)
+    if device == "cuda":
+        release_cuda_cache()
+
+
+def release_cuda_cache() -> None:
+    import torch
+
+    with contextlib.suppress(RuntimeError):
+        torch.cuda.empty_cache()
 
 
 class PeakMemory:
@@ -76,6 +97,11 @@ class PeakMemory:
             return None
         lines = (self._folder / "status").read_text().splitlines()
         return next((int(line.split()[1]) * 1024 for line in lines if line[:6] == "VmHWM:"), None)
+
+
+@cache
+def _of_glibc(name: str) -> Callable[..., int] | None:
+    return getattr(ctypes.CDLL(None), name, None)
 
 
 def _compare(needed_bytes: int, available_bytes: int, what: str) -> str | None:

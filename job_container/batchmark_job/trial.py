@@ -303,6 +303,7 @@ def hold_trial(
             if rival.competes and len(running) > 1:
                 _race_alone(rival, timer, seconds / len(running), _fastest(running))
             rival.leave()
+            memory.release(problem.device)
     chosen = _fastest(running)
     if chosen is None:
         return None

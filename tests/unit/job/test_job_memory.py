@@ -1,5 +1,8 @@
 import mmap
 import os
+import platform
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -136,6 +139,52 @@ def test_room_is_what_may_be_used_of_it(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(memory, "available_host_bytes", lambda: 1000)
     assert memory.has_room(900, "cpu")
     assert not memory.has_room(901, "cpu")
+
+
+FAULTS_OF_CALLS = """
+import ctypes, resource
+from batchmark_job import memory
+
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+libc.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
+
+def call():
+    output = libc.malloc(SIZE)
+    libc.memset(output, 1, SIZE)
+    libc.free(output)
+
+def faults():
+    call()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(10):
+        call()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
+
+print(faults())
+memory.keep_freed_memory()
+print(faults())
+print(resident())
+memory.release("cpu")
+print(resident())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
+def test_what_a_call_frees_the_next_one_finds_until_it_is_released() -> None:
+    size = 64 * 2**20
+    script = FAULTS_OF_CALLS.replace("SIZE", str(size))
+    ended = subprocess.run(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True
+    )
+    anew, kept, resident, released = map(int, ended.stdout.split())
+    assert anew >= 10 * size / (2 * 2**20)  # at least one for each huge page
+    assert kept < 10
+    assert resident - released > 0.9 * size
 
 
 def test_peak_memory_starts_anew_for_each_row() -> None:

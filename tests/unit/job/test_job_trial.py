@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import cv2
 import numpy as np
+import psutil
 import pytest
 import torch
 
@@ -61,6 +63,28 @@ def test_fastest_is_chosen_wherever_it_stands() -> None:
     assert len(chosen.seconds) >= trial.FEWEST_CALLS
     assert chosen.rotation is not None
     assert [rival.rotation for rival in (entered[0], entered[2])] == [None, None]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
+@pytest.mark.parametrize("room", ["one after the other"], indirect=True)
+def test_where_memory_is_scarce_a_rival_finds_none_that_its_predecessor_freed(room: None) -> None:
+    size = 128 * 2**20
+    process = psutil.Process()
+    resident = []
+
+    def large(product: torch.Tensor) -> torch.Tensor:
+        np.ones(size, np.uint8)
+        return product
+
+    def small(product: torch.Tensor) -> torch.Tensor:
+        resident.append(process.memory_info().rss)
+        return product
+
+    memory.keep_freed_memory()
+    memory.release("cpu")
+    before = process.memory_info().rss
+    tried(rival_called("large", large), rival_called("small", small))
+    assert resident[0] - before < size / 2
 
 
 @pytest.mark.usefixtures("room")
