@@ -52,9 +52,7 @@ def inflict(bench: Bench, fault: Fault) -> Results:
     except Exception as error:
         nothing = Outcome(f"{type(error).__name__}: {error}", jobs=0, kept=False)
         log = traceback.format_exc()
-        found = {
-            (fault.name, point): Result(nothing, None, 0.0, log) for point in fault.expected
-        }
+        found = {(fault.name, point): Result(nothing, None, 0.0, log) for point in fault.expected}
     for (_, point), result in found.items():
         what = f"{fault.name} {point}".strip()
         bench.stack.say(f"{what}: {result.seen}; {result.invariants} {result.log}".rstrip())

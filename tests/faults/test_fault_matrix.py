@@ -25,6 +25,8 @@ def test_fault(number, fault, point, results, record_property):
     expected, result = fault.expected[point], results[fault.name, point]
     ok = result.seen == expected and result.invariants == NONE_BROKEN
     line = (fault.name, point, str(expected), str(result.seen), f"{result.seconds:.0f}")
-    record_property("case", (number, *line, str(result.invariants or "-"), "ok" if ok else "NOT OK"))
+    record_property(
+        "case", (number, *line, str(result.invariants or "-"), "ok" if ok else "NOT OK")
+    )
     assert result.seen == expected, result.log
     assert result.invariants == NONE_BROKEN
