@@ -20,6 +20,10 @@ from laptop.processes import Processes
 USER = "admin"
 HEALTH_SECONDS = 180
 IMPORTED_FROM = ("plugins", "job_container", "laptop/airflow_settings")
+# How long SQLite waits for another's write. The API server writes in its event loop too, and there
+# it may wait for a request of its own, which needs that loop to go on: its clients try again.
+LOCK_SECONDS = 60
+API_SERVER_LOCK_SECONDS = 1
 COMPONENTS = {
     "api-server": ["api-server"],
     "scheduler": ["scheduler", "--skip-serve-logs"],
@@ -90,7 +94,14 @@ class Airflow:
             self.start_component(name, processes, root)
 
     def start_component(self, name: str, processes: Processes, root: Path) -> None:
-        processes.start(name, _command(*COMPONENTS[name]), cwd=root)
+        seconds = API_SERVER_LOCK_SECONDS if name == "api-server" else LOCK_SECONDS
+        database = f"sqlite:///{self.home}/airflow.db?timeout={seconds}"
+        processes.start(
+            name,
+            _command(*COMPONENTS[name]),
+            cwd=root,
+            env={"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database},
+        )
 
     def wait_until_healthy(self, processes: Processes) -> None:
         deadline = time.monotonic() + HEALTH_SECONDS
@@ -147,7 +158,7 @@ class AirflowClient:
             time.sleep(0.5)
 
     def unpause(self, dag_id: str) -> None:
-        self._http.patch(f"/dags/{dag_id}", json={"is_paused": False}).raise_for_status()
+        self.change("PATCH", f"/dags/{dag_id}", {"is_paused": False}).raise_for_status()
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any], run_id: str | None = None) -> str:
         """Start a DAG run, named by Airflow if not here, and return its id.
@@ -155,9 +166,10 @@ class AirflowClient:
         Raises:
             LaptopError: Airflow refused the parameters.
         """
-        answer = self._http.post(
+        answer = self.change(
+            "POST",
             f"/dags/{dag_id}/dagRuns",
-            json={"logical_date": None, "dag_run_id": run_id, "conf": conf},
+            {"logical_date": None, "dag_run_id": run_id, "conf": conf},
         )
         if answer.is_error:
             raise LaptopError(f"Airflow refused to run {dag_id}: {answer.text}")
@@ -213,6 +225,15 @@ class AirflowClient:
             f"/assets/events?source_dag_id={dag_id}&source_run_id={quote(run_id)}"
         )["asset_events"]
         return found
+
+    def change(self, method: str, path: str, body: Mapping[str, Any]) -> httpx.Response:
+        """Send what changes something, anew while the database is locked."""
+        deadline = time.monotonic() + LOCK_SECONDS
+        while True:
+            answer = self._http.request(method, path, json=body)
+            if answer.status_code != 500 or time.monotonic() > deadline:
+                return answer
+            time.sleep(0.5)
 
     def _get(self, path: str) -> dict[str, Any]:
         answer = self._http.get(path)

@@ -58,15 +58,20 @@ class Processes:
     def log_of(self, name: str) -> Path:
         return self.folder / "logs" / f"{name}.log"
 
-    def start(self, name: str, argv: Sequence[str], *, cwd: Path) -> None:
-        """Start a program in a session of its own, so that a Ctrl-C reaches only us."""
+    def start(
+        self, name: str, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None
+    ) -> None:
+        """Start a program in a session of its own, so that a Ctrl-C reaches only us.
+
+        `env` is what this one has beyond the environment of all.
+        """
         log = self.log_of(name)
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as out:
             self._started[name] = subprocess.Popen(
                 argv,
                 cwd=cwd,
-                env=self.env,
+                env={**self.env, **(env or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,

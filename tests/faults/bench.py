@@ -19,7 +19,6 @@ from batchmark.run import CollectedRun
 from batchmark.store import COLLECTED, RunStore
 from batchmark_job.result import ResultDocument, parse_document
 from laptop.airflow import AirflowClient
-from laptop.errors import LaptopError
 from laptop.stack import ROOT
 from tests.faults.outcome import Invariants, Outcome
 from tests.faults.targets import job_prefix
@@ -63,16 +62,17 @@ class UserClient(AirflowClient):
 
     def fail(self, task: Mapping[str, Any]) -> None:
         """Mark a task instance as failed."""
-        self._http.patch(
+        self.change(
+            "PATCH",
             f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
             f"/{task['map_index']}",
-            json={"new_state": "failed"},
+            {"new_state": "failed"},
         ).raise_for_status()
 
     def clear(self, run: Run) -> None:
         """Clear a DAG run: all its tasks run again."""
-        self._http.post(
-            f"/dags/{run.dag_id}/dagRuns/{run.run_id}/clear", json={"dry_run": False}
+        self.change(
+            "POST", f"/dags/{run.dag_id}/dagRuns/{run.run_id}/clear", {"dry_run": False}
         ).raise_for_status()
 
 
@@ -136,16 +136,8 @@ class Bench:
             told["linger"] = str(run.linger)
         instructions = {"gate": str(run.gate), **told} if gated else told
         (self.instructions / f"{run_id}.json").write_text(json.dumps(instructions))
-        self.wait(lambda: self._trigger(run), f"start of {run_id}", 60)
+        self.airflow.trigger(run.dag_id, {"suite": "own", "targets": [run.target]}, run.run_id)
         return run
-
-    def _trigger(self, run: Run) -> bool:
-        """Say whether the run is there: SQLite, and so Airflow, may be too busy to begin it."""
-        try:
-            self.airflow.trigger(run.dag_id, {"suite": "own", "targets": [run.target]}, run.run_id)
-        except LaptopError:
-            return bool(self.airflow.state(run.dag_id, run.run_id))
-        return True
 
     def wait(self, condition: Callable[[], T | None], what: str, seconds: float = 120) -> T:
         """The condition's first true value; what does not answer meanwhile is asked again."""
