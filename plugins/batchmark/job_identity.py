@@ -1,4 +1,4 @@
-"""The names by which a task finds the Batch jobs that it has submitted (docs/decisions/0010)."""
+"""Names of runs, and those by which a task finds the Batch jobs it submitted (decision 10)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ LONGEST_NAME = 128
 DIGEST_CHARACTERS = 10
 # For the digest, the generation and what stands between.
 RESERVED_CHARACTERS = DIGEST_CHARACTERS + 12
+
+
+def slug(run_id: str) -> str:
+    """A run id as part of an S3 key: Airflow's ids hold '+' and ':', which URLs would escape."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", run_id).strip("-")
 
 
 def generation(context: Context) -> int:

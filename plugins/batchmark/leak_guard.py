@@ -18,10 +18,9 @@ from batchmark.batch_environment import (
 )
 from batchmark.config import Config, Target
 from batchmark.job_description import JobDescription, moment
-from batchmark.job_identity import DAG_TAG
+from batchmark.job_identity import DAG_TAG, slug
 from batchmark.jobs import describe_jobs, is_live, terminate_job
 from batchmark.leak_records import GuardReport, Kind, Limits, Resource, RunName, allowed
-from batchmark.planning import slug
 
 INSTALLATION_TAG = "batchmark:installation"
 RUN_TAG = "batchmark:run"

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from batchmark.config import Config
 from batchmark.documents import ExpectedDocument
 from batchmark.exceptions import PlanError
-from batchmark.job_identity import full_name, names_of_task
+from batchmark.job_identity import full_name, names_of_task, slug
 from batchmark.run import PlannedJob
 from batchmark.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
 
 # For the queue and the starts of instances, beside the attempts themselves.
 LONGEST_WAIT_SECONDS = 6 * 3600
-
-
-def slug(run_id: str) -> str:
-    """A run id as part of an S3 key: Airflow's ids hold '+' and ':', which URLs would escape."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", run_id).strip("-")
 
 
 def plan_jobs(

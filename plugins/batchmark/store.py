@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from batchmark.config import Config
 from batchmark.exceptions import CollectError
-from batchmark.planning import slug
+from batchmark.job_identity import slug
 
 # What a run's folder holds, beside the jobs' logs.
 PLAN = "plan.json"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from batchmark.planning import slug
+from batchmark.job_identity import slug
 from batchmark.store import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore
 from laptop.demo import DAG_ID
 from tests.e2e.stacks import failed_log, run_dag

@@ -14,7 +14,7 @@ import httpx
 import psutil
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batchmark.planning import slug
+from batchmark.job_identity import slug
 from batchmark.run import CollectedRun
 from batchmark.store import COLLECTED, RunStore
 from batchmark_job.result import ResultDocument, parse_document

@@ -9,9 +9,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from batchmark.guard_tasks import _run_state
+from batchmark.job_identity import slug
 from batchmark.leak_guard import end_leaks, look
 from batchmark.leak_records import ENDABLE, Limits, RunName
-from batchmark.planning import slug
 from tests.unit.guard_builders import NOW, REGION, ago, config, queue_arn
 from tests.unit.stubbed_clients import StubbedClients
 

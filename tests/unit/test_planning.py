@@ -6,8 +6,8 @@ import pytest
 from batchmark.config import parse_config
 from batchmark.documents import ExpectedDocument
 from batchmark.exceptions import ConfigError, PlanError
-from batchmark.job_identity import full_name
-from batchmark.planning import job_name, names_of_job, operator_kwargs, plan_jobs, slug
+from batchmark.job_identity import full_name, slug
+from batchmark.planning import job_name, names_of_job, operator_kwargs, plan_jobs
 
 RUN_ID = "manual__2026-11-21T01:00:00+00:00"
 

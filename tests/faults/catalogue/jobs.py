@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from batchmark.planning import slug
+from batchmark.job_identity import slug
 from tests.faults.bench import sigkill
 from tests.faults.fault import Fault, Runs
 from tests.faults.outcome import Outcome
