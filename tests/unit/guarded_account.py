@@ -1,0 +1,211 @@
+"""An AWS account as environment_check sees it, healthy unless a test changes it."""
+
+from __future__ import annotations
+
+from batchmark.environment_check import check_environment
+from batchmark.vcpu_quotas import vcpu_quota
+from tests.unit.guard_builders import ARN, IMAGE, NOW, PROFILE, REGION, ROLE, config
+from tests.unit.stubbed_clients import StubbedClients
+
+CONFIG = config()
+QUOTAS = {"L-3819A6DF": 16.0, "L-DB2E81BA": 16.0, "L-34B43A08": 16.0, "L-1216C47A": 16.0}
+NAMES = ("g5.xlarge", "c5.2xlarge")
+BOTH = "g5.xlarge, c5.2xlarge"
+
+
+def healthy():
+    """What AWS answers of CONFIG, by question."""
+    environments = {
+        name: {
+            "computeEnvironmentName": name,
+            "computeEnvironmentArn": f"{ARN}:compute-environment/{name}",
+            "ecsClusterArn": "arn:cluster",
+            "state": "ENABLED",
+            "status": "VALID",
+            "statusReason": "ComputeEnvironment Healthy",
+            "computeResources": {
+                "type": "EC2",
+                "maxvCpus": 64,
+                "subnets": ["subnet-1"],
+                "instanceRole": PROFILE,
+            },
+        }
+        for target in CONFIG.targets.values()
+        for name in (target.compute_environments.spot, target.compute_environments.on_demand)
+    }
+    queues = {}
+    for name, target in CONFIG.targets.items():
+        orders = {target.job_queue: ["spot", "on-demand"], target.on_demand_queue: ["on-demand"]}
+        for arn, order in orders.items():
+            queues[arn] = {
+                "jobQueueName": arn.rpartition("/")[2],
+                "jobQueueArn": arn,
+                "state": "ENABLED",
+                "status": "VALID",
+                "priority": 1,
+                "computeEnvironmentOrder": [
+                    {
+                        "order": number,
+                        "computeEnvironment": f"{ARN}:compute-environment/{name}-{purchase}",
+                    }
+                    for number, purchase in enumerate(order, 1)
+                ],
+            }
+    definitions = {}
+    for name, target in CONFIG.targets.items():
+        requirements = [
+            {"type": "VCPU", "value": str(target.vcpus)},
+            {"type": "MEMORY", "value": str(target.memory_mib)},
+        ]
+        if target.gpus:
+            requirements.append({"type": "GPU", "value": str(target.gpus)})
+        definitions[name] = {
+            "jobDefinitionName": f"lab-{name.replace('.', '-')}",
+            "jobDefinitionArn": target.job_definition,
+            "revision": 3,
+            "status": "ACTIVE",
+            "type": "container",
+            "retryStrategy": {"attempts": 3},
+            "timeout": {"attemptDurationSeconds": 3600},
+            "containerProperties": {
+                "image": IMAGE,
+                "jobRoleArn": f"{ROLE}/lab-job-1",
+                "executionRoleArn": f"{ROLE}/lab-execution-1",
+                "resourceRequirements": requirements,
+            },
+        }
+    return {
+        "bucket": {},
+        "topic": {"Attributes": {}},
+        "log group": {"logStreams": []},
+        "environments": environments,
+        "queues": queues,
+        "definitions": definitions,
+        "newest": dict.fromkeys(NAMES, 3),
+        "image": {"imageDetails": [{"imagePushedAt": NOW}]},
+        "scan": {
+            "imageScanStatus": {"status": "COMPLETE"},
+            "imageScanFindings": {"findingSeverityCounts": {"MEDIUM": 3}},
+        },
+        "role": {"Role": role()},
+        "profile": {"InstanceProfile": profile()},
+        "vcpus": {"g5.xlarge": 4, "c5.2xlarge": 8},
+        "quotas": dict(QUOTAS),
+    }
+
+
+def role():
+    return {
+        "Path": "/",
+        "RoleName": "lab-job-1",
+        "RoleId": "AROA0123456789012345",
+        "Arn": f"{ROLE}/lab-job-1",
+        "CreateDate": NOW,
+    }
+
+
+def profile():
+    return {
+        "Path": "/",
+        "InstanceProfileName": "lab-instance-1",
+        "InstanceProfileId": "AIPA0123456789012345",
+        "Arn": PROFILE,
+        "CreateDate": NOW,
+        "Roles": [],
+    }
+
+
+class Refused(str):
+    """Stands where an answer stands: AWS's error code instead of it."""
+
+    __slots__ = ()
+
+
+def answer(clients, service, method, given, asked=None):
+    if isinstance(given, Refused):
+        clients.refuse(service, method, given, "said AWS")
+    else:
+        clients.answer(service, method, given, asked)
+
+
+def stated(given, key, by):
+    """An answer that lists values; an error stays one."""
+    return given if isinstance(given, Refused) else {key: [given[name] for name in by]}
+
+
+def check(account, targets=NAMES, well=True):
+    """Check against an account that answers so; `well` where every question is asked."""
+    clients = StubbedClients(REGION)
+    chosen = {name: CONFIG.targets[name] for name in targets}
+    answer(clients, "s3", "head_bucket", account["bucket"], {"Bucket": "results"})
+    answer(clients, "sns", "get_topic_attributes", account["topic"])
+    for group in ("/aws/batch/lab", "/aws/events/batch/lab"):
+        asked = {"logGroupName": group, "limit": 1}
+        answer(clients, "logs", "describe_log_streams", account["log group"], asked)
+
+    given = account["environments"]
+    there = [name for name in given if name.startswith(targets)]
+    given = stated(given, "computeEnvironments", there)
+    answer(clients, "batch", "describe_compute_environments", given)
+    given = account["queues"]
+    asked = [arn for one in chosen.values() for arn in (one.job_queue, one.on_demand_queue)]
+    there = [arn for arn in asked if arn in given]
+    given = stated(given, "jobQueues", there)
+    answer(clients, "batch", "describe_job_queues", given, {"jobQueues": asked})
+    definitions = account["definitions"]
+    there = [name for name in targets if name in definitions]
+    answer(
+        clients,
+        "batch",
+        "describe_job_definitions",
+        stated(definitions, "jobDefinitions", there),
+        {"jobDefinitions": [one.job_definition for one in chosen.values()]},
+    )
+    for name in there:
+        if definitions[name]["status"] == "ACTIVE":
+            newest = definitions[name] | {"revision": account["newest"][name]}
+            answer(
+                clients,
+                "batch",
+                "describe_job_definitions",
+                {"jobDefinitions": [definitions[name], newest]},
+                {"jobDefinitionName": newest["jobDefinitionName"], "status": "ACTIVE"},
+            )
+    images = {
+        "registryId": "111122223333",
+        "repositoryName": "lab-job",
+        "imageIds": [{"imageTag": "0.1.0"}],
+    }
+    answer(clients, "ecr", "describe_images", account["image"], images)
+    answer(clients, "ecr", "describe_image_scan_findings", account["scan"])
+    if "repository" in account:
+        answer(clients, "ecr", "describe_repositories", account["repository"])
+    for _ in range(2):
+        answer(clients, "iam", "get_role", account["role"])
+    asked = {"InstanceProfileName": "lab-instance-1"}
+    answer(clients, "iam", "get_instance_profile", account["profile"], asked)
+    vcpus = [
+        {"InstanceType": name, "VCpuInfo": {"DefaultVCpus": count}}
+        for name, count in account["vcpus"].items()
+        if name in targets
+    ]
+    answer(clients, "ec2", "describe_instance_types", {"InstanceTypes": vcpus})
+    for name in targets:
+        for purchase in ("spot", "on_demand"):
+            code = vcpu_quota(name, purchase).code
+            value = account["quotas"][code]
+            given = value if isinstance(value, Refused) else {"Quota": {"Value": value}}
+            asked = {"ServiceCode": "ec2", "QuotaCode": code}
+            answer(clients, "service-quotas", "get_service_quota", given, asked)
+    result = check_environment(CONFIG, clients, targets=targets, now=NOW)
+    if well:
+        clients.assert_all_was_asked()
+    return result
+
+
+def not_ok(result):
+    return [
+        (one.name, one.target, one.status, one.seen, one.remedy)
+        for one in result.checks
+        if one.status != "ok"
+    ]

@@ -1,0 +1,84 @@
+"""The job image in ECR: there, and scanned."""
+
+from __future__ import annotations
+
+import pytest
+
+from batchmark.batch_environment import Image
+from tests.unit.guard_builders import IMAGE, REGION
+from tests.unit.guarded_account import BOTH, NAMES, Refused, check, healthy, not_ok
+
+SCAN_IT = "Scan it in the ECR console."
+
+
+@pytest.mark.parametrize("code", ["ImageNotFoundException", "RepositoryNotFoundException"])
+def test_a_missing_image_fails_and_says_how_to_make_one(code):
+    result = check(healthy() | {"image": Refused(code)}, well=False)
+    assert not_ok(result) == [
+        ("image", BOTH, "fail", f"{IMAGE} is not in ECR.", "`make image`, then `terraform apply`.")
+    ]
+
+
+def test_an_image_from_elsewhere_is_not_checked():
+    account = healthy()
+    for name in NAMES:
+        account["definitions"][name]["containerProperties"]["image"] = "python:3.11"
+    seen = f"'python:3.11' is no image of ECR in {REGION}."
+    assert not_ok(check(account, well=False)) == [("image", BOTH, "not checked", seen, "")]
+
+
+@pytest.mark.parametrize(
+    ("scan", "scans_on_push", "seen", "remedy"),
+    [
+        (
+            {
+                "imageScanStatus": {"status": "ACTIVE"},
+                "imageScanFindings": {"findingSeverityCounts": {"CRITICAL": 2, "HIGH": 5}},
+            },
+            None,
+            "The scan found 2 critical, 5 high finding(s).",
+            "Read them in the ECR console; `make image` builds on today's packages.",
+        ),
+        (
+            {"imageScanStatus": {"status": "IN_PROGRESS"}},
+            None,
+            "The scan is IN_PROGRESS: no reason given",
+            "",
+        ),
+        (
+            Refused("ScanNotFoundException"),
+            True,
+            "This image was not scanned; its repository scans on push.",
+            SCAN_IT,
+        ),
+        (
+            Refused("ScanNotFoundException"),
+            False,
+            "This image was not scanned: its repository does not scan on push.",
+            "Switch scanning on in ECR.",
+        ),
+    ],
+)
+def test_what_a_scan_found_is_said_and_stops_nothing(scan, scans_on_push, seen, remedy):
+    account = healthy() | {"scan": scan}
+    if scans_on_push is not None:
+        configuration = {"imageScanningConfiguration": {"scanOnPush": scans_on_push}}
+        account["repository"] = {"repositories": [configuration]}
+    assert not_ok(check(account)) == [("image scan", BOTH, "warn", seen, remedy)]
+
+
+@pytest.mark.parametrize(
+    ("uri", "image"),
+    [
+        (IMAGE, Image("111122223333", REGION, "lab-job", "0.1.0", None)),
+        (
+            f"111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/a/b@sha256:{'0' * 64}",
+            Image("111122223333", "cn-north-1", "a/b", None, f"sha256:{'0' * 64}"),
+        ),
+        ("111122223333.dkr.ecr.eu-west-1.amazonaws.com/lab-job", None),
+        ("python:3.11", None),
+        ("none", None),
+    ],
+)
+def test_an_images_address_is_taken_apart(uri, image):
+    assert Image.parse(uri) == image

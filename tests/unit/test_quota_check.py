@@ -1,0 +1,112 @@
+"""vCPU quotas against what the targets may buy."""
+
+from __future__ import annotations
+
+import pytest
+
+from batchmark.batch_environment import BatchEnvironment
+from batchmark.quota_check import check_quotas
+from batchmark.vcpu_quotas import vcpu_quota
+from tests.unit.guard_builders import REGION
+from tests.unit.guarded_account import CONFIG, NAMES, Refused, check, healthy, not_ok
+from tests.unit.stubbed_clients import StubbedClients
+
+SPOT_G = "All G and VT Spot Instance Requests (L-3819A6DF)"
+
+
+@pytest.mark.parametrize(
+    ("quotas", "seen"),
+    [
+        (
+            {"L-3819A6DF": 0.0},
+            [
+                (
+                    "g5.xlarge",
+                    "warn",
+                    f"{SPOT_G}: 0 vCPUs. One instance of g5.xlarge takes 4. Only its other way to "
+                    "buy is left.",
+                )
+            ],
+        ),
+        (
+            {"L-3819A6DF": 0.0, "L-DB2E81BA": 2.0},
+            [
+                (
+                    "g5.xlarge",
+                    "fail",
+                    f"{SPOT_G}: 0 vCPUs. One instance of g5.xlarge takes 4.",
+                ),
+                (
+                    "g5.xlarge",
+                    "fail",
+                    "Running On-Demand G and VT instances (L-DB2E81BA): 2 vCPUs. One instance of "
+                    "g5.xlarge takes 4.",
+                ),
+            ],
+        ),
+        (
+            {"L-3819A6DF": 0.0, "L-DB2E81BA": Refused("NoSuchResourceException")},
+            [
+                (
+                    "g5.xlarge",
+                    "not checked",
+                    "Running On-Demand G and VT instances (L-DB2E81BA): NoSuchResourceException: "
+                    "said AWS",
+                ),
+                (
+                    "g5.xlarge",
+                    "warn",
+                    f"{SPOT_G}: 0 vCPUs. One instance of g5.xlarge takes 4. Only its other way to "
+                    "buy is left.",
+                ),
+            ],
+        ),
+    ],
+)
+def test_a_quota_fails_only_where_no_way_to_buy_is_left(quotas, seen):
+    account = healthy()
+    account["quotas"] |= quotas
+    found = [(target, status, text) for _, target, status, text, _ in not_ok(check(account))]
+    assert found == seen
+
+
+def test_targets_that_share_too_small_a_quota_wait_for_each_other():
+    both = {name: CONFIG.targets[name] for name in NAMES}
+    both["c5.4xlarge"] = CONFIG.targets["c5.2xlarge"].model_copy(
+        update={"instance_type": "c5.4xlarge"}
+    )
+    clients = StubbedClients(REGION)
+    vcpus = {"g5.xlarge": 4, "c5.2xlarge": 8, "c5.4xlarge": 16}
+    types = [
+        {"InstanceType": name, "VCpuInfo": {"DefaultVCpus": count}} for name, count in vcpus.items()
+    ]
+    clients.answer("ec2", "describe_instance_types", {"InstanceTypes": types})
+    for _ in range(4):
+        clients.answer("service-quotas", "get_service_quota", {"Quota": {"Value": 16.0}})
+    found = [
+        one for one in check_quotas(BatchEnvironment(CONFIG, both, clients)) if one.status != "ok"
+    ]
+    assert [(one.target, one.status) for one in found] == [("c5.2xlarge, c5.4xlarge", "warn")] * 2
+    assert "16 vCPUs. One instance of each takes 24: their jobs wait" in found[0].seen
+    assert found[0].remedy == "Ask for at least 24 in the Service Quotas console."
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "on_demand", "spot"),
+    [
+        ("c5.2xlarge", "L-1216C47A", "L-34B43A08"),
+        ("g4dn.xlarge", "L-DB2E81BA", "L-3819A6DF"),
+        ("gr6.4xlarge", "L-DB2E81BA", "L-3819A6DF"),
+        ("p4d.24xlarge", "L-417A185B", "L-7212CCBC"),
+        ("p5en.48xlarge", "L-417A185B", "L-C4BD4855"),
+        ("x2idn.16xlarge", "L-7295265B", "L-E3A00192"),
+    ],
+)
+def test_an_instance_type_has_a_quota_for_each_way_to_buy(instance_type, on_demand, spot):
+    assert vcpu_quota(instance_type, "on_demand").code == on_demand
+    assert vcpu_quota(instance_type, "spot").code == spot
+
+
+@pytest.mark.parametrize("instance_type", ["inf2.xlarge", "trn1.2xlarge", "hpc7a.96xlarge"])
+def test_a_family_that_is_not_known_has_no_quota_here(instance_type):
+    assert vcpu_quota(instance_type, "spot") is None
