@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import boto3
@@ -10,11 +11,17 @@ from botocore.stub import Stubber
 ACCESS = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
 
 
+@cache
+def session(region: str) -> boto3.Session:
+    """One for all tests: it reads each service's model, which takes long, but once."""
+    return boto3.Session(region_name=region, **ACCESS)
+
+
 class StubbedClients:
     """Called with a service's name it gives its client; each answer is given once, in order."""
 
     def __init__(self, region: str) -> None:
-        self._session = boto3.Session(region_name=region, **ACCESS)
+        self._session = session(region)
         self._clients: dict[str, Any] = {}
         self._stubbers: dict[str, Stubber] = {}
 

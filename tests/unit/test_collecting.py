@@ -4,7 +4,6 @@ import json
 from datetime import UTC, datetime
 from io import BytesIO
 
-import boto3
 import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
@@ -19,6 +18,7 @@ from batchmark.run import PlannedJob
 from batchmark.state_times import state_times
 from batchmark.store import RunStore
 from tests.unit.run_builders import GPU_ENVIRONMENT, build_job, build_row
+from tests.unit.stubbed_clients import session
 
 JOB_ID = "11111111-2222-3333-4444-555555555555"
 PLAN = PlannedJob(
@@ -79,9 +79,8 @@ def described(status, **fields):
 @pytest.fixture
 def collect():
     """Collect one job; AWS gives no log and refuses to say whether the document exists."""
-    session = boto3.Session("test", "test", region_name="us-east-1")
     clients = {
-        name: session.client(name, config=Config(retries={"max_attempts": 0}))
+        name: session("us-east-1").client(name, config=Config(retries={"max_attempts": 0}))
         for name in ("s3", "batch", "logs")
     }
     stubs = {name: Stubber(clients[name]) for name in ("s3", "logs")}

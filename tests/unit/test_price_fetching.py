@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from io import BytesIO
 
-import boto3
 import pytest
 from botocore.config import Config
 from botocore.response import StreamingBody
@@ -18,6 +17,7 @@ from batchmark.prices import load_prices
 from batchmark.store import RunStore
 from tests.unit.price_answers import HOUR, offer
 from tests.unit.run_builders import PRICES
+from tests.unit.stubbed_clients import session
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SPOT = [
@@ -50,10 +50,9 @@ class Aws:
     """Stubbed clients; each method adds what AWS answers next, and what it has to be asked."""
 
     def __init__(self):
-        session = boto3.Session("test", "test", region_name="us-east-1")
         one_try = Config(retries={"total_max_attempts": 1})
         self.pricing, self.ec2, self.s3 = (
-            session.client(name, config=one_try) for name in ("pricing", "ec2", "s3")
+            session("us-east-1").client(name, config=one_try) for name in ("pricing", "ec2", "s3")
         )
         self.stubs = {
             client.meta.service_model.service_name: Stubber(client)
