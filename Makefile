@@ -48,7 +48,7 @@ down: ## Stop what `make up` started
 	@test -x $(BIN)/python || { echo "nothing is installed here, so nothing is running"; exit 0; }; exec $(BIN)/python -m laptop down
 
 .PHONY: test
-test: terraform-there install ## All tests: unit, DAG integrity, Terraform, end to end (about 25 minutes)
+test: terraform-there install ## All tests but the long faults: unit, DAG integrity, Terraform, end to end, quick faults (about 30 minutes)
 	$(BIN)/pytest $(TWO_AT_A_TIME) tests/unit tests/dags
 	$(BIN)/pytest $(TWO_AT_A_TIME) --no-loadscope-reorder -m "not full_matrix" $(LONGEST_FIRST) \
 		tests/terraform tests/e2e tests/faults
@@ -58,7 +58,7 @@ test-unit: install ## Unit and DAG integrity tests only (3 minutes)
 	$(BIN)/pytest $(TWO_AT_A_TIME) tests/unit tests/dags
 
 .PHONY: test-faults
-test-faults: terraform-there install ## Faults of jobs, users, AWS and Airflow, one by one: a table of what came of each
+test-faults: terraform-there install ## Every fault of jobs, users, AWS and Airflow: a table of what came of each (about 10 minutes)
 	@$(BIN)/pytest -q tests/faults
 
 .PHONY: lint

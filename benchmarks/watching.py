@@ -28,6 +28,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from batchmark.jobs import describe_jobs
 from benchmarks.short_jobs import define_sleep
 from laptop.aws import AwsClients
 from laptop.processes import stop_all
@@ -38,7 +39,6 @@ FOLDER = ROOT / "build" / "bench-watching"
 CLAIMED_SHARE = 1 / 20
 CLAIMED_INTERVALS = 2
 OURS, PROVIDERS = "batchmark", "provider"
-DESCRIBED_AT_ONCE = 100
 
 
 @dataclass(frozen=True)
@@ -166,11 +166,8 @@ def new_queue(batch: Any, name: str) -> str:
 
 def stopped_times(batch: Any, ids: Sequence[str]) -> dict[str, float]:
     """Each job's end by Batch, in seconds since the epoch."""
-    return {
-        job["jobId"]: job["stoppedAt"] / 1000
-        for start in range(0, len(ids), DESCRIBED_AT_ONCE)
-        for job in batch.describe_jobs(jobs=ids[start : start + DESCRIBED_AT_ONCE])["jobs"]
-    }
+    described = describe_jobs(batch, ids)
+    return {job_id: job["stoppedAt"] / 1000 for job_id, job in described.items()}
 
 
 def describe_calls(lines: Sequence[str], principal: str) -> int:

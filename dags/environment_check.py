@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from airflow.sdk import dag, get_current_context, task
 
-from batchmark import dag_parts, guard_tasks
+from batchmark import dag_parts, environment_tasks
 
 
 @dag(
@@ -28,7 +28,7 @@ from batchmark import dag_parts, guard_tasks
 def environment_check():
     @task
     def check_environment() -> str:
-        return guard_tasks.check_environment(get_current_context())
+        return environment_tasks.check_environment(get_current_context())
 
     check_environment()
 

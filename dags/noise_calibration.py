@@ -16,7 +16,7 @@ from typing import Any
 
 from airflow.sdk import chain, dag, get_current_context, task
 
-from batchmark import dag_parts, guard_tasks, tasks
+from batchmark import dag_parts, environment_tasks, tasks
 
 PARAMS = dag_parts.params(
     repeats=6,
@@ -40,7 +40,7 @@ PARAMS = dag_parts.params(
 def noise_calibration():
     @task
     def check_environment() -> str:
-        return guard_tasks.check_environment(get_current_context())
+        return environment_tasks.check_environment(get_current_context())
 
     @task
     def plan_jobs() -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ def diagnose_queues(context: Context) -> str:
 
     from batchmark.batch_environment import aws_clients, published_queues
     from batchmark.diagnosis import diagnose
-    from batchmark.diagnosis_page import DiagnosisReport, render_html, render_table
+    from batchmark.diagnosis.page import DiagnosisReport, render_html, render_table
 
     try:
         config = load_config()

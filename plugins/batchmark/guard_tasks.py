@@ -1,4 +1,4 @@
-"""What the tasks of leak_guard do, and the check that comes before each benchmark."""
+"""What the tasks of leak_guard do."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from airflow.sdk import Param
 from airflow.sdk.exceptions import AirflowFailException
 
 from batchmark.config import load_config
-from batchmark.exceptions import BatchmarkError
 from batchmark.leak_records import ENDABLE, Limits
-from batchmark.store import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore, guard_key
+from batchmark.store import RunStore, guard_key
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
-    from rich.console import Console
 
     from batchmark.leak_guard import RunState
     from batchmark.leak_records import RunName
@@ -43,38 +41,6 @@ def leak_params() -> dict[str, Param]:
             for name, field in Limits.model_fields.items()
         },
     }
-
-
-def check_environment(context: Context) -> str:
-    """Check what the run needs before anything is submitted; return the key of the page.
-
-    Raises:
-        AirflowFailException: a target is unknown; or, after publishing, with each failed check.
-    """
-    from datetime import UTC, datetime
-
-    from batchmark.batch_environment import aws_clients
-    from batchmark.environment_check import check_environment as check
-    from batchmark.guard_terminal import check_table
-    from batchmark.planning import check_targets
-
-    try:
-        config = load_config()
-        targets = check_targets(config, context["params"]["targets"], need_both_devices=False)
-    except BatchmarkError as error:
-        raise AirflowFailException(str(error)) from error  # it would fail again
-    result = check(config, aws_clients(config.region), targets=targets, now=datetime.now(UTC))
-    store = RunStore.of(config, context["run_id"])
-    store.write(ENVIRONMENT_JSON, result.model_dump_json(indent=2))
-    console = _console()
-    console.print(check_table(result))
-    key = store.write(ENVIRONMENT_HTML, console.export_html(), "text/html")
-    print(f"Environment: {result.summary}. {store.object_url(key)}")
-    if failures := result.failures():
-        raise AirflowFailException(
-            f"{len(result.of('fail'))} check(s) failed, so nothing is submitted:\n{failures}"
-        )
-    return key
 
 
 def look_for_leaks(context: Context) -> str:
@@ -111,6 +77,7 @@ def report_leaks(context: Context, found_key: str) -> str:
         AirflowFailException: after publishing, with every leak.
     """
     import boto3
+    from rich.console import Console
 
     from batchmark.guard_terminal import guard_table
     from batchmark.leak_records import GuardReport
@@ -118,7 +85,7 @@ def report_leaks(context: Context, found_key: str) -> str:
     config = load_config()
     store = RunStore.of(config, context["run_id"])
     report = GuardReport.model_validate_json(store.read(found_key))
-    console = _console()
+    console = Console(width=200, record=True)
     console.print(guard_table(report))
     key = store.put(_guard_key(context, "html"), console.export_html(), "text/html")
     print(f"Leak guard: {report.summary}. {store.object_url(key)}")
@@ -153,9 +120,3 @@ def _run_state(ti: Any, run: RunName) -> RunState:
 def _guard_key(context: Context, ending: str) -> str:
     run_after = context["dag_run"].run_after
     return guard_key(f"{run_after:%Y-%m-%d}", context["run_id"], ending)
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(width=200, record=True)

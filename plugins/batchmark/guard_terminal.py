@@ -1,4 +1,4 @@
-"""The tables of the environment check and of the leak guard, for a terminal."""
+"""The table of the leak guard, for a terminal."""
 
 from __future__ import annotations
 
@@ -7,34 +7,10 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table
 
-from batchmark.environment_records import STATUSES
 from batchmark.leak_records import VERDICTS
 
 if TYPE_CHECKING:
-    from batchmark.environment_records import EnvironmentCheck, Status
     from batchmark.leak_records import GuardReport
-
-STYLES: dict[Status, str] = {"fail": "bold red", "warn": "yellow", "not checked": "dim", "ok": ""}
-
-
-def check_table(result: EnvironmentCheck) -> Table:
-    """The checks for a terminal, the worst first."""
-    shown = Table(
-        "Check",
-        "Target",
-        "Status",
-        "Seen",
-        "What to do",
-        title=escape(
-            f"Environment of {result.installation} in {result.region} at "
-            f"{result.checked_at:%Y-%m-%d %H:%M %Z}: {result.summary}"
-        ),
-    )
-    for status in STATUSES:
-        for check in result.of(status):
-            cells = (check.name, check.target, check.status, check.seen, check.remedy)
-            shown.add_row(*map(escape, cells), style=STYLES[status])
-    return shown
 
 
 def guard_table(report: GuardReport) -> Table:

@@ -24,7 +24,7 @@ def check_images(environment: BatchEnvironment) -> Iterator[Check]:
             yield Check(name="image", target=shown, status="not checked", seen=seen)
             continue
         ecr = environment.client("ecr")
-        found = _find(ecr, image)
+        found = find_image(ecr, image)
         if found is None:
             yield Check(
                 name="image",
@@ -49,7 +49,12 @@ def _images(environment: BatchEnvironment) -> dict[str, list[str]]:
     return images
 
 
-def _find(ecr: Any, image: Image) -> dict[str, Any] | None:
+def find_image(ecr: Any, image: Image) -> dict[str, Any] | None:
+    """ECR's details of an image; None where it, or its repository, is not there.
+
+    Raises:
+        ClientError, BotoCoreError: ECR does not tell.
+    """
     try:
         answer = ecr.describe_images(
             registryId=image.account, repositoryName=image.repository, imageIds=[image.id]

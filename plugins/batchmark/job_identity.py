@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 GENERATION_TAG = "batchmark:generation"
+INSTALLATION_TAG = "batchmark:installation"  # what Airflow's policy lets it stop
+RUN_TAG = "batchmark:run"
 DAG_TAG = "batchmark:dag"  # with the parameter run_id it tells the leak guard whose job it is
 LONGEST_NAME = 128
 DIGEST_CHARACTERS = 10

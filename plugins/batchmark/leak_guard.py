@@ -18,12 +18,10 @@ from batchmark.batch_environment import (
 )
 from batchmark.config import Config, Target
 from batchmark.job_description import JobDescription, moment
-from batchmark.job_identity import DAG_TAG, slug
+from batchmark.job_identity import DAG_TAG, INSTALLATION_TAG, RUN_TAG, slug
 from batchmark.jobs import describe_jobs, is_live, terminate_job
 from batchmark.leak_records import GuardReport, Kind, Limits, Resource, RunName, allowed
 
-INSTALLATION_TAG = "batchmark:installation"
-RUN_TAG = "batchmark:run"
 RUN_ID_TAG = "batchmark:run-id"
 TARGET_TAG = "Target"  # of instances, by their launch template
 MANUAL_RUN_ID = "manual"  # the job definitions' default

@@ -8,7 +8,7 @@ from typing import Any
 from batchmark.config import Config
 from batchmark.documents import ExpectedDocument
 from batchmark.exceptions import PlanError
-from batchmark.job_identity import full_name, names_of_task, slug
+from batchmark.job_identity import INSTALLATION_TAG, RUN_TAG, names_of_task, slug
 from batchmark.run import PlannedJob
 from batchmark.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
 
@@ -78,13 +78,6 @@ def check_targets(config: Config, targets: Sequence[str], *, need_both_devices: 
     return chosen
 
 
-def job_name(
-    config_name: str, target: str, suite: str, repeat: int, run_id: str, generation: int
-) -> str:
-    """The name of a job in Batch, by which a retry of its task finds it."""
-    return full_name(_label(config_name, target, suite, repeat), run_id, generation)
-
-
 def names_of_job(config_name: str, run_id: str, job: PlannedJob) -> str:
     """What the names of a planned job begin with, of all generations."""
     return names_of_task(_label(config_name, job.target, job.suite, job.repeat), run_id)
@@ -113,8 +106,8 @@ def operator_kwargs(config: Config, run_id: str, job: PlannedJob) -> dict[str, A
             "output": job.result_prefix,
         },
         "tags": {
-            "batchmark:installation": config.name,  # what Airflow's policy lets it stop
-            "batchmark:run": slug(run_id),
+            INSTALLATION_TAG: config.name,
+            RUN_TAG: slug(run_id),
             "batchmark:target": job.target,
             "batchmark:suite": job.suite,
         },

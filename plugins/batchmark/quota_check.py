@@ -12,7 +12,7 @@ from batchmark.batch_environment import (
     why_unread,
 )
 from batchmark.environment_records import Check
-from batchmark.vcpu_quotas import Quota, quota_vcpus, vcpu_quota
+from batchmark.vcpu_quotas import Quota, describe_quota, vcpu_quota
 
 NAME = "vCPU quota"
 
@@ -36,7 +36,7 @@ def check_quotas(environment: BatchEnvironment) -> Iterator[Check]:
     values: dict[Quota, float] = {}
     for quota, asked in wanted.items():
         try:
-            values[quota] = quota_vcpus(environment.client, quota)
+            values[quota] = float(describe_quota(environment.client, quota)["Value"])
         except NO_ANSWER as error:
             yield Check(
                 name=NAME,

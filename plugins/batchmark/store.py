@@ -37,6 +37,11 @@ def guard_key(date: str, run_id: str, ending: str) -> str:
     return f"guard/{date}/{slug(run_id)}.{ending}"
 
 
+def is_aws(client: Any) -> bool:
+    """Whether a boto3 client reaches AWS itself, not a local cloud."""
+    return bool(client.meta.endpoint_url.endswith((".amazonaws.com", ".amazonaws.com.cn")))
+
+
 class RunStore:
     """One run's folder `runs/<run>/` in the result bucket. Writing a key again replaces it."""
 
@@ -116,4 +121,4 @@ class RunStore:
         return f"{self._s3.meta.endpoint_url}/{self.bucket}/"
 
     def is_aws(self) -> bool:
-        return bool(self._s3.meta.endpoint_url.endswith(".amazonaws.com"))
+        return is_aws(self._s3)

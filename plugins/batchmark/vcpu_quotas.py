@@ -6,7 +6,7 @@ The codes are those of Service Quotas, https://docs.aws.amazon.com/general/lates
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from batchmark.batch_environment import Clients
 from batchmark.config import PurchaseOption
@@ -52,11 +52,12 @@ def vcpu_quota(instance_type: str, purchase: PurchaseOption) -> Quota | None:
     return None
 
 
-def quota_vcpus(client: Clients, quota: Quota) -> float:
-    """A quota's value in the account and region, in vCPUs.
+def describe_quota(client: Clients, quota: Quota) -> dict[str, Any]:
+    """A quota in the account and region: its `Value` in vCPUs, and its `UsageMetric`.
 
     Raises:
         ClientError, BotoCoreError: Service Quotas does not tell.
     """
     answer = client("service-quotas").get_service_quota(ServiceCode="ec2", QuotaCode=quota.code)
-    return float(answer["Quota"]["Value"])
+    described: dict[str, Any] = answer["Quota"]
+    return described

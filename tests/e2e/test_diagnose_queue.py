@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from batchmark.diagnosis_page import DiagnosisReport
+from batchmark.diagnosis.page import DiagnosisReport
 from batchmark.store import DIAGNOSES_FOLDER, RunStore
 from tests.e2e.stacks import run_dag
 

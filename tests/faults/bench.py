@@ -14,7 +14,7 @@ import httpx
 import psutil
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batchmark.job_identity import slug
+from batchmark.job_identity import RUN_TAG, slug
 from batchmark.run import CollectedRun
 from batchmark.store import COLLECTED, RunStore
 from batchmark_job.result import ResultDocument, parse_document
@@ -186,7 +186,7 @@ class Bench:
             for first in range(0, len(ids), 100)
             for job in self.batch.describe_jobs(jobs=ids[first : first + 100])["jobs"]
         ]
-        ours = [job for job in described if job["tags"].get("batchmark:run") == slug(run.run_id)]
+        ours = [job for job in described if job["tags"].get(RUN_TAG) == slug(run.run_id)]
         return sorted(ours, key=lambda job: job["createdAt"])
 
     def wait_for_job(self, run: Run, *states: str, but: str | None = None) -> dict[str, Any]:

@@ -13,13 +13,14 @@ from urllib3 import HTTPResponse
 
 from batchmark.collecting import LEFT_OVER, SUPERSEDED, collect_run
 from batchmark.config import Config as Published
-from batchmark.planning import job_name
+from batchmark.job_identity import full_name
 from batchmark.run import PlannedJob
 from batchmark.state_times import state_times
 from batchmark.store import RunStore
 from tests.unit.run_builders import GPU_ENVIRONMENT, build_job, build_row
 from tests.unit.stubbed_clients import session
 
+LABEL = "batchmark-g5-xlarge-smoke-1"
 JOB_ID = "11111111-2222-3333-4444-555555555555"
 PLAN = PlannedJob(
     target="g5.xlarge",
@@ -64,7 +65,7 @@ def described(status, **fields):
     return {
         "jobId": JOB_ID,
         "jobArn": f"arn:aws:batch:us-east-1:123456789012:job/{JOB_ID}",
-        "jobName": job_name("batchmark", "g5.xlarge", "smoke", 1, "run", 0),
+        "jobName": full_name(LABEL, "run", 0),
         "jobQueue": "queue",
         "jobDefinition": "definition",
         "status": status,
@@ -331,7 +332,7 @@ LOST_HOST = {
 def test_a_job_that_its_task_never_told_of_is_found_by_name(collect):
     older = described("FAILED", jobId=OTHER_ID, createdAt=DONE["createdAt"] - 1)
     foreign = described("RUNNING", jobId="foreign")
-    foreign["jobName"] = job_name("batchmark", "g5.xlarge", "smoke", 1, "another run", 0)
+    foreign["jobName"] = full_name(LABEL, "another run", 0)
     events = [({"events": []}, ASKED)]
     collected = collect(
         DONE, older, foreign, document=document(), event_answers=events, job_id=None
@@ -351,7 +352,7 @@ RAN = {"startedAt": 1_795_222_800_000, "stoppedAt": 1_795_222_890_500}
 
 def test_the_job_of_a_cleared_task_counts_for_the_cost_only(collect):
     cleared = described("FAILED", jobId=OTHER_ID, attempts=[RAN], createdAt=1_795_222_600_000)
-    newer = described("SUCCEEDED", jobName=job_name("batchmark", "g5.xlarge", "smoke", 1, "run", 1))
+    newer = described("SUCCEEDED", jobName=full_name(LABEL, "run", 1))
     events = [({"events": []}, ASKED)]
     collected = collect(newer, cleared, document=document(), event_answers=events)
     assert [job.job_id for job in collected.jobs] == [JOB_ID]

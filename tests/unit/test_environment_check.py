@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from batchmark.environment_check import APPLY
-from batchmark.guard_terminal import check_table
+from batchmark.environment_terminal import check_table
 from tests.unit.guard_builders import REGION, queue_arn
 from tests.unit.guarded_account import BOTH, Refused, check, healthy, not_ok
 

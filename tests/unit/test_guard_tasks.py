@@ -13,7 +13,7 @@ from moto import mock_aws
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sns.models import sns_backends
 
-from batchmark import guard_tasks
+from batchmark import environment_tasks, guard_tasks
 from batchmark.exceptions import ConfigError
 from batchmark.leak_records import ENDABLE, GuardReport, Limits, Resource
 from batchmark.store import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore
@@ -33,7 +33,8 @@ def account(monkeypatch):
         region = config().region
         topic = boto3.client("sns", region_name=region).create_topic(Name="lab-alerts")["TopicArn"]
         published = config(topic_arn=topic)
-        monkeypatch.setattr(guard_tasks, "load_config", lambda: published)
+        for tasks in (environment_tasks, guard_tasks):
+            monkeypatch.setattr(tasks, "load_config", lambda: published)
         boto3.client("s3", region_name=region).create_bucket(
             Bucket=published.bucket, CreateBucketConfiguration={"LocationConstraint": region}
         )
@@ -105,7 +106,7 @@ def test_the_forms_defaults_are_those_of_the_guard():
 
 def test_an_environment_that_lacks_everything_fails_with_every_line(account):
     with pytest.raises(AirflowFailException) as failed:
-        guard_tasks.check_environment(context(targets=["g5.xlarge"]))
+        environment_tasks.check_environment(context(targets=["g5.xlarge"]))
     lines = str(failed.value).splitlines()
     result = json.loads(account.read(account.prefix + ENVIRONMENT_JSON))
     failures = [check for check in result["checks"] if check["status"] == "fail"]
@@ -118,15 +119,15 @@ def test_an_environment_that_lacks_everything_fails_with_every_line(account):
 
 
 def test_an_unknown_target_is_refused_before_aws_is_asked(monkeypatch):
-    monkeypatch.setattr(guard_tasks, "load_config", config)
+    monkeypatch.setattr(environment_tasks, "load_config", config)
     with pytest.raises(AirflowFailException, match=r"unknown target 'g5\.48xlarge'; Terraform mad"):
-        guard_tasks.check_environment(context(targets=["g5.48xlarge"]))
+        environment_tasks.check_environment(context(targets=["g5.48xlarge"]))
 
 
 def test_a_missing_variable_is_refused_for_good(monkeypatch):
     def missing():
         raise ConfigError("not found")
 
-    monkeypatch.setattr(guard_tasks, "load_config", missing)
+    monkeypatch.setattr(environment_tasks, "load_config", missing)
     with pytest.raises(AirflowFailException, match="not found"):
-        guard_tasks.check_environment(context(targets=[]))
+        environment_tasks.check_environment(context(targets=[]))

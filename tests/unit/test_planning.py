@@ -7,7 +7,7 @@ from batchmark.config import parse_config
 from batchmark.documents import ExpectedDocument
 from batchmark.exceptions import ConfigError, PlanError
 from batchmark.job_identity import full_name, slug
-from batchmark.planning import job_name, names_of_job, operator_kwargs, plan_jobs
+from batchmark.planning import names_of_job, operator_kwargs, plan_jobs
 
 RUN_ID = "manual__2026-11-21T01:00:00+00:00"
 
@@ -126,8 +126,7 @@ def test_a_job_goes_to_its_targets_queue_with_its_parameters(config):
 def test_the_operator_and_the_collection_find_a_job_by_one_name(config):
     job = plan_jobs(config, run_id=RUN_ID, suite="blog", repeats=2)[2]
     kwargs = operator_kwargs(config, RUN_ID, job)
-    name = job_name(config.name, job.target, job.suite, job.repeat, RUN_ID, 3)
-    assert name == full_name(kwargs["job_name"], RUN_ID, 3)
+    name = full_name(kwargs["job_name"], RUN_ID, 3)
     assert name == names_of_job(config.name, RUN_ID, job) + "3"
     assert re.fullmatch(r"batchmark-g5-xlarge-blog-2-[0-9a-f]{10}-g3", name)
 

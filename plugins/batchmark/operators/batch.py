@@ -62,8 +62,9 @@ class BenchmarkJobOperator(BatchOperator):
 
     Before it submits, it looks for its job by name (docs/decisions/0010). A retry finds the job of
     its predecessor and waits for it, or tells how it ended; a task that was cleared ends what it
-    left running and submits anew. A job that failed fails the task at once, whatever `retries`
-    say: those are for lost workers and triggerers.
+    left running and submits anew. A job that failed is never run again by a retry: those are
+    for lost workers and triggerers. While tries are left its task goes through `up_for_retry`, and
+    the next try fails at once.
 
     XComs: `job_id` from the submission on, and `job_ids` with the Spot job that an On-Demand job
     replaced; `timing` and, of a failure, `failure` when it has ended.

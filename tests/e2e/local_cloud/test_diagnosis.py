@@ -160,8 +160,8 @@ def test_an_image_that_is_missing_until_it_is_pushed(cloud, queue, find):
         assert diagnosis.findings[0].certain
         codes.append(diagnosis.findings[0].evidence)
     assert codes == [
-        f"ECR has no {image} (RepositoryNotFoundException).",
-        f"ECR has no {image} (ImageNotFoundException).",
+        f"ECR has no {image}.",
+        f"ECR has no {image}.",
     ]
     publish_stand_in(ecr, image)
     assert find(job_definition=definition)[1] == []

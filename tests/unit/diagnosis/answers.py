@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from botocore.validate import validate_parameters
 
 from batchmark.diagnosis import Diagnosis, Finding
-from batchmark.diagnosis_records import REMEDIES
+from batchmark.diagnosis.records import REMEDIES
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 REGION = "us-east-1"

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 
 from batchmark.diagnosis import QUESTIONS, diagnose
-from batchmark.diagnosis_records import REMEDIES, Cause
+from batchmark.diagnosis.records import REMEDIES, Cause
 from tests.unit.diagnosis.answers import (
     CREATED_AT,
     DEFINITION,

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from batchmark.diagnosis import diagnose
-from batchmark.diagnosis_instances import launch_failure
+from batchmark.diagnosis.instances import launch_failure
 from tests.unit.diagnosis.answers import (
     ENVIRONMENT,
     NOW,

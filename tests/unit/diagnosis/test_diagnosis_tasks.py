@@ -9,8 +9,8 @@ from moto import mock_aws
 
 from batchmark import diagnosis_tasks
 from batchmark.config import parse_config
-from batchmark.diagnosis_page import DiagnosisReport, render_html
-from batchmark.diagnosis_records import Diagnosis, found
+from batchmark.diagnosis.page import DiagnosisReport, render_html
+from batchmark.diagnosis.records import Diagnosis, found
 from tests.unit.diagnosis.answers import NOW
 from tests.unit.test_planning import published
 

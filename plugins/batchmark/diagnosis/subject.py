@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from batchmark.batch_environment import Clients
-from batchmark.diagnosis_records import Cause, Finding, found
+from batchmark.diagnosis.records import Cause, Finding, found
 from batchmark.exceptions import DiagnosisError
 from batchmark.job_description import JobDescription
 
@@ -142,11 +142,6 @@ def waiting_jobs(batch: Any, queue: Described) -> list[Described]:
         if jobs:
             return sorted(jobs, key=lambda job: int(job["createdAt"]))
     return []
-
-
-def describe_job(batch: Any, job_id: str) -> JobDescription | None:
-    answer: list[JobDescription] = batch.describe_jobs(jobs=[job_id])["jobs"]
-    return answer[0] if answer else None
 
 
 def describe_definition(batch: Any, job_definition: str) -> Described:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
-from batchmark.diagnosis_records import Cause, Finding
-from batchmark.diagnosis_subject import (
+from batchmark.diagnosis.records import Cause, Finding
+from batchmark.diagnosis.subject import (
     Described,
     Hit,
     Needs,

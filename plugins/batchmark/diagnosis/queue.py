@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from datetime import timedelta
 
-from batchmark.diagnosis_records import Cause, Finding, found
-from batchmark.diagnosis_subject import Hit, Subject, is_spot, is_usable, name_of, resources_of
+from batchmark.diagnosis.records import Cause, Finding, found
+from batchmark.diagnosis.subject import Hit, Subject, is_spot, is_usable, name_of, resources_of
 from batchmark.exceptions import DiagnosisError
 
 BLOCKED = "Batch Job Queue Blocked"

@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from batchmark.diagnosis_records import Diagnosis
+from batchmark.diagnosis.records import Diagnosis
 from batchmark.record import Record
 from batchmark.report_page import page_templates
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from botocore.exceptions import ClientError
-
-from batchmark.batch_environment import MISSING, Image, error_code
-from batchmark.diagnosis_records import Finding, found
-from batchmark.diagnosis_subject import Described, Subject
+from batchmark.batch_environment import Image
+from batchmark.diagnosis.records import Finding, found
+from batchmark.diagnosis.subject import Described, Subject
 from batchmark.exceptions import DiagnosisError
+from batchmark.image_check import find_image
 
 
 def image_missing(subject: Subject) -> Iterator[Finding]:
@@ -25,14 +24,8 @@ def image_missing(subject: Subject) -> Iterator[Finding]:
     ecr = subject.client("ecr")
     if image.region != ecr.meta.region_name:
         raise DiagnosisError(f"{uri} is in {image.region}, not in {ecr.meta.region_name}")
-    try:
-        ecr.describe_images(
-            registryId=image.account, repositoryName=image.repository, imageIds=[image.id]
-        )
-    except ClientError as error:
-        if (code := error_code(error)) not in MISSING:
-            raise
-        text = f"ECR has no {uri} ({code})."
+    if find_image(ecr, image) is None:
+        text = f"ECR has no {uri}."
         waits = subject.job is not None and subject.job.get("status") == "RUNNABLE"
         if waits:
             text += " That is not why the job waits for an instance, but it will fail on one."

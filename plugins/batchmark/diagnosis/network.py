@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from batchmark.diagnosis_records import Finding
-from batchmark.diagnosis_subject import Described, Hit, Subject, name_of, resources_of
+from batchmark.diagnosis.records import Finding
+from batchmark.diagnosis.subject import Described, Hit, Subject, name_of, resources_of
 
 EVERYWHERE = ("0.0.0.0/0", "::/0")
 WAYS_OUT = (

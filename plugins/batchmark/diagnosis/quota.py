@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from batchmark.diagnosis_instances import instance_types
-from batchmark.diagnosis_records import Finding
-from batchmark.diagnosis_subject import Described, Hit, Subject, is_spot, name_of
+from batchmark.diagnosis.instances import instance_types
+from batchmark.diagnosis.records import Finding
+from batchmark.diagnosis.subject import Described, Hit, Subject, is_spot, name_of
 from batchmark.exceptions import DiagnosisError
-from batchmark.vcpu_quotas import vcpu_quota
+from batchmark.vcpu_quotas import describe_quota, vcpu_quota
 
 # The usage metrics come every five minutes.
 USAGE_PERIOD_SECONDS = 300
@@ -31,10 +31,7 @@ def _hits(subject: Subject, environment: Described, instance_type: Described) ->
     known = vcpu_quota(name, "spot" if is_spot(environment) else "on_demand")
     if known is None:
         raise DiagnosisError(f"the vCPU quota of {name} is not known here")
-    answer = subject.client("service-quotas").get_service_quota(
-        ServiceCode="ec2", QuotaCode=known.code
-    )
-    quota = answer["Quota"]
+    quota = describe_quota(subject.client, known)
     limit = float(quota["Value"])
     text = (
         f"Quota '{known.name}' ({known.code}) is {limit:g} vCPUs, and one {name} of "

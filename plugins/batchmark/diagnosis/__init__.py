@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from batchmark.batch_environment import NO_ANSWER, Clients, why_unread
-from batchmark.diagnosis_image import image_missing, image_not_pulled
-from batchmark.diagnosis_instances import (
+from batchmark.diagnosis.image import image_missing, image_not_pulled
+from batchmark.diagnosis.instances import (
     failed_launches,
     job_does_not_fit,
     max_vcpus_reached,
     missing_from_cluster,
 )
-from batchmark.diagnosis_network import subnets_without_route
-from batchmark.diagnosis_queue import (
+from batchmark.diagnosis.network import subnets_without_route
+from batchmark.diagnosis.queue import (
     blocked_events,
     environment_state,
     jobs_ahead,
@@ -26,18 +26,18 @@ from batchmark.diagnosis_queue import (
     queue_state,
     status_reason,
 )
-from batchmark.diagnosis_quota import service_quota
-from batchmark.diagnosis_records import Cause, Diagnosis, Finding, found
-from batchmark.diagnosis_subject import (
+from batchmark.diagnosis.quota import service_quota
+from batchmark.diagnosis.records import Cause, Diagnosis, Finding, found
+from batchmark.diagnosis.subject import (
     Subject,
     describe_definition,
     describe_environments,
-    describe_job,
     describe_queue,
     waiting_jobs,
 )
 from batchmark.exceptions import DiagnosisError
 from batchmark.job_description import JobDescription
+from batchmark.jobs import describe_jobs
 
 __all__ = ["Cause", "Diagnosis", "Finding", "diagnose"]
 
@@ -114,7 +114,8 @@ def _fill(subject: Subject, job_definition: str | None, answers: _Answers) -> No
         batch = subject.client("batch")
         subject.waiting = waiting_jobs(batch, subject.queue)
         if subject.job is None and subject.waiting:
-            subject.job = describe_job(batch, subject.waiting[0]["jobId"])
+            first = subject.waiting[0]["jobId"]
+            subject.job = describe_jobs(batch, [first]).get(first)
     if subject.job is not None:
         subject.container = subject.job.get("container") or {}
     elif job_definition is not None:
