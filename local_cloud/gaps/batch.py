@@ -26,6 +26,14 @@ class CompleteBatchBackend(BatchBackend):
             role = self.iam_backend.create_service_linked_role("batch.amazonaws.com", "", "")
             return str(role.arn)
 
+    def create_compute_environment(self, *args: Any, **fields: Any) -> ComputeEnvironment:
+        """Name its cluster after it, as AWS does and policies rely on."""
+        environment = super().create_compute_environment(*args, **fields)
+        name = f"{environment.name}_Batch_{environment.ecs_name.rpartition('_')[2]}"
+        self.ecs_backend.clusters.pop(environment.ecs_name)
+        environment.set_ecs(self.ecs_backend.create_cluster(name).arn, name)
+        return environment
+
     def describe_compute_environments(
         self, environments: list[str] | None = None
     ) -> list[dict[str, Any]]:

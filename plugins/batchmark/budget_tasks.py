@@ -10,7 +10,7 @@ from rich.console import Console
 from batchmark.budget import RUN_CAP, check_cap, refusals, worst_case
 from batchmark.cost import run_costs
 from batchmark.cost_terminal import amount, render_costs, render_worst_case
-from batchmark.exceptions import BudgetError
+from batchmark.exceptions import BudgetError, PlanError
 from batchmark.job_identity import generation
 from batchmark.price_fetching import current_prices, price_clients, stored_prices
 from batchmark.run import RunPlan
@@ -41,6 +41,7 @@ def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> Run
     params = context["params"]
     cap = check_cap(RUN_CAP, params[RUN_CAP])
     store = RunStore.of(config, context["run_id"])
+    check_run_id(context, store)
     now = datetime.now(UTC)
     prices = current_prices(
         *price_clients(config.region),
@@ -58,7 +59,9 @@ def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> Run
     month = month.without(key, kept)
     print(month)
     reasons = refusals(worst, max_cost_usd=cap, month=month, monthly_cap_usd=config.monthly_cap_usd)
-    plan = RunPlan(jobs=tuple(jobs), worst_case=worst, dry_run=params["dry_run"])
+    plan = RunPlan(
+        jobs=tuple(jobs), worst_case=worst, dry_run=params["dry_run"], dag_id=context["ti"].dag_id
+    )
     if plan.dry_run:
         for reason in reasons:
             print(f"This run would be refused. {reason}")
@@ -74,6 +77,18 @@ def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> Run
     plan = plan.model_copy(update={"spending_key": key})
     store.write(PLAN, plan.model_dump_json(indent=2))
     return plan
+
+
+def check_run_id(context: Context, store: RunStore) -> None:
+    """Refuse a run id that another DAG's run has: both would share folder, jobs and booking.
+
+    Raises:
+        PlanError: it is taken.
+    """
+    text = store.read_if_there(store.prefix + PLAN)
+    other = RunPlan.model_validate_json(text).dag_id if text else None
+    if other not in (None, context["ti"].dag_id):
+        raise PlanError(f"run id {context['run_id']!r} is that of a run of {other}: choose another")
 
 
 def _reserve(

@@ -15,13 +15,13 @@ from batchmark.job_description import (
     JobDescription,
     all_seconds,
     failure_message,
-    host_terminated,
+    is_reclaimed,
     log_location,
     log_url,
     moment,
     run_seconds,
 )
-from batchmark.jobs import describe_jobs, is_live, list_jobs, terminate_job
+from batchmark.jobs import describe_jobs, is_live, list_jobs, terminate_job, was_killed
 from batchmark.planning import names_of_job
 from batchmark.run import CollectedJob, CollectedRun, InterruptedAttempt, LostJob, PlannedJob
 from batchmark.state_times import state_times
@@ -80,7 +80,9 @@ def collect_run(
         try:
             collected.append(_collect_job(store, logs, run_id, plan, one, described, config))
         except CollectError as error:
-            lost.append(_without_result(store, plan, one, described, str(error)))
+            kept = _interrupted(store, ExpectedDocument.of(run_id, plan), one, described)
+            told = _without_result(store, plan, one, described, str(error))
+            lost.append(told.model_copy(update={"interrupted": kept}))
     collected = _with_state_times(collected, logs, config.events_log_group)
     return CollectedRun(
         run_id=run_id,
@@ -132,14 +134,24 @@ def _jobs_by_name(
     ]
 
 
-def _find(told_id: str | None, jobs: Sequence[Mapping[str, Any]]) -> _Found:
-    """The job that a task told of, or else its newest."""
-    job_id = told_id or (jobs[0]["jobId"] if jobs else None)
-    name = next((job["jobName"] for job in jobs if job["jobId"] == job_id), None)
+def _find(told_id: str | None, jobs: Sequence[JobDescription]) -> _Found:
+    """The newest of the name that a task told of, or else the newest of all.
+
+    A task that could not tell of its On-Demand job told of the Spot job before it.
+    """
+    told = next((job for job in jobs if job["jobId"] == told_id), None)
+    if told_id and told is None:
+        return _Found(told_id, None)
+    of_name = [job for job in jobs if told is None or job["jobName"] == told["jobName"]]
+    newest = next((job for job in of_name if not was_killed(job)), told)
+    newest = newest or next(iter(jobs), None)
+    if newest is None:
+        return _Found(None, None)
+    job_id, name = str(newest["jobId"]), newest["jobName"]
     replaced = [
         str(job["jobId"])
         for job in jobs
-        if job["jobName"] == name and job["jobId"] != job_id and host_terminated(job)
+        if job["jobName"] == name and job["jobId"] != job_id and is_reclaimed(job)
     ]
     return _Found(job_id, replaced[0] if replaced else None)
 
@@ -214,7 +226,7 @@ def _collect_job(
         and purchase_option(target, document.environment.compute_environment),
         earlier_seconds=sum(map(run_seconds, earlier)),
         replaced_job_id=found.replaced_job_id,
-        interrupted=_interrupted(store, expected, job, replaced),
+        interrupted=_interrupted(store, expected, found, described),
         failure=failure,
     )
 
@@ -222,14 +234,16 @@ def _collect_job(
 def _interrupted(
     store: RunStore,
     expected: ExpectedDocument,
-    job: JobDescription,
-    replaced: JobDescription | None,
+    jobs: _Found,
+    described: Mapping[str, JobDescription],
 ) -> tuple[InterruptedAttempt, ...]:
     """The earlier attempts that left a document, though they lost their hosts."""
-    attempts = [(job["jobId"], n) for n in range(1, len(job["attempts"]))]
-    if replaced:
-        own = [(replaced["jobId"], n) for n in range(1, len(replaced["attempts"]) + 1)]
-        attempts = [*own, *attempts]
+
+    attempts: list[tuple[str, int]] = []
+    for job_id, that_count in ((jobs.replaced_job_id, 0), (jobs.job_id, 1)):
+        if job_id is not None and job_id in described:
+            count = len(described[job_id].get("attempts", ())) - that_count
+            attempts += [(job_id, number) for number in range(1, count + 1)]
     found = []
     for job_id, attempt in attempts:
         try:

@@ -16,7 +16,7 @@ from batchmark.fingerprint import Fingerprint
 from batchmark.noise import NoiseTable, RowNoise
 from batchmark.pooling import Span, TargetJobs, TargetRecord, fell_back, group_jobs
 from batchmark.record import Record
-from batchmark.run import CollectedRun, LostJob
+from batchmark.run import CollectedJob, CollectedRun, LostJob
 from batchmark.series import Provenance, RowKey, Series, Side
 from batchmark.verdict import Contestant, judge
 from batchmark_job.result import Parameter
@@ -130,6 +130,8 @@ def compare(run: CollectedRun, calibrations: Iterable[NoiseTable] = ()) -> Compa
 
 
 def _notices(run: CollectedRun, pairs: Sequence[Pair]) -> Iterable[str]:
+    for lost in run.lost:
+        yield from _kept(lost)
     gpu_jobs = [job for job in run.jobs if job.planned.device == "cuda"]
     names = list(dict.fromkeys(job.planned.target for job in gpu_jobs if fell_back(job)))
     if names:
@@ -319,12 +321,16 @@ def _interruption_notes(target: TargetJobs) -> Iterable[str]:
                 f"{repeat}: measured On-Demand by job {job.job_id}; Spot job "
                 f"{job.replaced_job_id} lost its host in its last attempt."
             )
-        for attempt in job.interrupted:
-            yield (
-                f"{repeat}: attempt {attempt.job_attempt} of job {attempt.job_id} was interrupted; "
-                f"what it had measured ({attempt.measured_rows} rows) is kept in "
-                f"{attempt.document_uri} and not part of the figures."
-            )
+        yield from _kept(job)
+
+
+def _kept(job: CollectedJob | LostJob) -> Iterable[str]:
+    for attempt in job.interrupted:
+        yield (
+            f"{job.planned.target}, repeat {job.planned.repeat}: attempt {attempt.job_attempt} of "
+            f"job {attempt.job_id} was interrupted; what it had measured ({attempt.measured_rows} "
+            f"rows) is kept in {attempt.document_uri} and not part of the figures."
+        )
 
 
 def _calibration_note(table: NoiseTable, target: TargetJobs) -> str:

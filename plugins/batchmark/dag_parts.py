@@ -43,8 +43,9 @@ def params(
             max_cost_usd,
             type=["number", "null"],
             exclusiveMinimum=0,
-            description="Nothing is submitted if the run could cost more: jobs x attempts x "
-            "timeout x On-Demand price. Empty for no cap.",
+            description="Nothing is submitted if the run could cost more: jobs x submissions "
+            "(2 where On-Demand follows Spot) x attempts x timeout x On-Demand price. "
+            "Empty for no cap.",
             section="Cost",
         ),
         "dry_run": Param(

@@ -74,7 +74,7 @@ def report_leaks(context: Context, found_key: str) -> str:
     """Publish what was found as a page, and alert where something leaked.
 
     Raises:
-        AirflowFailException: after publishing, with every leak.
+        AirflowFailException: after publishing, with every leak, or with what AWS did not tell.
     """
     import boto3
     from rich.console import Console
@@ -99,6 +99,8 @@ def report_leaks(context: Context, found_key: str) -> str:
             Message=f"{text}\n\n{store.object_url(key)}"[:LONGEST_ALERT],
         )
         raise AirflowFailException(text)
+    if report.unread:
+        raise AirflowFailException("not all could be looked at: " + "; ".join(report.unread))
     return key
 
 

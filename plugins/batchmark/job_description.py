@@ -76,9 +76,9 @@ def host_terminated(attempt: Mapping[str, Any]) -> bool:
 
 
 def is_reclaimed(job: JobDescription) -> bool:
-    """Whether a job failed because its last attempt lost its host."""
-    attempts = job.get("attempts") or [{}]
-    return job["status"] == "FAILED" and (host_terminated(attempts[-1]) or host_terminated(job))
+    """Whether a job failed because its last attempt lost its host, and nobody had it ended."""
+    was_ended = job.get("isTerminated") or job.get("isCancelled")
+    return job["status"] == "FAILED" and host_terminated(job) and not was_ended
 
 
 def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -> dict[str, Any]:

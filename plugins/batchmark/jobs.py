@@ -12,6 +12,8 @@ from botocore.exceptions import ConnectionError as BotocoreConnectionError
 
 from batchmark.job_description import FINISHED, JobDescription
 
+# A job that ended so was no failure of its own: the next try submits another.
+KILLED = "The Airflow task was killed on its worker"
 DESCRIBE_JOBS_LIMIT = 100
 REASON_CHARACTERS = 1024  # of CancelJob and TerminateJob, by the API reference
 SUBMIT_AGAIN_AFTER_SECONDS = (2.0, 5.0, 10.0, 20.0)
@@ -49,6 +51,11 @@ def list_jobs(batch: Any, queues: Iterable[str | None], prefix: str) -> list[dic
 
 def is_live(job: JobDescription) -> bool:
     return job["status"] not in FINISHED
+
+
+def was_killed(job: JobDescription) -> bool:
+    """Whether a job ended only because its task's worker was told to stop."""
+    return job.get("statusReason") == KILLED
 
 
 def is_queue_at_work(batch: Any, queues: Iterable[str]) -> bool:

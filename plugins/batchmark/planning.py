@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
-from batchmark.config import Config
+from batchmark.config import Config, PurchaseOption, Target
 from batchmark.documents import ExpectedDocument
 from batchmark.exceptions import PlanError
 from batchmark.job_identity import INSTALLATION_TAG, RUN_TAG, names_of_task, slug
 from batchmark.run import PlannedJob
 from batchmark.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
+from batchmark.vcpu_quotas import Quota, vcpu_quota
 
 # For the queue and the starts of instances, beside the attempts themselves.
 LONGEST_WAIT_SECONDS = 6 * 3600
@@ -87,6 +88,20 @@ def _label(config_name: str, target: str, suite: str, repeat: int) -> str:
     return f"{config_name}-{target}-{suite}-{repeat}".replace(".", "-")
 
 
+def _queues_of_same_quota(config: Config, name: str) -> list[str]:
+    """The queues of the other targets whose instances count against the same vCPU quotas."""
+
+    def quotas(target: Target) -> set[Quota | None]:
+        return {vcpu_quota(target.instance_type, purchase) for purchase in get_args(PurchaseOption)}
+
+    own = quotas(config.targets[name]) - {None}
+    others = [
+        target for other, target in config.targets.items() if other != name and own & quotas(target)
+    ]
+    queues = [queue for target in others for queue in (target.job_queue, target.on_demand_queue)]
+    return [queue for queue in queues if queue]
+
+
 def operator_kwargs(config: Config, run_id: str, job: PlannedJob) -> dict[str, Any]:
     """What BenchmarkJobOperator needs to submit this job and to follow it to its end."""
     target = config.targets[job.target]
@@ -96,7 +111,10 @@ def operator_kwargs(config: Config, run_id: str, job: PlannedJob) -> dict[str, A
         "on_demand_queue": target.on_demand_queue,
         "job_definition": target.job_definition,
         "region_name": config.region,
-        "longest_seconds": LONGEST_WAIT_SECONDS + target.attempts * target.timeout_seconds,
+        # Its earlier repeats may all run before it, one after the other.
+        "longest_seconds": LONGEST_WAIT_SECONDS
+        + job.repeat * target.attempts * target.timeout_seconds,
+        "queues_of_same_quota": _queues_of_same_quota(config, job.target),
         "document": ExpectedDocument.of(run_id, job).model_dump(),
         "events_log_group": config.events_log_group,
         "parameters": {

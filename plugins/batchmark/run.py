@@ -31,6 +31,7 @@ class RunPlan(Record):
     worst_case: WorstCase | None = Field(
         default=None, description="null where an older release planned, as is spending_key"
     )
+    dag_id: str | None = Field(default=None, description="null where an older release planned")
     dry_run: bool = Field(default=False, description="nothing of it was submitted")
     spending_key: str | None = Field(
         default=None, description="of the run's record among those of its month"
@@ -96,6 +97,9 @@ class LostJob(Record):
     )
     seconds: float | None = Field(
         default=None, ge=0, description="from start to stop of all its attempts; null if unknown"
+    )
+    interrupted: tuple[InterruptedAttempt, ...] = Field(
+        default=(), description="earlier attempts that left a document; it is kept and not compared"
     )
 
 

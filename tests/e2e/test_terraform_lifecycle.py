@@ -12,7 +12,7 @@ from tests.e2e.stacks import open_stack
 # What lists every target in one document, and so changes in place when one comes or goes.
 NAMES_ALL_TARGETS = {
     "aws_ssm_parameter.airflow",
-    "module.airflow_access.aws_iam_policy.this",
+    'module.airflow_access.aws_iam_policy.this["run"]',
     "module.monitoring.aws_cloudwatch_dashboard.this",
     "module.monitoring.aws_cloudwatch_event_rule.job_states",
     'module.monitoring.aws_cloudwatch_event_rule.notice["job_failed"]',

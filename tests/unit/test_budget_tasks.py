@@ -235,6 +235,16 @@ def test_a_run_that_is_cleared_after_its_end_keeps_what_it_did_cost(cloud):
     assert record.job_usd == pytest.approx({"first": 0.17, "second": 0.34})
 
 
+def test_a_run_id_that_another_dags_run_has_is_refused(cloud):
+    tasks.plan_jobs(context())
+    calibration = context()
+    calibration["ti"].dag_id = "noise_calibration"
+    cloud.calls.clear()
+    with pytest.raises(AirflowFailException, match="is that of a run of gpu_cpu_benchmark: choose"):
+        tasks.plan_jobs(calibration)
+    assert cloud.writes == []
+
+
 def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys):
     assert tasks.plan_jobs(context(dry_run=True, max_cost_usd=1)) == []
     assert cloud.writes == ["PutObject"]

@@ -204,7 +204,7 @@ def test_a_failed_job_without_a_document_keeps_its_own_reason(collect):
 def test_of_a_job_without_a_document_the_time_of_all_attempts_is_kept(collect):
     ran = {"startedAt": 1_795_222_800_000, "stoppedAt": 1_795_222_890_500}
     failed = described("FAILED", attempts=[ran, ran])
-    (lost,) = collect(failed).lost
+    (lost,) = collect(failed, earlier_documents=[None]).lost
     assert (lost.job_id, lost.seconds, lost.instance_type) == (JOB_ID, 181.0, "g5.xlarge")
 
 
@@ -363,10 +363,34 @@ def test_the_job_of_a_cleared_task_counts_for_the_cost_only(collect):
 
 def test_the_time_of_a_replaced_spot_job_is_that_of_its_lost_successor_too(collect):
     reclaimed = described("FAILED", attempts=[RAN]) | LOST_HOST
-    collected = collect(described("FAILED", attempts=[RAN]), reclaimed)
+    collected = collect(described("FAILED", attempts=[RAN]), reclaimed, earlier_documents=[None])
     (lost,) = collected.lost
     assert (lost.job_id, lost.seconds) == (JOB_ID, 181.0)
     assert collected.superseded == ()
+
+
+def test_the_on_demand_job_counts_where_its_task_told_of_the_spot_job_only(collect):
+    spot = described("FAILED", attempts=[RAN]) | LOST_HOST
+    events = [({"events": []}, ASKED)]
+    (job,) = collect(
+        DONE | {"jobQueue": "on-demand-queue"},
+        spot,
+        document=document(),
+        earlier_documents=[None],
+        event_answers=events,
+        job_id=OTHER_ID,
+    ).jobs
+    assert (job.job_id, job.replaced_job_id) == (JOB_ID, OTHER_ID)
+
+
+def test_what_an_interrupted_attempt_measured_is_kept_though_the_job_is_lost(collect):
+    spot = described("FAILED", attempts=[RAN]) | LOST_HOST
+    left = json.loads(document()) | {"job_id": OTHER_ID, "status": "interrupted"}
+    (lost,) = collect(
+        described("FAILED", attempts=[RAN]), spot, earlier_documents=[json.dumps(left)]
+    ).lost
+    (attempt,) = lost.interrupted
+    assert (attempt.job_id, attempt.job_attempt, attempt.measured_rows) == (OTHER_ID, 1, 1)
 
 
 def test_a_job_that_still_runs_is_ended_and_lost(collect):

@@ -81,12 +81,18 @@ def test_a_leak_is_published_alerted_of_and_fails(account):
 
 
 def test_without_a_leak_nobody_is_alerted(account, capsys):
-    key = store_report(account, found("in use"), unread=("file systems: later",))
+    key = store_report(account, found("in use"))
     assert guard_tasks.report_leaks(context(), key) == f"{KEY}.html"
     assert alerts() == []
-    printed = capsys.readouterr().out
-    assert "Leak guard: 1 in use. https://" in printed
-    assert "Not looked at: file systems: later" in printed
+    assert "Leak guard: 1 in use. https://" in capsys.readouterr().out
+
+
+def test_what_could_not_be_looked_at_fails_the_look_without_an_alert(account, capsys):
+    key = store_report(account, found("in use"), unread=("file systems: later",))
+    with pytest.raises(AirflowFailException, match="not all could be looked at: file systems: la"):
+        guard_tasks.report_leaks(context(), key)
+    assert alerts() == []
+    assert "Not looked at: file systems: later" in capsys.readouterr().out
 
 
 def test_an_alert_of_many_leaks_is_cut_to_what_sns_takes(account):

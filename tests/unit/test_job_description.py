@@ -113,10 +113,11 @@ LOST_HOST = "Host EC2 (instance i-0f1e2d3c4b5a69788) terminated."
     ("changes", "reclaimed"),
     [
         ({"statusReason": LOST_HOST}, True),
-        ({"statusReason": "any", "attempts": [{}, {"statusReason": LOST_HOST}]}, True),
+        ({"statusReason": "any", "attempts": [{}, {"statusReason": LOST_HOST}]}, False),
         ({"statusReason": "any", "attempts": [{"statusReason": LOST_HOST}, {}]}, False),
         ({"status": "RUNNABLE", "attempts": [{"statusReason": LOST_HOST}]}, False),
         ({"statusReason": LOST_HOST, "attempts": []}, True),
+        ({"statusReason": LOST_HOST, "isTerminated": True}, False),
         ({}, False),
     ],
 )

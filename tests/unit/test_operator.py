@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from batchmark.job_identity import full_name
 from batchmark.links import JobLogLink
 from batchmark.operators.batch import KILLED, BenchmarkJobOperator
-from batchmark.triggers.progress import STOP_SECONDS
+from batchmark.triggers.batch import ENDING_SECONDS
 from tests.unit.batch_stand_in import (
     ON_DEMAND_QUEUE,
     RECLAIMED,
@@ -221,12 +221,12 @@ def test_an_execution_timeout_is_the_triggers_deadline_and_the_deferral_ends_lat
     task = Task(execution_timeout=timedelta(seconds=60), longest_seconds=7200)
     arguments, deferred = task.deferral()
     assert arguments["deadline"] == 1060.0
-    assert deferred.timeout == timedelta(seconds=60 + 2 * STOP_SECONDS)
+    assert deferred.timeout == timedelta(seconds=60 + ENDING_SECONDS)
 
 
 def test_without_an_execution_timeout_the_longest_time_of_both_jobs_bounds_the_deferral():
     _, deferred = Task(longest_seconds=3600).deferral()
-    assert deferred.timeout == timedelta(seconds=2 * 3600 + 2 * STOP_SECONDS)
+    assert deferred.timeout == timedelta(seconds=2 * 3600 + ENDING_SECONDS)
     _, deferred = Task().deferral()
     assert deferred.timeout is None
 
@@ -238,6 +238,14 @@ def test_a_deferral_that_timed_out_ends_the_job():
         task.operator.resume_execution("__fail__", {"error": "Trigger timeout"}, task.context)
     (ended,) = task.batch.terminated
     assert ended == (job_id, "The task's deferral timed out, and no triggerer ended it")
+
+
+def test_a_deferral_that_timed_out_tells_of_a_job_that_ended_by_itself():
+    task = Task(try_number=1)
+    job_id = task.batch.add(name(), "SUCCEEDED")
+    resumed = task.operator.resume_execution("__fail__", {"error": "Trigger timeout"}, task.context)
+    assert resumed == job_id
+    assert task.batch.terminated == []
 
 
 @pytest.mark.parametrize(("try_number", "ended"), [(RETRIES, []), (RETRIES + 1, ["job-1"])])

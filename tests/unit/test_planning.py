@@ -7,7 +7,7 @@ from batchmark.config import parse_config
 from batchmark.documents import ExpectedDocument
 from batchmark.exceptions import ConfigError, PlanError
 from batchmark.job_identity import full_name, slug
-from batchmark.planning import names_of_job, operator_kwargs, plan_jobs
+from batchmark.planning import LONGEST_WAIT_SECONDS, names_of_job, operator_kwargs, plan_jobs
 
 RUN_ID = "manual__2026-11-21T01:00:00+00:00"
 
@@ -120,6 +120,44 @@ def test_a_job_goes_to_its_targets_queue_with_its_parameters(config):
         "dtype": "float16",
         "run_id": RUN_ID,
         "output": job.result_prefix,
+    }
+
+
+def test_a_later_repeat_may_wait_for_the_earlier_ones(config):
+    jobs = plan_jobs(
+        config,
+        run_id=RUN_ID,
+        suite="blog",
+        repeats=2,
+        targets=["g5.xlarge"],
+        need_both_devices=False,
+    )
+    first, second = (operator_kwargs(config, RUN_ID, job)["longest_seconds"] for job in jobs)
+    assert second - first == first - LONGEST_WAIT_SECONDS == 3 * 3600
+
+
+def test_targets_of_one_vcpu_quota_may_wait_for_each_other():
+    targets = {
+        name: target(device, instance_type=name, job_queue=name, on_demand_queue=on_demand)
+        for name, device, on_demand in (
+            ("g5.xlarge", "cuda", "g5-on-demand"),
+            ("g6.xlarge", "cuda", None),
+            ("c5.2xlarge", "cpu", None),
+            ("hpc7a.96xlarge", "cpu", None),
+            ("trn1.2xlarge", "cpu", None),
+        )
+    }
+    config = parse_config(json.dumps(published(targets=targets)))
+    shared = {
+        job.target: operator_kwargs(config, RUN_ID, job)["queues_of_same_quota"]
+        for job in plan_jobs(config, run_id=RUN_ID, suite="blog")
+    }
+    assert shared == {
+        "g5.xlarge": ["g6.xlarge"],
+        "g6.xlarge": ["g5.xlarge", "g5-on-demand"],
+        "c5.2xlarge": [],
+        "hpc7a.96xlarge": [],
+        "trn1.2xlarge": [],
     }
 
 

@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from batchmark.documents import ExpectedDocument
-from batchmark.jobs import REASON_CHARACTERS
+from batchmark.jobs import KILLED, REASON_CHARACTERS
 from batchmark.triggers.batch import BenchmarkJobTrigger
 from batchmark.triggers.job_watch import Answer
 from batchmark.triggers.progress import STOP_SECONDS, UNKNOWN_SECONDS
@@ -231,6 +231,18 @@ def test_waiting_for_other_jobs_of_the_queue_is_not_being_stuck():
     assert "It was RUNNABLE for more than 600 s" in event.xcoms["failure"]
 
 
+def test_waiting_for_instances_of_the_same_quota_is_not_being_stuck():
+    following = Following(runnable_seconds=30, queues_of_same_quota=["arn:queue-of-g6"])
+    other = following.batch.add("another target's", "RUNNING", "arn:queue-of-g6")
+
+    def other_ends():
+        following.batch.change(other, status="SUCCEEDED")
+
+    event = following.event((31, None), (20, other_ends), (2, RUNNING), (9, SUCCEEDED))
+    assert event.task_instance_state == "success"
+    assert following.diagnosed == []
+
+
 def test_a_job_that_never_fits_waits_for_no_other():
     following = Following(runnable_seconds=600)
     following.batch.add("another", "RUNNING")
@@ -365,14 +377,52 @@ def test_a_refused_on_demand_job_is_told_beside_the_spot_jobs_end():
         (None, LOST_HOST),
         (ON_DEMAND | {"jobQueue": SPOT_QUEUE}, LOST_HOST),
         (ON_DEMAND, {"status": "FAILED", "statusReason": "Essential container in task exited"}),
+        (ON_DEMAND, LOST_HOST | {"statusReason": "stop it", "isTerminated": True}),
+        (ON_DEMAND, LOST_HOST | {"isTerminated": True}),
+        (ON_DEMAND, LOST_HOST | {"statusReason": "CAPACITY", "isCancelled": True}),
     ],
-    ids=["Spot alone", "the same queue", "it failed by itself"],
+    ids=[
+        "Spot alone",
+        "the same queue",
+        "it failed by itself",
+        "ended by hand while it waited for its second attempt",
+        "ended by hand as it lost its host",
+        "cancelled while it waited for its second attempt",
+    ],
 )
 def test_nothing_else_goes_on_demand(on_demand, end):
     following = Following(on_demand=on_demand)
     event = following.event((9, end))
     assert event.task_instance_state == "failed"
     assert following.batch.submissions == []
+
+
+def test_what_ended_past_a_limit_is_not_followed_by_another():
+    following = Following(on_demand=ON_DEMAND, deadline=CREATED + 60)
+    event = following.event((61, RUNNING), (2, LOST_HOST))
+    assert event.task_instance_state == "failed"
+    assert following.batch.submissions == []
+
+
+def test_an_on_demand_job_whose_worker_was_told_to_stop_is_submitted_again():
+    following = Following(on_demand=ON_DEMAND)
+    following.batch.add(NAME, "FAILED", ON_DEMAND_QUEUE, statusReason=KILLED)
+    event = following.event((9, LOST_HOST), (2, SUCCEEDED))
+    assert following.batch.submissions == [ON_DEMAND]
+    assert event.xcoms["job_ids"] == ["job-1", "job-3"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "count"),
+    [("MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT", 1), ("a user was tired of waiting", 0)],
+)
+def test_what_its_queue_cancelled_as_stuck_is_diagnosed_too(reason, count):
+    following = Following(runnable_seconds=3600)
+    end = {"status": "FAILED", "statusReason": reason, "isCancelled": True}
+    failure = following.event((9, end)).xcoms["failure"]
+    assert following.diagnosed == ["FAILED"] * count
+    assert f"status reason: {reason}" in failure
+    assert failure.count("apply Terraform again") == count
 
 
 def test_killing_the_task_ends_its_job():

@@ -1,4 +1,4 @@
-"""boto3 clients for code that lives in a triggerer: made once, shared, patient with throttling."""
+"""boto3 clients for operators and triggers: made once, shared, patient with throttling."""
 
 from __future__ import annotations
 

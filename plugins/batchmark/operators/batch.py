@@ -29,16 +29,19 @@ from batchmark.job_identity import (
     names_of_task,
 )
 from batchmark.jobs import (
+    KILLED,
     describe_jobs,
     is_live,
     is_passing,
     list_jobs,
     submit_job,
     terminate_job,
+    was_killed,
 )
 from batchmark.links import JobLogLink, job_log_url
 from batchmark.outcome import outcome
 from batchmark.triggers.batch import (
+    ENDING_SECONDS,
     FAILURE_XCOM,
     JOB_ID_XCOM,
     JOB_IDS_XCOM,
@@ -46,15 +49,11 @@ from batchmark.triggers.batch import (
     BenchmarkJobTrigger,
     goes_on_demand,
 )
-from batchmark.triggers.progress import STOP_SECONDS
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from batchmark.job_description import JobDescription
-
-# A job that ended so was no failure of its own: the next try submits another.
-KILLED = "The Airflow task was killed on its worker"
 
 
 class BenchmarkJobOperator(BatchOperator):
@@ -74,7 +73,7 @@ class BenchmarkJobOperator(BatchOperator):
         runnable_seconds, starting_seconds, longest_seconds: see BenchmarkJobTrigger.
         on_demand_queue: where the job goes once if its last attempt lost its host; None for
             nowhere.
-        document, events_log_group: see BenchmarkJobTrigger.
+        queues_of_same_quota, document, events_log_group: see BenchmarkJobTrigger.
         execution_timeout: of the task, its deferral included; then its job is terminated.
     """
 
@@ -87,6 +86,7 @@ class BenchmarkJobOperator(BatchOperator):
         starting_seconds: float | None = None,
         longest_seconds: float | None = None,
         on_demand_queue: str | None = None,
+        queues_of_same_quota: Sequence[str] = (),
         document: dict[str, Any] | None = None,
         events_log_group: str | None = None,
         **kwargs: Any,
@@ -96,6 +96,7 @@ class BenchmarkJobOperator(BatchOperator):
         self.starting_seconds = starting_seconds
         self.longest_seconds = longest_seconds
         self.on_demand_queue = on_demand_queue
+        self.queues_of_same_quota = queues_of_same_quota
         self.document = document
         self.events_log_group = events_log_group
         self.job_log_url = ""
@@ -129,8 +130,14 @@ class BenchmarkJobOperator(BatchOperator):
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except TaskDeferralTimeout as error:
+            listed = self._listed(context)
+            if listed and not any(map(is_live, listed)):
+                newest = listed[0]["jobId"]
+                return self._conclude(
+                    context, describe_jobs(self.clients("batch"), [newest])[newest]
+                )
             reason = "The task's deferral timed out, and no triggerer ended it"
-            self._end_jobs(context, self._listed(context), reason)
+            self._end_jobs(context, listed, reason)
             raise AirflowFailException(
                 "No triggerer ended this task in time; its job was terminated. Is a triggerer "
                 "running?"
@@ -152,7 +159,7 @@ class BenchmarkJobOperator(BatchOperator):
         for job in self._listed(context):
             if job["jobName"] != request["jobName"]:
                 older.append(job)
-            elif job.get("statusReason") != KILLED:
+            elif not was_killed(job):
                 own.append(job)
         self._end_jobs(
             context, (*own[1:], *older), "Another job of its Airflow task took its place"
@@ -177,7 +184,7 @@ class BenchmarkJobOperator(BatchOperator):
     def _submit(self, context: Context, request: dict[str, Any]) -> str:
         def find() -> str | None:
             found = [job for job in self._listed(context) if job["jobName"] == request["jobName"]]
-            return next((job["jobId"] for job in found if job.get("statusReason") != KILLED), None)
+            return next((job["jobId"] for job in found if not was_killed(job)), None)
 
         try:
             job_id = submit_job(self.clients("batch", attempts=1), request, find)
@@ -199,7 +206,7 @@ class BenchmarkJobOperator(BatchOperator):
         bounds = [seconds for seconds in (timeout, longest) if seconds]
         self.defer(
             # The trigger ends the task in time; this is for where no triggerer runs.
-            timeout=timedelta(seconds=min(bounds) + 2 * STOP_SECONDS) if bounds else None,
+            timeout=timedelta(seconds=min(bounds) + ENDING_SECONDS) if bounds else None,
             trigger=BenchmarkJobTrigger(
                 job_id=str(self.job_id),
                 runnable_seconds=self.runnable_seconds,
@@ -208,6 +215,7 @@ class BenchmarkJobOperator(BatchOperator):
                 deadline=time.time() + timeout if timeout else None,
                 document=self.document,
                 on_demand=on_demand,
+                queues_of_same_quota=self.queues_of_same_quota,
                 earlier_job_ids=earlier_job_ids,
                 events_log_group=self.events_log_group,
                 waiter_delay=self.poll_interval,

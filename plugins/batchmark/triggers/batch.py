@@ -23,11 +23,12 @@ from batchmark.jobs import (
     list_jobs,
     submit_job,
     terminate_job,
+    was_killed,
 )
 from batchmark.links import JobLogLink, job_log_url
 from batchmark.outcome import Outcome, outcome
 from batchmark.triggers.job_watch import JobWatch, shared_watch
-from batchmark.triggers.progress import Limits, Passed, Progress
+from batchmark.triggers.progress import STOP_SECONDS, Limits, Passed, Progress
 
 JOB_ID_XCOM = "job_id"
 JOB_IDS_XCOM = "job_ids"
@@ -35,6 +36,8 @@ FAILURE_XCOM = "failure"
 TIMING_XCOM = "timing"
 # How long S3 may fail to say whether a result document is there.
 DOCUMENT_SECONDS = 600
+# How long it may take to end a task whose job is past its last limit.
+ENDING_SECONDS = STOP_SECONDS + DOCUMENT_SECONDS + 300
 # A diagnosis asks much and slowly; a hundred stuck jobs must not take all of the process's threads.
 _DIAGNOSES = ThreadPoolExecutor(max_workers=2, thread_name_prefix="diagnosis")
 
@@ -49,14 +52,18 @@ class BenchmarkJobTrigger(BatchJobTrigger):
     Where a triggerer dies, the next one runs this again with the same arguments.
 
     Args:
-        runnable_seconds: how long the job may wait for an instance while its queue does nothing
-            else, from its submission or its last attempt's end; None for ever.
+        runnable_seconds: how long the job may wait for an instance, from its submission or its
+            last attempt's end, while no queue that shares its capacity is at work; None for ever.
         starting_seconds: how long an attempt may be STARTING; None for ever.
         longest_seconds: how long the job may take in all, from its submission; None for ever.
         deadline: seconds since the epoch after which no job of the task may go on; None for never.
         document: fields of the ExpectedDocument; None where a success needs none.
         on_demand: SubmitJob's arguments for the one job that follows when the last attempt lost
             its host; None where none may follow.
+        queues_of_same_quota: while these start or run jobs, this one may wait: what it waits for
+            may be in use there.
+        earlier_job_ids: of the Spot job that this one replaced.
+        events_log_group: where a diagnosis reads what EventBridge logged of a blocked queue.
     """
 
     def __init__(
@@ -69,6 +76,7 @@ class BenchmarkJobTrigger(BatchJobTrigger):
         deadline: float | None = None,
         document: dict[str, Any] | None = None,
         on_demand: dict[str, Any] | None = None,
+        queues_of_same_quota: Sequence[str] = (),
         earlier_job_ids: Sequence[str] = (),
         events_log_group: str | None = None,
         **kwargs: Any,
@@ -82,6 +90,7 @@ class BenchmarkJobTrigger(BatchJobTrigger):
         self.serialized_fields |= {
             "document": document,
             "on_demand": on_demand,
+            "queues_of_same_quota": list(queues_of_same_quota),
             "earlier_job_ids": list(earlier_job_ids),
             "events_log_group": events_log_group,
         }
@@ -92,17 +101,21 @@ class BenchmarkJobTrigger(BatchJobTrigger):
         self.sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
         self._submission: asyncio.Task[str] | None = None
         # Both queues end in the same On-Demand instances.
-        self._other_queues: list[str] = [on_demand["jobQueue"]] if on_demand else []
+        own = [on_demand["jobQueue"]] if on_demand else []
+        self._other_queues: list[str] = [*own, *queues_of_same_quota]
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         progress = await self._follow(self.job_ids[-1])
-        if goes_on_demand(progress.job, self.on_demand):
+        if goes_on_demand(progress.job, self.on_demand) and not progress.is_stopping:
             try:
                 job_id = await self._submit_on_demand(progress.job)
             except (BotoCoreError, ClientError) as error:
                 progress.add_to_reason(f"no On-Demand job could follow: {error}")
             else:
                 progress = await self._follow(job_id)
+        elif progress.was_cancelled_as_stuck:
+            await self._find_out_why(progress)
+            progress.add_to_reason(str(progress.diagnosis))
         job, end = progress.job, await self._outcome(progress)
         xcoms = {
             TIMING_XCOM: end.timing,
@@ -241,8 +254,8 @@ class BenchmarkJobTrigger(BatchJobTrigger):
 
         def find() -> str | None:
             found = list_jobs(self.clients("batch"), [request["jobQueue"]], request["jobName"])
-            ids = [str(job["jobId"]) for job in found if job["jobName"] == request["jobName"]]
-            return ids[0] if ids else None
+            own = [job for job in found if job["jobName"] == request["jobName"]]
+            return next((str(job["jobId"]) for job in own if not was_killed(job)), None)
 
         return find() or submit_job(self.clients("batch", attempts=1), request, find)
 

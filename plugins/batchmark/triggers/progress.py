@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from batchmark.triggers.job_watch import Answer
 
 NOT_PLACED = ("SUBMITTED", "PENDING", "RUNNABLE")
-NEVER_FITS = "MISCONFIGURATION:"  # as Batch's reasons for a blocked queue begin
+# As Batch's reasons for a blocked queue begin.
+NEVER_FITS = "MISCONFIGURATION:"
+BLOCKED = (NEVER_FITS, "CAPACITY:")
 # How long to wait for the end of a job that was told to stop.
 STOP_SECONDS = 300
 # How long a job that was just submitted may be unknown to DescribeJobs.
@@ -69,6 +71,17 @@ class Progress:
         """Whether an end of other jobs may let it run: not where Batch says that it never fits."""
         reason = str(self.job.get("statusReason", ""))
         return self.is_waiting and not reason.startswith(NEVER_FITS)
+
+    @property
+    def was_cancelled_as_stuck(self) -> bool:
+        """Whether its queue's own time limit cancelled it before it ever started."""
+        reason = str(self.job.get("statusReason", ""))
+        return (
+            self.job["status"] == "FAILED"
+            and not self.is_stopping
+            and "startedAt" not in self.job
+            and any(words in reason for words in BLOCKED)
+        )
 
     def passed(self) -> Passed | None:
         """The first limit that the job is past."""

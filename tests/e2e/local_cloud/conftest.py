@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
+import httpx
 import psutil
 import pytest
 from botocore.config import Config
@@ -265,6 +266,21 @@ def is_running() -> Callable[[int], bool]:
             return False
 
     return check
+
+
+@pytest.fixture
+def faults(cloud: Cloud) -> Iterator[Any]:
+    """Begins a fault; all are ended with the test."""
+    with httpx.Client(base_url=cloud.endpoint_url, trust_env=False, timeout=10) as client:
+
+        def begin(**fault: Any) -> str:
+            answer = client.post("/_faults", json=fault)
+            assert answer.status_code == 201, answer.text
+            return str(answer.json()["id"])
+
+        begin.client = client  # type: ignore[attr-defined]
+        yield begin
+        client.delete("/_faults")
 
 
 class Gate:

@@ -64,8 +64,8 @@ def test_the_link_shows_the_jobs_log(cloud, trigger):
     assert page.text == f"Job {job_id} is FAILED, attempt 1\nreading\nboom\n"
 
 
-def test_a_job_without_a_log_yet_says_where_it_stands(cloud):
-    first = cloud.submit(cloud.define(["sleep", "600"]))
+def test_a_job_without_a_log_yet_says_where_it_stands(cloud, gate):
+    first = cloud.shell(gate.script)
     waits = cloud.submit(cloud.define(["true"]), dependsOn=[{"jobId": first}])
     page = httpx.get(f"{cloud.endpoint_url}/local-cloud/jobs/{waits}/log")
     assert page.text == f"Job {waits} is PENDING and has no log yet.\n"
@@ -89,8 +89,8 @@ def test_a_job_past_its_deadline_is_terminated(cloud, trigger):
     assert "The task's execution_timeout has passed" in event.xcoms[FAILURE_XCOM]
 
 
-def test_a_job_that_finds_no_room_is_ended_with_a_diagnosis(cloud, trigger):
-    cloud.submit(cloud.define(["sleep", "600"]))  # waiting for it would not help
+def test_a_job_that_finds_no_room_is_ended_with_a_diagnosis(cloud, trigger, gate):
+    cloud.shell(gate.script)  # waiting for it would not help
     job_id = cloud.submit(cloud.define(["true"], gpus=64))
     event = event_of(trigger(job_id, runnable_seconds=0.5))
     assert event.task_instance_state == "failed"
@@ -98,11 +98,9 @@ def test_a_job_that_finds_no_room_is_ended_with_a_diagnosis(cloud, trigger):
     assert cloud.finish(job_id)["status"] == "FAILED"
 
 
-def test_after_the_last_reclaim_the_job_runs_in_the_on_demand_queue(cloud, trigger):
-    """The job itself fails with Batch's words, as the local cloud reclaims nothing here."""
-    definition = cloud.define(["sleep", "600"])
-    spot = cloud.submit(definition, jobName="name-g0")
-    cloud.batch.terminate_job(jobId=spot, reason="Host EC2 (instance i-0) terminated.")
+def test_after_the_last_reclaim_the_job_runs_in_the_on_demand_queue(cloud, trigger, faults):
+    faults(kind="spot_interruption", job_name="name-g0", times=1, notice_seconds=0.1)
+    spot = cloud.submit(cloud.define(["sleep", "600"]), jobName="name-g0")
     on_demand = {
         "jobName": "name-g0",
         "jobQueue": cloud.create_queue(),

@@ -4,7 +4,6 @@ import os
 import signal
 import time
 
-import httpx
 import psutil
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
@@ -13,21 +12,6 @@ SPOT_RULES = [
     {"onStatusReason": "Host EC2*", "action": "RETRY"},
     {"onReason": "*", "action": "EXIT"},
 ]
-
-
-@pytest.fixture
-def faults(cloud):
-    """Begins a fault; all are ended with the test."""
-    with httpx.Client(base_url=cloud.endpoint_url, trust_env=False, timeout=10) as client:
-
-        def begin(**fault):
-            answer = client.post("/_faults", json=fault)
-            assert answer.status_code == 201, answer.text
-            return answer.json()["id"]
-
-        begin.client = client
-        yield begin
-        client.delete("/_faults")
 
 
 def strikes(faults, fault_id):
