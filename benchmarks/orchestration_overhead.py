@@ -6,7 +6,7 @@ jobs don't depend on each other and the pool holds all of them, so that is the l
 
 The claim, against the provider's operator as it is delivered: our median is at most a third of the
 better one, sync or deferrable. Ends with 1 where it is not. Said apart, because nobody gets them by
-default: the provider's operator asking once a second. About 15 minutes.
+default: the provider's operator asking once a second. About 20 minutes.
 """
 
 from __future__ import annotations

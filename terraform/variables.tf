@@ -199,7 +199,7 @@ variable "airflow_external_id" {
 }
 
 variable "airflow_principal_arns" {
-  description = "Roles or users that may act as Airflow's role here; empty for no role, only the policy to attach to one of yours"
+  description = "Roles or users that may act as Airflow's role here; empty for no role, only the policies to attach to one of yours"
   type        = set(string)
   default     = []
 }

@@ -78,7 +78,7 @@ variable "kms_key_arn" {
 ################################################################################
 
 variable "principal_arns" {
-  description = "Roles or users that may act as Airflow's role; empty for no role, only the policy"
+  description = "Roles or users that may act as Airflow's role; empty for no role, only the policies"
   type        = set(string)
   default     = []
 
