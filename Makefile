@@ -54,7 +54,7 @@ test: terraform-there install ## All tests but the long faults: unit, DAG integr
 		tests/terraform tests/e2e tests/faults
 
 .PHONY: test-unit
-test-unit: install ## Unit and DAG integrity tests only (3 minutes)
+test-unit: install ## Unit and DAG integrity tests only (4 minutes)
 	$(BIN)/pytest $(TWO_AT_A_TIME) tests/unit tests/dags
 
 .PHONY: test-faults
