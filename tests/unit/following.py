@@ -1,0 +1,86 @@
+"""A trigger against scripted answers of Batch, on a clock of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from types import SimpleNamespace
+
+from batchmark.triggers.batch import BenchmarkJobTrigger
+from batchmark.triggers.job_watch import Answer
+from tests.unit.batch_stand_in import (
+    ON_DEMAND_QUEUE,
+    RECLAIMED,
+    FakeBatch,
+    FakeClients,
+    FakeLogs,
+)
+
+NAME = "batchmark-g5-xlarge-smoke-1-0123456789-g0"
+CREATED = 1_795_222_701.0  # of FakeBatch's first job
+REQUEST = {"jobName": NAME, "jobDefinition": "definition:1", "parameters": {"suite": "smoke"}}
+ON_DEMAND = REQUEST | {"jobQueue": ON_DEMAND_QUEUE}
+OUTAGE = Answer(problem="connection refused")
+SUCCEEDED = {"status": "SUCCEEDED"}
+RUNNING = {"status": "RUNNING"}
+LOST_HOST = {
+    "status": "FAILED",
+    "statusReason": RECLAIMED,
+    "attempts": [{"statusReason": RECLAIMED, "startedAt": 1, "stoppedAt": 2}] * 2,
+}
+
+
+class Following:
+    """A trigger with a fake Batch; a script moves the clock and Batch's jobs at each poll."""
+
+    def __init__(self, *, document=None, s3=None, **arguments):
+        self.batch = FakeBatch()
+        self.now = CREATED
+        self.script = []
+        self.diagnosed = []
+        self.slept = []
+        self.job_id = self.batch.add(NAME, "RUNNABLE")
+        self.trigger = BenchmarkJobTrigger(
+            job_id=self.job_id, document=document, aws_conn_id=None, waiter_delay=2, **arguments
+        )
+        self.trigger.clients = FakeClients(batch=self.batch, logs=FakeLogs(), s3=s3)
+        self.trigger.watch = self
+        self.trigger.clock = lambda: self.now
+        self.trigger.sleep = self.sleep
+        self.trigger.diagnosis = self.diagnose
+        self.trigger.push_xcoms = self.push_xcoms
+        self.xcoms = {}
+
+    async def push_xcoms(self, xcoms):
+        self.xcoms |= xcoms
+
+    async def next(self, job_id):
+        assert self.script, f"the trigger polls once more; Batch: {self.batch.jobs}"
+        seconds, change = self.script.pop(0)
+        self.now += seconds
+        if callable(change):
+            change = change()
+        if isinstance(change, Answer):
+            return change
+        if job_id in self.batch.jobs:
+            self.batch.change(job_id, **change or {})
+        return Answer(self.batch.jobs.get(job_id))
+
+    async def sleep(self, seconds):
+        self.slept.append(seconds)
+        self.now += seconds
+
+    def diagnose(self, job):
+        assert threading.current_thread() is not threading.main_thread()
+        self.diagnosed.append(job["status"])
+        return "The queue's compute environment is INVALID; apply Terraform again."
+
+    def event(self, *script):
+        self.script = list(script)
+
+        async def events():
+            return [event async for event in self.trigger.run()]
+
+        (event,) = asyncio.run(events())
+        assert self.script == []
+        return SimpleNamespace(task_instance_state=event.task_instance_state, xcoms=self.xcoms)
