@@ -9,8 +9,8 @@ SUITE ?= smoke
 BIN := .venv/bin
 TWO_AT_A_TIME := --numprocesses 2 --dist loadfile
 # The first and third go to one of the two workers, the second and fourth to the other.
-LONGEST_FIRST := $(addprefix tests/e2e/test_,terraform_lifecycle.py main_job.py terraform_half_apply.py terraform_examples.py \
-	interrupt.py)
+LONGEST_FIRST := $(addprefix tests/e2e/test_,terraform_lifecycle.py main_job.py terraform_half_apply.py terraform_examples.py) \
+	tests/faults/test_fault_matrix.py tests/e2e/test_interrupt.py
 export PYTHONPATH := $(CURDIR):$(CURDIR)/plugins:$(CURDIR)/job_container
 
 # torch's CUDA wheel pins these itself; a lock that named them would fetch them for the CPU build too.
