@@ -114,6 +114,13 @@ class Cause(Record):
     name: str = Field(description="such as 'image digest' or 'driver version'")
     before: str | None
     after: str | None
+    run_id: str | None = Field(
+        default=None, description="first run with it, where that is another than the change's"
+    )
+
+    @property
+    def difference(self) -> tuple[str, str | None, str | None]:
+        return self.name, self.before, self.after
 
 
 class Change(Record):
@@ -124,10 +131,23 @@ class Change(Record):
     environment: bool = Field(
         description="so many series of a target moved together that its environment is to blame"
     )
-    causes: tuple[Cause, ...] = Field(description="what differs; a hint, no proof")
+    causes: tuple[Cause, ...] = Field(
+        description="what differs, the most telling first; a hint, no proof"
+    )
     confirmations: tuple[Confirmation, ...] = ()
+    speedups: tuple[ChangePoint, ...] = Field(
+        default=(), description="that moved because these times did"
+    )
+    fell_back: tuple[str, ...] = Field(
+        default=(), description="GPU targets whose jobs ran on the CPU"
+    )
+    usd_per_hour: dict[str, float] = Field(
+        default={}, description="what an instance costs after the change, by target"
+    )
     usd_per_month: float | None = Field(
-        description="what it adds to a month of the schedule's runs; null without a price"
+        description="what the work of an instance that is busy all month (730 hours) costs more "
+        "from now on, summed over the targets, the rows that moved taken as equal shares of the "
+        "time; below 0 it is saved; null without a price"
     )
     usd_reason: str | None = Field(default=None, description="why that is not known")
 

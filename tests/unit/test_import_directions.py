@@ -17,9 +17,12 @@ FORBIDDEN = {
 }
 RUNS_IN_AIRFLOW = ROOT / "laptop" / "airflow_settings"
 PURE = (
+    "attribution",
     "break_even",
     "budget",
     "calibration",
+    "change_records",
+    "circumstances",
     "comparison",
     "cost",
     "cost_terminal",

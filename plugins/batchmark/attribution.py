@@ -1,0 +1,316 @@
+"""Of many series that moved, the few things that happened, and what may be to blame.
+
+Points are of one change if they are of one suite, target, metric and direction, and their first
+runs are the same or near each other. Where they are half of the target's rows, its environment
+moved; otherwise each workload did. What happened to several targets at once, with the same
+recorded cause, is one change, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
+from statistics import fmean
+from typing import TYPE_CHECKING, NamedTuple
+
+from batchmark.change_records import BETTER, WORSE, Change
+from batchmark.circumstances import differences, row_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from batchmark.change_records import (
+        Cause,
+        ChangePoint,
+        Confirmation,
+        Kind,
+        Metric,
+        SeriesKey,
+    )
+    from batchmark.circumstances import Circumstances
+
+    RunTargets = Mapping[tuple[str, str], Circumstances]
+
+FEWEST_ROWS = 3  # that must move together before an environment is blamed
+SHARE_OF_ROWS = 0.5
+HOURS_PER_MONTH = 730
+KINDS: tuple[Kind, ...] = (*WORSE.values(), *BETTER.values())  # in the order of pages and messages
+# Anything else may make a run slower, but not its instance dearer.
+CAUSES_OF_A_PRICE = {"instance type", "compute environment", "purchase option", "region"}
+WITHOUT_USD: Mapping[Metric, str] = {
+    "noise": "Scatter by itself costs nothing.",
+    "speedup": "A speedup is of two targets, and dollars stand with their times.",
+}
+
+
+class _Bucket(NamedTuple):
+    suite: str
+    target: str
+    against: str | None
+    kind: Kind
+
+
+@dataclass
+class _Group:
+    """What is to become one change."""
+
+    suite: str
+    kind: Kind
+    workload: str | None
+    environment: bool
+    points: list[ChangePoint]
+    causes: dict[str, tuple[Cause, ...]]  # by target
+    speedups: list[ChangePoint] = field(default_factory=list)
+
+    @property
+    def shared(self) -> set[tuple[str, str | None, str | None]]:
+        """Differences that all targets have."""
+        return set.intersection(
+            *({cause.difference for cause in causes} for causes in self.causes.values())
+        )
+
+
+def group_changes(
+    points: Iterable[ChangePoint],
+    runs: RunTargets,
+    *,
+    measured: Iterable[SeriesKey],
+    confirmations: Iterable[Confirmation] = (),
+) -> tuple[Change, ...]:
+    """The worse changes first, then by kind, an environment's before others, then by size.
+
+    Args:
+        points: of any metrics, in any order.
+        runs: by run id and target: of each point's first run, of the last one before it and of
+            those near it. What is not there is not recorded.
+        measured: the series that were looked at; which share of a target's rows moved tells an
+            environment from a workload.
+        confirmations: each goes to the change that its series and run are of, if there is one.
+    """
+    rows: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for series in measured:
+        rows[series.suite, series.target].add(row_name(series))
+    found = sorted(points, key=_place)
+    explained = {point: times for point in found if (times := _explanation(point, found))}
+    buckets: dict[_Bucket, list[ChangePoint]] = defaultdict(list)
+    for point in found:
+        series = point.series
+        if point not in explained:
+            buckets[_Bucket(series.suite, series.target, series.against, point.kind)].append(point)
+    groups: list[_Group] = []
+    for bucket, together in buckets.items():
+        for cluster in _clusters(together):
+            for group in _groups(bucket, cluster, len(rows[bucket.suite, bucket.target]), runs):
+                _join(group, groups)
+    group_of = {point: group for group in groups for point in group.points}
+    for speedup, times in explained.items():
+        for group in {id(group_of[time]): group_of[time] for time in times}.values():
+            group.speedups.append(speedup)
+    verdicts = tuple(confirmations)
+    changes = [_change(group, runs, verdicts) for group in groups]
+    return tuple(sorted(changes, key=_rank))
+
+
+def are_near(one: ChangePoint, other: ChangePoint) -> bool:
+    """Whether both may be of the same run."""
+    return one.first_run_id in _window(other) or other.first_run_id in _window(one)
+
+
+def _window(point: ChangePoint) -> set[str]:
+    return {point.first_run_id, *point.near_run_ids}
+
+
+def _place(point: ChangePoint) -> tuple[datetime, str, str]:
+    return point.first_recorded_at, point.series.target, row_name(point.series)
+
+
+def _size(point: ChangePoint) -> float:
+    return abs(math.log1p(point.change))
+
+
+def _rank(change: Change) -> tuple[int, bool, float]:
+    return KINDS.index(change.kind), not change.environment, -_size(change.points[0])
+
+
+def _explanation(speedup: ChangePoint, points: Iterable[ChangePoint]) -> list[ChangePoint]:
+    """The changed times that a speedup moved with: its GPU's the same way, its CPU's the other."""
+    if speedup.metric != "speedup":
+        return []
+    own = speedup.series
+    same_way = {own.target: True, own.against: False}
+    return [
+        point
+        for point in points
+        if point.metric == "time"
+        and (series := point.series).target in same_way
+        and series.suite == own.suite
+        and row_name(series) == row_name(own)
+        and (point.worse == speedup.worse) is same_way[series.target]
+        and are_near(point, speedup)
+    ]
+
+
+def _clusters(points: Sequence[ChangePoint]) -> Iterator[list[ChangePoint]]:
+    """Those at or near the run that most of them name, then the same of the rest."""
+    rest = list(points)
+    while rest:
+        ((run, _),) = Counter(point.first_run_id for point in rest).most_common(1)
+        centre = [point for point in rest if point.first_run_id == run]
+        near = set().union(*map(_window, centre))
+        cluster = [one for one in rest if one.first_run_id in near or run in _window(one)]
+        rest = [one for one in rest if one not in cluster]
+        yield cluster
+
+
+def _groups(
+    bucket: _Bucket, points: Sequence[ChangePoint], rows: int, runs: RunTargets
+) -> Iterator[_Group]:
+    """The environment's group, or one for each workload."""
+    moved = len({row_name(point.series) for point in points})
+    environment = rows > 0 and moved >= max(FEWEST_ROWS, SHARE_OF_ROWS * rows)
+    parts: dict[str | None, list[ChangePoint]] = defaultdict(list)
+    for point in points:
+        parts[None if environment else point.series.workload].append(point)
+    for workload, part in parts.items():
+        sides = [bucket.target, *([bucket.against] if bucket.against else [])]
+        yield _Group(
+            suite=bucket.suite,
+            kind=bucket.kind,
+            workload=workload,
+            environment=environment,
+            points=part,
+            causes={target: _causes(part, target, runs) for target in sides},
+        )
+
+
+def _join(group: _Group, groups: list[_Group]) -> None:
+    """Add it, to one of another target if both are of the same time and cause."""
+    for other in groups:
+        if (
+            group.points[0].metric in {"time", "noise"}
+            and (group.suite, group.kind, group.workload, group.environment)
+            == (other.suite, other.kind, other.workload, other.environment)
+            and not group.causes.keys() & other.causes.keys()
+            and group.shared & other.shared
+            and any(are_near(one, two) for one in group.points for two in other.points)
+        ):
+            other.points += group.points
+            other.causes |= group.causes
+            return
+    groups.append(group)
+
+
+def _causes(points: Sequence[ChangePoint], target: str, runs: RunTargets) -> tuple[Cause, ...]:
+    """What differs at the run that most points name; if nothing does, at the nearest that does.
+
+    A row's own property must differ in half of the rows.
+    """
+    named = Counter((point.last_run_id, point.first_run_id) for point in points).most_common()
+    at_change = named[0][0]
+    ids = set().union(*map(_window, points), *(pair for pair, _ in named))
+    known = sorted(
+        (one for one in ids if (one, target) in runs),
+        key=lambda one: runs[one, target].recorded_at,
+    )
+    place = {run: number for number, run in enumerate(known)}
+    first = place.get(at_change[1], 0)
+    nearest = sorted(pairwise(known), key=lambda pair: abs(place[pair[1]] - first))
+    for before, after in chain([at_change], nearest):
+        sides = runs.get((before, target)), runs.get((after, target))
+        if sides[0] is None or sides[1] is None:
+            continue
+        counts = Counter(
+            cause
+            for point in points
+            for cause in differences(sides[0], sides[1], row_name(point.series))
+            if point.metric != "price" or cause.name in CAUSES_OF_A_PRICE
+        )
+        if found := [cause for cause, count in counts.items() if 2 * count >= len(points)]:
+            run = None if after == at_change[1] else after
+            return tuple(cause.model_copy(update={"run_id": run}) for cause in found)
+    return ()
+
+
+def _change(group: _Group, runs: RunTargets, verdicts: Sequence[Confirmation]) -> Change:
+    points = tuple(sorted(group.points, key=_size, reverse=True))
+    windows: dict[SeriesKey, set[str]] = defaultdict(set)
+    for point in points:
+        windows[point.series] |= _window(point)
+    prices = _prices(points, runs)
+    usd, usd_reason = _usd_per_month(points, prices)
+    return Change(
+        kind=group.kind,
+        points=points,
+        environment=group.environment,
+        causes=_told_causes(group),
+        confirmations=tuple(one for one in verdicts if one.run_id in windows.get(one.series, ())),
+        speedups=tuple(sorted(group.speedups, key=_size, reverse=True)),
+        fell_back=tuple(
+            target
+            for target in group.causes
+            if any(
+                seen.fell_back
+                for point in points
+                if (seen := runs.get((point.first_run_id, target)))
+            )
+        ),
+        usd_per_hour={target: price for target, price in prices.items() if price is not None},
+        usd_per_month=usd,
+        usd_reason=usd_reason,
+    )
+
+
+def _told_causes(group: _Group) -> tuple[Cause, ...]:
+    """Those of all targets once, then those of one, with its name."""
+    shared = group.shared
+    first = next(iter(group.causes.values()))
+    common = [cause for cause in first if cause.difference in shared]
+    own = [
+        cause.model_copy(update={"name": f"{cause.name} of {target}"})
+        for target, causes in group.causes.items()
+        for cause in causes
+        if cause.difference not in shared
+    ]
+    return (*common, *own)
+
+
+def _prices(points: Sequence[ChangePoint], runs: RunTargets) -> dict[str, float | None]:
+    """USD an hour of each target, at the change; None off EC2 and where none is recorded."""
+    prices: dict[str, float | None] = {}
+    for point in points:
+        target = point.series.target
+        if prices.get(target) is not None or point.series.instance_type is None:
+            prices.setdefault(target, None)
+        elif point.metric == "price":
+            prices[target] = point.after.median
+        else:
+            seen = (runs.get((run, target)) for run in (point.first_run_id, point.last_run_id))
+            known = (one.usd_per_hour for one in seen if one)
+            prices[target] = next((usd for usd in known if usd is not None), None)
+    return prices
+
+
+def _usd_per_month(
+    points: Sequence[ChangePoint], prices: Mapping[str, float | None]
+) -> tuple[float | None, str | None]:
+    """As `Change.usd_per_month` says, or why it is unknown."""
+    metric = points[0].metric
+    if reason := WITHOUT_USD.get(metric):
+        return None, reason
+    usd = 0.0
+    for target, price in prices.items():
+        own = [point for point in points if point.series.target == target]
+        if price is None:
+            on_ec2 = any(point.series.instance_type for point in own)
+            why = "the history has no price of it" if on_ec2 else "it did not run on EC2"
+            return None, f"No dollars for {target}: {why}."
+        extra = (
+            own[0].after.median - own[0].before.median
+            if metric == "price"
+            else price * fmean(point.change for point in own)
+        )
+        usd += HOURS_PER_MONTH * extra
+    return usd, None

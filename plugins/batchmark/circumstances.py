@@ -1,0 +1,142 @@
+"""What a target's jobs of one run ran with, and what of it differs between two runs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import UTC, datetime
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import AwareDatetime, Field
+
+from batchmark.change_records import Cause
+from batchmark.record import Record
+from batchmark_job.result import Device
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from batchmark.change_records import SeriesKey
+
+# The history's columns and their names in a cause, the most telling first.
+PROPERTIES: Final = {
+    "image_digest": "image digest",
+    "driver_version": "driver version",
+    "cuda_version": "CUDA version",
+    "torch_version": "torch version",
+    "ami_id": "AMI",
+    "kernel": "kernel",
+    "instance_type": "instance type",
+    "cpu_model": "CPU model",
+    "gpu_model": "GPU model",
+    "implementation": "implementation",
+    "code_version": "code version",
+    "python_version": "Python version",
+    "compute_environment": "compute environment",
+    "purchase_option": "purchase option",
+    "region": "region",
+    "price_usd_per_hour": "price",
+}
+# Of these, none is a value; of all others it means that nobody knows.
+NONE_IS_A_VALUE = {"driver_version", "cuda_version", "gpu_model"}
+OF_A_ROW = ("implementation_name", "implementation_version", "implementation_threads")
+OF_A_JOB = tuple(name for name in PROPERTIES if name != "implementation")
+# What `circumstances` takes of the history.
+COLUMNS = (
+    *("run_id", "target", "recorded_at", "requested_device", "actual_device"),
+    *("workload", "parameters", "dtype"),
+    *OF_A_JOB,
+    *OF_A_ROW,
+)
+
+
+class Circumstances(Record):
+    """Each property with all values that the jobs had; none of what is not recorded."""
+
+    recorded_at: AwareDatetime
+    fell_back: bool = Field(default=False, description="a job of a GPU target ran on the CPU")
+    image_digest: tuple[str, ...] = ()
+    driver_version: tuple[str, ...] = ()
+    cuda_version: tuple[str, ...] = ()
+    torch_version: tuple[str, ...] = ()
+    ami_id: tuple[str, ...] = ()
+    kernel: tuple[str, ...] = ()
+    instance_type: tuple[str, ...] = ()
+    cpu_model: tuple[str, ...] = ()
+    gpu_model: tuple[str, ...] = ()
+    implementation: dict[str, tuple[str, ...]] = Field(default={}, description="by row")
+    code_version: tuple[str, ...] = ()
+    python_version: tuple[str, ...] = ()
+    compute_environment: tuple[str, ...] = ()
+    purchase_option: tuple[str, ...] = ()
+    region: tuple[str, ...] = ()
+    price_usd_per_hour: tuple[float, ...] = ()
+
+    @property
+    def usd_per_hour(self) -> float | None:
+        return median(self.price_usd_per_hour) if self.price_usd_per_hour else None
+
+    def values(self, name: str, row: str) -> tuple[str, ...]:
+        """What `PROPERTIES` names, as text."""
+        if name == "implementation":
+            return self.implementation.get(row, ())
+        if name == "price_usd_per_hour":
+            return tuple(f"${usd:.4g} an hour" for usd in self.price_usd_per_hour)
+        found: tuple[str, ...] = getattr(self, name)
+        return found
+
+
+def row_name(row: SeriesKey) -> str:
+    """What names a row among those of a target."""
+    return f"{row.workload} {row.parameters} {row.dtype}"
+
+
+def circumstances(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Circumstances]:
+    """By run id and target.
+
+    Args:
+        rows: of the history, with `COLUMNS`; one that is missing counts as not recorded.
+    """
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        groups[row["run_id"], row["target"]].append(row)
+    return {key: _of(group) for key, group in groups.items()}
+
+
+def differences(before: Circumstances, after: Circumstances, row: str) -> Iterator[Cause]:
+    """What is known of both and not the same, the most telling first.
+
+    A Spot price moves by itself, so that it differs says nothing.
+    """
+    spot = before.purchase_option == after.purchase_option == ("spot",)
+    for name, plain in PROPERTIES.items():
+        old, new = before.values(name, row), after.values(name, row)
+        known = (old and new) or name in NONE_IS_A_VALUE
+        if old == new or not known or (name == "price_usd_per_hour" and spot):
+            continue
+        yield Cause(name=plain, before=", ".join(old) or None, after=", ".join(new) or None)
+
+
+def _of(rows: list[Mapping[str, Any]]) -> Circumstances:
+    implementations: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        name, version, threads = (row.get(column) for column in OF_A_ROW)
+        if name:
+            text = f"{name} {version}" + (f", {threads} threads" if threads else "")
+            implementations[f"{row['workload']} {row['parameters']} {row['dtype']}"].add(text)
+    return Circumstances(
+        recorded_at=min(_aware(row["recorded_at"]) for row in rows),
+        fell_back=any(
+            row.get("requested_device") == Device.CUDA and row.get("actual_device") == Device.CPU
+            for row in rows
+        ),
+        implementation={name: tuple(sorted(texts)) for name, texts in implementations.items()},
+        **{
+            name: tuple(sorted({value for row in rows if (value := row.get(name)) is not None}))
+            for name in OF_A_JOB
+        },
+    )
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,123 @@
+"""Builders of changed series and of what their runs ran with."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from batchmark.change_records import ChangePoint, Confirmation, Level, Metric, SeriesKey
+from batchmark.circumstances import Circumstances
+from batchmark.series_history import SeriesHistory
+from batchmark_job.result import Device
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FIRST = datetime(2026, 9, 1, 3, tzinfo=UTC)
+BEFORE = {"time": 0.1, "price": 1.0, "noise": 0.02, "speedup": 12.0}
+
+
+def run_id(number: int) -> str:
+    return f"run-{number}"
+
+
+def moment(number: int) -> datetime:
+    return FIRST + timedelta(days=number)
+
+
+def build_key(target: str = "g5.xlarge", workload: str | None = "matmul", **fields: Any):
+    gpu = target[0] in "gp"
+    values: dict[str, Any] = {
+        "suite": "blog",
+        "target": target,
+        "actual_device": Device.CUDA if gpu else Device.CPU,
+        "instance_type": target,
+        "cpu_model": "AMD EPYC 7R32",
+        "gpu_model": "NVIDIA A10G" if gpu else None,
+        "workload": workload,
+        "parameters": '{"size":1000}' if workload else None,
+        "dtype": "float32" if workload else None,
+    }
+    return SeriesKey(**values | fields)
+
+
+def build_point(
+    series: SeriesKey, change: float = 0.1, *, run: int = 20, metric: Metric = "time", **fields: Any
+) -> ChangePoint:
+    before = BEFORE[metric]
+    values: dict[str, Any] = {
+        "series": series,
+        "metric": metric,
+        "first_run_id": run_id(run),
+        "first_recorded_at": moment(run),
+        "last_run_id": run_id(run - 1),
+        "near_run_ids": tuple(run_id(run + step) for step in (-1, 0, 1)),
+        "before": Level(median=before, spread=0.011, runs=20),
+        "after": Level(median=before * (1 + change), spread=0.009, runs=3),
+        "change": change,
+        "p_value": 2e-9,
+    }
+    return ChangePoint(**values | fields)
+
+
+def build_circumstances(run: int, **fields: Any) -> Circumstances:
+    values: dict[str, Any] = {
+        "recorded_at": moment(run),
+        "image_digest": ("sha256:" + "9a" * 32,),
+        "driver_version": ("580.95.05",),
+        "torch_version": ("2.13.0",),
+        "purchase_option": ("on_demand",),
+        "price_usd_per_hour": (1.006,),
+    }
+    return Circumstances(**values | fields)
+
+
+def runs_of(
+    *targets: str, numbers: Sequence[int] = range(15, 26), since: int = 20, **changed: Any
+) -> dict[tuple[str, str], Circumstances]:
+    """Circumstances of runs; those from `since` on with what changed."""
+    return {
+        (run_id(number), target): build_circumstances(number, **changed if number >= since else {})
+        for number in numbers
+        for target in targets
+    }
+
+
+def build_confirmation(series: SeriesKey, outcome: str = "confirmed", **fields: Any):
+    values: dict[str, Any] = {
+        "series": series,
+        "run_id": run_id(20),
+        "expected": 0.1,
+        "suspect": 0.112,
+        "reruns": (0.111, 0.113),
+        "job_ids": ("job-1", "job-2"),
+        "hosts": 2,
+        "outcome": outcome,
+        "reason": "both fresh jobs were as slow",
+    }
+    return Confirmation(**values | fields)
+
+
+def build_history(
+    key: SeriesKey, values: Sequence[float], *, metric: Metric = "time"
+) -> SeriesHistory:
+    return SeriesHistory(
+        key=key,
+        metric=metric,
+        run_ids=[run_id(number) for number in range(len(values))],
+        recorded_at=np.array(
+            [moment(number).replace(tzinfo=None) for number in range(len(values))],
+            dtype="datetime64[us]",
+        ),
+        values=np.array(values, dtype=float),
+    )
+
+
+def sizes(target: str, workload: str, count: int) -> list[SeriesKey]:
+    """A workload's sizes on a target."""
+    return [
+        build_key(target, workload, parameters=f'{{"size":{1000 * (number + 1)}}}')
+        for number in range(count)
+    ]

@@ -1,0 +1,340 @@
+"""Which changes are made of many points, what they name as causes, and what they cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from batchmark.attribution import group_changes
+from batchmark.circumstances import circumstances
+from tests.unit.changed_series import (
+    build_circumstances,
+    build_confirmation,
+    build_key,
+    build_point,
+    moment,
+    run_id,
+    runs_of,
+    sizes,
+)
+
+NEW_IMAGE = ("sha256:" + "bb" * 32,)
+GPU, CPU = "g5.xlarge", "c5.2xlarge"
+
+
+def changes_of(*points, runs=None, measured=None, **fields):
+    runs = runs_of(GPU, CPU) if runs is None else runs
+    measured = [point.series for point in points] if measured is None else measured
+    return group_changes(points, runs, measured=measured, **fields)
+
+
+def test_one_point_is_one_change_that_says_if_nothing_differs():
+    point = build_point(build_key())
+    (change,) = changes_of(point)
+    assert (change.kind, change.points, change.environment) == ("slower", (point,), False)
+    assert change.causes == ()
+    assert change.confirmations == ()
+
+
+def test_no_points_are_no_changes():
+    assert changes_of() == ()
+
+
+def test_unknown_circumstances_are_no_cause_and_no_price():
+    (change,) = changes_of(build_point(build_key()), runs={})
+    assert change.causes == ()
+    assert change.usd_per_month is None
+    assert change.usd_reason == "No dollars for g5.xlarge: the history has no price of it."
+
+
+def test_image_and_driver_that_both_changed_are_both_named_image_first():
+    runs = runs_of(GPU, image_digest=NEW_IMAGE, driver_version=("590.1",), kernel=("6.12",))
+    (change,) = changes_of(build_point(build_key()), runs=runs)
+    assert [(one.name, one.before, one.after) for one in change.causes] == [
+        ("image digest", "sha256:" + "9a" * 32, NEW_IMAGE[0]),
+        ("driver version", "580.95.05", "590.1"),
+    ]
+    assert all(one.run_id is None for one in change.causes)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "named"),
+    [
+        ({"driver_version": ()}, {"driver_version": ("580",)}, ["driver version"]),
+        ({"ami_id": ()}, {"ami_id": ("ami-1",)}, []),  # not recorded before
+        ({"ami_id": ("ami-1",)}, {"ami_id": ("ami-1", "ami-2")}, ["AMI"]),
+        ({"implementation": {}}, {"implementation": {"x": ("torch 2",)}}, []),  # of another row
+        ({}, {"purchase_option": ("spot",)}, ["purchase option"]),
+        ({}, {"price_usd_per_hour": (1.2,)}, ["price"]),
+    ],
+)
+def test_what_differs_is_what_is_known_of_both_runs(before, after, named):
+    runs = {
+        (run_id(19), GPU): build_circumstances(19, **before),
+        (run_id(20), GPU): build_circumstances(20, **after),
+    }
+    (change,) = changes_of(build_point(build_key()), runs=runs)
+    assert [cause.name for cause in change.causes] == named
+
+
+def test_jobs_of_one_run_that_disagree_are_shown_joined():
+    runs = runs_of(GPU, ami_id=("ami-1", "ami-2"))
+    runs[run_id(19), GPU] = build_circumstances(19, ami_id=("ami-1",))
+    (change,) = changes_of(build_point(build_key()), runs=runs)
+    assert (change.causes[0].before, change.causes[0].after) == ("ami-1", "ami-1, ami-2")
+
+
+def test_a_spot_price_that_moves_by_itself_is_no_hint():
+    runs = {
+        (run_id(number), GPU): build_circumstances(
+            number, purchase_option=("spot",), price_usd_per_hour=(0.4 + number / 100,)
+        )
+        for number in (19, 20)
+    }
+    (change,) = changes_of(build_point(build_key()), runs=runs)
+    assert change.causes == ()
+
+
+def test_a_cause_one_run_off_is_named_with_its_run():
+    runs = runs_of(GPU, since=19, image_digest=NEW_IMAGE)
+    (change,) = changes_of(build_point(build_key(), run=20, near_run_ids=("run-18", "run-19")))
+    assert change.causes == ()
+    point = build_point(build_key(), run=20, near_run_ids=("run-18", "run-19"))
+    (change,) = changes_of(point, runs=runs)
+    assert [(cause.name, cause.run_id) for cause in change.causes] == [("image digest", "run-19")]
+
+
+def test_rows_of_another_implementation_are_told_by_row():
+    keys = sizes(CPU, "blur", 2)
+    runs = {}
+    for number, version in ((19, "4.10"), (20, "4.12")):
+        rows = [
+            {
+                "run_id": run_id(number),
+                "target": CPU,
+                "recorded_at": moment(number),
+                "workload": "blur",
+                "parameters": key.parameters,
+                "dtype": "float32",
+                "implementation_name": "opencv",
+                "implementation_version": version,
+                "implementation_threads": 8,
+            }
+            for key in keys
+        ]
+        runs |= circumstances(rows)
+    (change,) = changes_of(*map(build_point, keys), runs=runs)
+    (cause,) = change.causes
+    assert (cause.name, cause.before, cause.after) == (
+        "implementation",
+        "opencv 4.10, 8 threads",
+        "opencv 4.12, 8 threads",
+    )
+
+
+def test_a_workloads_sizes_belong_together_and_workloads_do_not():
+    blur, matmul = sizes(CPU, "blur", 2), sizes(CPU, "matmul", 8)
+    changes = changes_of(
+        *(build_point(key, 0.1 * (n + 1)) for n, key in enumerate(blur)),
+        build_point(matmul[0], 0.05),
+        measured=[*blur, *matmul],
+    )
+    told = [[point.series.parameters for point in change.points] for change in changes]
+    assert told == [['{"size":2000}', '{"size":1000}'], ['{"size":1000}']]
+    assert not any(change.environment for change in changes)
+
+
+@pytest.mark.parametrize(
+    ("moved", "of", "environment"), [(3, 6, True), (3, 7, False), (2, 2, False)]
+)
+def test_half_of_the_rows_and_three_at_least_blame_the_environment(moved, of, environment):
+    keys = [build_key(workload=f"workload {n}") for n in range(of)]
+    changes = changes_of(*map(build_point, keys[:moved]), measured=keys)
+    assert [change.environment for change in changes] == (
+        [True] if environment else [False] * moved
+    )
+
+
+def test_a_row_on_two_cpu_models_counts_once():
+    keys = [
+        build_key(workload=f"workload {n}", cpu_model=model) for n in range(2) for model in "ab"
+    ]
+    changes = changes_of(*map(build_point, keys))
+    assert not any(change.environment for change in changes)
+
+
+def test_points_at_near_runs_are_one_change_and_distant_ones_are_two():
+    keys = [build_key(workload=f"workload {n}") for n in range(6)]
+    first = [build_point(key, run=20) for key in keys[:3]]
+    near = [build_point(key, run=21) for key in keys[3:]]
+    (change,) = changes_of(*first, *near)
+    assert len(change.points) == 6
+    later = [build_point(key, run=24) for key in keys[3:]]
+    assert len(changes_of(*first, *later)) == 2
+
+
+def test_targets_that_moved_together_with_one_new_image_are_one_change():
+    targets = (GPU, "g6.xlarge", CPU)
+    points = [
+        build_point(build_key(target, f"workload {n}"), 0.1 + n / 100)
+        for target in targets
+        for n in range(4)
+    ]
+    runs = runs_of(*targets, image_digest=NEW_IMAGE)
+    (change,) = changes_of(*points, runs=runs)
+    assert change.environment
+    assert set(change.targets) == set(targets)
+    assert [cause.name for cause in change.causes] == ["image digest"]
+    assert change.points[0].change == pytest.approx(0.13)
+    assert len(changes_of(*points, runs=runs_of(*targets))) == 3  # nothing in common but the run
+
+
+def test_targets_of_two_images_that_share_new_code_name_the_code_once():
+    points = [
+        build_point(build_key(target, f"workload {n}")) for target in (GPU, CPU) for n in range(3)
+    ]
+    runs = {
+        **runs_of(GPU, image_digest=("sha256:gpu",), code_version=("0.2",)),
+        **runs_of(CPU, image_digest=("sha256:cpu",), code_version=("0.2",)),
+    }
+    runs |= {
+        (run_id(19), target): build_circumstances(19, code_version=("0.1",))
+        for target in (GPU, CPU)
+    }
+    (change,) = changes_of(*points, runs=runs)
+    assert [cause.name for cause in change.causes] == [
+        "code version",
+        "image digest of c5.2xlarge",
+        "image digest of g5.xlarge",
+    ]
+
+
+def test_one_workload_slower_everywhere_for_one_cause_is_one_change():
+    targets = (CPU, "m5.2xlarge")
+    others = [build_key(target, f"w{n}") for target in targets for n in range(9)]
+    points = [build_point(build_key(target, "blur")) for target in targets]
+    measured = [*others, *(point.series for point in points)]
+    runs = runs_of(*targets, torch_version=("2.14.0",))
+    (change,) = changes_of(*points, runs=runs, measured=measured)
+    assert (change.environment, len(change.targets)) == (False, 2)
+
+
+def test_slower_faster_noisier_and_dearer_are_never_mixed():
+    keys = [build_key(workload=f"workload {n}") for n in range(8)]
+    price = build_key(workload=None)
+    changes = changes_of(
+        *(build_point(key, -0.1) for key in keys[:4]),
+        *(build_point(key, 0.1) for key in keys[4:]),
+        *(build_point(key, 1.5, metric="noise") for key in keys),
+        build_point(price, 0.2, metric="price"),
+        measured=keys,
+    )
+    assert [(change.kind, len(change.points)) for change in changes] == [
+        ("slower", 4),
+        ("dearer", 1),
+        ("noisier", 8),
+        ("faster", 4),
+    ]
+
+
+def test_a_price_is_each_targets_own_and_only_buying_explains_it():
+    runs = runs_of(
+        GPU,
+        CPU,
+        image_digest=NEW_IMAGE,
+        purchase_option=("spot",),
+        price_usd_per_hour=(1.2,),
+    )
+    points = [
+        build_point(build_key(target, workload=None), 0.2, metric="price") for target in (GPU, CPU)
+    ]
+    changes = changes_of(*points, runs=runs, measured=[])
+    assert [change.targets for change in changes] == [(CPU,), (GPU,)]
+    for change in changes:
+        assert [cause.name for cause in change.causes] == ["purchase option"]
+        assert change.usd_per_month == pytest.approx(730 * 0.2)
+
+
+def test_a_month_of_slower_work_costs_the_mean_change_at_the_price_after_it():
+    keys = sizes(GPU, "matmul", 2)
+    runs = runs_of(GPU, price_usd_per_hour=(1.0, 1.2, 1.4))
+    points = [build_point(key, change) for key, change in zip(keys, (0.1, 0.3), strict=True)]
+    (change,) = changes_of(*points, runs=runs)
+    assert change.usd_per_month == pytest.approx(730 * 1.2 * 0.2)
+    assert change.usd_per_hour == {GPU: 1.2}
+    (saved,) = changes_of(build_point(keys[0], -0.25))
+    assert saved.usd_per_month == pytest.approx(-730 * 1.006 * 0.25)
+
+
+@pytest.mark.parametrize(
+    ("point", "reason"),
+    [
+        (
+            build_point(build_key(instance_type=None)),
+            "No dollars for g5.xlarge: it did not run on EC2.",
+        ),
+        (build_point(build_key(), metric="noise"), "Scatter by itself costs nothing."),
+        (
+            build_point(build_key(against=CPU), -0.1, metric="speedup"),
+            "A speedup is of two targets, and dollars stand with their times.",
+        ),
+    ],
+)
+def test_dollars_that_are_unknown_say_why(point, reason):
+    (change,) = changes_of(point)
+    assert (change.usd_per_month, change.usd_reason) == (None, reason)
+
+
+@pytest.mark.parametrize(
+    ("target", "time", "speedup", "is_explained"),
+    [
+        (GPU, 0.1, -0.09, True),  # the GPU became slower
+        (CPU, -0.1, -0.1, True),  # the CPU became faster
+        (CPU, 0.1, 0.1, True),
+        (GPU, -0.1, -0.09, False),  # the GPU became faster: that loses no speedup
+        ("m5.2xlarge", -0.1, -0.1, False),  # of another pair
+    ],
+)
+def test_a_speedup_is_explained_by_its_own_targets_times(target, time, speedup, is_explained):
+    moved = build_point(build_key(target), time)
+    ratio = build_point(build_key(GPU, against=CPU), speedup, run=21, metric="speedup")
+    changes = changes_of(ratio, moved, measured=[build_key(GPU)])
+    kept = next(change for change in changes if change.points == (moved,))
+    assert kept.speedups == ((ratio,) if is_explained else ())
+    assert len(changes) == (1 if is_explained else 2)
+
+
+def test_an_unexplained_speedup_names_the_causes_of_both_its_targets():
+    runs = {**runs_of(GPU), **runs_of(CPU, image_digest=NEW_IMAGE)}
+    ratio = build_point(build_key(GPU, against=CPU), -0.1, metric="speedup")
+    (change,) = changes_of(ratio, runs=runs)
+    assert change.kind == "speedup lost"
+    assert [cause.name for cause in change.causes] == ["image digest of c5.2xlarge"]
+
+
+def test_a_verdict_goes_to_the_change_of_its_series_and_run():
+    keys = sizes(GPU, "matmul", 2)
+    mine = build_confirmation(keys[0])
+    later = build_confirmation(keys[0], run_id="run-40")
+    other = build_confirmation(keys[1])
+    (change,) = changes_of(build_point(keys[0]), confirmations=[mine, later, other])
+    assert change.confirmations == (mine,)
+
+
+def test_a_gpu_target_that_ran_on_the_cpu_is_told_of():
+    rows = [
+        {
+            "run_id": run_id(number),
+            "target": GPU,
+            "recorded_at": moment(number).replace(tzinfo=None),  # as Parquet gives it
+            "requested_device": "cuda",
+            "actual_device": "cpu",
+            "workload": "matmul",
+            "parameters": "{}",
+            "dtype": "float32",
+        }
+        for number in (19, 20)
+    ]
+    (change,) = changes_of(build_point(build_key()), runs=circumstances(rows))
+    assert change.fell_back == (GPU,)
+    (change,) = changes_of(build_point(build_key()))
+    assert change.fell_back == ()
