@@ -41,8 +41,8 @@ KINDS: tuple[Kind, ...] = (*WORSE.values(), *BETTER.values())  # in the order of
 # Anything else may make a run slower, but not its instance dearer.
 CAUSES_OF_A_PRICE = {"instance type", "compute environment", "purchase option", "region"}
 WITHOUT_USD: Mapping[Metric, str] = {
-    "noise": "Scatter by itself costs nothing.",
-    "speedup": "A speedup is of two targets, and dollars stand with their times.",
+    "noise": "scatter by itself costs nothing",
+    "speedup": "a speedup is of two targets, and dollars stand with their times",
 }
 
 
@@ -306,7 +306,7 @@ def _usd_per_month(
         if price is None:
             on_ec2 = any(point.series.instance_type for point in own)
             why = "the history has no price of it" if on_ec2 else "it did not run on EC2"
-            return None, f"No dollars for {target}: {why}."
+            return None, f"no dollars for {target}: {why}"
         extra = (
             own[0].after.median - own[0].before.median
             if metric == "price"

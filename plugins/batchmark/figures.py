@@ -69,6 +69,11 @@ def quantity(value: float, unit: str) -> str:
     return f"{_rounded(value / scale, _last_digit(value / scale, 3))} {prefix}{unit}"
 
 
+def multiple(value: float) -> str:
+    """A single ratio to three digits."""
+    return f"{_rounded(value, _last_digit(value, 3))}{TIMES}"
+
+
 def percent(share: float) -> str:
     return f"{100 * share:.{0 if abs(share) >= 0.0995 else 1}f} %"
 

@@ -27,6 +27,7 @@ from batchmark.pooling import TargetJobs, group_jobs
 from batchmark.prices import PriceTable, load_prices
 from batchmark.record import Record
 from batchmark.run import LostJob
+from batchmark.run_changes import AlertBoard, RunChanges
 from batchmark.series import WIDE_SPREAD, row_key
 
 if TYPE_CHECKING:
@@ -34,10 +35,11 @@ if TYPE_CHECKING:
 
     from batchmark.run import CollectedRun
 
-# History of the report's JSON, newest first.
+# History of the report's JSON, newest first. A report of version 2 is read as one of version 3.
+#   3  (2026-12) what changed against the history, and alerts
 #   2  (2026-11) crossovers, ledgers, noise, roofline and flags of rows, rivals' trials, telemetry
 #   1  (2026-11) first version
-REPORT_VERSION: Final = 2
+REPORT_VERSION: Final = 3
 
 SPREAD_ADVICE = (
     "Some rows spread widely: run them again with nothing else on the machine, or with more "
@@ -90,7 +92,7 @@ class ReportPair(Pair):
 
 
 class Report(Record):
-    report_version: Literal[2] = REPORT_VERSION
+    report_version: Literal[2, 3] = REPORT_VERSION
     notices: tuple[str, ...] = Field(description="to be read before any figure")
     run_id: str
     created_at: AwareDatetime
@@ -98,6 +100,15 @@ class Report(Record):
     lost: tuple[LostJob, ...]
     prices: PriceTable
     cost: RunCost = Field(description="of all attempts of all jobs, as bought; lost ones last")
+    changes: RunChanges | None = Field(
+        default=None, description="null where the history was not looked at"
+    )
+    alerts: AlertBoard | None = Field(default=None, description="null where none were read")
+
+    @property
+    def fell_back(self) -> set[str]:
+        """GPU targets whose jobs ran on the CPU."""
+        return {pair.gpu.target for pair in self.pairs if pair.cpu_fallback}
 
     @property
     def lost_costs(self) -> tuple[JobCost, ...]:
@@ -111,12 +122,15 @@ def build_report(
     *,
     prices: PriceTable | None = None,
     created_at: datetime | None = None,
+    changes: RunChanges | None = None,
+    alerts: AlertBoard | None = None,
 ) -> Report:
     """Add to a run's comparison what prices and the jobs' own records tell.
 
     Args:
         run: what the comparison was made of.
         prices: None for those of the committed table.
+        changes, alerts: None where there is no history to look at.
     """
     created_at = created_at or datetime.now(UTC)
     prices = prices or load_prices().without_old_spot(created_at)
@@ -136,6 +150,8 @@ def build_report(
         lost=comparison.lost,
         prices=prices.only(used),
         cost=cost,
+        changes=changes,
+        alerts=alerts,
     )
 
 

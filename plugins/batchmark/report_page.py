@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from batchmark import figures, report_words
+from batchmark import change_words, figures, report_words
+from batchmark.changes_page import change_views
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -50,6 +51,8 @@ def render_html(report: Report) -> str:
     return page.render(
         report=report,
         words=report_words,
+        changed=change_words,
+        views=change_views(report.changes),
         staleness=report.prices.staleness(report.created_at),
         age_days=report.prices.age_days(report.created_at),
         charts=[_Chart(row.speedup for row in pair.rows) for pair in report.pairs],

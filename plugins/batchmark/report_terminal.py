@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from batchmark import figures, report_words
+from batchmark.changes_terminal import change_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,6 +48,8 @@ def render_table(report: Report, console: Console) -> None:
     for notice in report.notices:
         _print(console, notice, "bold yellow")
     _print(console, f"Run {report.run_id}, {report.created_at:%Y-%m-%d %H:%M %Z}")
+    for line in change_lines(report):
+        _print(console, line)
     for pair in report.pairs:
         console.print()
         _print_pair(pair, console)

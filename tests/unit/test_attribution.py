@@ -43,7 +43,7 @@ def test_unknown_circumstances_are_no_cause_and_no_price():
     (change,) = changes_of(build_point(build_key()), runs={})
     assert change.causes == ()
     assert change.usd_per_month is None
-    assert change.usd_reason == "No dollars for g5.xlarge: the history has no price of it."
+    assert change.usd_reason == "no dollars for g5.xlarge: the history has no price of it"
 
 
 def test_image_and_driver_that_both_changed_are_both_named_image_first():
@@ -270,12 +270,12 @@ def test_a_month_of_slower_work_costs_the_mean_change_at_the_price_after_it():
     [
         (
             build_point(build_key(instance_type=None)),
-            "No dollars for g5.xlarge: it did not run on EC2.",
+            "no dollars for g5.xlarge: it did not run on EC2",
         ),
-        (build_point(build_key(), metric="noise"), "Scatter by itself costs nothing."),
+        (build_point(build_key(), metric="noise"), "scatter by itself costs nothing"),
         (
             build_point(build_key(against=CPU), -0.1, metric="speedup"),
-            "A speedup is of two targets, and dollars stand with their times.",
+            "a speedup is of two targets, and dollars stand with their times",
         ),
     ],
 )

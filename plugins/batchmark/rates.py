@@ -1,0 +1,32 @@
+"""A share of cases with its interval."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field
+
+from batchmark import figures
+from batchmark.record import Record
+
+
+class Rate(Record):
+    hits: int = Field(ge=0)
+    cases: int = Field(ge=1)
+    low: float = Field(ge=0, le=1, description="end of the 95 % interval, after Wilson")
+    high: float = Field(ge=0, le=1)
+
+    @classmethod
+    def of(cls, hits: int, cases: int) -> Self:
+        from scipy.stats import binomtest
+
+        interval = binomtest(hits, cases).proportion_ci(method="wilson")
+        return cls(hits=hits, cases=cases, low=float(interval.low), high=float(interval.high))
+
+    @property
+    def share(self) -> float:
+        return self.hits / self.cases
+
+    @property
+    def interval(self) -> str:
+        return f"{figures.percent(self.low)} to {figures.percent(self.high)}"

@@ -1,0 +1,101 @@
+"""What a run's report says of changes: those found, the re-runs' verdicts, and open alerts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal, Self
+
+import numpy as np
+from pydantic import AwareDatetime, Field
+
+from batchmark.change_records import Change, ChangePoint, Confirmation, Metric, SeriesKey
+from batchmark.record import Record
+
+if TYPE_CHECKING:
+    from batchmark.series_history import SeriesHistory
+
+MOST_RUNS = 60  # that a trace shows
+RUNS_BEFORE = 20  # of these, kept before a change
+
+AlertState = Literal["open", "acknowledged", "invalid", "fixed", "recovered"]
+
+
+class SeriesTrace(Record):
+    """A changed series over its latest runs, as the page draws it."""
+
+    series: SeriesKey
+    metric: Metric
+    first_run_id: str = Field(description="of the change point that it is drawn for")
+    first: int = Field(ge=0, description="place of that run among the values")
+    recorded_at: tuple[AwareDatetime, ...]
+    values: tuple[float, ...] = Field(min_length=1, description="in the unit of a level's median")
+
+    @classmethod
+    def of(cls, history: SeriesHistory, point: ChangePoint) -> Self | None:
+        """The latest runs with a figure, the change among them; None if its run is not there."""
+        places = {run: place for place, run in enumerate(history.run_ids)}  # the later one counts
+        kept = [place for place in places.values() if np.isfinite(history.values[place])]
+        kept.sort(key=lambda place: (history.recorded_at[place], place))
+        ids = [history.run_ids[place] for place in kept]
+        if point.first_run_id not in ids:
+            return None
+        first = ids.index(point.first_run_id)
+        start = max(0, min(first - RUNS_BEFORE, len(kept) - MOST_RUNS))
+        kept = kept[start : start + MOST_RUNS]
+        return cls(
+            series=point.series,
+            metric=point.metric,
+            first_run_id=point.first_run_id,
+            first=first - start,
+            recorded_at=tuple(_moment(history.recorded_at[place]) for place in kept),
+            values=tuple(float(history.values[place]) for place in kept),
+        )
+
+
+class RunChanges(Record):
+    """What the look at the history after a run found; `changes.json` of the run's folder."""
+
+    run_id: str
+    changes: tuple[Change, ...] = Field(description="in the order in which they are shown")
+    confirmations: tuple[Confirmation, ...] = Field(
+        default=(), description="of every suspect of this run, refuted ones too"
+    )
+    traces: tuple[SeriesTrace, ...] = Field(default=(), description="of the changes' points")
+    series: int = Field(ge=0, description="looked at")
+    runs: int = Field(ge=0, description="that the longest of these has")
+    notes: tuple[str, ...] = Field(
+        default=(), description="such as suspects that there was no budget to re-run"
+    )
+
+    def trace(self, point: ChangePoint) -> SeriesTrace | None:
+        wanted = (point.series, point.metric, point.first_run_id)
+        for one in self.traces:
+            if (one.series, one.metric, one.first_run_id) == wanted:
+                return one
+        return None
+
+
+class AlertLine(Record):
+    """An alert as the report lists it."""
+
+    alert_id: str
+    kind: str
+    title: str
+    state: AlertState
+    since_run_id: str
+    change: float | None = Field(description="after / before - 1; null where there is none")
+    change_url: str | None = Field(description="opens the form that changes its state")
+    note: str | None = None
+
+
+class AlertBoard(Record):
+    """Alerts that are not closed, and how often people found them right."""
+
+    lines: tuple[AlertLine, ...]
+    judged: int = Field(default=0, ge=0, description="alerts with a verdict of people, ever")
+    right: int = Field(default=0, ge=0, description="of these, not called invalid")
+
+
+def _moment(value: np.datetime64) -> datetime:
+    moment: datetime = value.astype("datetime64[us]").item()
+    return moment.replace(tzinfo=UTC)

@@ -1,0 +1,300 @@
+"""What the report says of changes, re-runs and alerts, on the page and on the terminal."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from batchmark import change_words
+from batchmark.attribution import group_changes
+from batchmark.change_records import Cause, Level
+from batchmark.changes_page import SHOWN_ROWS, HistoryChart
+from batchmark.report import Report, render_json
+from batchmark.report_page import render_html
+from batchmark.run_changes import MOST_RUNS, AlertBoard, AlertLine, RunChanges, SeriesTrace
+from batchmark_job.result import Device
+from tests.unit.changed_series import (
+    build_confirmation,
+    build_history,
+    build_key,
+    build_point,
+    run_id,
+    runs_of,
+    sizes,
+)
+from tests.unit.report_builders import report_of, terminal
+from tests.unit.test_report_page import Page
+
+GPU, CPU = "g5.xlarge", "c5.2xlarge"
+NEW_IMAGE = ("sha256:" + "bb" * 32,)
+
+
+def build_trace(point, runs=23):
+    values = np.full(runs, point.before.median)
+    values[20:] = point.after.median
+    return SeriesTrace.of(build_history(point.series, values, metric=point.metric), point)
+
+
+def build_changes(*points, runs=None, measured=(), confirmations=(), **fields):
+    runs = runs_of(GPU, CPU, image_digest=NEW_IMAGE) if runs is None else runs
+    found = group_changes(points, runs, measured=measured, confirmations=confirmations)
+    values = {
+        "run_id": "run-22",
+        "changes": found,
+        "confirmations": confirmations,
+        "traces": tuple(build_trace(point) for point in points),
+        "series": 14,
+        "runs": 23,
+    }
+    return RunChanges(**values | fields)
+
+
+def build_alert(**fields):
+    values = {
+        "alert_id": "a1b2c3",
+        "kind": "slower",
+        "title": "Slower on c5.2xlarge: blur, 3 rows, +12 %",
+        "state": "acknowledged",
+        "since_run_id": "scheduled__2026-11-09",
+        "change": 0.12,
+        "change_url": "https://airflow.example/dags/change_alert/trigger?alert_id=a1b2c3",
+        "note": "new OpenCV",
+    }
+    return AlertLine(**values | fields)
+
+
+@pytest.fixture
+def changes():
+    """An environment's change of ten rows with its speedup, a dearer price, and two re-runs."""
+    keys = sizes(GPU, "matmul", SHOWN_ROWS + 4)
+    ratio = build_key(GPU, against=CPU)
+    return build_changes(
+        *(build_point(key, 0.1 + number / 50) for number, key in enumerate(keys)),
+        build_point(ratio, -0.09, metric="speedup"),
+        build_point(build_key(CPU, None), 0.12, metric="price"),
+        measured=keys,
+        confirmations=(
+            build_confirmation(keys[0]),
+            build_confirmation(keys[1], "refuted", reruns=(0.1, 0.101), reason="at the old level"),
+        ),
+        notes=("1 suspect was not re-run: no money left.",),
+    )
+
+
+def shown(run, **fields):
+    """The page's texts and the terminal's, each in one line."""
+    report = report_of(run, **fields)
+    page = " ".join(Page(render_html(report)).texts)
+    return [" ".join(text.split()) for text in (page, terminal(report, width=400))]
+
+
+def test_page_and_terminal_tell_what_changed_by_how_much_and_since_when(run_of_gpu, changes):
+    for text in shown(run_of_gpu, changes=changes):
+        for expected in (
+            "1 slower, 1 dearer; 14 series over up to 23 runs were looked at.",
+            "1 suspect was not re-run: no money left.",
+            "Slower on g5.xlarge: 10 rows together, +19 % (+10 % to +28 %)",
+            "matmul size 10000, float32",
+            "spread 1.1 %, 20 runs",
+            "spread 0.9 %, 3 runs",
+            "p < 0.0001",
+            "run run-20 of 2026-09-21",
+            "image digest sha256:9a9a9a9a9a9a → sha256:bbbbbbbbbbbb",
+            "speedup of g5.xlarge over c5.2xlarge, matmul size 1000, float32: 12.0× → 10.9×, −9.0",
+            "$139.53 more for what an instance did in a month (730 hours)",
+            "matmul size 10000, float32: $27.94 → $35.77 per million calls",
+            "Dearer: c5.2xlarge, $1 an hour → $1.12 an hour, +12 %",
+            "nothing that is recorded differs",
+            "2 suspects were re-run: 1 confirmed, 1 refuted.",
+            "matmul size 2000, float32: expected 100 ms, measured 112 ms, fresh jobs on 2 "
+            "instances 100 ms, 101 ms",
+            "at the old level",
+        ):
+            assert expected in text, expected
+
+
+def test_the_section_is_valid_accessible_and_near_the_top(run_of_gpu, changes):
+    html = render_html(report_of(run_of_gpu, changes=changes, alerts=AlertBoard(lines=())))
+    page = Page(html)
+    assert html.index('id="changes"') < html.index('id="pair-1"')
+    tables = len(page.attributes("table"))
+    assert tables == len(page.attributes("caption")) == len(page.attributes("thead"))
+    assert all(svg["aria-hidden"] == "true" for svg in page.attributes("svg"))
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    labels = {one["aria-labelledby"] for _, one in page.tags if "aria-labelledby" in one}
+    assert labels <= set(ids)
+    assert html.count('<svg class="history') == 11  # not the speedup, which its time explains
+
+
+def test_rows_beyond_the_first_are_folded(run_of_gpu, changes):
+    html = render_html(report_of(run_of_gpu, changes=changes))
+    assert "<summary>4 more<span" in html
+    assert "and 4 more, on the page" in terminal(report_of(run_of_gpu, changes=changes))
+
+
+def test_no_change_is_one_line_that_says_what_was_looked_at(run_of_gpu):
+    nothing = RunChanges(run_id="run-22", changes=(), series=1, runs=1)
+    for text in shown(run_of_gpu, changes=nothing):
+        assert "Nothing changed: 1 series over up to 1 run were looked at." in text
+        assert "re-run" not in text
+
+
+def test_without_a_look_at_the_history_there_is_no_section(run_of_gpu):
+    html = render_html(report_of(run_of_gpu))
+    assert 'id="changes"' not in html
+    assert "Changes:" not in terminal(report_of(run_of_gpu))
+
+
+def test_open_alerts_are_listed_with_their_state_and_the_way_to_change_it(run_of_gpu):
+    board = AlertBoard(lines=(build_alert(),), judged=12, right=11)
+    for text in shown(run_of_gpu, alerts=board):
+        assert "Slower on c5.2xlarge: blur, 3 rows, +12 %" in text
+        assert "acknowledged" in text
+        assert "new OpenCV" in text
+        assert "Of 12 alerts judged, 11 were right: 92 %, 95 % interval 65 % to 99 %." in text
+    links = Page(render_html(report_of(run_of_gpu, alerts=board))).attributes("a")
+    assert build_alert().change_url in {one["href"] for one in links}
+
+
+def test_precision_is_unknown_until_an_alert_is_judged(run_of_gpu):
+    for text in shown(run_of_gpu, alerts=AlertBoard(lines=())):
+        assert "No alert has been judged yet" in text
+
+
+def test_a_fallback_is_said_in_titles_and_verdicts(run_of_laptop):
+    key = build_key(
+        "g4dn.xlarge", actual_device=Device.CPU, instance_type=None, gpu_model=None, suite="smoke"
+    )
+    runs = {
+        place: one.model_copy(update={"fell_back": True})
+        for place, one in runs_of("g4dn.xlarge").items()
+    }
+    found = build_changes(
+        build_point(key), runs=runs, confirmations=(build_confirmation(key, "refuted"),)
+    )
+    for text in shown(run_of_laptop, changes=found):
+        assert "Slower on g4dn.xlarge (ran on the CPU): matmul size 1000" in text
+        assert "no dollars for g4dn.xlarge: it did not run on EC2" in text
+    assert "refuted: g4dn.xlarge (ran on the CPU)" in text
+
+
+@pytest.mark.parametrize(
+    ("points", "title"),
+    [
+        (
+            [build_point(key) for key in sizes(CPU, "blur", 2)],
+            "Slower on c5.2xlarge: blur, 2 rows, +10 %",
+        ),
+        (
+            [build_point(build_key(name, "blur")) for name in (CPU, "m5.2xlarge", GPU)],
+            "Slower on c5.2xlarge, g5.xlarge and m5.2xlarge: blur size 1000, float32, +10 %",
+        ),
+        (
+            [build_point(build_key(f"c{n}.large", "blur"), -0.1) for n in range(5)],
+            "Faster on c0.large, c1.large and 3 more: blur size 1000, float32, −10 %",
+        ),
+        (
+            [build_point(build_key(GPU, against=CPU), 0.5, metric="speedup")],
+            "Speedup gained on g5.xlarge over c5.2xlarge: matmul size 1000, float32, +50 %",
+        ),
+        (
+            [build_point(build_key(), 1.5, metric="noise")],
+            "Noisier on g5.xlarge: matmul size 1000, float32, +150 %",
+        ),
+    ],
+)
+def test_titles(points, title):
+    targets = {point.series.target for point in points}
+    runs = runs_of(*targets, torch_version=("2.14.0",))
+    (change,) = group_changes(points, runs, measured=[])
+    assert change_words.title(change) == title
+
+
+@pytest.mark.parametrize(
+    ("cause", "text"),
+    [
+        (
+            Cause(name="image digest", before="sha256:" + "9" * 64, after=None, run_id="run-7"),
+            "image digest sha256:999999999999 → none, since run run-7",
+        ),
+        (Cause(name="AMI", before="ami-1", after="ami-1, ami-2"), "AMI ami-1 → ami-1, ami-2"),
+    ],
+)
+def test_causes_in_words(cause, text):
+    assert change_words.cause(cause) == text
+
+
+def test_a_trace_keeps_the_latest_runs_and_the_change_among_them():
+    early = build_point(build_key(), run=30)
+    late = build_point(build_key(), run=190)
+    history = build_history(build_key(), np.arange(1.0, 201.0))
+    first, last = SeriesTrace.of(history, early), SeriesTrace.of(history, late)
+    assert (len(first.values), first.first, first.values[first.first]) == (MOST_RUNS, 20, 31.0)
+    assert first.recorded_at[-1] < last.recorded_at[-1]
+    assert last.values[last.first] == 191.0
+    assert last.values[-1] == 200.0
+
+
+def test_a_trace_leaves_out_what_has_no_figure_and_takes_the_later_of_two():
+    history = build_history(build_key(), [1.0, np.nan, 2.0, 3.0, 4.0])
+    twice = type(history)(
+        key=history.key,
+        metric="time",
+        run_ids=[run_id(0), run_id(1), run_id(2), run_id(2), run_id(20)],
+        recorded_at=history.recorded_at[::-1],  # the clock went backwards
+        values=history.values,
+    )
+    trace = SeriesTrace.of(twice, build_point(build_key()))
+    assert trace.values == (4.0, 3.0, 1.0)
+    assert trace.first == 0
+    assert SeriesTrace.of(history, build_point(build_key(), run=99)) is None
+
+
+@pytest.mark.parametrize("values", [[0.1], [0.1] * 30, [0.1] * 29 + [1e8], [0.0] * 30])
+def test_a_chart_of_any_values_stays_within_its_frame(values):
+    point = build_point(build_key(), run=len(values) - 1)
+    if not any(values):
+        none = Level(median=0, spread=None, runs=40)
+        point = point.model_copy(update={"before": none, "after": none})
+    chart = HistoryChart(SeriesTrace.of(build_history(build_key(), values), point), point)
+    placed = [*chart.before, *chart.after, *(part for x, y, _ in chart.dots for part in (x, y))]
+    assert all(0 <= one <= 100 for one in placed)
+    assert len(chart.dots) == len(values)
+
+
+def test_a_wild_run_does_not_flatten_a_chart():
+    point = build_point(build_key(), 0.1)
+    values = [0.1] * 20 + [0.11] * 3
+    calm = HistoryChart(SeriesTrace.of(build_history(build_key(), values), point), point)
+    values[5] = 1e8
+    wild = HistoryChart(SeriesTrace.of(build_history(build_key(), values), point), point)
+    assert calm.before[2] - calm.after[2] == wild.before[2] - wild.after[2]
+    assert calm.before[2] - calm.after[2] > 50
+
+
+def test_hostile_names_stay_text(run_of_gpu):
+    evil = "<script>alert(1)</script>\x1b[31m[bold]"
+    key = build_key(CPU, evil, parameters=json.dumps({"<b>": '"><img src=x>'}))
+    found = build_changes(build_point(key), confirmations=(build_confirmation(key, reason=evil),))
+    board = AlertBoard(lines=(build_alert(title=evil, note=evil, change_url="javascript:x"),))
+    report = report_of(run_of_gpu, changes=found, alerts=board)
+    page = Page(render_html(report))
+    assert not {name for name, _ in page.tags} & {"script", "img", "b"}
+    assert all(one["href"].startswith("https://") for one in page.attributes("a"))
+    assert "\x1b" not in terminal(report)
+
+
+def test_a_report_with_changes_survives_as_json(run_of_gpu, changes):
+    report = report_of(run_of_gpu, changes=changes, alerts=AlertBoard(lines=(build_alert(),)))
+    assert Report.model_validate_json(render_json(report)) == report
+
+
+def test_a_report_of_version_2_is_still_read(run_of_gpu):
+    document = json.loads(render_json(report_of(run_of_gpu)))
+    del document["changes"], document["alerts"]
+    old = Report.model_validate(document | {"report_version": 2})
+    assert old.changes is None
+    assert 'id="changes"' not in render_html(old)
