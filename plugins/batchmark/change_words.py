@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         Metric,
         SeriesKey,
     )
-    from batchmark.run_changes import AlertBoard, RunChanges
+    from batchmark.changes_section import AlertBoard, ChangesSection
 
 ARROW = "\N{RIGHTWARDS ARROW}"
 MINUS = "\N{MINUS SIGN}"
@@ -166,7 +166,7 @@ def suspects(confirmations: Sequence[Confirmation]) -> str:
     return f"{_count(len(confirmations), 'suspect')} {were} re-run: {', '.join(ended)}."
 
 
-def summary(found: RunChanges) -> str:
+def summary(found: ChangesSection) -> str:
     """What a run changed, in one sentence."""
     looked = f"{_count(found.series, 'series', 'series')} over up to {_count(found.runs, 'run')}"
     if not found.changes:

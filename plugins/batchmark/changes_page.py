@@ -10,7 +10,7 @@ from batchmark import change_words
 
 if TYPE_CHECKING:
     from batchmark.change_records import Change, ChangePoint
-    from batchmark.run_changes import RunChanges, SeriesTrace
+    from batchmark.changes_section import ChangesSection, SeriesTrace
 
 SHOWN_ROWS = 6  # of a change; the others are folded
 MARGIN = 0.08  # of a chart's width and height
@@ -65,7 +65,7 @@ class HistoryChart:
         return _percent(1 - min(1.0, max(0.0, share)))
 
 
-def change_views(found: RunChanges | None) -> list[ChangeView]:
+def change_views(found: ChangesSection | None) -> list[ChangeView]:
     if found is None:
         return []
     views = []

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from batchmark.change_records import Change
+    from batchmark.changes_section import AlertBoard, ChangesSection
     from batchmark.report import Report
-    from batchmark.run_changes import AlertBoard, RunChanges
 
 MOST_POINTS = 6  # of a change that are printed
 
@@ -24,7 +24,7 @@ def change_lines(report: Report) -> Iterator[str]:
         yield from _alerts(report.alerts)
 
 
-def _found(found: RunChanges, fell_back: Collection[str]) -> Iterator[str]:
+def _found(found: ChangesSection, fell_back: Collection[str]) -> Iterator[str]:
     yield f"Changes: {change_words.summary(found)}"
     for note in found.notes:
         yield f"Note: {note}"

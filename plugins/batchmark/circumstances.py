@@ -41,9 +41,10 @@ PROPERTIES: Final = {
 NONE_IS_A_VALUE = {"driver_version", "cuda_version", "gpu_model"}
 OF_A_ROW = ("implementation_name", "implementation_version", "implementation_threads")
 OF_A_JOB = tuple(name for name in PROPERTIES if name != "implementation")
+RE_RUN = "confirmation"  # what the history calls the purpose of a suspect's fresh job
 # What `circumstances` takes of the history.
 COLUMNS = (
-    *("run_id", "target", "recorded_at", "requested_device", "actual_device"),
+    *("run_id", "target", "recorded_at", "purpose", "requested_device", "actual_device"),
     *("workload", "parameters", "dtype"),
     *OF_A_JOB,
     *OF_A_ROW,
@@ -92,13 +93,15 @@ def row_name(row: SeriesKey) -> str:
 
 
 def circumstances(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Circumstances]:
-    """By run id and target.
+    """By run id and target; of the jobs that its series are made of, so of no re-run's.
 
     Args:
         rows: of the history, with `COLUMNS`; one that is missing counts as not recorded.
     """
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
+        if row.get("purpose") == RE_RUN:
+            continue
         groups[row["run_id"], row["target"]].append(row)
     return {key: _of(group) for key, group in groups.items()}
 

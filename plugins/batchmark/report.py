@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import AwareDatetime, Field
 
+from batchmark.changes_section import AlertBoard, ChangesSection
 from batchmark.comparison import Comparison, Pair, Row, TotalTime, Verdict
 from batchmark.cost import (
     Efficiency,
@@ -27,7 +28,6 @@ from batchmark.pooling import TargetJobs, group_jobs
 from batchmark.prices import PriceTable, load_prices
 from batchmark.record import Record
 from batchmark.run import LostJob
-from batchmark.run_changes import AlertBoard, RunChanges
 from batchmark.series import WIDE_SPREAD, row_key
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Report(Record):
     lost: tuple[LostJob, ...]
     prices: PriceTable
     cost: RunCost = Field(description="of all attempts of all jobs, as bought; lost ones last")
-    changes: RunChanges | None = Field(
+    changes: ChangesSection | None = Field(
         default=None, description="null where the history was not looked at"
     )
     alerts: AlertBoard | None = Field(default=None, description="null where none were read")
@@ -122,7 +122,7 @@ def build_report(
     *,
     prices: PriceTable | None = None,
     created_at: datetime | None = None,
-    changes: RunChanges | None = None,
+    changes: ChangesSection | None = None,
     alerts: AlertBoard | None = None,
 ) -> Report:
     """Add to a run's comparison what prices and the jobs' own records tell.

@@ -11,9 +11,9 @@ from batchmark import change_words
 from batchmark.attribution import group_changes
 from batchmark.change_records import Cause, Level
 from batchmark.changes_page import SHOWN_ROWS, HistoryChart
+from batchmark.changes_section import MOST_RUNS, AlertBoard, AlertLine, ChangesSection, SeriesTrace
 from batchmark.report import Report, render_json
 from batchmark.report_page import render_html
-from batchmark.run_changes import MOST_RUNS, AlertBoard, AlertLine, RunChanges, SeriesTrace
 from batchmark_job.result import Device
 from tests.unit.changed_series import (
     build_confirmation,
@@ -41,14 +41,13 @@ def build_changes(*points, runs=None, measured=(), confirmations=(), **fields):
     runs = runs_of(GPU, CPU, image_digest=NEW_IMAGE) if runs is None else runs
     found = group_changes(points, runs, measured=measured, confirmations=confirmations)
     values = {
-        "run_id": "run-22",
         "changes": found,
         "confirmations": confirmations,
         "traces": tuple(build_trace(point) for point in points),
         "series": 14,
         "runs": 23,
     }
-    return RunChanges(**values | fields)
+    return ChangesSection(**values | fields)
 
 
 def build_alert(**fields):
@@ -136,7 +135,7 @@ def test_rows_beyond_the_first_are_folded(run_of_gpu, changes):
 
 
 def test_no_change_is_one_line_that_says_what_was_looked_at(run_of_gpu):
-    nothing = RunChanges(run_id="run-22", changes=(), series=1, runs=1)
+    nothing = ChangesSection(changes=(), series=1, runs=1)
     for text in shown(run_of_gpu, changes=nothing):
         assert "Nothing changed: 1 series over up to 1 run were looked at." in text
         assert "re-run" not in text

@@ -1,4 +1,4 @@
-"""What a run's report says of changes: those found, the re-runs' verdicts, and open alerts."""
+"""What a report is given of changes: those found, the re-runs' verdicts, and open alerts."""
 
 from __future__ import annotations
 
@@ -52,10 +52,9 @@ class SeriesTrace(Record):
         )
 
 
-class RunChanges(Record):
-    """What the look at the history after a run found; `changes.json` of the run's folder."""
+class ChangesSection(Record):
+    """What the look at the history after a run found."""
 
-    run_id: str
     changes: tuple[Change, ...] = Field(description="in the order in which they are shown")
     confirmations: tuple[Confirmation, ...] = Field(
         default=(), description="of every suspect of this run, refuted ones too"
