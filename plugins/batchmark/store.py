@@ -37,6 +37,11 @@ def guard_key(date: str, run_id: str, ending: str) -> str:
     return f"guard/{date}/{slug(run_id)}.{ending}"
 
 
+def self_test_key(date: str, run_id: str, ending: str) -> str:
+    """Where a day's test of the detector lies; ending is json or html."""
+    return f"self_test/{date}/{slug(run_id)}.{ending}"
+
+
 def is_aws(client: Any) -> bool:
     """Whether a boto3 client reaches AWS itself, not a local cloud."""
     return bool(client.meta.endpoint_url.endswith((".amazonaws.com", ".amazonaws.com.cn")))

@@ -106,6 +106,14 @@ def test_the_guard_looks_every_hour_and_then_reports(dag_bag, monkeypatch):
         assert first == datetime(2026, 11, 19, hour, 20, tzinfo=UTC)
 
 
+def test_the_self_test_runs_on_sundays_before_the_benchmark(dag_bag, monkeypatch):
+    dag = dag_bag.dags["detector_self_test"]
+    tasks = [task.task_id for task in dag.topological_sort()]
+    assert tasks == ["try_detector", "publish_self_test"]
+    thursday = datetime(2026, 11, 19, 12, tzinfo=UTC)
+    assert first_run(dag, thursday, monkeypatch) == datetime(2026, 11, 22, 5, tzinfo=UTC)
+
+
 def test_the_environment_check_runs_when_asked(dag_bag):
     dag = dag_bag.dags["environment_check"]
     assert dag.task_ids == ["check_environment"]

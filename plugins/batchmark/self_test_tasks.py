@@ -1,0 +1,123 @@
+"""What the tasks of detector_self_test do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.sdk import Param
+
+from batchmark.config import load_config
+from batchmark.store import RunStore, self_test_key
+from batchmark.suites import SUITES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import date
+
+    from airflow.sdk import Context
+
+    from batchmark.config import Config
+    from batchmark.self_test import Detector
+    from batchmark.series_history import SeriesHistory
+
+DAYS_PER_MONTH = 365.25 / 12
+
+
+def self_test_params() -> dict[str, Param]:
+    """Fields of detector_self_test's form; its schedule runs with the defaults."""
+    return {
+        "suites": Param(
+            [],
+            type="array",
+            items={"type": "string"},
+            examples=list(SUITES),
+            description="Whose histories; none means all that are in the history.",
+        ),
+        "months": Param(
+            6, type="integer", minimum=1, maximum=60, description="Of history, to this day."
+        ),
+        "steps": Param(
+            20,
+            type="integer",
+            minimum=1,
+            maximum=200,
+            description="Steps of each size put into each target's series. More take longer and "
+            "narrow the intervals.",
+        ),
+        "seed": Param(
+            0, type="integer", minimum=0, description="The same one puts the same steps."
+        ),
+    }
+
+
+def try_detector(context: Context) -> str:
+    """Put steps into copies of the history, and return the key of what the detector found."""
+    from collections import defaultdict
+    from datetime import timedelta
+
+    from batchmark.self_test import EARLY, WAITED, try_suite
+    from batchmark.self_test_records import SelfTest
+
+    config, params = load_config(), context["params"]
+    today = context["dag_run"].run_after
+    since = today - timedelta(days=params["months"] * DAYS_PER_MONTH)
+    by_suite: dict[str, list[SeriesHistory]] = defaultdict(list)
+    for history in read_times(config, params["suites"] or None, since.date()):
+        by_suite[history.key.suite].append(history)
+    detector, settings = current_detector()
+    tested = []
+    for suite, histories in sorted(by_suite.items()):
+        print(f"Suite {suite}: {len(histories)} series")
+        tested.append(
+            try_suite(suite, histories, detector, seed=params["seed"], steps=params["steps"])
+        )
+    report = SelfTest(
+        created_at=today,
+        months=params["months"],
+        seed=params["seed"],
+        detector=settings,
+        waited=WAITED,
+        early=EARLY,
+        suites=tuple(tested),
+    )
+    store = RunStore.of(config, context["run_id"])
+    return store.put(_key(context, "json"), report.model_dump_json(indent=2))
+
+
+def publish_self_test(context: Context, tested_key: str) -> str:
+    """Publish what the detector found as a page and a table; return the page's key."""
+    from rich.console import Console
+
+    from batchmark.self_test_page import render_html, render_table
+    from batchmark.self_test_records import SelfTest
+
+    store = RunStore.of(load_config(), context["run_id"])
+    report = SelfTest.model_validate_json(store.read(tested_key))
+    render_table(report, Console(width=160))
+    key = store.put(_key(context, "html"), render_html(report), "text/html")
+    print(f"Self-test: {store.object_url(key)}")
+    return key
+
+
+def read_times(config: Config, suites: Collection[str] | None, since: date) -> list[SeriesHistory]:
+    """Every series' times since a day; None for all suites."""
+    from batchmark.history.series import COLUMNS, series_histories
+    from batchmark.history.store import HistoryStore
+
+    table = HistoryStore.of(config).read(COLUMNS, suites=suites, since=since)
+    return series_histories(table, "time")
+
+
+def current_detector() -> tuple[Detector, str]:
+    """As the benchmarks' runs call it, and its settings."""
+    from functools import partial
+
+    from batchmark.regressions import DetectorSettings, detect_changes
+
+    settings = DetectorSettings()
+    return partial(detect_changes, settings=settings), repr(settings)
+
+
+def _key(context: Context, ending: str) -> str:
+    run_after = context["dag_run"].run_after
+    return self_test_key(f"{run_after:%Y-%m-%d}", context["run_id"], ending)

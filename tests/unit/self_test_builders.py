@@ -1,0 +1,64 @@
+"""A detector whose answers are known beforehand, and histories for it."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from batchmark.change_records import ChangePoint, Level
+from tests.unit.changed_series import build_history, sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from batchmark.series_history import SeriesHistory
+
+FEWEST_RUNS = 6
+
+
+class Threshold:
+    """Reports a series once its `needed` newest runs are all slower than its first, by a share.
+
+    Attributes:
+        calls: what it was given.
+    """
+
+    def __init__(self, share: float = 0.04, needed: int = 1) -> None:
+        self.share, self.needed = share, needed
+        self.calls: list[list[SeriesHistory]] = []
+
+    def __call__(self, histories: Sequence[SeriesHistory]) -> list[ChangePoint]:
+        self.calls.append(list(histories))
+        return [found for history in histories if (found := self._look(history))]
+
+    def _look(self, history: SeriesHistory) -> ChangePoint | None:
+        values = history.values
+        slow = values > values[0] * (1 + self.share)
+        if values.size < FEWEST_RUNS or not slow[-self.needed :].all():
+            return None
+        first = int(np.flatnonzero(~slow)[-1]) + 1
+        before, after = float(values[0]), float(values[-1])
+        at = history.recorded_at[first].astype("datetime64[us]").item()
+        return ChangePoint(
+            series=history.key,
+            metric="time",
+            first_run_id=history.run_ids[first],
+            first_recorded_at=at.replace(tzinfo=UTC),
+            last_run_id=history.run_ids[first - 1],
+            near_run_ids=(),
+            before=Level(median=before, spread=None, runs=first),
+            after=Level(median=after, spread=None, runs=values.size - first),
+            change=after / before - 1,
+            p_value=0.0,
+        )
+
+
+def level_histories(*targets: str, series: int = 4, runs: int = 30) -> list[SeriesHistory]:
+    """Histories without any noise."""
+    return [
+        build_history(key, [0.1] * runs)
+        for target in targets
+        for key in sizes(target, "matmul", series)
+    ]
