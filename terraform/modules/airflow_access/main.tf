@@ -140,7 +140,7 @@ data "aws_iam_policy_document" "run" {
 }
 
 ################################################################################
-# What checks, diagnoses and the leak guard take beside it
+# What checks, diagnoses, the leak guard and the self-test take beside it
 ################################################################################
 
 data "aws_iam_policy_document" "watch" {
@@ -202,13 +202,13 @@ data "aws_iam_policy_document" "watch" {
   statement {
     sid       = "ReadFindings"
     actions   = ["s3:GetObject"]
-    resources = ["${var.bucket_arn}/guard/*"]
+    resources = [for folder in ["guard", "self_test"] : "${var.bucket_arn}/${folder}/*"]
   }
 
   statement {
     sid       = "KeepFindings"
     actions   = ["s3:PutObject"]
-    resources = [for folder in ["guard", "diagnoses"] : "${var.bucket_arn}/${folder}/*"]
+    resources = [for folder in ["guard", "diagnoses", "self_test"] : "${var.bucket_arn}/${folder}/*"]
   }
 
   statement {
@@ -235,7 +235,7 @@ data "aws_iam_policy_document" "watch" {
 resource "aws_iam_policy" "this" {
   for_each = {
     run   = { suffix = "", calls = "run", document = data.aws_iam_policy_document.run.minified_json }
-    watch = { suffix = "-watch", calls = "check, diagnose and guard", document = data.aws_iam_policy_document.watch.minified_json }
+    watch = { suffix = "-watch", calls = "check, diagnose, guard and self-test", document = data.aws_iam_policy_document.watch.minified_json }
   }
 
   name        = "${var.name}-airflow${each.value.suffix}"

@@ -38,7 +38,7 @@ variable "events_log_group_name" {
 }
 
 variable "bucket_arn" {
-  description = "Result bucket: raw/, runs/, noise/, costs/ and guard/ are read, all but raw/ are written, and prices/ and diagnoses/"
+  description = "Result bucket: raw/, runs/, noise/, costs/, guard/ and self_test/ are read, all but raw/ are written, and prices/ and diagnoses/"
   type        = string
 }
 

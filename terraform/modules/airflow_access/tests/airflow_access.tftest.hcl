@@ -111,7 +111,7 @@ run "watching" {
       KeepFindings    = "s3:PutObject"
       EndOwnLeaks     = "ec2:TerminateInstances fsx:DeleteFileSystem"
     }
-    error_message = "checks, diagnoses and the guard may do what they do, and nothing else"
+    error_message = "checks, diagnoses, the guard and the self-test may do what they do, and nothing else"
   }
 
   assert {
@@ -122,8 +122,8 @@ run "watching" {
       LookAtRoles     = "arn:aws:iam::111122223333:instance-profile/test-instance-1 arn:aws:iam::111122223333:role/test-execution-1 arn:aws:iam::111122223333:role/test-job-1"
       LookAtTopic     = "arn:aws:sns:eu-west-1:111122223333:test-alerts"
       LookAtLogGroups = "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/test arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/test:* arn:aws:logs:eu-west-1:111122223333:log-group:/aws/events/batch/test arn:aws:logs:eu-west-1:111122223333:log-group:/aws/events/batch/test:*"
-      ReadFindings    = "arn:aws:s3:::results/guard/*"
-      KeepFindings    = "arn:aws:s3:::results/diagnoses/* arn:aws:s3:::results/guard/*"
+      ReadFindings    = "arn:aws:s3:::results/guard/* arn:aws:s3:::results/self_test/*"
+      KeepFindings    = "arn:aws:s3:::results/diagnoses/* arn:aws:s3:::results/guard/* arn:aws:s3:::results/self_test/*"
       EndOwnLeaks     = "arn:aws:ec2:eu-west-1:111122223333:instance/* arn:aws:fsx:eu-west-1:111122223333:file-system/*"
     }
     error_message = "only calls that take no resource are allowed on all"
