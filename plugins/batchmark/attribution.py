@@ -119,8 +119,8 @@ def are_near(one: ChangePoint, other: ChangePoint) -> bool:
     return one.first_run_id in _window(other) or other.first_run_id in _window(one)
 
 
-def _window(point: ChangePoint) -> set[str]:
-    return {point.first_run_id, *point.near_run_ids}
+def _window(point: ChangePoint) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((point.first_run_id, *point.near_run_ids)))
 
 
 def _place(point: ChangePoint) -> tuple[datetime, str, str]:
@@ -154,15 +154,14 @@ def _explanation(speedup: ChangePoint, points: Iterable[ChangePoint]) -> list[Ch
 
 
 def _clusters(points: Sequence[ChangePoint]) -> Iterator[list[ChangePoint]]:
-    """Those at or near the run that most of them name, then the same of the rest."""
+    """Those that may be of the run that most of them may be of, then the same of the rest."""
     rest = list(points)
     while rest:
-        ((run, _),) = Counter(point.first_run_id for point in rest).most_common(1)
-        centre = [point for point in rest if point.first_run_id == run]
-        near = set().union(*map(_window, centre))
-        cluster = [one for one in rest if one.first_run_id in near or run in _window(one)]
-        rest = [one for one in rest if one not in cluster]
-        yield cluster
+        may_be = Counter(run for point in rest for run in _window(point))
+        first = Counter(point.first_run_id for point in rest)
+        run = max(may_be, key=lambda run: (may_be[run], first[run]))
+        yield [point for point in rest if run in _window(point)]
+        rest = [point for point in rest if run not in _window(point)]
 
 
 def _groups(
@@ -238,7 +237,7 @@ def _change(group: _Group, runs: RunTargets, verdicts: Sequence[Confirmation]) -
     points = tuple(sorted(group.points, key=_size, reverse=True))
     windows: dict[SeriesKey, set[str]] = defaultdict(set)
     for point in points:
-        windows[point.series] |= _window(point)
+        windows[point.series].update(_window(point))
     prices = _prices(points, runs)
     usd, usd_reason = _usd_per_month(points, prices)
     return Change(

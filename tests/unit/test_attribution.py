@@ -168,6 +168,9 @@ def test_points_at_near_runs_are_one_change_and_distant_ones_are_two():
     near = [build_point(key, run=21) for key in keys[3:]]
     (change,) = changes_of(*first, *near)
     assert len(change.points) == 6
+    third = [build_point(build_key(workload="a seventh"), run=22)]
+    (change,) = changes_of(*first, *near, *third)
+    assert len(change.points) == 7
     later = [build_point(key, run=24) for key in keys[3:]]
     assert len(changes_of(*first, *later)) == 2
 
