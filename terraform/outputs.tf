@@ -80,7 +80,7 @@ output "athena_workgroup" {
 }
 
 output "airflow_policy_arns" {
-  description = "Policies to attach to the role that Airflow runs with: run for benchmarks, watch for checks, diagnoses and the leak guard"
+  description = "Policies to attach to the role that Airflow runs with: run for benchmarks, watch for checks, diagnoses, the leak guard and the self-test"
   value       = module.airflow_access.policy_arns
 }
 

@@ -118,7 +118,7 @@ def actions(statement: dict[str, Any]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def calls(stack, airflow, calibration):
-    """Each principal's calls, of a calibration, a benchmark, a leak guard's look and a diagnosis.
+    """Each principal's calls, of a calibration, a benchmark, and the DAGs that watch.
 
     What the tests before have run is not run again: it is known by what it asks for.
     """
@@ -136,6 +136,8 @@ def calls(stack, airflow, calibration):
     for dag_id, operation in asked_by.items():
         if not any(call["operation"] == operation for call in read()["airflow"]):
             assert run_dag(airflow, dag_id, {})[1] == "success"
+    if not any("/self_test/" in arn for call in read()["airflow"] for arn in call["resources"]):
+        assert run_dag(airflow, "detector_self_test", {})[1] == "success"
     return read()
 
 
@@ -203,7 +205,7 @@ def test_every_call_was_understood(calls, principal):
 def test_the_calls_hold_what_each_dag_writes(needed):
     written = {need.resource for need in needed["airflow"] if need.action == "s3:PutObject"}
     folders = {resource.partition(":::")[2].split("/")[1] for resource in written}
-    assert folders == {"costs", "diagnoses", "guard", "noise", "prices", "runs"}
+    assert folders == {"costs", "diagnoses", "guard", "noise", "prices", "runs", "self_test"}
 
 
 @pytest.mark.parametrize("principal", PRINCIPALS)
