@@ -114,6 +114,11 @@ def group_changes(
     return tuple(sorted(changes, key=_rank))
 
 
+def runs_about(points: Iterable[ChangePoint]) -> set[str]:
+    """The runs whose circumstances `group_changes` takes."""
+    return {run for point in points for run in (point.last_run_id, *_window(point))}
+
+
 def are_near(one: ChangePoint, other: ChangePoint) -> bool:
     """Whether both may be of the same run."""
     return one.first_run_id in _window(other) or other.first_run_id in _window(one)

@@ -12,6 +12,8 @@ from batchmark.change_records import Change, ChangePoint, Confirmation, Metric, 
 from batchmark.record import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from batchmark.series_history import SeriesHistory
 
 MOST_RUNS = 60  # that a trace shows
@@ -65,6 +67,37 @@ class ChangesSection(Record):
     notes: tuple[str, ...] = Field(
         default=(), description="such as suspects that there was no budget to re-run"
     )
+
+    @classmethod
+    def of(
+        cls,
+        changes: Iterable[Change],
+        histories: Iterable[SeriesHistory],
+        *,
+        confirmations: Iterable[Confirmation] = (),
+        notes: Iterable[str] = (),
+    ) -> Self:
+        """With the traces of all points.
+
+        Args:
+            histories: all that were looked at, of any metrics.
+        """
+        found = tuple(changes)
+        looked_at = {(one.key, one.metric): one for one in histories}
+        traces = [
+            SeriesTrace.of(history, point)
+            for change in found
+            for point in change.points
+            if (history := looked_at.get((point.series, point.metric)))
+        ]
+        return cls(
+            changes=found,
+            confirmations=tuple(confirmations),
+            traces=tuple(one for one in traces if one),
+            series=len(looked_at),
+            runs=max((len(set(one.run_ids)) for one in looked_at.values()), default=0),
+            notes=tuple(notes),
+        )
 
     def trace(self, point: ChangePoint) -> SeriesTrace | None:
         wanted = (point.series, point.metric, point.first_run_id)

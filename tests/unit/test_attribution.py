@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from batchmark.attribution import group_changes
+from batchmark.attribution import group_changes, runs_about
 from batchmark.circumstances import circumstances
 from tests.unit.changed_series import (
     build_circumstances,
@@ -33,6 +33,11 @@ def test_one_point_is_one_change_that_says_if_nothing_differs():
     assert (change.kind, change.points, change.environment) == ("slower", (point,), False)
     assert change.causes == ()
     assert change.confirmations == ()
+
+
+def test_circumstances_are_wanted_of_the_runs_about_each_point():
+    points = [build_point(build_key(), run=20), build_point(build_key(CPU), run=30)]
+    assert runs_about(points) == {f"run-{number}" for number in (19, 20, 21, 29, 30, 31)}
 
 
 def test_no_points_are_no_changes():
