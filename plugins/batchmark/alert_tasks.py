@@ -87,7 +87,8 @@ def open_alerts(context: Context, changes_key: str, report_key: str | None = Non
         print("Nothing new to tell.")
         return []
     alerts.apply(message)
-    Console(width=TERMINAL_WIDTH).print(alert_table(message.opened, "Alerts of this run"))
+    if message.opened:
+        Console(width=TERMINAL_WIDTH).print(alert_table(message.opened, "Opened by this run"))
     print(message.text)
     return message.alert_ids
 
@@ -165,6 +166,8 @@ def send_pending(context: Context) -> None:
     config = load_config()
     alerts = AlertStore(RunStore.of(config, context["run_id"]))
     waiting = [one for one in alerts.messages() if one.of("pending", "failed", "sending")]
+    for message in waiting:
+        alerts.apply(message)  # where open_alerts died for good
     _send(config, alerts, waiting, longest_try=LONGEST_TRY)
 
 
@@ -221,7 +224,7 @@ def _log_urls(store: RunStore) -> dict[tuple[str, str], str]:
 def _send(
     config: Config, alerts: AlertStore, messages: Iterable[RunMessage], *, longest_try: timedelta
 ) -> None:
-    """Do what messages decided and send them, unless it is quiet; tell how far each came."""
+    """Send messages, unless it is quiet; tell how far each came."""
     from batchmark.alerts.delivering import deliver
     from batchmark.alerts.quiet_hours import held_until
     from batchmark.alerts.sending import channels_of, send
@@ -232,7 +235,6 @@ def _send(
     channels = channels_of(settings)
     failed = []
     for message in messages:
-        alerts.apply(message)
         now = datetime.now(UTC)
         if until := held_until(settings.quiet_hours, now):
             told, _ = alerts.change_message(message.run_id, methodcaller("held", until))

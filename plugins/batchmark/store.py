@@ -85,8 +85,15 @@ class RunStore:
         return self._put_if(key, text, IfNoneMatch="*")
 
     def read_version(self, key: str) -> tuple[bytes, str]:
-        """An object's content, and what names this version of it."""
-        answer = self._s3.get_object(Bucket=self.bucket, Key=key)
+        """An object's content, and what names this version of it.
+
+        Raises:
+            KeyError: there is none.
+        """
+        try:
+            answer = self._s3.get_object(Bucket=self.bucket, Key=key)
+        except self._s3.exceptions.NoSuchKey:
+            raise KeyError(key) from None
         return answer["Body"].read(), answer["ETag"]
 
     def replace(self, key: str, text: str, version: str) -> bool:

@@ -17,9 +17,21 @@ FORBIDDEN = {
 }
 RUNS_IN_AIRFLOW = ROOT / "laptop" / "airflow_settings"
 PURE = (
+    "alerts/delivering",
+    "alerts/merging",
+    "alerts/message",
+    "alerts/outbox",
+    "alerts/precision",
+    "alerts/quiet_hours",
+    "alerts/records",
+    "alerts/sns_limits",
+    "alerts/store",
+    "alerts/terminal",
+    "alerts/words",
     "break_even",
     "budget",
     "calibration",
+    "change_records",
     "comparison",
     "cost",
     "cost_terminal",

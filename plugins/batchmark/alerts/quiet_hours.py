@@ -62,7 +62,8 @@ def held_until(hours: Sequence[QuietHours], now: datetime) -> datetime | None:
     Raises:
         ValueError: they leave no time to send anything.
     """
-    until = now
+    # Between zones Python never calls an hour equal that a clock shows twice.
+    until = now = now.astimezone(UTC)
     while end := max(_ends(hours, until), default=None):
         until = end
         if until - now > LONGEST_HOLD:

@@ -39,7 +39,7 @@ def change_label(change: Change) -> str:
     """The series that moved, or how many there are and of what."""
     if len(change.points) == 1:
         return series_label(change.points[0].series)
-    why = ": its environment changed" if change.environment else ""
+    why = " (its environment changed)" if change.environment else ""
     return f"{len(change.points)} series of {', '.join(change.targets)} together{why}"
 
 
@@ -56,7 +56,7 @@ def level(metric: Metric, value: float) -> str:
     if metric == "time":
         return figures.seconds(value)
     if metric == "price":
-        return f"{figures.usd(value)} an hour"
+        return f"{value:.4g} USD an hour"
     return figures.percent(value) if metric == "noise" else figures.times(value)
 
 
@@ -73,19 +73,18 @@ def _runs(one: Level) -> str:
 
 
 def chance(p_value: float) -> str:
-    """How often equal levels look as different as these."""
-    if p_value >= 0.5:
-        return "in most cases"
-    many = 1 / max(p_value, SMALLEST_CHANCE)
-    least = "less than " if p_value < SMALLEST_CHANCE else ""
-    return f"in {least}1 of {round(float(figures.about(many))):,} cases"
+    """A probability as a share of cases."""
+    if p_value > 0.5:
+        return "more than half of all cases"
+    many = round(float(figures.about(1 / max(p_value, SMALLEST_CHANCE))))
+    return f"{'less than ' if p_value < SMALLEST_CHANCE else ''}1 of {many:,} cases"
 
 
 def confidence(change: Change) -> str:
     """What the statistics and the fresh jobs say."""
     largest = max(point.p_value for point in change.points)
-    each = "" if len(change.points) == 1 else " each at most"
-    return f"Equal levels look so different{each} {chance(largest)}. {reruns(change)}"
+    most = "" if len(change.points) == 1 else "at most "
+    return f"Equal levels look so different in {most}{chance(largest)}. {reruns(change)}"
 
 
 def reruns(change: Change) -> str:
@@ -148,8 +147,10 @@ def examples(points: Sequence[ChangePoint]) -> Iterator[str]:
 
 
 def logs(points: Sequence[ChangePoint], log_urls: Mapping[tuple[str, str], str]) -> Iterator[str]:
-    """Where to read what the jobs of this run did, by (suite, target)."""
-    jobs = dict.fromkeys((point.series.suite, point.series.target) for point in points)
+    """Where to read what the jobs of this run did, by (suite, target); a price has none."""
+    jobs = dict.fromkeys(
+        (point.series.suite, point.series.target) for point in points if point.metric != "price"
+    )
     for suite, target in jobs:
         if url := log_urls.get((suite, target)):
             yield f"Log of {target} ({suite}): {url}"
