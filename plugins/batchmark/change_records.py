@@ -158,3 +158,13 @@ class Change(Record):
     @property
     def first_run_id(self) -> str:
         return self.points[0].first_run_id
+
+
+class RunChanges(Record):
+    """All that one run says of changes: `runs/<run>/changes.json`."""
+
+    run_id: str
+    changes: tuple[Change, ...]
+    confirmations: tuple[Confirmation, ...] = Field(
+        default=(), description="of every suspect that was run again, refuted ones too"
+    )

@@ -37,5 +37,9 @@ class DiagnosisError(BatchmarkError):
     """A question of a diagnosis can't be asked."""
 
 
+class AlertError(BatchmarkError):
+    """An alert can't be read, changed or sent, or the settings of alerts can't be used."""
+
+
 class TerraformError(BatchmarkError):
     """Terraform is missing, too old, or ended with an error."""

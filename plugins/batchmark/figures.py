@@ -78,6 +78,16 @@ def percent(share: float) -> str:
     return f"{100 * share:.{0 if abs(share) >= 0.0995 else 1}f} %"
 
 
+def change(share: float) -> str:
+    """A relative change, with its sign."""
+    return f"{'+' if share > 0 else ''}{percent(share)}"
+
+
+def times(value: float) -> str:
+    """A single ratio to three digits, without an interval."""
+    return f"{_rounded(value, _last_digit(value, 3))}{TIMES}"
+
+
 def memory(size_bytes: float) -> str:
     units = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
     unit, name = next((one for one in units if size_bytes >= one[0] / 2), units[-1])

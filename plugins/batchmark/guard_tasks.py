@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 # The DAGs that submit jobs: where a job's run is looked for when its tags name no DAG.
 SUBMITTING_DAGS = ("gpu_cpu_benchmark", "noise_calibration")
 LIVE_RUN = ["queued", "running"]
-# What SNS takes; a message in bytes it is, hence far below its 256 KiB.
-LONGEST_SUBJECT = 100
-LONGEST_ALERT = 60_000
+# For the filters of the topic's subscribers, as alerts have them.
+ATTRIBUTES = {"kind": ("leak",), "state": ("open",)}
 
 
 def leak_params() -> dict[str, Param]:
@@ -76,9 +75,9 @@ def report_leaks(context: Context, found_key: str) -> str:
     Raises:
         AirflowFailException: after publishing, with every leak, or with what AWS did not tell.
     """
-    import boto3
     from rich.console import Console
 
+    from batchmark.alerts.sending import publish
     from batchmark.guard_terminal import guard_table
     from batchmark.leak_records import GuardReport
 
@@ -93,11 +92,8 @@ def report_leaks(context: Context, found_key: str) -> str:
         print(f"Not looked at: {line}")
     if alarm := report.alarm():
         text = f"{len(report.of('leaked'))} leak(s) of {config.name}:\n{alarm}"
-        boto3.client("sns", region_name=config.region).publish(
-            TopicArn=config.topic_arn,
-            Subject=f"Batchmark {config.name}: something runs that no run needs"[:LONGEST_SUBJECT],
-            Message=f"{text}\n\n{store.object_url(key)}"[:LONGEST_ALERT],
-        )
+        subject = f"Batchmark {config.name}: something runs that no run needs"
+        publish(config, subject, f"{text}\n\n{store.object_url(key)}", ATTRIBUTES)
         raise AirflowFailException(text)
     if report.unread:
         raise AirflowFailException("not all could be looked at: " + "; ".join(report.unread))

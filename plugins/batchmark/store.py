@@ -25,6 +25,8 @@ PRICES_FOLDER = "prices/"
 # What the DAG diagnose_queue found, by its own runs.
 DIAGNOSES_FOLDER = "diagnoses/"
 WEEK_SECONDS = 7 * 24 * 3600
+# S3's answers to a write on a condition; the latter to one of two at the same moment.
+CONDITION_NOT_MET = ("PreconditionFailed", "ConditionalRequestConflict")
 
 
 def noise_key(suite: str, dtype: str, target: str) -> str:
@@ -66,15 +68,51 @@ class RunStore:
         """Store `text` in the run's folder and return its key."""
         return self.put(self.prefix + name, text, content_type)
 
-    def put(self, key: str, text: str, content_type: str = "application/json") -> str:
-        """Store `text` anywhere in the bucket and return its key."""
+    def put(
+        self, key: str, text: str, content_type: str = "application/json", **condition: str
+    ) -> str:
+        """Store `text` anywhere in the bucket and return its key.
+
+        Args:
+            condition: such as `IfMatch`, as boto3's put_object takes it.
+        """
         self._s3.put_object(
             Bucket=self.bucket,
             Key=key,
             Body=text.encode(),
             ContentType=f"{content_type}; charset=utf-8",
+            **condition,
         )
         return key
+
+    def create(self, key: str, text: str) -> bool:
+        """Store `text` where nothing is yet; false, and nothing done, where something is."""
+        return self._put_if(key, text, IfNoneMatch="*")
+
+    def read_version(self, key: str) -> tuple[bytes, str]:
+        """An object's content, and what names this version of it.
+
+        Raises:
+            KeyError: there is none.
+        """
+        try:
+            answer = self._s3.get_object(Bucket=self.bucket, Key=key)
+        except self._s3.exceptions.NoSuchKey:
+            raise KeyError(key) from None
+        return answer["Body"].read(), answer["ETag"]
+
+    def replace(self, key: str, text: str, version: str) -> bool:
+        """Store `text` in place of that version; false, and nothing done, if it is another now."""
+        return self._put_if(key, text, IfMatch=version)
+
+    def _put_if(self, key: str, text: str, **condition: str) -> bool:
+        try:
+            self.put(key, text, **condition)
+        except self._s3.exceptions.ClientError as error:
+            if error.response["Error"]["Code"] not in CONDITION_NOT_MET:
+                raise
+            return False
+        return True
 
     def read(self, key: str, *, most_bytes: int | None = None) -> bytes:
         """An object's content.

@@ -12,6 +12,7 @@ from airflow.serialization.decoders import decode_timetable
 from airflow.serialization.encoders import encode_timetable
 from airflow.timetables.base import TimeRestriction
 
+from batchmark.alerts.message import DAG_ID as CHANGE_ALERT
 from batchmark.budget import refusals, worst_case
 from batchmark.config import parse_config
 from batchmark.guard_tasks import SUBMITTING_DAGS
@@ -112,6 +113,18 @@ def test_the_self_test_runs_on_sundays_before_the_benchmark(dag_bag, monkeypatch
     assert tasks == ["try_detector", "publish_self_test"]
     thursday = datetime(2026, 11, 19, 12, tzinfo=UTC)
     assert first_run(dag, thursday, monkeypatch) == datetime(2026, 11, 22, 5, tzinfo=UTC)
+
+
+def test_alerts_are_sent_every_hour_and_changed_when_asked(dag_bag, monkeypatch):
+    dag = dag_bag.dags["send_alerts"]
+    assert dag.task_ids == ["send_pending"]
+    first = first_run(dag, datetime(2026, 11, 19, 12, 5, tzinfo=UTC), monkeypatch)
+    assert first == datetime(2026, 11, 19, 12, 40, tzinfo=UTC)
+    dag = dag_bag.dags[CHANGE_ALERT]
+    assert dag.task_ids == ["change_alert"]
+    assert dag.timetable.can_be_scheduled is False
+    with pytest.raises(ParamValidationError, match="'recovered' is not one of"):
+        dag.params.get_param("state").resolve("recovered")
 
 
 def test_the_environment_check_runs_when_asked(dag_bag):

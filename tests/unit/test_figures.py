@@ -80,3 +80,17 @@ def test_rates_amounts_and_shares():
         "0.6 KiB",
     ]
     assert figures.seconds(0) == "0 s"
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.1, "+10 %"), (-0.1, "-10 %"), (0.0312, "+3.1 %"), (4.0, "+400 %")]
+)
+def test_a_change_has_its_sign(share, text):
+    assert figures.change(share) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(12.34, "12.3×"), (0.5, "0.500×"), (0.0, "0.00×"), (1234.0, "1230×")]
+)
+def test_a_single_ratio_has_three_digits(value, text):
+    assert figures.times(value) == text

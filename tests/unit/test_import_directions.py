@@ -17,6 +17,17 @@ FORBIDDEN = {
 }
 RUNS_IN_AIRFLOW = ROOT / "laptop" / "airflow_settings"
 PURE = (
+    "alerts/delivering",
+    "alerts/merging",
+    "alerts/message",
+    "alerts/outbox",
+    "alerts/precision",
+    "alerts/quiet_hours",
+    "alerts/records",
+    "alerts/sns_limits",
+    "alerts/store",
+    "alerts/terminal",
+    "alerts/words",
     "attribution",
     "break_even",
     "budget",

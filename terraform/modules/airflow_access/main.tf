@@ -140,7 +140,7 @@ data "aws_iam_policy_document" "run" {
 }
 
 ################################################################################
-# What checks, diagnoses, the leak guard and the self-test take beside it
+# What checks, diagnoses, alerts, the leak guard and the self-test take beside it
 ################################################################################
 
 data "aws_iam_policy_document" "watch" {
@@ -209,6 +209,19 @@ data "aws_iam_policy_document" "watch" {
     sid       = "KeepFindings"
     actions   = ["s3:PutObject"]
     resources = [for folder in ["guard", "diagnoses", "self_test"] : "${var.bucket_arn}/${folder}/*"]
+  }
+
+  statement {
+    sid       = "KeepAlerts"
+    actions   = ["s3:GetObject", "s3:PutObject"]
+    resources = ["${var.bucket_arn}/alerts/*"]
+  }
+
+  # Nobody has to write it, and where it isn't, Airflow reads its own variable of that name.
+  statement {
+    sid       = "ReadAlertSettings"
+    actions   = ["ssm:GetParameter"]
+    resources = ["${var.ssm_parameter_arn}_alerts"]
   }
 
   statement {

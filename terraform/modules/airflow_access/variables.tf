@@ -38,7 +38,7 @@ variable "events_log_group_name" {
 }
 
 variable "bucket_arn" {
-  description = "Result bucket: raw/, runs/, noise/, costs/, guard/ and self_test/ are read, all but raw/ are written, and prices/ and diagnoses/"
+  description = "Result bucket: raw/, runs/, noise/, costs/, alerts/, guard/ and self_test/ are read, all but raw/ are written, and prices/ and diagnoses/"
   type        = string
 }
 
@@ -58,7 +58,7 @@ variable "instance_profile_arn" {
 }
 
 variable "ssm_parameter_arn" {
-  description = "Parameter that Airflow reads as a variable"
+  description = "Parameter that Airflow reads as a variable; beside it, one with _alerts behind the name may set up alerts"
   type        = string
 }
 

@@ -101,30 +101,34 @@ run "watching" {
 
   assert {
     condition = { for statement in data.aws_iam_policy_document.watch.statement : statement.sid => join(" ", sort(statement.actions)) } == {
-      LookAround      = "autoscaling:DescribeAutoScalingGroups autoscaling:DescribeScalingActivities batch:DescribeComputeEnvironments batch:DescribeJobDefinitions batch:DescribeJobQueues cloudwatch:GetMetricStatistics ec2:DescribeInstanceTypes ec2:DescribeInstances ec2:DescribeRouteTables ec2:DescribeSubnets ec2:DescribeVpcEndpoints fsx:DescribeFileSystems servicequotas:GetServiceQuota"
-      LookAtHosts     = "ecs:DescribeContainerInstances ecs:ListContainerInstances"
-      LookAtImage     = "ecr:DescribeImageScanFindings ecr:DescribeImages ecr:DescribeRepositories"
-      LookAtRoles     = "iam:GetInstanceProfile iam:GetRole"
-      LookAtTopic     = "sns:GetTopicAttributes"
-      LookAtLogGroups = "logs:DescribeLogStreams"
-      ReadFindings    = "s3:GetObject"
-      KeepFindings    = "s3:PutObject"
-      EndOwnLeaks     = "ec2:TerminateInstances fsx:DeleteFileSystem"
+      LookAround        = "autoscaling:DescribeAutoScalingGroups autoscaling:DescribeScalingActivities batch:DescribeComputeEnvironments batch:DescribeJobDefinitions batch:DescribeJobQueues cloudwatch:GetMetricStatistics ec2:DescribeInstanceTypes ec2:DescribeInstances ec2:DescribeRouteTables ec2:DescribeSubnets ec2:DescribeVpcEndpoints fsx:DescribeFileSystems servicequotas:GetServiceQuota"
+      LookAtHosts       = "ecs:DescribeContainerInstances ecs:ListContainerInstances"
+      LookAtImage       = "ecr:DescribeImageScanFindings ecr:DescribeImages ecr:DescribeRepositories"
+      LookAtRoles       = "iam:GetInstanceProfile iam:GetRole"
+      LookAtTopic       = "sns:GetTopicAttributes"
+      LookAtLogGroups   = "logs:DescribeLogStreams"
+      ReadFindings      = "s3:GetObject"
+      KeepFindings      = "s3:PutObject"
+      KeepAlerts        = "s3:GetObject s3:PutObject"
+      ReadAlertSettings = "ssm:GetParameter"
+      EndOwnLeaks       = "ec2:TerminateInstances fsx:DeleteFileSystem"
     }
-    error_message = "checks, diagnoses, the guard and the self-test may do what they do, and nothing else"
+    error_message = "checks, diagnoses, alerts, the guard and the self-test may do what they do, and nothing else"
   }
 
   assert {
     condition = { for statement in data.aws_iam_policy_document.watch.statement : statement.sid => join(" ", sort(statement.resources)) } == {
-      LookAround      = "*"
-      LookAtHosts     = "arn:aws:ecs:eu-west-1:111122223333:cluster/*test-* arn:aws:ecs:eu-west-1:111122223333:container-instance/*test-*"
-      LookAtImage     = "arn:aws:ecr:eu-west-1:111122223333:repository/test-job"
-      LookAtRoles     = "arn:aws:iam::111122223333:instance-profile/test-instance-1 arn:aws:iam::111122223333:role/test-execution-1 arn:aws:iam::111122223333:role/test-job-1"
-      LookAtTopic     = "arn:aws:sns:eu-west-1:111122223333:test-alerts"
-      LookAtLogGroups = "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/test arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/test:* arn:aws:logs:eu-west-1:111122223333:log-group:/aws/events/batch/test arn:aws:logs:eu-west-1:111122223333:log-group:/aws/events/batch/test:*"
-      ReadFindings    = "arn:aws:s3:::results/guard/* arn:aws:s3:::results/self_test/*"
-      KeepFindings    = "arn:aws:s3:::results/diagnoses/* arn:aws:s3:::results/guard/* arn:aws:s3:::results/self_test/*"
-      EndOwnLeaks     = "arn:aws:ec2:eu-west-1:111122223333:instance/* arn:aws:fsx:eu-west-1:111122223333:file-system/*"
+      LookAround        = "*"
+      LookAtHosts       = "arn:aws:ecs:eu-west-1:111122223333:cluster/*test-* arn:aws:ecs:eu-west-1:111122223333:container-instance/*test-*"
+      LookAtImage       = "arn:aws:ecr:eu-west-1:111122223333:repository/test-job"
+      LookAtRoles       = "arn:aws:iam::111122223333:instance-profile/test-instance-1 arn:aws:iam::111122223333:role/test-execution-1 arn:aws:iam::111122223333:role/test-job-1"
+      LookAtTopic       = "arn:aws:sns:eu-west-1:111122223333:test-alerts"
+      LookAtLogGroups   = "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/test arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/test:* arn:aws:logs:eu-west-1:111122223333:log-group:/aws/events/batch/test arn:aws:logs:eu-west-1:111122223333:log-group:/aws/events/batch/test:*"
+      ReadFindings      = "arn:aws:s3:::results/guard/* arn:aws:s3:::results/self_test/*"
+      KeepFindings      = "arn:aws:s3:::results/diagnoses/* arn:aws:s3:::results/guard/* arn:aws:s3:::results/self_test/*"
+      KeepAlerts        = "arn:aws:s3:::results/alerts/*"
+      ReadAlertSettings = "arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark_alerts"
+      EndOwnLeaks       = "arn:aws:ec2:eu-west-1:111122223333:instance/* arn:aws:fsx:eu-west-1:111122223333:file-system/*"
     }
     error_message = "only calls that take no resource are allowed on all"
   }

@@ -1,0 +1,123 @@
+"""What is kept of an alert and of an improvement, and which state may follow which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Literal, Self, get_args
+
+from pydantic import AwareDatetime, Field
+
+from batchmark.change_records import Change, ChangePoint, SeriesKey
+from batchmark.exceptions import AlertError
+from batchmark.record import Record
+
+State = Literal["open", "acknowledged", "invalid", "fixed", "recovered"]
+STATES: tuple[State, ...] = get_args(State)
+# A level that came back says nothing of the verdict, so a recovered alert may still be called
+# invalid. It is not opened again: a series that moves anew has a new alert.
+MAY_FOLLOW: Mapping[State, tuple[State, ...]] = {
+    "open": ("acknowledged", "invalid", "fixed", "recovered"),
+    "acknowledged": ("open", "invalid", "fixed", "recovered"),
+    "invalid": ("open", "acknowledged"),
+    "fixed": ("open", "invalid", "recovered"),
+    "recovered": ("invalid",),
+}
+# Only a run sees that a level came back.
+BY_HAND: tuple[State, ...] = tuple(state for state in STATES if state != "recovered")
+# Whose level may still come back.
+WATCHED: tuple[State, ...] = tuple(
+    state for state, following in MAY_FOLLOW.items() if "recovered" in following
+)
+THE_RUN = "the run"
+# Of its series, that have to come back before an alert is recovered.
+MOST_SERIES = 0.8
+DIGEST_CHARACTERS = 10
+
+
+class Transition(Record):
+    """When an alert came into a state, and who brought it there."""
+
+    state: State
+    at: AwareDatetime
+    by: str = Field(description="a user's name, or 'the run'")
+    note: str = ""
+    run_id: str = Field(description="the DAG run that did it")
+
+
+class Recovery(Record):
+    """What a run found of an alert's series that are back on their old level."""
+
+    alert_id: str
+    run_id: str
+    at: AwareDatetime
+    points: tuple[ChangePoint, ...] = Field(min_length=1, description="how they came back")
+    closes: bool = Field(description="with those that were back before, it is most of them")
+
+
+class Alert(Record):
+    """A change for the worse. One change has one alert, whatever later runs say of it."""
+
+    id: str
+    change: Change
+    transitions: tuple[Transition, ...] = Field(min_length=1)
+    back: tuple[SeriesKey, ...] = Field(default=(), description="whose level came back")
+
+    @classmethod
+    def opened(cls, change: Change, *, run_id: str, at: AwareDatetime) -> Self:
+        first = Transition(state="open", at=at, by=THE_RUN, run_id=run_id)
+        return cls(id=change_id(change), change=change, transitions=(first,))
+
+    @property
+    def state(self) -> State:
+        return self.transitions[-1].state
+
+    @property
+    def series(self) -> tuple[SeriesKey, ...]:
+        return tuple(dict.fromkeys(point.series for point in self.change.points))
+
+    def become(
+        self, state: State, *, at: AwareDatetime, by: str, run_id: str, note: str = ""
+    ) -> Alert:
+        """This alert in another state; unchanged if the same DAG run brought it there before.
+
+        Raises:
+            AlertError: that state may not follow.
+        """
+        if any((one.run_id, one.state) == (run_id, state) for one in self.transitions[1:]):
+            return self
+        allowed = MAY_FOLLOW[self.state]
+        if state not in allowed:
+            raise AlertError(
+                f"alert {self.id} is {self.state} and can't become {state}; "
+                f"it may become {' or '.join(allowed)}"
+            )
+        following = Transition(state=state, at=at, by=by, note=note, run_id=run_id)
+        return self.model_copy(update={"transitions": (*self.transitions, following)})
+
+    def recover(self, found: Recovery) -> Alert:
+        """This alert with what came back; what a person closed meanwhile stays so."""
+        back = tuple(dict.fromkeys((*self.back, *(point.series for point in found.points))))
+        alert = self.model_copy(update={"back": back})
+        if not found.closes or self.state not in WATCHED:
+            return alert
+        return alert.become("recovered", at=found.at, by=THE_RUN, run_id=found.run_id)
+
+
+class Improvement(Record):
+    """A change for the better; kept so that it is told once."""
+
+    id: str
+    change: Change
+    run_id: str = Field(description="the run that found it")
+    at: AwareDatetime
+    brought_back: tuple[str, ...] = Field(
+        default=(), description="ids of the alerts whose series it brought back"
+    )
+
+
+def change_id(change: Change) -> str:
+    """The same for the same change, so that a retry writes the same object."""
+    series = sorted(point.series.model_dump_json() for point in change.points)
+    text = "\n".join((change.kind, change.first_run_id, *series))
+    return sha256(text.encode()).hexdigest()[:DIGEST_CHARACTERS]

@@ -1,0 +1,129 @@
+"""The channels out: the alert topic in SNS, and Airflow connections of type Apprise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from batchmark.alerts.delivering import UnsureError
+from batchmark.alerts.sns_limits import cut, subject_line
+from batchmark.exceptions import AlertError
+
+if TYPE_CHECKING:
+    from apprise import Apprise
+
+    from batchmark.alerts.outbox import RunMessage
+    from batchmark.alerts.settings import AlertSettings
+    from batchmark.config import Config
+
+TOPIC = "sns"
+APPRISE = "apprise:"
+LONGEST_SEND_SECONDS = 60
+
+
+def channels_of(settings: AlertSettings) -> tuple[str, ...]:
+    return (TOPIC, *(f"{APPRISE}{conn_id}" for conn_id in dict.fromkeys(settings.apprise_conn_ids)))
+
+
+def send(config: Config, channel: str, message: RunMessage) -> str:
+    """Send a message through a channel, once; its receipt.
+
+    Raises:
+        UnsureError: it may have arrived.
+        AlertError: it did not arrive.
+    """
+    if channel == TOPIC:
+        return publish(config, message.subject, message.text, message.attributes)
+    return notify(channel.removeprefix(APPRISE), message.subject, message.text)
+
+
+def publish(
+    config: Config, subject: str, text: str, attributes: Mapping[str, Sequence[str]]
+) -> str:
+    """Publish to the alert topic; the message's id.
+
+    Args:
+        attributes: for subscribers' filter policies.
+
+    Raises:
+        UnsureError, AlertError: as `send`.
+    """
+    from airflow.providers.amazon.aws.hooks.sns import SnsHook
+    from botocore.config import Config as BotoConfig
+    from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+
+    # botocore would send once more what got no answer, and a topic doesn't know a message again.
+    once = BotoConfig(
+        retries={"total_max_attempts": 1}, connect_timeout=10, read_timeout=LONGEST_SEND_SECONDS
+    )
+    hook = SnsHook(aws_conn_id=None, region_name=config.region, config=once)
+    try:
+        answer = hook.publish_to_target(
+            config.topic_arn, cut(text), subject_line(subject), dict(attributes)
+        )
+    except HTTPClientError as error:  # connected, and then no answer
+        raise UnsureError(f"SNS gave no answer: {error}") from error
+    except (BotoCoreError, ClientError) as error:
+        raise AlertError(f"SNS did not take it: {error}") from error
+    return str(answer["MessageId"])
+
+
+def notify(conn_id: str, subject: str, text: str) -> str:
+    """Send to all services of a connection; how many they are.
+
+    The hook's own `notify` drops Apprise's answer, so a message that was lost would count as sent.
+
+    Raises:
+        UnsureError: some services took it, or one gave no answer in time.
+        AlertError: none took it.
+    """
+    from apprise import NotifyType
+    from apprise.result import AppriseResultStatus
+
+    services = apprise_services(conn_id)
+    result = services.notify(
+        body=text,
+        title=subject,
+        notify_type=NotifyType.WARNING,
+        body_format="text",
+        timeout=LONGEST_SEND_SECONDS,
+    )
+    if result.status is AppriseResultStatus.SUCCESS:
+        return f"{len(services)} service(s)"
+    told = "; ".join(dict.fromkeys(entry.message for entry in result.logs()))
+    reason = f"{conn_id}: {result.success_count} of {len(services)} service(s) took it: {told}"
+    if result.success_count or result.timeout_count:
+        raise UnsureError(reason)
+    raise AlertError(reason)
+
+
+def apprise_services(conn_id: str) -> Apprise:
+    """The services that an Airflow connection names.
+
+    Raises:
+        AlertError: there is no such connection, or nothing in it that Apprise knows.
+    """
+    import apprise
+    from airflow.providers.apprise.hooks.apprise import AppriseHook
+
+    fix = 'give it the type Apprise and the extra {"config": {"path": "<Apprise URL>"}}'
+    services = apprise.Apprise()
+    hook = AppriseHook(conn_id)
+    try:
+        hook.set_config_from_conn(hook.get_connection(conn_id), services)
+    except Exception as error:
+        # Airflow's for a missing one, KeyError, TypeError and more for a bad one.
+        raise AlertError(f"connection {conn_id!r} can't be used ({error!r}); {fix}") from error
+    if not len(services):
+        raise AlertError(f"connection {conn_id!r} names no service that Apprise knows; {fix}")
+    return services
+
+
+def check_channels(settings: AlertSettings) -> None:
+    """Whether all connections are there; nothing is sent.
+
+    Raises:
+        AlertError: one can't be used.
+    """
+    for conn_id in settings.apprise_conn_ids:
+        apprise_services(conn_id)

@@ -1,0 +1,129 @@
+"""Alerts, improvements and messages in the result bucket, one object each, under `alerts/`.
+
+Several tasks may write the same object at once: each write says which version it read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import methodcaller
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import ValidationError
+
+from batchmark.alerts.outbox import RunMessage
+from batchmark.alerts.records import Alert, Improvement
+from batchmark.exceptions import AlertError
+from batchmark.job_identity import slug
+from batchmark.record import Record, first_problem
+
+if TYPE_CHECKING:
+    from batchmark.store import RunStore
+
+FOLDER = "alerts/"
+IMPROVEMENTS = f"{FOLDER}improvements/"
+MESSAGES = f"{FOLDER}messages/"
+MOST_TRIES = 10
+
+Kept = TypeVar("Kept", bound=Record)
+
+
+def message_key(run_id: str) -> str:
+    return f"{MESSAGES}{slug(run_id)}.json"
+
+
+class AlertStore:
+    """What is under `alerts/`."""
+
+    def __init__(self, store: RunStore) -> None:
+        self._store = store
+
+    def alerts(self) -> list[Alert]:
+        """All that ever were, in the order of their beginning."""
+        keys = [key for key in self._store.keys(FOLDER) if "/" not in key.removeprefix(FOLDER)]
+        alerts = [self._read(key, Alert) for key in keys]
+        return sorted(alerts, key=lambda alert: (alert.transitions[0].at, alert.id))
+
+    def improvements(self) -> list[Improvement]:
+        return [self._read(key, Improvement) for key in self._store.keys(IMPROVEMENTS)]
+
+    def messages(self) -> list[RunMessage]:
+        """Of all runs, the oldest first."""
+        messages = [self._read(key, RunMessage) for key in self._store.keys(MESSAGES)]
+        return sorted(messages, key=lambda message: message.created_at)
+
+    def message(self, run_id: str) -> RunMessage | None:
+        """A run's message; None where it has nothing to tell."""
+        key = message_key(run_id)
+        text = self._store.read_if_there(key)
+        return None if text is None else _parse(key, text, RunMessage)
+
+    def create(self, message: RunMessage) -> RunMessage:
+        """Keep a run's message unless it has one; the one that it has now."""
+        key = message_key(message.run_id)
+        if self._store.create(key, message.model_dump_json(indent=2)):
+            return message
+        return self._read(key, RunMessage)
+
+    def apply(self, message: RunMessage) -> None:
+        """Do what a message decided, as far as it was not done."""
+        for alert in message.opened:
+            self._store.create(_alert_key(alert.id), alert.model_dump_json(indent=2))
+        for improvement in message.improvements:
+            key = f"{IMPROVEMENTS}{improvement.id}.json"
+            self._store.create(key, improvement.model_dump_json(indent=2))
+        for recovery in message.recoveries:
+            self.change_alert(recovery.alert_id, methodcaller("recover", recovery))
+
+    def change_alert(self, alert_id: str, change: Callable[[Alert], Alert]) -> Alert:
+        """Change an alert, whoever else does at the same time.
+
+        Args:
+            change: may be called several times.
+
+        Raises:
+            AlertError: there is none, or `change` refuses.
+        """
+        try:
+            return self._change(_alert_key(alert_id), Alert, change)[0]
+        except KeyError:
+            ids = [alert.id for alert in self.alerts() if alert.state == "open"]
+            raise AlertError(
+                f"no alert {alert_id!r}; open are: {', '.join(ids) or 'none'}"
+            ) from None
+
+    def change_message(
+        self, run_id: str, change: Callable[[RunMessage], RunMessage]
+    ) -> tuple[RunMessage, bool]:
+        """Change a run's message as `change_alert` does; it, and whether that changed it."""
+        return self._change(message_key(run_id), RunMessage, change)
+
+    def _change(
+        self, key: str, model: type[Kept], change: Callable[[Kept], Kept]
+    ) -> tuple[Kept, bool]:
+        for _ in range(MOST_TRIES):
+            text, version = self._store.read_version(key)
+            before = _parse(key, text, model)
+            after = change(before)
+            if after == before:
+                return before, False
+            if self._store.replace(key, after.model_dump_json(indent=2), version):
+                return after, True
+        raise AlertError(f"{key} was changed by others {MOST_TRIES} times meanwhile; try again")
+
+    def _read(self, key: str, model: type[Kept]) -> Kept:
+        return _parse(key, self._store.read(key), model)
+
+
+def _alert_key(alert_id: str) -> str:
+    return f"{FOLDER}{alert_id}.json"
+
+
+def _parse(key: str, text: bytes, model: type[Kept]) -> Kept:
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        raise AlertError(
+            f"{key} can't be read: {first_problem(error)}; restore an older version of this "
+            "object, or run the release that wrote it"
+        ) from error

@@ -1,0 +1,363 @@
+"""The tasks of alerts from a run's changes to a subscriber, killed wherever they can be."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import boto3
+import pytest
+from airflow.providers.amazon.aws.hooks.sns import SnsHook
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.execution_time.context import OutletEventAccessors
+
+from batchmark import alert_tasks
+from batchmark.alerts.delivering import LONGEST_TRY
+from batchmark.assets import REGRESSIONS, TOLD_SERIES, results_metadata
+from batchmark.exceptions import AlertError
+from batchmark.store import COLLECTED, RunStore
+from tests.unit.alerts.builders import (
+    NOW,
+    change,
+    message,
+    moved,
+    opened,
+    point,
+    received,
+    series,
+    some_series,
+    store_changes,
+)
+from tests.unit.run_builders import build_job, build_run
+
+EARLY = moved(20, 0.010, 0.012, some_series(2))
+CHANGES = (
+    change(point(of=series(dtype="float16"))),
+    moved(26, 0.012, 0.010, some_series(2)),
+)
+
+
+class Killed(BaseException):
+    """The worker is gone: nothing catches it."""
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """What the tasks take for now."""
+    found = SimpleNamespace(time=NOW)
+    monkeypatch.setattr(alert_tasks, "datetime", SimpleNamespace(now=lambda _: found.time))
+    return found
+
+
+@pytest.fixture
+def run(published, store, alerts, set_up, context):
+    """Runs the three tasks of run 30, of whose changes one is new and one closes an alert."""
+    alerts.apply(message("run-1", opened=tuple(opened(EARLY))))
+    key = store_changes(store, *CHANGES)
+
+    def tasks():
+        context["outlet_events"] = OutletEventAccessors()
+        ids = alert_tasks.open_alerts(context, key)
+        alert_tasks.announce_regressions(context)
+        alert_tasks.publish_alerts(context)
+        return ids
+
+    return tasks
+
+
+def outcome(alerts):
+    return {alert.id: [one.state for one in alert.transitions] for alert in alerts.alerts()}
+
+
+WANTED = {
+    opened(EARLY)[0].id: ["open", "recovered"],
+    opened(CHANGES[0])[0].id: ["open"],
+}
+
+
+def test_a_run_opens_closes_announces_and_sends_once(run, alerts, published, context, capsys):
+    ids = run()
+    assert outcome(alerts) == WANTED
+    assert set(ids) == set(WANTED)
+    (got,) = received(published)
+    assert got["Subject"] == "Batchmark lab: 1 slower, 1 recovered"
+    assert got["Message"] == alerts.message("run-30").text
+    (event,) = context["outlet_events"][REGRESSIONS].extra["alerts"]
+    assert event["id"] == ids[0]
+    printed = capsys.readouterr().out
+    assert "SLOWER" in printed
+    assert "Message of run run-30:\n  sns: sent at 2026-11-20 09:30 UTC, try 1" in printed
+    # All tasks cleared and run again.
+    assert run() == ids
+    assert outcome(alerts) == WANTED
+    assert received(published) == []
+
+
+OPERATIONS = [
+    "message",
+    "alert",
+    "improvement",
+    "recovery",
+    "try begins",
+    "SNS",
+    "try ended",
+]
+
+
+class Deadly:
+    """Counts what is written and sent, and dies before or after one of these."""
+
+    def __init__(self, monkeypatch, at, moment):
+        self.count, self.at, self.moment = 0, at, moment
+        for owner, name in ((RunStore, "put"), (SnsHook, "publish_to_target")):
+            monkeypatch.setattr(owner, name, self.around(getattr(owner, name)))
+
+    def around(self, operation):
+        def counted(*arguments, **named):
+            number, self.count = self.count, self.count + 1
+            if (number, self.moment) == (self.at, "before"):
+                raise Killed
+            answer = operation(*arguments, **named)
+            if (number, self.moment) == (self.at, "after"):
+                raise Killed
+            return answer
+
+        return counted
+
+
+def test_a_run_does_these_operations(run, monkeypatch):
+    deadly = Deadly(monkeypatch, at=None, moment=None)
+    run()
+    assert deadly.count == len(OPERATIONS)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("at", range(len(OPERATIONS)), ids=OPERATIONS)
+def test_a_run_that_is_killed_and_tried_again_ends_as_if_it_was_not(
+    run, alerts, published, monkeypatch, capsys, at, moment
+):
+    Deadly(monkeypatch, at, moment)
+    with pytest.raises(Killed):
+        run()
+    run()
+    assert outcome(alerts) == WANTED
+    (delivery,) = alerts.message("run-30").deliveries
+    # Between the note that it begins and the note that it ended nobody knows how far it came.
+    step = OPERATIONS[at], moment
+    unknown = step in {
+        ("try begins", "after"),
+        ("SNS", "before"),
+        ("SNS", "after"),
+        ("try ended", "before"),
+    }
+    arrived = 0 if step in {("try begins", "after"), ("SNS", "before")} else 1
+    assert delivery.state == ("unsure" if unknown else "sent")
+    assert len(received(published)) == arrived
+    if unknown:
+        assert "sns: unsure at 2026-11-20 09:30 UTC, try 1: the task that" in (
+            capsys.readouterr().out
+        )
+
+
+@pytest.mark.parametrize("at", range(4), ids=OPERATIONS[:4])
+def test_what_a_run_decided_before_it_died_for_good_is_done_and_sent_by_the_next_look(
+    run, alerts, published, context, monkeypatch, at
+):
+    Deadly(monkeypatch, at, "after")
+    with pytest.raises(Killed):
+        run()
+    alert_tasks.send_pending(context | {"run_id": "hourly"})
+    assert outcome(alerts) == WANTED
+    assert len(received(published)) == 1
+
+
+def test_a_run_with_nothing_new_stores_and_sends_nothing(
+    published, store, alerts, set_up, context, capsys
+):
+    key = store_changes(store)
+    assert alert_tasks.open_alerts(context, key) == []
+    alert_tasks.publish_alerts(context)
+    with pytest.raises(AirflowSkipException, match="opened no alert"):
+        alert_tasks.announce_regressions(context)
+    assert store.keys("alerts/") == []
+    assert received(published) == []
+    assert capsys.readouterr().out == "Nothing new to tell.\nNothing to send.\n"
+
+
+def test_a_run_that_only_recovers_makes_no_event(published, store, alerts, set_up, context):
+    alerts.apply(message("run-1", opened=tuple(opened(EARLY))))
+    alert_tasks.open_alerts(context, store_changes(store, CHANGES[1]))
+    with pytest.raises(AirflowSkipException, match="opened no alert"):
+        alert_tasks.announce_regressions(context)
+
+
+def test_a_send_that_fails_is_seen_and_made_up_for_by_the_next_look(
+    run, alerts, published, context
+):
+    sns = boto3.client("sns", region_name=published.region)
+    (topic,) = (one["TopicArn"] for one in sns.list_topics()["Topics"])
+    found = sns.list_subscriptions()["Subscriptions"][0]["Endpoint"]
+    sns.delete_topic(TopicArn=topic)
+    with pytest.raises(AlertError, match="not all was sent: run run-30, sns: SNS did not take it"):
+        run()
+    assert outcome(alerts) == WANTED
+    hourly = context | {"run_id": "hourly"}
+    with pytest.raises(AlertError, match="NotFound"):
+        alert_tasks.send_pending(hourly)
+    sns.create_topic(Name="lab-alerts")
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=found)
+    alert_tasks.send_pending(hourly)
+    alert_tasks.send_pending(hourly)
+    assert len(received(published)) == 1
+    assert alerts.message("run-30").delivery("sns").attempts == 3
+
+
+def test_one_channel_that_is_down_keeps_no_other_back(run, alerts, published, set_up, monkeypatch):
+    set_up(apprise_conn_ids=["nowhere"])
+    monkeypatch.setenv("AIRFLOW_CONN_NOWHERE", "apprise://")
+    with pytest.raises(AlertError, match="run run-30, apprise:nowhere: connection 'nowhere'"):
+        run()
+    assert len(received(published)) == 1
+    # A connection that the settings do not name any more is no failure.
+    set_up()
+    run()
+    assert [one.state for one in alerts.message("run-30").deliveries] == ["sent", "failed"]
+    assert received(published) == []
+
+
+def test_quiet_hours_hold_a_message_until_the_first_look_after_them(
+    run, alerts, published, set_up, context, clock, capsys
+):
+    set_up(quiet_hours=[{"timezone": "UTC", "start": "22:00", "end": "07:30"}])
+    clock.time = datetime(2026, 11, 20, 23, tzinfo=UTC)
+    run()
+    hourly = context | {"run_id": "hourly"}
+    clock.time = datetime(2026, 11, 21, 6, 40, tzinfo=UTC)
+    alert_tasks.send_pending(hourly)
+    assert received(published) == []
+    assert "sns: pending, held until 2026-11-21 07:30 UTC" in capsys.readouterr().out
+    assert outcome(alerts) == WANTED
+    clock.time = datetime(2026, 11, 21, 7, 40, tzinfo=UTC)
+    alert_tasks.send_pending(hourly)
+    assert len(received(published)) == 1
+
+
+def test_a_message_that_another_task_is_sending_is_left_to_it(
+    published, alerts, set_up, context, clock
+):
+    sending = message().deliveries[0].model_copy(update={"state": "sending", "at": NOW})
+    alerts.create(message(deliveries=(sending,)))
+    hourly = context | {"run_id": "hourly"}
+    clock.time = NOW + LONGEST_TRY / 2
+    alert_tasks.send_pending(hourly)
+    assert alerts.message("run-30").delivery("sns").state == "sending"
+    clock.time = NOW + LONGEST_TRY + timedelta(seconds=1)
+    alert_tasks.send_pending(hourly)
+    assert alerts.message("run-30").delivery("sns").state == "unsure"
+    assert received(published) == []
+
+
+def test_the_next_message_mentions_one_that_may_not_have_arrived(
+    run, published, alerts, set_up, context
+):
+    unsure = message().deliveries[0].model_copy(update={"state": "unsure"})
+    alerts.create(message("run-7", deliveries=(unsure,)))
+    run()
+    (got,) = received(published)
+    assert "The messages of these runs may not have arrived: run-7." in got["Message"]
+    assert alerts.message("run-30").mentions == ("run-7",)
+
+
+def test_the_message_links_the_logs_of_the_runs_jobs(run, store, alerts):
+    jobs = [build_job("g5.xlarge", [], repeat=repeat) for repeat in (1, 2)]
+    store.write(COLLECTED, build_run(*jobs).model_dump_json())
+    run()
+    text = alerts.message("run-30").text
+    assert "Log of g5.xlarge (blog): https://logs.example/g5-xlarge-blog-1\n" in text
+    assert "prefix=runs/run-30/report.html\n" in text
+
+
+def test_the_message_names_airflow_where_it_is_configured(run, alerts, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/team")
+    run()
+    assert "(https://airflow.example/team/dags/change_alert)" in alerts.message("run-30").text
+
+
+def asked(context, alert_id, state, note="", by="ada"):
+    return context | {
+        "run_id": f"manual-{state}",
+        "params": {"alert_id": alert_id, "state": state, "note": note},
+        "dag_run": SimpleNamespace(triggering_user_name=by),
+    }
+
+
+def test_a_person_changes_an_alert_and_a_retry_changes_it_once(alerts, published, context, capsys):
+    alerts.apply(message())
+    (alert,) = opened()
+    for _ in range(2):
+        wanted = asked(context, f" {alert.id} ", "acknowledged", "new driver")
+        assert alert_tasks.change_alert(wanted) == alert.id
+    (changed,) = alerts.alerts()
+    assert len(changed.transitions) == 2
+    last = changed.transitions[-1]
+    assert (last.by, last.note, last.at) == ("ada", "new driver", NOW)
+    assert "new driver" in capsys.readouterr().out
+
+
+def test_a_change_that_nobody_is_named_for_is_somebodys(alerts, published, context):
+    alerts.apply(message())
+    alert_tasks.change_alert(asked(context, opened()[0].id, "fixed", by=None))
+    assert alerts.alerts()[0].transitions[-1].by == "somebody"
+
+
+def test_what_a_person_may_not_do_fails_for_good(alerts, published, context):
+    alerts.apply(message())
+    (alert,) = opened()
+    with pytest.raises(AirflowFailException, match="no alert 'x'; open are: " + alert.id):
+        alert_tasks.change_alert(asked(context, "x", "fixed"))
+    alert_tasks.change_alert(asked(context, alert.id, "invalid"))
+    with pytest.raises(AirflowFailException, match="is invalid and can't become fixed"):
+        alert_tasks.change_alert(asked(context, alert.id, "fixed"))
+
+
+def test_settings_are_checked_with_their_connections(set_up, monkeypatch):
+    alert_tasks.check_settings()
+    set_up(apprise_conn_ids=["nowhere"])
+    monkeypatch.setenv("AIRFLOW_CONN_NOWHERE", "apprise://")
+    with pytest.raises(AlertError, match="connection 'nowhere'"):
+        alert_tasks.check_settings()
+
+
+def test_the_event_names_each_new_alert_with_its_first_series(
+    published, store, alerts, set_up, context
+):
+    of = some_series(TOLD_SERIES + 10)
+    key = store_changes(store, moved(28, 0.010, 0.011, of))
+    (alert_id,) = alert_tasks.open_alerts(context, key)
+    context["outlet_events"] = OutletEventAccessors()
+    alert_tasks.announce_regressions(context)
+    told = json.loads(json.dumps(context["outlet_events"][REGRESSIONS].extra))
+    assert (told["run_id"], told["message_key"]) == ("run-30", "alerts/messages/run-30.json")
+    (alert,) = told["alerts"]
+    assert len(alert.pop("series")) == TOLD_SERIES
+    assert alert == {
+        "id": alert_id,
+        "kind": "slower",
+        "environment": True,
+        "first_run_id": "run-28",
+        "change": pytest.approx(0.1),
+        "usd_per_month": 12.4,
+        "series_count": TOLD_SERIES + 10,
+        "causes": [],
+    }
+
+
+def test_the_event_of_results_names_the_new_rows():
+    told = results_metadata("run-30", ["history/a.parquet"], 42, ["g5.xlarge", "g5.xlarge"])
+    assert json.loads(json.dumps(told)) == {
+        "run_id": "run-30",
+        "history_keys": ["history/a.parquet"],
+        "rows": 42,
+        "targets": ["g5.xlarge"],
+    }

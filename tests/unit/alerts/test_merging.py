@@ -1,0 +1,204 @@
+"""One change has one alert ever, and an improvement closes what it undoes."""
+
+from __future__ import annotations
+
+import pytest
+
+from batchmark.alerts.records import STATES
+from tests.unit.alerts.builders import (
+    NOW,
+    change,
+    in_state,
+    merged,
+    moved,
+    opened,
+    point,
+    series,
+    some_series,
+)
+
+
+def states(found):
+    """What came of a merge, in short."""
+    return len(found.opened), len(found.recoveries), len(found.improvements)
+
+
+def test_a_change_for_the_worse_opens_an_alert():
+    found = merged([change()])
+    (alert,) = found.opened
+    assert (alert.state, alert.change) == ("open", change())
+    assert (alert.transitions[0].run_id, alert.transitions[0].at) == ("run-30", NOW)
+    assert states(found) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_known_change_opens_none_again_in_whatever_state_its_alert_is(state):
+    (alert,) = opened()
+    alert = in_state(alert, *([] if state == "open" else [state]))
+    assert states(merged([change()], [alert])) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("first", "is_known"), [(18, True), (22, True), (17, False), (23, False)])
+def test_the_same_change_may_begin_at_a_run_nearby(first, is_known):
+    found = merged([change(point(first, near=0))], opened(change(point(20, near=2))))
+    assert len(found.opened) == (0 if is_known else 1)
+    found = merged([change(point(first, near=2))], opened(change(point(20, near=0))))
+    assert len(found.opened) == (0 if is_known else 1)
+
+
+def test_neighbours_of_neighbours_are_another_change():
+    """Each names two runs about itself; neither names the other's."""
+    found = merged([change(point(23))], opened(change(point(20))))
+    assert len(found.opened) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        point(of=series(target="g6.xlarge")),
+        point(of=series(dtype="float16")),
+        point(of=series(gpu_model="NVIDIA L4")),
+        point(metric="noise", after=0.05),
+    ],
+)
+def test_another_series_or_metric_is_another_change(other):
+    assert len(merged([change(other)], opened()).opened) == 1
+
+
+def test_a_later_change_of_the_same_series_is_another_one():
+    (alert,) = opened()
+    assert len(merged([change(point(40))], [in_state(alert, "recovered")]).opened) == 1
+
+
+def test_many_series_that_share_one_with_an_alert_are_known():
+    alerts = opened(moved(20, 0.010, 0.011, some_series(5)))
+    assert states(merged([moved(21, 0.010, 0.011, some_series(9))], alerts)) == (0, 0, 0)
+
+
+def test_two_steps_that_one_run_sees_close_together_are_two_alerts():
+    found = merged([change(point(20)), change(point(22, 0.012, 0.014))])
+    assert len(found.opened) == 2
+
+
+def test_an_improvement_that_brings_the_level_back_closes_the_alert():
+    for state in ((), ("acknowledged",), ("fixed",)):
+        (alert,) = opened()
+        found = merged([change(point(26, 0.012, 0.0101))], [in_state(alert, *state)])
+        (recovery,) = found.recoveries
+        (improvement,) = found.improvements
+        assert (recovery.alert_id, recovery.run_id, recovery.closes) == (alert.id, "run-30", True)
+        assert improvement.brought_back == (alert.id,)
+        assert alert.recover(recovery).state == "recovered"
+
+
+@pytest.mark.parametrize("state", ["invalid", "recovered"])
+def test_a_closed_alert_does_not_recover(state):
+    (alert,) = opened()
+    found = merged([change(point(26, 0.012, 0.0101))], [in_state(alert, state)])
+    assert states(found) == (0, 0, 1)
+    assert found.improvements[0].brought_back == ()
+
+
+@pytest.mark.parametrize(("after", "is_back"), [(0.011, True), (0.01101, False), (0.007, True)])
+def test_half_way_back_is_back_and_better_than_before_too(after, is_back):
+    """It was 10 ms, then 12 ms: half of the change is 11 ms."""
+    found = merged([change(point(26, 0.012, after))], opened())
+    assert len(found.recoveries) == int(is_back)
+    assert len(found.improvements) == 1
+
+
+def test_a_speedup_comes_back_upwards():
+    of = series(against="c5.2xlarge")
+    alerts = opened(change(point(20, 12.0, 10.0, of=of, metric="speedup")))
+    for level, is_back in ((11.0, True), (10.9, False)):
+        found = merged([change(point(26, 10.0, level, of=of, metric="speedup"))], alerts)
+        assert len(found.recoveries) == int(is_back)
+
+
+def test_an_improvement_before_the_change_or_of_something_else_closes_nothing():
+    for other in (
+        point(12, 0.012, 0.010),
+        point(26, 0.012, 0.010, of=series(dtype="float16")),
+        point(26, 0.05, 0.01, metric="noise"),
+    ):
+        assert merged([change(other)], opened()).recoveries == ()
+
+
+def test_most_series_have_to_come_back():
+    of = some_series(10)
+    alerts = opened(moved(20, 0.010, 0.012, of))
+    for count, closes in ((7, False), (8, True), (10, True)):
+        found = merged([moved(26, 0.012, 0.010, of[:count])], alerts)
+        (recovery,) = found.recoveries
+        assert (len(recovery.points), recovery.closes) == (count, closes)
+
+
+def test_partial_recoveries_of_several_runs_add_up():
+    of = some_series(10)
+    (alert,) = opened(moved(20, 0.010, 0.012, of))
+    first = merged([moved(26, 0.012, 0.010, of[:5])], [alert])
+    alert = alert.recover(first.recoveries[0])
+    assert (alert.state, len(alert.back)) == ("open", 5)
+    # The next run says the first half once more, and finds three others.
+    again = moved(26, 0.012, 0.010, of[:5])
+    second = merged([again, moved(28, 0.012, 0.010, of[5:8])], [alert], list(first.improvements))
+    (recovery,) = second.recoveries
+    assert (len(recovery.points), recovery.closes) == (3, True)
+    assert alert.recover(recovery).state == "recovered"
+
+
+def test_two_improvements_of_one_run_close_an_alert_together():
+    of = some_series(10)
+    found = merged(
+        [moved(26, 0.012, 0.010, of[:5]), moved(27, 0.012, 0.010, of[5:])],
+        opened(moved(20, 0.010, 0.012, of)),
+    )
+    assert [one.closes for one in found.recoveries] == [False, True]
+
+
+def test_an_improvement_is_told_once_though_later_runs_see_it_too():
+    better = change(point(26, 0.012, 0.009))
+    first = merged([better])
+    assert states(first) == (0, 0, 1)
+    nearby = change(point(27, 0.012, 0.009))
+    assert states(merged([nearby], [], list(first.improvements))) == (0, 0, 0)
+
+
+def test_what_came_and_went_within_one_look_is_opened_and_recovered():
+    found = merged([change(point(26, 0.012, 0.010)), change(point(20))])
+    assert states(found) == (1, 1, 1)
+    assert found.opened[0].recover(found.recoveries[0]).state == "recovered"
+
+
+def test_one_improvement_may_undo_two_steps():
+    alerts = opened(change(point(10, 0.010, 0.012)), change(point(20, 0.012, 0.014)))
+    assert len(merged([change(point(26, 0.014, 0.010))], alerts).recoveries) == 2
+    # Back to between the two, it undoes the later step alone.
+    (recovery,) = merged([change(point(26, 0.014, 0.012))], alerts).recoveries
+    assert recovery.alert_id == alerts[1].id
+
+
+def test_improvements_that_bring_nothing_back_can_be_left_untold():
+    better = change(point(26, 0.012, 0.0101))
+    assert states(merged([better], improvements=False)) == (0, 0, 0)
+    found = merged([better], opened(), improvements=False)
+    assert states(found) == (0, 1, 1)
+
+
+def test_a_mute_series_still_recovers():
+    mute = [{"match": {"workload": "matmul"}, "mute": True}]
+    found = merged([change(point(26, 0.012, 0.0101))], opened(), series=mute)
+    assert states(found) == (0, 1, 1)
+
+
+def test_the_same_input_gives_the_same_alerts():
+    changes = [change(point(20)), moved(22, 0.01, 0.011, some_series(4))]
+    assert merged(changes) == merged(changes[::-1])
+
+
+def test_a_thousand_alerts_recover_by_one_change_of_their_environment():
+    of = some_series(1000)
+    alerts = opened(*(change(point(20, of=one)) for one in of))
+    changes = [change(point(20, of=one)) for one in of]
+    changes.append(moved(28, 0.012, 0.010, of))
+    assert states(merged(changes, alerts)) == (0, 1000, 1)

@@ -1,0 +1,288 @@
+"""The message of a run: what stands in it, and that it fits into what SNS takes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from batchmark.alerts import words
+from batchmark.alerts.message import Surroundings, build_message
+from batchmark.alerts.sns_limits import SUBJECT_CHARACTERS, TEXT_BYTES, cut, size, subject_line
+from batchmark.change_records import Cause, Confirmation
+from tests.unit.alerts.builders import (
+    NOW,
+    change,
+    in_state,
+    merged,
+    moved,
+    opened,
+    point,
+    run_id,
+    series,
+    some_series,
+)
+
+AROUND = Surroundings(
+    installation="lab",
+    gpu_targets=["g5.xlarge"],
+    report_url="https://results.example/report.html",
+    log_urls={("blog", "g5.xlarge"): "https://logs.example/job-1"},
+    airflow_url="https://airflow.example/",
+)
+
+
+def build(*changes, alerts=(), around=AROUND, **settings):
+    found = merged(list(changes), list(alerts), **settings)
+    return build_message(
+        found,
+        alerts,
+        around,
+        run_id=run_id(30),
+        created_at=NOW,
+        channels=("sns", "apprise:chat"),
+        hold_until=None,
+    )
+
+
+def confirmation(*reruns, hosts=3, **fields):
+    values = {
+        "series": series(),
+        "run_id": run_id(30),
+        "expected": 0.010,
+        "suspect": 0.012,
+        "reruns": reruns,
+        "job_ids": tuple(f"job-{number}" for number, _ in enumerate(reruns)),
+        "hosts": hosts,
+        "outcome": "confirmed",
+        "reason": "all slower",
+    }
+    return Confirmation(**values | fields)
+
+
+def test_an_alert_says_all_there_is_to_know():
+    told = change(
+        point(),
+        confirmations=(confirmation(0.0119, 0.0121, 0.0118),),
+        causes=(
+            Cause(name="driver version", before="580.95.05", after="590.10.01"),
+            Cause(name="image digest", before=None, after="sha256:9a"),
+        ),
+    )
+    (alert,) = merged([told]).opened
+    message = build(told)
+    assert message.subject == (
+        "Batchmark lab: slower, +20 %: matmul, size 5000, float32 (blog) on g5.xlarge"
+    )
+    assert message.text == (
+        "Batchmark lab, run run-30: 1 slower.\n"
+        "\n"
+        "SLOWER\n"
+        "* matmul, size 5000, float32 (blog) on g5.xlarge: +20 %\n"
+        "  10.0 ms -> 12.0 ms (medians of 19 runs with 0.8 % spread and 3 runs with 1.1 % spread)\n"
+        "  Since run run-20 of 2026-10-19 03:00 UTC; the last one before was run-19.\n"
+        "  Equal levels look so different in 1 of 2,500 cases. 3 of 3 fresh jobs agree, on 3 "
+        "instances.\n"
+        "  Adds $12.40 a month at this schedule.\n"
+        "  What else differs (a hint, no proof): driver version 580.95.05 -> 590.10.01; image "
+        "digest none -> sha256:9a.\n"
+        "  Log of g5.xlarge (blog): https://logs.example/job-1\n"
+        f"  Alert {alert.id}\n"
+        "\n"
+        "Report: https://results.example/report.html\n"
+        "\n"
+        "Acknowledge an alert, or call it invalid or fixed, with Airflow's DAG change_alert "
+        "(https://airflow.example/dags/change_alert): trigger it with the alert's id, or from a "
+        "shell:\n"
+        "airflow dags trigger change_alert -c "
+        f'\'{{"alert_id": "{alert.id}", "state": "acknowledged"}}\''
+    )
+    assert message.attributes == {"kind": ("slower",), "state": ("open",)}
+    assert [one.channel for one in message.deliveries] == ["sns", "apprise:chat"]
+
+
+def test_a_run_with_nothing_new_has_no_message():
+    assert build() is None
+    assert build(change(), alerts=opened()) is None
+
+
+def test_kinds_stand_in_groups_the_worst_first():
+    alerts = opened(change(point(5, of=series(dtype="float16"))))
+    message = build(
+        change(point(28, 0.012, 0.0101, of=series(dtype="bfloat16"))),
+        change(point(28, 0.012, 0.0101, of=series(dtype="float16"))),
+        change(point(21, 12.3, 10.1, metric="speedup", of=series(against="c5.2xlarge"))),
+        change(point(21, 0.01, 0.05, metric="noise")),
+        change(point(22, 1.006, 1.046, metric="price", of=series(workload=None))),
+        change(),
+        change(point(of=series(target="g6.xlarge"))),
+        alerts=alerts,
+    )
+    headings = [line for line in message.text.splitlines() if line.isupper()]
+    assert headings == ["SLOWER", "DEARER", "NOISIER", "SPEEDUP LOST", "RECOVERED", "IMPROVED"]
+    assert message.subject == (
+        "Batchmark lab: 2 slower, 1 dearer, 1 noisier, 1 speedup lost, 1 recovered, 1 improved"
+    )
+    assert "1.006 USD an hour -> 1.046 USD an hour (medians of 21 runs" in message.text
+    assert "1.0 % -> 5.0 % (interquartile range, medians of 20 runs" in message.text
+    assert "on g5.xlarge against c5.2xlarge: -18 %\n  12.3× -> 10.1× (" in message.text
+    assert message.attributes["state"] == ("open", "recovered", "improved")
+
+
+def test_a_recovered_alert_says_since_when_it_was_there_and_what_it_was():
+    (alert,) = opened()
+    message = build(change(point(26, 0.012, 0.0101)), alerts=[in_state(alert, "acknowledged")])
+    assert (
+        "RECOVERED\n"
+        "* matmul, size 5000, float32 (blog) on g5.xlarge: back from +20 %\n"
+        "  12.0 ms -> 10.1 ms (medians of 25 runs with 0.8 % spread and 3 runs with 1.1 % spread)\n"
+        "  It was slower since run run-20, acknowledged until now.\n"
+        f"  Alert {alert.id}\n"
+    ) in message.text
+    assert "IMPROVED" not in message.text
+    assert "Acknowledge" not in message.text
+    assert message.alert_ids == [alert.id]
+
+
+def test_a_partial_recovery_says_how_many_series_are_back():
+    alerts = opened(moved(20, 0.010, 0.012, some_series(10)))
+    message = build(moved(26, 0.012, 0.010, some_series(3)), alerts=alerts)
+    assert "PARTLY RECOVERED\n* 10 series of g5.xlarge together (its environment changed): " in (
+        message.text
+    )
+    assert ": 3 of 10 series are back\n" in message.text
+    assert "It is slower since run run-20, and stays open." in message.text
+    assert message.attributes["state"] == ("partly recovered",)
+
+
+def test_what_came_and_went_is_told_as_recovered_only():
+    message = build(change(), change(point(26, 0.012, 0.010)))
+    assert message.subject.startswith("Batchmark lab: recovered, back from +20 %: matmul")
+    assert "SLOWER" not in message.text
+    assert message.new_alerts == ()
+    assert len(message.opened) == 1
+
+
+def test_an_environment_is_one_entry_with_its_number_of_series():
+    of = some_series(15)
+    points = [
+        point(25, 0.01, 0.01 * (1.06 + number / 100), of=one) for number, one in enumerate(of)
+    ]
+    message = build(change(*points[::-1], environment=True))
+    assert (
+        "* 15 series of g5.xlarge together (its environment changed): median +13 %, largest +20 %\n"
+    ) in message.text
+    assert message.text.count("medians of") == words.SHOWN_SERIES
+    assert "\n  and 12 more\n" in message.text
+    assert "Equal levels look so different in at most 1 of 2,500 cases." in message.text
+
+
+def test_a_gpu_target_that_ran_on_the_cpu_is_called_so_before_any_figure():
+    warning = "NOT A GPU'S FIGURE: g5.xlarge ran on the CPU, for there was no GPU.\n"
+    on_cpu = series(actual_device="cpu", gpu_model=None)
+    message = build(change(point(of=on_cpu)))
+    assert f"on g5.xlarge: +20 %\n  {warning}  10.0 ms" in message.text
+    assert warning in build(change(point(26, 0.012, 0.010, of=on_cpu))).text
+    back = build(
+        change(point(26, 0.012, 0.010, of=on_cpu)), alerts=opened(change(point(of=on_cpu)))
+    )
+    assert warning in back.text
+    assert warning not in build(change()).text
+    cpu_target = series(actual_device="cpu", target="c5.2xlarge")
+    assert warning not in build(change(point(of=cpu_target))).text
+
+
+def test_what_is_not_known_says_why():
+    unpriced = change(point(), usd_per_month=None, usd_reason="g5.xlarge has no price")
+    message = build(unpriced)
+    assert "What it costs is not known: g5.xlarge has no price." in message.text
+    assert "No job was run again for it." in message.text
+    assert "Nothing else that is recorded differs" in message.text
+    without = build(change(), around=Surroundings("lab", [], "https://report.example"))
+    assert "Log of" not in without.text
+    assert "DAG change_alert: trigger it" in without.text
+
+
+def test_messages_that_may_not_have_arrived_are_mentioned():
+    runs = [f"run-{number}" for number in range(8)]
+    around = Surroundings("lab", [], "https://report.example", unsure_runs=runs)
+    message = build(change(), around=around)
+    assert message.mentions == tuple(runs)
+    assert "may not have arrived: run-0, run-1, run-2, run-3, run-4 and 3 more." in message.text
+
+
+def test_what_does_not_fit_is_counted():
+    message = build(*(change(point(of=one)) for one in some_series(1000)))
+    assert 0.9 * TEXT_BYTES < size(message.text) <= TEXT_BYTES
+    shown = message.text.count("\n* ")
+    assert f"\n\nAnd {1000 - shown} more; the report has all.\n\nReport: https://" in message.text
+    assert shown > 50
+    assert message.subject == "Batchmark lab: 1000 slower"
+    assert len(message.opened) == 1000
+
+
+def test_text_that_json_makes_long_fits_too():
+    of = [series(workload="µ" * 100, dtype=f"{number}") for number in range(300)]
+    message = build(*(change(point(of=one)) for one in of))
+    assert size(message.text) <= TEXT_BYTES
+    assert "more; the report has all." in message.text
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("Batchmark lab: 1 slower", "Batchmark lab: 1 slower"),
+        ("two\nlines\tand\x7f", "two?lines?and?"),
+        ("12 µs → 13 µs", "12 ?s ? 13 ?s"),
+        ("x" * 99, "x" * 99),
+        ("x" * 100, "x" * 96 + "..."),
+    ],
+)
+def test_a_subject_is_ascii_on_one_line_and_short(text, line):
+    assert subject_line(text) == line
+    assert len(line) <= SUBJECT_CHARACTERS
+
+
+def test_a_long_name_leaves_a_subject_that_sns_takes():
+    message = build(change(point(of=series(workload="ßöl" * 60))))
+    assert len(message.subject) == SUBJECT_CHARACTERS
+    assert message.subject.isascii()
+
+
+def test_a_text_is_cut_to_what_json_makes_of_it():
+    for text in ("x" * 70_000, "µ" * 70_000, '"' * 70_000):
+        assert 0.99 * TEXT_BYTES < len(json.dumps(cut(text))) <= TEXT_BYTES
+    assert cut("short µ") == "short µ"
+
+
+@pytest.mark.parametrize(
+    ("p_value", "text"),
+    [
+        (0.0, "less than 1 of 1,000,000 cases"),
+        (1e-9, "less than 1 of 1,000,000 cases"),
+        (1e-6, "1 of 1,000,000 cases"),
+        (0.00123, "1 of 810 cases"),
+        (0.04, "1 of 25 cases"),
+        (0.5, "1 of 2 cases"),
+        (0.8, "more than half of all cases"),
+    ],
+)
+def test_a_p_value_is_a_share_of_cases(p_value, text):
+    assert words.chance(p_value) == text
+
+
+def test_fresh_jobs_agree_that_are_nearer_to_the_suspect():
+    two = change(point(), confirmations=(confirmation(0.0119, 0.0102, 0.0121, hosts=1),))
+    assert words.reruns(two) == "2 of 3 fresh jobs agree, on 1 instance."
+    many = change(
+        point(), confirmations=(confirmation(0.0119, hosts=None), confirmation(0.0119, 0.0101))
+    )
+    assert words.reruns(many) == "2 of 3 figures of fresh jobs agree, on 3 instances."
+    faster = confirmation(0.0081, 0.0095, expected=0.010, suspect=0.008, hosts=None)
+    assert words.reruns(change(point(), confirmations=(faster,))) == "1 of 2 fresh jobs agree."
+
+
+def test_an_improvement_saves_money():
+    message = build(change(point(26, 0.012, 0.009), usd_per_month=-3.1))
+    assert "Saves $3.10 a month at this schedule." in message.text
+    assert message.subject.startswith("Batchmark lab: improved, -25 %: ")

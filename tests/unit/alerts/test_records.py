@@ -1,0 +1,102 @@
+"""An alert's states, and what it is named after."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from batchmark.alerts.precision import precision
+from batchmark.alerts.records import (
+    BY_HAND,
+    MAY_FOLLOW,
+    STATES,
+    WATCHED,
+    Alert,
+    Recovery,
+    change_id,
+)
+from batchmark.exceptions import AlertError
+from tests.unit.alerts.builders import NOW, change, in_state, opened, point, some_series
+
+# How to bring an alert into each state.
+WAY_TO = {state: (state,) for state in STATES} | {"open": ()}
+
+
+@pytest.mark.parametrize(("state", "following"), MAY_FOLLOW.items())
+def test_every_state_takes_what_the_table_allows_and_refuses_the_rest(state, following):
+    (alert,) = opened()
+    alert = in_state(alert, *WAY_TO[state])
+    assert alert.state == state
+    for other in STATES:
+        if other in following:
+            assert alert.become(other, at=NOW, by="bob", run_id="later").state == other
+        else:
+            with pytest.raises(AlertError, match=f"is {state} and can't become {other}; it may"):
+                alert.become(other, at=NOW, by="bob", run_id="later")
+
+
+def test_a_recovered_alert_can_be_called_invalid_and_nothing_else():
+    (alert,) = opened()
+    with pytest.raises(AlertError, match="recovered and can't become acknowledged; it may become"):
+        in_state(alert, "recovered", "acknowledged")
+    assert in_state(alert, "recovered", "invalid").state == "invalid"
+
+
+def test_only_a_run_can_say_that_an_alert_recovered():
+    assert BY_HAND == ("open", "acknowledged", "invalid", "fixed")
+    assert WATCHED == ("open", "acknowledged", "fixed")
+
+
+def test_a_transition_keeps_who_when_and_why_and_the_same_run_makes_it_once():
+    (alert,) = opened()
+    once = alert.become("invalid", at=NOW, by="ada", run_id="manual-1", note="a neighbour")
+    again = once.become("invalid", at=NOW + timedelta(hours=1), by="ada", run_id="manual-1")
+    assert again == once
+    last = once.transitions[-1]
+    assert (last.at, last.by, last.note, last.run_id) == (NOW, "ada", "a neighbour", "manual-1")
+    assert once.transitions[0].by == "the run"
+
+
+def test_the_id_is_that_of_the_change_whatever_else_is_known_of_it():
+    points = [point(of=one) for one in some_series(3)]
+    same = change(*reversed(points), usd_per_month=None, usd_reason="no price")
+    assert change_id(change(*points)) == change_id(same)
+    assert change_id(change(*points)) != change_id(change(*points[:2]))
+    assert change_id(change(point(20))) != change_id(change(point(21)))
+    assert change_id(change(point(metric="noise"))) != change_id(change(point()))
+    assert change_id(change()).isalnum()
+
+
+def test_what_a_person_closed_stays_closed_when_it_recovers():
+    (alert,) = opened()
+    found = Recovery(alert_id=alert.id, run_id="run-30", at=NOW, points=(point(25),), closes=True)
+    invalid = in_state(alert, "invalid")
+    assert invalid.recover(found).state == "invalid"
+    assert invalid.recover(found).back == (point().series,)
+    assert alert.recover(found).recover(found).transitions == alert.recover(found).transitions
+
+
+def test_an_alert_is_read_as_it_was_written():
+    (alert,) = opened(change(*(point(of=one) for one in some_series(2))))
+    alert = in_state(alert, "acknowledged", "recovered")
+    assert Alert.model_validate_json(alert.model_dump_json()) == alert
+
+
+def test_precision_counts_what_people_said():
+    (alert,) = opened()
+    ways = [(), (), ("acknowledged",), ("fixed",), ("recovered",), ("recovered", "invalid")]
+    found = precision([in_state(alert, *way) for way in (*ways, ("acknowledged", "recovered"))])
+    assert (found.right, found.invalid, found.undecided) == (4, 1, 2)
+    assert found.share == 0.8
+    assert str(found) == (
+        "4 of 5 alerts were right (80 %): 1 acknowledged, 1 fixed, 2 recovered by themselves, "
+        "1 invalid; 2 open without a verdict"
+    )
+
+
+def test_precision_is_unknown_before_the_first_verdict():
+    found = precision(opened())
+    assert found.share is None
+    assert str(found) == "no verdict on any alert yet; 1 open without a verdict"
+    assert precision([]).share is None

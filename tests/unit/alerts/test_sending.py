@@ -1,0 +1,185 @@
+"""The channels themselves: SNS with a queue subscribed, and Apprise to a server on this machine."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
+import boto3
+import pytest
+from botocore.exceptions import (
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    ReadTimeoutError,
+)
+
+from batchmark.alerts import sending
+from batchmark.alerts.delivering import UnsureError
+from batchmark.alerts.settings import AlertSettings
+from batchmark.alerts.sns_limits import TEXT_BYTES
+from batchmark.exceptions import AlertError
+from tests.unit.alerts.builders import message, received
+
+# Apprise looks through all its services when it is first asked for one.
+pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
+
+ATTRIBUTES = {"kind": ("slower", "recovered"), "state": ("open",)}
+
+
+@contextmanager
+def server(*statuses):
+    """A port of this machine that answers so, one after the other; it and what it got."""
+    got, answers = [], list(statuses)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            got.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self.send_response(answers.pop(0) if answers else 200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    listening = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield listening.server_port, got
+    finally:
+        listening.shutdown()
+        thread.join()
+        listening.server_close()
+
+
+@pytest.fixture
+def connect(monkeypatch):
+    """Makes an Airflow connection of type Apprise with that extra."""
+
+    def make(conn_id, extra):
+        text = json.dumps({"conn_type": "apprise", "extra": extra})
+        monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", text)
+
+    return make
+
+
+def to(*ports):
+    return {"config": [{"path": f"json://127.0.0.1:{port}/", "tag": "alerts"} for port in ports]}
+
+
+def test_a_subscriber_receives_the_message_once_with_its_attributes(published):
+    receipt = sending.publish(published, "Batchmark lab: 1 slower", "12 µs -> 13 µs", ATTRIBUTES)
+    (got,) = received(published)
+    assert got["MessageId"] == receipt
+    assert got["Subject"] == "Batchmark lab: 1 slower"
+    assert got["Message"] == "12 µs -> 13 µs"
+    assert json.loads(got["MessageAttributes"]["kind"]["Value"]) == ["slower", "recovered"]
+    assert received(published) == []
+
+
+def test_a_subscriber_can_filter_by_kind(published):
+    sns = boto3.client("sns", region_name=published.region)
+    (found,) = sns.list_subscriptions_by_topic(TopicArn=published.topic_arn)["Subscriptions"]
+    sns.set_subscription_attributes(
+        SubscriptionArn=found["SubscriptionArn"],
+        AttributeName="FilterPolicy",
+        AttributeValue=json.dumps({"kind": ["dearer"]}),
+    )
+    sending.publish(published, "s", "slower", ATTRIBUTES)
+    sending.publish(published, "s", "dearer", {"kind": ("slower", "dearer")})
+    assert [one["Message"] for one in received(published)] == ["dearer"]
+
+
+def test_what_sns_would_refuse_is_cut(published):
+    sending.publish(published, "two\nlines " + "x" * 200, "µ" * 300_000, {})
+    (got,) = received(published)
+    assert got["Subject"].startswith("two?lines xxx")
+    assert 0.99 * TEXT_BYTES < len(json.dumps(got["Message"])) <= TEXT_BYTES
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (ReadTimeoutError(endpoint_url="https://sns"), UnsureError),
+        (ConnectTimeoutError(endpoint_url="https://sns"), AlertError),
+        (EndpointConnectionError(endpoint_url="https://sns"), AlertError),
+        (ClientError({"Error": {"Code": "Throttling"}}, "Publish"), AlertError),
+    ],
+)
+def test_no_answer_is_not_a_refusal(published, monkeypatch, error, raised):
+    from airflow.providers.amazon.aws.hooks.sns import SnsHook
+
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(SnsHook, "publish_to_target", fail)
+    with pytest.raises(AlertError) as failed:
+        sending.publish(published, "subject", "text", {})
+    assert type(failed.value) is raised
+
+
+def test_sns_is_asked_once_though_it_is_down(published, monkeypatch):
+    """A publish that is repeated after a lost answer would arrive twice."""
+    with server(503, 200) as (port, got):
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SNS", f"http://127.0.0.1:{port}")
+        with pytest.raises(AlertError, match="SNS did not take it"):
+            sending.publish(published, "subject", "text", {})
+    assert len(got) == 1
+
+
+def test_apprise_reaches_all_services_of_a_connection(published, connect):
+    with server() as (port, got):
+        connect("chat", to(port, port))
+        receipt = sending.send(published, "apprise:chat", message(text="12 µs"))
+    assert receipt == "2 service(s)"
+    told = [(one["title"], one["message"]) for one in map(json.loads, got)]
+    assert told == [("Batchmark lab: 1 slower", "12 µs")] * 2
+
+
+def test_a_service_that_refuses_is_not_taken_for_one_that_took_it(published, connect):
+    with server(500) as (port, got):
+        connect("chat", to(port))
+        with pytest.raises(AlertError, match=r"chat: 0 of 1 service.* took it: .*500") as failed:
+            sending.notify("chat", "subject", "text")
+    assert type(failed.value) is AlertError
+    assert len(got) == 1
+
+
+def test_where_some_services_took_it_it_is_not_sent_again(published, connect):
+    with server() as (port, _), server(500) as (broken, _):
+        connect("chat", to(port, broken))
+        with pytest.raises(UnsureError, match="chat: 1 of 2 service"):
+            sending.notify("chat", "subject", "text")
+
+
+@pytest.mark.parametrize(
+    ("extra", "reason"),
+    [
+        (None, "isn't defined"),
+        ({}, "KeyError"),
+        ({"config": "slack"}, "can't be used"),
+        ({"config": {"url": "json://127.0.0.1"}}, "KeyError"),
+        ({"config": {"path": "nonsense://127.0.0.1"}}, "names no service that Apprise knows"),
+    ],
+)
+def test_a_connection_that_can_not_be_used_is_found_before_anything_is_sent(connect, extra, reason):
+    if extra is not None:
+        connect("chat", extra)
+    with pytest.raises(AlertError, match=reason) as refused:
+        sending.check_channels(AlertSettings(apprise_conn_ids=("chat",)))
+    assert str(refused.value).startswith("connection 'chat' ")
+    assert 'the extra {"config": {"path": "<Apprise URL>"}}' in str(refused.value)
+
+
+def test_connections_that_are_there_pass_and_nothing_is_sent(connect):
+    with server() as (port, got):
+        connect("chat", to(port))
+        sending.check_channels(AlertSettings(apprise_conn_ids=("chat",)))
+    assert got == []
+
+
+def test_each_connection_is_a_channel_beside_the_topic():
+    settings = AlertSettings(apprise_conn_ids=("chat", "pager", "chat"))
+    assert sending.channels_of(settings) == ("sns", "apprise:chat", "apprise:pager")

@@ -1,0 +1,152 @@
+"""Alerts and messages in the bucket, where several may write at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from batchmark.alerts.outbox import unsure_runs
+from batchmark.alerts.store import MOST_TRIES
+from batchmark.exceptions import AlertError
+from tests.unit.alerts.builders import (
+    NOW,
+    change,
+    in_state,
+    merged,
+    message,
+    moved,
+    opened,
+    point,
+    series,
+    some_series,
+)
+
+
+def acknowledged(alert):
+    return alert.become("acknowledged", at=NOW, by="ada", run_id="manual-1")
+
+
+def test_an_object_is_created_once(store):
+    assert store.create("alerts/a.json", "first") is True
+    assert store.create("alerts/a.json", "second") is False
+    assert store.read("alerts/a.json") == b"first"
+
+
+def test_an_object_is_replaced_only_as_it_was_read(store):
+    store.put("alerts/a.json", "first")
+    _, version = store.read_version("alerts/a.json")
+    assert store.replace("alerts/a.json", "second", version) is True
+    assert store.replace("alerts/a.json", "third", version) is False
+    assert store.read_version("alerts/a.json")[0] == b"second"
+
+
+def test_other_errors_of_a_conditional_write_are_not_swallowed(store):
+    store.bucket = "another"
+    with pytest.raises(Exception, match="NoSuchBucket"):
+        store.create("alerts/a.json", "text")
+
+
+def test_what_a_message_decided_is_done_once(alerts):
+    early = opened(moved(20, 0.010, 0.012, some_series(2)))
+    alerts.apply(message("run-1", opened=tuple(early)))
+    found = merged([change(), moved(26, 0.012, 0.010, some_series(2))], early)
+    decided = message(
+        opened=found.opened, recoveries=found.recoveries, improvements=found.improvements
+    )
+    for _ in range(2):
+        alerts.apply(decided)
+        assert {alert.id: alert.state for alert in alerts.alerts()} == {
+            early[0].id: "recovered",
+            found.opened[0].id: "open",
+        }
+        assert alerts.improvements() == list(found.improvements)
+    (recovered,) = (alert for alert in alerts.alerts() if alert.state == "recovered")
+    assert len(recovered.transitions) == 2
+
+
+def test_applying_again_leaves_what_a_person_said_meanwhile(alerts):
+    decided = message()
+    alerts.apply(decided)
+    (alert,) = decided.opened
+    alerts.change_alert(alert.id, acknowledged)
+    alerts.apply(decided)
+    assert [one.state for one in alerts.alerts()] == ["acknowledged"]
+
+
+def test_alerts_are_listed_in_the_order_of_their_beginning_without_what_lies_beside(alerts):
+    late = [one.model_copy() for one in merged([change(point(of=series(dtype="int8")))]).opened]
+    alerts.apply(message(opened=(*late, *opened())))
+    alerts.create(message())
+    assert [alert.id for alert in alerts.alerts()] == [opened()[0].id, late[0].id]
+
+
+def test_a_message_is_created_once_and_the_first_one_stays(alerts):
+    first = alerts.create(message(text="first"))
+    assert alerts.create(message(text="second")) == first
+    assert alerts.message("run-30") == first
+    assert alerts.message("run-31") is None
+
+
+def test_messages_are_listed_the_oldest_first(alerts):
+    for run, day in (("a-late", 20), ("b-early", 10)):
+        alerts.create(message(run, created_at=NOW.replace(day=day)))
+    assert [one.run_id for one in alerts.messages()] == ["b-early", "a-late"]
+
+
+def test_two_who_change_an_alert_at_once_both_do(alerts, store):
+    decided = message()
+    alerts.apply(decided)
+    (alert,) = decided.opened
+    looks = []
+
+    def while_another_writes(one):
+        if not looks:
+            alerts.change_alert(one.id, acknowledged)
+        looks.append(one.state)
+        return one.become("fixed", at=NOW, by="bob", run_id="manual-2")
+
+    changed = alerts.change_alert(alert.id, while_another_writes)
+    assert looks == ["open", "acknowledged"]
+    assert [one.state for one in changed.transitions] == ["open", "acknowledged", "fixed"]
+    assert alerts.alerts() == [changed]
+
+
+def test_who_is_always_too_late_gives_up(alerts, monkeypatch, store):
+    alerts.apply(message())
+    monkeypatch.setattr(store, "replace", lambda *_: False)
+    with pytest.raises(AlertError, match=f"changed by others {MOST_TRIES} times"):
+        alerts.change_alert(opened()[0].id, acknowledged)
+
+
+def test_an_unknown_alert_is_refused_with_those_that_are_open(alerts):
+    with pytest.raises(AlertError, match="no alert 'nothing'; open are: none"):
+        alerts.change_alert("nothing", acknowledged)
+    alerts.apply(message())
+    with pytest.raises(AlertError, match=f"no alert 'nothing'; open are: {opened()[0].id}"):
+        alerts.change_alert("nothing", acknowledged)
+
+
+def test_what_is_no_alert_is_named_and_not_taken_for_none(alerts, store):
+    store.put("alerts/0123456789.json", '{"id": "0123456789"}')
+    with pytest.raises(AlertError, match=r"alerts/0123456789\.json can't be read: change: Field"):
+        alerts.alerts()
+
+
+def test_runs_are_unsure_until_a_later_message_mentions_them():
+    def told(run, state, **fields):
+        one = message(run, **fields)
+        return one.with_delivery(one.delivery("sns").model_copy(update={"state": state}))
+
+    first, second = told("run-1", "unsure"), told("run-2", "sent")
+    assert unsure_runs([first, second]) == ("run-1",)
+    third = told("run-3", "unsure", mentions=("run-1",))
+    assert unsure_runs([first, second, third]) == ("run-3",)
+
+
+def test_an_alert_in_every_state_is_kept(alerts):
+    of = some_series(5)
+    ways = [(), ("acknowledged",), ("invalid",), ("fixed",), ("recovered",)]
+    kept = [
+        in_state(*opened(change(point(of=one))), *way) for one, way in zip(of, ways, strict=True)
+    ]
+    alerts.apply(message(opened=tuple(kept)))
+    assert {one.id: one for one in alerts.alerts()} == {one.id: one for one in kept}
