@@ -42,6 +42,7 @@ NEAR = 3  # runs that the best place may lie from the candidate
 AT_A_TIME = 16  # series; more take longer, for their tables leave the caches
 CARRIED_RUNS = 10  # for which the noise of one level counts in the next
 KEPT_P_VALUE = 1e-4  # of a change, with all runs on either side
+SETTLED_AFTER = 10  # runs; a newer change is not taken back yet
 KEPT_LOG_SHIFT = 0.015
 
 
@@ -239,9 +240,9 @@ def _standing(values: Array, found: Sequence[Found]) -> list[Found]:
 
 def _strength(before: Array, after: Array) -> float:
     """Student's t between two levels, outliers clipped, over the t that a change must keep."""
-    degrees = before.size + after.size - 2
-    if min(before.size, after.size) < 2:
+    if after.size < SETTLED_AFTER:
         return np.inf
+    degrees = before.size + after.size - 2
     clipped, squares = [], 0.0
     for level in (before, after):
         noise = NoiseDensity.of(level[None, :], np.zeros(1), np.zeros(1))
