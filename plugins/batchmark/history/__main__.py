@@ -55,11 +55,15 @@ def _parser() -> argparse.ArgumentParser:
     add = commands.add_parser(
         "import", parents=[common], help="add results of other tools, as the suite `imported`"
     )
-    add.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    add.add_argument("files", nargs="+", type=Path, metavar="FILE", help="of one tool, or of several")
     add.add_argument("--target", required=True, help="name of the machine that they were made on")
     add.add_argument("--format", choices=FORMATS, help="default: as the file looks")
     add.add_argument(
-        "--device", type=Device, choices=list(Device), default=Device.CPU, help="%(default)s"
+        "--device",
+        type=Device,
+        choices=list(Device),
+        default=Device.CPU,
+        help="that they measured (default: %(default)s)",
     )
     add.set_defaults(run=_import)
 
