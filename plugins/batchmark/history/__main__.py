@@ -55,7 +55,9 @@ def _parser() -> argparse.ArgumentParser:
     add = commands.add_parser(
         "import", parents=[common], help="add results of other tools, as the suite `imported`"
     )
-    add.add_argument("files", nargs="+", type=Path, metavar="FILE", help="of one tool, or of several")
+    add.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE", help="of one tool, or of several"
+    )
     add.add_argument("--target", required=True, help="name of the machine that they were made on")
     add.add_argument("--format", choices=FORMATS, help="default: as the file looks")
     add.add_argument(

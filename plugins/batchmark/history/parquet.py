@@ -114,6 +114,5 @@ def decode(
 
 
 def together(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """One table of several, each text in it once."""
-    table = pa.concat_tables([schema.empty_table(), *tables])
-    return table.unify_dictionaries().combine_chunks()
+    """One table of several, whose chunks share their dictionaries."""
+    return pa.concat_tables([schema.empty_table(), *tables]).unify_dictionaries()

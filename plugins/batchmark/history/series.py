@@ -52,7 +52,7 @@ class _Group(NamedTuple):
     """
 
     names: dict[str, Any]
-    runs: NDArray[np.int64]
+    runs: NDArray[np.int32]
     recorded_at: NDArray[np.datetime64]
     figures: NDArray[np.float64]
     rows: NDArray[np.int64]
@@ -95,15 +95,17 @@ def speedups(table: pa.Table) -> list[SeriesHistory]:
     Args:
         table: with COLUMNS.
     """
-    as_asked = pc.equal(_text(table, "requested_device"), _text(table, "actual_device"))
-    which = counted(table) & as_asked.to_numpy()
-    on_gpu = _is(table, "actual_device", Device.CUDA)
+    which = counted(table)
+    on_cpu, on_gpu = (
+        which & _is(table, "requested_device", device) & _is(table, "actual_device", device)
+        for device in (Device.CPU, Device.CUDA)
+    )
     by_point = defaultdict(list)
-    for cpu in _groups(table, ("suite", *POINT, "target"), FIGURES["time"], which & ~on_gpu):
+    for cpu in _groups(table, ("suite", *POINT, "target"), FIGURES["time"], on_cpu):
         by_point[_point(cpu)].append(cpu)
     _, run_ids = encoded(table["run_id"])
     found = []
-    for gpu in _groups(table, (*MACHINE, *POINT), FIGURES["time"], which & on_gpu):
+    for gpu in _groups(table, (*MACHINE, *POINT), FIGURES["time"], on_gpu):
         for cpu in by_point[_point(gpu)]:
             runs, ours, theirs = np.intersect1d(
                 gpu.runs, cpu.runs, assume_unique=True, return_indices=True
@@ -123,7 +125,7 @@ def _point(group: _Group) -> tuple[Any, ...]:
 def _prices(table: pa.Table) -> list[_Group]:
     """Of each machine, bought as most of its newest run was."""
     # Bought in a way that nobody knows is charged as On-Demand.
-    bought = pc.fill_null(_text(table, "purchase_option"), "on_demand")
+    bought = pc.fill_null(table["purchase_option"].cast(pa.string()), "on_demand")
     place = table.column_names.index("purchase_option")
     table = table.set_column(place, "purchase_option", bought)
     machines = defaultdict(list)
@@ -146,10 +148,10 @@ def _groups(
     figures = table[figure].to_numpy()
     recorded_at = table["recorded_at"].to_numpy()
     chosen = np.flatnonzero(which & ~np.isnan(figures) & ~np.isnat(recorded_at))
-    columns = {name: encoded(table[name]) for name in names}
     combined = np.zeros(chosen.size, np.int64)
     size = 1
-    for codes, texts in columns.values():
+    for name in names:
+        codes, texts = encoded(table[name])
         if size * texts.size > MOST_CODES:
             distinct, combined = np.unique(combined, return_inverse=True)
             size = distinct.size
@@ -167,9 +169,10 @@ def _groups(
     last = np.maximum.reduceat(recorded_at[rows], starts) if rows.size else recorded_at[:0]
     runs = run[starts]
     edges = np.searchsorted(group[starts], np.arange(first.size + 1))
-    for row, start, end in zip(chosen[first], edges, edges[1:], strict=False):
+    alike = table.select(names).take(pa.array(chosen[first])).to_pylist()
+    for own, start, end in zip(alike, edges, edges[1:], strict=False):
         yield _Group(
-            names={name: texts[codes[row]] for name, (codes, texts) in columns.items()},
+            names=own,
             runs=runs[start:end],
             recorded_at=last[start:end],
             figures=medians[start:end],
@@ -183,19 +186,15 @@ def counted(table: pa.Table) -> NDArray[np.bool_]:
 
 
 def _is(table: pa.Table, column: str, text: str) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = pc.fill_null(pc.equal(_text(table, column), text), False).to_numpy()
-    return found
+    codes, texts = encoded(table[column])
+    return np.isin(codes, np.flatnonzero(texts == text))
 
 
-def _text(table: pa.Table, column: str) -> pa.ChunkedArray:
-    return table[column].cast(pa.string())
-
-
-def encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+def encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], NDArray[np.object_]]:
     """For each row the index of its text among all texts, of which the first is None."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     array = column.unify_dictionaries().combine_chunks()
     indices = pc.fill_null(array.indices, -1).to_numpy(zero_copy_only=False)
     texts = np.array([None, *array.dictionary.to_pylist()], dtype=object)
-    return indices.astype(np.int64) + 1, texts
+    return indices + 1, texts

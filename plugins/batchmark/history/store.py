@@ -151,7 +151,7 @@ class HistoryStore:
                         self._leave_aside(place.key, str(found))
                     else:
                         tables.append(found)
-                yield together(tables, schema)
+                yield together(tables, schema).combine_chunks()
 
     def suites(self) -> list[str]:
         pages = self._s3.get_paginator("list_objects_v2").paginate(

@@ -36,7 +36,7 @@ def runs(table: pa.Table) -> Iterator[list[Row]]:
     """The rows of each target and run."""
     targets, _ = encoded(table["target"])
     run_ids, names = encoded(table["run_id"])
-    group = targets * names.size + run_ids
+    group = targets.astype(np.int64) * names.size + run_ids
     order = np.argsort(group, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
         if rows.size:
