@@ -90,13 +90,14 @@ def decode(
     Raises:
         pa.ArrowException, OSError: it is cut off, or no file of the history.
     """
-    wanted = {*schema.names, "recorded_at", "run_id"}
-    text = [field.name for field in SCHEMA if field.name in wanted and field.type == STRING]
-    file = pq.ParquetFile(pa.BufferReader(body), read_dictionary=text)
-    known = set(file.schema_arrow.names)
+    metadata = pq.read_metadata(pa.BufferReader(body))
+    known = set(metadata.schema.names)
     if not {"recorded_at", "run_id"} <= known:
         raise pa.ArrowInvalid("no file of the history")
-    rows = file.read(columns=sorted(wanted & known), use_threads=False)
+    read = known & {*schema.names, "recorded_at", "run_id"}
+    text = [field.name for field in SCHEMA if field.name in read and field.type == STRING]
+    file = pq.ParquetFile(pa.BufferReader(body), metadata=metadata, read_dictionary=text)
+    rows = file.read(columns=sorted(read), use_threads=False)
     if since is not None:
         rows = rows.filter(pc.greater_equal(rows["recorded_at"], datetime.combine(since, time())))
     if run_ids is not None:
