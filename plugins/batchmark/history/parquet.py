@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 FOLDER = "history/"
 # Most texts repeat from row to row; in memory each is there once.
 TEXT = pa.dictionary(pa.int32(), STRING)
+# What pyarrow raises of a file that is none, or not whole; a name that is no text is a ValueError.
+UNREADABLE = (pa.ArrowException, OSError, ValueError)
 
 
 class Place(NamedTuple):
@@ -88,7 +90,7 @@ def decode(
         run_ids: without the rows of other runs.
 
     Raises:
-        pa.ArrowException, OSError: it is cut off, or no file of the history.
+        UNREADABLE: it is cut off or damaged, or no file of the history.
     """
     metadata = pq.read_metadata(pa.BufferReader(body))
     known = set(metadata.schema.names)
@@ -101,7 +103,7 @@ def decode(
     if since is not None:
         rows = rows.filter(pc.greater_equal(rows["recorded_at"], datetime.combine(since, time())))
     if run_ids is not None:
-        rows = rows.filter(pc.is_in(rows["run_id"].cast(STRING), pa.array(run_ids, STRING)))
+        rows = rows.filter(pc.is_in(rows["run_id"].cast(STRING), pa.array(list(run_ids), STRING)))
 
     def column(field: pa.Field) -> pa.Array | pa.ChunkedArray:
         if field.name in PARTITION_KEYS:

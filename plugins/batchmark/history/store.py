@@ -7,10 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
-import pyarrow as pa
-
 from batchmark.history.columns import IMPORTED
-from batchmark.history.parquet import FOLDER, Place, decode, files_of, schema_of, together
+from batchmark.history.parquet import (
+    FOLDER,
+    UNREADABLE,
+    Place,
+    decode,
+    files_of,
+    schema_of,
+    together,
+)
 from batchmark.history.rows import rows_of
 from batchmark.job_identity import slug
 from batchmark.price_fetching import stored_prices
@@ -18,6 +24,8 @@ from batchmark.price_fetching import stored_prices
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import date
+
+    import pyarrow as pa
 
     from batchmark.config import Config
     from batchmark.history.imports.file import ImportedFile
@@ -139,7 +147,7 @@ class HistoryStore:
                 return schema.empty_table()
             try:
                 return decode(body, place, schema, since=since, run_ids=run_ids)
-            except (pa.ArrowException, OSError) as error:
+            except UNREADABLE as error:
                 return error
 
         with ThreadPoolExecutor(THREADS) as pool:
@@ -154,6 +162,7 @@ class HistoryStore:
                 yield together(tables, schema).combine_chunks()
 
     def suites(self) -> list[str]:
+        """Of which there are rows."""
         pages = self._s3.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=f"{FOLDER}suite=", Delimiter="/"
         )
@@ -161,12 +170,11 @@ class HistoryStore:
         return [folder.removeprefix(f"{FOLDER}suite=").rstrip("/") for folder in folders]
 
     def keys(self, suite: str | None = None, since: date | None = None) -> list[str]:
-        """Of all objects, those of one suite, or of that from a day's month on."""
+        """Of all objects, of those of a suite, or of these from the month of a day on."""
         folder = FOLDER if suite is None else f"{FOLDER}suite={suite}/"
+        start = {"StartAfter": f"{folder}month={since:%Y-%m}"} if since else {}
         pages = self._s3.get_paginator("list_objects_v2").paginate(
-            Bucket=self.bucket,
-            Prefix=folder,
-            StartAfter=f"{folder}month={since:%Y-%m}" if since and suite else "",
+            Bucket=self.bucket, Prefix=folder, **start
         )
         found = [item["Key"] for page in pages for item in page.get("Contents", ())]
         return [key for key in found if not key.endswith("/")]  # consoles make such for folders

@@ -13,7 +13,15 @@ import pytest
 
 from batchmark.config import parse_config
 from batchmark.history.columns import ALL_COLUMNS, SCHEMA
-from batchmark.history.parquet import TEXT, Place, encode, files_of
+from batchmark.history.parquet import (
+    TEXT,
+    UNREADABLE,
+    Place,
+    decode,
+    encode,
+    files_of,
+    schema_of,
+)
 from batchmark.history.rows import rows_of
 from batchmark.history.store import HistoryStore
 from batchmark.run import CollectedRun
@@ -174,6 +182,23 @@ def test_what_cannot_be_read_is_left_aside_and_named(bucket):
     history = bucket.history
     assert history.read(SCHEMA.names).num_rows == 4
     assert sorted(history.unreadable) == sorted(broken)
+
+
+def test_no_damage_stops_a_read(bucket):
+    """Whatever a wrong byte does to a file, it is read or left aside."""
+    (key,) = bucket.append(two_targets())
+    body = bucket.objects()[key]
+    place, schema = Place.of(key), schema_of(ALL_COLUMNS)
+    outcomes = set()
+    for position in range(0, len(body), 29):
+        damaged = bytearray(body)
+        damaged[position] ^= 0xFF
+        for content in (bytes(damaged), body[:position]):
+            try:
+                outcomes.add(decode(content, place, schema).num_columns)
+            except UNREADABLE as error:
+                outcomes.add(type(error))
+    assert len(outcomes) > 2
 
 
 def test_a_column_that_an_older_release_did_not_write_is_null(bucket):
