@@ -145,6 +145,10 @@ bench-injected: install ## A workload made 3, 5 and 10 % slower by a known wait 
 bench-noise: install ## A/A: 20 equal runs on this idle machine; each row's noise floor, and how often rows are called different
 	@exec $(BIN)/python -m benchmarks.noise_floor
 
+.PHONY: bench-history
+bench-history: install ## Read a history of 1,000,000 rows as the detector does: below 500 MB of memory (a minute)
+	@exec $(BIN)/python -m benchmarks.history_memory
+
 .PHONY: bench-gpu
 bench-gpu: install ## On a GPU machine: our products against plain calls, our filters against a copy (a minute; ends with 77 without CUDA)
 	@exec $(BIN)/python -m benchmarks.gpu_rivals

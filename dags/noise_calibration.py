@@ -44,7 +44,9 @@ def noise_calibration():
 
     @task
     def plan_jobs() -> list[dict[str, Any]]:
-        return tasks.plan_jobs(get_current_context(), need_both_devices=False)
+        return tasks.plan_jobs(
+            get_current_context(), need_both_devices=False, purpose="calibration"
+        )
 
     @task(trigger_rule="all_done")
     def collect_results() -> str:

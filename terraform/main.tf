@@ -129,6 +129,7 @@ module "analytics" {
   name        = var.name
   bucket_name = module.storage.bucket_name
   suites      = var.suites
+  first_month = var.history_first_month
   kms_key_arn = local.kms_key_arn
 
   # Results expire by themselves, so nothing is lost with the workgroup but what others saved in it.

@@ -182,6 +182,12 @@ variable "log_retention_days" {
   default     = 90
 }
 
+variable "history_first_month" {
+  description = "First month of the history that Athena queries, as yyyy-MM; set it back where you import older results"
+  type        = string
+  default     = "2026-01"
+}
+
 variable "suites" {
   description = "Suites whose history Athena queries; add your own, or its history is left out"
   type        = set(string)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import math
 import os
 import platform
 import subprocess
 import urllib.request
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,6 +49,8 @@ def describe(compute_threads: int, device: Device) -> Environment:
         image_digest=image_digest(),
         compute_environment=os.environ.get("AWS_BATCH_CE_NAME") or None,
         last_level_cache_bytes=last_level_cache_bytes(device),
+        ami_id=instance_metadata("ami-id"),
+        code_version=code_version(),
     )
 
 
@@ -150,7 +154,7 @@ def on_ec2(root: Path = Path("/")) -> bool:
 
 
 def instance_metadata(
-    category: Literal["instance-type", "placement/availability-zone"],
+    category: Literal["ami-id", "instance-type", "placement/availability-zone"],
     root: Path = Path("/"),
     imds_url: str = IMDS_URL,
 ) -> str | None:
@@ -172,6 +176,17 @@ def instance_metadata(
             headers={"X-aws-ec2-metadata-token": token},
         )
     )
+
+
+@cache
+def code_version(package: Path = Path(__file__).parent) -> str:
+    """Of all source files below a package: the same in an image and in a checkout."""
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(package).as_posix()}\n{len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()[:12]
 
 
 def image_digest() -> str | None:

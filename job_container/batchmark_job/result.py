@@ -14,7 +14,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 # History of the schema, newest first. A reader accepts the versions in SUPPORTED_VERSIONS only.
 #   2  (2026-11) rivals' trials, stopping, conditions, flags, energy; marks, ceilings, telemetry.
-#      All that is new is optional, so version 1 still reads.
+#      All that is new is optional, so version 1 still reads. Later, as optional: ami_id and
+#      code_version.
 #   1  (2026-11) first version
 SCHEMA_VERSION: Final = 2
 SUPPORTED_VERSIONS = (1, 2)
@@ -68,6 +69,10 @@ class Environment(_Model):
         default=None, description="AWS Batch compute environment; null outside Batch"
     )
     last_level_cache_bytes: int | None = Field(default=None, description="of the device measured")
+    ami_id: str | None = Field(default=None, description="machine image; null off EC2")
+    code_version: str | None = Field(
+        default=None, description="first 12 hex digits of the SHA-256 of the job's own source files"
+    )
 
 
 class Implementation(_Model):

@@ -169,14 +169,7 @@ def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:
 
 def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
     """At the price it was bought at, without the instance's own start, idle time and disks."""
-    environment = job.document.environment
-    usd_per_hour, reason = _paid(
-        job.planned.instance_type,
-        environment.instance_type,
-        job.purchase_option,
-        environment.availability_zone,
-        prices,
-    )
+    usd_per_hour, reason = paid_per_hour(job, prices)
     if job.earlier_seconds and usd_per_hour is not None:
         reason = f"{reason} {EARLIER_ATTEMPTS}" if reason else EARLIER_ATTEMPTS
     seconds = job.earlier_seconds + (job.stopped_at - job.started_at).total_seconds()
@@ -188,6 +181,18 @@ def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
         seconds=seconds,
         usd=None if usd_per_hour is None else seconds * usd_per_hour / SECONDS_PER_HOUR,
         reason=reason,
+    )
+
+
+def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, str | None]:
+    """USD per hour of the instance that a job ran on, and why there is none or what it rests on."""
+    environment = job.document.environment
+    return _paid(
+        job.planned.instance_type,
+        environment.instance_type,
+        job.purchase_option,
+        environment.availability_zone,
+        prices,
     )
 
 
@@ -224,7 +229,6 @@ def _paid(
     availability_zone: str | None,
     prices: PriceTable,
 ) -> tuple[float | None, str | None]:
-    """USD per hour, and why there is none or what it rests on."""
     if elsewhere := _measured_elsewhere(wanted, {ran_on}):
         return None, elsewhere
     if option == "spot":

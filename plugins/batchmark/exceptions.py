@@ -33,6 +33,10 @@ class PriceError(BatchmarkError):
     """Prices can't be had or used."""
 
 
+class HistoryError(BatchmarkError):
+    """A foreign result can't be imported, or the history can't be exported."""
+
+
 class DiagnosisError(BatchmarkError):
     """A question of a diagnosis can't be asked."""
 

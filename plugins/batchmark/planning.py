@@ -9,7 +9,7 @@ from batchmark.config import Config, PurchaseOption, Target
 from batchmark.documents import ExpectedDocument
 from batchmark.exceptions import PlanError
 from batchmark.job_identity import INSTALLATION_TAG, RUN_TAG, names_of_task, slug
-from batchmark.run import PlannedJob
+from batchmark.run import PlannedJob, Purpose
 from batchmark.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
 from batchmark.vcpu_quotas import Quota, vcpu_quota
 
@@ -26,6 +26,7 @@ def plan_jobs(
     repeats: int = 1,
     dtype: str = OWN_DTYPES,
     need_both_devices: bool = True,
+    purpose: Purpose = "scheduled",
 ) -> list[PlannedJob]:
     """Every job of a run; no targets means all of them.
 
@@ -50,6 +51,7 @@ def plan_jobs(
             repeat=repeat,
             dtype=dtype,
             result_prefix=f"s3://{config.bucket}/raw/{slug(run_id)}/{name}/{suite}/{repeat}/",
+            purpose=purpose,
         )
         for repeat in range(1, repeats + 1)
         for name in chosen

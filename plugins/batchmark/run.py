@@ -11,6 +11,8 @@ from batchmark.config import PurchaseOption
 from batchmark.record import Record
 from batchmark_job.result import ResultDocument
 
+Purpose = Literal["scheduled", "confirmation", "calibration"]
+
 
 class PlannedJob(Record):
     """One Batch job of a run: a target measuring a suite, for the n-th time."""
@@ -22,6 +24,10 @@ class PlannedJob(Record):
     repeat: int = Field(ge=1)
     dtype: str = Field(description="of every row, or 'suite' for the suite's own")
     result_prefix: str = Field(description="s3:// folder of this job's result documents")
+    purpose: Purpose = Field(
+        default="scheduled",
+        description="why it runs; confirmation: once more, because a figure looked odd",
+    )
 
 
 class RunPlan(Record):

@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from batchmark.noise import NoiseTable
-    from batchmark.run import CollectedRun
+    from batchmark.run import CollectedRun, Purpose
 
 
-def plan_jobs(context: Context, *, need_both_devices: bool = True) -> list[dict[str, Any]]:
+def plan_jobs(
+    context: Context, *, need_both_devices: bool = True, purpose: Purpose = "scheduled"
+) -> list[dict[str, Any]]:
     """Check what was asked for and what it may cost; return the operator's arguments for each job.
 
     Of a dry run there are none, so that its jobs are skipped.
@@ -50,6 +52,7 @@ def plan_jobs(context: Context, *, need_both_devices: bool = True) -> list[dict[
             repeats=params["repeats"],
             dtype=params["dtype"],
             need_both_devices=need_both_devices,
+            purpose=purpose,
         )
         approved = approve(context, config, jobs)
     except BatchmarkError as error:

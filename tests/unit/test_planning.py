@@ -8,6 +8,7 @@ from batchmark.documents import ExpectedDocument
 from batchmark.exceptions import ConfigError, PlanError
 from batchmark.job_identity import full_name, slug
 from batchmark.planning import LONGEST_WAIT_SECONDS, names_of_job, operator_kwargs, plan_jobs
+from batchmark.run import PlannedJob
 
 RUN_ID = "manual__2026-11-21T01:00:00+00:00"
 
@@ -54,6 +55,15 @@ def test_no_targets_means_all_and_repeats_are_spread(config):
         ("g5.xlarge", 2),
         ("c5.2xlarge", 2),
     ]
+
+
+def test_a_job_says_why_it_runs(config):
+    scheduled = plan_jobs(config, run_id=RUN_ID, suite="smoke")
+    assert {job.purpose for job in scheduled} == {"scheduled"}
+    equal = plan_jobs(config, run_id=RUN_ID, suite="smoke", repeats=2, purpose="calibration")
+    assert {job.purpose for job in equal} == {"calibration"}
+    older = scheduled[0].model_dump(exclude={"purpose"})
+    assert PlannedJob.model_validate(older) == scheduled[0]
 
 
 def test_each_job_has_a_result_folder_of_its_own(config):

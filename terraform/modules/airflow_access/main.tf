@@ -93,16 +93,24 @@ data "aws_iam_policy_document" "run" {
   statement {
     sid       = "ReadResults"
     actions   = ["s3:GetObject"]
-    resources = [for folder in ["raw", "runs", "noise", "costs"] : "${var.bucket_arn}/${folder}/*"]
+    resources = [for folder in ["raw", "runs", "noise", "costs", "history", "imports", "alerts"] : "${var.bucket_arn}/${folder}/*"]
   }
 
   statement {
     sid       = "WriteResults"
     actions   = ["s3:PutObject"]
-    resources = [for folder in ["runs", "prices", "noise", "costs"] : "${var.bucket_arn}/${folder}/*"]
+    resources = [for folder in ["runs", "prices", "noise", "costs", "history", "alerts"] : "${var.bucket_arn}/${folder}/*"]
   }
 
-  # The month's costs are listed. And without it S3 answers 403 instead of 404 for an object that isn't
+  # A run that was cleared and ended in another month has its rows there; those of before would count twice.
+  # They can be made again of raw/ and runs/, where nothing is ever deleted.
+  statement {
+    sid       = "RemoveOldHistory"
+    actions   = ["s3:DeleteObject"]
+    resources = ["${var.bucket_arn}/history/*"]
+  }
+
+  # The history and the month's costs are listed. And without it S3 answers 403 instead of 404 for an object that isn't
   # there: no condition on s3:prefix, because reading an object carries none, so it would never hold.
   statement {
     sid       = "ListResults"
@@ -111,9 +119,9 @@ data "aws_iam_policy_document" "run" {
   }
 
   statement {
-    sid       = "ReadVariable"
+    sid       = "ReadVariables"
     actions   = ["ssm:GetParameter"]
-    resources = [var.ssm_parameter_arn]
+    resources = [var.ssm_parameter_arn, "${var.ssm_parameter_arn}_alerts"] # the second need not exist
   }
 
   statement {
@@ -140,7 +148,7 @@ data "aws_iam_policy_document" "run" {
 }
 
 ################################################################################
-# What checks, diagnoses, alerts, the leak guard and the self-test take beside it
+# What checks, diagnoses, the leak guard and the self-test take beside it
 ################################################################################
 
 data "aws_iam_policy_document" "watch" {
@@ -212,19 +220,6 @@ data "aws_iam_policy_document" "watch" {
   }
 
   statement {
-    sid       = "KeepAlerts"
-    actions   = ["s3:GetObject", "s3:PutObject"]
-    resources = ["${var.bucket_arn}/alerts/*"]
-  }
-
-  # Nobody has to write it, and where it isn't, Airflow reads its own variable of that name.
-  statement {
-    sid       = "ReadAlertSettings"
-    actions   = ["ssm:GetParameter"]
-    resources = ["${var.ssm_parameter_arn}_alerts"]
-  }
-
-  statement {
     sid     = "EndOwnLeaks"
     actions = ["ec2:TerminateInstances", "fsx:DeleteFileSystem"]
     resources = [
@@ -256,10 +251,10 @@ resource "aws_iam_policy" "this" {
   policy      = each.value.document
 
   lifecycle {
-    # What doesn't grow with the targets is below 2800.
+    # What doesn't grow with the targets is below 3500.
     precondition {
-      condition     = each.key != "run" || length(jsonencode(local.submitted_to)) <= 3300
-      error_message = "The ARNs of ${length(var.job_queue_arns)} queues and ${length(var.job_definition_arns)} job definitions take ${length(jsonencode(local.submitted_to))} characters, and an IAM policy has room for 3300. Spread the targets over two installations."
+      condition     = each.key != "run" || length(jsonencode(local.submitted_to)) <= 2600
+      error_message = "The ARNs of ${length(var.job_queue_arns)} queues and ${length(var.job_definition_arns)} job definitions take ${length(jsonencode(local.submitted_to))} characters, and an IAM policy has room for 2600. Spread the targets over two installations."
     }
   }
 }

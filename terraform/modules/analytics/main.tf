@@ -32,7 +32,7 @@ resource "aws_glue_catalog_table" "history" {
     classification                   = "parquet"
     "projection.enabled"             = "true"
     "projection.suite.type"          = "enum"
-    "projection.suite.values"        = join(",", sort(var.suites))
+    "projection.suite.values"        = join(",", sort(setunion(var.suites, ["imported"]))) # by hand, from other tools
     "projection.month.type"          = "date"
     "projection.month.format"        = "yyyy-MM"
     "projection.month.range"         = "${var.first_month},NOW"

@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -23,6 +24,7 @@ class Metadata(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         answers = {"/v4/task": json.dumps({"ImageID": "sha256:abc", "Image": "job:1"})}
         if self.headers.get("X-aws-ec2-metadata-token") == TOKEN:
+            answers["/latest/meta-data/ami-id"] = "ami-0123456789abcdef0"
             answers["/latest/meta-data/instance-type"] = "c5.2xlarge"
             answers["/latest/meta-data/placement/availability-zone"] = "us-east-1b"
         self._answer(answers.get(self.path))
@@ -60,6 +62,7 @@ def test_this_machine_is_described() -> None:
     assert described.memory_bytes > 2**28
     assert described.compute_threads == 1
     assert described.torch_version.startswith("2.")
+    assert described.code_version == environment.code_version()
 
 
 @pytest.mark.parametrize(
@@ -69,13 +72,15 @@ def test_this_machine_is_described() -> None:
         ("sys/hypervisor/uuid", "ec2e1916-9099-7caf-fd21-012345abcdef\n"),
     ],
 )
-def test_instance_type_and_zone_on_ec2(
+def test_instance_type_zone_and_machine_image_on_ec2(
     tmp_path: Path, metadata_url: str, file: str, text: str
 ) -> None:
     root = put(tmp_path, file, text)
     zone = environment.instance_metadata("placement/availability-zone", root, metadata_url)
     assert zone == "us-east-1b"
     assert environment.instance_metadata("instance-type", root, metadata_url) == "c5.2xlarge"
+    ami_id = environment.instance_metadata("ami-id", root, metadata_url)
+    assert ami_id == "ami-0123456789abcdef0"
 
 
 def test_instance_type_is_not_asked_for_elsewhere(tmp_path: Path, metadata_url: str) -> None:
@@ -86,6 +91,27 @@ def test_instance_type_is_not_asked_for_elsewhere(tmp_path: Path, metadata_url: 
 def test_instance_type_without_an_answer(tmp_path: Path) -> None:
     root = put(tmp_path, "sys/class/dmi/id/sys_vendor", "Amazon EC2\n")
     assert environment.instance_metadata("instance-type", root, "http://127.0.0.1:1") is None
+
+
+def test_the_code_version_is_that_of_every_source_file_and_of_nothing_else(tmp_path: Path) -> None:
+    def version(**files: str) -> str:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        for name, text in files.items():
+            put(folder, name, text)
+        return environment.code_version(folder)
+
+    files = {"job.py": "run()", "workloads/sort.py": "sort()"}
+    first = version(**files)
+    assert re.fullmatch("[0-9a-f]{12}", first)
+    assert version(**dict(reversed(files.items()))) == first
+    assert version(**files, **{"__pycache__/job.pyc": "compiled", "README.md": "words"}) == first
+    others = [
+        version(**files | {"job.py": "run( )"}),
+        version(**files, **{"empty.py": ""}),
+        version(**{"job.py": "run()", "workloads/sorting.py": "sort()"}),
+        version(**{"job.py": "run()workloads/sort.py", "workloads/sort.py": ""}),
+    ]
+    assert len({first, *others}) == 1 + len(others)
 
 
 def test_image_digest_from_the_ecs_agent(

@@ -35,7 +35,7 @@ run "defaults" {
       classification                   = "parquet"
       "projection.enabled"             = "true"
       "projection.suite.type"          = "enum"
-      "projection.suite.values"        = "blog,building_blocks,own,precision,sam,smoke,training"
+      "projection.suite.values"        = "blog,building_blocks,imported,own,precision,sam,smoke,training"
       "projection.month.type"          = "date"
       "projection.month.format"        = "yyyy-MM"
       "projection.month.range"         = "2026-01,NOW"
@@ -129,8 +129,8 @@ run "settings" {
   }
 
   assert {
-    condition     = aws_glue_catalog_table.history.parameters["projection.suite.values"] == "blog,nightly" && aws_glue_catalog_table.history.parameters["projection.month.range"] == "2027-03,NOW"
-    error_message = "the projection follows suites and first month"
+    condition     = aws_glue_catalog_table.history.parameters["projection.suite.values"] == "blog,imported,nightly" && aws_glue_catalog_table.history.parameters["projection.month.range"] == "2027-03,NOW"
+    error_message = "the projection follows suites and first month, and always has what was imported"
   }
 }
 

@@ -1,0 +1,1 @@
+"""The history in the formats of other tools; a module for each."""

@@ -1,0 +1,26 @@
+"""All columns as CSV, one line a row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.csv
+
+from batchmark.history.columns import ALL_COLUMNS, PARTITION_KEYS, SCHEMA, STRING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+
+def write(tables: Iterable[pa.Table], path: Path) -> int:
+    """Write tables that have all columns; returns the number of their rows."""
+    types = {name: SCHEMA.field(name).type for name in SCHEMA.names}
+    schema = pa.schema((types | dict.fromkeys(PARTITION_KEYS, STRING)).items())
+    rows = 0
+    with pa.csv.CSVWriter(path, schema) as writer:
+        for table in tables:
+            writer.write_table(table.select(ALL_COLUMNS).cast(schema))
+            rows += table.num_rows
+    return rows

@@ -1,0 +1,75 @@
+"""pytest-benchmark's JSON, as `pytest --benchmark-json` writes it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from batchmark.history.imports.measurement import (
+    UNKNOWN,
+    ForeignMeasurement,
+    Parsed,
+    figures_of_samples,
+)
+from batchmark.history.imports.units import to_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from batchmark.history.rows import Row
+
+
+def parse(document: Mapping[str, Any]) -> Parsed:
+    """Every benchmark; it has no other unit than seconds."""
+    recorded_at = datetime.fromisoformat(document["datetime"])
+    if recorded_at.tzinfo is None:  # as old releases wrote it
+        recorded_at = recorded_at.replace(tzinfo=UTC)
+    commit = (document.get("commit_info") or {}).get("id")
+    machine = _machine(document["machine_info"])
+    measurements = []
+    for benchmark in document["benchmarks"]:
+        name, parameters = benchmark["fullname"], benchmark.get("params") or {}
+        figures: Row = {}
+        reason = None
+        try:
+            figures = _figures(benchmark["stats"], name)
+        except ValueError as error:
+            reason = str(error)
+        measurements.append(
+            ForeignMeasurement(
+                commit=None if commit == "unversioned" else commit,
+                recorded_at=recorded_at,
+                workload=name.removesuffix(f"[{benchmark.get('param')}]") if parameters else name,
+                parameters=parameters,
+                figures=figures,
+                machine=machine,
+                reason=reason,
+            )
+        )
+    return Parsed(measurements, Counter())
+
+
+def _machine(info: Mapping[str, Any]) -> Row:
+    cpu = info.get("cpu") or {}
+    return {
+        "cpu_model": cpu.get("brand_raw") or cpu.get("brand") or UNKNOWN,
+        "cpu_threads": cpu.get("count"),
+        "python_version": info.get("python_version"),
+        "kernel": " ".join(filter(None, (info.get("system"), info.get("release")))) or None,
+    }
+
+
+def _figures(stats: Mapping[str, Any], name: str) -> Row:
+    if samples := stats.get("data"):
+        return figures_of_samples(samples, name)
+    median = to_seconds(stats["median"], "s")
+    return {
+        "samples": stats["rounds"],
+        "median_seconds": median,
+        "min_seconds": stats["min"],
+        "p25_seconds": stats["q1"],
+        "p75_seconds": stats["q3"],
+        "max_seconds": stats["max"],
+        "relative_spread": (stats["q3"] - stats["q1"]) / median if stats["rounds"] >= 4 else None,
+    }

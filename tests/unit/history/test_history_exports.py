@@ -1,0 +1,170 @@
+"""The history in other tools' formats."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+
+import pytest
+
+from batchmark.history.columns import ALL_COLUMNS
+from batchmark.history.exports import asv, bencher
+from batchmark.history.exports import csv as table_csv
+from batchmark.history.exports.runs import COLUMNS
+from batchmark.history.imports.file import ImportedFile
+from batchmark.history.rows import rows_of
+from batchmark_job.result import Device, MeasurementStatus
+from tests.unit.history.builders import NOON, SIZES, finished, run_of, two_targets
+from tests.unit.history.test_history_imports import PYTEST, imported
+from tests.unit.run_builders import PRICES, build_job, build_row, build_rows, noisy
+
+RUN = "scheduled__2026-11-20T12-00-00-00-00"
+
+
+@pytest.fixture
+def filled(bucket):
+    """Two runs of two targets, and a run with a repeat and a skipped row."""
+    bucket.append(two_targets())
+    bucket.append(two_targets(1))
+    skipped = build_row(status=MeasurementStatus.SKIPPED, reason="no", parameters={"size": 9})
+    repeats = [
+        finished(build_job("c5.2xlarge", [*build_rows(SIZES, seed=n), skipped], repeat=n), NOON)
+        for n in (1, 2, 3)
+    ]
+    bucket.append(run_of(*repeats, run_id="manual"))
+    return bucket.history
+
+
+def test_csv_holds_every_column_of_every_row(filled, tmp_path):
+    path = tmp_path / "history.csv"
+    assert table_csv.write(filled.tables(ALL_COLUMNS), path) == 8 + 9
+    with path.open() as file:
+        lines = list(csv.DictReader(file))
+    assert list(lines[0]) == list(ALL_COLUMNS)
+    expected = rows_of(two_targets(), PRICES)
+    found = [line for line in lines if line["run_id"] == expected[0]["run_id"]]
+    assert [float(line["median_seconds"]) for line in found] == [
+        row["median_seconds"] for row in expected
+    ]
+    assert found[0]["recorded_at"].startswith("2026-11-20 12:00:00")
+    assert (found[0]["parameters"], found[0]["suite"]) == ('{"size":1000}', "blog")
+    skipped = [line for line in lines if line["status"] == "skipped"]
+    assert {(line["reason"], line["median_seconds"]) for line in skipped} == {("no", "")}
+
+
+def test_csv_of_an_empty_history_has_its_names(bucket, tmp_path):
+    path = tmp_path / "history.csv"
+    assert table_csv.write(bucket.history.tables(ALL_COLUMNS), path) == 0
+    with path.open() as file:
+        assert next(csv.reader(file)) == list(ALL_COLUMNS)
+
+
+def test_bencher_gets_a_report_a_target_and_run_in_nanoseconds(filled):
+    reports = dict(bencher.files(filled.read(COLUMNS)))
+    assert set(reports) == {
+        f"{target}/scheduled__2026-11-{day}T12-00-00-00-00.json"
+        for target in ("g5.xlarge", "c5.2xlarge")
+        for day in (20, 21)
+    } | {"c5.2xlarge/manual.json"}
+    rows = [row for row in rows_of(two_targets(), PRICES) if row["target"] == "g5.xlarge"]
+    assert reports[f"g5.xlarge/{RUN}.json"] == {
+        f"blog/matmul size={size} float32": {
+            "latency": {
+                "value": 1e9 * row["median_seconds"],
+                "lower_value": 1e9 * row["median_low_seconds"],
+                "upper_value": 1e9 * row["median_high_seconds"],
+            }
+        }
+        for size, row in zip((1000, 5000), rows, strict=True)
+    }
+    assert len(reports["c5.2xlarge/manual.json"]) == 2  # its jobs as one, no skipped row
+
+
+def test_a_figure_without_an_interval_has_none_at_bencher(bucket):
+    run = run_of(finished(build_job("c5.2xlarge", [build_row((1.0, 3.0, 2.0))]), NOON))
+    bucket.append(run)
+    (report,) = dict(bencher.files(bucket.history.read(COLUMNS))).values()
+    assert list(report.values()) == [{"latency": {"value": 2e9}}]
+
+
+def test_asv_gets_its_folder_of_results(filled):
+    files = dict(asv.files(filled.read(COLUMNS)))
+    gpu, cpu = "py3.11.14-torch2.13.0-cu130", "py3.11.14-torch2.13.0-cpu"
+    days = [f"scheduled__2026-11-{day}T12-00-00-00-00" for day in (20, 21)]
+    assert set(files) == {
+        "benchmarks.json",
+        "g5.xlarge/machine.json",
+        "c5.2xlarge/machine.json",
+        *(f"g5.xlarge/{day}-{gpu}.json" for day in days),
+        *(f"c5.2xlarge/{day}-{cpu}.json" for day in (*days, "manual")),
+    }
+    assert files["g5.xlarge/machine.json"] == {
+        "arch": "",
+        "cpu": "AMD EPYC 7R32",
+        "machine": "g5.xlarge",
+        "num_cpu": "4",
+        "os": "6.12.40-63.114.amzn2023.x86_64",
+        "ram": str(16 * 2**30),
+        "version": 1,
+    }
+    about = files["benchmarks.json"]["blog.matmul"]
+    assert about["param_names"] == ["dtype", "size"]
+    assert about["params"] == [["'float32'"], ["1000", "5000"]]
+    results = files[f"g5.xlarge/{days[0]}-{gpu}.json"]
+    columns = dict(zip(results["result_columns"], results["results"]["blog.matmul"], strict=True))
+    rows = [row for row in rows_of(two_targets(), PRICES) if row["target"] == "g5.xlarge"]
+    assert columns["result"] == [row["median_seconds"] for row in rows]
+    assert columns["stats_q_25"] == [row["p25_seconds"] for row in rows]
+    assert columns["version"] == about["version"]
+    assert (results["commit_hash"], results["date"]) == (days[0], 1795176000000)
+
+
+def test_a_point_that_a_run_lacks_is_no_number_at_asv(bucket):
+    sizes = {1000: ({"size": 1000}, 1), 2000: ({"size": 2000}, 2), 5: ({"size": 5, "batch": 3}, 3)}
+    for day, chosen in enumerate(((1000, 2000), (1000, 5))):
+        rows = [build_row(noisy(sizes[one][1]), parameters=sizes[one][0]) for one in chosen]
+        bucket.append(run_of(finished(build_job("c5.2xlarge", rows), NOON), run_id=f"run-{day}"))
+    files = dict(asv.files(bucket.history.read(COLUMNS)))
+    about = files["benchmarks.json"]["blog.matmul"]
+    assert about["param_names"] == ["batch", "dtype", "size"]
+    assert about["params"] == [["3", "None"], ["'float32'"], ["5", "1000", "2000"]]
+    found = {
+        name.partition("/")[2][:5]: [
+            None if math.isnan(value) else round(value)
+            for value in content["results"]["blog.matmul"][0]
+        ]
+        for name, content in files.items()
+        if "results" in content
+    }
+    # By batch, then by size.
+    assert found == {
+        "run-0": [None, None, None, None, 1, 2],
+        "run-1": [3, None, None, None, 1, None],
+    }
+
+
+def test_what_asv_gets_can_be_imported_again(filled):
+    files = {name: json.dumps(content) for name, content in asv.files(filled.read(COLUMNS))}
+    name = next(name for name in files if name.startswith(f"c5.2xlarge/{RUN}"))
+    file = ImportedFile(
+        format="asv",
+        target="c5.2xlarge",
+        device=Device.CPU,
+        file_name=name,
+        text=files[name],
+        benchmarks_text=files["benchmarks.json"],
+    )
+    again = file.rows()
+    ours = [row for row in rows_of(two_targets(), PRICES) if row["target"] == "c5.2xlarge"]
+    assert [row["median_seconds"] for row in again] == [row["median_seconds"] for row in ours]
+    assert [json.loads(row["parameters"])["size"] for row in again] == [1000, 5000]
+    assert {row["recorded_at"] for row in again} == {row["recorded_at"] for row in ours}
+
+
+def test_an_imported_commit_is_a_commit_at_asv_again(bucket):
+    bucket.history.append_import(imported(PYTEST))
+    files = dict(asv.files(bucket.history.read(COLUMNS)))
+    (results,) = [content for content in files.values() if "commit_hash" in content]
+    assert results["commit_hash"] == "0f3c1a5e9d2b4c6f8a7e1d0c9b8a7f6e5d4c3b2a"
+    assert results["env_name"] == "py3.11.9"

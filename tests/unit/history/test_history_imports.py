@@ -1,0 +1,275 @@
+"""Results of other tools as rows, from the example files of tests/data/imports."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from batchmark.exceptions import HistoryError
+from batchmark.history.columns import ALL_COLUMNS
+from batchmark.history.imports.file import ImportedFile, detect
+from batchmark.history.imports.units import to_seconds
+from batchmark.history.series import COLUMNS, series_histories
+from batchmark_job.result import Device
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "data" / "imports"
+PYTEST = EXAMPLES / "pytest-benchmark.json"
+GITHUB = EXAMPLES / "github-action-benchmark.js"
+ASV = EXAMPLES / "asv/results/ci/33333333-virtualenv-py3.11-numpy.json"
+BENCHMARKS = (EXAMPLES / "asv/results/benchmarks.json").read_text()
+
+
+def imported(path, text=None, **fields):
+    """A file as if it held this text; of asv with its benchmarks.json."""
+    text = path.read_text() if text is None else text
+    values = {
+        "format": detect(text, path.name),
+        "target": "ci",
+        "device": Device.CPU,
+        "file_name": path.name,
+        "text": text,
+        "benchmarks_text": BENCHMARKS if path == ASV else None,
+    }
+    return ImportedFile(**values | fields)
+
+
+def by_point(file):
+    rows = file.rows()
+    assert {name for row in rows for name in row} <= set(ALL_COLUMNS)
+    found = {(row["workload"], row["parameters"], row["run_id"]): row for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def edited(path, edit):
+    document = json.loads(path.read_text())
+    edit(document)
+    return imported(path, json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        (PYTEST, "pytest-benchmark"),
+        (GITHUB, "github-action-benchmark"),
+        (GITHUB.with_suffix(".json"), "github-action-benchmark"),
+        (ASV, "asv"),
+    ],
+)
+def test_a_file_tells_its_format(path, name):
+    assert detect(path.read_text(), path.name) == name
+    assert detect("\ufeff" + path.read_text(), path.name) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "f is no JSON: "),
+        ("window.BENCHMARK_DATA = function() {}", "f is no JSON: "),
+        ("{}", "f is of none of the formats pytest-benchmark, github-action-benchmark, asv"),
+        ('[{"name": "x", "unit": "s", "value": 1}]', "data.js that is read"),
+        ((EXAMPLES / "asv/results/ci/machine.json").read_text(), "f is of none of the formats"),
+    ],
+)
+def test_what_is_of_no_format_is_refused(text, problem):
+    with pytest.raises(HistoryError, match=problem):
+        detect(text, "f")
+
+
+def test_pytest_benchmark_with_and_without_samples():
+    file = imported(PYTEST)
+    assert file.parse().refused == {}
+    rows = by_point(file)
+    run_id = "0f3c1a5e9d2b4c6f8a7e1d0c9b8a7f6e5d4c3b2a__2026-10-31T22:14:05Z"
+    sort = rows["tests/test_sorting.py::test_sort", '{"kind":"random","size":1000}', run_id]
+    join = rows["tests/test_sorting.py::test_join", "{}", run_id]
+    for row in (sort, join):
+        assert (row["suite"], row["month"], row["status"]) == ("imported", "2026-10", "measured")
+        assert row["recorded_at"] == datetime(2026, 10, 31, 22, 14, 5, 250_000)  # noqa: DTZ001
+        assert row["cpu_model"] == "AMD EPYC 7763 64-Core Processor"
+        assert (row["cpu_threads"], row["python_version"]) == (4, "3.11.9")
+        assert row["kernel"] == "Linux 6.8.0-1015-azure"
+        assert row["code_version"] == "0f3c1a5e9d2b"
+        assert (row["target"], row["requested_device"], row["actual_device"]) == (
+            "ci",
+            "cpu",
+            "cpu",
+        )
+        assert row["raw_key"] == file.key
+    assert (sort["samples"], sort["median_seconds"]) == (8, pytest.approx(5.35e-5))
+    assert 5e-5 <= sort["median_low_seconds"] < 5.35e-5 < sort["median_high_seconds"] <= 5.7e-5
+    assert (join["samples"], join["median_seconds"], join["p25_seconds"]) == (40, 1e-5, 9.5e-6)
+    assert join["relative_spread"] == pytest.approx(0.1)
+    assert "median_low_seconds" not in join
+
+
+def test_pytest_benchmark_of_old_without_machine_and_commit():
+    def edit(document):
+        document["machine_info"] = {}
+        document["commit_info"] = {"id": "unversioned"}
+        document["datetime"] = "2026-10-31T22:14:05.250000"
+        document["benchmarks"][1]["stats"]["median"] = 0.0
+
+    sort, join = edited(PYTEST, edit).rows()
+    assert sort["run_id"] == "imported__2026-10-31T22:14:05Z"
+    assert (sort["cpu_model"], sort["kernel"], sort["code_version"]) == ("unknown", None, None)
+    assert (join["status"], join["reason"]) == ("failed", "0 s is no time of a call")
+    assert "median_seconds" not in join
+
+
+@pytest.mark.parametrize("path", [GITHUB, GITHUB.with_suffix(".json")])
+def test_github_action_benchmark(path):
+    file = imported(path)
+    assert file.parse().refused == {"B/op": 1, "allocs/op": 1, "Percent": 1}
+    rows = by_point(file)
+    first, second = (
+        f"{digit * 40}__2026-{day}T10:00:00Z" for digit, day in (("1", "10-31"), ("2", "11-01"))
+    )
+    seconds = {key: row.get("median_seconds") for key, row in rows.items()}
+    assert seconds == {
+        ("Rust/fib_10", "{}", first): pytest.approx(135e-9),
+        ("Rust/fib_20", "{}", first): pytest.approx(18149e-9),
+        ("Rust/fib_10", "{}", second): pytest.approx(140e-9),
+        ("Rust/fib_20", "{}", second): None,
+        ("Python/tests/bench.py::test_fib", "{}", second): pytest.approx(1 / 41513.27),
+        ("Go/BenchmarkFib10", "{}", second): pytest.approx(325e-9),
+        ("Queries/lookup", "{}", second): pytest.approx(0.0025),
+    }
+    zero = rows["Rust/fib_20", "{}", second]
+    assert (zero["status"], zero["reason"]) == ("failed", "0 ns/iter is no time of a call")
+    assert {row["month"] for row in rows.values()} == {"2026-10", "2026-11"}
+    assert {row["cpu_model"] for row in rows.values()} == {"unknown"}
+
+
+def test_asv_with_its_benchmarks():
+    file = imported(ASV)
+    assert file.parse().refused == {"bytes": 1, "answers": 1}
+    rows = by_point(file)
+    assert {run_id for *_, run_id in rows} == {f"{'3' * 40}__2026-10-31T10:00:00Z"}
+    found = {
+        (name, *[value for key, value in json.loads(point).items() if key != "env"]): row
+        for (name, point, _), row in rows.items()
+    }
+    sort = "sorting.Sort.time_sort"
+    assert {key: (row["status"], row.get("median_seconds")) for key, row in found.items()} == {
+        (sort, "random", 1000): ("measured", 1.1e-5),
+        (sort, "sorted", 1000): ("measured", 2e-5),
+        (sort, "random", 10000): ("failed", None),
+        (sort, "sorted", 10000): ("measured", 1.3e-4),
+        (sort, "random", 100000): ("skipped", None),
+        (sort, "sorted", 100000): ("measured", 6e-4),
+        ("sorting.time_join",): ("measured", 1.05e-5),
+        ("sorting.time_fails",): ("failed", None),
+    }
+    quartiles = found[sort, "random", 1000]
+    assert (quartiles["samples"], quartiles["p25_seconds"], quartiles["p75_seconds"]) == (
+        10,
+        1.0e-5,
+        1.2e-5,
+    )
+    assert quartiles["relative_spread"] == pytest.approx(2 / 11)
+    join = found["sorting.time_join",]
+    assert (join["samples"], join["max_seconds"]) == (8, 1.2e-5)
+    assert json.loads(join["parameters"]) == {"env": "virtualenv-py3.11-numpy"}
+    assert (join["cpu_model"], join["cpu_threads"], join["python_version"]) == (
+        "AMD EPYC 7763",
+        4,
+        "3.11",
+    )
+
+
+def test_asv_without_its_benchmarks_goes_by_their_names():
+    file = imported(ASV, benchmarks_text=None)
+    (unknown,) = set(file.parse().refused) - {"bytes"}
+    assert "benchmarks.json is missing" in unknown
+    points = [json.loads(row["parameters"]) for row in file.rows()]
+    assert points[0] == {"param1": 1000, "param2": "random", "env": "virtualenv-py3.11-numpy"}
+
+
+def test_an_older_version_of_asvs_file_is_refused():
+    with pytest.raises(HistoryError, match=r"version 1: let `asv update` make it 2"):
+        edited(ASV, lambda document: document.update(version=1)).parse()
+
+
+@pytest.mark.parametrize(
+    ("path", "missing"), [(PYTEST, "datetime"), (ASV, "results"), (ASV, "commit_hash")]
+)
+def test_a_file_that_lacks_something_is_refused(path, missing):
+    with pytest.raises(HistoryError, match=f"{path.name} is no file of .*KeyError.'{missing}'"):
+        edited(path, lambda document: document.pop(missing)).parse()
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "seconds"),
+    [
+        (2.0, "ns", 2e-9),
+        (2.0, "\N{MICRO SIGN}s", 2e-6),
+        (2.0, "\N{GREEK SMALL LETTER MU}s/op", 2e-6),
+        (2.0, "msec", 2e-3),
+        (2.0, "Seconds", 2.0),
+        (2.0, "min", 120.0),
+        (2.0, "s / iter", 2.0),
+        (4.0, "ops/s", 0.25),
+        (4.0, "ops/ms", 0.25e-3),
+        (4.0, "Iterations/second", 0.25),
+        (4.0, "bytes", None),
+        (4.0, "MB/s", None),
+        (4.0, "ns/byte", None),
+        (4.0, "ms/s", None),
+        (4.0, "op", None),
+        (4.0, "", None),
+        (4.0, "%", None),
+    ],
+)
+def test_times_and_rates_become_seconds_and_nothing_else_does(value, unit, seconds):
+    expected = None if seconds is None else pytest.approx(seconds)
+    assert to_seconds(value, unit) == expected
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("unit", ["ns", "ops/s"])
+def test_no_call_takes_nothing(value, unit):
+    with pytest.raises(ValueError, match="is no time of a call"):
+        to_seconds(value, unit)
+
+
+def test_a_gpus_results_are_said_to_be_a_gpus():
+    row = imported(PYTEST, device=Device.CUDA).rows()[0]
+    assert (row["actual_device"], row["gpu_model"]) == ("cuda", "unknown")
+
+
+def test_a_file_counts_once_however_often_and_under_which_name_it_is_imported(bucket):
+    first = bucket.history.append_import(imported(GITHUB))
+    assert len(first) == 2  # months
+    before = bucket.objects()
+    again = imported(GITHUB, file_name="copy.js")
+    assert bucket.history.append_import(again) == first
+    after = bucket.objects()
+    assert {key: body for key, body in after.items() if key.startswith("history/")} == {
+        key: body for key, body in before.items() if key.startswith("history/")
+    }
+    assert len(after) == len(before) == 3
+    kept = ImportedFile.model_validate_json(after[again.key])
+    assert kept.text == GITHUB.read_text()
+
+
+def test_what_was_imported_makes_series_beside_our_own(bucket):
+    bucket.history.append_import(imported(GITHUB))
+    bucket.history.append_import(imported(PYTEST))
+    histories = series_histories(bucket.history.read(COLUMNS), "time")
+    found = {one.key.workload: one for one in histories}
+    fib = found["Rust/fib_10"]
+    assert [round(value * 1e9) for value in fib.values] == [135, 140]
+    assert fib.key.suite == "imported"
+    assert len(found) == 7
+    assert series_histories(bucket.history.read(COLUMNS), "price") == []
+
+
+def test_runs_of_imported_files_are_found_by_their_ids(bucket):
+    bucket.history.append_import(imported(GITHUB))
+    run_id = f"{'1' * 40}__2026-10-31T10:00:00Z"
+    table = bucket.history.read(["run_id"], run_ids=[run_id])
+    assert table["run_id"].to_pylist() == [run_id, run_id]

@@ -1,0 +1,182 @@
+"""What a run adds to the history: the columns, and the figures that a report shows."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from batchmark.comparison import compare
+from batchmark.cost import job_cost
+from batchmark.history.columns import ALL_COLUMNS, PARTITION_KEYS, SCHEMA
+from batchmark.history.rows import parameters_json, rows_of
+from batchmark.history.series import MACHINE, POINT
+from batchmark.prices import SpotPrice
+from batchmark_job.result import Device, MeasurementStatus
+from tests.unit.history.builders import NOON, finished, run_of, two_targets
+from tests.unit.run_builders import (
+    GPU_ENVIRONMENT,
+    LAPTOP_ENVIRONMENT,
+    PRICES,
+    build_job,
+    build_row,
+    build_rows,
+    build_run,
+    build_told_job,
+    noisy,
+)
+
+ROOT = Path(__file__).resolve().parents[3]
+EXPLAINED = json.loads((ROOT / "terraform/modules/analytics/history_columns.json").read_text())
+ATHENA_TYPES = {
+    pa.string(): "string",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+    pa.timestamp("us"): "timestamp",
+}
+
+
+def rows(*jobs, prices=PRICES):
+    return rows_of(build_run(*jobs), prices)
+
+
+def test_the_schema_is_the_one_that_terraform_explains():
+    explained = [(column["name"], column["type"]) for column in EXPLAINED["columns"]]
+    assert [(field.name, ATHENA_TYPES[field.type]) for field in SCHEMA] == explained
+    assert list(PARTITION_KEYS) == [key["name"] for key in EXPLAINED["partition_keys"]]
+    assert {*MACHINE, *POINT} == set(EXPLAINED["series"])
+
+
+def test_a_row_fills_every_column_that_its_job_can_tell():
+    environment = GPU_ENVIRONMENT.model_copy(
+        update={
+            "availability_zone": "us-east-1b",
+            "compute_environment": "g5-spot",
+            "ami_id": "ami-0123456789abcdef0",
+            "code_version": "0123456789ab",
+        }
+    )
+    job = build_told_job("g5.xlarge", build_rows({("matmul", "size", 1000): 0.001}, seed=1))
+    measured = job.document.measurements[0]
+    during = measured.conditions_during.model_copy(update={"cpu_wait_share": 0.01})
+    measured = measured.model_copy(
+        update={"input_sets": 3, "conditions_during": during, "reason": "few samples"}
+    )
+    document = job.document.model_copy(
+        update={"environment": environment, "measurements": (measured,)}
+    )
+    (row,) = rows(job.model_copy(update={"document": document}))
+    assert set(row) == set(ALL_COLUMNS)
+    # On the GPU the implementation has no say in the CPU threads.
+    assert [name for name in ALL_COLUMNS if row[name] is None] == ["implementation_threads"]
+    assert pa.Table.from_pylist([row], schema=SCHEMA).num_rows == 1
+
+
+def test_the_figures_are_those_of_a_report():
+    run = two_targets()
+    (pair,) = compare(run).pairs
+    found = {(row["target"], row["parameters"]): row for row in rows_of(run, PRICES)}
+    assert len(found) == 4
+    for shown in pair.rows:
+        for name, side in (("g5.xlarge", shown.gpu), ("c5.2xlarge", shown.cpu)):
+            row = found[name, parameters_json(shown.parameters)]
+            estimate = side.median_seconds
+            assert row["median_seconds"] == estimate.value
+            assert row["median_low_seconds"] == estimate.interval.low
+            assert row["median_high_seconds"] == estimate.interval.high
+            assert row["relative_spread"] == side.relative_spread
+            assert row["samples"] == side.samples
+            assert row["cold_seconds"] == side.cold_seconds
+            assert row["compute_ceiling_share"] == side.roofline.compute_share
+            assert row["memory_ceiling_share"] == side.roofline.memory_share
+            assert row["flops_per_second"] == side.roofline.flops_per_second.value
+            assert row["bytes_per_second"] == side.roofline.bytes_per_second.value
+            assert row["outlier_samples"] == side.outlier_samples
+            assert row["energy_joules"] == side.energy_joules
+            ends = [row[f"{end}_seconds"] for end in ("min", "p25", "p75", "p95", "max")]
+            assert ends == sorted(ends)
+            assert ends[1] <= row["median_seconds"] <= ends[2]
+
+
+def test_samples_of_a_slowed_down_device_are_left_out_as_in_a_report():
+    samples = [1.0] * 8 + [9.0] * 4
+    (row,) = rows(build_job("c5.2xlarge", [build_row(samples, throttled_samples=(8, 9, 10, 11))]))
+    assert (row["median_seconds"], row["max_seconds"]) == (1.0, 1.0)
+    assert (row["samples"], row["throttled_samples"]) == (12, 4)
+
+
+def test_few_samples_have_a_median_and_neither_interval_nor_spread():
+    (row,) = rows(build_job("c5.2xlarge", [build_row((2.0, 1.0, 3.0))]))
+    assert row["median_seconds"] == 2.0
+    assert row["median_low_seconds"] is row["median_high_seconds"] is row["relative_spread"] is None
+
+
+@pytest.mark.parametrize("status", [*MeasurementStatus])
+def test_only_measured_and_unsettled_rows_have_statistics(status):
+    row = build_row(noisy(0.01), status=status, reason="so it was")
+    (found,) = rows(build_job("c5.2xlarge", [row]))
+    assert (found["status"], found["reason"]) == (status.value, "so it was")
+    has_figures = status in {MeasurementStatus.MEASURED, MeasurementStatus.UNSETTLED}
+    assert ("median_seconds" in found) == ("samples" in found) == has_figures
+
+
+def test_a_skipped_row_without_samples_keeps_what_is_known_of_it():
+    skipped = build_row(status=MeasurementStatus.SKIPPED, reason="needs 19 GiB", flops=10**12)
+    (row,) = rows(build_job("c5.2xlarge", [skipped]))
+    assert (row["status"], row["flops"], row["cpu_model"]) == (
+        "skipped",
+        10**12,
+        "Intel(R) Xeon(R) Platinum 8124M CPU @ 3.00GHz",
+    )
+
+
+def test_a_job_costs_what_a_report_says_and_its_price_is_what_it_was_bought_at():
+    zones = {"us-east-1a": 0.12, "us-east-1b": 0.15}
+    spot = {"c5.2xlarge": SpotPrice(zones=zones, changed_at=NOON)}
+    prices = PRICES.model_copy(update={"spot": spot})
+    job = build_job("c5.2xlarge", [build_row((1.0,))], purchase_option="spot", earlier_seconds=60)
+    zone = job.document.environment.model_copy(update={"availability_zone": "us-east-1b"})
+    job = job.model_copy(update={"document": job.document.model_copy(update={"environment": zone})})
+    (row,) = rows(job, prices=prices)
+    assert (row["purchase_option"], row["price_usd_per_hour"]) == ("spot", 0.15)
+    assert row["job_cost_usd"] == job_cost(job, prices).usd == pytest.approx(100 * 0.15 / 3600)
+    assert (row["batch_seconds"], row["region"]) == (40.0, "us-east-1")
+    (unknown,) = rows(build_job("c5.2xlarge", [build_row((1.0,))]), prices=prices)
+    assert (unknown["purchase_option"], unknown["price_usd_per_hour"]) == (None, 0.34)
+
+
+def test_off_ec2_there_is_neither_price_nor_region():
+    job = build_job(
+        "g5.xlarge",
+        [build_row((1.0,))],
+        environment=LAPTOP_ENVIRONMENT,
+        actual_device=Device.CPU,
+    )
+    (row,) = rows(job)
+    assert row["price_usd_per_hour"] is row["job_cost_usd"] is row["region"] is None
+    assert (row["requested_device"], row["actual_device"]) == ("cuda", "cpu")
+
+
+def test_a_row_says_why_its_job_ran_and_where_its_document_lies():
+    job = build_job("c5.2xlarge", [build_row((1.0,))], repeat=3)
+    planned = job.planned.model_copy(update={"purpose": "confirmation"})
+    (row,) = rows(job.model_copy(update={"planned": planned}))
+    assert (row["purpose"], row["repeat"]) == ("confirmation", 3)
+    assert row["raw_key"] == "raw/run/c5.2xlarge/blog/3/c5-2xlarge-blog-3.1.json"
+
+
+def test_a_month_is_that_of_utc():
+    east = datetime(2026, 12, 1, 0, 30, tzinfo=timezone(timedelta(hours=2)))
+    (row,) = rows(*run_of(finished(build_job("c5.2xlarge", [build_row((1.0,))]), east)).jobs)
+    assert row["month"] == "2026-11"
+    assert row["recorded_at"].replace(tzinfo=UTC) == east
+
+
+def test_a_point_has_one_name_whatever_the_order_of_its_parameters():
+    assert parameters_json({"size": 1, "batch": 2}) == parameters_json({"batch": 2, "size": 1})
+    assert parameters_json({"size": 1000, "kind": "größer"}) == '{"kind":"größer","size":1000}'

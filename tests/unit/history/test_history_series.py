@@ -1,0 +1,300 @@
+"""Series made of the history's rows, of tables as the history gives them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from batchmark.change_records import SeriesKey
+from batchmark.history import series as module
+from batchmark.history.columns import SCHEMA
+from batchmark.history.parquet import schema_of
+from batchmark.history.series import COLUMNS, series_histories, speedups
+from tests.unit.history.builders import NOON, two_targets
+
+START = NOON.replace(tzinfo=None)
+GPU = {
+    "target": "g5.xlarge",
+    "instance_type": "g5.xlarge",
+    "requested_device": "cuda",
+    "actual_device": "cuda",
+    "cpu_model": "AMD EPYC 7R32",
+    "gpu_model": "NVIDIA A10G",
+    "price_usd_per_hour": 1.0,
+}
+CPU = {
+    "target": "c5.2xlarge",
+    "instance_type": "c5.2xlarge",
+    "requested_device": "cpu",
+    "actual_device": "cpu",
+    "cpu_model": "Intel Xeon 8124M",
+    "gpu_model": None,
+    "price_usd_per_hour": 0.34,
+}
+KEY = SeriesKey(
+    suite="blog",
+    target="c5.2xlarge",
+    actual_device="cpu",
+    instance_type="c5.2xlarge",
+    cpu_model="Intel Xeon 8124M",
+    gpu_model=None,
+    workload="matmul",
+    parameters='{"size":1000}',
+    dtype="float32",
+)
+
+
+def row(seconds, machine=CPU, *, day=0, **fields):
+    return {
+        "suite": "blog",
+        "month": "2026-11",
+        "run_id": f"run-{day}",
+        "recorded_at": START + timedelta(days=day),
+        "workload": "matmul",
+        "parameters": '{"size":1000}',
+        "dtype": "float32",
+        "status": "measured",
+        "purpose": "scheduled",
+        "purchase_option": "on_demand",
+        "median_seconds": seconds,
+        "relative_spread": 0.01,
+        **machine,
+        **fields,
+    }
+
+
+def table(*rows):
+    plain = pa.schema([*(SCHEMA.field(name) for name in COLUMNS), ("suite", "string")])
+    wanted = schema_of(COLUMNS)
+    found = pa.Table.from_pylist(list(rows), plain.append(pa.field("month", pa.string())))
+    return found.select(wanted.names).cast(wanted)
+
+
+def figures(histories):
+    """By target, or pair of targets, and point: the runs' figures by run."""
+    found = {}
+    for one in histories:
+        name = (one.key.target, one.key.against or one.key.parameters)
+        assert name not in found
+        found[name] = dict(zip(one.run_ids, one.values.tolist(), strict=True))
+    return found
+
+
+def test_a_figure_is_the_median_over_the_runs_jobs():
+    rows = [row(seconds, day=1) for seconds in (3.0, 1.0, 2.0)]
+    rows += [row(seconds, day=2) for seconds in (4.0, 8.0)]
+    (history,) = series_histories(table(*rows, row(5.0)), "time")
+    assert history.key == KEY
+    assert history.metric == "time"
+    assert dict(zip(history.run_ids, history.values.tolist(), strict=True)) == {
+        "run-0": 5.0,
+        "run-1": 2.0,
+        "run-2": 6.0,
+    }
+
+
+def test_a_run_is_as_late_as_its_last_job():
+    late = START + timedelta(hours=5)
+    (history,) = series_histories(table(row(1.0), row(1.0, recorded_at=late)), "time")
+    assert history.recorded_at.tolist() == [late]
+    assert history.recorded_at.dtype == "datetime64[us]"
+
+
+@pytest.mark.parametrize("status", ["unsettled", "skipped", "failed", "interrupted"])
+def test_only_measured_rows_count(status):
+    rows = table(row(1.0), row(9.0, status=status), row(9.0, day=1, status=status))
+    assert figures(series_histories(rows, "time")) == {
+        ("c5.2xlarge", '{"size":1000}'): {"run-0": 1.0}
+    }
+
+
+def test_a_confirmation_does_not_count_and_a_calibration_does():
+    rows = table(
+        row(1.0),
+        row(9.0, purpose="confirmation"),
+        row(9.0, day=1, purpose="confirmation"),
+        row(3.0, day=2, purpose="calibration"),
+        row(4.0, day=3, purpose=None),  # as an older release wrote it
+    )
+    assert figures(series_histories(rows, "time")) == {
+        ("c5.2xlarge", '{"size":1000}'): {"run-0": 1.0, "run-2": 3.0, "run-3": 4.0}
+    }
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("suite", "smoke"),
+        ("target", "c5n.2xlarge"),
+        ("actual_device", "cuda"),
+        ("instance_type", None),
+        ("cpu_model", "another"),
+        ("gpu_model", "NVIDIA T4"),
+        ("workload", "fft"),
+        ("parameters", '{"size":2000}'),
+        ("dtype", "float64"),
+    ],
+)
+def test_each_column_of_the_key_makes_another_series(column, value):
+    rows = table(row(1.0), row(2.0, **{column: value}))
+    first, second = series_histories(rows, "time")
+    assert {getattr(first.key, column), getattr(second.key, column)} == {
+        getattr(KEY, column),
+        value,
+    }
+
+
+def test_noise_is_the_median_spread_and_lacks_runs_without_one():
+    rows = [row(1.0, relative_spread=spread) for spread in (0.01, 0.05, 0.02)]
+    rows.append(row(1.0, day=1, relative_spread=None))
+    (history,) = series_histories(table(*rows), "noise")
+    assert (history.run_ids, history.values.tolist()) == (["run-0"], [0.02])
+
+
+def test_a_price_is_its_targets_own():
+    rows = table(
+        row(1.0),
+        row(2.0, parameters='{"size":2000}'),
+        row(1.0, GPU),
+        row(1.0, day=1, price_usd_per_hour=0.4),
+        row(1.0, day=2, price_usd_per_hour=None),
+    )
+    histories = series_histories(rows, "price")
+    assert figures(histories) == {
+        ("c5.2xlarge", None): {"run-0": 0.34, "run-1": 0.4},
+        ("g5.xlarge", None): {"run-0": 1.0},
+    }
+    assert {(one.key.workload, one.key.dtype) for one in histories} == {(None, None)}
+
+
+def test_another_way_of_buying_is_no_change_of_price():
+    spot = {"purchase_option": "spot", "price_usd_per_hour": 0.12}
+    rows = [row(1.0, day=0), row(1.0, day=1, **spot), row(1.0, day=2)]
+    name = ("c5.2xlarge", None)
+    assert figures(series_histories(table(*rows), "price")) == {
+        name: {"run-0": 0.34, "run-2": 0.34}
+    }
+    # Of the newest run's jobs most are of Spot now.
+    rows += [row(1.0, day=3), row(1.0, day=3, **spot), row(1.0, day=3, **spot)]
+    assert figures(series_histories(table(*rows), "price")) == {
+        name: {"run-1": 0.12, "run-3": 0.12}
+    }
+
+
+def test_what_was_bought_in_an_unknown_way_is_charged_as_on_demand():
+    rows = table(row(1.0), row(1.0, day=1, purchase_option=None))
+    assert figures(series_histories(rows, "price")) == {
+        ("c5.2xlarge", None): {"run-0": 0.34, "run-1": 0.34}
+    }
+
+
+def test_a_speedup_is_cpu_time_over_gpu_time_run_by_run():
+    other = CPU | {"target": "m5.2xlarge", "instance_type": "m5.2xlarge"}
+    rows = table(
+        *(row(seconds, GPU) for seconds in (0.1, 0.2, 0.4)),
+        row(2.0),
+        row(6.0, other),
+        row(0.5, GPU, day=1),
+        row(1.0, day=1),
+        row(0.5, GPU, day=2),  # no CPU target ran then
+        row(0.5, day=3),
+    )
+    histories = speedups(rows)
+    assert figures(histories) == {
+        ("g5.xlarge", "c5.2xlarge"): {"run-0": 10.0, "run-1": 2.0},
+        ("g5.xlarge", "m5.2xlarge"): {"run-0": 30.0},
+    }
+    key = histories[0].key
+    assert (key.gpu_model, key.parameters, key.actual_device) == (
+        "NVIDIA A10G",
+        '{"size":1000}',
+        "cuda",
+    )
+    assert figures(series_histories(rows, "speedup")) == figures(histories)
+
+
+def test_speedups_compare_the_same_point_only():
+    rows = table(
+        row(1.0, GPU),
+        row(1.0, suite="smoke"),
+        row(1.0, workload="fft"),
+        row(1.0, parameters='{"size":2000}'),
+        row(1.0, dtype="float64"),
+    )
+    assert speedups(rows) == []
+
+
+def test_what_fell_back_to_the_cpu_is_on_neither_side_of_a_speedup():
+    fallen = GPU | {"actual_device": "cpu", "gpu_model": None}
+    assert speedups(table(row(1.0, fallen), row(2.0))) == []
+    assert speedups(table(row(1.0, GPU), row(2.0, fallen))) == []
+
+
+def test_a_cpu_target_on_several_machines_is_one_side():
+    rows = table(row(0.5, GPU), row(1.0), row(2.0, cpu_model="another"))
+    assert figures(speedups(rows)) == {("g5.xlarge", "c5.2xlarge"): {"run-0": 3.0}}
+
+
+@pytest.mark.parametrize("metric", ["time", "noise", "price", "speedup"])
+def test_without_rows_there_are_no_series(metric):
+    assert series_histories(table(), metric) == []
+    assert series_histories(table(row(1.0, status="failed")), metric) == []
+
+
+def test_plain_texts_are_read_as_well_as_dictionaries():
+    rows = table(row(1.0), row(2.0, day=1), row(0.1, GPU))
+    plain = rows.cast(
+        pa.schema(
+            [
+                (field.name, pa.string() if pa.types.is_dictionary(field.type) else field.type)
+                for field in rows.schema
+            ]
+        )
+    )
+    for metric in ("time", "price", "speedup"):
+        assert figures(series_histories(plain, metric)) == figures(series_histories(rows, metric))
+
+
+def test_more_names_than_a_number_holds_are_still_told_apart(monkeypatch):
+    monkeypatch.setattr(module, "MOST_CODES", 4)
+    rows = [row(float(n), parameters=f'{{"size":{n}}}', dtype=f"d{n % 3}") for n in range(20)]
+    found = figures(series_histories(table(*rows), "time"))
+    assert found == {("c5.2xlarge", f'{{"size":{n}}}'): {"run-0": float(n)} for n in range(20)}
+
+
+def test_the_history_gives_what_series_are_made_of(bucket):
+    for day in range(3):
+        bucket.append(two_targets(day))
+    histories = series_histories(bucket.history.read(COLUMNS), "time")
+    assert len(histories) == 4
+    assert {tuple(one.run_ids) for one in histories} == {
+        tuple(two_targets(day).run_id for day in range(3))
+    }
+    assert len(speedups(bucket.history.read(COLUMNS))) == 2
+
+
+def test_a_thousand_series_of_two_hundred_runs_are_all_told_apart():
+    size, runs = 1000, 200
+    series, run = np.divmod(np.arange(size * runs), runs)
+
+    def texts(codes, names):
+        return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(names))
+
+    columns = {
+        name: texts(np.zeros_like(series), [str(row(1.0)[name])])
+        for name in schema_of(COLUMNS).names
+        if isinstance(row(1.0)[name], str) or row(1.0)[name] is None
+    }
+    columns |= {
+        "parameters": texts(series, [str(number) for number in range(size)]),
+        "run_id": texts(run, [str(number) for number in range(runs)]),
+        "recorded_at": pa.array(np.datetime64(START, "us") + run.astype("timedelta64[D]")),
+        **{name: pa.array(run + 1.0) for name in module.FIGURES.values()},
+    }
+    histories = series_histories(pa.table(columns), "time")
+    assert [one.run_ids for one in histories] == [[str(one) for one in range(runs)]] * size
+    assert all((one.values == np.arange(1.0, runs + 1)).all() for one in histories)
+    assert isinstance(histories[0].recorded_at[0].item(), datetime)

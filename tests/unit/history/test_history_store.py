@@ -1,0 +1,283 @@
+"""The history in moto's S3: written exactly once, and read by column and partition."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, timedelta
+from io import BytesIO
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from batchmark.config import parse_config
+from batchmark.history.columns import ALL_COLUMNS, SCHEMA
+from batchmark.history.parquet import (
+    TEXT,
+    UNREADABLE,
+    Place,
+    decode,
+    encode,
+    files_of,
+    schema_of,
+)
+from batchmark.history.rows import rows_of
+from batchmark.history.store import HistoryStore
+from batchmark.run import CollectedRun
+from tests.terraform.test_saved_queries import QUERIES, sql
+from tests.unit.history.builders import (
+    BUCKET,
+    NOON,
+    REGION,
+    RUN_ID,
+    SIZES,
+    finished,
+    run_of,
+    two_targets,
+)
+from tests.unit.run_builders import PRICES, build_job, build_lost, build_rows
+from tests.unit.test_planning import published
+
+NOVEMBER = "history/suite=blog/month=2026-11/scheduled__2026-11-20T12-00-00-00-00.parquet"
+MONTHS_END = datetime(2026, 11, 30, 23, 59, tzinfo=NOON.tzinfo)
+
+
+def job(target="c5.2xlarge", at=NOON, **fields):
+    return finished(build_job(target, build_rows(SIZES, seed=1), **fields), at)
+
+
+def test_a_run_is_one_file_a_suite_and_month(bucket):
+    assert bucket.append(two_targets()) == (NOVEMBER,)
+    assert list(bucket.objects("history/")) == [NOVEMBER]
+    assert bucket.history.read(["run_id"]).num_rows == 4
+
+
+def test_a_retry_writes_the_same_bytes_to_the_same_key(bucket):
+    run = two_targets()
+    bucket.append(run)
+    first = bucket.objects("history/")
+    bucket.append(CollectedRun.model_validate_json(run.model_dump_json()))
+    assert bucket.objects("history/") == first
+    assert bucket.called("DeleteObject") == []
+
+
+def test_jobs_that_end_in_two_months_lie_in_both(bucket):
+    run = run_of(job(at=MONTHS_END), job("g5.xlarge", at=MONTHS_END + timedelta(hours=1)))
+    keys = bucket.append(run)
+    assert [Place.of(key).month for key in keys] == ["2026-11", "2026-12"]
+    table = bucket.history.read(["target"])
+    assert table.select(["target", "month"]).to_pylist() == [
+        {"target": "c5.2xlarge", "month": "2026-11"},
+        {"target": "c5.2xlarge", "month": "2026-11"},
+        {"target": "g5.xlarge", "month": "2026-12"},
+        {"target": "g5.xlarge", "month": "2026-12"},
+    ]
+
+
+def test_a_cleared_run_counts_once_in_its_new_month(bucket):
+    bucket.append(two_targets(1))  # another run, which stays
+    (old,) = bucket.append(run_of(job(at=MONTHS_END)))
+    bucket.calls.clear()
+    (new,) = bucket.append(run_of(job(at=MONTHS_END + timedelta(days=1))))
+    changes = [call for call in bucket.calls if call[0] != "ListObjectsV2"]
+    assert changes[-2:] == [("PutObject", new), ("DeleteObject", old)]
+    assert len(bucket.objects("history/")) == 2
+    assert bucket.history.read([], run_ids=[RUN_ID]).num_rows == 2
+
+
+def test_a_cleared_run_that_lost_all_its_jobs_has_no_rows_any_more(bucket):
+    bucket.append(run_of(job()))
+    lost = run_of().model_copy(update={"lost": (build_lost("c5.2xlarge", "reclaimed"),)})
+    assert bucket.append(lost) == ()
+    assert bucket.objects("history/") == {}
+
+
+def test_a_run_that_measured_nothing_writes_nothing(bucket):
+    assert bucket.append(run_of(build_job("c5.2xlarge", []))) == ()
+
+
+def test_runs_of_two_suites_lie_apart(bucket):
+    keys = bucket.append(run_of(job(), job(suite="smoke")))
+    assert [Place.of(key).suite for key in keys] == ["blog", "smoke"]
+    assert bucket.history.suites() == ["blog", "smoke"]
+
+
+def test_only_the_columns_asked_for_come_with_the_partition_keys(bucket):
+    bucket.append(two_targets())
+    table = bucket.history.read(["median_seconds", "run_id"])
+    assert table.column_names == ["median_seconds", "run_id", "suite", "month"]
+    assert table.schema.field("run_id").type == table.schema.field("suite").type == TEXT
+    assert set(table["month"].to_pylist()) == {"2026-11"}
+    everything = bucket.history.read(ALL_COLUMNS)
+    assert everything.column_names == list(ALL_COLUMNS)
+    expected = pa.Table.from_pylist(rows_of(two_targets(), PRICES), schema=SCHEMA)
+    assert everything.select(SCHEMA.names).cast(SCHEMA).equals(expected)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "read"),
+    [
+        ({}, {"blog 0", "blog 40", "smoke 0"}),
+        ({"suites": ["smoke"]}, {"smoke 0"}),
+        ({"suites": ["training"]}, set()),
+        ({"since": date(2026, 12, 1)}, {"blog 40"}),
+        ({"run_ids": ["scheduled__2026-12-30T12:00:00+00:00"]}, {"blog 40"}),
+        ({"run_ids": []}, set()),
+    ],
+)
+def test_only_the_partitions_asked_for_are_read(bucket, chosen, read):
+    keys = {
+        "blog 0": bucket.append(two_targets()),
+        "blog 40": bucket.append(two_targets(40)),
+        "smoke 0": bucket.append(two_targets(suite="smoke")),
+    }
+    bucket.calls.clear()
+    table = bucket.history.read(["run_id"], **chosen)
+    assert set(bucket.called("GetObject")) == {key for name in read for key in keys[name]}
+    assert table.num_rows == 4 * len(read)
+
+
+def test_a_day_in_the_middle_of_a_month_cuts_its_rows(bucket):
+    for day in (0, 1, 2):
+        bucket.append(two_targets(day))
+    table = bucket.history.read(["recorded_at"], since=date(2026, 11, 21))
+    assert {at.day for at in table["recorded_at"].to_pylist()} == {21, 22}
+
+
+def test_many_files_are_one_table_whose_texts_are_there_once(bucket, monkeypatch):
+    monkeypatch.setattr("batchmark.history.store.FILES_AT_A_TIME", 2)
+    for day in range(5):
+        bucket.append(two_targets(day))
+    table = bucket.history.read(["target", "run_id"])
+    assert table.num_rows == 20
+    assert len(set(table["run_id"].to_pylist())) == 5
+    for chunk in table["target"].chunks:
+        assert chunk.dictionary.to_pylist() == ["g5.xlarge", "c5.2xlarge"]
+
+
+def test_an_empty_history_is_an_empty_table(bucket):
+    table = bucket.history.read(["median_seconds", "run_id"])
+    assert (table.num_rows, table.column_names[:2]) == (0, ["median_seconds", "run_id"])
+
+
+def test_what_cannot_be_read_is_left_aside_and_named(bucket):
+    (key,) = bucket.append(two_targets())
+    body = bucket.objects()[key]
+    foreign = BytesIO()
+    pq.write_table(pa.table({"a": [1]}), foreign)
+    damaged = bytearray(body)
+    damaged[len(body) // 8 : len(body) // 4] = bytes(len(body) // 4 - len(body) // 8)
+    broken = {
+        "history/suite=blog/month=2026-11/cut.parquet": body[:-100],
+        "history/suite=blog/month=2026-11/damaged.parquet": bytes(damaged),
+        "history/suite=blog/month=2026-11/empty.parquet": b"",
+        "history/suite=blog/month=2026-11/foreign.parquet": foreign.getvalue(),
+        "history/suite=blog/month=2026-11/words.parquet": b"not Parquet at all",
+        "history/suite=blog/notes.txt": b"words",
+    }
+    for name, content in broken.items():
+        bucket.put(name, content)
+    bucket.put("history/suite=blog/", b"")  # as a console makes a folder
+    history = bucket.history
+    assert history.read(SCHEMA.names).num_rows == 4
+    assert sorted(history.unreadable) == sorted(broken)
+
+
+def test_no_damage_stops_a_read(bucket):
+    """Whatever a wrong byte does to a file, it is read or left aside."""
+    (key,) = bucket.append(two_targets())
+    body = bucket.objects()[key]
+    place, schema = Place.of(key), schema_of(ALL_COLUMNS)
+    outcomes = set()
+    for position in range(0, len(body), 29):
+        damaged = bytearray(body)
+        damaged[position] ^= 0xFF
+        for content in (bytes(damaged), body[:position]):
+            try:
+                outcomes.add(decode(content, place, schema).num_columns)
+            except UNREADABLE as error:
+                outcomes.add(type(error))
+    assert len(outcomes) > 2
+
+
+def test_a_column_that_an_older_release_did_not_write_is_null(bucket):
+    table = pa.Table.from_pylist(rows_of(two_targets(), PRICES), schema=SCHEMA)
+    older = table.drop_columns(["ami_id", "energy_joules", "multimodal"])
+    bucket.put(NOVEMBER, encode(older))
+    read = bucket.history.read(["ami_id", "energy_joules", "multimodal", "target"])
+    assert read["target"].null_count == 0
+    assert [read[name].null_count for name in read.column_names[:3]] == [4, 4, 4]
+
+
+def test_a_file_that_goes_while_one_reads_is_no_error(bucket):
+    bucket.append(two_targets())
+    (other,) = bucket.append(two_targets(1))
+    history = bucket.history
+
+    def remove_it(**_):
+        bucket.s3.meta.events.unregister("before-parameter-build.s3.GetObject", remove_it)
+        history.remove(other)
+
+    bucket.s3.meta.events.register("before-parameter-build.s3.GetObject", remove_it)
+    assert history.read(["run_id"], run_ids=[two_targets(1).run_id]).num_rows == 0
+    assert history.unreadable == []
+
+
+def test_the_store_is_that_of_the_published_bucket(bucket):
+    config = parse_config(json.dumps(published(bucket=BUCKET, region=REGION)))
+    assert HistoryStore.of(config).append(two_targets(), PRICES) == (NOVEMBER,)
+
+
+def test_only_keys_of_the_history_are_places():
+    place = Place("blog", "2026-11", "run-1")
+    assert Place.of(place.key) == place
+    for key in (
+        "history/suite=blog/month=2026-11/run-1.parquet.tmp",
+        "history/suite=blog/month=2026-11/more/run-1.parquet",
+        "history/suite=blog/month=202611/run-1.parquet",
+        "older/history/suite=blog/month=2026-11/run-1.parquet",
+    ):
+        assert Place.of(key) is None
+
+
+class TestDuckDb:
+    """As Athena sees the files, by Trino's SQL as far as DuckDB speaks it."""
+
+    @pytest.fixture
+    def history(self, tmp_path):
+        for day, slowdown in enumerate((1, 1, 1.2)):
+            run = two_targets(day, slowdown)
+            for key, body in files_of(rows_of(run, PRICES), f"run-{day}").items():
+                path = tmp_path / key
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(body)
+        with duckdb.connect() as connection:
+            connection.execute(
+                f"CREATE VIEW history AS SELECT * FROM read_parquet("  # noqa: S608
+                f"'{tmp_path}/history/*/*/*.parquet', hive_partitioning = true,"
+                " hive_types = {'suite': VARCHAR, 'month': VARCHAR})"
+            )
+            yield connection
+
+    def test_the_columns_have_athenas_types(self, history):
+        described = history.execute("DESCRIBE history").fetchall()
+        types = {name: kind for name, kind, *_ in described}
+        assert set(types) == set(ALL_COLUMNS)
+        assert (types["recorded_at"], types["run_id"], types["flops"], types["multimodal"]) == (
+            "TIMESTAMP",
+            "VARCHAR",
+            "BIGINT",
+            "BOOLEAN",
+        )
+
+    def test_the_rows_are_those_of_the_runs(self, history):
+        asked = "SELECT count(*), count(DISTINCT run_id), min(month), min(recorded_at) FROM history"
+        (answer,) = history.execute(asked).fetchall()
+        assert answer == (12, 3, "2026-11", NOON.replace(tzinfo=None))
+
+    @pytest.mark.parametrize("query", QUERIES)
+    def test_athenas_saved_queries_run_over_it(self, history, query):
+        rows = history.execute(sql(query)).fetchall()
+        # Two targets at two sizes each, all of them slower in the last run.
+        assert len(rows) == (1 if query == "crossover" else 4)
