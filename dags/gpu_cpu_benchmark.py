@@ -1,10 +1,12 @@
 """# GPU against CPU
 
 Runs one suite on every target through AWS Batch, compares each GPU target with each CPU target in
-time and cost, and writes the report to `runs/<run>/` in the result bucket.
+time and cost, writes the report to `runs/<run>/` in the result bucket, and tells of what got
+slower, dearer or noisier since the runs before: see the report, and the alert topic.
 
 **Each run costs money in AWS.** It is refused if its jobs could cost more than `max_cost_usd`;
-`dry_run` shows how much that is. The targets come from Terraform, through the SSM parameter
+`dry_run` shows how much that is. What looks slower is measured again by fresh jobs, within the
+same limit. The targets come from Terraform, through the SSM parameter
 `/airflow/variables/batchmark`.
 """
 
@@ -13,14 +15,14 @@ from typing import Any
 
 from airflow.sdk import CronTriggerTimetable, chain, dag, get_current_context, task
 
-from batchmark import dag_parts, environment_tasks, tasks
+from batchmark import alert_tasks, assets, dag_parts, environment_tasks, tasks
 
 PARAMS = dag_parts.params(
     repeats=1,
     fewest_repeats=1,
     about_repeats="Jobs per target. From 6 on, whole jobs and single calls have intervals too.",
     max_cost_usd=50,
-)
+) | {"reruns": dag_parts.reruns_param()}
 
 
 @dag(
@@ -31,7 +33,7 @@ PARAMS = dag_parts.params(
     catchup=False,
     max_active_runs=1,
     params=PARAMS,
-    description="Every GPU target against every CPU target, in time and in dollars",
+    description="Every GPU target against every CPU target, in time and in dollars, and over time",
     tags=["batchmark", "benchmark"],
     doc_md=__doc__,
     default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
@@ -45,7 +47,7 @@ def gpu_cpu_benchmark():
     def plan_jobs() -> list[dict[str, Any]]:
         return tasks.plan_jobs(get_current_context())
 
-    @task(trigger_rule="all_done")
+    @task(trigger_rule="all_done", outlets=[assets.RESULTS])
     def collect_results() -> str:
         return tasks.collect_results(get_current_context(), run_benchmark.task_id)
 
@@ -53,15 +55,32 @@ def gpu_cpu_benchmark():
     def compare(collected_key: str) -> str:
         return tasks.compare(get_current_context(), collected_key)
 
-    @task(outlets=[tasks.REPORT])
-    def publish_report(comparison_key: str) -> str:
+    @task
+    def open_alerts(changes_key: str) -> list[str]:
+        return alert_tasks.open_alerts(get_current_context(), changes_key)
+
+    @task(trigger_rule="all_done", outlets=[assets.REPORT])
+    def publish_report(comparison_key: str | None) -> str:
         return tasks.publish_report(get_current_context(), comparison_key)
+
+    @task(trigger_rule="all_done")
+    def publish_alerts(alert_ids: list[str] | None, report_key: str | None) -> None:
+        alert_tasks.publish_alerts(get_current_context(), alert_ids, report_key)
+
+    @task(outlets=[assets.REGRESSIONS])
+    def announce_regressions() -> None:
+        alert_tasks.announce_regressions(get_current_context())
 
     planned = plan_jobs()
     run_benchmark = dag_parts.run_benchmark(planned)
     collected = collect_results()
     chain(check_environment(), planned, run_benchmark, collected)
-    publish_report(compare(collected))
+    changes = dag_parts.detect_regressions(collected)
+    opened = open_alerts(changes)
+    report = publish_report(compare(collected))
+    chain(opened, report)
+    publish_alerts(opened, report)
+    chain(opened, announce_regressions())
 
 
 gpu_cpu_benchmark()

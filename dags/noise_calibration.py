@@ -16,7 +16,7 @@ from typing import Any
 
 from airflow.sdk import chain, dag, get_current_context, task
 
-from batchmark import dag_parts, environment_tasks, tasks
+from batchmark import assets, dag_parts, environment_tasks, tasks
 
 PARAMS = dag_parts.params(
     repeats=6,
@@ -48,7 +48,7 @@ def noise_calibration():
             get_current_context(), need_both_devices=False, purpose="calibration"
         )
 
-    @task(trigger_rule="all_done")
+    @task(trigger_rule="all_done", outlets=[assets.RESULTS])
     def collect_results() -> str:
         return tasks.collect_results(get_current_context(), run_benchmark.task_id)
 

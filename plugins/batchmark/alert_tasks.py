@@ -17,10 +17,10 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from batchmark.assets import REGRESSIONS, regressions_metadata
 from batchmark.config import load_config
 from batchmark.exceptions import AlertError
-from batchmark.store import COLLECTED, REPORT_HTML, RunStore
+from batchmark.store import COLLECTED, PLAN, REPORT_HTML, RunStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from airflow.sdk import Context
 
@@ -93,22 +93,39 @@ def open_alerts(context: Context, changes_key: str, report_key: str | None = Non
     return message.alert_ids
 
 
-def publish_alerts(context: Context) -> None:
+def publish_alerts(
+    context: Context, alert_ids: Sequence[str] | None, report_key: str | None
+) -> None:
     """Send the run's message, each channel by itself; nothing where there is none.
+
+    The last task of a run: it fails where one before it left nothing.
+
+    Args:
+        alert_ids, report_key: None where open_alerts or publish_report failed.
 
     Raises:
         AlertError: a channel did not take it; a retry, or the DAG send_alerts, tries once more.
+        AirflowFailException: after sending, where the run is not whole.
+        AirflowSkipException: a dry run.
     """
     from batchmark.alerts.store import AlertStore
+    from batchmark.run import RunPlan
 
     config = load_config()
-    alerts = AlertStore(RunStore.of(config, context["run_id"]))
+    store = RunStore.of(config, context["run_id"])
+    alerts = AlertStore(store)
     message = alerts.message(context["run_id"])
     if message is None:
         print("Nothing to send.")
     else:
         # Whatever try of this task is not over died with it.
         _send(config, alerts, [message], longest_try=timedelta(0))
+    if alert_ids is None or report_key is None:
+        plan = store.read_if_there(store.prefix + PLAN)
+        if plan and RunPlan.model_validate_json(plan).dry_run:
+            raise AirflowSkipException("a dry run: nothing was measured")
+        missing = "open_alerts" if alert_ids is None else "publish_report"
+        raise AirflowFailException(f"the run is not whole; see {missing} and the tasks before it")
 
 
 def announce_regressions(context: Context) -> None:

@@ -205,7 +205,7 @@ def _weigh(
 
 
 def _place(values: Array, start: int, candidate: _Candidate) -> int:
-    """Where a step fits best by least squares, outliers clipped; at least LEAST_AFTER runs follow."""
+    """Where a step fits best by least squares, outliers clipped."""
     first = max(start, candidate.index - WINDOW)
     levels = (
         np.median(values[first : candidate.index]),

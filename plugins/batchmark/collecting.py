@@ -226,6 +226,7 @@ def _collect_job(
         and purchase_option(target, document.environment.compute_environment),
         earlier_seconds=sum(map(run_seconds, earlier)),
         replaced_job_id=found.replaced_job_id,
+        host=job.get("container", {}).get("containerInstanceArn"),
         interrupted=_interrupted(store, expected, found, described),
         failure=failure,
     )

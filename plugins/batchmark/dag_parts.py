@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import Param
+from airflow.sdk import Param, chain, get_current_context, task
 
+from batchmark import regression_tasks
 from batchmark.operators.batch import BenchmarkJobOperator
 from batchmark.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
 
@@ -68,9 +69,21 @@ def targets_param() -> Param:
     )
 
 
+def reruns_param() -> Param:
+    """The field that allows fresh jobs for what looks slower."""
+    return Param(
+        True,
+        type="boolean",
+        description="Measure what looks slower again, by one to three fresh jobs of its target, "
+        "before telling of it. They count against max_cost_usd.",
+        section="Where",
+    )
+
+
 def run_benchmark(
     planned: XComArg,
     *,
+    task_id: str = "run_benchmark",
     runnable_seconds: float = 3600,
     starting_seconds: float = 1800,
     execution_timeout: timedelta | None = None,
@@ -81,7 +94,7 @@ def run_benchmark(
     BenchmarkJobTrigger's: pulling a GPU image takes minutes, and an instance may be long in coming.
     """
     return BenchmarkJobOperator.partial(
-        task_id="run_benchmark",
+        task_id=task_id,
         aws_conn_id=None,
         poll_interval=POLL_SECONDS,
         runnable_seconds=runnable_seconds,
@@ -91,3 +104,26 @@ def run_benchmark(
         retry_delay=timedelta(seconds=5),
         map_index_template="{{ task.job_name }}",
     ).expand_kwargs(planned)
+
+
+def detect_regressions(collected: Any) -> XComArg:
+    """The tasks from a collected run to what changed: suspects, fresh jobs for them, a decision."""
+
+    @task
+    def find_suspects(collected_key: str) -> list[dict[str, Any]]:
+        return regression_tasks.find_suspects(get_current_context(), collected_key)
+
+    # A fresh job that fails takes no regression with it.
+    @task(trigger_rule="all_done")
+    def find_agreeing() -> list[dict[str, Any]]:
+        return regression_tasks.find_agreeing(get_current_context())
+
+    @task(trigger_rule="all_done")
+    def detect_regressions() -> str:
+        return regression_tasks.detect_regressions(get_current_context())
+
+    once, twice = regression_tasks.RERUN_TASKS
+    agreeing, changes = find_agreeing(), detect_regressions()
+    rerun_once = run_benchmark(find_suspects(collected), task_id=once)
+    chain(rerun_once, agreeing, run_benchmark(agreeing, task_id=twice), changes)
+    return changes

@@ -103,9 +103,7 @@ class NoiseDensity:
         rows, columns = np.nonzero(~np.isnan(cells))
         flat = rows * bins + cells[rows, columns].astype(np.int64)
         seen = np.bincount(flat, minlength=count * bins).reshape(count, bins)
-        density = (seen @ _kernel() + UNSEEN_RUNS * _unseen()) / (
-            self.runs[:, None] + UNSEEN_RUNS
-        )
+        density = (seen @ _kernel() + UNSEEN_RUNS * _unseen()) / (self.runs[:, None] + UNSEEN_RUNS)
         return np.log((1 - FLAT_SHARE) * density + FLAT_SHARE * self.scale[:, None])
 
     def _log_likelihood(self, rows: NDArray[np.int64], residuals: Array) -> Array:

@@ -156,7 +156,7 @@ class TargetJobs:
 
 
 def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
-    """The run's jobs by (suite, dtype) and target.
+    """The run's jobs by (suite, dtype) and target, without those that looked at a suspect again.
 
     Raises:
         ComparisonError: a result document lists the same row twice.
@@ -170,9 +170,11 @@ def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
         )
 
     for job in sorted(run.jobs, key=lambda job: job.planned.repeat):
-        target_of(job).jobs.append(job)
+        if job.planned.purpose != "confirmation":
+            target_of(job).jobs.append(job)
     for lost in run.lost:
-        target_of(lost).lost.append(lost)
+        if lost.planned.purpose != "confirmation":
+            target_of(lost).lost.append(lost)
     for targets in groups.values():
         for target in targets.values():
             target.series = _pool(target)

@@ -45,8 +45,7 @@ class DetectorSettings(Record):
         default=0.05,
         gt=0,
         le=1,
-        description="share of false ones among the changes of all series of a metric, at most "
-        "(Benjamini and Hochberg, J. R. Stat. Soc. B 57 (1995) 289)",
+        description="share of false ones among the changes of all series of a metric, at most",
     )
     runs: int = Field(default=200, ge=20, description="newest runs of a series that are looked at")
 
@@ -114,10 +113,14 @@ def detect_changes(
     for history, line, changes in zip(histories, lines, found, strict=True):
         looked_at[history.metric] += 1
         points[history.metric] += _points(history, line, changes)
+    rate = chosen.false_discovery_rate
     return [
         point
         for metric, own in points.items()
-        for point in _held_down(own, looked_at[metric], chosen.false_discovery_rate)
+        for point, stands in zip(
+            own, held_down([one.p_value for one in own], looked_at[metric], rate), strict=True
+        )
+        if stands
     ]
 
 
@@ -210,14 +213,15 @@ def _pulled_in(logs: Array) -> Array:
     return np.clip(logs, center - bound, center + bound)
 
 
-def _held_down(
-    points: Iterable[ChangePoint], looked_at: int, rate: float
-) -> Iterable[ChangePoint]:
-    """The points that pass Benjamini and Hochberg's rule among so many series."""
-    ordered = sorted(points, key=lambda point: point.p_value)
-    passing = [
-        rank
-        for rank, point in enumerate(ordered, start=1)
-        if point.p_value <= rate * rank / max(looked_at, len(ordered))
-    ]
-    return ordered[: max(passing, default=0)]
+def held_down(p_values: Sequence[float], looked_at: int, rate: float) -> NDArray[np.bool_]:
+    """Which of some results stand, if at most a share of `rate` of those that do may be false.
+
+    By the rule of Benjamini and Hochberg, J. R. Stat. Soc. B 57 (1995) 289.
+
+    Args:
+        p_values: of the results that are worth a thought.
+        looked_at: how many there could have been.
+    """
+    others = np.ones(max(0, looked_at - len(p_values)))
+    adjusted = stats.false_discovery_control(np.concatenate([p_values, others]))
+    return np.asarray(adjusted[: len(p_values)] <= rate)

@@ -84,6 +84,9 @@ class CollectedJob(Record):
     replaced_job_id: str | None = Field(
         default=None, description="the Spot job that this one was submitted On-Demand for"
     )
+    host: str | None = Field(
+        default=None, description="ARN of the container instance that it ran on; null if unknown"
+    )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
         default=(), description="earlier attempts that left a document; it is kept and not compared"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +18,7 @@ from batchmark.roofline import Roofline, rate, roofline
 from batchmark_job.result import Implementation, Measurement, Parameter, Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from batchmark.run import CollectedJob
 
@@ -207,6 +208,11 @@ class Series:
 
 def row_key(row: Keyed) -> RowKey:
     return row.workload, tuple(sorted(row.parameters.items())), row.dtype
+
+
+def parameters_json(parameters: Mapping[str, Parameter]) -> str:
+    """A point of a workload's grid as the history names it."""
+    return json.dumps(parameters, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def kept_samples(row: Measurement) -> list[float]:

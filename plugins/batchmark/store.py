@@ -16,6 +16,9 @@ COMPARISON = "comparison.json"
 PRICES = "prices.json"
 REPORT_JSON = "report.json"
 REPORT_HTML = "report.html"
+SUSPECTS = "suspects.json"
+CHANGES = "changes.json"
+CHANGES_SECTION = "changes_section.json"
 NOISE_JSON = "noise.json"
 NOISE_HTML = "noise.html"
 ENVIRONMENT_JSON = "environment.json"
@@ -27,6 +30,11 @@ DIAGNOSES_FOLDER = "diagnoses/"
 WEEK_SECONDS = 7 * 24 * 3600
 # S3's answers to a write on a condition; the latter to one of two at the same moment.
 CONDITION_NOT_MET = ("PreconditionFailed", "ConditionalRequestConflict")
+
+
+def rerun_name(number: int) -> str:
+    """What a run's folder calls the plan of a round of fresh jobs, counted from 1."""
+    return f"rerun-{number}.json"
 
 
 def noise_key(suite: str, dtype: str, target: str) -> str:
@@ -63,6 +71,10 @@ class RunStore:
         import boto3
 
         return cls(boto3.client("s3", region_name=config.region), config.bucket, run_id)
+
+    def of_run(self, run_id: str) -> Self:
+        """Another run's folder in the same bucket."""
+        return type(self)(self._s3, self.bucket, run_id)
 
     def write(self, name: str, text: str, content_type: str = "application/json") -> str:
         """Store `text` in the run's folder and return its key."""

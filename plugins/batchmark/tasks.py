@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from batchmark.assets import REPORT, report_metadata
+from batchmark.assets import REPORT, RESULTS, report_metadata, results_metadata
 from batchmark.config import load_config
 from batchmark.exceptions import BatchmarkError
 from batchmark.planning import operator_kwargs
 from batchmark.planning import plan_jobs as plan
 from batchmark.store import (
+    CHANGES_SECTION,
     COLLECTED,
     COMPARISON,
     NOISE_HTML,
@@ -63,11 +64,15 @@ def plan_jobs(
 
 
 def collect_results(context: Context, run_task_id: str) -> str:
-    """Gather the run's results and book their cost; return the key of the collected run."""
+    """Gather the run's results, book their cost and append them to the history.
+
+    An event of the asset RESULTS says where its rows lie. Returns the key of the collected run.
+    """
     import boto3
 
     from batchmark.budget_tasks import settle
     from batchmark.collecting import collect_run
+    from batchmark.history.store import HistoryStore, run_prices
     from batchmark.run import RunPlan
 
     config = load_config()
@@ -102,7 +107,17 @@ def collect_results(context: Context, run_task_id: str) -> str:
     for lost in collected.lost:
         print(f"No result from {lost.planned.target} ({lost.planned.suite}): {lost.reason}")
     settle(store, config, run_plan, collected)
-    return store.write(COLLECTED, collected.model_dump_json(indent=2))
+    key = store.write(COLLECTED, collected.model_dump_json(indent=2))
+    history_keys = HistoryStore.of(config).append(
+        collected, run_prices(store, config.region, collected)
+    )
+    context["outlet_events"][RESULTS].extra = results_metadata(
+        run_id,
+        history_keys,
+        sum(len(job.document.measurements) for job in collected.jobs),
+        tuple(dict.fromkeys(job.planned.target for job in collected.jobs)),
+    )
+    return key
 
 
 def compare(context: Context, collected_key: str) -> str:
@@ -112,11 +127,11 @@ def compare(context: Context, collected_key: str) -> str:
 
     store = RunStore.of(load_config(), context["run_id"])
     collected = CollectedRun.model_validate_json(store.read(collected_key))
-    comparison = compare_run(collected, _calibrations(store, collected))
+    comparison = compare_run(collected, calibrations(store, collected))
     return store.write(COMPARISON, comparison.model_dump_json(indent=2))
 
 
-def _calibrations(store: RunStore, collected: CollectedRun) -> list[NoiseTable]:
+def calibrations(store: RunStore, collected: CollectedRun) -> list[NoiseTable]:
     """The noise table in use for each target of the run, where there is one of this release."""
     tables = []
     for suite, dtype, target in dict.fromkeys(
@@ -141,7 +156,7 @@ def _noise_table(store: RunStore, key: str) -> NoiseTable | None:
         return None
 
 
-def publish_report(context: Context, comparison_key: str) -> str:
+def publish_report(context: Context, comparison_key: str | None) -> str:
     """Write report.json and report.html; return the key of the page.
 
     Where all jobs did well, an event of the asset REPORT says when each of them did what.
@@ -154,6 +169,7 @@ def publish_report(context: Context, comparison_key: str) -> str:
     from rich.console import Console
 
     from batchmark.budget_tasks import print_costs
+    from batchmark.changes_section import ChangesSection
     from batchmark.comparison import Comparison
     from batchmark.price_fetching import stored_prices
     from batchmark.report import build_report, render_json
@@ -163,11 +179,15 @@ def publish_report(context: Context, comparison_key: str) -> str:
 
     config = load_config()
     store = RunStore.of(config, context["run_id"])
+    if comparison_key is None:
+        raise AirflowSkipException("nothing was compared; see the tasks before")
     comparison = Comparison.model_validate_json(store.read(comparison_key))
     collected = CollectedRun.model_validate_json(store.read(store.prefix + COLLECTED))
     now = datetime.now(UTC)
     prices = stored_prices(store, config.region, now)
-    report = build_report(comparison, collected, prices=prices, created_at=now)
+    text = store.read_if_there(store.prefix + CHANGES_SECTION)
+    changes = ChangesSection.model_validate_json(text) if text else None
+    report = build_report(comparison, collected, prices=prices, created_at=now, changes=changes)
     store.write(REPORT_JSON, render_json(report))
     key = store.write(REPORT_HTML, render_html(report), "text/html")
     render_table(report, Console(width=160))

@@ -58,18 +58,26 @@ def test_dag_file_is_thin(path):
 
 def test_benchmark_runs_in_order(dag_bag):
     dag = dag_bag.dags["gpu_cpu_benchmark"]
-    order = [
-        "check_environment",
-        "plan_jobs",
-        "run_benchmark",
-        "collect_results",
-        "compare",
-        "publish_report",
-    ]
-    assert [task.task_id for task in dag.topological_sort()] == order
-    for before, after in itertools.pairwise(order):
-        assert after in dag.get_task(before).downstream_task_ids
-    assert dag.get_task("collect_results").trigger_rule == "all_done"
+    lines = (
+        ("check_environment", "plan_jobs", "run_benchmark", "collect_results", "compare"),
+        ("collect_results", "find_suspects", "rerun_once", "find_agreeing", "rerun_twice"),
+        ("rerun_twice", "detect_regressions", "open_alerts", "publish_report", "publish_alerts"),
+        ("compare", "publish_report"),
+        ("open_alerts", "announce_regressions"),
+    )
+    for line in lines:
+        for before, after in itertools.pairwise(line):
+            assert after in dag.get_task(before).downstream_task_ids
+    assert set(dag.task_ids) == set(itertools.chain(*lines))
+    assert {task.task_id for task in dag.leaves} == {"publish_alerts", "announce_regressions"}
+
+
+def test_what_a_failed_job_must_not_stop_runs_all_the_same(dag_bag):
+    dag = dag_bag.dags["gpu_cpu_benchmark"]
+    assert {task.task_id for task in dag.tasks if task.trigger_rule == "all_done"} == {
+        *("collect_results", "find_agreeing", "detect_regressions"),
+        *("publish_report", "publish_alerts"),
+    }
 
 
 def test_calibration_runs_in_order_and_only_when_asked(dag_bag):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +12,15 @@ from batchmark.documents import key_of
 from batchmark.estimate import Median
 from batchmark.history.columns import SCHEMA
 from batchmark.roofline import roofline
-from batchmark.series import kept_samples, row_key
+from batchmark.series import kept_samples, parameters_json, row_key
 from batchmark_job.result import Environment, MeasurementStatus, Phases
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
 
     from batchmark.prices import PriceTable
     from batchmark.run import CollectedJob, CollectedRun
-    from batchmark_job.result import Measurement, Parameter
+    from batchmark_job.result import Measurement
 
 Row = dict[str, Any]
 
@@ -49,11 +47,6 @@ def rows_of(run: CollectedRun, prices: PriceTable) -> list[Row]:
         for of_job in [_of_job(run.run_id, job, prices)]
         for row in job.document.measurements
     ]
-
-
-def parameters_json(parameters: Mapping[str, Parameter]) -> str:
-    """A point of a workload's grid as the history names it."""
-    return json.dumps(parameters, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def when(moment: datetime) -> Row:

@@ -60,7 +60,7 @@ def run(published, store, alerts, set_up, context):
         context["outlet_events"] = OutletEventAccessors()
         ids = alert_tasks.open_alerts(context, key)
         alert_tasks.announce_regressions(context)
-        alert_tasks.publish_alerts(context)
+        alert_tasks.publish_alerts(context, [], "runs/a/report.html")
         return ids
 
     return tasks
@@ -177,7 +177,7 @@ def test_a_run_with_nothing_new_stores_and_sends_nothing(
 ):
     key = store_changes(store)
     assert alert_tasks.open_alerts(context, key) == []
-    alert_tasks.publish_alerts(context)
+    alert_tasks.publish_alerts(context, [], "runs/a/report.html")
     with pytest.raises(AirflowSkipException, match="opened no alert"):
         alert_tasks.announce_regressions(context)
     assert store.keys("alerts/") == []

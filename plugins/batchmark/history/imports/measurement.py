@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from batchmark.estimate import Median
 from batchmark.history.columns import IMPORTED
 from batchmark.history.imports.units import to_seconds
-from batchmark.history.rows import figures_of, parameters_json, when
+from batchmark.history.rows import figures_of, when
+from batchmark.series import parameters_json
 from batchmark_job.result import Device
 
 if TYPE_CHECKING:
