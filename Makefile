@@ -8,9 +8,6 @@ PORT ?= 8080
 SUITE ?= smoke
 BIN := .venv/bin
 TWO_AT_A_TIME := --numprocesses 2 --dist loadfile
-# The first and third go to one of the two workers, the second and fourth to the other.
-LONGEST_FIRST := $(addprefix tests/e2e/test_,terraform_lifecycle.py main_job.py terraform_half_apply.py terraform_examples.py) \
-	tests/faults/test_fault_matrix.py tests/e2e/test_interrupt.py
 export PYTHONPATH := $(CURDIR):$(CURDIR)/plugins:$(CURDIR)/job_container
 
 # torch's CUDA wheel pins these itself; a lock that named them would fetch them for the CPU build too.
@@ -50,7 +47,7 @@ down: ## Stop what `make up` started
 .PHONY: test
 test: terraform-there install ## All tests but the long faults: unit, DAG integrity, Terraform, end to end, quick faults (about 30 minutes)
 	$(BIN)/pytest $(TWO_AT_A_TIME) tests/unit tests/dags
-	$(BIN)/pytest $(TWO_AT_A_TIME) --no-loadscope-reorder -m "not full_matrix" $(LONGEST_FIRST) \
+	$(BIN)/pytest $(TWO_AT_A_TIME) --no-loadscope-reorder -m "not (full_matrix or thirty_runs)" \
 		tests/terraform tests/e2e tests/faults
 
 .PHONY: test-unit
@@ -60,6 +57,10 @@ test-unit: install ## Unit and DAG integrity tests only (4 minutes)
 .PHONY: test-faults
 test-faults: terraform-there install ## Every fault of jobs, users, AWS and Airflow: a table of what came of each (about 10 minutes)
 	@$(BIN)/pytest -q tests/faults
+
+.PHONY: test-regressions
+test-regressions: terraform-there install ## 30 runs with a workload that gets slower and recovers: one alert (about 30 minutes)
+	@$(BIN)/pytest -q -s -m thirty_runs tests/e2e/test_regressions.py
 
 .PHONY: lint
 lint: terraform-there install $(CHECKOV) ## ruff, mypy, shellcheck, terraform fmt, READMEs' tables, checkov (about a minute)

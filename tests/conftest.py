@@ -15,3 +15,22 @@ os.environ.update(
     AIRFLOW__DATABASE__SQL_ALCHEMY_CONN="sqlite:////nonexistent/no-test-needs-a-database.db",
     AWS_EC2_METADATA_DISABLED="true",
 )
+
+# Of two workers, the first and third go to one, the second and fourth to the other: what takes
+# longest begins first, so that neither is left alone with it at the end.
+LONGEST_FIRST = (
+    "tests/e2e/test_terraform_lifecycle.py",
+    "tests/e2e/test_main_job.py",
+    "tests/e2e/test_terraform_half_apply.py",
+    "tests/e2e/test_terraform_examples.py",
+    "tests/faults/test_fault_matrix.py",
+    "tests/e2e/test_interrupt.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    def rank(item):
+        path = item.path.relative_to(ROOT).as_posix()
+        return LONGEST_FIRST.index(path) if path in LONGEST_FIRST else len(LONGEST_FIRST)
+
+    items.sort(key=rank)

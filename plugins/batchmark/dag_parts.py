@@ -113,11 +113,11 @@ def detect_regressions(collected: Any) -> XComArg:
     def find_suspects(collected_key: str) -> list[dict[str, Any]]:
         return regression_tasks.find_suspects(get_current_context(), collected_key)
 
-    # A fresh job that fails takes no regression with it.
-    @task(trigger_rule="all_done")
+    @task(trigger_rule="all_done_min_one_success")
     def find_agreeing() -> list[dict[str, Any]]:
         return regression_tasks.find_agreeing(get_current_context())
 
+    # A fresh job that fails takes no regression with it.
     @task(trigger_rule="all_done")
     def detect_regressions() -> str:
         return regression_tasks.detect_regressions(get_current_context())

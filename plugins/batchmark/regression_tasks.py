@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+    from batchmark.alerts.records import Alert
     from batchmark.change_records import ChangePoint, Confirmation, Metric, SeriesKey
     from batchmark.config import Config
     from batchmark.noise_density import Prior
@@ -209,14 +210,19 @@ class Look:
         return calibrated(calibrations(self.store, self.collected), self.collected.jobs)
 
     @cached_property
+    def alerts(self) -> list[Alert]:
+        from batchmark.alerts.store import AlertStore
+
+        return AlertStore(self.store).alerts()
+
+    @cached_property
     def told(self) -> dict[SeriesKey, set[str]]:
         """First runs of the changes that alerts and good news told of."""
         from batchmark.alerts.store import AlertStore
 
-        alerts = AlertStore(self.store)
         found: dict[SeriesKey, set[str]] = defaultdict(set)
-        told = [alert.change for alert in alerts.alerts()]
-        told += [improvement.change for improvement in alerts.improvements()]
+        told = [alert.change for alert in self.alerts]
+        told += [improvement.change for improvement in AlertStore(self.store).improvements()]
         for change in told:
             for point in change.points:
                 if point.metric == "time":
@@ -281,7 +287,7 @@ class Look:
         for one in verdicts:
             if one.outcome == "refuted":
                 refuted[one.series].add(one.run_id)
-        return [
+        found = [
             point
             for metric in self.histories
             for point in self.points(metric)
@@ -289,6 +295,27 @@ class Look:
             or not point.worse
             or not set(point.near_run_ids) & refuted[point.series]
         ]
+        seen = {
+            (one.series, run_id) for one in found if not one.worse for run_id in one.near_run_ids
+        }
+        return found + [
+            one for one in self._recoveries() if (one.series, one.first_run_id) not in seen
+        ]
+
+    def _recoveries(self) -> Iterable[ChangePoint]:
+        from batchmark.alerts.records import WATCHED
+        from batchmark.recoveries import recoveries
+
+        return recoveries(
+            self.histories["time"],
+            [
+                point
+                for alert in self.alerts
+                if alert.state in WATCHED
+                for point in alert.change.points
+                if point.metric == "time" and point.series not in alert.back
+            ],
+        )
 
     def plan_jobs(self, number: int, planned: RunPlan) -> list[dict[str, Any]]:
         """Keep a round's plan; return the operator's arguments for each job."""

@@ -13,7 +13,10 @@ from tests.e2e.stacks import open_stack, run_dag
 # A stack takes 100 seconds to start: with pytest-xdist, whoever uses it goes to the same worker.
 ON_ONE_STACK = tuple(
     f"tests/e2e/test_{name}.py"
-    for name in ("main_job", "budget", "diagnose_queue", "guard", "least_privilege")
+    for name in (
+        *("main_job", "budget", "diagnose_queue", "guard", "regressions"),
+        "least_privilege",
+    )
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk import chain, dag, get_current_context, task
 
-from batchmark import dag_parts, tasks
+from batchmark import assets, dag_parts, tasks
 
 
 def define(dag_id: str, **limits: Any) -> None:
@@ -27,7 +27,7 @@ def define(dag_id: str, **limits: Any) -> None:
         def plan_jobs() -> list[dict[str, Any]]:
             return tasks.plan_jobs(get_current_context(), need_both_devices=False)
 
-        @task(trigger_rule="all_done")
+        @task(trigger_rule="all_done", outlets=[assets.RESULTS])
         def collect_results() -> str:
             return tasks.collect_results(get_current_context(), run_benchmark.task_id)
 

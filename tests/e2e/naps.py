@@ -1,0 +1,111 @@
+"""A workload that takes just as long as its file says, run by the real job in the real chain.
+
+Its time is a wait, so that 10 % shows on a machine that is busy with other tests. To slow it down
+is to change its code, as somebody would who commits a slower version.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from laptop.aws import AwsClients
+
+PARAMETER = "/airflow/variables/batchmark"
+SECONDS = 0.02
+CODE = '''"""A nap."""
+
+import time
+
+AXES = {{"size": (1,)}}
+
+
+def set_up(dtype, size):
+    import torch
+
+    return torch.zeros(size, dtype=dtype)
+
+
+def step(zeros):
+    time.sleep({seconds!r})
+    return zeros + 1
+
+
+def reference(zeros):
+    return zeros + 1
+'''
+# The image's own workloads would be in the suite, too, and their noise in the test.
+ONLY_OURS = (
+    "import pathlib, runpy, sys; sys.path.insert(0, '.'); "
+    "import batchmark_job.own_workloads as own; own.BUNDLED = pathlib.Path({folder!r}); "
+    "runpy.run_module('batchmark_job', run_name='__main__')"
+)
+
+
+class Naps:
+    """The suite `own` of one stack, made of naps."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir()
+        self.last(SECONDS)
+
+    def last(self, seconds: float) -> None:
+        """Let the naps of later jobs take so long."""
+        (self._folder / "nap.py").write_text(CODE.format(seconds=seconds))
+
+    @contextmanager
+    def everywhere(self, aws: AwsClients) -> Iterator[None]:
+        """Let all targets run naps instead of the image's workloads."""
+        ssm, batch = aws.client("ssm"), aws.client("batch")
+        before = ssm.get_parameter(Name=PARAMETER)["Parameter"]["Value"]
+        config = json.loads(before)
+        for target in config["targets"].values():
+            (definition,) = batch.describe_job_definitions(
+                jobDefinitions=[target["job_definition"]]
+            )["jobDefinitions"]
+            container = definition["containerProperties"]
+            place = container["command"].index("batchmark_job")
+            container["command"] = [
+                *("python", "-c", ONLY_OURS.format(folder=str(self._folder))),
+                *container["command"][place + 1 :],
+            ]
+            target["job_definition"] = batch.register_job_definition(
+                jobDefinitionName=f"nap-{definition['jobDefinitionName']}",
+                type="container",
+                parameters=definition["parameters"],
+                containerProperties=container,
+            )["jobDefinitionArn"]
+        ssm.put_parameter(Name=PARAMETER, Value=json.dumps(config), Overwrite=True)
+        yield
+        ssm.put_parameter(Name=PARAMETER, Value=before, Overwrite=True)
+
+
+class Inbox:
+    """An SQS queue that is subscribed to the alert topic."""
+
+    def __init__(self, aws: AwsClients, name: str) -> None:
+        self._sqs = aws.client("sqs")
+        self._url = self._sqs.create_queue(QueueName=name)["QueueUrl"]
+        arn = self._sqs.get_queue_attributes(QueueUrl=self._url, AttributeNames=["QueueArn"])
+        aws.client("sns").subscribe(
+            TopicArn=aws.config().topic_arn,
+            Protocol="sqs",
+            Endpoint=arn["Attributes"]["QueueArn"],
+        )
+
+    def alerts(self) -> list[dict[str, str]]:
+        """The messages of benchmark runs that came since the last call."""
+        found = []
+        while messages := self._sqs.receive_message(QueueUrl=self._url, MaxNumberOfMessages=10).get(
+            "Messages"
+        ):
+            for message in messages:
+                self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=message["ReceiptHandle"])
+                found.append(json.loads(message["Body"]))
+        return [one for one in found if "kind" in one.get("MessageAttributes", {})]
