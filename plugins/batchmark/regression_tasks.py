@@ -45,10 +45,10 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
     from batchmark.suspects import Suspects, suspect_levels, suspect_runs
 
     look = Look(context, collected_key)
-    found = [
-        *suspect_runs(look.standing, uncertainties(look.collected.jobs)),
-        *suspect_levels(look.points("time"), look.told_or_refuted),
-    ]
+    levels = suspect_levels(look.points("time"), look.told_or_refuted)
+    on_new_levels = {one.series for one in levels}
+    runs = suspect_runs(look.standing, uncertainties(look.collected.jobs))
+    found = [*levels, *(one for one in runs if one.series not in on_new_levels)]
     suspects = Suspects(suspects=tuple(found))
     for one in found:
         print(
@@ -280,20 +280,24 @@ class Look:
         return runs[runs.index(point.near_run_ids[0]) :]
 
     def news(self, verdicts: Iterable[Confirmation]) -> list[ChangePoint]:
-        """The recent changes of all metrics, without slower levels that fresh jobs refuted."""
-        refuted: Mapping[SeriesKey, set[str]] = defaultdict(
-            set, {key: ids - self.told.get(key, set()) for key, ids in self.told_or_refuted.items()}
-        )
+        """The recent changes of all metrics, without what fresh jobs refuted.
+
+        A speedup that moved where a time is known to have moved, or was refuted, is no news.
+        """
+        known = defaultdict(set, {key: set(ids) for key, ids in self.told_or_refuted.items()})
+        refuted = defaultdict(set, {key: ids - self.told[key] for key, ids in known.items()})
         for one in verdicts:
             if one.outcome == "refuted":
                 refuted[one.series].add(one.run_id)
+                known[one.series].add(one.run_id)
         found = [
-            point
-            for metric in self.histories
-            for point in self.points(metric)
-            if metric != "time"
-            or not point.worse
-            or not set(point.near_run_ids) & refuted[point.series]
+            *(
+                point
+                for metric in ("time", "price", "noise")
+                for point in self.points(metric)
+                if metric != "time" or not point.worse or not _is_about(point, refuted)
+            ),
+            *(point for point in self.points("speedup") if not _is_about(point, known)),
         ]
         seen = {
             (one.series, run_id) for one in found if not one.worse for run_id in one.near_run_ids
@@ -355,3 +359,15 @@ class Look:
             job_ids=[job.job_id for job, _ in measured],
             hosts=None if None in hosts or not hosts else len(hosts),
         )
+
+
+def _is_about(point: ChangePoint, runs: Mapping[SeriesKey, set[str]]) -> bool:
+    """Whether a change is at one of the runs told of its series, or of one side of its speedup."""
+    row = point.series
+    sides = {row.target, row.against}
+    return any(
+        not ids.isdisjoint(point.near_run_ids)
+        for key, ids in runs.items()
+        if key.target in sides
+        and (key.workload, key.parameters, key.dtype) == (row.workload, row.parameters, row.dtype)
+    )

@@ -1,0 +1,274 @@
+"""A schedule of runs through the tasks that look for regressions, against moto's S3."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import boto3
+import numpy as np
+import pytest
+from airflow.sdk.exceptions import AirflowSkipException
+from moto import mock_aws
+
+from batchmark import alert_tasks, regression_tasks, reruns
+from batchmark.alerts.settings import AlertSettings
+from batchmark.alerts.store import AlertStore
+from batchmark.change_records import RunChanges
+from batchmark.changes_section import ChangesSection
+from batchmark.config import parse_config
+from batchmark.history.store import HistoryStore, run_prices
+from batchmark.planning import plan_jobs
+from batchmark.run import CollectedRun, RunPlan
+from batchmark.store import CHANGES, CHANGES_SECTION, COLLECTED, PLAN, SUSPECTS, RunStore
+from tests.unit.run_builders import CPU_ENVIRONMENT, GPU_ENVIRONMENT, build_job, build_row
+from tests.unit.test_planning import published
+
+GPU, CPU = "g5.xlarge", "c5.2xlarge"
+ENVIRONMENTS = {GPU: GPU_ENVIRONMENT, CPU: CPU_ENVIRONMENT}
+SECONDS = {GPU: 0.01, CPU: 0.2}
+
+
+class Schedule:
+    """Runs of two targets, one row each, whose times are told as factors of SECONDS."""
+
+    def __init__(self, config, monkeypatch):
+        self.config = config
+        self.number = 0
+        self.fresh = {}  # factors of the next run's fresh jobs, by target
+        self._noise = np.random.default_rng(6)
+        monkeypatch.setattr(reruns, "collect_run", self._collect)
+
+    @property
+    def run_id(self):
+        return f"run-{self.number:03}"
+
+    @property
+    def context(self):
+        params = {"reruns": self.reruns, "max_cost_usd": self.max_cost_usd}
+        return {"run_id": self.run_id, "params": params, "ti": None}
+
+    reruns = True
+    max_cost_usd = 50
+
+    @property
+    def store(self):
+        return RunStore.of(self.config, self.run_id)
+
+    def _job(self, planned, factor):
+        noise = np.exp(0.004 * self._noise.standard_normal())
+        samples = (SECONDS[planned.target] * factor * noise,) * 8
+        environment = ENVIRONMENTS[planned.target]
+        if factor > 1.05:
+            environment = environment.model_copy(update={"driver_version": "590.1"})
+        job = build_job(
+            planned.target, [build_row(samples)], repeat=planned.repeat, environment=environment
+        )
+        days = timedelta(days=7 * self.number)
+        document = job.document.model_copy(
+            update={
+                "run_id": self.run_id,
+                "started_at": job.document.started_at + days,
+                "finished_at": job.document.finished_at + days,
+            }
+        )
+        job_id = f"{self.run_id}-{planned.target}-{planned.repeat}"
+        return job.model_copy(update={"document": document, "planned": planned, "job_id": job_id})
+
+    def _collect(self, store, batch, logs, *, run_id, planned, job_ids, config):
+        return CollectedRun(
+            run_id=run_id,
+            jobs=tuple(self._job(one, self.fresh.get(one.target, 1.0)) for one in planned),
+        )
+
+    def measure(self, **factors):
+        """A run up to its collected results; factors by 'gpu' and 'cpu'."""
+        self.number += 1
+        by_target = {GPU: factors.get("gpu", 1.0), CPU: factors.get("cpu", 1.0)}
+        self.fresh = dict(by_target)
+        planned = plan_jobs(self.config, run_id=self.run_id, suite="blog", targets=[GPU, CPU])
+        plan = RunPlan(jobs=tuple(planned), dag_id="gpu_cpu_benchmark")
+        self.store.write(PLAN, plan.model_dump_json())
+        run = CollectedRun(
+            run_id=self.run_id, jobs=tuple(self._job(one, by_target[one.target]) for one in planned)
+        )
+        HistoryStore.of(self.config).append(run, run_prices(self.store, self.config.region, run))
+        self.store.write(COLLECTED, run.model_dump_json())
+
+    def look(self):
+        """The tasks behind it; what was submitted in each round, and the run's changes."""
+        context = self.context
+
+        class NoXComs:
+            def xcom_pull(self, **_):
+                return []
+
+        context["ti"] = NoXComs()
+        once = regression_tasks.find_suspects(context, self.store.prefix + COLLECTED)
+        twice = regression_tasks.find_agreeing(context) if once else []
+        key = regression_tasks.detect_regressions(context)
+        alert_tasks.open_alerts(context, key)
+        return len(once), len(twice), RunChanges.model_validate_json(self.store.read(key))
+
+    def run(self, **factors):
+        self.measure(**factors)
+        return self.look()
+
+    @property
+    def alerts(self):
+        return AlertStore(self.store).alerts()
+
+
+@pytest.fixture
+def schedule(monkeypatch):
+    told = published()
+    for name, target in told["targets"].items():
+        target["instance_type"] = name
+    config = parse_config(json.dumps(told))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    for module in (regression_tasks, alert_tasks):
+        monkeypatch.setattr(module, "load_config", lambda: config)
+    monkeypatch.setattr("batchmark.alerts.settings.load_settings", AlertSettings)
+    with mock_aws():
+        boto3.client("s3", region_name=config.region).create_bucket(Bucket=config.bucket)
+        yield Schedule(config, monkeypatch)
+
+
+def quiet_runs(schedule, count):
+    for _ in range(count):
+        schedule.measure()
+
+
+def objects(schedule, *folders):
+    store = schedule.store
+    return {key: store.read(key) for folder in folders for key in store.keys(folder)}
+
+
+def test_a_slower_run_that_fresh_jobs_confirm_is_one_alert_in_the_same_run(schedule):
+    quiet_runs(schedule, 15)
+    once, twice, found = schedule.run(gpu=1.12)
+    assert (once, twice) == (1, 2)
+    (change,) = found.changes
+    assert (change.kind, change.targets, change.first_run_id) == ("slower", (GPU,), "run-016")
+    assert change.points[0].change == pytest.approx(0.12, abs=0.02)
+    assert [cause.name for cause in change.causes] == ["driver version"]
+    (verdict,) = found.confirmations
+    assert (verdict.outcome, len(verdict.reruns)) == ("confirmed", 3)
+    (alert,) = schedule.alerts
+    assert alert.state == "open"
+
+
+def test_later_runs_on_the_slower_level_cost_no_fresh_job_and_tell_nothing_new(schedule):
+    quiet_runs(schedule, 15)
+    schedule.run(gpu=1.12)
+    for _ in range(9):
+        once, twice, _ = schedule.run(gpu=1.12)
+        assert (once, twice) == (0, 0)
+    assert [alert.change.first_run_id for alert in schedule.alerts] == ["run-016"]
+    assert AlertStore(schedule.store).message("run-017") is None
+
+
+def test_an_outlier_costs_one_fresh_job_and_no_alert(schedule):
+    quiet_runs(schedule, 15)
+    schedule.measure(gpu=1.4)
+    schedule.fresh = {}
+    once, twice, found = schedule.look()
+    assert (once, twice) == (1, 0)
+    assert found.changes == ()
+    (verdict,) = found.confirmations
+    assert verdict.outcome == "refuted"
+    assert schedule.alerts == []
+
+
+def test_a_level_that_is_back_closes_its_alert_after_three_runs_and_is_told_once(schedule):
+    quiet_runs(schedule, 15)
+    for factor in (1.12,) * 6 + (1.0,) * 12:
+        schedule.run(gpu=factor)
+        if schedule.number in (23, 24):
+            expected = "open" if schedule.number == 23 else "recovered"
+            assert [alert.state for alert in schedule.alerts] == [expected]
+    messages = [one.run_id for one in AlertStore(schedule.store).messages()]
+    assert messages == ["run-016", "run-024"]
+
+
+def test_a_small_shift_is_found_by_the_history_and_confirmed_by_fresh_jobs(schedule):
+    quiet_runs(schedule, 20)
+    rounds = [schedule.run(cpu=1.04) for _ in range(8)]
+    (number,) = [i for i, (once, _, _) in enumerate(rounds) if once]
+    once, twice, found = rounds[number]
+    assert number >= 4  # five runs on the new level
+    assert (once, twice) == (1, 2)
+    assert found.confirmations[0].outcome == "confirmed"
+    (alert,) = schedule.alerts
+    assert alert.change.targets == (CPU,)
+    assert alert.change.first_run_id == "run-021"
+
+
+def test_a_small_shift_that_fresh_jobs_refute_is_not_looked_at_again(schedule):
+    quiet_runs(schedule, 20)
+    submitted = []
+    for _ in range(9):
+        schedule.measure(cpu=1.04)
+        schedule.fresh = {}
+        once, twice, found = schedule.look()
+        submitted.append(once + twice)
+        assert found.changes == ()
+    assert sorted(submitted)[-2:] == [0, 3]
+    assert schedule.alerts == []
+
+
+def test_without_fresh_jobs_only_what_the_history_shows_is_told(schedule):
+    schedule.reruns = False
+    quiet_runs(schedule, 15)
+    rounds = [schedule.run(gpu=1.12)]
+    section = ChangesSection.model_validate_json(
+        schedule.store.read(schedule.store.prefix + CHANGES_SECTION)
+    )
+    assert "reruns" in section.notes[0]
+    rounds += [schedule.run(gpu=1.12) for _ in range(5)]
+    assert [once for once, _, _ in rounds] == [0] * 6
+    assert [len(found.changes) for _, _, found in rounds][:4] == [0] * 4
+    assert len(rounds[-1][2].changes) == 1
+
+
+def test_fresh_jobs_stay_within_the_runs_cap(schedule, capsys):
+    schedule.max_cost_usd = 0.01
+    quiet_runs(schedule, 15)
+    once, _, found = schedule.run(gpu=1.12)
+    assert once == 0
+    assert found.changes == ()
+    assert "max_cost_usd leaves 0.01" in capsys.readouterr().out
+
+
+def test_each_task_repeated_leaves_the_same_history_and_the_same_alert(schedule):
+    quiet_runs(schedule, 15)
+    schedule.run(gpu=1.12)
+    folders = ("history/", "alerts/", f"runs/{schedule.store.name}/{CHANGES}")
+    before = objects(schedule, *folders)
+    noise = schedule._noise
+    schedule._noise = np.random.default_rng(7)  # a retry reads the fresh jobs' documents again
+    kept = CollectedRun.model_validate_json(schedule.store.read(schedule.store.prefix + COLLECTED))
+    again = {(one.planned.target, one.planned.repeat): one for one in kept.jobs}
+    schedule._job = lambda planned, factor: again[planned.target, planned.repeat]
+    schedule.look()
+    assert objects(schedule, *folders) == before
+    schedule._noise = noise
+
+
+def test_fresh_jobs_are_booked_compared_with_nothing_and_no_part_of_the_series(schedule):
+    quiet_runs(schedule, 15)
+    schedule.run(gpu=1.12)
+    kept = CollectedRun.model_validate_json(schedule.store.read(schedule.store.prefix + COLLECTED))
+    assert [job.planned.purpose for job in kept.jobs].count("confirmation") == 3
+    table = HistoryStore.of(schedule.config).read(["purpose", "run_id"], run_ids=["run-016"])
+    assert table["purpose"].to_pylist().count("confirmation") == 3
+    assert len({job.planned.result_prefix for job in kept.jobs}) == len(kept.jobs)
+
+
+def test_a_run_without_results_is_skipped(schedule):
+    schedule.number = 1
+    with pytest.raises(AirflowSkipException, match="collect_results"):
+        regression_tasks.detect_regressions(schedule.context)
+    assert schedule.store.read_if_there(schedule.store.prefix + SUSPECTS) is None
