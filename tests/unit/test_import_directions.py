@@ -27,7 +27,6 @@ PURE = (
     "alerts/sns_limits",
     "alerts/store",
     "alerts/terminal",
-    "alerts/words",
     "attribution",
     "break_even",
     "budget",
