@@ -17,6 +17,7 @@ FORBIDDEN = {
 }
 RUNS_IN_AIRFLOW = ROOT / "laptop" / "airflow_settings"
 PURE = (
+    "alerts/board",
     "alerts/delivering",
     "alerts/merging",
     "alerts/message",
