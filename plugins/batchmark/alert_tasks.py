@@ -211,7 +211,6 @@ def _decide(
     merged = merge(before, alerts.improvements(), changes, settings, run_id=run_id, at=now)
     surroundings = Surroundings(
         installation=config.name,
-        gpu_targets=[name for name, one in config.targets.items() if one.device == "cuda"],
         report_url=store.object_url(report_key or store.prefix + REPORT_HTML),
         log_urls=_log_urls(store),
         airflow_url=conf.get("api", "base_url", fallback=None),

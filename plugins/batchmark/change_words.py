@@ -7,10 +7,11 @@ from collections import Counter
 from statistics import median
 from typing import TYPE_CHECKING, get_args
 
-from batchmark import figures
+from batchmark import figures, report_words
+from batchmark.attribution import HOURS_PER_MONTH
 from batchmark.change_records import Outcome
+from batchmark.circumstances import row_name
 from batchmark.cost import MILLION, SECONDS_PER_HOUR
-from batchmark.rates import Rate
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -27,23 +28,18 @@ if TYPE_CHECKING:
     from batchmark.changes_section import AlertBoard, ChangesSection
 
 ARROW = "\N{RIGHTWARDS ARROW}"
-MINUS = "\N{MINUS SIGN}"
 DIGEST = "sha256:"
 SHOWN_DIGITS = 12  # of a digest, as Docker shows it
 SMALLEST_P = 1e-4  # that is written out
 NO_CAUSE = "nothing that is recorded differs"
+NO_RERUN = "no job was run again for it"
 MOST_TARGETS = 3  # that a title names
+MOST_POINTS = 6  # of a change that are told in lines
 MOST_VERDICTS = 3  # that are told beside a change
 
 
-def signed(change: float) -> str:
-    sign = "+" if change > 0 else MINUS if change < 0 else ""
-    return sign + figures.percent(abs(change))
-
-
 def target(name: str, fell_back: Collection[str]) -> str:
-    """Its name, never without what it ran on instead."""
-    return f"{name} (ran on the CPU)" if name in fell_back else name
+    return report_words.target(name, fell_back=name in fell_back)
 
 
 def row(series: SeriesKey) -> str:
@@ -72,7 +68,7 @@ def title(change: Change) -> str:
 
 def _what(change: Change) -> str:
     series = change.points[0].series
-    rows = {(one.series.workload, one.series.parameters, one.series.dtype) for one in change.points}
+    rows = {row_name(point.series) for point in change.points}
     if change.environment:
         return f"{len(rows)} rows together"
     return row(series) if len(rows) == 1 else f"{series.workload}, {len(rows)} rows"
@@ -80,7 +76,7 @@ def _what(change: Change) -> str:
 
 def _by_how_much(change: Change) -> str:
     changes = [point.change for point in change.points]
-    middle, low, high = (signed(figure(changes)) for figure in (median, min, max))
+    middle, low, high = (figures.change(figure(changes)) for figure in (median, min, max))
     return middle if low == high else f"{middle} ({low} to {high})"
 
 
@@ -89,19 +85,19 @@ def value(amount: float, metric: Metric) -> str:
     if metric == "time":
         return figures.seconds(amount)
     if metric == "price":
-        return f"${amount:.4g} an hour"
+        return figures.usd_per_hour(amount)
     return figures.percent(amount) if metric == "noise" else figures.multiple(amount)
 
 
 def level(one: Level) -> str:
     """What a level's median rests on."""
     spread = "" if one.spread is None else f"spread {figures.percent(one.spread)}, "
-    return f"{spread}{_count(one.runs, 'run')}"
+    return f"{spread}{figures.count(one.runs, 'run')}"
 
 
 def movement(point: ChangePoint) -> str:
     before, after = (value(one.median, point.metric) for one in (point.before, point.after))
-    return f"{before} {ARROW} {after}, {signed(point.change)}"
+    return f"{before} {ARROW} {after}, {figures.change(point.change)}"
 
 
 def p_value(point: ChangePoint) -> str:
@@ -134,7 +130,7 @@ def cost(change: Change) -> list[str]:
     more = "more" if change.usd_per_month > 0 else "less"
     lines = [
         f"{figures.usd(abs(change.usd_per_month))} {more} for what an instance{each} did in a "
-        "month (730 hours)"
+        f"month ({HOURS_PER_MONTH} hours)"
     ]
     point = change.points[0]
     price = change.usd_per_hour.get(point.series.target)
@@ -150,7 +146,7 @@ def cost(change: Change) -> list[str]:
 def confirmation(one: Confirmation) -> str:
     """The figures behind a verdict."""
     fresh = ", ".join(map(figures.seconds, one.reruns)) or "none"
-    hosts = f" on {_count(one.hosts, 'instance')}" if one.hosts else ""
+    hosts = f" on {figures.count(one.hosts, 'instance')}" if one.hosts else ""
     return (
         f"{row(one.series)}: expected {figures.seconds(one.expected)}, measured "
         f"{figures.seconds(one.suspect)}, fresh jobs{hosts} {fresh}"
@@ -163,12 +159,13 @@ def suspects(confirmations: Sequence[Confirmation]) -> str:
     outcomes: Iterable[Outcome] = get_args(Outcome)
     ended = [f"{counts[one]} {one}" for one in outcomes if counts[one] or one != "unsettled"]
     were = "was" if len(confirmations) == 1 else "were"
-    return f"{_count(len(confirmations), 'suspect')} {were} re-run: {', '.join(ended)}."
+    return f"{figures.count(len(confirmations), 'suspect')} {were} re-run: {', '.join(ended)}."
 
 
 def summary(found: ChangesSection) -> str:
     """What a run changed, in one sentence."""
-    looked = f"{_count(found.series, 'series', 'series')} over up to {_count(found.runs, 'run')}"
+    series, runs = figures.count(found.series, "series", "series"), figures.count(found.runs, "run")
+    looked = f"{series} over up to {runs}"
     if not found.changes:
         return f"Nothing changed: {looked} were looked at."
     counts = Counter(change.kind for change in found.changes)
@@ -178,25 +175,56 @@ def summary(found: ChangesSection) -> str:
 
 def precision(board: AlertBoard) -> str:
     """How often people found the detector's alerts right."""
-    if not board.judged:
+    rate = board.precision
+    if rate is None:
         return "No alert has been judged yet, so how often they are right is not known."
-    rate = Rate.of(board.right, board.judged)
     return (
-        f"Of {_count(board.judged, 'alert')} judged, {board.right} "
-        f"{'was' if board.right == 1 else 'were'} right: {figures.percent(rate.share)}, "
+        f"Of {figures.count(rate.cases, 'alert')} judged, {rate.hits} "
+        f"{'was' if rate.hits == 1 else 'were'} right: {figures.percent(rate.share)}, "
         f"95 % interval {rate.interval}."
     )
+
+
+def lines(change: Change) -> Iterator[str]:
+    """A change in full, below its title."""
+    yield from point_lines(change.points, change.fell_back)
+    for name, phrases in facts(change):
+        yield f"{name}: {'; '.join(phrases)}"
+
+
+def point_lines(points: Sequence[ChangePoint], fell_back: Collection[str]) -> Iterator[str]:
+    """The first series with their levels, and how many more there are."""
+    many = len({point.series.target for point in points}) > 1
+    for point in points[:MOST_POINTS]:
+        name = row(point.series)
+        if many:
+            name = f"{target(point.series.target, fell_back)}, {name}"
+        yield (
+            f"{name}: {movement(point)} ({level(point.before)}; then {level(point.after)}; "
+            f"{p_value(point)})"
+        )
+    if (more := len(points) - MOST_POINTS) > 0:
+        yield f"and {more} more, on the report's page"
 
 
 def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
     """What is known of a change beside its series' figures, as name and phrases."""
     first = min(change.points, key=lambda point: point.first_recorded_at)
-    yield "since", [f"run {first.first_run_id} of {first.first_recorded_at:%Y-%m-%d}"]
+    yield "suite", [first.series.suite]
+    yield (
+        "since",
+        [
+            f"run {first.first_run_id} of {first.first_recorded_at:%Y-%m-%d}",
+            f"the last run before was {first.last_run_id}",
+        ],
+    )
     yield "what differs", causes(change)
     if change.confirmations:
         told = [f"{one.outcome}: {confirmation(one)}" for one in change.confirmations]
         more = len(told) - MOST_VERDICTS
         yield "re-run", told[:MOST_VERDICTS] + ([f"and {more} more"] if more > 0 else [])
+    elif first.metric == "time":
+        yield "re-run", [NO_RERUN]
     yield "cost", cost(change)
     if change.speedups:
         yield "speedups", [speedup(point) for point in change.speedups]
@@ -211,7 +239,3 @@ def _short(side: str | None) -> str:
         for one in side.split(", ")
     )
     return ", ".join(parts)
-
-
-def _count(number: int, singular: str, plural: str | None = None) -> str:
-    return f"{number} {singular if number == 1 else plural or singular + 's'}"

@@ -61,7 +61,7 @@ class HistoryChart:
         return _percent(place / self._last)
 
     def _y(self, value: float) -> float:
-        share = (value - self._low) / (self._high - self._low) if self._high > self._low else 0.5
+        share = (value - self._low) / (self._high - self._low)
         return _percent(1 - min(1.0, max(0.0, share)))
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self
 
-import numpy as np
 from pydantic import AwareDatetime, Field
 
-from batchmark.change_records import Change, ChangePoint, Confirmation, Metric, SeriesKey
+from batchmark.alerts.records import State
+from batchmark.change_records import Change, ChangePoint, Confirmation, Kind, Metric, SeriesKey
+from batchmark.rates import Rate
 from batchmark.record import Record
+from batchmark.series_history import moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 60  # that a trace shows
 RUNS_BEFORE = 20  # of these, kept before a change
-
-AlertState = Literal["open", "acknowledged", "invalid", "fixed", "recovered"]
 
 
 class SeriesTrace(Record):
@@ -34,10 +33,8 @@ class SeriesTrace(Record):
 
     @classmethod
     def of(cls, history: SeriesHistory, point: ChangePoint) -> Self | None:
-        """The latest runs with a figure, the change among them; None if its run is not there."""
-        places = {run: place for place, run in enumerate(history.run_ids)}  # the later one counts
-        kept = [place for place in places.values() if np.isfinite(history.values[place])]
-        kept.sort(key=lambda place: (history.recorded_at[place], place))
+        """The latest runs that count, the change among them; None if its run is not there."""
+        kept = history.usable()
         ids = [history.run_ids[place] for place in kept]
         if point.first_run_id not in ids:
             return None
@@ -49,7 +46,7 @@ class SeriesTrace(Record):
             metric=point.metric,
             first_run_id=point.first_run_id,
             first=first - start,
-            recorded_at=tuple(_moment(history.recorded_at[place]) for place in kept),
+            recorded_at=tuple(moment(history.recorded_at[place]) for place in kept),
             values=tuple(float(history.values[place]) for place in kept),
         )
 
@@ -111,12 +108,16 @@ class AlertLine(Record):
     """An alert as the report lists it."""
 
     alert_id: str
-    kind: str
+    kind: Kind
     title: str
-    state: AlertState
+    suite: str
+    state: State
     since_run_id: str
-    change: float | None = Field(description="after / before - 1; null where there is none")
-    change_url: str | None = Field(description="opens the form that changes its state")
+    change: float = Field(description="after / before - 1, of the largest of its points")
+    change_url: str | None = Field(
+        description="of the page with the form that changes its state; null without an address "
+        "of Airflow"
+    )
     note: str | None = None
 
 
@@ -124,10 +125,9 @@ class AlertBoard(Record):
     """Alerts that are not closed, and how often people found them right."""
 
     lines: tuple[AlertLine, ...]
-    judged: int = Field(default=0, ge=0, description="alerts with a verdict of people, ever")
-    right: int = Field(default=0, ge=0, description="of these, not called invalid")
-
-
-def _moment(value: np.datetime64) -> datetime:
-    moment: datetime = value.astype("datetime64[us]").item()
-    return moment.replace(tzinfo=UTC)
+    precision: Rate | None = Field(
+        default=None,
+        description="of all alerts ever that were acknowledged, fixed, recovered or called "
+        "invalid, those that were not called invalid; null where there is none",
+    )
+    how_to_change: str = Field(default="", description="what a person types; its last line")

@@ -9,11 +9,8 @@ from batchmark import change_words
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from batchmark.change_records import Change
     from batchmark.changes_section import AlertBoard, ChangesSection
     from batchmark.report import Report
-
-MOST_POINTS = 6  # of a change that are printed
 
 
 def change_lines(report: Report) -> Iterator[str]:
@@ -30,9 +27,7 @@ def _found(found: ChangesSection, fell_back: Collection[str]) -> Iterator[str]:
         yield f"Note: {note}"
     for change in found.changes:
         yield f"  {change_words.title(change)}"
-        yield from _points(change)
-        for name, lines in change_words.facts(change):
-            yield f"    {name}: {'; '.join(lines)}"
+        yield from (f"    {line}" for line in change_words.lines(change))
     if found.confirmations:
         yield change_words.suspects(found.confirmations)
     for one in found.confirmations:
@@ -40,21 +35,12 @@ def _found(found: ChangesSection, fell_back: Collection[str]) -> Iterator[str]:
         yield f"  {one.outcome}: {target}, {change_words.confirmation(one)} ({one.reason})"
 
 
-def _points(change: Change) -> Iterator[str]:
-    for point in change.points[:MOST_POINTS]:
-        levels = f"{change_words.level(point.before)}; then {change_words.level(point.after)}"
-        name = change_words.row(point.series)
-        if len(change.targets) > 1:
-            name = f"{change_words.target(point.series.target, change.fell_back)}, {name}"
-        yield (
-            f"    {name}: {change_words.movement(point)} ({levels}; {change_words.p_value(point)})"
-        )
-    if (more := len(change.points) - MOST_POINTS) > 0:
-        yield f"    and {more} more, on the page"
-
-
 def _alerts(board: AlertBoard) -> Iterator[str]:
     yield change_words.precision(board)
     for one in board.lines:
         note = f" ({one.note})" if one.note else ""
-        yield f"Alert {one.state}: {one.title}, since run {one.since_run_id}{note}"
+        yield (
+            f"Alert {one.alert_id}, {one.state}: {one.title}, suite {one.suite}, since run "
+            f"{one.since_run_id}{note}"
+        )
+    yield from board.how_to_change.splitlines()

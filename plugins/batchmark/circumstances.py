@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import AwareDatetime, Field
 
+from batchmark import figures
 from batchmark.change_records import Cause
 from batchmark.record import Record
+from batchmark.run import CONFIRMATION
 from batchmark_job.result import Device
 
 if TYPE_CHECKING:
@@ -41,7 +43,6 @@ PROPERTIES: Final = {
 NONE_IS_A_VALUE = {"driver_version", "cuda_version", "gpu_model"}
 OF_A_ROW = ("implementation_name", "implementation_version", "implementation_threads")
 OF_A_JOB = tuple(name for name in PROPERTIES if name != "implementation")
-RE_RUN = "confirmation"  # what the history calls the purpose of a suspect's fresh job
 # What `circumstances` takes of the history.
 COLUMNS = (
     *("run_id", "target", "recorded_at", "purpose", "requested_device", "actual_device"),
@@ -82,14 +83,18 @@ class Circumstances(Record):
         if name == "implementation":
             return self.implementation.get(row, ())
         if name == "price_usd_per_hour":
-            return tuple(f"${usd:.4g} an hour" for usd in self.price_usd_per_hour)
+            return tuple(figures.usd_per_hour(usd) for usd in self.price_usd_per_hour)
         found: tuple[str, ...] = getattr(self, name)
         return found
 
 
-def row_name(row: SeriesKey) -> str:
+def row_name(series: SeriesKey) -> str:
     """What names a row among those of a target."""
-    return f"{row.workload} {row.parameters} {row.dtype}"
+    return _row_name(series.workload, series.parameters, series.dtype)
+
+
+def _row_name(workload: str | None, parameters: str | None, dtype: str | None) -> str:
+    return f"{workload} {parameters} {dtype}"
 
 
 def circumstances(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Circumstances]:
@@ -100,7 +105,7 @@ def circumstances(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Ci
     """
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
-        if row.get("purpose") == RE_RUN:
+        if row.get("purpose") == CONFIRMATION:
             continue
         groups[row["run_id"], row["target"]].append(row)
     return {key: _of(group) for key, group in groups.items()}
@@ -126,7 +131,7 @@ def _of(rows: list[Mapping[str, Any]]) -> Circumstances:
         name, version, threads = (row.get(column) for column in OF_A_ROW)
         if name:
             text = f"{name} {version}" + (f", {threads} threads" if threads else "")
-            implementations[f"{row['workload']} {row['parameters']} {row['dtype']}"].add(text)
+            implementations[_row_name(row["workload"], row["parameters"], row["dtype"])].add(text)
     return Circumstances(
         recorded_at=min(_aware(row["recorded_at"]) for row in rows),
         fell_back=any(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import AwareDatetime, Field
 
+from batchmark import report_words
 from batchmark.estimate import MINIMUM_SAMPLES, Estimate, Median, ratio
 from batchmark.figures import parameters
 from batchmark.fingerprint import Fingerprint
@@ -174,9 +175,8 @@ def _pair(
                 rows.append(row)
             else:
                 uncompared.append(row)
-    name = f"{gpu.name} (ran on the CPU)" if gpu.fell_back else gpu.name
     return Pair(
-        label=f"{name} against {cpu.name}",
+        label=f"{report_words.target(gpu.name, fell_back=gpu.fell_back)} against {cpu.name}",
         suite=suite,
         dtype=dtype,
         gpu=gpu.record(),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 MOST_DIGITS = 4
 DIGITS_WITHOUT_INTERVAL = 2
 TIMES = "\N{MULTIPLICATION SIGN}"
+MINUS = "\N{MINUS SIGN}"
 PREFIXES = (
     (1e15, "P"),
     (1e12, "T"),
@@ -80,12 +81,8 @@ def percent(share: float) -> str:
 
 def change(share: float) -> str:
     """A relative change, with its sign."""
-    return f"{'+' if share > 0 else ''}{percent(share)}"
-
-
-def times(value: float) -> str:
-    """A single ratio to three digits, without an interval."""
-    return f"{_rounded(value, _last_digit(value, 3))}{TIMES}"
+    sign = "+" if share > 0 else MINUS if share < 0 else ""
+    return sign + percent(abs(share))
 
 
 def memory(size_bytes: float) -> str:
@@ -145,6 +142,15 @@ def usd(value: float) -> str:
     if value == 0:
         return "$0"
     return f"${value:,.2f}" if value >= 1 else f"${_rounded(value, _last_digit(value, 2))}"
+
+
+def usd_per_hour(value: float) -> str:
+    return f"${value:.4g} an hour"
+
+
+def count(number: int, singular: str, plural: str | None = None) -> str:
+    """A number of things, such as '1 run' or '2 runs'."""
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
 def parameters(values: Mapping[str, Parameter]) -> str:

@@ -17,6 +17,7 @@ from batchmark.estimate import Median
 from batchmark.exceptions import ComparisonError
 from batchmark.fingerprint import Fingerprint
 from batchmark.record import Record
+from batchmark.run import CONFIRMATION
 from batchmark.series import Provenance, RowKey, Series, provenance, row_key
 from batchmark_job.result import (
     Device,
@@ -170,10 +171,10 @@ def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
         )
 
     for job in sorted(run.jobs, key=lambda job: job.planned.repeat):
-        if job.planned.purpose != "confirmation":
+        if job.planned.purpose != CONFIRMATION:
             target_of(job).jobs.append(job)
     for lost in run.lost:
-        if lost.planned.purpose != "confirmation":
+        if lost.planned.purpose != CONFIRMATION:
             target_of(lost).lost.append(lost)
     for targets in groups.values():
         for target in targets.values():

@@ -7,7 +7,6 @@ detectors. What decides is in `change_search` and `noise_density`.
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from batchmark.change_records import ChangePoint, Level
 from batchmark.change_search import LEAST_LOG_SHIFT, LENGTHS, WINDOW, search
 from batchmark.noise_density import MAD_TO_SD, Prior
 from batchmark.record import Record
+from batchmark.series_history import moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -65,23 +65,17 @@ class Timeline(NamedTuple):
 
 
 def timeline(history: SeriesHistory, runs: int | None = None) -> Timeline:
-    """The runs by the time they were recorded, without those that have no figure above 0.
-
-    Of a run that is there twice the later one counts.
+    """The runs that count, in their order.
 
     Args:
         runs: how many of the newest; None for all.
     """
-    values = np.asarray(history.values, dtype=float)
-    usable = np.flatnonzero(np.isfinite(values) & (values > 0) & ~np.isnat(history.recorded_at))
-    order = usable[np.argsort(history.recorded_at[usable], kind="stable")]
-    last = {history.run_ids[place]: place for place in order}
-    places = sorted(last.values(), key=lambda place: (history.recorded_at[place], place))
-    chosen = np.array(places if runs is None else places[-runs:], dtype=np.int64)
+    usable = history.usable()
+    chosen = usable if runs is None else usable[-runs:]
     return Timeline(
         [history.run_ids[place] for place in chosen],
         history.recorded_at[chosen],
-        np.log(values[chosen]),
+        np.log(np.asarray(history.values, dtype=float)[chosen]),
     )
 
 
@@ -183,11 +177,6 @@ def change_point(
         change=new.median / old.median - 1,
         p_value=p,
     )
-
-
-def moment(value: np.datetime64) -> datetime:
-    found: datetime = value.astype("datetime64[us]").item()
-    return found.replace(tzinfo=UTC)
 
 
 def p_value(before: Array, after: Array) -> float:

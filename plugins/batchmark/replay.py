@@ -78,11 +78,7 @@ class Replay:
         return number, self.series[number].places.index(self._place[point.first_run_id])
 
     def _placed(self, history: SeriesHistory) -> PlacedSeries:
-        of_run = {
-            self._place[run]: number
-            for number, run in enumerate(history.run_ids)
-            if np.isfinite(history.values[number]) and history.values[number] > 0
-        }
+        of_run = {self._place[history.run_ids[number]]: number for number in history.usable()}
         places = sorted(of_run)
         numbers = [of_run[place] for place in places]
         return PlacedSeries(

@@ -38,6 +38,7 @@ def page_templates() -> Environment:
         factor=figures.factor,
         number=figures.number,
         percent=figures.percent,
+        change=figures.change,
         seconds=figures.seconds,
         usd=figures.usd,
         parameters=figures.parameters,

@@ -30,9 +30,13 @@ CHEAPER = {
 CROSSOVER_KINDS = ("warm, time", "warm, dollars", "one call, time", "one call, dollars")
 
 
+def target(name: str, *, fell_back: bool) -> str:
+    """A target's name, never without what it ran on instead."""
+    return f"{name} (ran on the CPU)" if fell_back else name
+
+
 def gpu_label(pair: ReportPair) -> str:
-    """The GPU target's name, never without what it ran on instead."""
-    return f"{pair.gpu.target} (ran on the CPU)" if pair.cpu_fallback else pair.gpu.target
+    return target(pair.gpu.target, fell_back=pair.cpu_fallback)
 
 
 def noise(one: RowNoise) -> str:

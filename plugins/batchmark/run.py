@@ -12,6 +12,7 @@ from batchmark.record import Record
 from batchmark_job.result import ResultDocument
 
 Purpose = Literal["scheduled", "confirmation", "calibration"]
+CONFIRMATION: Purpose = "confirmation"  # of a suspect's fresh job; no series is made of it
 
 
 class PlannedJob(Record):

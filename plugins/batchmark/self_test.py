@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from batchmark.change_records import ChangePoint
+from batchmark.noise_density import MAD_TO_SD
 from batchmark.rates import Rate
 from batchmark.replay import Replay
 from batchmark.self_test_records import Alarms, Machine, Part, Source, Steps, SuiteTest
@@ -257,7 +258,7 @@ def _synthetic(one: PlacedSeries, rng: Generator) -> SeriesHistory | None:
     if logs.size < FEWEST_FOR_NOISE:
         return None
     steps = np.diff(logs)  # of which a change of level is only one
-    noise = 1.4826 * float(np.median(np.abs(steps - np.median(steps)))) / np.sqrt(2)
+    noise = MAD_TO_SD * float(np.median(np.abs(steps - np.median(steps)))) / np.sqrt(2)
     values = np.exp(np.median(logs) + noise * rng.standard_normal(SYNTHETIC_RUNS))
     days = np.arange(SYNTHETIC_RUNS).astype("timedelta64[D]")
     return SeriesHistory(

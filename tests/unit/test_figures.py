@@ -83,7 +83,8 @@ def test_rates_amounts_and_shares():
 
 
 @pytest.mark.parametrize(
-    ("share", "text"), [(0.1, "+10 %"), (-0.1, "-10 %"), (0.0312, "+3.1 %"), (4.0, "+400 %")]
+    ("share", "text"),
+    [(0.1, "+10 %"), (-0.1, "−10 %"), (0.0, "0.0 %"), (0.0312, "+3.1 %"), (4.0, "+400 %")],
 )
 def test_a_change_has_its_sign(share, text):
     assert figures.change(share) == text
@@ -93,4 +94,4 @@ def test_a_change_has_its_sign(share, text):
     ("value", "text"), [(12.34, "12.3×"), (0.5, "0.500×"), (0.0, "0.00×"), (1234.0, "1230×")]
 )
 def test_a_single_ratio_has_three_digits(value, text):
-    assert figures.times(value) == text
+    assert figures.multiple(value) == text

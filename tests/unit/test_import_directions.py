@@ -17,6 +17,7 @@ FORBIDDEN = {
 }
 RUNS_IN_AIRFLOW = ROOT / "laptop" / "airflow_settings"
 PURE = (
+    "alerts/board",
     "alerts/delivering",
     "alerts/merging",
     "alerts/message",
@@ -27,7 +28,6 @@ PURE = (
     "alerts/sns_limits",
     "alerts/store",
     "alerts/terminal",
-    "alerts/words",
     "attribution",
     "break_even",
     "budget",

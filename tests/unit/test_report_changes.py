@@ -9,9 +9,10 @@ import pytest
 
 from batchmark import change_words
 from batchmark.attribution import group_changes
-from batchmark.change_records import Cause, Level
+from batchmark.change_records import Cause
 from batchmark.changes_page import SHOWN_ROWS, HistoryChart
 from batchmark.changes_section import MOST_RUNS, AlertBoard, AlertLine, ChangesSection, SeriesTrace
+from batchmark.rates import Rate
 from batchmark.report import Report, render_json
 from batchmark.report_page import render_html
 from batchmark_job.result import Device
@@ -48,10 +49,11 @@ def build_alert(**fields):
         "alert_id": "a1b2c3",
         "kind": "slower",
         "title": "Slower on c5.2xlarge: blur, 3 rows, +12 %",
+        "suite": "blog",
         "state": "acknowledged",
         "since_run_id": "scheduled__2026-11-09",
         "change": 0.12,
-        "change_url": "https://airflow.example/dags/change_alert/trigger?alert_id=a1b2c3",
+        "change_url": "https://airflow.example/dags/change_alert",
         "note": "new OpenCV",
     }
     return AlertLine(**values | fields)
@@ -93,6 +95,7 @@ def test_page_and_terminal_tell_what_changed_by_how_much_and_since_when(run_of_g
             "spread 0.9 %, 3 runs",
             "p < 0.0001",
             "run run-20 of 2026-09-21",
+            "the last run before was run-19",
             "image digest sha256:9a9a9a9a9a9a → sha256:bbbbbbbbbbbb",
             "speedup of g5.xlarge over c5.2xlarge, matmul size 1000, float32: 12.0× → 10.9×, −9.0",
             "$139.53 more for what an instance did in a month (730 hours)",
@@ -124,7 +127,7 @@ def test_the_section_is_valid_accessible_and_near_the_top(run_of_gpu, changes):
 def test_rows_beyond_the_first_are_folded(run_of_gpu, changes):
     html = render_html(report_of(run_of_gpu, changes=changes))
     assert "<summary>4 more<span" in html
-    assert "and 4 more, on the page" in terminal(report_of(run_of_gpu, changes=changes))
+    assert "and 4 more, on the report's page" in terminal(report_of(run_of_gpu, changes=changes))
 
 
 def test_no_change_is_one_line_that_says_what_was_looked_at(run_of_gpu):
@@ -141,11 +144,16 @@ def test_without_a_look_at_the_history_there_is_no_section(run_of_gpu):
 
 
 def test_open_alerts_are_listed_with_their_state_and_the_way_to_change_it(run_of_gpu):
-    board = AlertBoard(lines=(build_alert(),), judged=12, right=11)
+    board = AlertBoard(
+        lines=(build_alert(),), precision=Rate.of(11, 12), how_to_change="Say so\nor type it"
+    )
     for text in shown(run_of_gpu, alerts=board):
         assert "Slower on c5.2xlarge: blur, 3 rows, +12 %" in text
         assert "acknowledged" in text
         assert "new OpenCV" in text
+        assert "a1b2c3" in text
+        assert "suite blog" in text
+        assert "Say so or type it" in text
         assert "Of 12 alerts judged, 11 were right: 92 %, 95 % interval 65 % to 99 %." in text
     links = Page(render_html(report_of(run_of_gpu, alerts=board))).attributes("a")
     assert build_alert().change_url in {one["href"] for one in links}
@@ -230,7 +238,7 @@ def test_a_trace_keeps_the_latest_runs_and_the_change_among_them():
     assert last.values[-1] == 200.0
 
 
-def test_a_trace_leaves_out_what_has_no_figure_and_takes_the_later_of_two():
+def test_a_trace_leaves_out_what_has_no_figure_and_takes_what_was_recorded_later():
     history = build_history(build_key(), [1.0, np.nan, 2.0, 3.0, 4.0])
     twice = type(history)(
         key=history.key,
@@ -240,17 +248,14 @@ def test_a_trace_leaves_out_what_has_no_figure_and_takes_the_later_of_two():
         values=history.values,
     )
     trace = SeriesTrace.of(twice, build_point(build_key()))
-    assert trace.values == (4.0, 3.0, 1.0)
+    assert trace.values == (4.0, 2.0, 1.0)
     assert trace.first == 0
     assert SeriesTrace.of(history, build_point(build_key(), run=99)) is None
 
 
-@pytest.mark.parametrize("values", [[0.1], [0.1] * 30, [0.1] * 29 + [1e8], [0.0] * 30])
+@pytest.mark.parametrize("values", [[0.1], [0.1] * 30, [0.1] * 29 + [1e8]])
 def test_a_chart_of_any_values_stays_within_its_frame(values):
     point = build_point(build_key(), run=len(values) - 1)
-    if not any(values):
-        none = Level(median=0, spread=None, runs=40)
-        point = point.model_copy(update={"before": none, "after": none})
     chart = HistoryChart(SeriesTrace.of(build_history(build_key(), values), point), point)
     placed = [*chart.before, *chart.after, *(part for x, y, _ in chart.dots for part in (x, y))]
     assert all(0 <= one <= 100 for one in placed)

@@ -14,6 +14,7 @@ from batchmark.alerts.records import (
     Recovery,
     change_id,
 )
+from batchmark.attribution import are_near
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -91,8 +92,7 @@ class Told:
     def knows(self, change: Change) -> bool:
         """Whether one of these is the same change, though it may begin at a run nearby."""
         return any(
-            point.first_run_id in (told.first_run_id, *told.near_run_ids)
-            or told.first_run_id in point.near_run_ids
+            are_near(point, told)
             for point in change.points
             for told in self._points.get(_moved(point), ())
         )

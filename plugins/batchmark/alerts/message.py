@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from batchmark.alerts import words
+from batchmark import change_words, figures
 from batchmark.alerts.outbox import Delivery, RunMessage
 from batchmark.alerts.sns_limits import TEXT_BYTES, size, subject_line
 from batchmark.change_records import WORSE
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from batchmark.alerts.merging import Merged
     from batchmark.alerts.records import Alert, Improvement, Recovery
+    from batchmark.change_records import ChangePoint
 
 DAG_ID = "change_alert"
 GOOD_NEWS = "improved"
@@ -34,7 +35,6 @@ class Surroundings:
     """
 
     installation: str
-    gpu_targets: Collection[str]
     report_url: str
     log_urls: Mapping[tuple[str, str], str] = field(default_factory=dict)
     airflow_url: str | None = None
@@ -45,12 +45,11 @@ class Surroundings:
 class _Entry:
     kind: str
     state: str
-    label: str
-    size: str
+    title: str
     lines: tuple[str, ...]
 
     def __str__(self) -> str:
-        return "\n".join((f"* {self.label}: {self.size}", *(f"  {line}" for line in self.lines)))
+        return "\n".join((f"* {self.title}", *(f"  {line}" for line in self.lines)))
 
 
 def build_message(
@@ -84,8 +83,8 @@ def build_message(
     )
     entries = [
         *_new(message.new_alerts, surroundings),
-        *_recovered(message.recoveries, known, surroundings),
-        *_improved(message.improvements, surroundings),
+        *_recovered(message.recoveries, known),
+        *_improved(message.improvements),
     ]
     if not entries:
         return None
@@ -105,65 +104,51 @@ def _new(alerts: Sequence[Alert], around: Surroundings) -> Iterator[_Entry]:
     for kind in WORSE.values():
         for alert in alerts:
             change = alert.change
-            if change.kind != kind:
-                continue
-            first, many = change.points[0], len(change.points) > 1
-            lines = [
-                words.on_cpu(change.points, around.gpu_targets),
-                *(words.examples(change.points) if many else [words.levels(first)]),
-                f"Since run {first.first_run_id} of {first.first_recorded_at:%Y-%m-%d %H:%M %Z}; "
-                f"the last one before was {first.last_run_id}.",
-                words.confidence(change),
-                words.money(change),
-                words.causes(change),
-                *words.logs(change.points, around.log_urls),
-                f"Alert {alert.id}",
-            ]
-            label, size_ = words.change_label(change), words.change_size(change)
-            yield _Entry(kind, "open", label, size_, tuple(filter(None, lines)))
+            if change.kind == kind:
+                lines = (
+                    *change_words.lines(change),
+                    *_logs(change.points, around.log_urls),
+                    f"alert: {alert.id}",
+                )
+                yield _Entry(kind, "open", change_words.title(change), lines)
 
 
-def _recovered(
-    recoveries: Sequence[Recovery], alerts: Mapping[str, Alert], around: Surroundings
-) -> Iterator[_Entry]:
+def _recovered(recoveries: Sequence[Recovery], alerts: Mapping[str, Alert]) -> Iterator[_Entry]:
     for found in sorted(recoveries, key=lambda one: not one.closes):
         alert = alerts[found.alert_id]
-        kind = alert.change.kind
-        many = len(alert.series) > 1
-        part = f"{len(found.points)} of {len(alert.series)} series are back"
+        change = alert.change
         lines = (
-            words.on_cpu(found.points, around.gpu_targets),
-            *(words.examples(found.points) if many else [words.levels(found.points[0])]),
-            f"It was {kind} since run {alert.change.first_run_id}, {alert.state} until now."
+            f"{len(found.points)} of {figures.count(len(alert.series), 'series', 'series')} back",
+            *change_words.point_lines(found.points, change.fell_back),
+            f"suite: {change.points[0].series.suite}",
+            f"it was so since run {change.first_run_id}, {alert.state} until now"
             if found.closes
-            else f"It is {kind} since run {alert.change.first_run_id}, and stays {alert.state}.",
-            f"Alert {alert.id}",
+            else f"it is so since run {change.first_run_id}, and stays {alert.state}",
+            f"alert: {alert.id}",
         )
         yield _Entry(
-            kind=kind,
+            kind=change.kind,
             state="recovered" if found.closes else "partly recovered",
-            label=words.change_label(alert.change),
-            size=part if many else f"back from {words.change_size(alert.change)}",
-            lines=tuple(filter(None, lines)),
+            title=change_words.title(change),
+            lines=lines,
         )
 
 
-def _improved(improvements: Sequence[Improvement], around: Surroundings) -> Iterator[_Entry]:
+def _improved(improvements: Sequence[Improvement]) -> Iterator[_Entry]:
     for one in improvements:
-        if one.brought_back:
-            continue
-        change = one.change
-        many = len(change.points) > 1
-        lines = (
-            words.on_cpu(change.points, around.gpu_targets),
-            *(words.examples(change.points) if many else [words.levels(change.points[0])]),
-            f"Since run {change.first_run_id}.",
-            words.confidence(change),
-            words.money(change),
-            words.causes(change),
-        )
-        label, size_ = words.change_label(change), words.change_size(change)
-        yield _Entry(change.kind, GOOD_NEWS, label, size_, tuple(filter(None, lines)))
+        if not one.brought_back:
+            title, lines = change_words.title(one.change), tuple(change_words.lines(one.change))
+            yield _Entry(one.change.kind, GOOD_NEWS, title, lines)
+
+
+def _logs(points: Sequence[ChangePoint], log_urls: Mapping[tuple[str, str], str]) -> Iterator[str]:
+    """Where to read what the jobs of this run did; a price has none."""
+    jobs = dict.fromkeys(
+        (point.series.suite, point.series.target) for point in points if point.metric != "price"
+    )
+    for suite, target in jobs:
+        if url := log_urls.get((suite, target)):
+            yield f"log of {target}: {url}"
 
 
 def _heading(entry: _Entry) -> str:
@@ -179,10 +164,11 @@ def _counts(entries: Iterable[_Entry]) -> str:
 
 def _subject(entries: Sequence[_Entry], around: Surroundings) -> str:
     begin = f"Batchmark {around.installation}: "
-    if len(entries) == 1:
-        (only,) = entries
-        return subject_line(f"{begin}{_heading(only)}, {only.size}: {only.label}")
-    return subject_line(begin + _counts(entries))
+    if len(entries) > 1:
+        return subject_line(begin + _counts(entries))
+    (only,) = entries
+    came_back = "" if only.state in {"open", GOOD_NEWS} else f"{only.state}: "
+    return subject_line(f"{begin}{came_back}{only.title}")
 
 
 def _text(entries: Sequence[_Entry], message: RunMessage, around: Surroundings) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table
 
-from batchmark.alerts import words
+from batchmark import change_words
 
 if TYPE_CHECKING:
     from batchmark.alerts.outbox import RunMessage
@@ -16,15 +16,14 @@ if TYPE_CHECKING:
 
 
 def alert_table(alerts: Iterable[Alert], title: str) -> Table:
-    table = Table("Alert", "Kind", "What", "Change", "Since run", "State", title=escape(title))
+    table = Table("Alert", "What", "Suite", "Since run", "State", title=escape(title))
     for alert in alerts:
         last, change = alert.transitions[-1], alert.change
         state = f"{last.state} {last.at:%Y-%m-%d %H:%M} by {last.by}"
         cells = (
             alert.id,
-            change.kind,
-            words.change_label(change),
-            words.change_size(change),
+            change_words.title(change),
+            change.points[0].series.suite,
             change.first_run_id,
             f"{state}: {last.note}" if last.note else state,
         )

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from batchmark.change_records import Metric, SeriesKey
+from batchmark.run import CONFIRMATION
 from batchmark.series_history import SeriesHistory
 from batchmark_job.result import Device
 
@@ -182,7 +183,7 @@ def _groups(
 
 def counted(table: pa.Table) -> NDArray[np.bool_]:
     """Which rows make a run's figures."""
-    return _is(table, "status", "measured") & ~_is(table, "purpose", "confirmation")
+    return _is(table, "status", "measured") & ~_is(table, "purpose", CONFIRMATION)
 
 
 def _is(table: pa.Table, column: str, text: str) -> NDArray[np.bool_]:

@@ -274,7 +274,7 @@ def test_the_message_links_the_logs_of_the_runs_jobs(run, store, alerts):
     store.write(COLLECTED, build_run(*jobs).model_dump_json())
     run()
     text = alerts.message("run-30").text
-    assert "Log of g5.xlarge (blog): https://logs.example/g5-xlarge-blog-1\n" in text
+    assert "log of g5.xlarge: https://logs.example/g5-xlarge-blog-1\n" in text
     assert "prefix=runs/run-30/report.html\n" in text
 
 

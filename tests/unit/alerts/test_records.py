@@ -87,16 +87,10 @@ def test_precision_counts_what_people_said():
     (alert,) = opened()
     ways = [(), (), ("acknowledged",), ("fixed",), ("recovered",), ("recovered", "invalid")]
     found = precision([in_state(alert, *way) for way in (*ways, ("acknowledged", "recovered"))])
-    assert (found.right, found.invalid, found.undecided) == (4, 1, 2)
-    assert found.share == 0.8
-    assert str(found) == (
-        "4 of 5 alerts were right (80 %): 1 acknowledged, 1 fixed, 2 recovered by themselves, "
-        "1 invalid; 2 open without a verdict"
-    )
+    assert (found.hits, found.cases) == (4, 5)
+    assert found.low < found.share < found.high
 
 
 def test_precision_is_unknown_before_the_first_verdict():
-    found = precision(opened())
-    assert found.share is None
-    assert str(found) == "no verdict on any alert yet; 1 open without a verdict"
-    assert precision([]).share is None
+    assert precision(opened()) is None
+    assert precision([]) is None
