@@ -147,7 +147,7 @@ class Look:
     """A run, and what the history says of its series."""
 
     def __init__(self, context: Context, collected_key: str) -> None:
-        from batchmark.run import CollectedRun, RunPlan
+        from batchmark.run import CONFIRMATION, CollectedRun, RunPlan
         from batchmark.suspects import Suspects
 
         self.config: Config = load_config()
@@ -158,7 +158,7 @@ class Look:
         self.collected: CollectedRun = whole.model_copy(
             update={
                 name: tuple(
-                    job for job in getattr(whole, name) if job.planned.purpose != "confirmation"
+                    job for job in getattr(whole, name) if job.planned.purpose != CONFIRMATION
                 )
                 for name in ("jobs", "lost", "superseded")
             }

@@ -14,7 +14,7 @@ from batchmark.collecting import collect_run
 from batchmark.fingerprint import Fingerprint
 from batchmark.noise_density import Prior
 from batchmark.price_fetching import stored_prices
-from batchmark.run import CollectedRun, RunPlan
+from batchmark.run import CONFIRMATION, CollectedRun, RunPlan
 from batchmark.series import kept_samples, parameters_json
 from batchmark.spending import month_spending, run_spending
 from batchmark.store import rerun_name
@@ -57,7 +57,7 @@ def _again(job: PlannedJob, repeat: int) -> PlannedJob:
     return job.model_copy(
         update={
             "repeat": repeat,
-            "purpose": "confirmation",
+            "purpose": CONFIRMATION,
             "result_prefix": f"{folder}/{repeat}/",
         }
     )

@@ -39,12 +39,14 @@ def plan_jobs(
 
     Of a dry run there are none, so that its jobs are skipped.
     """
+    from batchmark.alert_tasks import check_settings
     from batchmark.budget_tasks import approve
 
     params = context["params"]
     run_id = context["run_id"]
     try:
         config = load_config()
+        check_settings()
         jobs = plan(
             config,
             run_id=run_id,
@@ -166,8 +168,12 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     """
     from datetime import UTC, datetime
 
+    from airflow.sdk.configuration import conf
     from rich.console import Console
 
+    from batchmark.alerts.board import alert_board
+    from batchmark.alerts.precision import precision
+    from batchmark.alerts.store import AlertStore
     from batchmark.budget_tasks import print_costs
     from batchmark.changes_section import ChangesSection
     from batchmark.comparison import Comparison
@@ -187,7 +193,11 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     prices = stored_prices(store, config.region, now)
     text = store.read_if_there(store.prefix + CHANGES_SECTION)
     changes = ChangesSection.model_validate_json(text) if text else None
-    report = build_report(comparison, collected, prices=prices, created_at=now, changes=changes)
+    alerts = AlertStore(store).alerts()
+    board = alert_board(alerts, precision(alerts), conf.get("api", "base_url", fallback=None))
+    report = build_report(
+        comparison, collected, prices=prices, created_at=now, changes=changes, alerts=board
+    )
     store.write(REPORT_JSON, render_json(report))
     key = store.write(REPORT_HTML, render_html(report), "text/html")
     render_table(report, Console(width=160))
