@@ -1,0 +1,199 @@
+"""Which runs are looked at again, and what fresh jobs make of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from batchmark.change_records import SeriesKey
+from batchmark.noise_density import Prior
+from batchmark.recoveries import recoveries
+from batchmark.regressions import detect_changes
+from batchmark.series_history import SeriesHistory
+from batchmark.suspects import (
+    MOST_RERUNS,
+    confirmed_point,
+    needs_more,
+    standings,
+    suspect_levels,
+    suspect_runs,
+    verdict,
+)
+from batchmark_job.result import Device
+
+LEVEL = 0.01
+
+
+def key(size=1000, target="g5.xlarge"):
+    return SeriesKey(
+        suite="blog",
+        target=target,
+        actual_device=Device.CUDA,
+        instance_type=target,
+        cpu_model="AMD EPYC 7R32",
+        gpu_model="NVIDIA A10G",
+        workload="matmul",
+        parameters=f'{{"size":{size}}}',
+        dtype="float32",
+    )
+
+
+def history(values, of=None):
+    count = len(values)
+    return SeriesHistory(
+        of or key(),
+        "time",
+        [f"run-{number}" for number in range(count)],
+        np.datetime64("2026-01-05", "us") + np.arange(count) * np.timedelta64(7, "D"),
+        np.asarray(values, dtype=float),
+    )
+
+
+def noisy(count, seed=0, log_sd=0.01):
+    return LEVEL * np.exp(log_sd * np.random.default_rng(seed).standard_normal(count))
+
+
+def stand(*histories, starts=None, priors=None):
+    run_id = histories[0].run_ids[-1]
+    return standings(histories, run_id, starts=starts or {}, priors=priors or {})
+
+
+def suspects(*histories, uncertainty=None, **known):
+    return suspect_runs(stand(*histories, **known), uncertainty or {})
+
+
+def with_newest(factor, count=20, **noise):
+    return history([*noisy(count, **noise), LEVEL * factor])
+
+
+def test_a_run_beyond_its_noise_is_a_suspect_and_one_within_is_none():
+    (found,) = suspects(with_newest(1.12))
+    assert (found.kind, found.run_id) == ("run", "run-20")
+    assert found.expected == pytest.approx(LEVEL, rel=0.01)
+    assert suspects(with_newest(1.02)) == []
+    assert suspects(with_newest(1.12, log_sd=0.1)) == []
+
+
+def test_a_faster_run_is_no_suspect():
+    assert suspects(with_newest(0.7)) == []
+
+
+def test_a_run_whose_own_samples_reach_the_level_is_no_suspect():
+    one = with_newest(1.12)
+    assert suspects(one, uncertainty={one.key: 0.05})
+    assert suspects(one, uncertainty={one.key: 0.2}) == []
+
+
+@pytest.mark.parametrize(("runs", "count"), [(5, 0), (6, 1)])
+def test_a_level_of_few_runs_has_no_suspects(runs, count):
+    assert len(suspects(with_newest(1.3, count=runs))) == count
+
+
+def test_a_told_change_begins_a_level_of_its_own():
+    values = [*noisy(20), *(1.12 * noisy(4, seed=1))]
+    one = history(values)
+    assert suspects(one)
+    assert suspects(one, starts={one.key: {"run-20"}}) == []
+
+
+def test_a_calibration_that_knows_more_noise_makes_fewer_suspects():
+    one = with_newest(1.1, count=7, log_sd=0.002)
+    assert suspects(one)
+    assert suspects(one, priors={one.key: Prior(0.2, 5)}) == []
+
+
+def test_among_many_series_one_must_be_the_odder():
+    odd = [history([*noisy(30, seed=5, log_sd=0.05), LEVEL * 1.1], key(1))]
+    others = [history(noisy(31, seed=seed, log_sd=0.05), key(seed)) for seed in range(10, 70)]
+    assert suspects(*odd)
+    assert suspects(*odd, *others) == []
+    elsewhere = [history(one.values, key(target="g6.xlarge")) for one in others[:1]]
+    assert suspects(*odd, *elsewhere)
+
+
+def test_a_bimodal_series_that_takes_its_slower_value_is_no_suspect():
+    rng = np.random.default_rng(3)
+    values = noisy(60, log_sd=0.01) * np.where(rng.random(60) < 0.4, 1.1, 1.0)
+    assert suspects(history([*values, LEVEL * 1.1])) == []
+
+
+def judge(one, reruns):
+    (suspect,) = suspects(one)
+    return verdict(
+        stand(one)[one.key],
+        suspect,
+        reruns,
+        job_ids=[str(number) for number in range(len(reruns))],
+        hosts=len(reruns),
+    )
+
+
+def test_three_slow_fresh_jobs_confirm_a_suspect():
+    one = with_newest(1.12)
+    found = judge(one, [1.11 * LEVEL, 1.13 * LEVEL, 1.12 * LEVEL])
+    assert (found.outcome, found.reason) == ("confirmed", "3 fresh jobs agree")
+    point = confirmed_point(one, stand(one)[one.key], found)
+    assert (point.first_run_id, point.last_run_id) == ("run-20", "run-19")
+    assert point.change == pytest.approx(0.12, abs=0.02)
+    assert point.after.runs == 1
+    assert point.worse
+
+
+def test_one_fresh_job_at_the_old_level_refutes_and_asks_for_no_more():
+    one = with_newest(1.4)
+    (suspect,) = suspects(one)
+    assert not needs_more(stand(one)[one.key], suspect, [LEVEL])
+    assert judge(one, [LEVEL]).outcome == "refuted"
+
+
+def test_fresh_jobs_within_the_noise_refute_together():
+    one = with_newest(1.12)
+    assert judge(one, [1.06 * LEVEL, LEVEL, 0.99 * LEVEL]).outcome == "refuted"
+
+
+@pytest.mark.parametrize("reruns", [[], [1.12 * LEVEL, 1.11 * LEVEL]])
+def test_too_few_fresh_figures_settle_nothing(reruns):
+    assert len(reruns) < MOST_RERUNS
+    assert judge(with_newest(1.12), reruns).outcome == "unsettled"
+
+
+@pytest.mark.parametrize(("factor", "outcome"), [(1.04, "confirmed"), (1.0, "refuted")])
+def test_a_new_level_of_the_history_is_confirmed_by_where_fresh_jobs_lie(factor, outcome):
+    one = history([*noisy(25, log_sd=0.004), *(1.04 * noisy(8, seed=1, log_sd=0.004))])
+    (suspect,) = suspect_levels(detect_changes([one]), {})
+    assert (suspect.kind, suspect.run_id) == ("level", "run-25")
+    found = verdict(None, suspect, [factor * LEVEL] * 3, job_ids=["1", "2", "3"], hosts=None)
+    assert found.outcome == outcome
+
+
+def test_a_level_that_was_told_or_is_faster_is_not_looked_at_again():
+    one = history([*noisy(25), *(1.1 * noisy(8, seed=1))])
+    points = detect_changes([one])
+    assert suspect_levels(points, {one.key: {"run-24"}}) == []
+    faster = history([*noisy(25), *(0.8 * noisy(8, seed=1))])
+    assert suspect_levels(detect_changes([faster]), {}) == []
+
+
+def slower_then(*factors):
+    values = [*noisy(20), *(1.12 * noisy(8, seed=1))]
+    (point,) = detect_changes([history(values)])
+    later = LEVEL * np.array(factors)
+    return list(recoveries([history([*values, *later])], [point]))
+
+
+def test_three_runs_at_the_old_level_are_a_recovery():
+    (point,) = slower_then(1.0, 1.01, 0.99)
+    assert point.first_run_id == "run-28"
+    assert not point.worse
+    assert point.after.median == pytest.approx(LEVEL, rel=0.02)
+
+
+@pytest.mark.parametrize("factors", [(1.0, 1.0), (1.0, 1.0, 1.12), (1.1, 1.11, 1.12, 1.1)])
+def test_fewer_runs_or_slow_ones_are_none(factors):
+    assert slower_then(*factors) == []
+
+
+def test_an_alert_of_a_series_that_is_gone_never_recovers():
+    (point,) = detect_changes([history([*noisy(20), *(1.12 * noisy(8, seed=1))])])
+    assert list(recoveries([], [point])) == []
+    assert list(recoveries([history(noisy(5))], [point])) == []
