@@ -92,8 +92,8 @@ def test_a_level_of_few_runs_has_no_suspects(runs, count):
 def test_a_told_change_begins_a_level_of_its_own():
     values = [*noisy(20), *(1.12 * noisy(4, seed=1))]
     one = history(values)
-    assert suspects(one)
-    assert suspects(one, starts={one.key: {"run-20"}}) == []
+    assert one.key in stand(one)
+    assert one.key not in stand(one, starts={one.key: {"run-20"}})  # too few runs on it yet
 
 
 def test_a_calibration_that_knows_more_noise_makes_fewer_suspects():
