@@ -95,7 +95,11 @@ def detect_changes(
     known = priors or {}
     lines = [timeline(history, chosen.runs) for history in histories]
     found = search(
-        [line.logs for line in lines],
+        # Of a speedup the fall is what somebody waits to hear of.
+        [
+            -line.logs if history.metric == "speedup" else line.logs
+            for history, line in zip(histories, lines, strict=True)
+        ],
         [
             known.get(history.key, Prior()) if history.metric == "time" else Prior()
             for history in histories
