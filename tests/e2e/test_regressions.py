@@ -68,6 +68,7 @@ def put_earlier_runs(aws, run_id) -> None:
         HistoryStore(aws.client("s3"), config.bucket).append(earlier, prices)
 
 
+@pytest.mark.thirty_runs  # four minutes; test_regression_tasks.py has the same decisions
 def test_a_slower_workload_is_confirmed_and_told_once_in_the_same_run(
     stack, airflow, aws, tmp_path
 ):

@@ -139,7 +139,7 @@ class TorchBlur(Implementation):
         return torch_support.version()
 
     def refusal(self, device: str, dtype: str) -> str | None:
-        return super().refusal(device, dtype) or torch_support.native_refusal(device, dtype)
+        return super().refusal(device, dtype) or torch_support.depthwise_refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         """Input, padded input, half-blurred, and the results of this and the last call."""

@@ -45,6 +45,18 @@ def native_refusal(device: str, dtype: str) -> str | None:
     return None if native else f"this CPU has no {dtype} arithmetic"
 
 
+def depthwise_refusal(device: str, dtype: str) -> str | None:
+    """As native_refusal, of a convolution with one filter a channel.
+
+    With torch 2.13.0 on a CPU that has float16 arithmetic (avx512_fp16), oneDNN's kernel for it
+    did not return from images wider than some 30 pixels. Nothing ends a job that hangs in it but
+    the job's timeout.
+    """
+    if device == "cpu" and dtype == "float16":
+        return "torch's depthwise convolution in float16 may never return on a CPU"
+    return native_refusal(device, dtype)
+
+
 def torch_dtype(dtype: str) -> torch.dtype:
     """The type of the tensors that hold this dtype: tf32 is kept as float32."""
     import torch

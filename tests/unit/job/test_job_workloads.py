@@ -78,6 +78,8 @@ def test_implementation_is_correct(
     workload: Workload, implementation: Implementation, parameters: dict[str, int], dtype: str
 ) -> None:
     """What runs on CUDA alone: test_job_cuda.py and test_job_triton.py."""
+    if reason := implementation.refusal("cpu", dtype):
+        pytest.skip(reason)  # no job runs it either
     error = error_of(workload, implementation, parameters, dtype)
     assert error <= TOLERANCES[dtype]
 
@@ -118,6 +120,13 @@ def test_tf32_is_refused_on_the_cpu(name: str) -> None:
         assert workload.implementations[0].refusal("cpu", "tf32") == (
             "tf32 is a format of CUDA's tensor cores; measure float32 on the CPU"
         )
+
+
+def test_a_convolution_that_may_never_return_is_refused_on_the_cpu_only() -> None:
+    blur = TorchBlur()
+    assert "may never return" in (blur.refusal("cpu", "float16") or "")
+    assert blur.refusal("cuda", "float16") is None
+    assert blur.refusal("cpu", "float32") is None
 
 
 @pytest.mark.parametrize("name", ["gaussian_blur", "edge_detection"])
