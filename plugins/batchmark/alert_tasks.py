@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from batchmark.assets import REGRESSIONS, regressions_metadata
 from batchmark.config import load_config
-from batchmark.exceptions import AlertError
+from batchmark.exceptions import AlertError, ConfigError
 from batchmark.store import COLLECTED, PLAN, REPORT_HTML, RunStore
 
 if TYPE_CHECKING:
@@ -111,7 +111,10 @@ def publish_alerts(
     from batchmark.alerts.store import AlertStore
     from batchmark.run import RunPlan
 
-    config = load_config()
+    try:
+        config = load_config()
+    except ConfigError as error:
+        raise AirflowFailException(str(error)) from error  # it would fail again
     store = RunStore.of(config, context["run_id"])
     alerts = AlertStore(store)
     message = alerts.message(context["run_id"])

@@ -119,11 +119,11 @@ def detect_regressions(collected: Any) -> XComArg:
 
     # A fresh job that fails takes no regression with it.
     @task(trigger_rule="all_done")
-    def detect_regressions() -> str:
-        return regression_tasks.detect_regressions(get_current_context())
+    def detect_regressions(collected_key: str | None) -> str:
+        return regression_tasks.detect_regressions(get_current_context(), collected_key)
 
     once, twice = regression_tasks.RERUN_TASKS
-    agreeing, changes = find_agreeing(), detect_regressions()
+    agreeing, changes = find_agreeing(), detect_regressions(collected)
     rerun_once = run_benchmark(find_suspects(collected), task_id=once)
     chain(rerun_once, agreeing, run_benchmark(agreeing, task_id=twice), changes)
     return changes

@@ -88,8 +88,12 @@ def find_agreeing(context: Context) -> list[dict[str, Any]]:
     return look.plan_jobs(2, plan_round(2, look.plan.jobs, dict.fromkeys(targets)))
 
 
-def detect_regressions(context: Context) -> str:
-    """Decide what changed, and keep it with its verdicts; return the key of the changes."""
+def detect_regressions(context: Context, collected_key: str | None) -> str:
+    """Decide what changed, and keep it with its verdicts; return the key of the changes.
+
+    Raises:
+        AirflowSkipException: nothing was collected.
+    """
     from batchmark.attribution import group_changes, runs_about
     from batchmark.budget_tasks import settle
     from batchmark.change_records import RunChanges
@@ -98,6 +102,8 @@ def detect_regressions(context: Context) -> str:
     from batchmark.history.store import HistoryStore, run_prices
     from batchmark.suspects import confirmed_point
 
+    if collected_key is None:
+        raise AirflowSkipException("the run has no results to look at; see collect_results")
     look = Look.of_suspects(context)
     fresh = look.collect(context, rounds=len(RERUN_TASKS))
     verdicts = [look.verdict(suspect, fresh) for suspect in look.suspects.suspects]

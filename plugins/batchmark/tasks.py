@@ -183,10 +183,10 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     from batchmark.report_terminal import render_table
     from batchmark.run import CollectedRun
 
-    config = load_config()
-    store = RunStore.of(config, context["run_id"])
     if comparison_key is None:
         raise AirflowSkipException("nothing was compared; see the tasks before")
+    config = load_config()
+    store = RunStore.of(config, context["run_id"])
     comparison = Comparison.model_validate_json(store.read(comparison_key))
     collected = CollectedRun.model_validate_json(store.read(store.prefix + COLLECTED))
     now = datetime.now(UTC)

@@ -106,7 +106,7 @@ class Schedule:
         context["ti"] = NoXComs()
         once = regression_tasks.find_suspects(context, self.store.prefix + COLLECTED)
         twice = regression_tasks.find_agreeing(context) if once else []
-        key = regression_tasks.detect_regressions(context)
+        key = regression_tasks.detect_regressions(context, self.store.prefix + COLLECTED)
         alert_tasks.open_alerts(context, key)
         return len(once), len(twice), RunChanges.model_validate_json(self.store.read(key))
 
@@ -270,5 +270,5 @@ def test_fresh_jobs_are_booked_compared_with_nothing_and_no_part_of_the_series(s
 def test_a_run_without_results_is_skipped(schedule):
     schedule.number = 1
     with pytest.raises(AirflowSkipException, match="collect_results"):
-        regression_tasks.detect_regressions(schedule.context)
+        regression_tasks.detect_regressions(schedule.context, None)
     assert schedule.store.read_if_there(schedule.store.prefix + SUSPECTS) is None
