@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from statistics import median
 from typing import TYPE_CHECKING, get_args
@@ -36,6 +37,8 @@ NO_RERUN = "no job was run again for it"
 MOST_TARGETS = 3  # that a title names
 MOST_POINTS = 6  # of a change that are told in lines
 MOST_VERDICTS = 3  # that are told beside a change
+UNIT_FACTORS = (60, 1000, 3600, 10**6, 10**9)  # between units of time
+LIKE_A_UNIT = 0.1  # that a level's log may be off
 
 
 def target(name: str, fell_back: Collection[str]) -> str:
@@ -113,7 +116,18 @@ def cause(one: Cause) -> str:
 
 
 def causes(change: Change) -> list[str]:
-    return [cause(one) for one in change.causes] or [NO_CAUSE]
+    told = [*_unit_hint(change.points[0]), *(cause(one) for one in change.causes)]
+    return told or [NO_CAUSE]
+
+
+def _unit_hint(point: ChangePoint) -> Iterator[str]:
+    """A level of 1,000 times the last one is rather milliseconds than slow."""
+    if point.metric == "time" and point.before.median and point.after.median:
+        moved = math.log(point.after.median / point.before.median)
+        for factor in UNIT_FACTORS:
+            if abs(abs(moved) - math.log(factor)) < LIKE_A_UNIT:
+                how = "as much" if moved > 0 else "less"
+                yield f"about {factor:,} times {how}, as if the unit had changed"
 
 
 def speedup(point: ChangePoint) -> str:

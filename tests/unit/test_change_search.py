@@ -1,0 +1,131 @@
+"""Where and when the search through a series finds that its level has changed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from batchmark.change_search import (
+    AT_A_TIME,
+    LEAST_AFTER,
+    LEAST_BEFORE,
+    LEAST_BETWEEN,
+    WINDOW,
+    search,
+    windows_before,
+)
+from batchmark.noise_density import Prior
+
+
+def noise(count, seed=0, log_sd=0.01):
+    return log_sd * np.random.default_rng(seed).standard_normal(count)
+
+
+def steps(*levels, runs=20, seed=0, log_sd=0.01):
+    return np.repeat(levels, runs) + noise(len(levels) * runs, seed, log_sd)
+
+
+def indexes(logs, **known):
+    return [found.index for found in search([logs], **known)[0]]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("shift", [0.1, -0.1, 2.0, 20.0])
+def test_a_clear_step_is_found_where_it_is_as_soon_as_the_runs_suffice(shift, seed):
+    (found,) = search([steps(0, shift, seed=seed)])[0]
+    assert (found.index, found.at) == (20, 20 + LEAST_AFTER)
+
+
+def test_every_level_of_a_staircase_is_found():
+    assert indexes(steps(0, 0.1, 0.2, 0.05)) == [20, 40, 60]
+
+
+def test_a_step_shows_once_it_has_the_runs_it_needs_on_both_sides():
+    before, after = noise(LEAST_BEFORE), 0.3 + noise(LEAST_AFTER, seed=1)
+    assert indexes(np.r_[before, after]) == [LEAST_BEFORE]
+    assert indexes(np.r_[before, after[1:]]) == []
+    assert indexes(np.r_[before[1:], after]) == []
+
+
+def test_between_two_changes_there_are_runs_enough_for_a_level():
+    logs = np.r_[noise(20), 0.3 + noise(LEAST_BETWEEN, seed=1), noise(20, seed=2)]
+    assert indexes(logs) == [20, 20 + LEAST_BETWEEN]
+
+
+@pytest.mark.parametrize("log_sd", [0.01, 0.03, 0.05])
+def test_noise_alone_has_hardly_a_change(log_sd):
+    found = search([noise(200, seed, log_sd) for seed in range(20)])
+    assert sum(map(len, found)) <= 4  # in 4,000 runs
+
+
+def test_lone_outliers_are_no_change_and_hide_none():
+    logs = steps(0, 0.1)
+    logs[[5, 12, 24, 33]] += 0.4
+    assert indexes(logs) == [20]
+    logs = noise(60)
+    logs[::9] += 0.4
+    assert indexes(logs) == []
+
+
+def test_a_series_that_jumps_between_two_values_by_itself_has_no_change():
+    rng = np.random.default_rng(4)
+    assert indexes(noise(160) + np.where(rng.random(160) < 0.3, 0.08, 0)) == []
+
+
+def test_what_later_runs_took_back_is_no_change_in_the_end():
+    bump = np.r_[noise(30), 0.045 + noise(6, seed=1), noise(60, seed=2)]
+    assert indexes(bump[:36])
+    assert len(indexes(bump)) in (0, 2)  # never a change without its end
+
+
+def test_a_shift_below_the_least_is_none_however_sure():
+    logs = steps(0, 0.03, runs=40, log_sd=0.001)
+    assert indexes(logs) == [40]
+    assert indexes(logs, least_log_shift=0.04) == []
+
+
+def test_a_prior_of_much_noise_asks_short_histories_for_more():
+    logs = steps(0, 0.06, runs=9)
+    assert indexes(logs) == [9]
+    assert indexes(logs, priors=[Prior(log_sd=0.2, runs=10)]) == []
+
+
+def test_many_series_at_once_are_searched_as_each_alone():
+    rng = np.random.default_rng(7)
+    series = [
+        steps(0, rng.choice([0, 0.1, -0.1]), runs=int(rng.integers(1, 40)), seed=seed)
+        for seed in range(2 * AT_A_TIME + 3)
+    ]
+    assert search(series) == [search([one])[0] for one in series]
+    assert sum(map(len, search(series))) > 5
+
+
+def test_a_prefix_finds_what_the_schedule_would_have_told_then():
+    logs = steps(0, 0.1, 0, runs=15)
+    (first, second) = search([logs])[0]
+    assert search([logs[: first.at]])[0] == [first]
+    assert search([logs[: first.at - 1]])[0] == []
+    assert second.at <= logs.size
+
+
+def test_the_level_of_the_logs_does_not_matter():
+    logs = steps(0, 0.1)
+    assert indexes(logs) == indexes(logs - 30) == indexes(logs + 600)
+
+
+@pytest.mark.parametrize("runs", range(16))
+def test_short_histories_are_no_error(runs):
+    assert search([noise(runs)]) == [[]]
+
+
+def test_no_series_is_no_error():
+    assert search([]) == []
+
+
+def test_windows_end_before_their_run_and_begin_with_the_level():
+    logs = np.arange(100.0)
+    found = windows_before(logs, np.array([3, 80]), start=1)
+    assert found.shape == (2, WINDOW)
+    assert found[0, :2].tolist() == [2.0, 1.0]
+    assert np.isnan(found[0, 2:]).all()
+    assert found[1].tolist() == list(np.arange(79.0, 79 - WINDOW, -1))

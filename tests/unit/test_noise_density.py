@@ -1,0 +1,113 @@
+"""What a window of runs says of its noise, and of later runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from batchmark.noise_density import (
+    EXPECTED_LOG_SD,
+    EXPECTED_RUNS,
+    LEAST_LOG_SD,
+    NoiseDensity,
+    Prior,
+)
+
+ONE = np.zeros(1, int)
+
+
+def density(*windows, prior=None):
+    known = prior or Prior()
+    width = max(map(len, windows))
+    padded = np.full((len(windows), width), np.nan)
+    for row, window in zip(padded, windows, strict=True):
+        row[: len(window)] = window
+    return NoiseDensity.of(
+        padded, np.full(len(windows), known.log_sd), np.full(len(windows), known.runs)
+    )
+
+
+def normal(count, log_sd=0.02, seed=0):
+    return log_sd * np.random.default_rng(seed).standard_normal(count)
+
+
+def evidence(noise, *logs):
+    later = (np.array(logs) - noise.center[0])[None, :]
+    return float(noise.evidence(ONE, later, later.mean(axis=1), np.median(later, axis=1))[0])
+
+
+def tail(noise, log_value):
+    return float(noise.tail(ONE, np.array([log_value]) - noise.center)[0])
+
+
+@pytest.mark.parametrize("log_sd", [0.01, 0.03, 0.1])
+def test_many_runs_show_their_own_level_and_noise(log_sd):
+    noise = density(3 + normal(60, log_sd))
+    assert noise.runs.tolist() == [60]
+    assert noise.center[0] + noise.mean[0] == pytest.approx(3, abs=log_sd / 2)
+    assert noise.log_sd[0] == pytest.approx(log_sd, rel=0.35)
+
+
+def test_a_single_run_is_expected_to_scatter_as_others_do():
+    assert density([1.0]).log_sd[0] == pytest.approx(EXPECTED_LOG_SD * EXPECTED_RUNS**0.5)
+    assert density([1.0], prior=Prior(0.07, 5)).log_sd[0] == pytest.approx(0.07)
+
+
+def test_equal_runs_prove_little_noise_and_never_none():
+    assert LEAST_LOG_SD <= density([1.0] * 60).log_sd[0] < EXPECTED_LOG_SD / 2
+
+
+def test_a_wild_run_moves_neither_level_nor_noise_by_much():
+    quiet, wild = normal(40), np.r_[normal(40), 20.0]
+    assert density(wild).mean[0] == pytest.approx(density(quiet).mean[0], abs=0.005)
+    assert density(wild).log_sd[0] == pytest.approx(density(quiet).log_sd[0], rel=0.25)
+
+
+def test_windows_of_unlike_lengths_know_nothing_of_each_other():
+    windows = [normal(60), normal(9, 0.05, seed=1), normal(30, 0.01, seed=2)]
+    together = density(*windows)
+    for row, window in enumerate(windows):
+        alone = density(window)
+        assert together.log_sd[row] == pytest.approx(alone.log_sd[0])
+        later = np.full((1, 3), 0.07)
+        assert together.evidence(np.array([row]), later, np.array([0.07])) == pytest.approx(
+            alone.evidence(ONE, later, np.array([0.07]))
+        )
+
+
+def test_a_tail_falls_with_the_value_and_is_near_the_normal_ones():
+    noise = density(normal(60))
+    tails = [tail(noise, value) for value in np.linspace(-0.2, 0.4, 40)]
+    assert np.all(np.diff(tails) <= 1e-12)
+    assert tails[0] == pytest.approx(1, abs=0.02)
+    assert tail(noise, 0.04) == pytest.approx(stats.norm.sf(2), abs=0.05)
+    assert tail(noise, 50.0) > 0  # nothing is impossible
+
+
+def test_evidence_grows_with_the_runs_that_agree_and_their_distance():
+    noise = density(normal(60))
+    assert evidence(noise, 0.1) < evidence(noise, 0.1, 0.1) < evidence(noise, 0.1, 0.1, 0.1)
+    assert evidence(noise, *[0.04] * 4) < evidence(noise, *[0.08] * 4)
+
+
+def test_runs_within_the_noise_are_no_evidence():
+    assert evidence(density(normal(60)), *normal(8, seed=9)) < 2
+
+
+def test_one_wild_run_weighs_no_more_than_a_slow_one():
+    noise = density(normal(60))
+    assert evidence(noise, 20.0, 0.0, 0.0, 0.0, 0.0) < 2
+
+
+def test_a_value_that_the_window_has_seen_is_no_news():
+    two_speeds = np.where(np.arange(40) % 3 == 0, 0.08, 0.0) + normal(40, 0.01)
+    assert evidence(density(two_speeds), 0.08, 0.08) < evidence(
+        density(normal(40, 0.01)), 0.08, 0.08
+    )
+    assert tail(density(two_speeds), 0.08) > 0.1
+
+
+def test_a_short_window_makes_less_of_the_same_runs():
+    long, short = normal(60), normal(60)[:9]
+    assert evidence(density(short), *[0.1] * 6) < evidence(density(long), *[0.1] * 6)

@@ -1,0 +1,322 @@
+"""Changes of level in histories as they come: clean, odd, broken, and many at once."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from batchmark.change_records import Change
+from batchmark.change_words import causes
+from batchmark.noise_density import Prior
+from batchmark.regressions import (
+    DetectorSettings,
+    detect,
+    detect_changes,
+    held_down,
+    level,
+    p_value,
+    timeline,
+)
+from batchmark.series_history import SeriesHistory
+from tests.unit.changed_series import build_history, build_key, build_point, moment, run_id
+
+LEVEL = 0.01
+
+
+@pytest.fixture(autouse=True)
+def _quiet_arithmetic():
+    """No history makes numpy or scipy warn."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def noisy(count, seed=0, log_sd=0.01):
+    return LEVEL * np.exp(log_sd * np.random.default_rng(seed).standard_normal(count))
+
+
+def stepped(before=20, after=12, factor=1.1, **noise):
+    return noisy(before + after, **noise) * np.r_[np.ones(before), np.full(after, factor)]
+
+
+def changes_of(values, metric="time", **fields):
+    return detect_changes([build_history(build_key(**fields), values, metric=metric)])
+
+
+# What a change is
+
+
+@pytest.mark.parametrize(("factor", "kind"), [(1.1, "slower"), (0.9, "faster")])
+def test_a_step_either_way_is_one_change_at_its_first_run(factor, kind):
+    (point,) = changes_of(stepped(factor=factor))
+    assert (point.kind, point.first_run_id, point.last_run_id) == (kind, "run-20", "run-19")
+    assert point.first_recorded_at == moment(20)
+    assert point.change == pytest.approx(factor - 1, abs=0.01)
+    assert (point.before.runs, point.after.runs) == (20, 12)
+    assert point.before.median == pytest.approx(LEVEL, rel=0.01)
+    assert point.p_value < 1e-6
+
+
+def test_the_runs_near_a_change_are_those_a_later_look_may_place_it_at():
+    (point,) = changes_of(stepped())
+    assert point.near_run_ids == tuple(run_id(number) for number in range(17, 24))
+    (late,) = changes_of(stepped(after=5))
+    assert late.near_run_ids[-1] == "run-23"
+
+
+def test_a_step_and_its_end_are_two_changes():
+    there, back = changes_of(np.r_[stepped(after=12), noisy(12, seed=1)])
+    assert (there.kind, back.kind) == ("slower", "faster")
+    assert back.first_run_id == "run-32"
+    assert there.after.runs == 12
+
+
+@pytest.mark.parametrize(
+    ("metric", "factor", "kind"),
+    [
+        ("price", 1.2, "dearer"),
+        ("price", 0.8, "cheaper"),
+        ("noise", 3.0, "noisier"),
+        ("noise", 1 / 3, "steadier"),
+        ("speedup", 0.8, "speedup lost"),
+        ("speedup", 1.25, "speedup gained"),
+    ],
+)
+def test_each_metric_has_its_own_kinds(metric, factor, kind):
+    against = "c5.2xlarge" if metric == "speedup" else None
+    (point,) = changes_of(stepped(factor=factor), metric, against=against)
+    assert point.kind == kind
+
+
+def test_a_speedup_that_falls_is_looked_for_as_a_time_that_rises():
+    values = stepped(factor=1.03, after=10, log_sd=0.012)
+    risen = changes_of(values)
+    lost = changes_of(1 / values, "speedup", against="c5.2xlarge")
+    assert [point.first_run_id for point in lost] == [point.first_run_id for point in risen]
+
+
+def test_a_change_smaller_than_asked_for_is_none():
+    history = build_history(build_key(), stepped(factor=1.05, log_sd=0.005))
+    assert detect_changes([history])
+    assert detect_changes([history], DetectorSettings(least_change=0.08)) == []
+
+
+def test_only_the_newest_runs_are_looked_at():
+    history = build_history(build_key(), stepped(before=20, after=60))
+    assert detect_changes([history])
+    assert detect_changes([history], DetectorSettings(runs=40)) == []
+
+
+def test_a_calibration_that_knows_more_noise_asks_for_more():
+    values = stepped(before=9, after=5, factor=1.06, log_sd=0.008)
+    history = build_history(build_key(), values)
+    assert detect_changes([history])
+    assert detect_changes([history], priors={history.key: Prior(log_sd=0.1, runs=5)}) == []
+
+
+# Many series
+
+
+def test_a_change_is_found_among_many_quiet_series():
+    quiet = [
+        build_history(build_key(parameters=f'{{"size":{size}}}'), noisy(40, seed=size))
+        for size in range(300)
+    ]
+    changed = build_history(build_key("c5.2xlarge"), stepped(before=28))
+    (found,) = detect_changes([*quiet, changed])
+    assert found.series == changed.key
+
+
+def test_what_would_stand_alone_does_not_among_a_thousand():
+    assert held_down([0.01], 1, 0.05).tolist() == [True]
+    assert held_down([0.01], 1000, 0.05).tolist() == [False]
+    assert held_down([1e-5, 0.01], 1000, 0.05).tolist() == [True, False]
+    assert held_down([], 1000, 0.05).tolist() == []
+
+
+def test_the_rate_of_false_discoveries_is_each_metrics_own():
+    key, weak = build_key(), stepped(before=20, after=6, factor=1.035, log_sd=0.011, seed=5)
+    (alone,) = changes_of(weak)
+    rate = alone.p_value * 3  # enough for one series and not for the four there are of a metric
+    times = [build_history(key, weak)]
+    settings = DetectorSettings(false_discovery_rate=rate)
+    quiet = [
+        build_history(build_key(parameters=f'{{"size":{size}}}'), noisy(26, seed=size))
+        for size in (1, 2, 3)
+    ]
+    noises = [build_history(one.key, one.values, metric="noise") for one in quiet]
+    assert detect_changes([*times, *noises], settings)
+    assert detect_changes([*times, *quiet], settings) == []
+
+
+# Histories that are odd
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [],
+        [0.01],
+        [0.01, 0.02],
+        [0.01] * 60,
+        [math.nan] * 30,
+        [0.0] * 30,
+        [-1.0] * 30,
+        [math.inf] * 30,
+        [5e-324] * 30,
+        [1.7e308] * 30,
+    ],
+    ids=["empty", "one", "two", "constant", "nan", "zero", "negative", "inf", "tiny", "huge"],
+)
+def test_a_history_without_a_change_has_none(values):
+    assert changes_of(values) == []
+    assert detect(values) == []
+
+
+@pytest.mark.parametrize("missing", [math.nan, math.inf, 0.0, -0.01])
+def test_runs_without_a_figure_are_left_out_and_the_change_is_still_at_its_run(missing):
+    values = stepped()
+    values[[3, 4, 11, 19, 26]] = missing
+    (point,) = changes_of(values)
+    assert (point.first_run_id, point.last_run_id) == ("run-20", "run-18")
+    assert (point.before.runs, point.after.runs) == (16, 11)
+    assert detect(values.tolist()) == [20]
+
+
+def test_a_step_between_constants_is_found():
+    (point,) = changes_of([0.01] * 20 + [0.011] * 8)
+    assert point.first_run_id == "run-20"
+    assert point.before.spread == 0
+
+
+def test_a_constant_but_for_one_run_has_no_change():
+    values = [0.01] * 40
+    values[20] = 0.02
+    assert changes_of(values) == []
+
+
+@pytest.mark.parametrize("factor", [1e9, 1e-9])
+def test_one_run_that_is_a_milliard_times_off_is_no_change_and_hides_none(factor):
+    quiet = noisy(40)
+    quiet[[15, 30]] *= factor
+    assert changes_of(quiet) == []
+    values = stepped(before=24, after=12)
+    values[[10, 27]] *= factor
+    (point,) = changes_of(values)
+    assert point.first_run_id == "run-24"
+    assert point.change == pytest.approx(0.1, abs=0.02)
+
+
+@pytest.mark.parametrize("name", ["milliseconds", "microseconds", "nanoseconds", "hours"])
+def test_changed_units_are_one_change_that_says_what_it_looks_like(name):
+    factor = {"milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9, "hours": 1 / 3600}
+    values = stepped(factor=factor[name], log_sd=0.02)
+    (point,) = changes_of(values)
+    assert point.first_run_id == "run-20"
+    assert math.isfinite(point.change)
+    assert 0 <= point.p_value < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("factor", "hint"),
+    [
+        (1e3, "1,000 times as much"),
+        (1.02e-6, "1,000,000 times less"),
+        (59.4, "60 times as much"),
+        (1.1, None),
+        (70, None),
+    ],
+)
+def test_a_factor_between_units_is_hinted_at(factor, hint):
+    point = build_point(build_key(), factor - 1)
+    change = Change(
+        kind=point.kind, points=(point,), environment=False, causes=(), usd_per_month=None
+    )
+    told = "; ".join(causes(change))
+    assert ("unit" in told) == (hint is not None)
+    assert hint is None or hint in told
+
+
+def test_runs_recorded_out_of_order_are_put_in_theirs():
+    values, key = stepped(), build_key()
+    history = build_history(key, values)
+    shuffled = np.random.default_rng(3).permutation(values.size)
+    turned = SeriesHistory(
+        key,
+        "time",
+        [history.run_ids[place] for place in shuffled],
+        history.recorded_at[shuffled],
+        history.values[shuffled],
+    )
+    assert detect_changes([turned]) == detect_changes([history])
+
+
+def test_a_clock_that_goes_backwards_moves_no_change_to_a_run_that_had_none():
+    history = build_history(build_key(), stepped())
+    at = history.recorded_at.copy()
+    at[25] -= np.timedelta64(2, "h")  # still after the run before it
+    set_back = SeriesHistory(history.key, "time", history.run_ids, at, history.values)
+    (point,) = detect_changes([set_back])
+    assert point.first_run_id == "run-20"
+
+
+def test_a_run_that_is_there_twice_counts_once_as_it_was_recorded_last():
+    history = build_history(build_key(), stepped())
+    twice = SeriesHistory(
+        history.key,
+        "time",
+        [*history.run_ids, "run-25", "run-26"],
+        np.r_[history.recorded_at, history.recorded_at[25:27] - np.timedelta64(1, "h")],
+        np.r_[history.values, 1.0, 1.0],
+    )
+    assert timeline(twice).run_ids == timeline(history).run_ids
+    assert detect_changes([twice]) == detect_changes([history])
+
+
+def test_the_histories_given_stay_as_they_were():
+    history = build_history(build_key(), stepped())
+    kept = history.values.copy()
+    detect_changes([history])
+    assert (history.values == kept).all()
+
+
+# The figures of a change
+
+
+def test_a_level_of_one_run_has_no_spread():
+    assert level(np.log([0.5])).spread is None
+    found = level(np.log([0.9, 1.0, 1.1]))
+    assert found.median == pytest.approx(1)
+    assert found.spread == pytest.approx(0.15, abs=0.02)
+
+
+def test_a_p_value_is_the_smaller_the_surer_and_never_above_one():
+    logs = 0.01 * np.random.default_rng(0).standard_normal(30)
+    same, small, large = (p_value(logs[:20], logs[20:] + shift) for shift in (0, 0.02, 0.1))
+    assert large < small < same <= 1
+    assert p_value(logs[:1], logs[1:2]) == 1
+    assert p_value(np.zeros(5), np.full(5, 0.1)) < 1e-6
+
+
+def test_one_outlier_hardly_moves_a_p_value():
+    logs = 0.01 * np.random.default_rng(0).standard_normal(40)
+    after = logs[20:] + 0.05
+    wild = after.copy()
+    wild[3] += 20
+    assert p_value(logs[:20], wild) < 1e-6
+    assert np.log10(p_value(logs[:20], wild)) == pytest.approx(
+        np.log10(p_value(logs[:20], after)), rel=0.5
+    )
+
+
+# The contract of those who judge detectors
+
+
+def test_bare_numbers_in_and_indexes_out():
+    values = stepped().tolist()
+    assert detect(values) == [20]
+    assert all(type(index) is int for index in detect(values))
+    assert detect([value * 1e6 for value in values]) == [20]
