@@ -100,7 +100,7 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
     from batchmark.changes_section import ChangesSection
     from batchmark.circumstances import COLUMNS, circumstances
     from batchmark.history.store import HistoryStore, run_prices
-    from batchmark.suspects import confirmed_point
+    from batchmark.suspects import confirmed_point, too_early
 
     if collected_key is None:
         raise AirflowSkipException("the run has no results to look at; see collect_results")
@@ -141,7 +141,10 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
     )
     everything = [one for own in look.histories.values() for one in own]
     section = ChangesSection.of(
-        changes, everything, confirmations=verdicts, notes=look.suspects.notes
+        changes,
+        everything,
+        confirmations=verdicts,
+        notes=filter(None, (*look.suspects.notes, too_early(everything))),
     )
     store.write(CHANGES_SECTION, section.model_dump_json(indent=2))
     print(f"{len(changes)} change(s) among {len(everything)} series")

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from batchmark import figures
 from batchmark.change_records import ChangePoint, Confirmation, SeriesKey
-from batchmark.change_search import search, windows_before
+from batchmark.change_search import LEAST_AFTER, LEAST_BEFORE, search, windows_before
 from batchmark.noise_density import NoiseDensity, Prior
 from batchmark.record import Record
 from batchmark.regressions import Timeline, change_point, held_down, timeline
@@ -134,6 +134,22 @@ def standings(
         )
         found[key] = Standing(line, place, start, noise)
     return found
+
+
+def too_early(histories: Iterable[SeriesHistory]) -> str | None:
+    """Why no change can show yet; None where a series has runs enough for all looks.
+
+    Args:
+        histories: of any metrics.
+    """
+    runs = max((one.usable().size for one in histories), default=0)
+    needed = LEAST_BEFORE + LEAST_AFTER
+    if runs >= needed:
+        return None
+    return (
+        f"The longest series has {figures.count(runs, 'run')}: a change shows from {needed} on, a "
+        f"slower run that fresh jobs confirm from {LEAST_RUNS + 1}."
+    )
 
 
 def suspect_runs(

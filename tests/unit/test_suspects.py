@@ -17,6 +17,7 @@ from batchmark.suspects import (
     standings,
     suspect_levels,
     suspect_runs,
+    too_early,
     verdict,
 )
 from batchmark_job.result import Device
@@ -197,3 +198,10 @@ def test_an_alert_of_a_series_that_is_gone_never_recovers():
     (point,) = detect_changes([history([*noisy(20), *(1.12 * noisy(8, seed=1))])])
     assert list(recoveries([], [point])) == []
     assert list(recoveries([history(noisy(5))], [point])) == []
+
+
+def test_a_history_too_short_for_any_change_says_from_when_one_shows():
+    assert "has 0 runs" in too_early([])
+    assert "has 3 runs: a change shows from" in too_early([history(noisy(2)), history(noisy(3))])
+    assert "has 2 runs" in too_early([history([LEVEL, np.nan, LEVEL])])
+    assert too_early([history(noisy(3)), history(noisy(40))]) is None
