@@ -73,17 +73,25 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
 
 
 def find_agreeing(context: Context) -> list[dict[str, Any]]:
-    """Return the arguments of the second lot of fresh jobs: where the first one is slow, too."""
+    """Return the arguments of the second lot of fresh jobs: where the first one is slow, too.
+
+    A first one that left no figure asks for the others, if it was allowed to run at all.
+    """
     from batchmark.reruns import figures_of, plan_round
     from batchmark.suspects import needs_more
 
     look = Look.of_suspects(context)
     fresh = look.collect(context, rounds=1)
+    asked = {job.planned.target for job in (*fresh.jobs, *fresh.lost)}
     targets = [
         suspect.series.target
         for suspect in look.suspects.suspects
-        if (seconds := [value for _, value in figures_of(suspect, fresh.jobs)])
-        and needs_more(look.standing.get(suspect.series), suspect, seconds)
+        if suspect.series.target in asked
+        and needs_more(
+            look.standing.get(suspect.series),
+            suspect,
+            [value for _, value in figures_of(suspect, fresh.jobs)],
+        )
     ]
     return look.plan_jobs(2, plan_round(2, look.plan.jobs, dict.fromkeys(targets)))
 

@@ -35,7 +35,8 @@ LEAST_LOG_SHIFT = 0.075  # of a suspect: less is left to the history, which need
 LEAST_ERRORS = 1.4  # standard deviations
 SLOW_SHARE = 0.4  # of a suspect's shift, that a fresh job must exceed to be slow, too
 LARGE_LOG_SHIFT = 0.2  # of more it is not asked
-EVIDENCE = 3.5  # log likelihood ratio of all fresh jobs together
+# Log likelihood ratio of all fresh jobs together, by how many left a figure.
+EVIDENCE = {2: 4.5, 3: 3.5}
 CONFIRMED_LOG_SHIFT = 0.07  # of their median, at least
 MIDDLE = 0.5  # between two levels, where the fresh jobs' mean decides which it is
 
@@ -208,8 +209,8 @@ def suspect_levels(
 
 
 def needs_more(standing: Standing | None, suspect: Suspect, reruns: Sequence[float]) -> bool:
-    """Whether the first fresh job of a suspect is slow, too."""
-    if suspect.kind == "level":
+    """Whether the first fresh job of a suspect is slow, too, or left no figure."""
+    if suspect.kind == "level" or not reruns:
         return True
     if standing is None:
         return False
@@ -246,10 +247,10 @@ def verdict(
         outcome, reason = "unsettled", "the series has too few runs"
     elif not needs_more(standing, suspect, reruns):
         outcome, reason = "refuted", f"a fresh job was not slow; the run's {slower} were its own"
-    elif logs.size < MOST_RERUNS:
-        outcome, reason = "unsettled", f"only {logs.size} of {MOST_RERUNS} fresh jobs have a figure"
+    elif logs.size < min(EVIDENCE):
+        outcome, reason = "unsettled", f"only {logs.size} of {MOST_RERUNS} fresh jobs has a figure"
     else:
-        strong = standing.evidence(logs) >= EVIDENCE
+        strong = standing.evidence(logs) >= EVIDENCE[logs.size]
         far = float(np.median(logs)) - standing.log_level >= CONFIRMED_LOG_SHIFT
         outcome = "confirmed" if strong and far else "refuted"
         reason = (

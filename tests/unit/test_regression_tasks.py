@@ -19,7 +19,7 @@ from batchmark.changes_section import ChangesSection
 from batchmark.config import parse_config
 from batchmark.history.store import HistoryStore, run_prices
 from batchmark.planning import plan_jobs
-from batchmark.run import CollectedRun, RunPlan
+from batchmark.run import CollectedRun, LostJob, RunPlan
 from batchmark.store import CHANGES, CHANGES_SECTION, COLLECTED, PLAN, SUSPECTS, RunStore
 from tests.unit.run_builders import CPU_ENVIRONMENT, GPU_ENVIRONMENT, build_job, build_row
 from tests.unit.test_planning import published
@@ -50,6 +50,7 @@ class Schedule:
 
     reruns = True
     max_cost_usd = 50
+    lost_repeat = None  # the fresh job that leaves nothing
 
     @property
     def store(self):
@@ -76,9 +77,12 @@ class Schedule:
         return job.model_copy(update={"document": document, "planned": planned, "job_id": job_id})
 
     def _collect(self, store, batch, logs, *, run_id, planned, job_ids, config):
+        found = [one for one in planned if one.repeat != self.lost_repeat]
+        lost = [one for one in planned if one not in found]
         return CollectedRun(
             run_id=run_id,
-            jobs=tuple(self._job(one, self.fresh.get(one.target, 1.0)) for one in planned),
+            jobs=tuple(self._job(one, self.fresh.get(one.target, 1.0)) for one in found),
+            lost=tuple(LostJob(planned=one, job_id=None, reason="its host went") for one in lost),
         )
 
     def measure(self, **factors):
@@ -105,7 +109,7 @@ class Schedule:
 
         context["ti"] = NoXComs()
         once = regression_tasks.find_suspects(context, self.store.prefix + COLLECTED)
-        twice = regression_tasks.find_agreeing(context) if once else []
+        twice = regression_tasks.find_agreeing(context)
         key = regression_tasks.detect_regressions(context, self.store.prefix + COLLECTED)
         alert_tasks.open_alerts(context, key)
         return len(once), len(twice), RunChanges.model_validate_json(self.store.read(key))
@@ -158,6 +162,17 @@ def test_a_slower_run_that_fresh_jobs_confirm_is_one_alert_in_the_same_run(sched
     assert (verdict.outcome, len(verdict.reruns)) == ("confirmed", 3)
     (alert,) = schedule.alerts
     assert alert.state == "open"
+
+
+@pytest.mark.parametrize("lost", [2, 3])
+def test_a_fresh_job_that_is_lost_leaves_it_to_the_other_two(schedule, lost):
+    quiet_runs(schedule, 15)
+    schedule.lost_repeat = lost
+    once, twice, found = schedule.run(gpu=1.12)
+    assert (once, twice) == (1, 2)
+    (verdict,) = found.confirmations
+    assert (verdict.outcome, verdict.reason) == ("confirmed", "2 fresh jobs agree")
+    assert len(schedule.alerts) == 1
 
 
 def test_later_runs_on_the_slower_level_cost_no_fresh_job_and_tell_nothing_new(schedule):
@@ -236,8 +251,8 @@ def test_without_fresh_jobs_only_what_the_history_shows_is_told(schedule):
 def test_fresh_jobs_stay_within_the_runs_cap(schedule, capsys):
     schedule.max_cost_usd = 0.01
     quiet_runs(schedule, 15)
-    once, _, found = schedule.run(gpu=1.12)
-    assert once == 0
+    once, twice, found = schedule.run(gpu=1.12)
+    assert (once, twice) == (0, 0)
     assert found.changes == ()
     assert "max_cost_usd leaves 0.01" in capsys.readouterr().out
 

@@ -11,7 +11,6 @@ from batchmark.recoveries import recoveries
 from batchmark.regressions import detect_changes
 from batchmark.series_history import SeriesHistory
 from batchmark.suspects import (
-    MOST_RERUNS,
     confirmed_point,
     needs_more,
     standings,
@@ -152,10 +151,23 @@ def test_fresh_jobs_within_the_noise_refute_together():
     assert judge(one, [1.06 * LEVEL, LEVEL, 0.99 * LEVEL]).outcome == "refuted"
 
 
-@pytest.mark.parametrize("reruns", [[], [1.12 * LEVEL, 1.11 * LEVEL]])
+@pytest.mark.parametrize("reruns", [[], [1.12 * LEVEL]])
 def test_too_few_fresh_figures_settle_nothing(reruns):
-    assert len(reruns) < MOST_RERUNS
     assert judge(with_newest(1.12), reruns).outcome == "unsettled"
+
+
+def test_two_fresh_figures_must_be_the_surer():
+    one = with_newest(1.18, log_sd=0.045)
+    near, far = 1.08 * LEVEL, 1.14 * LEVEL
+    assert judge(one, [far, far]).outcome == "confirmed"
+    assert judge(one, [near, near]).outcome == "refuted"
+    assert judge(one, [near, near, near]).outcome == "confirmed"
+
+
+def test_a_first_fresh_job_without_a_figure_leaves_it_to_the_others():
+    one = with_newest(1.12)
+    (suspect,) = suspects(one)
+    assert needs_more(stand(one)[one.key], suspect, [])
 
 
 @pytest.mark.parametrize(("factor", "outcome"), [(1.04, "confirmed"), (1.0, "refuted")])
