@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from functools import cache
 
 import boto3
 import numpy as np
@@ -136,6 +137,8 @@ def schedule(monkeypatch):
         monkeypatch.setattr(module, "load_config", lambda: config)
     monkeypatch.setattr("batchmark.alerts.settings.load_settings", AlertSettings)
     with mock_aws():
+        # One client of a kind: a schedule would make hundreds, each for 40 ms.
+        monkeypatch.setattr(boto3, "client", cache(boto3.client))
         boto3.client("s3", region_name=config.region).create_bucket(Bucket=config.bucket)
         yield Schedule(config, monkeypatch)
 
