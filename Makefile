@@ -150,6 +150,10 @@ bench-noise: install ## A/A: 20 equal runs on this idle machine; each row's nois
 bench-history: install ## Read a history of 1,000,000 rows as the detector does: below 500 MB of memory (a minute)
 	@exec $(BIN)/python -m benchmarks.history_memory
 
+.PHONY: bench-reruns
+bench-reruns: install ## Steps and noise, run by run, with fresh jobs: alerts in the same run, false ones, extra jobs (HARNESS=.../evaluate.py; 5 minutes)
+	@exec $(BIN)/python -m benchmarks.detector_reruns $(HARNESS)
+
 .PHONY: bench-gpu
 bench-gpu: install ## On a GPU machine: our products against plain calls, our filters against a copy (a minute; ends with 77 without CUDA)
 	@exec $(BIN)/python -m benchmarks.gpu_rivals
