@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import detector_reruns
-from benchmarks.detector_reruns import EACH, Figures, constant, judged, load, made, series_of
+from benchmarks.detector_reruns import EACH, constant, load, made, series_of
+from benchmarks.judged_alerts import Figures, judged
 from benchmarks.simulated_schedule import Outcome, play
 
 HARNESS = """
