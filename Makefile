@@ -16,6 +16,7 @@ CUDA_PACKAGES := cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia
 	nvidia-cusolver nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink \
 	nvidia-nvshmem-cu13 nvidia-nvtx triton
 CHECKOV := build/checkov/bin/checkov
+OTAVA := build/otava/bin/otava
 COMPILE = $(BIN)/uv pip compile -q --universal --python-version 3.11 --no-header --annotation-style line
 COMPILE_FOR_IMAGE = $(subst --universal,--python-platform x86_64-manylinux_2_28,$(COMPILE))
 
@@ -121,6 +122,7 @@ lock: install ## Resolve pyproject.toml into the lock files anew
 	cd job_container && ../$(COMPILE_FOR_IMAGE) requirements.in -c ../requirements.txt \
 		$(addprefix --no-emit-package ,$(CUDA_PACKAGES)) >> requirements.txt
 	$(COMPILE) requirements-checkov.in -o requirements-checkov.txt
+	$(COMPILE) requirements-otava.in -o requirements-otava.txt
 
 .PHONY: bench-mapped
 bench-mapped: terraform-there install ## 200 mapped short jobs at once, three times over; counts what Airflow loses (about 12 minutes)
@@ -149,6 +151,21 @@ bench-noise: install ## A/A: 20 equal runs on this idle machine; each row's nois
 .PHONY: bench-history
 bench-history: install ## Read a history of 1,000,000 rows as the detector does: below 500 MB of memory (a minute)
 	@exec $(BIN)/python -m benchmarks.history_memory
+
+.PHONY: bench-reruns
+bench-reruns: install ## Steps and noise, run by run, with fresh jobs: alerts in the same run, false ones, extra jobs (HARNESS=.../evaluate.py; 5 minutes)
+	@exec $(BIN)/python -m benchmarks.detector_reruns $(HARNESS)
+
+.PHONY: bench-detector
+bench-detector: install $(OTAVA) ## 1,000 series of 200 runs, by our detector and by otava in turns: below 3 s and quicker (a minute)
+	@exec $(BIN)/python -m benchmarks.detector_speed $(dir $(OTAVA))python
+
+# In an environment of its own: it pins an older numpy and scipy.
+$(OTAVA): requirements-otava.txt | install
+	@echo "otava: installing it into build/otava (about 40 s)"
+	@$(PYTHON) -m venv --clear build/otava
+	@build/otava/bin/python -m pip install -qq --disable-pip-version-check -r $<
+	@touch $@
 
 .PHONY: bench-gpu
 bench-gpu: install ## On a GPU machine: our products against plain calls, our filters against a copy (a minute; ends with 77 without CUDA)

@@ -1,0 +1,171 @@
+"""Times our detector and apache-otava's own analysis on the same 1,000 series of 200 runs.
+
+The series are synthetic: log-normal noise of 1, 3 or 5 %, and a step in every second one. Blocks of
+them are analysed in turns: by `detect_changes`, by its `search` alone, and by otava's
+`compute_change_points` with its defaults, in a process of otava's own environment. What is timed is
+the analysis alone, no imports and no reading. A round is all blocks; given are medians over the
+rounds, with the least and the most.
+
+Ends with 1 unless `detect_changes` takes less than 3 s for all series in each round, and less than
+otava.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from batchmark.change_records import SeriesKey
+from batchmark.change_search import search
+from batchmark.regressions import detect_changes
+from batchmark.series_history import SeriesHistory
+from batchmark_job.result import Device
+
+CLAIMED_SECONDS = 3.0
+BLOCK = 100  # series
+LOG_SDS = (0.01, 0.03, 0.05)
+STEPS = (0.05, 0.1, 0.25)
+LEAST_ON_A_LEVEL = 30  # runs
+FIRST, INTERVAL = np.datetime64("2026-01-05", "us"), np.timedelta64(1, "D")
+
+
+class Took(NamedTuple):
+    seconds: float
+    changes: int
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("otava_python", help="of an environment that has apache-otava")
+    parser.add_argument("--series", type=int, default=1000)
+    parser.add_argument("--runs", type=int, default=200, help="of each series")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    values = synthetic(arguments.series, arguments.runs, arguments.seed)
+    rounds = timed(arguments.otava_python, values, arguments.rounds)
+    print(
+        f"{len(values):,} series of {arguments.runs} runs, seed {arguments.seed}, "
+        f"{len(rounds)} rounds in blocks of {BLOCK} in turns"
+    )
+    for side in rounds[0]:
+        seconds = [one[side].seconds for one in rounds]
+        changes = rounds[0][side].changes
+        print(f"{side:<15} {spread(seconds)} s, {changes:,} changes found")
+    ratios = [one["otava"].seconds / one["detect_changes"].seconds for one in rounds]
+    print(f"otava takes {spread(ratios)} times as long as detect_changes")
+    print(
+        f"{platform.platform()}, {os.cpu_count()} CPUs, Python {platform.python_version()}; here "
+        f"numpy {np.__version__}, scipy {scipy.__version__}, there as requirements-otava.txt says"
+    )
+    slowest = max(one["detect_changes"].seconds for one in rounds)
+    if slowest >= CLAIMED_SECONDS or min(ratios) <= 1:
+        print(
+            f"MISSED: in each round it should take less than {CLAIMED_SECONDS:.0f} s and than otava"
+        )
+        return 1
+    return 0
+
+
+def synthetic(series: int, runs: int, seed: int) -> NDArray[np.float64]:
+    """Seconds, of shape (series, runs)."""
+    rng = np.random.default_rng(seed)
+    values = 10 ** rng.uniform(-3, 1, (series, 1)) * np.exp(
+        rng.choice(LOG_SDS, (series, 1)) * rng.standard_normal((series, runs))
+    )
+    for own in values[::2]:
+        own[rng.integers(LEAST_ON_A_LEVEL, runs - LEAST_ON_A_LEVEL) :] *= 1 + rng.choice(STEPS)
+    return values
+
+
+def history_of(number: int, values: NDArray[np.float64]) -> SeriesHistory:
+    key = SeriesKey(
+        suite="synthetic",
+        target="synthetic",
+        actual_device=Device.CPU,
+        instance_type=None,
+        cpu_model="synthetic",
+        gpu_model=None,
+        workload="synthetic",
+        parameters=f'{{"number":{number}}}',
+        dtype="float64",
+    )
+    names = [f"run-{run:04}" for run in range(values.size)]
+    return SeriesHistory(key, "time", names, FIRST + np.arange(values.size) * INTERVAL, values)
+
+
+def timed(otava_python: str, values: NDArray[np.float64], rounds: int) -> list[dict[str, Took]]:
+    """What each side took for all series, round by round."""
+    histories = [history_of(number, own) for number, own in enumerate(values)]
+    logs = list(np.log(values))
+    blocks = [(first, min(first + BLOCK, len(values))) for first in range(0, len(values), BLOCK)]
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "series.npz"
+        np.savez(data, seconds=values)
+        script = Path(__file__).with_name("otava_analysis.py")
+        with subprocess.Popen(
+            [otava_python, "-I", script, data],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as otava:
+            sides: dict[str, Callable[[int, int], Took]] = {
+                "detect_changes": lambda first, last: took(
+                    lambda: len(detect_changes(histories[first:last]))
+                ),
+                "search alone": lambda first, last: took(
+                    lambda: sum(map(len, search(logs[first:last])))
+                ),
+                "otava": lambda first, last: asked(otava, first, last),
+            }
+            for side in sides.values():
+                side(*blocks[0])  # what only the first call does
+            return [one_round(sides, blocks) for _ in range(rounds)]
+
+
+def one_round(
+    sides: dict[str, Callable[[int, int], Took]], blocks: Sequence[tuple[int, int]]
+) -> dict[str, Took]:
+    parts = [{name: side(*block) for name, side in sides.items()} for block in blocks]
+    return {
+        name: Took(sum(one[name].seconds for one in parts), sum(one[name].changes for one in parts))
+        for name in sides
+    }
+
+
+def took(analyse: Callable[[], int]) -> Took:
+    began = time.perf_counter()
+    changes = analyse()
+    return Took(time.perf_counter() - began, changes)
+
+
+def asked(otava: subprocess.Popen[str], first: int, last: int) -> Took:
+    """What otava's process says."""
+    assert otava.stdin  # noqa: S101
+    assert otava.stdout  # noqa: S101
+    print(first, last, file=otava.stdin, flush=True)
+    answer = otava.stdout.readline().split()
+    if not answer:
+        sys.exit("otava's process ended; see above")
+    return Took(float(answer[0]), int(answer[1]))
+
+
+def spread(values: Sequence[float]) -> str:
+    return f"{median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

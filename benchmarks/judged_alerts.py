@@ -1,0 +1,119 @@
+"""Alerts of simulated series held against the true steps, and what they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from benchmarks.simulated_schedule import Outcome
+
+MARGIN, LATEST = 5, 40  # runs; as the harness judges by itself
+FULLY_EXPECTED = 0.1  # smaller steps need not show in their first run
+MOST_FALSE, LEAST_AT_ONCE, MOST_EXTRA = 0.2, 0.9, 0.06
+HEADER = (
+    "cell                   runs  suspects  extra jobs  false (run, level)  "
+    "steps   found  within 5  same run  from 10 %"
+)
+
+
+class Judged(NamedTuple):
+    """An outcome held against the series' true steps.
+
+    Attributes:
+        delays: of each step, runs on the new level until it was told; None if it never was.
+        false: of each false alert, the kind of its suspect.
+    """
+
+    outcome: Outcome
+    delays: Sequence[int | None]
+    false: Sequence[str]
+
+
+def judged(outcome: Outcome) -> Judged:
+    """Each step has the first alert near it, and each alert one step at most."""
+    place = {int(run): number for number, run in enumerate(outcome.series.measured)}
+    alerts = [(place[first], place[at] + 1, kind) for first, at, kind in outcome.alerts]
+    delays: list[int | None] = []
+    for rise in (place[run] for run in outcome.series.rises):
+        near = [
+            one for one in alerts if abs(one[0] - rise) <= MARGIN and 0 < one[1] - rise <= LATEST
+        ]
+        first = min(near, key=lambda one: one[1], default=None)
+        delays.append(first[1] - rise if first else None)
+        if first:
+            alerts.remove(first)
+    return Judged(outcome, delays, [kind for _, _, kind in alerts])
+
+
+class Figures(NamedTuple):
+    """What some series come to."""
+
+    runs: int
+    suspects: int
+    jobs: int
+    false: Sequence[str]
+    delays: Sequence[int | None]
+    delays_of_large: Sequence[int | None]
+
+    @classmethod
+    def of(cls, some: Iterable[Judged]) -> Figures:
+        own = list(some)
+        return cls(
+            runs=sum(one.outcome.series.measured.size for one in own),
+            suspects=sum(one.outcome.suspects for one in own),
+            jobs=sum(one.outcome.jobs for one in own),
+            false=[kind for one in own for kind in one.false],
+            delays=[delay for one in own for delay in one.delays],
+            delays_of_large=[
+                delay
+                for one in own
+                if (one.outcome.series.step or 0) >= FULLY_EXPECTED
+                for delay in one.delays
+            ],
+        )
+
+    @property
+    def false_alerts(self) -> float:
+        """Per 1,000 runs."""
+        return 1000 * len(self.false) / self.runs
+
+    @property
+    def extra(self) -> float:
+        return self.jobs / self.runs
+
+    @property
+    def at_once(self) -> float | None:
+        return share(self.delays_of_large, 1)
+
+    def row(self, name: str) -> str:
+        kinds = f"{self.false.count('run')}, {self.false.count('level')}"
+        return (
+            f"{name:<21} {self.runs:6,} {self.suspects:9,} {self.extra:11.1%} "
+            f"{self.false_alerts:6.2f} {f'({kinds})':<12}{len(self.delays):5} "
+            f"{text(share(self.delays, LATEST)):>7} {text(share(self.delays, 5)):>9} "
+            f"{text(share(self.delays, 1)):>9} {text(self.at_once):>10}"
+        )
+
+    def missed(self) -> list[str]:
+        found = []
+        if self.false_alerts > MOST_FALSE:
+            found.append(f"{self.false_alerts:.2f} false alerts per 1,000 runs, not {MOST_FALSE}")
+        if self.at_once is not None and self.at_once < LEAST_AT_ONCE:
+            found.append(
+                f"{self.at_once:.1%} of steps of {FULLY_EXPECTED:.0%} and more are told in the "
+                f"same run, not {LEAST_AT_ONCE:.0%}"
+            )
+        if self.extra > MOST_EXTRA:
+            found.append(f"{self.extra:.1%} extra jobs, not {MOST_EXTRA:.0%}")
+        return found
+
+
+def share(delays: Sequence[int | None], most: int) -> float | None:
+    """Of steps that were told within so many runs; None without steps."""
+    if not delays:
+        return None
+    return sum(delay is not None and delay <= most for delay in delays) / len(delays)
+
+
+def text(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"

@@ -1,0 +1,96 @@
+"""The simulation of fresh jobs judges as it says, and takes no harness for granted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import detector_reruns
+from benchmarks.detector_reruns import EACH, constant, load, made, series_of
+from benchmarks.judged_alerts import Figures, judged
+from benchmarks.simulated_schedule import Outcome, play
+
+HARNESS = """
+def synth_one(rng, n=120, cv=0.02, step=None, at=None):
+    level = [1 + (step or 0) * (step is not None and place >= at) for place in range(n)]
+    values = [[one * (1 + cv * rng.standard_normal())] for one in level]
+    return dict(samples=values, ups=[] if step is None else [at], downs=[], mag=step)
+
+def synth_sets(seed, reps):
+    import numpy
+    rng = numpy.random.default_rng(seed)
+    series = [synth_one(rng, n=30, cv=0.01, step=0.25, at=15) for _ in range(reps)]
+    return [dict(one, grp="step:25%") for one in series]
+"""
+
+
+@pytest.fixture
+def harness(tmp_path):
+    path = tmp_path / "harness.py"
+    path.write_text(HARNESS)
+    return load(str(path))
+
+
+def outcome(*alerts, rises=(30,), missing=()):
+    seconds = [None if run in missing else [1.0] for run in range(80) for _ in range(EACH)]
+    ups = [EACH * rise for rise in rises]
+    one = {"grp": "step:10%", "cv": 0.01, "mag": 0.1, "samples": seconds, "ups": ups}
+    return Outcome(series_of(one, 0), alerts=list(alerts))
+
+
+def test_a_clear_step_is_told_in_its_first_run_and_costs_three_jobs(harness):
+    (series,) = made(harness, seed=1, reps=1)
+    assert series.cell == "step:25% at 1%"
+    assert series.seconds.shape == (30, EACH)
+    (found,) = play([series])
+    assert found.alerts == [(15, 15, "run")]
+    assert (found.suspects, found.jobs) == (1, 3)
+    figures = Figures.of([judged(found)])
+    assert figures.at_once == 1
+    assert figures.false_alerts == 0
+    assert figures.extra == pytest.approx(3 / 30)
+
+
+def test_series_do_not_depend_on_those_beside_them(harness):
+    series = made(harness, seed=2, reps=3)
+    alone = [own.alerts for one in series for own in play([one])]
+    assert [one.alerts for one in play(series)] == alone
+
+
+def test_only_the_first_alert_near_a_step_is_right():
+    found = judged(outcome((28, 33, "level"), (31, 31, "run"), (10, 10, "run")))
+    assert found.delays == [2]
+    assert found.false == ["level", "run"]
+
+
+@pytest.mark.parametrize("alert", [(24, 31, "run"), (30, 70, "level"), (28, 28, "run")])
+def test_an_alert_that_is_far_too_late_or_before_the_step_is_false(alert):
+    found = judged(outcome(alert))
+    assert (found.delays, found.false) == ([None], [alert[2]])
+
+
+def test_delays_count_runs_with_a_figure():
+    assert judged(outcome((30, 34, "level"), missing=(31, 32))).delays == [3]
+
+
+def test_a_constant_is_a_number_of_the_suspects():
+    assert constant("TAIL=.07") == ("TAIL", 0.07)
+    assert constant("LEAST_RUNS=7") == ("LEAST_RUNS", 7)
+    for text in ("JOBS_OF_ROUND=1", "NONE=1"):
+        with pytest.raises(ValueError, match="has only LEAST_RUNS, TAIL"):
+            constant(text)
+
+
+def test_without_a_harness_one_line_says_so(tmp_path, monkeypatch, capsys):
+    other = tmp_path / "other.py"
+    other.write_text("")
+    for path, words in (
+        ("", "HARNESS=: give"),
+        (str(Path(tmp_path, "none.py")), "give the harness"),
+        (str(other), "has no synth_one and no synth_sets"),
+    ):
+        monkeypatch.setattr("sys.argv", ["detector_reruns", path])
+        assert detector_reruns.main() == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert words in line
