@@ -39,7 +39,7 @@ PROCESSES, AT_A_TIME = 2, 24
 TUNABLE = {
     name: type(value)
     for name, value in vars(suspects).items()
-    if type(value) in {int, float} and name != "MOST_RERUNS"
+    if type(value) in {int, float} and not name.endswith("_RERUNS")
 }
 
 

@@ -183,7 +183,7 @@ def _fresh(look: Look, suspect: Suspect, seconds: NDArray[np.float64]) -> tuple[
     jobs = 0
     for count in JOBS_OF_ROUND:
         standing = look.standing.get(suspect.series)
-        if jobs and not (figures and needs_more(standing, suspect, figures)):
+        if jobs and not needs_more(standing, suspect, figures):
             break
         own = seconds[jobs : jobs + count]
         figures += own[np.isfinite(own)].tolist()

@@ -29,14 +29,15 @@ if TYPE_CHECKING:
 
 JOBS_OF_ROUND = (1, 2)  # fresh jobs, the second lot only if the first is slow, too
 MOST_RERUNS = sum(JOBS_OF_ROUND)
+LEAST_RERUNS = 2  # with a figure, to confirm a run
 LEAST_RUNS = 6  # on a level, before a run of it can be odd
 TAIL = 0.05  # of the noise, above a suspect; held over all series of its target
 LEAST_LOG_SHIFT = 0.075  # of a suspect: less is left to the history, which needs more runs
 LEAST_ERRORS = 1.4  # standard deviations
 SLOW_SHARE = 0.4  # of a suspect's shift, that a fresh job must exceed to be slow, too
 LARGE_LOG_SHIFT = 0.2  # of more it is not asked
-# Log likelihood ratio of all fresh jobs together, by how many left a figure.
-EVIDENCE = {2: 4.5, 3: 3.5}
+EVIDENCE = 3.5  # log likelihood ratio of all fresh jobs together
+EVIDENCE_OF_TWO = 4.5  # where one of them left no figure
 CONFIRMED_LOG_SHIFT = 0.07  # of their median, at least
 MIDDLE = 0.5  # between two levels, where the fresh jobs' mean decides which it is
 
@@ -247,10 +248,11 @@ def verdict(
         outcome, reason = "unsettled", "the series has too few runs"
     elif not needs_more(standing, suspect, reruns):
         outcome, reason = "refuted", f"a fresh job was not slow; the run's {slower} were its own"
-    elif logs.size < min(EVIDENCE):
+    elif logs.size < LEAST_RERUNS:
         outcome, reason = "unsettled", f"only {logs.size} of {MOST_RERUNS} fresh jobs has a figure"
     else:
-        strong = standing.evidence(logs) >= EVIDENCE[logs.size]
+        needed = EVIDENCE if logs.size >= MOST_RERUNS else EVIDENCE_OF_TWO
+        strong = standing.evidence(logs) >= needed
         far = float(np.median(logs)) - standing.log_level >= CONFIRMED_LOG_SHIFT
         outcome = "confirmed" if strong and far else "refuted"
         reason = (
