@@ -60,8 +60,8 @@ test-faults: terraform-there install ## Every fault of jobs, users, AWS and Airf
 	@$(BIN)/pytest -q tests/faults
 
 .PHONY: test-regressions
-test-regressions: terraform-there install ## 30 runs with a workload that gets slower and recovers: one alert (about 30 minutes)
-	@$(BIN)/pytest -q -s -m thirty_runs tests/e2e/test_regressions.py
+test-regressions: terraform-there install ## 30 runs with a workload that gets slower and recovers, and one killed at every task: one alert each (about 40 minutes)
+	@$(BIN)/pytest -q -s -m thirty_runs tests/e2e/test_regressions.py tests/e2e/test_killed_runs.py
 
 .PHONY: lint
 lint: terraform-there install $(CHECKOV) ## ruff, mypy, shellcheck, terraform fmt, READMEs' tables, checkov (about a minute)

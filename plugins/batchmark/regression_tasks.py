@@ -234,12 +234,19 @@ class Look:
 
     @cached_property
     def told(self) -> dict[SeriesKey, set[str]]:
-        """First runs of the changes that alerts and good news told of."""
+        """First runs of the changes that alerts and good news told of.
+
+        Without this run's own: where it is repeated, it decides as it did the first time.
+        """
         from batchmark.alerts.store import AlertStore
 
         found: dict[SeriesKey, set[str]] = defaultdict(set)
-        told = [alert.change for alert in self.alerts]
-        told += [improvement.change for improvement in AlertStore(self.store).improvements()]
+        told = [one.change for one in self.alerts if one.transitions[0].run_id != self.run_id]
+        told += [
+            improvement.change
+            for improvement in AlertStore(self.store).improvements()
+            if improvement.run_id != self.run_id
+        ]
         for change in told:
             for point in change.points:
                 if point.metric == "time":

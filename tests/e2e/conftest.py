@@ -15,7 +15,7 @@ ON_ONE_STACK = tuple(
     f"tests/e2e/test_{name}.py"
     for name in (
         *("main_job", "budget", "diagnose_queue", "guard", "regressions"),
-        "least_privilege",
+        *("least_privilege", "killed_runs"),
     )
 )
 

@@ -50,14 +50,17 @@ ONLY_OURS = (
 class Naps:
     """The suite `own` of one stack, made of naps."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *workloads: str) -> None:
         self._folder = folder
         folder.mkdir()
-        self.last(SECONDS)
+        self.last(SECONDS, *workloads)
 
-    def last(self, seconds: float) -> None:
-        """Let the naps of later jobs take so long."""
-        (self._folder / "nap.py").write_text(CODE.format(seconds=seconds))
+    def last(self, seconds: float, *workloads: str) -> None:
+        """Let later jobs take these naps, each so long."""
+        for file in self._folder.glob("*.py"):
+            file.unlink()
+        for workload in workloads or ("nap",):
+            (self._folder / f"{workload}.py").write_text(CODE.format(seconds=seconds))
 
     @contextmanager
     def everywhere(self, aws: AwsClients) -> Iterator[None]:

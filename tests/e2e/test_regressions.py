@@ -2,70 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 
 from batchmark.alerts.store import AlertStore
-from batchmark.change_records import RunChanges
-from batchmark.history.store import HistoryStore, run_prices
-from batchmark.run import CollectedRun
-from batchmark.store import CHANGES, COLLECTED, REPORT_HTML, RunStore
+from batchmark.store import REPORT_HTML
 from laptop.aws import AwsClients
 from laptop.demo import DAG_ID
 from laptop.session import Clock
 from laptop.stack import Ports, Stack
 from tests.e2e.naps import SECONDS, Inbox, Naps
-from tests.e2e.stacks import run_dag
+from tests.e2e.regression_runs import (
+    SLOWER,
+    TARGETS,
+    changes_of,
+    put_earlier_runs,
+    run,
+    store_of,
+)
 
 pytestmark = pytest.mark.timeout(900)
-
-SLOWER = 1.1
-EARLIER_RUNS = 12
-TARGETS = ("c5.2xlarge", "g4dn.xlarge")
-
-
-def run(airflow) -> str:
-    run_id, state = run_dag(airflow, DAG_ID, {"suite": "own"})
-    assert state == "success"
-    return run_id
-
-
-def store_of(aws, run_id) -> RunStore:
-    return RunStore(aws.client("s3"), aws.config().bucket, run_id)
-
-
-def changes_of(aws, run_id) -> RunChanges:
-    store = store_of(aws, run_id)
-    return RunChanges.model_validate_json(store.read(store.prefix + CHANGES))
-
-
-def put_earlier_runs(aws, run_id) -> None:
-    """Let the history hold a measured run as often as weeks of schedule would have left it."""
-    config, store = aws.config(), store_of(aws, run_id)
-    measured = CollectedRun.model_validate_json(store.read(store.prefix + COLLECTED))
-    prices = run_prices(store, config.region, measured)
-    for ago in range(1, EARLIER_RUNS + 1):
-        jobs = []
-        for job in measured.jobs:
-            moved = {
-                name: getattr(job.document, name) - timedelta(weeks=ago)
-                for name in ("started_at", "finished_at")
-            }
-            # Runs of weeks differ by more than the calls of one job.
-            factor = 1 + 0.004 * ((ago * 7) % 5 - 2)
-            rows = tuple(
-                row.model_copy(
-                    update={"samples_seconds": tuple(factor * s for s in row.samples_seconds)}
-                )
-                for row in job.document.measurements
-            )
-            document = job.document.model_copy(update=moved | {"measurements": rows})
-            jobs.append(job.model_copy(update={"document": document}))
-        earlier = measured.model_copy(
-            update={"run_id": f"{run_id}-{ago}-weeks-before", "jobs": tuple(jobs)}
-        )
-        HistoryStore(aws.client("s3"), config.bucket).append(earlier, prices)
 
 
 @pytest.mark.thirty_runs  # four minutes; test_regression_tasks.py has the same decisions

@@ -260,19 +260,38 @@ def test_fresh_jobs_stay_within_the_runs_cap(schedule, capsys):
     assert "max_cost_usd leaves 0.01" in capsys.readouterr().out
 
 
+def repeat(schedule):
+    """A cleared run's tasks from collect_results on, whose jobs left what they left."""
+    store, config = schedule.store, schedule.config
+    whole = CollectedRun.model_validate_json(store.read(store.prefix + COLLECTED))
+    again = {(one.planned.target, one.planned.repeat): one for one in whole.jobs}
+    own = [one for one in whole.jobs if one.planned.purpose != "confirmation"]
+    collected = whole.model_copy(update={"jobs": tuple(own)})
+    store.write(COLLECTED, collected.model_dump_json())
+    HistoryStore.of(config).append(collected, run_prices(store, config.region, collected))
+    schedule._job = lambda planned, factor: again[planned.target, planned.repeat]
+    return schedule.look()
+
+
 def test_each_task_repeated_leaves_the_same_history_and_the_same_alert(schedule):
     quiet_runs(schedule, 15)
     schedule.run(gpu=1.12)
     folders = ("history/", "alerts/", f"runs/{schedule.store.name}/{CHANGES}")
     before = objects(schedule, *folders)
-    noise = schedule._noise
-    schedule._noise = np.random.default_rng(7)  # a retry reads the fresh jobs' documents again
-    kept = CollectedRun.model_validate_json(schedule.store.read(schedule.store.prefix + COLLECTED))
-    again = {(one.planned.target, one.planned.repeat): one for one in kept.jobs}
-    schedule._job = lambda planned, factor: again[planned.target, planned.repeat]
-    schedule.look()
+    repeat(schedule)
     assert objects(schedule, *folders) == before
-    schedule._noise = noise
+
+
+def test_a_level_that_its_run_told_of_is_confirmed_again_where_the_run_is_repeated(schedule):
+    quiet_runs(schedule, 20)
+    while not schedule.run(cpu=1.04)[0]:
+        pass
+    assert len(schedule.alerts) == 1
+    folders = ("history/", "alerts/", f"runs/{schedule.store.name}/{CHANGES}")
+    before = objects(schedule, *folders)
+    once, twice, _ = repeat(schedule)
+    assert (once, twice) == (1, 2)
+    assert objects(schedule, *folders) == before
 
 
 def test_fresh_jobs_are_booked_compared_with_nothing_and_no_part_of_the_series(schedule):

@@ -1,0 +1,65 @@
+"""Runs of the benchmark with a history before them, and what they left."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from batchmark.change_records import RunChanges
+from batchmark.history.store import HistoryStore, run_prices
+from batchmark.run import CollectedRun
+from batchmark.store import CHANGES, COLLECTED, RunStore
+from laptop.demo import DAG_ID
+from tests.e2e.stacks import run_dag
+
+if TYPE_CHECKING:
+    from laptop.airflow import AirflowClient
+    from laptop.aws import AwsClients
+
+CONF = {"suite": "own"}
+SLOWER = 1.1
+EARLIER_RUNS = 12
+TARGETS = ("c5.2xlarge", "g4dn.xlarge")
+
+
+def run(airflow: AirflowClient) -> str:
+    run_id, state = run_dag(airflow, DAG_ID, CONF)
+    assert state == "success"
+    return run_id
+
+
+def store_of(aws: AwsClients, run_id: str) -> RunStore:
+    return RunStore(aws.client("s3"), aws.config().bucket, run_id)
+
+
+def changes_of(aws: AwsClients, run_id: str) -> RunChanges:
+    store = store_of(aws, run_id)
+    return RunChanges.model_validate_json(store.read(store.prefix + CHANGES))
+
+
+def put_earlier_runs(aws: AwsClients, run_id: str) -> None:
+    """Let the history hold a measured run as often as weeks of schedule would have left it."""
+    config, store = aws.config(), store_of(aws, run_id)
+    measured = CollectedRun.model_validate_json(store.read(store.prefix + COLLECTED))
+    prices = run_prices(store, config.region, measured)
+    for ago in range(1, EARLIER_RUNS + 1):
+        jobs = []
+        for job in measured.jobs:
+            moved = {
+                name: getattr(job.document, name) - timedelta(weeks=ago)
+                for name in ("started_at", "finished_at")
+            }
+            # Runs of weeks differ by more than the calls of one job.
+            factor = 1 + 0.004 * ((ago * 7) % 5 - 2)
+            rows = tuple(
+                row.model_copy(
+                    update={"samples_seconds": tuple(factor * s for s in row.samples_seconds)}
+                )
+                for row in job.document.measurements
+            )
+            document = job.document.model_copy(update=moved | {"measurements": rows})
+            jobs.append(job.model_copy(update={"document": document}))
+        earlier = measured.model_copy(
+            update={"run_id": f"{run_id}-{ago}-weeks-before", "jobs": tuple(jobs)}
+        )
+        HistoryStore(aws.client("s3"), config.bucket).append(earlier, prices)
