@@ -18,8 +18,8 @@ from batchmark.alerts.settings import AlertSettings
 from batchmark.alerts.store import AlertStore
 from batchmark.attribution import group_changes
 from batchmark.change_records import ChangePoint, Confirmation, RunChanges, SeriesKey
-from batchmark.regression_tasks import Look
 from batchmark.regressions import DetectorSettings, detect_changes, held_down
+from batchmark.run_look import Look
 from batchmark.series_history import SeriesHistory, moment
 from batchmark.store import CHANGES, RunStore
 from batchmark.suspects import (
@@ -171,7 +171,7 @@ def _look(
 
 
 def _suspects(look: Look) -> list[Suspect]:
-    levels = suspect_levels(look.points("time"), look.told_or_refuted)
+    levels = suspect_levels(look.points("time"), look.settled)
     on_new_levels = {one.series for one in levels}
     runs = suspect_runs(look.standing, {})
     return [*levels, *(one for one in runs if one.series not in on_new_levels)]

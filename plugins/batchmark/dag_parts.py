@@ -9,6 +9,7 @@ from airflow.sdk import Param, chain, get_current_context, task
 
 from batchmark import regression_tasks
 from batchmark.operators.batch import BenchmarkJobOperator
+from batchmark.run_look import RERUN_TASKS
 from batchmark.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def detect_regressions(collected: Any) -> XComArg:
     def detect_regressions(collected_key: str | None) -> str:
         return regression_tasks.detect_regressions(get_current_context(), collected_key)
 
-    once, twice = regression_tasks.RERUN_TASKS
+    once, twice = RERUN_TASKS
     agreeing, changes = find_agreeing(), detect_regressions(collected)
     rerun_once = run_benchmark(find_suspects(collected), task_id=once)
     chain(rerun_once, agreeing, run_benchmark(agreeing, task_id=twice), changes)

@@ -12,8 +12,8 @@ from batchmark.history.rebuild import rebuild
 from batchmark.history.store import HistoryStore
 from batchmark.job_identity import RUN_TAG, generation_of, slug
 from batchmark.jobs import describe_jobs, list_jobs
-from batchmark.regression_tasks import RERUN_TASKS
 from batchmark.run import RunPlan
+from batchmark.run_look import RERUN_TASKS
 from batchmark.series import parameters_json
 from batchmark.spending import run_spending
 from batchmark.store import CHANGES, PLAN

@@ -12,7 +12,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 from moto import mock_aws
 
-from batchmark import alert_tasks, regression_tasks, reruns
+from batchmark import alert_tasks, regression_tasks, reruns, run_look
 from batchmark.alerts.settings import AlertSettings
 from batchmark.alerts.store import AlertStore
 from batchmark.change_records import RunChanges
@@ -133,7 +133,7 @@ def schedule(monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    for module in (regression_tasks, alert_tasks):
+    for module in (run_look, alert_tasks):
         monkeypatch.setattr(module, "load_config", lambda: config)
     monkeypatch.setattr("batchmark.alerts.settings.load_settings", AlertSettings)
     with mock_aws():
@@ -222,6 +222,13 @@ def test_a_small_shift_is_found_by_the_history_and_confirmed_by_fresh_jobs(sched
     (alert,) = schedule.alerts
     assert alert.change.targets == (CPU,)
     assert alert.change.first_run_id == "run-021"
+
+
+def test_a_level_too_small_to_tell_is_confirmed_once_and_not_looked_at_again(schedule):
+    quiet_runs(schedule, 20)
+    submitted = [sum(schedule.run(cpu=1.026)[:2]) for _ in range(12)]
+    assert sorted(submitted)[-2:] == [0, 3]
+    assert schedule.alerts == []
 
 
 def test_a_small_shift_that_fresh_jobs_refute_is_not_looked_at_again(schedule):
