@@ -26,22 +26,21 @@ if TYPE_CHECKING:
 WINDOW = 60  # runs before a candidate that count
 LEAST_BEFORE = 9  # runs, at the start of a history
 LEAST_BETWEEN = 7  # runs, after a change
-LENGTHS = (5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 20, 23, 26, 30, 35, 40)
+LENGTHS = (4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 20, 23, 26, 30, 35, 40)
 LEAST_AFTER = LENGTHS[0]
-EVIDENCE = 5.1
-# A small shift takes many runs to show, in which drift and noise with a memory show, too.
-EVIDENCE_PER_DOUBLING = 0.06
-DOWN_FACTOR = 1.3  # nobody waits for good news; and a false one makes the next slow-down look false
+EVIDENCE = 4.9
+EVIDENCE_OF_SHORTEST = 6.0  # that no run may disagree with
+DOWN_FACTOR = 1.5  # nobody waits for good news; and a false one makes the next slow-down look false
 WORTH_A_LOOK = 1.8  # standard errors; below, the evidence is never enough
-LEAST_LOG_SHIFT = 0.02  # whatever the evidence
+LEAST_LOG_SHIFT = 0.024  # whatever the evidence
 AGREEING = 0.6  # of the later runs, at least, lie about their own median
 OUTLYING = 3.0  # scales from that median
-ON_THE_WRONG_SIDE = 0.15  # of the later runs, at most, beside what the noise lets expect
+ON_THE_WRONG_SIDE = 0.2  # of the later runs, at most, beside what the noise lets expect
 EXPECTED_FACTOR = 1.2
 NEAR = 3  # runs that the best place may lie from the candidate
 AT_A_TIME = 16  # series; more take longer, for their tables leave the caches
 CARRIED_RUNS = 10  # for which the noise of one level counts in the next
-KEPT_P_VALUE = 1e-4  # of a change, with all runs on either side
+KEPT_P_VALUE = 5e-4  # of a change, with all runs on either side
 SETTLED_AFTER = 10  # runs; a newer change is not taken back yet
 KEPT_LOG_SHIFT = 0.015
 
@@ -189,7 +188,8 @@ def _weigh(
     agreeing = agree.sum(axis=1)
     shift = (later * agree).sum(axis=1) / np.maximum(agreeing, 1) - noise.mean[rows]
     evidence = noise.evidence(rows, later, shift, median)
-    needed = EVIDENCE * (1 + EVIDENCE_PER_DOUBLING * np.log2(length / LEAST_AFTER))
+    shortest = length == LEAST_AFTER
+    needed = EVIDENCE_OF_SHORTEST if shortest else EVIDENCE
     weight = evidence / np.where(shift < 0, DOWN_FACTOR, 1.0) / needed
     middle = noise.mean[rows] + shift / 2
     wrong = ((later - middle[:, None]) * np.sign(shift)[:, None] < 0).sum(axis=1)
@@ -198,7 +198,7 @@ def _weigh(
         (weight > 1)
         & (np.minimum(np.abs(shift), np.abs(median)) > least_log_shift)
         & (median * shift > 0)
-        & (agreeing >= AGREEING * length)
+        & (agreeing >= (1 if shortest else AGREEING) * length)
         & (wrong <= np.floor(length * (ON_THE_WRONG_SIDE + EXPECTED_FACTOR * expected)))
     )
     return enough, weight

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 MAD_TO_SD = 1.4826  # of a normal distribution
 CLIP = 3.0  # of the scale, in the standard deviation
 LEAST_LOG_SD = 0.004  # a handful of equal runs does not prove less
-EXPECTED_LOG_SD = 0.02
-EXPECTED_RUNS = 1  # that the expectation counts for
-BANDWIDTH = 0.5  # of the scale
-UNSEEN_RUNS = 8  # that Student's t counts for
+EXPECTED_LOG_SD = 0.03
+EXPECTED_RUNS = 2  # that the expectation counts for
+BANDWIDTH = 0.6  # of the scale
+UNSEEN_RUNS = 12  # that Student's t counts for
 UNSEEN_DEGREES = 5
 FLAT_SHARE = 0.05  # spread over a factor of e
 STEP, REACH = 0.2, 10.0  # of the density's grid, in scales

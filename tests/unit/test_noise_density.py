@@ -8,7 +8,6 @@ from scipy import stats
 
 from batchmark.noise_density import (
     EXPECTED_LOG_SD,
-    EXPECTED_RUNS,
     LEAST_LOG_SD,
     NoiseDensity,
     Prior,
@@ -50,7 +49,7 @@ def test_many_runs_show_their_own_level_and_noise(log_sd):
 
 
 def test_a_single_run_is_expected_to_scatter_as_others_do():
-    assert density([1.0]).log_sd[0] == pytest.approx(EXPECTED_LOG_SD * EXPECTED_RUNS**0.5)
+    assert density([1.0]).log_sd[0] == pytest.approx(EXPECTED_LOG_SD)
     assert density([1.0], prior=Prior(0.07, 5)).log_sd[0] == pytest.approx(0.07)
 
 
