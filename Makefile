@@ -153,11 +153,11 @@ bench-history: install ## Read a history of 1,000,000 rows as the detector does:
 	@exec $(BIN)/python -m benchmarks.history_memory
 
 .PHONY: bench-reruns
-bench-reruns: install ## Steps and noise, run by run, with fresh jobs: alerts in the same run, false ones, extra jobs (HARNESS=.../evaluate.py; 5 minutes)
+bench-reruns: install ## Steps and noise, run by run, with fresh jobs: alerts in the same run, false ones, extra jobs (HARNESS=.../evaluate.py; 2 to 3 minutes)
 	@exec $(BIN)/python -m benchmarks.detector_reruns $(HARNESS)
 
 .PHONY: bench-detector
-bench-detector: install $(OTAVA) ## 1,000 series of 200 runs, by our detector and by otava in turns: below 3 s and quicker (a minute)
+bench-detector: install $(OTAVA) ## 1,000 series of 200 runs, by our detector and by otava in turns: below 3 s and quicker (1 to 3 minutes)
 	@exec $(BIN)/python -m benchmarks.detector_speed $(dir $(OTAVA))python
 
 # In an environment of its own: it pins an older numpy and scipy.

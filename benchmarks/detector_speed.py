@@ -44,6 +44,7 @@ FIRST, INTERVAL = np.datetime64("2026-01-05", "us"), np.timedelta64(1, "D")
 
 class Took(NamedTuple):
     seconds: float
+    cpu_seconds: float  # of all threads, so more than seconds where they wait for each other
     changes: int
 
 
@@ -64,7 +65,11 @@ def main() -> int:
     for side in rounds[0]:
         seconds = [one[side].seconds for one in rounds]
         changes = rounds[0][side].changes
-        print(f"{side:<15} {spread(seconds)} s, {changes:,} changes found")
+        cpu = median(one[side].cpu_seconds for one in rounds)
+        print(
+            f"{side:<15} {spread(seconds)} s, {cpu:.2f} s of processor time, "
+            f"{changes:,} changes found"
+        )
     ratios = [one["otava"].seconds / one["detect_changes"].seconds for one in rounds]
     print(f"otava takes {spread(ratios)} times as long as detect_changes")
     print(
@@ -141,15 +146,14 @@ def one_round(
 ) -> dict[str, Took]:
     parts = [{name: side(*block) for name, side in sides.items()} for block in blocks]
     return {
-        name: Took(sum(one[name].seconds for one in parts), sum(one[name].changes for one in parts))
-        for name in sides
+        name: Took(*map(sum, zip(*(one[name] for one in parts), strict=True))) for name in sides
     }
 
 
 def took(analyse: Callable[[], int]) -> Took:
-    began = time.perf_counter()
+    began, cpu_began = time.perf_counter(), time.process_time()
     changes = analyse()
-    return Took(time.perf_counter() - began, changes)
+    return Took(time.perf_counter() - began, time.process_time() - cpu_began, changes)
 
 
 def asked(otava: subprocess.Popen[str], first: int, last: int) -> Took:
@@ -160,7 +164,7 @@ def asked(otava: subprocess.Popen[str], first: int, last: int) -> Took:
     answer = otava.stdout.readline().split()
     if not answer:
         sys.exit("otava's process ended; see above")
-    return Took(float(answer[0]), int(answer[1]))
+    return Took(float(answer[0]), float(answer[1]), int(answer[2]))
 
 
 def spread(values: Sequence[float]) -> str:

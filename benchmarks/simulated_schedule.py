@@ -209,7 +209,8 @@ def _told(
         run_id=look.run_id,
         at=moment(look.histories["time"][0].recorded_at[-1]),
     )
-    alerts.apply(merged)
+    message: Any = merged  # it has all that is applied of a message
+    alerts.apply(message)
     return [point for alert in merged.opened for point in alert.change.points]
 
 
