@@ -17,7 +17,7 @@ from scipy import special, stats
 from batchmark.noise_density import CLIP, NoiseDensity, Prior
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -31,14 +31,14 @@ LEAST_AFTER = LENGTHS[0]
 EVIDENCE = 4.9
 EVIDENCE_OF_SHORTEST = 6.0  # that no run may disagree with
 DOWN_FACTOR = 1.5  # nobody waits for good news; and a false one makes the next slow-down look false
-WORTH_A_LOOK = 1.8  # standard errors; below, the evidence is never enough
+WORTH_A_LOOK = 2.5  # standard errors; below, the evidence is never enough
 LEAST_LOG_SHIFT = 0.024  # whatever the evidence
 AGREEING = 0.6  # of the later runs, at least, lie about their own median
 OUTLYING = 3.0  # scales from that median
 ON_THE_WRONG_SIDE = 0.2  # of the later runs, at most, beside what the noise lets expect
 EXPECTED_FACTOR = 1.2
 NEAR = 3  # runs that the best place may lie from the candidate
-AT_A_TIME = 16  # series; more take longer, for their tables leave the caches
+AT_A_TIME = 32  # series; more take longer, for their tables leave the caches
 CARRIED_RUNS = 10  # for which the noise of one level counts in the next
 KEPT_P_VALUE = 5e-4  # of a change, with all runs on either side
 SETTLED_AFTER = 10  # runs; a newer change is not taken back yet
@@ -56,15 +56,6 @@ class Found:
 
     index: int
     at: int
-
-
-@dataclass(frozen=True, order=True)
-class _Candidate:
-    at: int
-    weakness: float
-    index: int
-    scale: float
-    prior: Prior = field(compare=False)
 
 
 @dataclass
@@ -126,20 +117,16 @@ def _advance(states: Sequence[_Series], least_log_shift: float) -> list[_Series]
     later = np.concatenate(
         [_runs_from(state.values, one) for state, one in zip(states, indexes, strict=True)]
     )
-    place = np.concatenate(indexes)
-    owner = np.repeat(np.arange(len(states)), sizes)
-    candidates: list[list[_Candidate]] = [[] for _ in states]
-    for row, length, weight in _candidates(later - noise.center[:, None], noise, least_log_shift):
-        candidates[owner[row]].append(
-            _Candidate(
-                at=int(place[row]) + length,
-                weakness=-weight,
-                index=int(place[row]),
-                scale=float(noise.scale[row]),
-                prior=Prior(float(noise.log_sd[row]), min(int(noise.runs[row]), CARRIED_RUNS)),
-            )
-        )
-    return [state for state, own in zip(states, candidates, strict=True) if _accept(state, own)]
+    rows, lengths, weights = _candidates(later - noise.center[:, None], noise, least_log_shift)
+    place = np.concatenate(indexes)[rows]
+    owner = np.repeat(np.arange(len(states)), sizes)[rows]
+    order = np.lexsort((-weights, place + lengths, owner))
+    ends = np.searchsorted(owner[order], np.arange(len(states) + 1))
+    return [
+        state
+        for state, first, end in zip(states, ends, ends[1:], strict=False)
+        if _accept(state, noise, rows[own := order[first:end]], place[own], lengths[own])
+    ]
 
 
 def _runs_from(values: Array, indexes: NDArray[np.int64]) -> Array:
@@ -148,76 +135,92 @@ def _runs_from(values: Array, indexes: NDArray[np.int64]) -> Array:
     return np.where(columns < values.size, values[np.minimum(columns, values.size - 1)], np.nan)
 
 
-def _accept(state: _Series, candidates: list[_Candidate]) -> bool:
-    """Take the first candidate to show, the strongest of its run, if a step fits best near it."""
-    tried = set()
-    for candidate in sorted(candidates):
-        if candidate.at not in tried:
-            tried.add(candidate.at)
-            place = _place(state.values, state.start, candidate)
-            if abs(place - candidate.index) <= NEAR:
-                state.found.append(Found(place, candidate.at))
-                state.start, state.prior = place, candidate.prior
-                return True
+def _accept(
+    state: _Series,
+    noise: NoiseDensity,
+    rows: NDArray[np.int64],
+    places: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+) -> bool:
+    """Take the first candidate to show, the strongest of its run, if a step fits best near it.
+
+    Args:
+        rows: of the candidates in `noise`, in the order in which they show.
+        places: of the candidates in the series.
+        lengths: of the stretches that show them.
+    """
+    ends, firsts = np.unique(places + lengths, return_index=True)
+    for at, first in zip(ends, firsts, strict=True):
+        row, index = rows[first], int(places[first])
+        place = _place(state.values, state.start, index, int(at), float(noise.scale[row]))
+        if abs(place - index) <= NEAR:
+            state.found.append(Found(place, int(at)))
+            state.start = place
+            state.prior = Prior(float(noise.log_sd[row]), min(int(noise.runs[row]), CARRIED_RUNS))
+            return True
     return False
 
 
 def _candidates(
     later: Array, noise: NoiseDensity, least_log_shift: float
-) -> Iterator[tuple[int, int, float]]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
     """Row, length and weight of every stretch of later runs with evidence for its own level."""
     bound = CLIP * noise.scale[:, None]
     sums = np.cumsum(np.clip(later, -bound, bound), axis=1)
-    for length in LENGTHS:
-        error = noise.log_sd * np.sqrt(1 / length + 1 / noise.runs)
-        shift = sums[:, length - 1] / length - noise.mean
-        rows = np.flatnonzero(np.abs(shift) > WORTH_A_LOOK * error)  # NaN is never greater
-        if rows.size:
-            enough, weight = _weigh(later[rows, :length], rows, noise, least_log_shift)
-            for row in np.flatnonzero(enough):
-                yield int(rows[row]), length, float(weight[row])
+    counts = np.array(LENGTHS)
+    shifts = sums[:, counts - 1] / counts - noise.mean[:, None]
+    errors = noise.log_sd[:, None] * np.sqrt(1 / counts + 1 / noise.runs[:, None])
+    worth = np.abs(shifts) > WORTH_A_LOOK * errors  # NaN is never greater
+    looked_at = np.flatnonzero(worth.any(axis=1))
+    own = noise.among(looked_at)
+    found, weights = [], []
+    for length, of_length in zip(LENGTHS, worth[looked_at].T, strict=True):
+        rows = np.flatnonzero(of_length)
+        stretches = later[looked_at[rows], :length]
+        enough, weight = _weigh(stretches, rows, own, least_log_shift)
+        found.append(looked_at[rows[enough]])
+        weights.append(weight)
+    lengths = np.repeat(counts, [rows.size for rows in found])
+    return np.concatenate(found), lengths, np.concatenate(weights)
 
 
 def _weigh(
     later: Array, rows: NDArray[np.int64], noise: NoiseDensity, least_log_shift: float
-) -> tuple[NDArray[np.bool_], Array]:
+) -> tuple[NDArray[np.int64], Array]:
     """Which stretches of one length, `later` of shape (rows, length), are enough, and how much."""
     length = later.shape[1]
+    shortest = length == LEAST_AFTER
     median = np.median(later, axis=1)
     agree = np.abs(later - median[:, None]) <= OUTLYING * noise.scale[rows, None]
     agreeing = agree.sum(axis=1)
     shift = (later * agree).sum(axis=1) / np.maximum(agreeing, 1) - noise.mean[rows]
-    evidence = noise.evidence(rows, later, shift, median)
-    shortest = length == LEAST_AFTER
-    needed = EVIDENCE_OF_SHORTEST if shortest else EVIDENCE
-    weight = evidence / np.where(shift < 0, DOWN_FACTOR, 1.0) / needed
     middle = noise.mean[rows] + shift / 2
     wrong = ((later - middle[:, None]) * np.sign(shift)[:, None] < 0).sum(axis=1)
     expected = special.ndtr(-np.abs(shift) / (2 * noise.log_sd[rows]))
-    enough = (
-        (weight > 1)
-        & (np.minimum(np.abs(shift), np.abs(median)) > least_log_shift)
+    alike = np.flatnonzero(
+        (np.minimum(np.abs(shift), np.abs(median)) > least_log_shift)
         & (median * shift > 0)
         & (agreeing >= (1 if shortest else AGREEING) * length)
         & (wrong <= np.floor(length * (ON_THE_WRONG_SIDE + EXPECTED_FACTOR * expected)))
     )
-    return enough, weight
+    shift = shift[alike]
+    evidence = noise.evidence(rows[alike], later[alike], shift, median[alike])
+    needed = EVIDENCE_OF_SHORTEST if shortest else EVIDENCE
+    weight = evidence / np.where(shift < 0, DOWN_FACTOR, 1.0) / needed
+    return alike[weight > 1], weight[weight > 1]
 
 
-def _place(values: Array, start: int, candidate: _Candidate) -> int:
-    """Where a step fits best by least squares, outliers clipped."""
-    first = max(start, candidate.index - WINDOW)
-    levels = (
-        np.median(values[first : candidate.index]),
-        np.median(values[candidate.index : candidate.at]),
-    )
-    margin = 2 * candidate.scale
-    clipped = np.clip(values[first : candidate.at], min(levels) - margin, max(levels) + margin)
+def _place(values: Array, start: int, index: int, at: int, scale: float) -> int:
+    """Where before `at` a step fits best by least squares, outliers clipped."""
+    first = max(start, index - WINDOW)
+    levels = np.median(values[first:index]), np.median(values[index:at])
+    margin = 2 * scale
+    clipped = np.clip(values[first:at], min(levels) - margin, max(levels) + margin)
     before = np.arange(1, clipped.size)
     after = clipped.size - before
     sums = np.cumsum(clipped)
     gap = sums[:-1] / before - (sums[-1] - sums[:-1]) / after
-    least = min(LEAST_BETWEEN, candidate.index - first)
+    least = min(LEAST_BETWEEN, index - first)
     fits = np.where((before >= least) & (after >= LEAST_AFTER), gap**2 * before * after, -1.0)
     return first + int(before[np.argmax(fits)])
 

@@ -10,7 +10,7 @@ it, and a series that jumps between two values by itself is no news.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Self
 
@@ -31,7 +31,7 @@ BANDWIDTH = 0.6  # of the scale
 UNSEEN_RUNS = 12  # that Student's t counts for
 UNSEEN_DEGREES = 5
 FLAT_SHARE = 0.05  # spread over a factor of e
-STEP, REACH = 0.2, 10.0  # of the density's grid, in scales
+STEP, REACH = 0.25, 8.0  # of the density's grid, in scales
 GRID = np.arange(-REACH, REACH + STEP / 2, STEP)
 
 
@@ -94,6 +94,10 @@ class NoiseDensity:
         variance = (prior_runs * prior_log_sd**2 + squares) / (prior_runs + runs - 1)
         log_sd = np.maximum(np.sqrt(variance), LEAST_LOG_SD)
         return cls(about, runs, center, mean, log_sd, np.maximum(scale, log_sd))
+
+    def among(self, rows: NDArray[np.int64]) -> Self:
+        """Of some windows only."""
+        return type(self)(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     @cached_property
     def _log_density(self) -> Array:
