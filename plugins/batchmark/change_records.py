@@ -95,10 +95,13 @@ class ChangePoint(Record):
 
 
 class Confirmation(Record):
-    """What fresh jobs said of a run that was beyond its series' noise."""
+    """What fresh jobs said of a suspect."""
 
     series: SeriesKey
-    run_id: str
+    kind: Literal["run", "level"] = Field(
+        description="a run beyond its series' noise, or a new level of several runs"
+    )
+    run_id: str = Field(description="the run itself, or the first of the new level")
     expected: float = Field(gt=0, description="the level before, in seconds")
     suspect: float = Field(gt=0, description="the run's own figure, in seconds")
     reruns: tuple[float, ...] = Field(description="of fresh jobs, in seconds, in their order")

@@ -167,7 +167,8 @@ class Look:
             earlier = self.store.of_run(run_id)
             if text := earlier.read_if_there(earlier.prefix + CHANGES):
                 for one in RunChanges.model_validate_json(text).confirmations:
-                    if one.run_id not in told.get(one.series, ()):
+                    # That a run was an outlier says nothing of a level that begins near it.
+                    if one.kind == "level" and one.run_id not in told.get(one.series, ()):
                         found[one.outcome][one.series].add(one.run_id)
         return found
 
@@ -190,7 +191,7 @@ class Look:
         """
         now = defaultdict(set)
         for one in verdicts:
-            if one.outcome == "refuted":
+            if one.outcome == "refuted" and one.kind == "level":
                 now[one.series].add(one.run_id)
         refuted = _together(self.judged["refuted"], now)
         known = _together(self.settled, now)

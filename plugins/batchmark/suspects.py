@@ -262,6 +262,7 @@ def verdict(
         )
     return Confirmation(
         series=suspect.series,
+        kind=suspect.kind,
         run_id=suspect.run_id,
         expected=suspect.expected,
         suspect=suspect.seconds,

@@ -88,6 +88,7 @@ def runs_of(
 def build_confirmation(series: SeriesKey, outcome: str = "confirmed", **fields: Any):
     values: dict[str, Any] = {
         "series": series,
+        "kind": "run",
         "run_id": run_id(20),
         "expected": 0.1,
         "suspect": 0.112,

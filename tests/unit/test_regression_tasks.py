@@ -16,6 +16,7 @@ from batchmark import alert_tasks, regression_tasks, reruns, run_look
 from batchmark.alerts.settings import AlertSettings
 from batchmark.alerts.store import AlertStore
 from batchmark.change_records import RunChanges
+from batchmark.change_search import LEAST_AFTER
 from batchmark.changes_section import ChangesSection
 from batchmark.config import parse_config
 from batchmark.history.store import HistoryStore, run_prices
@@ -178,6 +179,18 @@ def test_a_fresh_job_that_is_lost_leaves_it_to_the_other_two(schedule, lost):
     assert len(schedule.alerts) == 1
 
 
+def test_a_refuted_outlier_hides_no_level_that_begins_near_it(schedule):
+    quiet_runs(schedule, 20)
+    schedule.measure(gpu=1.12)
+    schedule.fresh = {}
+    _, _, found = schedule.look()
+    assert [one.outcome for one in found.confirmations] == ["refuted"]
+    for _ in range(7):
+        schedule.run(gpu=1.06)  # too little for a suspect run
+    (alert,) = schedule.alerts
+    assert alert.change.first_run_id in {"run-021", "run-022"}
+
+
 def test_later_runs_on_the_slower_level_cost_no_fresh_job_and_tell_nothing_new(schedule):
     quiet_runs(schedule, 15)
     schedule.run(gpu=1.12)
@@ -216,7 +229,7 @@ def test_a_small_shift_is_found_by_the_history_and_confirmed_by_fresh_jobs(sched
     rounds = [schedule.run(cpu=1.04) for _ in range(8)]
     (number,) = [i for i, (once, _, _) in enumerate(rounds) if once]
     once, twice, found = rounds[number]
-    assert number >= 4  # five runs on the new level
+    assert number >= LEAST_AFTER - 1
     assert (once, twice) == (1, 2)
     assert found.confirmations[0].outcome == "confirmed"
     (alert,) = schedule.alerts
@@ -226,7 +239,7 @@ def test_a_small_shift_is_found_by_the_history_and_confirmed_by_fresh_jobs(sched
 
 def test_a_level_too_small_to_tell_is_confirmed_once_and_not_looked_at_again(schedule):
     quiet_runs(schedule, 20)
-    submitted = [sum(schedule.run(cpu=1.026)[:2]) for _ in range(12)]
+    submitted = [sum(schedule.run(cpu=1.024)[:2]) for _ in range(12)]
     assert sorted(submitted)[-2:] == [0, 3]
     assert schedule.alerts == []
 
@@ -254,7 +267,7 @@ def test_without_fresh_jobs_only_what_the_history_shows_is_told(schedule):
     assert "reruns" in section.notes[0]
     rounds += [schedule.run(gpu=1.12) for _ in range(5)]
     assert [once for once, _, _ in rounds] == [0] * 6
-    assert [len(found.changes) for _, _, found in rounds][:4] == [0] * 4
+    assert [len(found.changes) for _, _, found in rounds][: LEAST_AFTER - 1] == [0] * 3
     assert len(rounds[-1][2].changes) == 1
 
 

@@ -47,6 +47,7 @@ def build(*changes, alerts=(), around=AROUND, **settings):
 def confirmation(*reruns, hosts=3, **fields):
     values = {
         "series": series(),
+        "kind": "run",
         "run_id": run_id(30),
         "expected": 0.010,
         "suspect": 0.012,
