@@ -68,8 +68,8 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
         print(note)
         suspects = suspects.model_copy(update={"notes": (note,)})
     look.store.write(SUSPECTS, suspects.model_dump_json(indent=2))
-    targets = () if note else suspects.targets
-    return look.plan_jobs(1, plan_round(1, look.plan.jobs, targets))
+    look.suspects = suspects
+    return look.plan_jobs(1, plan_round(1, look.plan.jobs, suspects.targets))
 
 
 def find_agreeing(context: Context) -> list[dict[str, Any]]:
@@ -335,9 +335,14 @@ class Look:
         )
 
     def plan_jobs(self, number: int, planned: RunPlan) -> list[dict[str, Any]]:
-        """Keep a round's plan; return the operator's arguments for each job."""
+        """Keep a round's plan; return the operator's arguments for each job.
+
+        Where no fresh job may run, an earlier plan stays: what it submitted is paid, and counts.
+        """
         from batchmark.planning import operator_kwargs
 
+        if self.suspects.notes:
+            return []
         self.store.write(rerun_name(number), planned.model_dump_json(indent=2))
         return [operator_kwargs(self.config, self.run_id, job) for job in planned.jobs]
 
