@@ -28,14 +28,16 @@ LEAST_BEFORE = 9  # runs, at the start of a history
 LEAST_BETWEEN = 7  # runs, after a change
 LENGTHS = (4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 20, 23, 26, 30, 35, 40)
 LEAST_AFTER = LENGTHS[0]
-EVIDENCE = 4.9
+EVIDENCE = 5.0
+# A small shift takes many runs to show, in which drift and noise with a memory show, too.
+EVIDENCE_PER_DOUBLING = 0.05
 EVIDENCE_OF_SHORTEST = 6.0  # that no run may disagree with
 DOWN_FACTOR = 1.5  # nobody waits for good news; and a false one makes the next slow-down look false
 WORTH_A_LOOK = 2.5  # standard errors; below, the evidence is never enough
-LEAST_LOG_SHIFT = 0.024  # whatever the evidence
+LEAST_LOG_SHIFT = 0.02  # whatever the evidence
 AGREEING = 0.6  # of the later runs, at least, lie about their own median
 OUTLYING = 3.0  # scales from that median
-ON_THE_WRONG_SIDE = 0.2  # of the later runs, at most, beside what the noise lets expect
+ON_THE_WRONG_SIDE = 0.1  # of the later runs, at most, beside what the noise lets expect
 EXPECTED_FACTOR = 1.2
 NEAR = 3  # runs that the best place may lie from the candidate
 AT_A_TIME = 32  # series; more take longer, for their tables leave the caches
@@ -205,7 +207,10 @@ def _weigh(
     )
     shift = shift[alike]
     evidence = noise.evidence(rows[alike], later[alike], shift, median[alike])
-    needed = EVIDENCE_OF_SHORTEST if shortest else EVIDENCE
+    doublings = np.log2(length / LENGTHS[1])
+    needed = (
+        EVIDENCE_OF_SHORTEST if shortest else EVIDENCE * (1 + EVIDENCE_PER_DOUBLING * doublings)
+    )
     weight = evidence / np.where(shift < 0, DOWN_FACTOR, 1.0) / needed
     return alike[weight > 1], weight[weight > 1]
 

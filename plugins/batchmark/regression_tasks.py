@@ -42,8 +42,8 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
         print(note)
         suspects = suspects.model_copy(update={"notes": (note,)})
     look.store.write(SUSPECTS, suspects.model_dump_json(indent=2))
-    targets = () if note else suspects.targets
-    return look.plan_jobs(1, plan_round(1, look.plan.jobs, targets))
+    look.suspects = suspects
+    return look.plan_jobs(1, plan_round(1, look.plan.jobs, suspects.targets))
 
 
 def find_agreeing(context: Context) -> list[dict[str, Any]]:

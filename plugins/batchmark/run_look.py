@@ -227,9 +227,14 @@ class Look:
         )
 
     def plan_jobs(self, number: int, planned: RunPlan) -> list[dict[str, Any]]:
-        """Keep a round's plan; return the operator's arguments for each job."""
+        """Keep a round's plan; return the operator's arguments for each job.
+
+        Where no fresh job may run, an earlier plan stays: what it submitted is paid, and counts.
+        """
         from batchmark.planning import operator_kwargs
 
+        if self.suspects.notes:
+            return []
         self.store.write(rerun_name(number), planned.model_dump_json(indent=2))
         return [operator_kwargs(self.config, self.run_id, job) for job in planned.jobs]
 

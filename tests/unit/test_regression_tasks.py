@@ -314,6 +314,17 @@ def test_a_level_that_its_run_told_of_is_confirmed_again_where_the_run_is_repeat
     assert objects(schedule, *folders) == before
 
 
+def test_fresh_jobs_that_ran_count_where_a_repeated_run_may_submit_no_more(schedule):
+    quiet_runs(schedule, 15)
+    schedule.run(gpu=1.12)
+    folders = ("history/", "alerts/", f"runs/{schedule.store.name}/{CHANGES}")
+    before = objects(schedule, *folders)
+    schedule.max_cost_usd = 0.01
+    once, twice, _ = repeat(schedule)
+    assert (once, twice) == (0, 0)
+    assert objects(schedule, *folders) == before
+
+
 def test_fresh_jobs_are_booked_compared_with_nothing_and_no_part_of_the_series(schedule):
     quiet_runs(schedule, 15)
     schedule.run(gpu=1.12)
