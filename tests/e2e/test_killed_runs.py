@@ -31,6 +31,7 @@ from tests.e2e.regression_runs import (
 )
 from tests.e2e.stacks import wait_for_end
 
+# Eight to twelve minutes; test_regression_tasks.py repeats the tasks alone.
 pytestmark = [pytest.mark.thirty_runs, pytest.mark.timeout(1500)]
 
 KILLING_SECONDS = 900
