@@ -39,7 +39,7 @@ LARGE_LOG_SHIFT = 0.2  # of more it is not asked
 EVIDENCE = 3.5  # log likelihood ratio of all fresh jobs together
 EVIDENCE_OF_TWO = 4.5  # where one of them left no figure
 CONFIRMED_LOG_SHIFT = 0.07  # of their median, at least
-MIDDLE = 0.5  # between two levels, where the fresh jobs' mean decides which it is
+MIDDLE = 0.6  # of the way from the old level to the new, above which the fresh jobs' mean confirms it
 
 
 class Suspect(Record):
@@ -243,7 +243,7 @@ def verdict(
         middle = np.log(suspect.expected) + MIDDLE * np.log(suspect.seconds / suspect.expected)
         agrees = float(logs.mean()) > middle
         outcome = "confirmed" if agrees else "refuted"
-        reason = f"the mean of the fresh jobs is nearer to the {'new' if agrees else 'old'} level"
+        reason = f"the mean of the fresh jobs is {'' if agrees else 'not '}at the new level"
     elif standing is None:
         outcome, reason = "unsettled", "the series has too few runs"
     elif not needs_more(standing, suspect, reruns):
