@@ -39,7 +39,7 @@ LARGE_LOG_SHIFT = 0.2  # of more it is not asked
 EVIDENCE = 3.5  # log likelihood ratio of all fresh jobs together
 EVIDENCE_OF_TWO = 4.5  # where one of them left no figure
 CONFIRMED_LOG_SHIFT = 0.07  # of their median, at least
-MIDDLE = 0.6  # of the way from the old level to the new, above which the fresh jobs' mean confirms it
+MIDDLE = 0.6  # of the way to the new level, which the fresh jobs' mean must exceed
 
 
 class Suspect(Record):
