@@ -46,13 +46,13 @@ down: ## Stop what `make up` started
 	@test -x $(BIN)/python || { echo "nothing is installed here, so nothing is running"; exit 0; }; exec $(BIN)/python -m laptop down
 
 .PHONY: test
-test: terraform-there install ## All tests but the long faults: unit, DAG integrity, Terraform, end to end, quick faults (about 30 minutes)
+test: terraform-there install ## All tests but the longest: unit, DAG integrity, Terraform, end to end, quick faults (about 30 minutes)
 	$(BIN)/pytest $(TWO_AT_A_TIME) tests/unit tests/dags
 	$(BIN)/pytest $(TWO_AT_A_TIME) --no-loadscope-reorder -m "not (full_matrix or thirty_runs)" \
 		tests/terraform tests/e2e tests/faults
 
 .PHONY: test-unit
-test-unit: install ## Unit and DAG integrity tests only (4 minutes)
+test-unit: install ## Unit and DAG integrity tests only (about 7 minutes)
 	$(BIN)/pytest $(TWO_AT_A_TIME) tests/unit tests/dags
 
 .PHONY: test-faults
