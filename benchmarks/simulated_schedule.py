@@ -25,10 +25,7 @@ from batchmark.store import CHANGES, RunStore
 from batchmark.suspects import (
     JOBS_OF_ROUND,
     Suspect,
-    confirmed_point,
     needs_more,
-    suspect_levels,
-    suspect_runs,
     verdict,
 )
 
@@ -149,32 +146,17 @@ def _look(
     times = {one.key: one.history(run) for one in measured}
     look = SimulatedLook(store.of_run(run_id), run_id, list(times.values()))
     verdicts = []
-    for suspect in _suspects(look):
+    for suspect in look.find({}):
         outcome = outcomes[suspect.series]
         fresh, jobs = _fresh(look, suspect, outcome.series.seconds[run, 1:])
         outcome.suspects += 1
         outcome.jobs += jobs
         standing = look.standing.get(suspect.series)
         verdicts.append(verdict(standing, suspect, fresh, job_ids=(), hosts=None))
-    points = look.news(verdicts)
-    of_runs = []
-    for one in verdicts:
-        if one.outcome == "confirmed" and one.series in look.standing:
-            known = any(
-                one.series == point.series and one.run_id in point.near_run_ids for point in points
-            )
-            if not known:
-                of_runs.append(confirmed_point(times[one.series], look.standing[one.series], one))
-    for point in _told(look, [*points, *of_runs], verdicts):
-        kind = "run" if point in of_runs else "level"
-        outcomes[point.series].alerts.append((run_of(point.first_run_id), run, kind))
-
-
-def _suspects(look: Look) -> list[Suspect]:
-    levels = suspect_levels(look.points("time"), look.settled)
-    on_new_levels = {one.series for one in levels}
-    runs = suspect_runs(look.standing, {})
-    return [*levels, *(one for one in runs if one.series not in on_new_levels)]
+    kinds = {one.series: one.kind for one in verdicts}
+    for point in _told(look, look.news(verdicts), verdicts):
+        told = (run_of(point.first_run_id), run, kinds.get(point.series, "level"))
+        outcomes[point.series].alerts.append(told)
 
 
 def _fresh(look: Look, suspect: Suspect, seconds: NDArray[np.float64]) -> tuple[list[float], int]:

@@ -107,6 +107,9 @@ class Confirmation(Record):
     reruns: tuple[float, ...] = Field(description="of fresh jobs, in seconds, in their order")
     job_ids: tuple[str, ...] = Field(description="of the fresh jobs")
     hosts: int | None = Field(description="instances that they ran on; null if unknown")
+    other_hosts: int | None = Field(
+        default=None, description="of these, other ones than the run's own; null if unknown"
+    )
     outcome: Outcome
     reason: str
 
@@ -160,7 +163,7 @@ class Change(Record):
 
     @property
     def first_run_id(self) -> str:
-        return self.points[0].first_run_id
+        return min(self.points, key=lambda point: point.first_recorded_at).first_run_id
 
 
 class RunChanges(Record):

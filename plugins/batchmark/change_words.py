@@ -161,6 +161,8 @@ def confirmation(one: Confirmation) -> str:
     """The figures behind a verdict."""
     fresh = ", ".join(map(figures.seconds, one.reruns)) or "none"
     hosts = f" on {figures.count(one.hosts, 'instance')}" if one.hosts else ""
+    if one.kind == "run" and one.other_hosts is not None:
+        hosts += f" ({one.other_hosts or 'none'} other than the run's own)"
     return (
         f"{row(one.series)}: expected {figures.seconds(one.expected)}, measured "
         f"{figures.seconds(one.suspect)}, fresh jobs{hosts} {fresh}"

@@ -114,7 +114,8 @@ def detect_regressions(collected: Any) -> XComArg:
     def find_suspects(collected_key: str) -> list[dict[str, Any]]:
         return regression_tasks.find_suspects(get_current_context(), collected_key)
 
-    @task(trigger_rule="all_done_min_one_success")
+    # A fresh job that is lost leaves it to the others.
+    @task(trigger_rule="all_done")
     def find_agreeing() -> list[dict[str, Any]]:
         return regression_tasks.find_agreeing(get_current_context())
 

@@ -16,13 +16,10 @@ if TYPE_CHECKING:
 def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
     """Keep which of the run's rows look slower; return the arguments of the first fresh jobs."""
     from batchmark.reruns import plan_round, reserve, uncertainties
-    from batchmark.suspects import Suspects, suspect_levels, suspect_runs
+    from batchmark.suspects import Suspects
 
     look = Look(context, collected_key)
-    levels = suspect_levels(look.points("time"), look.settled)
-    on_new_levels = {one.series for one in levels}
-    runs = suspect_runs(look.standing, uncertainties(look.collected.jobs))
-    found = [*levels, *(one for one in runs if one.series not in on_new_levels)]
+    found = look.find(uncertainties(look.collected.jobs))
     suspects = Suspects(suspects=tuple(found))
     for one in found:
         print(
@@ -43,13 +40,17 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
         suspects = suspects.model_copy(update={"notes": (note,)})
     look.store.write(SUSPECTS, suspects.model_dump_json(indent=2))
     look.suspects = suspects
+    look.plan_jobs(2, plan_round(2, look.plan.jobs, ()))  # in place of an earlier life's
     return look.plan_jobs(1, plan_round(1, look.plan.jobs, suspects.targets))
 
 
 def find_agreeing(context: Context) -> list[dict[str, Any]]:
     """Return the arguments of the second lot of fresh jobs: where the first one is slow, too.
 
-    A first one that left no figure asks for the others, if it was allowed to run at all.
+    A first one that left no figure asks for the others.
+
+    Raises:
+        AirflowSkipException: no fresh job was to run.
     """
     from batchmark.reruns import figures_of, plan_round
     from batchmark.suspects import needs_more
@@ -57,6 +58,8 @@ def find_agreeing(context: Context) -> list[dict[str, Any]]:
     look = Look.of_suspects(context)
     fresh = look.collect(context, rounds=1)
     asked = {job.planned.target for job in fresh.jobs} | {job.planned.target for job in fresh.lost}
+    if not asked:
+        raise AirflowSkipException("no fresh job was to run")
     targets = [
         suspect.series.target
         for suspect in look.suspects.suspects
@@ -82,13 +85,14 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
     from batchmark.changes_section import ChangesSection
     from batchmark.circumstances import COLUMNS, circumstances
     from batchmark.history.store import HistoryStore, run_prices
-    from batchmark.suspects import confirmed_point, too_early
+    from batchmark.suspects import too_early
 
     if collected_key is None:
         raise AirflowSkipException("the run has no results to look at; see collect_results")
     look = Look.of_suspects(context)
     fresh = look.collect(context, rounds=len(RERUN_TASKS))
-    verdicts = [look.verdict(suspect, fresh) for suspect in look.suspects.suspects]
+    ran = bool(fresh.jobs or fresh.lost)
+    verdicts = [look.verdict(one, fresh) for one in look.suspects.suspects] if ran else []
     for one in verdicts:
         print(f"{one.outcome}: {one.series.target} {one.series.workload}: {one.reason}")
     store, history = look.store, HistoryStore.of(look.config)
@@ -104,14 +108,6 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
         settle(store, look.config, look.plan, whole)
     points = look.news(verdicts)
     times = look.histories["time"]
-    by_key = {one.key: one for one in times}
-    for one in verdicts:
-        if one.outcome == "confirmed" and one.series in look.standing:
-            known = any(
-                one.series == point.series and one.run_id in point.near_run_ids for point in points
-            )
-            if not known:
-                points.append(confirmed_point(by_key[one.series], look.standing[one.series], one))
     rows = (
         history.read(COLUMNS, suites=[look.suite], run_ids=runs_about(points)) if points else None
     )

@@ -86,6 +86,8 @@ def reserve(
     cap = check_cap(RUN_CAP, max_cost_usd)
     key = plan.spending_key
     record = run_spending(store, key) if key else None
+    if key and record is None:
+        return f"the run's own booking is gone ({key}), so what it has spent is not known"
     spent = record.model_copy(update={"reserved_usd": 0.0}) if record else None
     used = float(spent.exact_usd) if spent else 0.0
     whole = (
@@ -96,18 +98,17 @@ def reserve(
             f"{len(jobs)} fresh jobs could cost {worst.usd:.2f} USD, and {RUN_CAP} leaves "
             f"{max(0.0, cap - used) if cap is not None else 0:.2f}"
         )
+    month_cap = config.monthly_cap_usd if key else None
     month = month_spending(store, key).without(key, spent) if key else None
-    reasons = refusals(
-        worst,
-        max_cost_usd=cap,
-        month=month,
-        monthly_cap_usd=config.monthly_cap_usd if key else None,
-    )
-    if reasons:
-        return " ".join(reasons)
-    if key and spent:
+    reasons = refusals(worst, max_cost_usd=cap, month=month, monthly_cap_usd=month_cap)
+    if not reasons and key and record and spent:
         _book(store, key, spent, worst.usd)
-    return None
+        # With that in the sum: of two that book at a time the last one sees both.
+        month = month_spending(store, key).without(key, spent)
+        reasons = refusals(worst, max_cost_usd=None, month=month, monthly_cap_usd=month_cap)
+        if reasons:
+            store.put(key, record.model_dump_json(indent=2))
+    return " ".join(reasons) or None
 
 
 def _book(store: RunStore, key: str, spent: RunSpending, usd: float | None) -> None:

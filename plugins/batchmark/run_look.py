@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from batchmark.config import load_config
 from batchmark.store import CHANGES, COLLECTED, PLAN, SUSPECTS, RunStore, rerun_name
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 HISTORY_DAYS = 730
 RECENT_RUNS = 30  # a change before these is none of this run's news
+FIRST_TASK = "find_suspects"
 RERUN_TASKS = ("rerun_once", "rerun_twice")  # by round
 
 
@@ -60,12 +61,20 @@ class Look:
         """The run as find_suspects left it.
 
         Raises:
+            AirflowFailException: it failed.
             AirflowSkipException: it left nothing, as of a dry run.
         """
         from batchmark.suspects import Suspects
 
+        # Where a run was cleared, what it left in an earlier life may still be there.
+        states = context["ti"].get_task_states(
+            dag_id=context["ti"].dag_id, task_ids=[FIRST_TASK], run_ids=[context["run_id"]]
+        )
+        ended = set(states.get(context["run_id"], {}).values())
+        if "failed" in ended:
+            raise AirflowFailException(f"{FIRST_TASK} failed: see its log, and clear it")
         store = RunStore.of(load_config(), context["run_id"])
-        text = store.read_if_there(store.prefix + SUSPECTS)
+        text = store.read_if_there(store.prefix + SUSPECTS) if "success" in ended else None
         if text is None or store.read_if_there(store.prefix + COLLECTED) is None:
             raise AirflowSkipException("the run has no results to look at; see collect_results")
         look = cls(context, store.prefix + COLLECTED)
@@ -131,9 +140,14 @@ class Look:
         return standings(self.histories["time"], self.run_id, starts=self.told, priors=self.priors)
 
     def points(self, metric: Metric) -> list[ChangePoint]:
-        """Recent changes of one metric, in either direction."""
+        """Recent changes of one metric: improvements, and what got worse and still is."""
+        newest = {(point.series, point.metric): point for point in self._all_points}
         return [
-            point for point in self._all_points if point.metric == metric and self._is_recent(point)
+            point
+            for point in self._all_points
+            if point.metric == metric
+            and len(self._runs_since(point, point.first_run_id)) <= RECENT_RUNS
+            and (not point.worse or point is newest[point.series, metric])
         ]
 
     @cached_property
@@ -143,9 +157,6 @@ class Look:
         return detect_changes(
             [one for own in self.histories.values() for one in own], priors=self.priors
         )
-
-    def _is_recent(self, point: ChangePoint) -> bool:
-        return point.after.runs <= RECENT_RUNS
 
     @cached_property
     def judged(self) -> dict[Outcome, dict[SeriesKey, set[str]]]:
@@ -160,7 +171,7 @@ class Look:
             run_id
             for point in self.points("time")
             if point.worse and not set(point.near_run_ids) & told.get(point.series, set())
-            for run_id in self._runs_since(point)
+            for run_id in self._runs_since(point, point.near_run_ids[0])
         }
         found: dict[Outcome, dict[SeriesKey, set[str]]] = defaultdict(lambda: defaultdict(set))
         for run_id in sorted(runs - {self.run_id}):
@@ -177,15 +188,28 @@ class Look:
         """Of the recent slower levels: what nobody has to look at again."""
         return _together(self.told, self.judged["refuted"], self.judged["confirmed"])
 
-    def _runs_since(self, point: ChangePoint) -> Sequence[str]:
+    def _runs_since(self, point: ChangePoint, run_id: str) -> Sequence[str]:
         from batchmark.regressions import timeline
 
-        history = next(one for one in self.histories["time"] if one.key == point.series)
+        history = next(one for one in self.histories[point.metric] if one.key == point.series)
         runs = timeline(history).run_ids
-        return runs[runs.index(point.near_run_ids[0]) :]
+        return runs[runs.index(run_id) :]
 
-    def news(self, verdicts: Iterable[Confirmation]) -> list[ChangePoint]:
-        """The recent changes of all metrics, without what fresh jobs refuted.
+    def find(self, uncertainty: Mapping[SeriesKey, float]) -> list[Suspect]:
+        """The new levels and runs that fresh jobs shall confirm.
+
+        Args:
+            uncertainty: see `suspect_runs`.
+        """
+        from batchmark.suspects import suspect_levels, suspect_runs
+
+        levels = suspect_levels(self.points("time"), self.settled)
+        on_new_levels = {one.series for one in levels}
+        runs = suspect_runs(self.standing, uncertainty)
+        return [*levels, *(one for one in runs if one.series not in on_new_levels)]
+
+    def news(self, verdicts: Sequence[Confirmation]) -> list[ChangePoint]:
+        """The recent changes of all metrics, with what fresh jobs confirmed, without the refuted.
 
         A speedup that moved where a time is known to have moved, or was refuted, is no news.
         """
@@ -207,8 +231,23 @@ class Look:
         seen = {
             (one.series, run_id) for one in found if not one.worse for run_id in one.near_run_ids
         }
-        return found + [
-            one for one in self._recoveries() if (one.series, one.first_run_id) not in seen
+        found += [one for one in self._recoveries() if (one.series, one.first_run_id) not in seen]
+        return found + self._confirmed(verdicts, found)
+
+    def _confirmed(
+        self, verdicts: Iterable[Confirmation], found: Sequence[ChangePoint]
+    ) -> list[ChangePoint]:
+        """The confirmed runs that the history does not show yet."""
+        from batchmark.suspects import confirmed_point
+
+        times = {one.key: one for one in self.histories["time"]}
+        shown = {(one.series, run_id) for one in found for run_id in one.near_run_ids}
+        return [
+            confirmed_point(times[one.series], self.standing[one.series], one)
+            for one in verdicts
+            if one.outcome == "confirmed"
+            and one.series in self.standing
+            and (one.series, one.run_id) not in shown
         ]
 
     def _recoveries(self) -> Iterable[ChangePoint]:
@@ -262,12 +301,16 @@ class Look:
 
         measured = list(figures_of(suspect, fresh.jobs))
         hosts = {job.host for job, _ in measured}
+        own = {
+            job.host for job in self.collected.jobs if job.planned.target == suspect.series.target
+        }
         return verdict(
             self.standing.get(suspect.series),
             suspect,
             [seconds for _, seconds in measured],
             job_ids=[job.job_id for job, _ in measured],
             hosts=None if None in hosts or not hosts else len(hosts),
+            other_hosts=None if None in hosts | own or not hosts else len(hosts - own),
         )
 
 

@@ -1,8 +1,9 @@
 """Runs that are slower than their series' noise explains, and what fresh jobs say of them.
 
-A suspect costs one fresh job. Only if that is slow, too, two more follow, and only if they agree
-the run is the first of a slower level. So an outlier, which most suspects are, costs one job, and a
-regression is known in the run that it first shows in.
+A suspect run costs one fresh job. Only if that is slow, too, two more follow, and only if they
+agree the run is the first of a slower level. So an outlier, which most suspects are, costs one job,
+and a regression is known in the run that it first shows in. A new level that only the history shows
+costs three: they are seldom, and one job says little of a small shift.
 """
 
 from __future__ import annotations
@@ -226,6 +227,7 @@ def verdict(
     *,
     job_ids: Sequence[str],
     hosts: int | None,
+    other_hosts: int | None = None,
 ) -> Confirmation:
     """What the fresh jobs say.
 
@@ -234,6 +236,7 @@ def verdict(
         reruns: of fresh jobs, in seconds.
         job_ids: of these.
         hosts: instances that they ran on; None if not known.
+        other_hosts: of these, other ones than the run's own; None if not known.
     """
     logs = np.log(np.asarray(reruns, dtype=float))
     slower = figures.percent(suspect.seconds / suspect.expected - 1)
@@ -269,6 +272,7 @@ def verdict(
         reruns=tuple(float(one) for one in reruns),
         job_ids=tuple(job_ids),
         hosts=hosts,
+        other_hosts=other_hosts,
         outcome=outcome,
         reason=reason,
     )

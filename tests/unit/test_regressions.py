@@ -254,13 +254,17 @@ def test_runs_recorded_out_of_order_are_put_in_theirs():
     assert detect_changes([turned]) == detect_changes([history])
 
 
-def test_a_clock_that_goes_backwards_moves_no_change_to_a_run_that_had_none():
-    history = build_history(build_key(), stepped())
+def test_a_clock_that_goes_backwards_shifts_a_change_by_the_runs_it_swaps():
+    values = stepped()
+    history = build_history(build_key(), values)
     at = history.recorded_at.copy()
-    at[25] -= np.timedelta64(2, "h")  # still after the run before it
-    set_back = SeriesHistory(history.key, "time", history.run_ids, at, history.values)
+    at[19] -= np.timedelta64(36, "h")  # before the run before it
+    at[-1] -= np.timedelta64(60, "h")  # the newest is recorded before two others
+    set_back = SeriesHistory(history.key, "time", history.run_ids, at, values)
+    assert timeline(set_back).run_ids[17:20] == ["run-17", "run-19", "run-18"]
+    assert timeline(set_back).run_ids[-3:] == ["run-31", "run-29", "run-30"]
     (point,) = detect_changes([set_back])
-    assert point.first_run_id == "run-20"
+    assert (point.first_run_id, point.last_run_id) == ("run-20", "run-18")
 
 
 def test_a_run_that_is_there_twice_counts_once_as_it_was_recorded_last():

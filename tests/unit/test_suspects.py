@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from batchmark.change_records import SeriesKey
+from batchmark.change_words import confirmation
 from batchmark.noise_density import Prior
 from batchmark.recoveries import recoveries
 from batchmark.regressions import detect_changes
@@ -157,7 +158,7 @@ def test_too_few_fresh_figures_settle_nothing(reruns):
 
 
 def test_two_fresh_figures_must_be_the_surer():
-    one = with_newest(1.18, log_sd=0.045)
+    one = with_newest(1.18, log_sd=0.05)
     near, far = 1.08 * LEVEL, 1.14 * LEVEL
     assert judge(one, [far, far]).outcome == "confirmed"
     assert judge(one, [near, near]).outcome == "refuted"
@@ -217,3 +218,17 @@ def test_a_history_too_short_for_any_change_says_from_when_one_shows():
     assert "has 3 runs: a change shows from" in too_early([history(noisy(2)), history(noisy(3))])
     assert "has 2 runs" in too_early([history([LEVEL, np.nan, LEVEL])])
     assert too_early([history(noisy(3)), history(noisy(40))]) is None
+
+
+def test_a_verdict_tells_how_many_instances_are_other_ones():
+    one = with_newest(1.12)
+    (suspect,) = suspects(one)
+    found = verdict(
+        stand(one)[one.key],
+        suspect,
+        [1.12 * LEVEL] * 3,
+        job_ids=["1", "2", "3"],
+        hosts=2,
+        other_hosts=0,
+    )
+    assert "on 2 instances (none other than the run's own)" in confirmation(found)
