@@ -166,7 +166,15 @@ def _text(path: Path) -> str:
 
 
 def _export(s3: Any, options: argparse.Namespace) -> None:
+    """Raises HistoryError before anything is written: there is no such suite, or none at all."""
     history = HistoryStore(s3, options.bucket)
+    known = history.suites()
+    if not known:
+        raise HistoryError(f"the history in {options.bucket} is empty; nothing was written")
+    if unknown := sorted(set(options.suite or ()) - set(known)):
+        raise HistoryError(
+            f"the history has no suite {', '.join(unknown)}; it has {', '.join(known)}"
+        )
     chosen = {"suites": options.suite, "since": options.since}
     if options.format == "csv":
         count = csv.write(history.tables(ALL_COLUMNS, **chosen), options.output)

@@ -231,6 +231,27 @@ def test_exports_go_where_they_are_told(bucket, capsys, tmp_path):
     assert capsys.readouterr().out.splitlines()[-1] == f"{tmp_path / 'asv'}: 7 files"
 
 
+@pytest.mark.parametrize("kind", ["csv", "bencher", "asv"])
+def test_an_export_of_a_suite_that_is_not_there_names_those_that_are(
+    bucket, capsys, tmp_path, kind
+):
+    bucket.append(FIRST)
+    bucket.append(two_targets(suite="smoke"))
+    chosen = ("--suite", "blog", "--suite", "blgo")
+    assert run("export", "--format", kind, "--output", tmp_path / "out", *chosen) == 1
+    message = "history export: the history has no suite blgo; it has blog, smoke\n"
+    assert capsys.readouterr() == ("", message)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["csv", "bencher", "asv"])
+def test_an_export_of_an_empty_history_says_so(bucket, capsys, tmp_path, kind):
+    assert run("export", "--format", kind, "--output", tmp_path / "out") == 1
+    message = f"history export: the history in {BUCKET} is empty; nothing was written\n"
+    assert capsys.readouterr() == ("", message)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_it_runs_as_a_module():
     command = [sys.executable, "-m", "batchmark.history", "--help"]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
