@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from datetime import date
 from pathlib import Path
@@ -58,7 +59,12 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument(
         "files", nargs="+", type=Path, metavar="FILE", help="of one tool, or of several"
     )
-    add.add_argument("--target", required=True, help="name of the machine that they were made on")
+    add.add_argument(
+        "--target",
+        type=_name_given,
+        required=True,
+        help="name of the machine that they were made on",
+    )
     add.add_argument("--format", choices=FORMATS, help="default: as the file looks")
     add.add_argument(
         "--device",
@@ -113,7 +119,7 @@ def _name(what: str, keys: Sequence[str]) -> None:
 
 
 def _import(s3: Any, options: argparse.Namespace) -> None:
-    """All files are read before one is imported."""
+    """All files are read, and their rows made, before one is imported."""
     history = HistoryStore(s3, options.bucket)
     read = []
     for path in options.files:
@@ -124,9 +130,10 @@ def _import(s3: Any, options: argparse.Namespace) -> None:
             raise HistoryError(f"{path} holds no time and no rate of calls: {refused or 'nothing'}")
         runs = len({one.run_id for one in parsed.measurements})
         counted = f"{len(parsed.measurements)} measurements of {runs} runs"
-        read.append((file, counted + (f"; no times, so left out: {refused}" if refused else "")))
-    for file, counted in read:
-        history.append_import(file)
+        counted += f"; no times, so left out: {refused}" if refused else ""
+        read.append((file, file.files(), counted))
+    for file, files, counted in read:
+        history.append_import(file, files)
         print(f"{file.file_name}: {counted}")
 
 
@@ -139,10 +146,16 @@ def _read(path: Path, options: argparse.Namespace) -> ImportedFile:
         format=kind,
         target=options.target,
         device=options.device,
-        file_name=path.name,
+        file_name=os.fsencode(path.name).decode(errors="replace"),
         text=text,
         benchmarks_text=_text(above) if kind == "asv" and above.exists() else None,
     )
+
+
+def _name_given(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise argparse.ArgumentTypeError(f"{text!a} is no name")
+    return text
 
 
 def _text(path: Path) -> str:
@@ -153,7 +166,15 @@ def _text(path: Path) -> str:
 
 
 def _export(s3: Any, options: argparse.Namespace) -> None:
+    """Raises HistoryError before anything is written: there is no such suite, or none at all."""
     history = HistoryStore(s3, options.bucket)
+    known = history.suites()
+    if not known:
+        raise HistoryError(f"the history in {options.bucket} is empty; nothing was written")
+    if unknown := sorted(set(options.suite or ()) - set(known)):
+        raise HistoryError(
+            f"the history has no suite {', '.join(unknown)}; it has {', '.join(known)}"
+        )
     chosen = {"suites": options.suite, "since": options.since}
     if options.format == "csv":
         count = csv.write(history.tables(ALL_COLUMNS, **chosen), options.output)

@@ -141,7 +141,7 @@ def _of_import(store: RunStore, key: str) -> _Made:
     name = key.removeprefix(imports.FOLDER).removesuffix(".json")
     try:
         file = imports.ImportedFile.model_validate_json(store.read(key))
-        return _Made(name, files_of(file.rows(), name))
+        return _Made(name, file.files())
     except ValidationError as error:
         reason = first_problem(error)
     except HistoryError as error:

@@ -77,13 +77,19 @@ class HistoryStore:
         self.replace(name, suites, files)
         return tuple(files)
 
-    def append_import(self, file: ImportedFile) -> tuple[str, ...]:
+    def append_import(
+        self, file: ImportedFile, files: Mapping[str, bytes] | None = None
+    ) -> tuple[str, ...]:
         """Keep a file of another tool and write its rows, in the place of what it wrote before.
 
+        Args:
+            files: what `file.files()` gave, where that is already known.
+
         Raises:
-            HistoryError: it is not of its format.
+            HistoryError: it is not of its format, or a value fits in no column.
         """
-        files = files_of(file.rows(), file.name)
+        if files is None:
+            files = file.files()
         self.put(file.key, file.model_dump_json(indent=2).encode(), "application/json")
         self.replace(file.name, [IMPORTED], files)
         return tuple(files)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -94,6 +95,116 @@ def test_what_cannot_be_imported_is_told_in_one_line(bucket, capsys, tmp_path, c
     assert problem in line
 
 
+def pytest_file(**changes):
+    """One benchmark by pytest-benchmark; a name with a dot is one inside."""
+    stats = {"median": 1.0, "rounds": 5, "min": 0.9, "q1": 0.95, "q3": 1.05, "max": 1.1}
+    document = {
+        "machine_info": {"cpu": {"count": 8}},
+        "commit_info": {"id": "1" * 40},
+        "datetime": "2026-11-20T12:00:00+00:00",
+        "benchmarks": [{"fullname": "bench.py::sort", "stats": stats}],
+    }
+    return changed(document, changes)
+
+
+def github_file(**changes):
+    bench = {"name": "sort", "value": 5, "unit": "ns"}
+    entry = {"commit": {"id": "1" * 40}, "date": 1.79e12, "benches": [bench]}
+    return changed({"entries": {"suite": [entry]}}, changes)
+
+
+def asv_file(**changes):
+    document = {
+        "version": 2,
+        "commit_hash": "1" * 40,
+        "date": 1.79e12,
+        "env_name": "py",
+        "params": {},
+        "result_columns": ["result", "params"],
+        "results": {"time_sort": [[1.0], []]},
+    }
+    return changed(document, changes)
+
+
+def changed(document, changes):
+    for path, value in changes.items():
+        *above, last = [int(one) if one.isdecimal() else one for one in path.split("__")]
+        inner = document
+        for one in above:
+            inner = inner[one]
+        inner[last] = value
+    return json.dumps(document)
+
+
+STATS = "benchmarks__0__stats__"
+BENCH = "entries__suite__0__benches__0__"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (pytest_file(machine_info__cpu__count="8"), "cpu_threads of 'bench.py::sort' is '8', no "),
+        (pytest_file(**{f"{STATS}min": "fast"}), "min_seconds of 'bench.py::sort' is 'fast', no "),
+        (pytest_file(**{f"{STATS}max": 10**400}), "max_seconds of 'bench.py::sort' is 1000"),
+        (pytest_file(**{f"{STATS}rounds": 10**12}), "samples of 'bench.py::sort' is 1000000000000"),
+        (pytest_file(**{f"{STATS}median": 10**400}), "too large"),
+        (pytest_file(commit_info__id=5), "the commit 5 is no text"),
+        (pytest_file(datetime="0001-01-01T00:00:00+14:00"), "0001-01-01 00:00:00+14:00 is no date"),
+        (pytest_file(benchmarks__0__fullname="\ud800"), "workload of '\\ud800' is '\\ud800', no "),
+        (github_file(entries__suite__0__date=1e30), "1e+30 is no date in milliseconds"),
+        (github_file(**{f"{BENCH}value": 10**400}), "too large"),
+        (asv_file(date=1e30), "1e+30 is no date in milliseconds"),
+        (asv_file(params__cpu=7), "cpu_model of 'time_sort' is 7, no "),
+        (asv_file(results__time_sort=[[10**400], []]), "too large"),
+        ("[" * 100_000, "is no JSON: maximum recursion depth"),
+    ],
+)
+def test_a_value_that_fits_nowhere_is_told_in_one_line_and_keeps_all_out(
+    bucket, capsys, tmp_path, content, problem
+):
+    bad = tmp_path / "bad.json"
+    bad.write_text(content)
+    assert run("import", PYTEST, bad, "--target", "ci") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("history import: ")
+    assert "bad.json " in line
+    assert problem in line
+    assert line.endswith("; correct the file or leave it out")
+    assert bucket.objects() == {}
+
+
+def test_those_files_are_imported_without_their_bad_values(bucket, tmp_path):
+    paths = [tmp_path / name for name in ("pytest.json", "github.json", "asv.json")]
+    for path, content in zip(paths, (pytest_file(), github_file(), asv_file()), strict=True):
+        path.write_text(content)
+    assert run("import", *paths, "--target", "ci") == 0
+    assert len(bucket.history.read(["target"])) == 3
+
+
+def test_a_parameter_of_asv_nested_too_deeply_stays_a_text(bucket, tmp_path):
+    deep = "-" * 100_000 + "1"
+    path = tmp_path / "asv.json"
+    path.write_text(asv_file(results__time_sort=[[1.0], [[deep]]]))
+    assert run("import", path, "--target", "ci") == 0
+    (parameters,) = bucket.history.read(["parameters"])["parameters"].to_pylist()
+    assert json.loads(parameters) == {"param1": deep, "env": "py"}
+
+
+@pytest.mark.parametrize("target", ["", " ", "\udcff"])
+def test_a_target_has_a_name(bucket, capsys, target):
+    with pytest.raises(SystemExit) as ended:
+        run("import", PYTEST, "--target", target)
+    assert ended.value.code == 2
+    assert f"argument --target: {target!a} is no name" in capsys.readouterr().err
+
+
+def test_a_file_may_have_a_name_that_is_no_text(bucket, capsys, tmp_path):
+    path = tmp_path / os.fsdecode(b"\xff.json")
+    path.write_bytes(PYTEST.read_bytes())
+    assert run("import", path, "--target", "ci") == 0
+    assert capsys.readouterr().out.startswith("\ufffd.json: 2 measurements")
+
+
 def test_a_bucket_that_is_not_there_is_told_in_one_line(bucket, capsys):
     assert run("rebuild", bucket="no-such-bucket") == 1
     (line,) = capsys.readouterr().err.splitlines()
@@ -118,6 +229,27 @@ def test_exports_go_where_they_are_told(bucket, capsys, tmp_path):
     benchmarks = json.loads((tmp_path / "asv" / "benchmarks.json").read_text())
     assert set(benchmarks) == {"version", "blog.matmul", "smoke.matmul"}
     assert capsys.readouterr().out.splitlines()[-1] == f"{tmp_path / 'asv'}: 7 files"
+
+
+@pytest.mark.parametrize("kind", ["csv", "bencher", "asv"])
+def test_an_export_of_a_suite_that_is_not_there_names_those_that_are(
+    bucket, capsys, tmp_path, kind
+):
+    bucket.append(FIRST)
+    bucket.append(two_targets(suite="smoke"))
+    chosen = ("--suite", "blog", "--suite", "blgo")
+    assert run("export", "--format", kind, "--output", tmp_path / "out", *chosen) == 1
+    message = "history export: the history has no suite blgo; it has blog, smoke\n"
+    assert capsys.readouterr() == ("", message)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["csv", "bencher", "asv"])
+def test_an_export_of_an_empty_history_says_so(bucket, capsys, tmp_path, kind):
+    assert run("export", "--format", kind, "--output", tmp_path / "out") == 1
+    message = f"history export: the history in {BUCKET} is empty; nothing was written\n"
+    assert capsys.readouterr() == ("", message)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_it_runs_as_a_module():

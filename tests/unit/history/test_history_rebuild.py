@@ -139,7 +139,7 @@ def test_rows_of_a_run_that_cannot_be_read_stay(bucket, name):
 def test_rows_of_an_import_that_cannot_be_read_stay(filled):
     right = filled.objects(HISTORY)
     filled.put(imported(PYTEST).key, '{"format": "of another release"}')
-    broken = imported(GITHUB).model_copy(update={"text": "{}"})
+    broken = imported(GITHUB).model_copy(update={"text": "[" * 100_000})
     filled.put(imported(GITHUB).key, broken.model_dump_json())
     done = rebuilt(filled)
     assert all("can't be imported again" in problem for problem in done.problems)

@@ -7,7 +7,6 @@ import itertools
 import math
 import re
 from collections import Counter
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from batchmark.exceptions import HistoryError
@@ -16,6 +15,7 @@ from batchmark.history.imports.measurement import (
     ForeignMeasurement,
     Parsed,
     figures_of_samples,
+    moment_of,
 )
 from batchmark.history.imports.units import to_seconds
 
@@ -64,7 +64,7 @@ def parse(document: Mapping[str, Any], benchmarks: Mapping[str, Any]) -> Parsed:
             measurements.append(
                 ForeignMeasurement(
                     commit=document["commit_hash"],
-                    recorded_at=datetime.fromtimestamp(document["date"] / 1000, UTC),
+                    recorded_at=moment_of(document["date"]),
                     workload=name,
                     # asv, too, holds its environments apart.
                     parameters=parameters | {"env": document["env_name"]},
@@ -98,7 +98,7 @@ def _value(text: str) -> Parameter:
     """asv stores what repr() gives."""
     try:
         value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return text
     return value if type(value) in (int, float, str) else text
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from batchmark.history.imports.measurement import ForeignMeasurement, Parsed
+from batchmark.history.imports.measurement import ForeignMeasurement, Parsed, moment_of
 from batchmark.history.imports.units import to_seconds
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def parse(document: Mapping[str, Any]) -> Parsed:
                 measurements.append(
                     ForeignMeasurement(
                         commit=entry["commit"]["id"],
-                        recorded_at=datetime.fromtimestamp(entry["date"] / 1000, UTC),
+                        recorded_at=moment_of(entry["date"]),
                         workload=f"{suite}/{bench['name']}",
                         parameters={},
                         figures=figures,

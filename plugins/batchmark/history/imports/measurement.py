@@ -33,6 +33,10 @@ class ForeignMeasurement:
         machine: columns of the history that tell what it ran on.
         reason: why there are no figures.
         skipped: it was not to be measured at this point.
+
+    Raises:
+        TypeError: the commit is no text.
+        ValueError: the time is none in UTC.
     """
 
     commit: str | None
@@ -43,6 +47,14 @@ class ForeignMeasurement:
     machine: Row = field(default_factory=dict)
     reason: str | None = None
     skipped: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.commit, str | None):
+            raise TypeError(f"the commit {self.commit!r:.100} is no text")
+        try:
+            self.recorded_at.astimezone(UTC)
+        except OverflowError:
+            raise ValueError(f"{self.recorded_at} is no date in UTC") from None
 
     @property
     def run_id(self) -> str:
@@ -79,6 +91,18 @@ class Parsed(NamedTuple):
 
     measurements: list[ForeignMeasurement]
     refused: Counter[str]
+
+
+def moment_of(milliseconds: float) -> datetime:
+    """A time as JavaScript counts it.
+
+    Raises:
+        ValueError: it is beyond the calendar, or no number.
+    """
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, OSError, TypeError, ValueError):
+        raise ValueError(f"{milliseconds!r:.100} is no date in milliseconds") from None
 
 
 def figures_of_samples(samples: Sequence[float], name: str) -> Row:
