@@ -55,7 +55,7 @@ def merge(
                 alert = Alert.opened(told, run_id=run_id, at=at)
                 opened.append(alert)
                 watched[alert.id] = alert
-        elif not better.knows(change):
+        else:
             found = [
                 one
                 for alert in watched.values()
@@ -66,8 +66,9 @@ def merge(
                 watched[one.alert_id] = watched[one.alert_id].recover(one)
                 if one.closes:
                     del watched[one.alert_id]
+            is_good_news = told and settings.improvements and not better.knows(change)
             kept = change if found else told
-            if kept and (found or settings.improvements):
+            if kept and (found or is_good_news):
                 noted.append(
                     Improvement(
                         id=change_id(kept),

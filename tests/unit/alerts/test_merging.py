@@ -147,6 +147,21 @@ def test_partial_recoveries_of_several_runs_add_up():
     assert alert.recover(recovery).state == "recovered"
 
 
+def test_a_series_that_joins_an_improvement_that_was_told_still_comes_back():
+    of = some_series(4)
+    (alert,) = opened(moved(20, 0.010, 0.012, of))
+    first = merged([moved(26, 0.012, 0.010, of[:3])], [alert])
+    alert = alert.recover(first.recoveries[0])
+    assert alert.state == "open"
+    second = merged([moved(27, 0.012, 0.010, of)], [alert], list(first.improvements))
+    (recovery,) = second.recoveries
+    assert ([one.series for one in recovery.points], recovery.closes) == (of[3:], True)
+    # Nor is that series good news of its own for the runs after it.
+    told = [*first.improvements, *second.improvements]
+    later = merged([moved(27, 0.012, 0.010, of[3:])], [alert.recover(recovery)], told)
+    assert states(later) == (0, 0, 0)
+
+
 def test_two_improvements_of_one_run_close_an_alert_together():
     of = some_series(10)
     found = merged(
