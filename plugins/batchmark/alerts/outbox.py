@@ -32,6 +32,7 @@ class Delivery(Record):
     attempts: int = Field(default=0, ge=0)
     receipt: str | None = Field(default=None, description="the message's id there, once sent")
     reason: str | None = Field(default=None, description="why it is failed or unsure")
+    shown: bool = Field(default=False, description="unsure, and a task failed to show it")
 
 
 class RunMessage(Record):
@@ -77,6 +78,12 @@ class RunMessage(Record):
             delivery if one.channel == delivery.channel else one for one in self.deliveries
         )
         return self.model_copy(update={"deliveries": deliveries})
+
+    def with_unsure_shown(self) -> RunMessage:
+        message = self
+        for one in self.of("unsure"):
+            message = message.with_delivery(one.model_copy(update={"shown": True}))
+        return message
 
     def held(self, until: AwareDatetime) -> RunMessage:
         return self.model_copy(update={"hold_until": until})

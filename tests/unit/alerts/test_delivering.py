@@ -112,6 +112,7 @@ def test_who_sends_knows_better_than_who_called_it_dead(sent, alerts):
         "attempts": 1,
         "receipt": "late",
         "reason": None,
+        "shown": False,
     }
 
 
