@@ -202,7 +202,10 @@ def _decide(
     changes: Iterable[Change],
     report_key: str | None,
 ) -> RunMessage | None:
-    """Create the message of a run; None if it has nothing new."""
+    """Create the message of a run; None if it has nothing new.
+
+    What joins an older alert is no news, so it is kept at once: a retry finds nothing that joins.
+    """
     from airflow.sdk.configuration import conf
 
     from batchmark.alerts.merging import merge
@@ -214,6 +217,8 @@ def _decide(
     now = datetime.now(UTC)
     before = alerts.alerts()
     merged = merge(before, alerts.improvements(), changes, settings, run_id=run_id, at=now)
+    for joined in merged.joined:
+        alerts.change_alert(joined.alert_id, methodcaller("join", joined))
     surroundings = Surroundings(
         installation=config.name,
         report_url=store.object_url(report_key or store.prefix + REPORT_HTML),
@@ -223,7 +228,7 @@ def _decide(
     )
     message = build_message(
         merged,
-        before,
+        alerts.alerts() if merged.joined else before,
         surroundings,
         run_id=run_id,
         created_at=now,

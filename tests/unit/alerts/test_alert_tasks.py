@@ -14,6 +14,7 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 from botocore.exceptions import ReadTimeoutError
 
 from batchmark import alert_tasks
+from batchmark.alerts.board import alert_board
 from batchmark.alerts.delivering import LONGEST_TRY
 from batchmark.assets import REGRESSIONS, TOLD_SERIES, results_metadata
 from batchmark.exceptions import AlertError
@@ -187,6 +188,30 @@ def test_a_run_with_nothing_new_stores_and_sends_nothing(
     assert store.keys("alerts/") == []
     assert received(published) == []
     assert capsys.readouterr().out == "Nothing new to tell.\nNothing to send.\n"
+
+
+def test_series_join_an_alert_without_a_message_and_are_listed(
+    published, store, alerts, set_up, context
+):
+    alerts.apply(message("run-1", opened=tuple(opened(EARLY))))
+    key = store_changes(store, moved(21, 0.010, 0.012, some_series(5)))
+    for _ in range(2):
+        assert alert_tasks.open_alerts(context, key) == []
+        (alert,) = alerts.alerts()
+        assert (alert.id, len(alert.series)) == (opened(EARLY)[0].id, 5)
+        assert "5 rows together" in alert_board([alert], None, None).lines[0].title
+    assert alerts.messages() == []
+
+
+def test_a_message_counts_what_joined_before_it_recovered(
+    published, store, alerts, set_up, context
+):
+    alerts.apply(message("run-1", opened=tuple(opened(EARLY))))
+    of = some_series(5)
+    key = store_changes(store, moved(21, 0.010, 0.012, of), moved(26, 0.012, 0.010, of))
+    alert_tasks.open_alerts(context, key)
+    assert "5 of 5 series back" in alerts.message("run-30").text
+    assert alerts.alerts()[0].state == "recovered"
 
 
 def test_a_run_that_only_recovers_makes_no_event(published, store, alerts, set_up, context):
