@@ -268,7 +268,7 @@ def _send(
     for message in messages:
         now = datetime.now(UTC)
         if until := held_until(settings.quiet_hours, now):
-            told, _ = alerts.change_message(message.run_id, methodcaller("held", until))
+            told = alerts.change_message(message.run_id, methodcaller("held", until))
         else:
             told = deliver(
                 alerts,

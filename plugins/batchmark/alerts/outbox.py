@@ -30,6 +30,9 @@ class Delivery(Record):
     )
     at: AwareDatetime | None = Field(default=None, description="of the last try")
     attempts: int = Field(default=0, ge=0)
+    try_id: str | None = Field(
+        default=None, description="random, of the last try: who began it knows it again"
+    )
     receipt: str | None = Field(default=None, description="the message's id there, once sent")
     reason: str | None = Field(default=None, description="why it is failed or unsure")
     shown: bool = Field(default=False, description="unsure, and a task failed to show it")
