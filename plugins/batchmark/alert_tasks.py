@@ -105,7 +105,8 @@ def publish_alerts(
 
     Raises:
         AlertError: a channel did not take it; a retry, or the DAG send_alerts, tries once more.
-        AirflowFailException: after sending, where the run is not whole.
+        AirflowFailException: after sending, where the run is not whole, or where it is unsure
+            whether a channel has the message. The latter fails once: cleared, the task passes.
         AirflowSkipException: a dry run.
     """
     from batchmark.alerts.store import AlertStore
@@ -179,6 +180,7 @@ def send_pending(context: Context) -> None:
 
     Raises:
         AlertError: a channel still does not take a message.
+        AirflowFailException: as of publish_alerts, once for each that is unsure.
     """
     from batchmark.alerts.delivering import LONGEST_TRY
     from batchmark.alerts.store import AlertStore
@@ -200,7 +202,10 @@ def _decide(
     changes: Iterable[Change],
     report_key: str | None,
 ) -> RunMessage | None:
-    """Create the message of a run; None if it has nothing new."""
+    """Create the message of a run; None if it has nothing new.
+
+    What joins an older alert is no news, so it is kept at once: a retry finds nothing that joins.
+    """
     from airflow.sdk.configuration import conf
 
     from batchmark.alerts.merging import merge
@@ -212,6 +217,8 @@ def _decide(
     now = datetime.now(UTC)
     before = alerts.alerts()
     merged = merge(before, alerts.improvements(), changes, settings, run_id=run_id, at=now)
+    for joined in merged.joined:
+        alerts.change_alert(joined.alert_id, methodcaller("join", joined))
     surroundings = Surroundings(
         installation=config.name,
         report_url=store.object_url(report_key or store.prefix + REPORT_HTML),
@@ -221,7 +228,7 @@ def _decide(
     )
     message = build_message(
         merged,
-        before,
+        alerts.alerts() if merged.joined else before,
         surroundings,
         run_id=run_id,
         created_at=now,
@@ -243,7 +250,12 @@ def _log_urls(store: RunStore) -> dict[tuple[str, str], str]:
 def _send(
     config: Config, alerts: AlertStore, messages: Iterable[RunMessage], *, longest_try: timedelta
 ) -> None:
-    """Send messages, unless it is quiet; tell how far each came."""
+    """Send messages, unless it is quiet; tell how far each came.
+
+    Raises:
+        AlertError: a channel did not take one.
+        AirflowFailException: it is unsure whether a channel did, and no task failed of it before.
+    """
     from batchmark.alerts.delivering import deliver
     from batchmark.alerts.quiet_hours import held_until
     from batchmark.alerts.sending import channels_of, send
@@ -252,11 +264,11 @@ def _send(
 
     settings = load_settings()
     channels = channels_of(settings)
-    failed = []
+    failed, unsure = [], []
     for message in messages:
         now = datetime.now(UTC)
         if until := held_until(settings.quiet_hours, now):
-            told, _ = alerts.change_message(message.run_id, methodcaller("held", until))
+            told = alerts.change_message(message.run_id, methodcaller("held", until))
         else:
             told = deliver(
                 alerts,
@@ -271,6 +283,21 @@ def _send(
                 for one in told.of("failed")
                 if one.channel in channels
             ]
+        if any(not one.shown for one in told.of("unsure")):
+            unsure.append(told)
         print(f"Message of run {told.run_id}:", *delivery_lines(told), sep="\n  ")
     if failed:
         raise AlertError("not all was sent: " + "; ".join(failed))
+    for message in unsure:
+        alerts.change_message(message.run_id, methodcaller("with_unsure_shown"))
+    if unsure:
+        where = (
+            f"run {message.run_id}, {one.channel}: {one.reason}"
+            for message in unsure
+            for one in message.of("unsure")
+            if not one.shown
+        )
+        raise AirflowFailException(
+            "a message may not have arrived, and is not sent again; look into the channel, and "
+            "read the run's report if it is not there: " + "; ".join(where)
+        )

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from operator import methodcaller
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from batchmark.alerts.outbox import OUTSTANDING, Delivery, RunMessage
 from batchmark.exceptions import AlertError
@@ -42,9 +43,7 @@ def deliver(
         channels: that are in use; nothing is sent through others.
         longest_try: a try that began longer ago, without an answer, has died.
     """
-    message, _ = alerts.change_message(
-        run_id, partial(_with_the_dead, begun_until=now - longest_try)
-    )
+    message = alerts.change_message(run_id, partial(_with_the_dead, begun_until=now - longest_try))
     for delivery in message.of(*OUTSTANDING):
         if delivery.channel in channels:
             message = _try(alerts, run_id, delivery, send, now)
@@ -52,12 +51,19 @@ def deliver(
 
 
 def _try(alerts: AlertStore, run_id: str, seen: Delivery, send: Send, now: datetime) -> RunMessage:
-    update = {"state": "sending", "at": now, "attempts": seen.attempts + 1}
+    update = {
+        "state": "sending",
+        "at": now,
+        "attempts": seen.attempts + 1,
+        "try_id": uuid4().hex,
+    }
     tried = seen.model_copy(update=update)
-    message, is_ours = alerts.change_message(
+    # Where S3's answer was lost, botocore writes again and is refused: this try's own write is
+    # there, though nothing says that it was made.
+    message = alerts.change_message(
         run_id, lambda one: one.with_delivery(tried) if one.delivery(seen.channel) == seen else one
     )
-    if not is_ours:
+    if message.delivery(seen.channel) != tried:
         return message
     try:
         ended = {"state": "sent", "receipt": send(seen.channel, message), "reason": None}
@@ -67,7 +73,7 @@ def _try(alerts: AlertStore, run_id: str, seen: Delivery, send: Send, now: datet
         ended = {"state": "failed", "reason": str(error)}
     # Also over an 'unsure' that another task wrote meanwhile: here it is known.
     outcome = tried.model_copy(update=ended)
-    return alerts.change_message(run_id, methodcaller("with_delivery", outcome))[0]
+    return alerts.change_message(run_id, methodcaller("with_delivery", outcome))
 
 
 def _with_the_dead(message: RunMessage, begun_until: datetime) -> RunMessage:

@@ -11,6 +11,7 @@ from batchmark.alerts.records import (
     WATCHED,
     Alert,
     Improvement,
+    Joined,
     Recovery,
     change_id,
 )
@@ -25,11 +26,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Merged:
-    """What is new with a run. An alert that is opened may recover in the same run."""
+    """What is new with a run. An alert that is opened may recover in the same run.
+
+    What joined an alert comes before what recovers: it counts there.
+    """
 
     opened: tuple[Alert, ...]
     recoveries: tuple[Recovery, ...]
     improvements: tuple[Improvement, ...]
+    joined: tuple[Joined, ...]
 
 
 def merge(
@@ -45,6 +50,7 @@ def merge(
     opened: list[Alert] = []
     recoveries: list[Recovery] = []
     noted: list[Improvement] = []
+    joined: list[Joined] = []
     worse = Told(alert.change for alert in alerts)
     better = Told(one.change for one in improvements)
     watched = {alert.id: alert for alert in alerts if alert.state in WATCHED}
@@ -55,7 +61,14 @@ def merge(
                 alert = Alert.opened(told, run_id=run_id, at=at)
                 opened.append(alert)
                 watched[alert.id] = alert
-        elif not better.knows(change):
+            elif told and (new := worse.unknown(told)):
+                before = (watched[alert.id] for alert in alerts if alert.id in watched)
+                for alert in before:
+                    if Told([alert.change]).knows(change):
+                        joined.append(Joined(alert_id=alert.id, points=new, change=change))
+                        watched[alert.id] = alert.join(joined[-1])
+                        break
+        else:
             found = [
                 one
                 for alert in watched.values()
@@ -66,8 +79,9 @@ def merge(
                 watched[one.alert_id] = watched[one.alert_id].recover(one)
                 if one.closes:
                     del watched[one.alert_id]
+            is_good_news = told and settings.improvements and not better.knows(change)
             kept = change if found else told
-            if kept and (found or settings.improvements):
+            if kept and (found or is_good_news):
                 noted.append(
                     Improvement(
                         id=change_id(kept),
@@ -77,7 +91,7 @@ def merge(
                         brought_back=tuple(one.alert_id for one in found),
                     )
                 )
-    return Merged(tuple(opened), tuple(recoveries), tuple(noted))
+    return Merged(tuple(opened), tuple(recoveries), tuple(noted), tuple(joined))
 
 
 class Told:
@@ -91,10 +105,14 @@ class Told:
 
     def knows(self, change: Change) -> bool:
         """Whether one of these is the same change, though it may begin at a run nearby."""
-        return any(
-            are_near(point, told)
+        return len(self.unknown(change)) < len(change.points)
+
+    def unknown(self, change: Change) -> tuple[ChangePoint, ...]:
+        """The change's points that none of these has."""
+        return tuple(
+            point
             for point in change.points
-            for told in self._points.get(_moved(point), ())
+            if not any(are_near(point, told) for told in self._points.get(_moved(point), ()))
         )
 
 

@@ -30,8 +30,12 @@ class Delivery(Record):
     )
     at: AwareDatetime | None = Field(default=None, description="of the last try")
     attempts: int = Field(default=0, ge=0)
+    try_id: str | None = Field(
+        default=None, description="random, of the last try: who began it knows it again"
+    )
     receipt: str | None = Field(default=None, description="the message's id there, once sent")
     reason: str | None = Field(default=None, description="why it is failed or unsure")
+    shown: bool = Field(default=False, description="unsure, and a task failed to show it")
 
 
 class RunMessage(Record):
@@ -77,6 +81,12 @@ class RunMessage(Record):
             delivery if one.channel == delivery.channel else one for one in self.deliveries
         )
         return self.model_copy(update={"deliveries": deliveries})
+
+    def with_unsure_shown(self) -> RunMessage:
+        message = self
+        for one in self.of("unsure"):
+            message = message.with_delivery(one.model_copy(update={"shown": True}))
+        return message
 
     def held(self, until: AwareDatetime) -> RunMessage:
         return self.model_copy(update={"hold_until": until})

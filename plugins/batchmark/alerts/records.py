@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
+from math import log1p
 from typing import Literal, Self, get_args
 
 from pydantic import AwareDatetime, Field
@@ -55,6 +56,14 @@ class Recovery(Record):
     closes: bool = Field(description="with those that were back before, it is most of them")
 
 
+class Joined(Record):
+    """Series that a later run found to have moved with an alert's."""
+
+    alert_id: str
+    points: tuple[ChangePoint, ...] = Field(min_length=1)
+    change: Change = Field(description="as the later run has it")
+
+
 class Alert(Record):
     """A change for the worse. One change has one alert, whatever later runs say of it."""
 
@@ -94,6 +103,26 @@ class Alert(Record):
             )
         following = Transition(state=state, at=at, by=by, note=note, run_id=run_id)
         return self.model_copy(update={"transitions": (*self.transitions, following)})
+
+    def join(self, joined: Joined) -> Alert:
+        """This alert with the series that joined its change; unchanged if it has them."""
+        mine = {(point.series, point.metric) for point in self.change.points}
+        new = [one for one in joined.points if (one.series, one.metric) not in mine]
+        if not new:
+            return self
+        seen = joined.change
+        points = sorted(
+            (*self.change.points, *new), key=lambda one: abs(log1p(one.change)), reverse=True
+        )
+        update: dict[str, object] = {
+            "points": tuple(points),
+            "environment": self.change.environment or seen.environment,
+            "fell_back": tuple(dict.fromkeys((*self.change.fell_back, *seen.fell_back))),
+        }
+        # A later look that does not see all targets does not know what they all cost.
+        if set(seen.targets) >= set(self.change.targets):
+            update |= seen.model_dump(include={"usd_per_hour", "usd_per_month", "usd_reason"})
+        return self.model_copy(update={"change": self.change.model_copy(update=update)})
 
     def recover(self, found: Recovery) -> Alert:
         """This alert with what came back; what a person closed meanwhile stays so."""

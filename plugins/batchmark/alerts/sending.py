@@ -80,7 +80,12 @@ def notify(conn_id: str, subject: str, text: str) -> str:
     from apprise import NotifyType
     from apprise.result import AppriseResultStatus
 
-    services = apprise_services(conn_id)
+    try:
+        services = apprise_services(conn_id)
+    except AlertError:
+        raise
+    except Exception as error:
+        raise AlertError(f"connection {conn_id!r} can't be read: {error!r}") from error
     result = services.notify(
         body=text,
         title=subject,
@@ -101,18 +106,24 @@ def apprise_services(conn_id: str) -> Apprise:
     """The services that an Airflow connection names.
 
     Raises:
-        AlertError: there is no such connection, or nothing in it that Apprise knows.
+        AlertError: there is no such connection, or nothing in it that Apprise knows. What else
+            the connections' backend raises may pass.
     """
     import apprise
     from airflow.providers.apprise.hooks.apprise import AppriseHook
+    from airflow.sdk.exceptions import AirflowNotFoundException
 
     fix = 'give it the type Apprise and the extra {"config": {"path": "<Apprise URL>"}}'
     services = apprise.Apprise()
     hook = AppriseHook(conn_id)
     try:
-        hook.set_config_from_conn(hook.get_connection(conn_id), services)
+        connection = hook.get_connection(conn_id)
+    except AirflowNotFoundException as error:
+        raise AlertError(f"connection {conn_id!r} can't be used ({error!r}); {fix}") from error
+    try:
+        hook.set_config_from_conn(connection, services)
     except Exception as error:
-        # Airflow's for a missing one, KeyError, TypeError and more for a bad one.
+        # KeyError, TypeError and more for a bad one.
         raise AlertError(f"connection {conn_id!r} can't be used ({error!r}); {fix}") from error
     if not len(services):
         raise AlertError(f"connection {conn_id!r} names no service that Apprise knows; {fix}")

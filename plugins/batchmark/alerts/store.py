@@ -85,30 +85,26 @@ class AlertStore:
             AlertError: there is none, or `change` refuses.
         """
         try:
-            return self._change(_alert_key(alert_id), Alert, change)[0]
+            return self._change(_alert_key(alert_id), Alert, change)
         except KeyError:
             ids = [alert.id for alert in self.alerts() if alert.state == "open"]
             raise AlertError(
                 f"no alert {alert_id!r}; open are: {', '.join(ids) or 'none'}"
             ) from None
 
-    def change_message(
-        self, run_id: str, change: Callable[[RunMessage], RunMessage]
-    ) -> tuple[RunMessage, bool]:
-        """Change a run's message as `change_alert` does; it, and whether that changed it."""
+    def change_message(self, run_id: str, change: Callable[[RunMessage], RunMessage]) -> RunMessage:
+        """Change a run's message as `change_alert` does."""
         return self._change(message_key(run_id), RunMessage, change)
 
-    def _change(
-        self, key: str, model: type[Kept], change: Callable[[Kept], Kept]
-    ) -> tuple[Kept, bool]:
+    def _change(self, key: str, model: type[Kept], change: Callable[[Kept], Kept]) -> Kept:
         for _ in range(MOST_TRIES):
             text, version = self._store.read_version(key)
             before = _parse(key, text, model)
             after = change(before)
             if after == before:
-                return before, False
+                return before
             if self._store.replace(key, after.model_dump_json(indent=2), version):
-                return after, True
+                return after
         raise AlertError(f"{key} was changed by others {MOST_TRIES} times meanwhile; try again")
 
     def _read(self, key: str, model: type[Kept]) -> Kept:

@@ -11,8 +11,10 @@ import pytest
 from airflow.providers.amazon.aws.hooks.sns import SnsHook
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.sdk.execution_time.context import OutletEventAccessors
+from botocore.exceptions import ReadTimeoutError
 
 from batchmark import alert_tasks
+from batchmark.alerts.board import alert_board
 from batchmark.alerts.delivering import LONGEST_TRY
 from batchmark.assets import REGRESSIONS, TOLD_SERIES, results_metadata
 from batchmark.exceptions import AlertError
@@ -140,9 +142,6 @@ def test_a_run_that_is_killed_and_tried_again_ends_as_if_it_was_not(
     Deadly(monkeypatch, at, moment)
     with pytest.raises(Killed):
         run()
-    run()
-    assert outcome(alerts) == WANTED
-    (delivery,) = alerts.message("run-30").deliveries
     # Between the note that it begins and the note that it ended nobody knows how far it came.
     step = OPERATIONS[at], moment
     unknown = step in {
@@ -151,6 +150,12 @@ def test_a_run_that_is_killed_and_tried_again_ends_as_if_it_was_not(
         ("SNS", "after"),
         ("try ended", "before"),
     }
+    if unknown:
+        with pytest.raises(AirflowFailException, match="run run-30, sns: the task that sent it"):
+            run()
+    run()
+    assert outcome(alerts) == WANTED
+    (delivery,) = alerts.message("run-30").deliveries
     arrived = 0 if step in {("try begins", "after"), ("SNS", "before")} else 1
     assert delivery.state == ("unsure" if unknown else "sent")
     assert len(received(published)) == arrived
@@ -183,6 +188,30 @@ def test_a_run_with_nothing_new_stores_and_sends_nothing(
     assert store.keys("alerts/") == []
     assert received(published) == []
     assert capsys.readouterr().out == "Nothing new to tell.\nNothing to send.\n"
+
+
+def test_series_join_an_alert_without_a_message_and_are_listed(
+    published, store, alerts, set_up, context
+):
+    alerts.apply(message("run-1", opened=tuple(opened(EARLY))))
+    key = store_changes(store, moved(21, 0.010, 0.012, some_series(5)))
+    for _ in range(2):
+        assert alert_tasks.open_alerts(context, key) == []
+        (alert,) = alerts.alerts()
+        assert (alert.id, len(alert.series)) == (opened(EARLY)[0].id, 5)
+        assert "5 rows together" in alert_board([alert], None, None).lines[0].title
+    assert alerts.messages() == []
+
+
+def test_a_message_counts_what_joined_before_it_recovered(
+    published, store, alerts, set_up, context
+):
+    alerts.apply(message("run-1", opened=tuple(opened(EARLY))))
+    of = some_series(5)
+    key = store_changes(store, moved(21, 0.010, 0.012, of), moved(26, 0.012, 0.010, of))
+    alert_tasks.open_alerts(context, key)
+    assert "5 of 5 series back" in alerts.message("run-30").text
+    assert alerts.alerts()[0].state == "recovered"
 
 
 def test_a_run_that_only_recovers_makes_no_event(published, store, alerts, set_up, context):
@@ -226,6 +255,24 @@ def test_one_channel_that_is_down_keeps_no_other_back(run, alerts, published, se
     assert received(published) == []
 
 
+def test_a_channel_without_an_answer_fails_the_task_once_after_those_that_took_nothing(
+    run, alerts, published, set_up, monkeypatch
+):
+    def no_answer(*_, **__):
+        raise ReadTimeoutError(endpoint_url="https://sns")
+
+    set_up(apprise_conn_ids=["nowhere"])
+    monkeypatch.setenv("AIRFLOW_CONN_NOWHERE", "apprise://")
+    monkeypatch.setattr(SnsHook, "publish_to_target", no_answer)
+    with pytest.raises(AlertError, match="run run-30, apprise:nowhere"):
+        run()
+    set_up()
+    with pytest.raises(AirflowFailException, match="run run-30, sns: SNS gave no answer"):
+        run()
+    run()
+    assert alerts.message("run-30").delivery("sns").state == "unsure"
+
+
 def test_quiet_hours_hold_a_message_until_the_first_look_after_them(
     run, alerts, published, set_up, context, clock, capsys
 ):
@@ -253,6 +300,8 @@ def test_a_message_that_another_task_is_sending_is_left_to_it(
     alert_tasks.send_pending(hourly)
     assert alerts.message("run-30").delivery("sns").state == "sending"
     clock.time = NOW + LONGEST_TRY + timedelta(seconds=1)
+    with pytest.raises(AirflowFailException, match="may not have arrived"):
+        alert_tasks.send_pending(hourly)
     alert_tasks.send_pending(hourly)
     assert alerts.message("run-30").delivery("sns").state == "unsure"
     assert received(published) == []

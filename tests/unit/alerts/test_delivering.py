@@ -105,13 +105,14 @@ def test_who_sends_knows_better_than_who_called_it_dead(sent, alerts):
             assert states(sent(Outside()))["sns"] == "unsure"
         return "late"
 
-    assert sent(slow).delivery("sns").model_dump() == {
+    assert sent(slow).delivery("sns").model_dump(exclude={"try_id"}) == {
         "channel": "sns",
         "state": "sent",
         "at": NOW,
         "attempts": 1,
         "receipt": "late",
         "reason": None,
+        "shown": False,
     }
 
 
@@ -131,3 +132,17 @@ def test_two_tasks_at_once_send_it_once(sent, alerts, store, monkeypatch):
     assert others.got == list(CHANNELS)
     assert outside.got == []
     assert states(told) == dict.fromkeys(CHANNELS, "sent")
+
+
+def test_a_write_whose_answer_was_lost_is_known_again_and_sent(sent, store, monkeypatch):
+    """botocore writes it once more, and is told that the object is another one now."""
+    outside = Outside()
+    replace = store.replace
+
+    def written_twice(*arguments):
+        replace(*arguments)
+        return replace(*arguments)
+
+    monkeypatch.setattr(store, "replace", written_twice)
+    assert states(sent(outside)) == dict.fromkeys(CHANNELS, "sent")
+    assert outside.got == list(CHANNELS)

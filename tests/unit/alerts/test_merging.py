@@ -75,6 +75,50 @@ def test_many_series_that_share_one_with_an_alert_are_known():
     assert states(merged([moved(21, 0.010, 0.011, some_series(9))], alerts)) == (0, 0, 0)
 
 
+def test_series_that_join_a_change_join_its_alert_and_count_for_its_recovery():
+    of = some_series(9)
+    (alert,) = opened(moved(20, 0.010, 0.012, of[:5]))
+    larger = moved(21, 0.010, 0.013, of).model_copy(update={"usd_per_month": 20.0})
+    (joined,) = merged([larger], [alert]).joined
+    assert [one.series for one in joined.points] == of[5:]
+    extended = alert.join(joined)
+    assert (extended.id, extended.transitions) == (alert.id, alert.transitions)
+    assert extended.series == (*of[5:], *of[:5])  # the largest change first
+    assert extended.change.usd_per_month == 20.0
+    assert extended.join(joined) == extended
+    assert merged([larger], [extended]).joined == ()
+    # Five of nine are not most of them, though the alert began with five.
+    found = merged([larger, moved(26, 0.012, 0.010, of[:5])], [alert])
+    assert [one.closes for one in found.recoveries] == [False]
+
+
+def test_series_join_the_alert_of_their_change_and_none_that_is_closed():
+    of = some_series(3)
+    other, mine = opened(change(point(20, of=series(dtype="int8"))), moved(20, 0.01, 0.012, of[:1]))
+    later = moved(21, 0.010, 0.012, of)
+    (joined,) = merged([later], [other, mine]).joined
+    assert joined.alert_id == mine.id
+    for state in ("invalid", "recovered"):
+        found = merged([later], [other, in_state(mine, state)])
+        assert (states(found), found.joined) == ((0, 0, 0), ())
+
+
+def test_series_that_are_mute_join_no_alert():
+    mute = [{"match": {"parameters": "*1001*"}, "mute": True}]
+    of = some_series(3)
+    alerts = opened(moved(20, 0.010, 0.012, of[:1]))
+    (joined,) = merged([moved(20, 0.010, 0.012, of)], alerts, series=mute).joined
+    assert [one.series for one in joined.points] == of[2:]
+
+
+def test_a_look_that_misses_a_target_leaves_the_cost():
+    of = some_series(3)
+    (alert,) = opened(change(point(of=of[0]), point(of=series(target="g6.xlarge"))))
+    later = change(*(point(of=one) for one in of), usd_per_month=1.0)
+    (joined,) = merged([later], [alert]).joined
+    assert alert.join(joined).change.usd_per_month == 12.4
+
+
 def test_two_steps_that_one_run_sees_close_together_are_two_alerts():
     found = merged([change(point(20)), change(point(22, 0.012, 0.014))])
     assert len(found.opened) == 2
@@ -145,6 +189,21 @@ def test_partial_recoveries_of_several_runs_add_up():
     (recovery,) = second.recoveries
     assert (len(recovery.points), recovery.closes) == (3, True)
     assert alert.recover(recovery).state == "recovered"
+
+
+def test_a_series_that_joins_an_improvement_that_was_told_still_comes_back():
+    of = some_series(4)
+    (alert,) = opened(moved(20, 0.010, 0.012, of))
+    first = merged([moved(26, 0.012, 0.010, of[:3])], [alert])
+    alert = alert.recover(first.recoveries[0])
+    assert alert.state == "open"
+    second = merged([moved(27, 0.012, 0.010, of)], [alert], list(first.improvements))
+    (recovery,) = second.recoveries
+    assert ([one.series for one in recovery.points], recovery.closes) == (of[3:], True)
+    # Nor is that series good news of its own for the runs after it.
+    told = [*first.improvements, *second.improvements]
+    later = merged([moved(27, 0.012, 0.010, of[3:])], [alert.recover(recovery)], told)
+    assert states(later) == (0, 0, 0)
 
 
 def test_two_improvements_of_one_run_close_an_alert_together():

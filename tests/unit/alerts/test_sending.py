@@ -9,6 +9,7 @@ from threading import Thread
 
 import boto3
 import pytest
+from airflow.providers.apprise.hooks.apprise import AppriseHook
 from botocore.exceptions import (
     ClientError,
     ConnectTimeoutError,
@@ -183,3 +184,15 @@ def test_connections_that_are_there_pass_and_nothing_is_sent(connect):
 def test_each_connection_is_a_channel_beside_the_topic():
     settings = AlertSettings(apprise_conn_ids=("chat", "pager", "chat"))
     assert sending.channels_of(settings) == ("sns", "apprise:chat", "apprise:pager")
+
+
+def test_a_backend_of_connections_that_fails_now_may_pass_and_nothing_is_sent(monkeypatch):
+    def fail(*_):
+        raise ConnectionError("the backend is down")
+
+    monkeypatch.setattr(AppriseHook, "get_connection", fail)
+    with pytest.raises(ConnectionError):
+        sending.check_channels(AlertSettings(apprise_conn_ids=("chat",)))
+    with pytest.raises(AlertError, match=r"'chat' can't be read: .*the backend is down") as failed:
+        sending.notify("chat", "subject", "text")
+    assert type(failed.value) is AlertError
