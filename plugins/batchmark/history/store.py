@@ -20,6 +20,7 @@ from batchmark.history.parquet import (
 from batchmark.history.rows import rows_of
 from batchmark.job_identity import slug
 from batchmark.price_fetching import stored_prices
+from batchmark.store import CONDITION_NOT_MET
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -188,6 +189,30 @@ class HistoryStore:
     def get(self, key: str) -> bytes:
         body: bytes = self._s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
         return body
+
+    def get_version(self, key: str) -> tuple[bytes, str] | None:
+        """A file, and what names this version of it; None where there is none."""
+        try:
+            answer = self._s3.get_object(Bucket=self.bucket, Key=key)
+        except self._s3.exceptions.NoSuchKey:
+            return None
+        return answer["Body"].read(), answer["ETag"]
+
+    def swap(self, key: str, body: bytes, version: str | None) -> bool:
+        """Write a file in place of that version, None for where no file is.
+
+        False, and nothing done, where it is another by now.
+        """
+        condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
+        try:
+            self._s3.put_object(
+                Bucket=self.bucket, Key=key, Body=body, ContentType=PARQUET, **condition
+            )
+        except self._s3.exceptions.ClientError as error:
+            if error.response["Error"]["Code"] not in (*CONDITION_NOT_MET, "NoSuchKey"):
+                raise
+            return False
+        return True
 
     def put(self, key: str, body: bytes, content_type: str = PARQUET) -> None:
         self._s3.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType=content_type)

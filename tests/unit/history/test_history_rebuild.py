@@ -7,8 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from batchmark import prices
+from batchmark.history import rebuild as rebuilding
 from batchmark.history.rebuild import rebuild
-from batchmark.history.store import run_prices
+from batchmark.history.rows import rows_of
+from batchmark.history.store import HistoryStore, run_prices
 from batchmark.prices import SpotPrice
 from batchmark.store import COLLECTED, PRICES, RunStore
 from tests.unit.history.builders import BUCKET, NOON, REGION, finished, run_of, two_targets
@@ -168,6 +170,68 @@ def test_a_run_that_is_appended_meanwhile_stays(bucket):
 
     assert rebuilt(bucket, progress=append).removed == []
     assert len(bucket.objects(HISTORY)) == 2
+
+
+@pytest.mark.parametrize("left", [None, b"damaged"])
+@pytest.mark.parametrize("moment", ["after its look", "amid its look"])
+def test_what_a_run_appends_after_its_folder_was_read_stays(bucket, monkeypatch, left, moment):
+    (key,) = bucket.append(FIRST)
+    bucket.history.remove(key)
+    if left:
+        bucket.put(key, left)
+    changed = iter([two_targets(slowdown=2.0)])  # once
+
+    def append():
+        for run in changed:
+            bucket.append(run)
+
+    def rows(*arguments):
+        append()
+        return rows_of(*arguments)
+
+    def progress(looks, _):
+        for look in looks:
+            append()
+            yield look
+
+    if moment == "amid its look":
+        monkeypatch.setattr(rebuilding, "rows_of", rows)
+        done = rebuilt(bucket)
+    else:
+        done = rebuilt(bucket, progress=progress)
+    assert (done.written, done.unchanged, done.removed, done.problems) == ([], 1, [], [])
+    medians = bucket.history.read(["median_seconds"])["median_seconds"].to_pylist()
+    assert sorted(medians) == pytest.approx([0.002, 0.002, 0.04, 0.04], rel=0.05)
+
+
+def test_a_run_that_goes_meanwhile_is_looked_at_again(bucket):
+    (key,) = bucket.append(FIRST)
+    right = bucket.objects(HISTORY)
+    bucket.put(key, b"damaged")
+
+    def progress(looks, _):
+        for look in looks:
+            bucket.history.remove(key)
+            yield look
+
+    assert rebuilt(bucket, progress=progress).written == [key]
+    assert bucket.objects(HISTORY) == right
+
+
+def test_what_is_written_again_and_again_stays_and_is_named(bucket, monkeypatch):
+    (key,) = bucket.append(FIRST)
+    bucket.put(key, b"of another")
+    monkeypatch.setattr(HistoryStore, "swap", lambda *_: False)
+    done = rebuilt(bucket)
+    assert (done.written, done.removed) == ([], [])
+    (problem,) = done.problems
+    assert problem.startswith(f"{key} was written by others again and again")
+    assert bucket.objects(HISTORY) == {key: b"of another"}
+
+
+def test_another_error_of_a_write_is_no_sign_of_others(bucket):
+    with pytest.raises(bucket.s3.exceptions.NoSuchBucket):
+        HistoryStore(bucket.s3, "no-such-bucket").swap("history/x", b"", None)
 
 
 def test_a_run_without_prices_of_its_own_costs_the_same_whenever_it_is_rebuilt(bucket, monkeypatch):
