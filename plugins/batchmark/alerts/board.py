@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 from batchmark import change_words
 from batchmark.alerts.message import alert_page, how_to_change
+from batchmark.alerts.records import LISTED
 from batchmark.changes_section import AlertBoard, AlertLine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from batchmark.alerts.records import Alert, State
+    from batchmark.alerts.records import Alert
     from batchmark.rates import Rate
-
-LISTED: tuple[State, ...] = ("open", "acknowledged")
 
 
 def alert_board(

@@ -30,6 +30,8 @@ BY_HAND: tuple[State, ...] = tuple(state for state in STATES if state != "recove
 WATCHED: tuple[State, ...] = tuple(
     state for state, following in MAY_FOLLOW.items() if "recovered" in following
 )
+# That nobody closed and no run saw recover, those without a verdict first.
+LISTED: tuple[State, ...] = ("open", "acknowledged")
 THE_RUN = "the run"
 # Of its series, that have to come back before an alert is recovered.
 MOST_SERIES = 0.8

@@ -61,7 +61,7 @@ class AlertSettings(Record):
     )
     series: tuple[SeriesRule, ...] = Field(default=(), description="the first that matches holds")
     quiet_hours: tuple[QuietHours, ...] = ()
-    apprise_conn_ids: tuple[str, ...] = Field(
+    apprise_conn_ids: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
         default=(), description="Airflow connections of type Apprise, beside the SNS topic"
     )
     improvements: bool = Field(default=True, description="tell what improved by itself, too")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import ValidationError
 
 from batchmark.alerts.outbox import RunMessage
-from batchmark.alerts.records import Alert, Improvement
+from batchmark.alerts.records import LISTED, Alert, Improvement
 from batchmark.exceptions import AlertError
 from batchmark.job_identity import slug
 from batchmark.record import Record, first_problem
@@ -87,9 +87,10 @@ class AlertStore:
         try:
             return self._change(_alert_key(alert_id), Alert, change)
         except KeyError:
-            ids = [alert.id for alert in self.alerts() if alert.state == "open"]
+            found = self.alerts()
+            ids = [alert.id for state in LISTED for alert in found if alert.state == state]
             raise AlertError(
-                f"no alert {alert_id!r}; open are: {', '.join(ids) or 'none'}"
+                f"no alert {alert_id!r}; open or acknowledged are: {', '.join(ids) or 'none'}"
             ) from None
 
     def change_message(self, run_id: str, change: Callable[[RunMessage], RunMessage]) -> RunMessage:

@@ -363,7 +363,9 @@ def test_a_change_that_nobody_is_named_for_is_somebodys(alerts, published, conte
 def test_what_a_person_may_not_do_fails_for_good(alerts, published, context):
     alerts.apply(message())
     (alert,) = opened()
-    with pytest.raises(AirflowFailException, match="no alert 'x'; open are: " + alert.id):
+    with pytest.raises(
+        AirflowFailException, match="no alert 'x'; open or acknowledged are: " + alert.id
+    ):
         alert_tasks.change_alert(asked(context, "x", "fixed"))
     alert_tasks.change_alert(asked(context, alert.id, "invalid"))
     with pytest.raises(AirflowFailException, match="is invalid and can't become fixed"):

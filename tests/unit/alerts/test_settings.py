@@ -116,6 +116,7 @@ def test_of_many_series_those_that_are_told_remain():
             '{"quiet_hours": [{"timezone": "UTC", "start": "08:00", "end": "08:00"}]}',
             "these hours never end",
         ),
+        ('{"apprise_conn_ids": [""]}', "apprise_conn_ids.0: String should have at least 1 char"),
         ('{"apprise_conn_ids": "slack"}', "apprise_conn_ids: Input should be a valid"),
     ],
 )
