@@ -125,7 +125,14 @@ def detect_regressions(collected: Any) -> XComArg:
         return regression_tasks.detect_regressions(get_current_context(), collected_key)
 
     once, twice = RERUN_TASKS
-    agreeing, changes = find_agreeing(), detect_regressions(collected)
-    rerun_once = run_benchmark(find_suspects(collected), task_id=once)
+    suspects, agreeing, changes = (
+        find_suspects(collected),
+        find_agreeing(),
+        detect_regressions(collected),
+    )
+    rerun_once = run_benchmark(suspects, task_id=once)
     chain(rerun_once, agreeing, run_benchmark(agreeing, task_id=twice), changes)
+    # Where the jobs are not cleared with them, what decides still runs in its order.
+    chain(suspects, agreeing, changes)
+    chain(suspects, changes)
     return changes

@@ -63,6 +63,8 @@ def test_benchmark_runs_in_order(dag_bag):
         ("collect_results", "find_suspects", "rerun_once", "find_agreeing", "rerun_twice"),
         ("rerun_twice", "detect_regressions", "open_alerts", "publish_report", "publish_alerts"),
         ("compare", "publish_report"),
+        ("find_suspects", "find_agreeing", "detect_regressions"),
+        ("find_suspects", "detect_regressions"),
         ("open_alerts", "announce_regressions"),
     )
     for line in lines:
