@@ -27,7 +27,8 @@ def scheduler():
 
 
 @pytest.fixture
-def client(scheduler):
+def client(scheduler, monkeypatch):
+    monkeypatch.setattr("local_cloud.faults.middleware.batch_backends", {})
     faults = Faults(served, scheduler)
     return Client(lambda environ, start: faults({"REMOTE_ADDR": "127.0.0.1"} | environ, start))
 
