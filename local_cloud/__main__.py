@@ -10,9 +10,11 @@ import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
+from urllib.parse import urlsplit
 
 import psutil
 
+from local_cloud.batch.runtime import RuntimeUnavailableError
 from local_cloud.prices import Prices, read_prices
 from local_cloud.settings import Settings
 
@@ -87,6 +89,15 @@ def file_to_write(text: str) -> Path:
     return path
 
 
+def http_url(text: str) -> str:
+    """An address of a server, without a path."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
+        msg = f"{text!r} is not like http://HOST:PORT"
+        raise argparse.ArgumentTypeError(msg)
+    return text.rstrip("/")
+
+
 def price_file(text: str) -> Prices:
     """The prices in a file."""
     try:
@@ -126,6 +137,23 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help="memory the job pool declares (this machine's: %(default)s)",
     )
     parser.add_argument(
+        "--jobs",
+        choices=("processes", "containers"),
+        default="processes",
+        help="what jobs run as (%(default)s); containers need a Docker engine",
+    )
+    parser.add_argument(
+        "--job-network",
+        metavar="NAME",
+        help="the engine's network that containers join (none: its machine's own)",
+    )
+    parser.add_argument(
+        "--job-endpoint",
+        metavar="URL",
+        type=http_url,
+        help="where jobs find this server (where it listens)",
+    )
+    parser.add_argument(
         "--job-dir", type=folder, default=Path.cwd(), help="folder jobs start in (this one)"
     )
     parser.add_argument(
@@ -153,7 +181,13 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         type=price_file,
         help="price table that pricing and Spot history answer from (none: they know no price)",
     )
-    return parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
+    if arguments.job_network is not None:
+        if arguments.jobs != "containers":
+            parser.error("--job-network is for --jobs containers: processes share this machine's")
+        if arguments.job_endpoint is None:
+            parser.error("--job-network needs --job-endpoint: this server's address in there")
+    return arguments
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -175,24 +209,32 @@ def main(argv: Sequence[str] | None = None) -> int:
         return USAGE_ERROR
 
     port = listener.getsockname()[1]
+    url = endpoint_url(arguments.host, port)
     settings = Settings(
-        endpoint_url=endpoint_url(arguments.host, port),
+        endpoint_url=url,
+        job_endpoint_url=arguments.job_endpoint or url,
         gpus=arguments.gpus,
         vcpus=arguments.vcpus,
         memory_mib=arguments.memory,
         job_dir=arguments.job_dir,
+        jobs=arguments.jobs,
+        job_network=arguments.job_network,
         stop_grace_seconds=arguments.stop_grace,
         allow_short_limits=arguments.allow_short_limits,
     )
     with listener:
-        server.serve(
-            listener,
-            settings,
-            stop,
-            log_requests=arguments.log_requests,
-            record_calls=arguments.record_calls,
-            prices=arguments.prices,
-        )
+        try:
+            server.serve(
+                listener,
+                settings,
+                stop,
+                log_requests=arguments.log_requests,
+                record_calls=arguments.record_calls,
+                prices=arguments.prices,
+            )
+        except RuntimeUnavailableError as error:
+            print(f"local_cloud: {error}", file=sys.stderr)
+            return USAGE_ERROR
     return 0
 
 

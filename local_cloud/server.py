@@ -24,6 +24,7 @@ from local_cloud.faults.middleware import Faults
 from local_cloud.gaps.pricing import PriceList
 from local_cloud.log_pages import LogPages
 from local_cloud.recorder import Recorder
+from local_cloud.task_metadata import TaskMetadata
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,10 +90,11 @@ def serve(
     record_calls: Path | None = None,
     prices: Prices | None = None,
 ) -> None:
-    """Answer requests until `stop` is set, then end every job's processes.
+    """Answer requests until `stop` is set, then end every job.
 
     Raises:
         OSError: `record_calls` can't be written.
+        RuntimeUnavailableError: jobs can't run the way the settings ask for.
     """
     gaps.fill(prices)
     scheduler = batch.install(settings)
@@ -103,7 +105,7 @@ def serve(
     server = make_server(
         host,
         port,
-        recorder or app,
+        TaskMetadata(recorder or app, scheduler.runtime),
         threaded=True,
         request_handler=LoggingRequestHandler if log_requests else QuietRequestHandler,
         fd=listener.fileno(),
@@ -112,7 +114,8 @@ def serve(
     try:
         print(
             f"local cloud ready on {settings.endpoint_url} with {settings.vcpus} vCPUs, "
-            f"{settings.memory_mib} MiB and {settings.gpus} declared GPUs",
+            f"{settings.memory_mib} MiB and {settings.gpus} declared GPUs, "
+            f"jobs as {settings.jobs}",
             flush=True,
         )
         stop.wait()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from moto.batch.models import ComputeEnvironment
 
     from local_cloud.batch.retry import AttemptEnd
+    from local_cloud.batch.runtime import Runtime
     from local_cloud.settings import Settings
 
 DEPENDENCY_FAILED = "Dependent Job failed"
@@ -38,8 +39,9 @@ class Scheduler:
     under the lock, of each attempt that has started.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, runtime: Runtime) -> None:
         self.lock = threading.RLock()
+        self.runtime = runtime
         self._settings = settings
         self._pool = Pool(settings.vcpus, settings.memory_mib, settings.gpus)
         self._waiting: list[Job] = []
@@ -104,7 +106,7 @@ class Scheduler:
             self._start_what_fits()
 
     def close(self) -> None:
-        """Kill every job's processes and wait until they are gone."""
+        """Kill every job's containers and wait until they are gone."""
         with self.lock:
             self._closed = True
             self._waiting.clear()
@@ -114,6 +116,7 @@ class Scheduler:
             attempt.kill()
         for runner in runners:
             runner.join(SHUTDOWN_SECONDS)
+        self.runtime.close()
 
     def _leave_queue(self, job: Job, reason: str) -> None:
         if job in self._waiting:
@@ -148,7 +151,7 @@ class Scheduler:
 
     def _start(self, job: Job, allocation: Allocation, environment: ComputeEnvironment) -> None:
         attempt = job.running = Attempt(
-            job, allocation, self._settings, environment, self.missing_images
+            job, allocation, self._settings, self.runtime, environment, self.missing_images
         )
         job.enter("STARTING")
         runner = threading.Thread(target=self._run, args=(job, attempt), daemon=True)
@@ -156,7 +159,7 @@ class Scheduler:
         runner.start()
 
     def _run(self, job: Job, attempt: Attempt) -> None:
-        """A runner thread: it lives as long as the attempt's processes do."""
+        """A runner thread: it lives as long as the attempt's containers do."""
         started = attempt.start()
         with self.lock:
             if started:
