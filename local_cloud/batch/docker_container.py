@@ -35,13 +35,17 @@ class DockerContainer:
         self._network = network
         self._exit: Exit | None = None
         self.started_at = now_milliseconds()
-        self._reader = threading.Thread(target=self._copy_output, daemon=True)
+        self._readers = [
+            threading.Thread(target=self._copy_output, args=(name,), daemon=True)
+            for name in ("stdout", "stderr")
+        ]
 
     def start(self) -> None:
         """Start it; raises docker's errors."""
         self.started_at = now_milliseconds()
         self._container.start()
-        self._reader.start()
+        for reader in self._readers:
+            reader.start()
 
     @property
     def address(self) -> str:
@@ -82,7 +86,8 @@ class DockerContainer:
         """Wait for the end, copy the last output and remove the container."""
         if self._exit is None:
             self._exit = self._wait()
-            self._reader.join(OUTPUT_DRAIN_SECONDS)
+            for reader in self._readers:
+                reader.join(OUTPUT_DRAIN_SECONDS)
             self.remove()
         return self._exit
 
@@ -104,9 +109,11 @@ class DockerContainer:
         except (DockerException, RequestException) as error:
             log.warning("a job's container is left behind: %s", told(error))
 
-    def _copy_output(self) -> None:
+    def _copy_output(self, name: str) -> None:
+        """One stream alone: a long line's parts would mix with the other's lines."""
+        wanted = {each: each == name for each in ("stdout", "stderr")}
         try:
-            frames = self._container.logs(stream=True, follow=True, timestamps=True)
+            frames = self._container.logs(**wanted, stream=True, follow=True, timestamps=True)
             for written_at, line in lines(frames):
                 self._log_stream.write(line, written_at)
         except (DockerException, RequestException) as error:
