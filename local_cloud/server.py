@@ -121,6 +121,6 @@ def serve(
         stop.wait()
     finally:
         server.shutdown()
-        scheduler.close()
         if recorder:
             recorder.close()
+        scheduler.close()
