@@ -17,6 +17,7 @@ import psutil
 from local_cloud.batch.runtime import RuntimeUnavailableError
 from local_cloud.prices import Prices, read_prices
 from local_cloud.settings import Settings
+from local_cloud.state import StateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -168,6 +169,12 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         action="store_true",
         help="take timeouts below 60 s and queue time limits below 600 s, which AWS refuses",
     )
+    parser.add_argument(
+        "--state",
+        metavar="FOLDER",
+        type=folder,
+        help="keep everything in this folder, and go on from there (none: a restart forgets)",
+    )
     parser.add_argument("--log-requests", action="store_true", help="log each request to stderr")
     parser.add_argument(
         "--record-calls",
@@ -231,8 +238,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 log_requests=arguments.log_requests,
                 record_calls=arguments.record_calls,
                 prices=arguments.prices,
+                state=arguments.state,
             )
-        except RuntimeUnavailableError as error:
+        except (RuntimeUnavailableError, StateError) as error:
             print(f"local_cloud: {error}", file=sys.stderr)
             return USAGE_ERROR
     return 0

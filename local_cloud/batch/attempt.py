@@ -40,6 +40,7 @@ class Attempt:
         runtime: Runtime,
         environment: ComputeEnvironment,
         missing_images: Collection[str] = (),
+        record: AttemptRecord | None = None,
     ) -> None:
         self.allocation = allocation
         self.stop_reason: str | None = None
@@ -55,10 +56,11 @@ class Attempt:
         self._kill_timers: list[threading.Timer] = []
         self._stop_grace: float | None = None  # seconds, once the containers are to stop
         self._start_error: Exception | None = None
-        self.record = AttemptRecord(
-            [self._new_node_record(node) for node in self._node_order()], environment.name
-        )
-        job.attempts.append(self.record)
+        if record is None:
+            nodes = [self._new_node_record(node) for node in self._node_order()]
+            record = AttemptRecord(nodes, environment.name, allocation.gpu_ids)
+            job.attempts.append(record)
+        self.record = record
 
     def _node_order(self) -> range:
         return range(len(self.job.submission.containers))
@@ -89,9 +91,23 @@ class Attempt:
         self.record.started_at = main.started_at
         return True
 
+    def resume(self) -> bool:
+        """Go on with what an earlier server began; say whether it runs, or has run, here."""
+        for node in self._node_order():
+            container = self._runtime.adopt(self._launch(node, None))
+            if container is not None:
+                self._containers[node] = container
+        if not self._containers and self.record.started_at is None:
+            return self.start()
+        if len(self._containers) == len(self._node_order()):
+            self.record.started_at = self._containers[self._main].started_at
+            return True
+        self.lose_host(0.0)
+        return False
+
     def wait(self) -> AttemptEnd:
         """Wait for the main node's end, then end the others; they may take the grace to stop."""
-        if self._start_error is None:
+        if self._start_error is None and self._main in self._containers:
             self._containers[self._main].wait()
             self._end_others()
         for node, container in self._containers.items():
@@ -129,25 +145,26 @@ class Attempt:
 
     def _start(self, node: int, main_node_address: str | None) -> RunningContainer:
         """Start one node's container; it is asked to stop at once where the attempt was."""
-        job, asked = self.job, self.job.submission.containers[node]
-        self._check_image(asked)
-        _, _, _, region, account, _ = job.arn.split(":", 5)
-        stream = LogStream(
-            logs_backends[account][region],
-            asked.log_group,
-            self.record.nodes[node].log_stream_name,
-        )
-        stream.create()
+        self._check_image(self.job.submission.containers[node])
+        launch = self._launch(node, main_node_address)
+        launch.log_stream.create()
         # Not under the lock: pulling an image takes its time, and nothing may wait for it.
-        container = self._runtime.start(
-            Launch(job, node, self._gpu_ids(node), stream, main_node_address)
-        )
+        container = self._runtime.start(launch)
         with self._lock:
             self._containers[node] = container
             if self._stop_grace is not None:
                 container.ask_to_stop()
                 self._kill_after(self._stop_grace)
         return container
+
+    def _launch(self, node: int, main_node_address: str | None) -> Launch:
+        _, _, _, region, account, _ = self.job.arn.split(":", 5)
+        stream = LogStream(
+            logs_backends[account][region],
+            self.job.submission.containers[node].log_group,
+            self.record.nodes[node].log_stream_name,
+        )
+        return Launch(self.job, node, self._gpu_ids(node), stream, main_node_address)
 
     def _check_image(self, container: Container) -> None:
         """A fault may take an image away, whether jobs need one or not."""
@@ -202,3 +219,8 @@ class Attempt:
         """Kill the containers now."""
         for container in list(self._containers.values()):
             container.kill()
+
+    def remove(self) -> None:
+        """Leave nothing of the containers, once they have ended and that is written down."""
+        for container in self._containers.values():
+            container.remove()

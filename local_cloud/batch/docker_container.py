@@ -44,6 +44,15 @@ class DockerContainer:
         """Start it; raises docker's errors."""
         self.started_at = now_milliseconds()
         self._container.start()
+        self._read()
+
+    def adopt(self) -> None:
+        """Take it over as it was started before; its whole log is written anew."""
+        self.started_at = milliseconds(self._container.attrs["State"]["StartedAt"])
+        self._log_stream.clear()
+        self._read()
+
+    def _read(self) -> None:
         for reader in self._readers:
             reader.start()
 
@@ -83,12 +92,11 @@ class DockerContainer:
                 log.warning("%s could not be sent to a job: %s", name, error)
 
     def wait(self) -> Exit:
-        """Wait for the end, copy the last output and remove the container."""
+        """Wait for the end and copy the last output."""
         if self._exit is None:
             self._exit = self._wait()
             for reader in self._readers:
                 reader.join(OUTPUT_DRAIN_SECONDS)
-            self.remove()
         return self._exit
 
     def _wait(self) -> Exit:
@@ -129,7 +137,7 @@ def lines(frames: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     for frame in frames:
         stamp, _, data = frame.partition(b" ")
         if not pending:
-            written_at = int(datetime.fromisoformat(stamp.decode()).timestamp() * 1000)
+            written_at = milliseconds(stamp.decode())
         pending += data
         while len(pending) > MAX_EVENT_BYTES:
             yield written_at, pending[:MAX_EVENT_BYTES]
@@ -139,6 +147,11 @@ def lines(frames: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
             pending = b""
     if pending:
         yield written_at, pending
+
+
+def milliseconds(time: str) -> int:
+    """The engine's time as Batch gives it."""
+    return int(datetime.fromisoformat(time).timestamp() * 1000)
 
 
 def told(error: Exception) -> str:

@@ -15,6 +15,8 @@ from local_cloud.batch.docker_options import create_options
 from local_cloud.batch.runtime import RuntimeUnavailableError, StartError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from local_cloud.batch.runtime import Launch
     from local_cloud.settings import Settings
 
@@ -43,7 +45,6 @@ class DockerRuntime:
             self._has_gpus = "nvidia" in self._client.info().get("Runtimes", {})
             if self._network is not None:
                 self._client.networks.get(self._network)
-            self._remove_all()
         except NotFound as error:
             msg = f"the engine has no network {self._network!r}: create it, or name another"
             raise RuntimeUnavailableError(msg) from error
@@ -91,7 +92,7 @@ class DockerRuntime:
         return {PULL_STARTED: started, PULL_STOPPED: datetime.now(UTC).isoformat()}
 
     def _create(self, launch: Launch, labels: dict[str, str]) -> Any:
-        task_id = launch.record.task_arn.rpartition("/")[2]
+        task_id = launch.record.task_id
         definition = launch.job.submission.definition
         basis = environment.aws(launch.region, self._endpoint_url) | {
             "AWS_EXECUTION_ENV": "AWS_ECS_EC2",
@@ -112,27 +113,48 @@ class DockerRuntime:
         except ValueError as error:
             raise StartError("CannotCreateContainerError", str(error)) from error
 
+    def adopt(self, launch: Launch) -> DockerContainer | None:
+        """A container that an earlier server started; one that it only created is removed."""
+        found = self._mine(f"{TASK}={launch.record.task_id}")
+        if not found:
+            return None
+        container = DockerContainer(found[0], launch.log_stream, self._network)
+        if found[0].status == "created":
+            container.remove()
+            return None
+        container.adopt()
+        return container
+
+    def remove_others(self, task_ids: Collection[str]) -> None:
+        """Remove what an earlier server left, but for the containers of these ECS tasks."""
+        try:
+            for container in self._mine():
+                if container.labels[TASK] not in task_ids:
+                    self._remove(container)
+        except (DockerException, RequestException) as error:
+            raise RuntimeUnavailableError(f"jobs' containers are left: {told(error)}") from error
+
     def inspect(self, task_id: str) -> dict[str, Any] | None:
         """The engine's description of a task's container."""
-        found = self._client.containers.list(
-            all=True, filters={"label": [f"{OWNER}={self._owner}", f"{TASK}={task_id}"]}
-        )
+        found = self._mine(f"{TASK}={task_id}")
         attributes: dict[str, Any] | None = found[0].attrs if found else None
         return attributes
 
     def close(self) -> None:
         """Remove all containers of this local cloud, and start none more."""
         self._closed = True
-        try:
-            self._remove_all()
-        except (DockerException, RequestException) as error:
-            raise RuntimeUnavailableError(f"jobs' containers are left: {told(error)}") from error
+        self.remove_others(())
 
-    def _remove_all(self) -> None:
-        mine = {"label": f"{OWNER}={self._owner}"}
-        for container in self._client.containers.list(all=True, filters=mine, ignore_removed=True):
-            try:
-                container.remove(force=True, v=True)
-            except APIError as error:
-                if error.status_code not in (404, 409):  # gone, or on its way
-                    raise
+    def _mine(self, *labels: str) -> list[Any]:
+        wanted = {"label": [f"{OWNER}={self._owner}", *labels]}
+        found: list[Any] = self._client.containers.list(
+            all=True, filters=wanted, ignore_removed=True
+        )
+        return found
+
+    def _remove(self, container: Any) -> None:
+        try:
+            container.remove(force=True, v=True)
+        except APIError as error:
+            if error.status_code not in (404, 409):  # gone, or on its way
+                raise

@@ -28,6 +28,11 @@ class LogStream:
         self.backend.ensure_log_group(self.group)
         self.backend.ensure_log_stream(self.group, self.name)
 
+    def clear(self) -> None:
+        """Forget what was written: all of it is about to be written again."""
+        self.create()
+        self.backend.groups[self.group].streams[self.name].events.clear()
+
     def write(self, line: bytes, written_at: int | None = None) -> None:
         """Append one line, of now or of these epoch milliseconds.
 

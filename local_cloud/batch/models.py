@@ -186,6 +186,20 @@ def check_reason(job_id: str, reason: str) -> None:
             raise ClientException(f"{field} must be provided")
 
 
+def keep() -> None:
+    """Write down what jobs have come to, where that is kept."""
+    JobsBatchBackend.scheduler.keep()
+
+
+def resume() -> None:
+    """Go on with the jobs that the backends hold; call once, before the first request."""
+    backends: list[Any] = [one for regions in batch_backends.values() for one in regions.values()]
+    jobs: list[Job] = [job for backend in backends for job in backend._jobs.values()]
+    last = max((job.sequence for job in jobs), default=-1)
+    JobsBatchBackend._sequence = itertools.count(last + 1)
+    JobsBatchBackend.scheduler.resume(jobs)
+
+
 def install(settings: Settings) -> Scheduler:
     """Make moto use this backend; call before its first request. Returns what must be closed.
 
@@ -196,6 +210,6 @@ def install(settings: Settings) -> Scheduler:
     runtime = DockerRuntime(settings) if containers else ProcessRuntime(settings)
     JobsBatchBackend.settings = settings
     JobsBatchBackend.scheduler = Scheduler(settings, runtime)
-    JobsBatchBackend.event_sender = events.Sender()
+    JobsBatchBackend.event_sender = events.Sender(keep)
     batch_backends.backend = JobsBatchBackend
     return JobsBatchBackend.scheduler

@@ -19,7 +19,7 @@ from local_cloud.batch.logs import MAX_EVENT_BYTES
 from local_cloud.batch.runtime import Exit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from local_cloud.batch.logs import LogStream
     from local_cloud.batch.runtime import Launch
@@ -42,6 +42,13 @@ class ProcessRuntime:
         variables = environment.for_node(launch, basis) | environment.cuda(launch.gpu_ids)
         command = resolve(launch.container.command, variables.get("PATH", ""), self._job_dir)
         return ContainerProcess(command, variables, self._job_dir, launch.log_stream)
+
+    def adopt(self, launch: Launch) -> ContainerProcess | None:  # noqa: ARG002
+        """Nothing: processes end with their server."""
+        return None
+
+    def remove_others(self, task_ids: Collection[str]) -> None:
+        """Nothing is left: see adopt."""
 
     def inspect(self, task_id: str) -> dict[str, Any] | None:  # noqa: ARG002 - no engine, no answer
         """Nothing: there is no engine."""
@@ -106,6 +113,9 @@ class ContainerProcess:
         self._reader.join(OUTPUT_DRAIN_SECONDS)
         self.kill()
         return Exit(code if code >= 0 else 128 - code)
+
+    def remove(self) -> None:
+        """Nothing is left: the launcher ended last."""
 
 
 def resolve(command: list[str], path: str, job_dir: Path) -> list[str]:

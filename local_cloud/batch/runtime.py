@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from local_cloud.batch.container import Container
     from local_cloud.batch.job import Job, NodeRecord
     from local_cloud.batch.logs import LogStream
@@ -76,7 +78,10 @@ class RunningContainer(Protocol):
         """Kill the command and everything that it has started."""
 
     def wait(self) -> Exit:
-        """Wait for the end and leave nothing behind; all output is in its log stream then."""
+        """Wait for the end; all output is in its log stream then."""
+
+    def remove(self) -> None:
+        """Leave nothing behind."""
 
 
 class Runtime(Protocol):
@@ -84,6 +89,12 @@ class Runtime(Protocol):
 
     def start(self, launch: Launch) -> RunningContainer:
         """Start a node's container; raises StartError, or OSError or ValueError."""
+
+    def adopt(self, launch: Launch) -> RunningContainer | None:
+        """A container that an earlier server started, running or ended, with its whole log."""
+
+    def remove_others(self, task_ids: Collection[str]) -> None:
+        """Remove what an earlier server left, but for the containers of these ECS tasks."""
 
     def inspect(self, task_id: str) -> dict[str, Any] | None:
         """The engine's description of an ECS task's container, where there is an engine."""

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 IMAGE = "python:3.11-slim-bookworm"
 MIB = 2**20
 NOTHING = "127.0.0.1:1/nothing:here"  # a registry that refuses connections
+CONTAINERS = [
+    *("--jobs", "containers", "--allow-short-limits", "--stop-grace", "2"),
+    *("--vcpus", "4", "--memory", "2048", "--gpus", "2"),
+]
 FOR_EVER = "import time; time.sleep(600)"
 DEAF = f"""import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print("ready", flush=True); {FOR_EVER}"""
@@ -51,9 +55,7 @@ def containers_of(client: Any, cloud: Cloud) -> list[Any]:
 
 
 def start(*options: str) -> AbstractContextManager[Cloud]:
-    limits = ["--allow-short-limits", "--stop-grace", "2"]
-    pool = ["--vcpus", "4", "--memory", "2048", "--gpus", "2"]
-    return running("--jobs", "containers", *limits, *pool, *options)
+    return running(*CONTAINERS, *options)
 
 
 @pytest.fixture(scope="module")
