@@ -15,6 +15,8 @@ from moto.core.base_backend import BackendDict
 from moto.s3.models import s3_backends
 
 from local_cloud.state import StateError
+from local_cloud.state.contents import TABLE as CONTENT_TABLE
+from local_cloud.state.contents import Contents
 from local_cloud.state.pickling import Key, dumps, loads
 
 if TYPE_CHECKING:
@@ -22,9 +24,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from moto.core.base_backend import BaseBackend
+    from moto.s3.models import FakeKey
 
 FORMAT = f"1, moto {moto.__version__}, Python {sys.version_info.major}.{sys.version_info.minor}"
 TABLES = (
+    CONTENT_TABLE,
     "CREATE TABLE IF NOT EXISTS format (version TEXT)",
     "CREATE TABLE IF NOT EXISTS backend (service TEXT, account TEXT, region TEXT, held BLOB, "
     "PRIMARY KEY (service, account, region))",
@@ -54,6 +58,7 @@ class Store:
         self._gate = Gate()
         self._committing = threading.Lock()
         self._unkept: set[str] = set()
+        self._names: dict[int, Key] = {}
         self._is_closed = False
         try:
             # A SIGKILL leaves what the system was given; only a crash of its own would need a sync.
@@ -71,6 +76,7 @@ class Store:
         except sqlite3.Error as error:
             msg = f"{self._path} can't be used ({error}): end what uses it, or name another folder"
             raise StateError(msg) from error
+        self._contents = Contents(self._database)
         if found is not None and found[0] != FORMAT:
             msg = f"{self._path} was written by version {found[0]}, this is {FORMAT}: delete it"
             raise StateError(msg)
@@ -80,8 +86,10 @@ class Store:
         rows = self._database.execute("SELECT service, account, region, held FROM backend")
         try:
             for service, account, region, data in rows.fetchall():
-                held = loads(data, live)
+                held = loads(data, self)
                 vars(live((service, account, region))).update(held)
+            with self._transaction():
+                self._contents.forget_others()
         except Exception as error:
             msg = f"{self._path} can't be read ({error!r}): delete it, and start anew"
             raise StateError(msg) from error
@@ -101,17 +109,19 @@ class Store:
         with self._committing, self._gate.exclusive():
             if self._is_closed:
                 return
-            names = {id(backend): key for key, backend in backends().items()}
+            self._names = {id(backend): key for key, backend in backends().items()}
             rows = [
                 (*key, data)
                 for key, backend in backends().items()
                 if (services is None or key[0] in services)
-                and (data := self._dumped(key, backend, names)) is not None
+                and (data := self._dumped(key, backend)) is not None
             ]
             with self._transaction():
                 if services is ALL:
                     self._database.execute("DELETE FROM backend")
                 self._database.executemany("REPLACE INTO backend VALUES (?, ?, ?, ?)", rows)
+                self._contents.write()
+            self._contents.written()
 
     def close(self) -> None:
         """Write everything for the last time."""
@@ -120,11 +130,27 @@ class Store:
             self._is_closed = True
             self._database.close()
 
-    def _dumped(self, key: Key, backend: BaseBackend, names: dict[int, Key]) -> bytes | None:
+    def of_backend(self, backend: BaseBackend) -> Key | None:
+        """See Names."""
+        return self._names.get(id(backend))
+
+    def of_content(self, key: FakeKey) -> str:
+        """See Names."""
+        return self._contents.name(key)
+
+    def backend(self, key: Key) -> BaseBackend:
+        """See Names."""
+        return live(key)
+
+    def give_back(self, key: FakeKey, name: str, state: dict[str, Any]) -> None:
+        """See Names."""
+        self._contents.give_back(key, name, state)
+
+    def _dumped(self, key: Key, backend: BaseBackend) -> bytes | None:
         for _ in range(ATTEMPTS):
             try:
                 with self._jobs:
-                    return dumps(vars(backend), lambda each: names.get(id(each)))
+                    return dumps(vars(backend), self)
             except RuntimeError as error:
                 # A line of a job's log or an event came meanwhile: those take no lock.
                 problem: Exception = error

@@ -1,6 +1,7 @@
 """What is kept of moto's backends, and when."""
 
 import logging
+import sqlite3
 import threading
 from collections import defaultdict
 from contextlib import contextmanager
@@ -21,8 +22,21 @@ KMS = ("kms", ACCOUNT, REGION)
 SIGNED = "AWS4-HMAC-SHA256 Credential=test/20261121/us-east-1/{}/aws4_request, Signature=0"
 
 
+class NoNames:
+    """Only a backend has a name here."""
+
+    def __init__(self, backend=None):
+        self._backend = backend
+
+    def of_backend(self, backend):
+        return SSM if backend is self._backend else None
+
+    def backend(self, key):
+        return live(key)
+
+
 def copied(value):
-    return loads(dumps({"value": value}, lambda _: None), live)["value"]
+    return loads(dumps({"value": value}, NoNames()), NoNames())["value"]
 
 
 class Counting(defaultdict):
@@ -50,8 +64,8 @@ def test_what_pickle_does_not_know_comes_back():
 
 def test_a_backend_is_named_not_copied():
     ssm = live(SSM)
-    data = dumps({"of": ssm, "call": ssm.get_parameter}, lambda each: SSM if each is ssm else None)
-    held = loads(data, live)
+    data = dumps({"of": ssm, "call": ssm.get_parameter}, NoNames(ssm))
+    held = loads(data, NoNames())
     assert held["of"] is ssm
     assert held["call"].__self__ is ssm
     assert len(data) < 200
@@ -107,6 +121,45 @@ def test_state_comes_back(store):
     assert s3_backends.bucket_accounts["kept"] == ("aws", ACCOUNT)
     put("b")
     assert parameters() == ["a", "b"]
+
+
+def rows(store):
+    return store._database.execute("SELECT count(*), sum(length(data)) FROM content").fetchone()
+
+
+def test_an_objects_content_is_written_once(store):
+    s3 = live(S3)
+    s3.create_bucket("kept", REGION)
+    for name in ("a", "b"):
+        s3.put_object("kept", name, name.encode() * 1000)
+        store.commit(frozenset({"s3"}))
+    assert rows(store) == (2, 2000)
+    held = store._database.execute("SELECT held FROM backend WHERE service = 's3'").fetchone()[0]
+    assert b"aaaa" not in held
+    s3.copy_object(s3.get_object("kept", "a"), "kept", "c")
+    s3.delete_object("kept", "b")
+    store.commit(frozenset({"s3"}))
+    s3.reset()
+    store.load()
+    contents = {key: live(S3).get_object("kept", key).value for key in ("a", "c")}
+    assert contents == {"a": b"a" * 1000, "c": b"a" * 1000}
+    assert rows(store) == (2, 2000)  # b is gone
+    store.commit(frozenset({"s3"}))
+    assert rows(store) == (2, 2000)
+
+
+def test_a_content_that_could_not_be_written_is_written_next_time(store):
+    s3 = live(S3)
+    s3.create_bucket("kept", REGION)
+    s3.put_object("kept", "a", b"content")
+    store._database.execute("ALTER TABLE content RENAME TO elsewhere")
+    with pytest.raises(sqlite3.OperationalError, match="no such table"):
+        store.commit(frozenset({"s3"}))
+    store._database.execute("ALTER TABLE elsewhere RENAME TO content")
+    store.commit(frozenset({"s3"}))
+    s3.reset()
+    store.load()
+    assert live(S3).get_object("kept", "a").value == b"content"
 
 
 def test_only_what_is_named_is_written(store):
