@@ -10,11 +10,14 @@ import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
+from urllib.parse import urlsplit
 
 import psutil
 
+from local_cloud.batch.runtime import RuntimeUnavailableError
 from local_cloud.prices import Prices, read_prices
 from local_cloud.settings import Settings
+from local_cloud.state import StateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -87,6 +90,15 @@ def file_to_write(text: str) -> Path:
     return path
 
 
+def http_url(text: str) -> str:
+    """An address of a server, without a path."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
+        msg = f"{text!r} is not like http://HOST:PORT"
+        raise argparse.ArgumentTypeError(msg)
+    return text.rstrip("/")
+
+
 def price_file(text: str) -> Prices:
     """The prices in a file."""
     try:
@@ -126,6 +138,23 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help="memory the job pool declares (this machine's: %(default)s)",
     )
     parser.add_argument(
+        "--jobs",
+        choices=("processes", "containers"),
+        default="processes",
+        help="what jobs run as (%(default)s); containers need a Docker engine",
+    )
+    parser.add_argument(
+        "--job-network",
+        metavar="NAME",
+        help="the engine's network that containers join (none: its machine's own)",
+    )
+    parser.add_argument(
+        "--job-endpoint",
+        metavar="URL",
+        type=http_url,
+        help="where jobs find this server (where it listens)",
+    )
+    parser.add_argument(
         "--job-dir", type=folder, default=Path.cwd(), help="folder jobs start in (this one)"
     )
     parser.add_argument(
@@ -140,6 +169,12 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         action="store_true",
         help="take timeouts below 60 s and queue time limits below 600 s, which AWS refuses",
     )
+    parser.add_argument(
+        "--state",
+        metavar="FOLDER",
+        type=folder,
+        help="keep everything in this folder, and go on from there (none: a restart forgets)",
+    )
     parser.add_argument("--log-requests", action="store_true", help="log each request to stderr")
     parser.add_argument(
         "--record-calls",
@@ -153,7 +188,13 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         type=price_file,
         help="price table that pricing and Spot history answer from (none: they know no price)",
     )
-    return parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
+    if arguments.job_network is not None:
+        if arguments.jobs != "containers":
+            parser.error("--job-network is for --jobs containers: processes share this machine's")
+        if arguments.job_endpoint is None:
+            parser.error("--job-network needs --job-endpoint: this server's address in there")
+    return arguments
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -175,24 +216,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         return USAGE_ERROR
 
     port = listener.getsockname()[1]
+    url = endpoint_url(arguments.host, port)
     settings = Settings(
-        endpoint_url=endpoint_url(arguments.host, port),
+        endpoint_url=url,
+        job_endpoint_url=arguments.job_endpoint or url,
         gpus=arguments.gpus,
         vcpus=arguments.vcpus,
         memory_mib=arguments.memory,
         job_dir=arguments.job_dir,
+        jobs=arguments.jobs,
+        job_network=arguments.job_network,
         stop_grace_seconds=arguments.stop_grace,
         allow_short_limits=arguments.allow_short_limits,
     )
     with listener:
-        server.serve(
-            listener,
-            settings,
-            stop,
-            log_requests=arguments.log_requests,
-            record_calls=arguments.record_calls,
-            prices=arguments.prices,
-        )
+        try:
+            server.serve(
+                listener,
+                settings,
+                stop,
+                log_requests=arguments.log_requests,
+                record_calls=arguments.record_calls,
+                prices=arguments.prices,
+                state=arguments.state,
+            )
+        except (RuntimeUnavailableError, StateError) as error:
+            print(f"local_cloud: {error}", file=sys.stderr)
+            return USAGE_ERROR
     return 0
 
 

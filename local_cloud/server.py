@@ -24,10 +24,13 @@ from local_cloud.faults.middleware import Faults
 from local_cloud.gaps.pricing import PriceList
 from local_cloud.log_pages import LogPages
 from local_cloud.recorder import Recorder
+from local_cloud.state.durable import Durable
+from local_cloud.state.store import Store
+from local_cloud.task_metadata import TaskMetadata
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from wsgiref.types import WSGIEnvironment
+    from wsgiref.types import WSGIApplication, WSGIEnvironment
 
     from local_cloud.prices import Prices
     from local_cloud.settings import Settings
@@ -88,22 +91,33 @@ def serve(
     log_requests: bool,
     record_calls: Path | None = None,
     prices: Prices | None = None,
+    state: Path | None = None,
 ) -> None:
-    """Answer requests until `stop` is set, then end every job's processes.
+    """Answer requests until `stop` is set, then end every job.
 
     Raises:
         OSError: `record_calls` can't be written.
+        RuntimeUnavailableError: jobs can't run the way the settings ask for.
+        StateError: `state` can't be used.
     """
     gaps.fill(prices)
     scheduler = batch.install(settings)
-    services = LogPages(PriceList(DomainDispatcherApplication(create_backend_app), prices))
+    services: WSGIApplication = LogPages(
+        PriceList(DomainDispatcherApplication(create_backend_app), prices)
+    )
+    store = Store(state, scheduler.lock) if state else None
+    if store:
+        store.load()
+        scheduler.keep = store.commit
+        services = Durable(services, store)
+    batch.resume()
     app = Faults(services, scheduler)
     recorder = Recorder(app, record_calls) if record_calls else None
     host, port = listener.getsockname()[:2]
     server = make_server(
         host,
         port,
-        recorder or app,
+        TaskMetadata(recorder or app, scheduler.runtime),
         threaded=True,
         request_handler=LoggingRequestHandler if log_requests else QuietRequestHandler,
         fd=listener.fileno(),
@@ -112,12 +126,15 @@ def serve(
     try:
         print(
             f"local cloud ready on {settings.endpoint_url} with {settings.vcpus} vCPUs, "
-            f"{settings.memory_mib} MiB and {settings.gpus} declared GPUs",
+            f"{settings.memory_mib} MiB and {settings.gpus} declared GPUs, "
+            f"jobs as {settings.jobs}",
             flush=True,
         )
         stop.wait()
     finally:
         server.shutdown()
-        scheduler.close()
         if recorder:
             recorder.close()
+        scheduler.close()
+        if store:
+            store.close()

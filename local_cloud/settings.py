@@ -2,16 +2,26 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
+
+JobsAs = Literal["processes", "containers"]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The machine's declared resources and the rules its jobs run under."""
+    """The machine's declared resources and the rules its jobs run under.
+
+    `job_endpoint_url` is where jobs find the server; `job_network` is the Docker network that
+    containers join, None for the engine's own machine.
+    """
 
     endpoint_url: str
+    job_endpoint_url: str
     gpus: int
     vcpus: int
     memory_mib: int
     job_dir: Path
+    jobs: JobsAs = "processes"
+    job_network: str | None = None
     stop_grace_seconds: float = 30.0
     allow_short_limits: bool = False

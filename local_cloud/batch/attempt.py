@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 import threading
 import uuid
 from typing import TYPE_CHECKING
 
 from moto.logs.models import logs_backends
 
-from local_cloud.batch import environment
 from local_cloud.batch.job import AttemptRecord, NodeRecord, new_task_id, now_milliseconds
 from local_cloud.batch.logs import LogStream
-from local_cloud.batch.process import ContainerProcess
 from local_cloud.batch.retry import AttemptEnd
+from local_cloud.batch.runtime import Launch, StartError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from pathlib import Path
 
     from moto.batch.models import ComputeEnvironment
 
     from local_cloud.batch.container import Container
     from local_cloud.batch.job import Job
     from local_cloud.batch.pool import Allocation
+    from local_cloud.batch.runtime import RunningContainer, Runtime
     from local_cloud.settings import Settings
 
 EXITED = "Essential container in task exited"
 NOT_STARTED = "Task failed to start"
 HOST_LOST = "Host EC2 (instance {}) terminated."
-
-
-class ImageMissingError(Exception):
-    """The registry does not have the image."""
 
 
 class Attempt:
@@ -45,25 +37,30 @@ class Attempt:
         job: Job,
         allocation: Allocation,
         settings: Settings,
+        runtime: Runtime,
         environment: ComputeEnvironment,
         missing_images: Collection[str] = (),
+        record: AttemptRecord | None = None,
     ) -> None:
         self.allocation = allocation
         self.stop_reason: str | None = None
         self._host_lost: str | None = None
         self.job = job
         self._settings = settings
+        self._runtime = runtime
         self._environment = environment
         self._missing_images = missing_images
         self._main = job.submission.main_node or 0
-        self._processes: dict[int, ContainerProcess] = {}
+        self._containers: dict[int, RunningContainer] = {}
         self._lock = threading.Lock()
-        self._kill_timer: threading.Timer | None = None
+        self._kill_timers: list[threading.Timer] = []
+        self._stop_grace: float | None = None  # seconds, once the containers are to stop
         self._start_error: Exception | None = None
-        self.record = AttemptRecord(
-            [self._new_node_record(node) for node in self._node_order()], environment.name
-        )
-        job.attempts.append(self.record)
+        if record is None:
+            nodes = [self._new_node_record(node) for node in self._node_order()]
+            record = AttemptRecord(nodes, environment.name, allocation.gpu_ids)
+            job.attempts.append(record)
+        self.record = record
 
     def _node_order(self) -> range:
         return range(len(self.job.submission.containers))
@@ -82,25 +79,40 @@ class Attempt:
     def start(self) -> bool:
         """Start all containers, the main node's first; say whether that worked."""
         others = [node for node in self._node_order() if node != self._main]
-        began = now_milliseconds()
         try:
-            for node in (self._main, *others):
-                self._start(node)
+            main = self._start(self._main, None)
+            for node in others:
+                self._start(node, main.address)
         except Exception as error:
             # Whatever it was: told as the job's outcome, or the job would stay in STARTING.
             self._start_error = error
             self.kill()
             return False
-        self.record.started_at = began
+        self.record.started_at = main.started_at
         return True
+
+    def resume(self) -> bool:
+        """Go on with what an earlier server began; say whether it runs, or has run, here."""
+        for node in self._node_order():
+            container = self._runtime.adopt(self._launch(node, None))
+            if container is not None:
+                self._containers[node] = container
+        if not self._containers and self.record.started_at is None:
+            return self.start()
+        if len(self._containers) == len(self._node_order()):
+            self.record.started_at = self._containers[self._main].started_at
+            return True
+        self.lose_host(0.0)
+        return False
 
     def wait(self) -> AttemptEnd:
         """Wait for the main node's end, then end the others; they may take the grace to stop."""
-        if self._start_error is None:
-            self._processes[self._main].wait()
+        if self._start_error is None and self._main in self._containers:
+            self._containers[self._main].wait()
             self._end_others()
-        for node, process in self._processes.items():
-            self.record.nodes[node].exit_code = process.wait()
+        for node, container in self._containers.items():
+            record = self.record.nodes[node]
+            record.exit_code, record.reason = container.wait()
         end = self._how_it_ended(self.record.nodes[self._main])
         self.record.stopped_at = now_milliseconds()
         self.record.status_reason = end.status_reason
@@ -108,21 +120,22 @@ class Attempt:
 
     def _end_others(self) -> None:
         with self._lock:
-            others = [process for node, process in self._processes.items() if node != self._main]
-            for process in others:
-                process.ask_to_stop()
+            others = [each for node, each in self._containers.items() if node != self._main]
+            for container in others:
+                container.ask_to_stop()
             if others:
                 self._kill_after(self._settings.stop_grace_seconds)
 
     def _how_it_ended(self, main: NodeRecord) -> AttemptEnd:
         with self._lock:
-            if self._kill_timer is not None:
-                self._kill_timer.cancel()
+            for timer in self._kill_timers:
+                timer.cancel()
             host_lost = self._host_lost
         if self._start_error is not None:
-            pulled = not isinstance(self._start_error, ImageMissingError)
-            error = "CannotStartContainerError" if pulled else "CannotPullContainerError"
-            main.exit_code, main.reason = None, f"{error}: {self._start_error}"
+            error = self._start_error
+            if not isinstance(error, StartError):
+                error = StartError("CannotStartContainerError", str(error))
+            main.exit_code, main.reason = None, str(error)
             status_reason = NOT_STARTED
         elif host_lost is not None:
             main.exit_code, status_reason = None, host_lost  # nobody was left to tell the code
@@ -130,36 +143,37 @@ class Attempt:
             status_reason = EXITED
         return AttemptEnd(main.exit_code, main.reason, self.stop_reason or status_reason)
 
-    def _start(self, node: int) -> ContainerProcess:
-        """Start one node's container, unless the attempt is being stopped already."""
-        job, container = self.job, self.job.submission.containers[node]
-        self._pull(container)
-        arn = job.arn.split(":")
-        region, account = arn[3], arn[4]
-        variables = environment.for_node(
-            job, node, self._gpu_ids(node), region, self._settings.endpoint_url
-        )
-        command = resolve(container.command, variables.get("PATH", ""), self._settings.job_dir)
+    def _start(self, node: int, main_node_address: str | None) -> RunningContainer:
+        """Start one node's container; it is asked to stop at once where the attempt was."""
+        self._check_image(self.job.submission.containers[node])
+        launch = self._launch(node, main_node_address)
+        launch.log_stream.create()
+        # Not under the lock: pulling an image takes its time, and nothing may wait for it.
+        container = self._runtime.start(launch)
+        with self._lock:
+            self._containers[node] = container
+            if self._stop_grace is not None:
+                container.ask_to_stop()
+                self._kill_after(self._stop_grace)
+        return container
+
+    def _launch(self, node: int, main_node_address: str | None) -> Launch:
+        _, _, _, region, account, _ = self.job.arn.split(":", 5)
         stream = LogStream(
             logs_backends[account][region],
-            container.log_group,
+            self.job.submission.containers[node].log_group,
             self.record.nodes[node].log_stream_name,
         )
-        stream.create()
-        with self._lock:
-            process = ContainerProcess(command, variables, self._settings.job_dir, stream)
-            self._processes[node] = process
-            if self.stop_reason is not None or self._host_lost is not None:
-                process.ask_to_stop()
-        return process
+        return Launch(self.job, node, self._gpu_ids(node), stream, main_node_address)
 
-    def _pull(self, container: Container) -> None:
-        """No image is needed here, but one may be missing."""
+    def _check_image(self, container: Container) -> None:
+        """A fault may take an image away, whether jobs need one or not."""
         image = container.properties.get("image")
         if image in self._missing_images:
-            raise ImageMissingError(
+            raise StartError(
+                "CannotPullContainerError",
                 f"Error response from daemon: manifest for {image} not found: manifest unknown: "
-                "Requested image not found"
+                "Requested image not found",
             )
 
     def _gpu_ids(self, node: int) -> tuple[str, ...]:
@@ -186,38 +200,27 @@ class Attempt:
 
     def command_pids(self) -> list[int]:
         """The process ids of the containers' commands, as far as they run."""
-        return [pid for process in list(self._processes.values()) for pid in process.command_pids()]
+        return [pid for each in list(self._containers.values()) for pid in each.command_pids()]
 
     def _ask_all_to_stop(self, grace_seconds: float) -> None:
-        for process in self._processes.values():
-            process.ask_to_stop()
+        self._stop_grace = grace_seconds
+        for container in self._containers.values():
+            container.ask_to_stop()
         self._kill_after(grace_seconds)
 
     def _kill_after(self, seconds: float) -> None:
-        if self._kill_timer is None:
-            self._kill_timer = threading.Timer(seconds, self.kill)
-            self._kill_timer.daemon = True
-            self._kill_timer.start()
+        """Kill then what runs then; a timer that has rung knew nothing of a container since."""
+        timer = threading.Timer(seconds, self.kill)
+        timer.daemon = True
+        timer.start()
+        self._kill_timers.append(timer)
 
     def kill(self) -> None:
         """Kill the containers now."""
-        for process in list(self._processes.values()):
-            process.kill()
+        for container in list(self._containers.values()):
+            container.kill()
 
-
-def resolve(command: list[str], path: str, job_dir: Path) -> list[str]:
-    """The command with its program found; `python` and `python3` are this interpreter."""
-    if not command:
-        msg = "no command specified; there is no image here whose command could run instead"
-        raise OSError(msg)
-    program, *arguments = command
-    if program in ("python", "python3"):
-        return [sys.executable, *arguments]
-    if os.sep in program:
-        found = str(job_dir / program) if os.access(job_dir / program, os.X_OK) else None
-    else:
-        found = shutil.which(program, path=path)
-    if found is None:
-        msg = f'exec: "{program}": executable file not found in $PATH'
-        raise OSError(msg)
-    return [found, *arguments]
+    def remove(self) -> None:
+        """Leave nothing of the containers, once they have ended and that is written down."""
+        for container in self._containers.values():
+            container.remove()

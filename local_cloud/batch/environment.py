@@ -1,4 +1,4 @@
-"""The environment variables a job's process gets."""
+"""The environment variables a job's command gets."""
 
 from __future__ import annotations
 
@@ -7,35 +7,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from local_cloud.batch.job import Job
+    from local_cloud.batch.runtime import Launch
 
-# What a container would bring in its image; nothing else of the server's environment gets in.
+# What a process gets of what a container has in its image; nothing else of the server's gets in.
 FROM_THE_SERVER = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")
 # Stands for the job's role: it tells a job's calls from everybody else's.
 ACCESS_KEY_ID = "job"
 
 
-def for_node(
-    job: Job, node: int, gpu_ids: Sequence[str], region: str, endpoint_url: str
-) -> dict[str, str]:
+def for_node(launch: Launch, basis: Mapping[str, str]) -> dict[str, str]:
     """Everything for one node of the job's current attempt; Batch's own variables win."""
     return {
-        **machine(region, endpoint_url),
-        **job.submission.containers[node].environment,
-        **batch(job),
-        **multi_node(job, node),
-        **gpus(gpu_ids),
+        **basis,
+        **launch.container.environment,
+        **batch(launch.job),
+        **multi_node(launch.job, launch.node, launch.main_node_address),
+        **gpus(launch.gpu_ids),
     }
 
 
-def machine(region: str, endpoint_url: str) -> dict[str, str]:
-    """The base: the server's basics, and AWS settings that lead to the local cloud only."""
-    inherited = {name: os.environ[name] for name in FROM_THE_SERVER if name in os.environ}
+def aws(region: str, endpoint_url: str) -> dict[str, str]:
+    """AWS settings that lead to the local cloud only."""
     return {
-        **inherited,
-        "PYTHONUNBUFFERED": "1",
         "AWS_ENDPOINT_URL": endpoint_url,
         "AWS_DEFAULT_REGION": region,
         "AWS_ACCESS_KEY_ID": ACCESS_KEY_ID,
@@ -44,6 +40,12 @@ def machine(region: str, endpoint_url: str) -> dict[str, str]:
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",
     }
+
+
+def inherited() -> dict[str, str]:
+    """The server's basics, for jobs that are processes and have no image."""
+    found = {name: os.environ[name] for name in FROM_THE_SERVER if name in os.environ}
+    return {**found, "PYTHONUNBUFFERED": "1"}
 
 
 def batch(job: Job) -> dict[str, str]:
@@ -61,7 +63,7 @@ def batch(job: Job) -> dict[str, str]:
     return variables
 
 
-def multi_node(job: Job, node: int) -> dict[str, str]:
+def multi_node(job: Job, node: int, main_node_address: str | None) -> dict[str, str]:
     """The variables of a multi-node job; a child node also learns where the main node is."""
     main_node = job.submission.main_node
     if main_node is None:
@@ -72,17 +74,18 @@ def multi_node(job: Job, node: int) -> dict[str, str]:
         "AWS_BATCH_JOB_NUM_NODES": str(len(job.submission.containers)),
         "AWS_BATCH_JOB_MAIN_NODE_INDEX": str(main_node),
     }
-    if node != main_node:
-        variables["AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS"] = "127.0.0.1"
+    if main_node_address is not None:
+        variables["AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS"] = main_node_address
     return variables
 
 
 def gpus(gpu_ids: Sequence[str]) -> dict[str, str]:
-    """The GPUs assigned; CUDA is told of them only where their devices really exist."""
-    if not gpu_ids:
-        return {}
-    ids = ",".join(gpu_ids)
-    variables = {"NVIDIA_VISIBLE_DEVICES": ids}
-    if all(Path(f"/dev/nvidia{gpu_id}").exists() for gpu_id in gpu_ids):
-        variables["CUDA_VISIBLE_DEVICES"] = ids
-    return variables
+    """The GPUs assigned, real or only declared."""
+    return {"NVIDIA_VISIBLE_DEVICES": ",".join(gpu_ids)} if gpu_ids else {}
+
+
+def cuda(gpu_ids: Sequence[str]) -> dict[str, str]:
+    """What keeps a process to its GPUs; CUDA is told of them only where they really exist."""
+    if gpu_ids and all(Path(f"/dev/nvidia{gpu_id}").exists() for gpu_id in gpu_ids):
+        return {"CUDA_VISIBLE_DEVICES": ",".join(gpu_ids)}
+    return {}

@@ -7,10 +7,13 @@ import queue
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moto.events.models import events_backends
 from moto.moto_api._internal import mock_random
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 STATE_CHANGE = "Batch Job State Change"
 QUEUE_BLOCKED = "Batch Job Queue Blocked"
@@ -31,9 +34,13 @@ class Event:
 
 
 class Sender:
-    """Hands events to the rules, in order, from a thread of its own: no job ever waits for it."""
+    """Hands events to the rules, in order, from a thread of its own: no job ever waits for it.
 
-    def __init__(self) -> None:
+    `keep` is called after each: it writes down what came of it.
+    """
+
+    def __init__(self, keep: Callable[[], None]) -> None:
+        self._keep = keep
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._start = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -55,6 +62,7 @@ class Sender:
             event = self._events.get()
             try:
                 offer(event)
+                self._keep()
             except Exception:
                 # The next event must not go missing for it.
                 log.exception("an event of %s was lost", event.resources)

@@ -37,6 +37,11 @@ class NodeRecord:
     exit_code: int | None = None
     reason: str | None = None
 
+    @property
+    def task_id(self) -> str:
+        """Its ECS task's id, which no other container has."""
+        return self.task_arn.rpartition("/")[2]
+
 
 @dataclass
 class AttemptRecord:
@@ -44,6 +49,7 @@ class AttemptRecord:
 
     nodes: list[NodeRecord]
     compute_environment: str
+    gpu_ids: tuple[str, ...] = ()
     started_at: int | None = None
     stopped_at: int | None = None
     status_reason: str | None = None
@@ -99,6 +105,10 @@ class Job:
     stop_reason: str | None = None
     is_cancelled: bool = False
     is_terminated: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is kept of a job; its containers are found again by their task's ids."""
+        return {**vars(self), "running": None}
 
     @property
     def finished(self) -> bool:

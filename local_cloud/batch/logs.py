@@ -28,12 +28,20 @@ class LogStream:
         self.backend.ensure_log_group(self.group)
         self.backend.ensure_log_stream(self.group, self.name)
 
-    def write(self, line: bytes) -> None:
-        """Append one line; CloudWatch takes no empty events, nor do we once the group is gone."""
+    def clear(self) -> None:
+        """Forget what was written: all of it is about to be written again."""
+        self.create()
+        self.backend.groups[self.group].streams[self.name].events.clear()
+
+    def write(self, line: bytes, written_at: int | None = None) -> None:
+        """Append one line, of now or of these epoch milliseconds.
+
+        CloudWatch takes no empty events, nor do we once the group is gone.
+        """
         message = line.decode("utf-8", errors="replace").rstrip("\r\n")
         if not message:
             return
-        event = {"timestamp": now_milliseconds(), "message": message}
+        event = {"timestamp": written_at or now_milliseconds(), "message": message}
         try:
             self.backend.put_log_events(self.group, self.name, [event])
         except ResourceNotFoundException:

@@ -11,7 +11,9 @@ from moto.batch.utils import make_arn_for_job
 from moto.moto_api._internal import mock_random
 
 from local_cloud.batch import dependencies, describe, events, listing, submission
+from local_cloud.batch.docker_runtime import DockerRuntime
 from local_cloud.batch.job import Job, Submission
+from local_cloud.batch.process import ProcessRuntime
 from local_cloud.batch.scheduler import Scheduler
 from local_cloud.gaps.batch import CompleteBatchBackend
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 MAX_DESCRIBED_JOBS = 100
 
 
-class ProcessBatchBackend(CompleteBatchBackend):
+class JobsBatchBackend(CompleteBatchBackend):
     """One account's Batch in one region. All of them share the machine and its scheduler."""
 
     settings: ClassVar[Settings]
@@ -184,10 +186,30 @@ def check_reason(job_id: str, reason: str) -> None:
             raise ClientException(f"{field} must be provided")
 
 
+def keep() -> None:
+    """Write down what jobs have come to, where that is kept."""
+    JobsBatchBackend.scheduler.keep()
+
+
+def resume() -> None:
+    """Go on with the jobs that the backends hold; call once, before the first request."""
+    backends: list[Any] = [one for regions in batch_backends.values() for one in regions.values()]
+    jobs: list[Job] = [job for backend in backends for job in backend._jobs.values()]
+    last = max((job.sequence for job in jobs), default=-1)
+    JobsBatchBackend._sequence = itertools.count(last + 1)
+    JobsBatchBackend.scheduler.resume(jobs)
+
+
 def install(settings: Settings) -> Scheduler:
-    """Make moto use this backend; call before its first request. Returns what must be closed."""
-    ProcessBatchBackend.settings = settings
-    ProcessBatchBackend.scheduler = Scheduler(settings)
-    ProcessBatchBackend.event_sender = events.Sender()
-    batch_backends.backend = ProcessBatchBackend
-    return ProcessBatchBackend.scheduler
+    """Make moto use this backend; call before its first request. Returns what must be closed.
+
+    Raises:
+        RuntimeUnavailableError: jobs can't run the way the settings ask for.
+    """
+    containers = settings.jobs == "containers"
+    runtime = DockerRuntime(settings) if containers else ProcessRuntime(settings)
+    JobsBatchBackend.settings = settings
+    JobsBatchBackend.scheduler = Scheduler(settings, runtime)
+    JobsBatchBackend.event_sender = events.Sender(keep)
+    batch_backends.backend = JobsBatchBackend
+    return JobsBatchBackend.scheduler

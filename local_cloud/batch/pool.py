@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,14 @@ class Pool:
             self.free_gpu_ids[needed.gpus :],
         )
         return Allocation(needed, tuple(given))
+
+    def take_again(self, needed: Requirements, gpu_ids: Sequence[str]) -> Allocation:
+        """What a job held before a restart, though the pool may be smaller now."""
+        self.free_vcpus -= needed.vcpus
+        self.free_memory_mib -= needed.memory_mib
+        still_there = tuple(each for each in gpu_ids if each in self.free_gpu_ids)
+        self.free_gpu_ids = [each for each in self.free_gpu_ids if each not in still_there]
+        return Allocation(needed, still_there)
 
     def give_back(self, allocation: Allocation) -> None:
         """Return what a job held."""

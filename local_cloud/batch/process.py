@@ -1,29 +1,67 @@
-"""One container's processes: the launcher, the command below it, and their output."""
+"""Containers as processes of this machine: the launcher, the command below it, their output."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from local_cloud.batch import launcher
+from local_cloud.batch import environment, launcher
+from local_cloud.batch.job import now_milliseconds
 from local_cloud.batch.logs import MAX_EVENT_BYTES
+from local_cloud.batch.runtime import Exit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from local_cloud.batch.logs import LogStream
+    from local_cloud.batch.runtime import Launch
+    from local_cloud.settings import Settings
 
+LOOPBACK = "127.0.0.1"
 OUTPUT_DRAIN_SECONDS = 5.0
+
+
+class ProcessRuntime:
+    """Starts commands as they are installed here; images, limits and mounts mean nothing."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._endpoint_url = settings.job_endpoint_url
+        self._job_dir = settings.job_dir
+
+    def start(self, launch: Launch) -> ContainerProcess:
+        """Start the command; raises OSError or ValueError where that can't be done."""
+        basis = environment.inherited() | environment.aws(launch.region, self._endpoint_url)
+        variables = environment.for_node(launch, basis) | environment.cuda(launch.gpu_ids)
+        command = resolve(launch.container.command, variables.get("PATH", ""), self._job_dir)
+        return ContainerProcess(command, variables, self._job_dir, launch.log_stream)
+
+    def adopt(self, launch: Launch) -> ContainerProcess | None:  # noqa: ARG002
+        """Nothing: processes end with their server."""
+        return None
+
+    def remove_others(self, task_ids: Collection[str]) -> None:
+        """Nothing is left: see adopt."""
+
+    def inspect(self, task_id: str) -> dict[str, Any] | None:  # noqa: ARG002 - no engine, no answer
+        """Nothing: there is no engine."""
+        return None
+
+    def close(self) -> None:
+        """Nothing is left: each process ends with its attempt, or with this server."""
 
 
 class ContainerProcess:
     """A started command. What it leaves behind is ended with it, or with this server."""
+
+    address = LOOPBACK
 
     def __init__(
         self,
@@ -33,6 +71,7 @@ class ContainerProcess:
         log_stream: LogStream,
     ) -> None:
         """Start the command; raises OSError where no process can be started."""
+        self.started_at = now_milliseconds()
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(launcher.__file__), *command],
             env=dict(environment),
@@ -68,9 +107,30 @@ class ContainerProcess:
         if self._process.stdin is not None:
             self._process.stdin.close()
 
-    def wait(self) -> int:
+    def wait(self) -> Exit:
         """Wait for the end; a signal's number n comes as exit code 128 + n."""
         code = self._process.wait()
         self._reader.join(OUTPUT_DRAIN_SECONDS)
         self.kill()
-        return code if code >= 0 else 128 - code
+        return Exit(code if code >= 0 else 128 - code)
+
+    def remove(self) -> None:
+        """Nothing is left: the launcher ended last."""
+
+
+def resolve(command: list[str], path: str, job_dir: Path) -> list[str]:
+    """The command with its program found; `python` and `python3` are this interpreter."""
+    if not command:
+        msg = "no command specified; there is no image here whose command could run instead"
+        raise OSError(msg)
+    program, *arguments = command
+    if program in ("python", "python3"):
+        return [sys.executable, *arguments]
+    if os.sep in program:
+        found = str(job_dir / program) if os.access(job_dir / program, os.X_OK) else None
+    else:
+        found = shutil.which(program, path=path)
+    if found is None:
+        msg = f'exec: "{program}": executable file not found in $PATH'
+        raise OSError(msg)
+    return [found, *arguments]

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 from local_cloud.gaps.batch import CompleteBatchResponse
 
 if TYPE_CHECKING:
-    from local_cloud.batch.models import ProcessBatchBackend
+    from local_cloud.batch.models import JobsBatchBackend
 
 
-class ProcessBatchResponse(CompleteBatchResponse):
+class JobsBatchResponse(CompleteBatchResponse):
     """Answers submit, describe, list, cancel and terminate."""
 
     @property
-    def jobs(self) -> ProcessBatchBackend:
+    def jobs(self) -> JobsBatchBackend:
         """The backend, by its real type."""
-        backend: ProcessBatchBackend = self.batch_backend  # type: ignore[assignment]
+        backend: JobsBatchBackend = self.batch_backend  # type: ignore[assignment]
         return backend
 
     def short_limits_allowed(self) -> bool:

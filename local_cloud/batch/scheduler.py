@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from moto.batch.models import ComputeEnvironment
 
     from local_cloud.batch.retry import AttemptEnd
+    from local_cloud.batch.runtime import Runtime
     from local_cloud.settings import Settings
 
 DEPENDENCY_FAILED = "Dependent Job failed"
@@ -35,11 +36,12 @@ class Scheduler:
     """The one machine all queues share. `lock` guards every job's state.
 
     Faults reach in here: no image of `missing_images` can be pulled, and `on_running` is told,
-    under the lock, of each attempt that has started.
+    under the lock, of each attempt that has started. `keep` writes down what jobs have come to.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, runtime: Runtime) -> None:
         self.lock = threading.RLock()
+        self.runtime = runtime
         self._settings = settings
         self._pool = Pool(settings.vcpus, settings.memory_mib, settings.gpus)
         self._waiting: list[Job] = []
@@ -49,6 +51,7 @@ class Scheduler:
         self._closed = False
         self.missing_images: set[str] = set()
         self.on_running: list[Callable[[Job, Attempt], None]] = []
+        self.keep: Callable[[], None] = lambda: None
 
     def submit(self, job: Job, prerequisites: Iterable[Job]) -> None:
         """Take over a job that can run, which an array job's parent can't."""
@@ -66,6 +69,26 @@ class Scheduler:
             else:
                 self._make_runnable(job)
                 self._start_what_fits()
+
+    def resume(self, jobs: Iterable[Job]) -> None:
+        """Go on with the jobs of an earlier server; what else it left is removed."""
+        unfinished = sorted(
+            (job for job in jobs if not job.finished and not job.is_array_parent),
+            key=lambda job: job.sequence,
+        )
+        under_way = [job for job in unfinished if job.status in ("STARTING", "RUNNING")]
+        self.runtime.remove_others(
+            {node.task_id for job in under_way for node in job.attempts[-1].nodes}
+        )
+        with self.lock:
+            for job in under_way:
+                self._resume_attempt(job)
+            for job in unfinished:
+                for other in job.unmet:
+                    self._dependants[other].append(job)
+                if job.status == "RUNNABLE":
+                    self._make_runnable(job)
+            self._start_what_fits()
 
     def cancel(self, job: Job, reason: str) -> None:
         """End a job that has not reached STARTING; leave any other as it is."""
@@ -104,16 +127,18 @@ class Scheduler:
             self._start_what_fits()
 
     def close(self) -> None:
-        """Kill every job's processes and wait until they are gone."""
+        """Kill every job's containers and wait until they are gone."""
         with self.lock:
             self._closed = True
             self._waiting.clear()
             self._alarms.clear()
             runners = dict(self._runners)
         for attempt in runners.values():
+            attempt.lose_host(0.0)  # not the job's fault: where it is kept, its own rules retry it
             attempt.kill()
         for runner in runners:
             runner.join(SHUTDOWN_SECONDS)
+        self.runtime.close()
 
     def _leave_queue(self, job: Job, reason: str) -> None:
         if job in self._waiting:
@@ -130,7 +155,11 @@ class Scheduler:
                 key=lambda each: (-int(each.submission.queue.priority), each.sequence)
             )
         else:
-            self._alarms.set_state_limits(job, self.cancel)
+            self._alarms.set_state_limits(job, self._give_up)
+
+    def _give_up(self, job: Job, reason: str) -> None:
+        self.cancel(job, reason)
+        self.keep()
 
     def _start_what_fits(self) -> None:
         """Start waiting jobs in their order; see Pool.take for how big ones get their turn."""
@@ -148,32 +177,61 @@ class Scheduler:
 
     def _start(self, job: Job, allocation: Allocation, environment: ComputeEnvironment) -> None:
         attempt = job.running = Attempt(
-            job, allocation, self._settings, environment, self.missing_images
+            job, allocation, self._settings, self.runtime, environment, self.missing_images
         )
         job.enter("STARTING")
-        runner = threading.Thread(target=self._run, args=(job, attempt), daemon=True)
+        self._run_beside(job, attempt, attempt.start)
+
+    def _resume_attempt(self, job: Job) -> None:
+        record, queue = job.attempts[-1], job.submission.queue
+        environment = next(
+            (each for each in queue.environments if each.name == record.compute_environment),
+            queue.environments[0],
+        )
+        allocation = self._pool.take_again(job.submission.requirements, record.gpu_ids)
+        attempt = job.running = Attempt(
+            job,
+            allocation,
+            self._settings,
+            self.runtime,
+            environment,
+            self.missing_images,
+            record,
+        )
+        self._run_beside(job, attempt, attempt.resume)
+
+    def _run_beside(self, job: Job, attempt: Attempt, begin: Callable[[], bool]) -> None:
+        runner = threading.Thread(target=self._run, args=(job, attempt, begin), daemon=True)
         self._runners[runner] = attempt
         runner.start()
 
-    def _run(self, job: Job, attempt: Attempt) -> None:
-        """A runner thread: it lives as long as the attempt's processes do."""
-        started = attempt.start()
+    def _run(self, job: Job, attempt: Attempt, begin: Callable[[], bool]) -> None:
+        """A runner thread: it lives as long as the attempt's containers do."""
+        self.keep()  # who comes after a SIGKILL must know of what begins here
+        started = begin()
         with self.lock:
             if started:
                 job.started_at = attempt.record.started_at
-                job.enter("RUNNING")
+                if job.status != "RUNNING":
+                    job.enter("RUNNING")
+                if job.stop_reason is not None:
+                    attempt.stop(job.stop_reason)
                 self._alarms.set_timeout(job, lambda: self._time_out(job, attempt))
                 for tell in self.on_running:
                     tell(job, attempt)
             if self._closed:
                 attempt.kill()
+        self.keep()  # or it would run twice
         end = attempt.wait()
         with self.lock:
             self._alarms.cancel(job)
             self._pool.give_back(attempt.allocation)
             self._settle(job, end)
-            del self._runners[threading.current_thread()]
             self._start_what_fits()
+        self.keep()
+        attempt.remove()
+        with self.lock:
+            del self._runners[threading.current_thread()]
 
     def _time_out(self, job: Job, attempt: Attempt) -> None:
         with self.lock:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING
 
+from local_cloud.batch.job import now_milliseconds
 from local_cloud.gaps.batch import invalid_reason
 
 if TYPE_CHECKING:
@@ -63,10 +64,12 @@ class Alarms:
         self._timers: dict[str, list[threading.Timer]] = defaultdict(list)
 
     def set_timeout(self, job: Job, ring: Callable[[], None]) -> None:
-        """Ring when the attempt's attemptDurationSeconds have passed."""
+        """Ring when the attempt's attemptDurationSeconds have passed since it was started."""
         seconds = job.submission.timeout.get("attemptDurationSeconds")
         if seconds is not None:
-            self._set(job, float(seconds), ring)
+            started_at = job.started_at or now_milliseconds()
+            left = float(seconds) - (now_milliseconds() - started_at) / 1000
+            self._set(job, max(0.0, left), ring)
 
     def set_state_limits(self, job: Job, cancel: Callable[[Job, str], None]) -> None:
         """Cancel the job when its queue's jobStateTimeLimitActions say so."""

@@ -2,7 +2,7 @@
 
 from moto.batch import urls
 
-from local_cloud.batch.responses import ProcessBatchResponse
+from local_cloud.batch.responses import JobsBatchResponse
 
 url_bases = urls.url_bases
-url_paths = dict.fromkeys(urls.url_paths, ProcessBatchResponse.dispatch)
+url_paths = dict.fromkeys(urls.url_paths, JobsBatchResponse.dispatch)

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from local_cloud.__main__ import endpoint_url
-from local_cloud.batch.environment import gpus
+from local_cloud.batch.environment import cuda, gpus
 
 
 @pytest.fixture
@@ -15,15 +15,16 @@ def devices(monkeypatch):
 
 
 def test_without_gpus_nothing_is_said():
-    assert gpus(()) == {}
+    assert gpus(()) == cuda(()) == {}
 
 
 def test_declared_gpus_are_told_to_cuda_only_where_they_exist(devices):
     assert gpus(("0", "1")) == {"NVIDIA_VISIBLE_DEVICES": "0,1"}
+    assert cuda(("0", "1")) == {}
     devices.add("/dev/nvidia0")
-    assert gpus(("0", "1")) == {"NVIDIA_VISIBLE_DEVICES": "0,1"}
+    assert cuda(("0", "1")) == {}
     devices.add("/dev/nvidia1")
-    assert gpus(("0", "1")) == {"NVIDIA_VISIBLE_DEVICES": "0,1", "CUDA_VISIBLE_DEVICES": "0,1"}
+    assert cuda(("0", "1")) == {"CUDA_VISIBLE_DEVICES": "0,1"}
 
 
 @pytest.mark.parametrize(

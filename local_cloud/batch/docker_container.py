@@ -1,0 +1,160 @@
+"""A job's container on a Docker engine: its output, its end, and what is left of it: nothing."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from docker.errors import APIError, DockerException, NotFound
+from requests.exceptions import RequestException
+
+from local_cloud.batch.job import now_milliseconds
+from local_cloud.batch.logs import MAX_EVENT_BYTES
+from local_cloud.batch.runtime import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from local_cloud.batch.logs import LogStream
+
+OUTPUT_DRAIN_SECONDS = 5.0
+OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
+
+log = logging.getLogger(__name__)
+
+
+class DockerContainer:
+    """A container that was created; `container` is docker-py's."""
+
+    def __init__(self, container: Any, log_stream: LogStream, network: str | None) -> None:
+        self._container = container
+        self._log_stream = log_stream
+        self._network = network
+        self._exit: Exit | None = None
+        self.started_at = now_milliseconds()
+        self._readers = [
+            threading.Thread(target=self._copy_output, args=(name,), daemon=True)
+            for name in ("stdout", "stderr")
+        ]
+
+    def start(self) -> None:
+        """Start it; raises docker's errors."""
+        self.started_at = now_milliseconds()
+        self._container.start()
+        self._read()
+
+    def adopt(self) -> None:
+        """Take it over as it was started before; its whole log is written anew."""
+        self.started_at = milliseconds(self._container.attrs["State"]["StartedAt"])
+        self._log_stream.clear()
+        self._read()
+
+    def _read(self) -> None:
+        for reader in self._readers:
+            reader.start()
+
+    @property
+    def address(self) -> str:
+        """Its own on its network; without one it has all of its machine's."""
+        if self._network is None:
+            return "127.0.0.1"
+        self._container.reload()
+        networks = self._container.attrs["NetworkSettings"]["Networks"]
+        return str(networks[self._network]["IPAddress"])
+
+    def command_pids(self) -> list[int]:
+        """The command's process as the engine's machine numbers it; none once it has ended."""
+        with suppress(DockerException, RequestException):
+            self._container.reload()
+            first = int(self._container.attrs["State"]["Pid"])
+            if not self._container.attrs["HostConfig"].get("Init"):
+                return [first] if first else []
+            found = self._container.top(ps_args="-eo pid,ppid")["Processes"] or []
+            return [int(pid) for pid, parent in found if int(parent) == first]
+        return []
+
+    def ask_to_stop(self) -> None:
+        """Send what the image wants for a stop: SIGTERM, unless it says otherwise."""
+        self._signal(self._container.attrs["Config"].get("StopSignal") or "SIGTERM")
+
+    def kill(self) -> None:
+        """Kill everything in the container."""
+        self._signal("SIGKILL")
+
+    def _signal(self, name: str) -> None:
+        try:
+            self._container.kill(signal=name)
+        except APIError as error:
+            if error.status_code not in (404, 409):  # gone, or not running any more
+                log.warning("%s could not be sent to a job: %s", name, error)
+
+    def wait(self) -> Exit:
+        """Wait for the end and copy the last output."""
+        if self._exit is None:
+            self._exit = self._wait()
+            for reader in self._readers:
+                reader.join(OUTPUT_DRAIN_SECONDS)
+        return self._exit
+
+    def _wait(self) -> Exit:
+        try:
+            code = int(self._container.wait(timeout=None)["StatusCode"])
+            self._container.reload()
+        except (DockerException, RequestException) as error:
+            return Exit(None, f"CannotInspectContainerError: {told(error)}")
+        out_of_memory = self._container.attrs["State"]["OOMKilled"]
+        return Exit(code, OUT_OF_MEMORY if out_of_memory else None)
+
+    def remove(self) -> None:
+        """Remove the container, running or not, and its volumes without a name."""
+        try:
+            self._container.remove(force=True, v=True)
+        except NotFound:
+            return
+        except (DockerException, RequestException) as error:
+            log.warning("a job's container is left behind: %s", told(error))
+
+    def _copy_output(self, name: str) -> None:
+        """One stream alone: a long line's parts would mix with the other's lines."""
+        wanted = {each: each == name for each in ("stdout", "stderr")}
+        try:
+            frames = self._container.logs(**wanted, stream=True, follow=True, timestamps=True)
+            for written_at, line in lines(frames):
+                self._log_stream.write(line, written_at)
+        except (DockerException, RequestException) as error:
+            log.warning("a job's output was lost: %s", told(error))
+
+
+def lines(frames: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The lines of frames that each begin with a time, with the milliseconds of that time.
+
+    The engine cuts what is longer than its buffer, CloudWatch what is longer than an event.
+    """
+    written_at, pending = 0, b""
+    for frame in frames:
+        stamp, _, data = frame.partition(b" ")
+        if not pending:
+            written_at = milliseconds(stamp.decode())
+        pending += data
+        while len(pending) > MAX_EVENT_BYTES:
+            yield written_at, pending[:MAX_EVENT_BYTES]
+            pending = pending[MAX_EVENT_BYTES:]
+        if pending.endswith(b"\n"):
+            yield written_at, pending
+            pending = b""
+    if pending:
+        yield written_at, pending
+
+
+def milliseconds(time: str) -> int:
+    """The engine's time as Batch gives it."""
+    return int(datetime.fromisoformat(time).timestamp() * 1000)
+
+
+def told(error: Exception) -> str:
+    """What the engine said, as the ECS agent passes it on."""
+    explanation = error.explanation if isinstance(error, APIError) else None
+    return f"Error response from daemon: {explanation}" if explanation else str(error)

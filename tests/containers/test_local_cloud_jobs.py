@@ -1,0 +1,493 @@
+"""Batch jobs as real containers. Needs a Docker engine with python:3.11-slim-bookworm."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import docker
+import httpx
+import pytest
+from docker.errors import DockerException, ImageNotFound
+
+from local_cloud.batch.docker_runtime import JOB, OWNER
+from local_cloud.batch.logs import MAX_EVENT_BYTES
+from tests.e2e.local_cloud.conftest import Cloud, command_line, poll, running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+IMAGE = "python:3.11-slim-bookworm"
+MIB = 2**20
+NOTHING = "127.0.0.1:1/nothing:here"  # a registry that refuses connections
+CONTAINERS = [
+    *("--jobs", "containers", "--allow-short-limits", "--stop-grace", "2"),
+    *("--vcpus", "4", "--memory", "2048", "--gpus", "2"),
+]
+FOR_EVER = "import time; time.sleep(600)"
+DEAF = f"""import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ready", flush=True); {FOR_EVER}"""
+
+
+@pytest.fixture(scope="session")
+def client() -> Iterator[Any]:
+    try:
+        engine = docker.from_env()
+    except DockerException as error:
+        pytest.skip(f"no Docker engine answers: {error}")
+    with closing(engine):
+        try:
+            engine.images.get(IMAGE)
+        except ImageNotFound:
+            pytest.skip(f"the engine has no {IMAGE}")
+        yield engine
+
+
+def containers_of(client: Any, cloud: Cloud) -> list[Any]:
+    owner = f"{cloud.endpoint_url} on the host"
+    return client.containers.list(all=True, filters={"label": f"{OWNER}={owner}"})
+
+
+def start(*options: str) -> AbstractContextManager[Cloud]:
+    return running(*CONTAINERS, *options)
+
+
+@pytest.fixture(scope="module")
+def cloud(client: Any) -> Iterator[Cloud]:
+    with start() as started:
+        yield started
+        assert containers_of(client, started) == []
+
+
+@pytest.fixture
+def submit(cloud: Cloud) -> Any:
+    """Submit a Python program, or a command, with these container properties."""
+
+    def submitted(
+        program: str | list[str], *, memory: int = 64, job: Any = None, **container: Any
+    ) -> str:
+        command = ["python", "-c", program] if isinstance(program, str) else program
+        definition = cloud.define(command, memory=memory, container={"image": IMAGE, **container})
+        return cloud.submit(definition, **(job or {}))
+
+    return submitted
+
+
+def inspected(client: Any, job_id: str) -> dict[str, Any]:
+    """The engine's word on a running job."""
+    (container,) = client.containers.list(filters={"label": f"{JOB}={job_id}"})
+    return container.attrs
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    with socket.create_server((host, 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [("pass", 0), ("raise SystemExit(3)", 3), ("import os; os.kill(os.getpid(), 9)", 137)],
+)
+def test_exit_codes(cloud, submit, program, code):
+    job = cloud.finish(submit(program, linuxParameters={"initProcessEnabled": True}))
+    assert job["container"]["exitCode"] == code
+    assert job["status"] == ("FAILED" if code else "SUCCEEDED")
+    assert job["statusReason"] == "Essential container in task exited"
+    assert job["createdAt"] <= job["startedAt"] <= job["stoppedAt"]
+
+
+def test_output_is_logged_line_by_line(cloud, submit):
+    program = (
+        "import sys\n"
+        "print('first', flush=True)\n"
+        "print('x' * 300_000, flush=True)\n"
+        "print('error', file=sys.stderr, flush=True)\n"
+        "print('without an end', end='')"
+    )
+    lines = cloud.output(submit(program))
+    lines.remove("error")  # the streams may overtake each other, as in AWS; no line is mixed
+    first, *parts, last = lines
+    assert (first, last) == ("first", "without an end")
+    assert [len(part) for part in parts] == [MAX_EVENT_BYTES, 300_000 - MAX_EVENT_BYTES]
+
+
+def test_lines_come_while_the_job_runs(cloud, submit, client):
+    job_id = submit(f"print('here', flush=True); {FOR_EVER}")
+    job = cloud.wait_for(job_id, "RUNNING")
+    assert poll(lambda: cloud.lines(job), "log lines") == ["here"]
+    cloud.batch.terminate_job(jobId=job_id, reason="enough")
+    cloud.finish(job_id)
+    assert client.containers.list(all=True, filters={"label": f"{JOB}={job_id}"}) == []
+
+
+def test_environment_is_batchs_the_jobs_and_the_images(cloud, submit, client):
+    show = "import json, os; print(json.dumps(dict(os.environ)))"
+    given = [{"name": "GIVEN", "value": "a"}, {"name": "AWS_BATCH_JOB_ATTEMPT", "value": "no"}]
+    job_id = submit(show, environment=given)
+    seen = json.loads("".join(cloud.output(job_id)))
+    image = dict(
+        each.split("=", 1) for each in client.images.get(IMAGE).attrs["Config"]["Env"] or []
+    )
+    metadata = seen.pop("ECS_CONTAINER_METADATA_URI_V4")
+    assert metadata.startswith(f"{cloud.endpoint_url}/v4/")
+    assert seen.pop("HOSTNAME")
+    assert seen.pop("HOME")
+    # Python's own coercion of the C locale, where the image sets none.
+    assert seen.pop("LC_CTYPE", "C.UTF-8") == "C.UTF-8"
+    assert seen == image | {
+        "PATH": seen["PATH"],
+        "GIVEN": "a",
+        "AWS_BATCH_JOB_ID": job_id,
+        "AWS_BATCH_JOB_ATTEMPT": "1",
+        "AWS_BATCH_JQ_NAME": cloud.queue.rpartition("/")[2],
+        "AWS_BATCH_CE_NAME": "test-environment",
+        "AWS_ENDPOINT_URL": cloud.endpoint_url,
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "job",
+        "AWS_SECRET_ACCESS_KEY": "job",
+        "AWS_CONFIG_FILE": "/dev/null",
+        "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_EXECUTION_ENV": "AWS_ECS_EC2",
+    }
+
+
+@pytest.fixture
+def image_with_a_command(client: Any) -> Iterator[str]:
+    """An image whose entrypoint and command speak."""
+    made = client.containers.create(IMAGE, "true")
+    try:
+        image = made.commit(
+            "batchmark-test-speaks", "1", conf={"Entrypoint": ["echo", "entry"], "Cmd": ["command"]}
+        )
+        yield image.tags[0]
+        client.images.remove(image.id)
+    finally:
+        made.remove()
+
+
+def test_without_a_command_the_images_own_runs_below_its_entrypoint(
+    cloud, submit, image_with_a_command
+):
+    assert cloud.output(submit([], image=image_with_a_command)) == ["entry command"]
+    parameters = {"job": {"parameters": {"word": "Batch's"}}}
+    job_id = submit(["Ref::word", "Ref::none"], image=image_with_a_command, **parameters)
+    assert cloud.output(job_id) == ["entry Batch's Ref::none"]
+
+
+def test_more_memory_than_asked_for_is_the_end(cloud, submit):
+    retry = {"attempts": 2, "evaluateOnExit": [{"action": "RETRY", "onReason": "OutOfMemory*"}]}
+    job = cloud.finish(submit("bytearray(512 * 2**20)", memory=64, job={"retryStrategy": retry}))
+    assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 137)
+    reason = "OutOfMemoryError: Container killed due to memory usage"
+    assert [each["container"]["reason"] for each in job["attempts"]] == [reason, reason]
+    assert job["container"]["reason"] == reason
+
+
+def test_what_the_definition_asks_for_is_what_the_job_has(cloud, submit):
+    program = """
+import os, pathlib, resource
+def can_write(path):
+    try:
+        pathlib.Path(path, "new").write_text("x")
+    except OSError as error:
+        return error.strerror
+    return "yes"
+print("root", can_write("/"))
+print("scratch", can_write("/scratch"))
+print("user", os.getuid(), os.getgid())
+print("files", resource.getrlimit(resource.RLIMIT_NOFILE))
+for path in ("/dev/shm", "/scratch"):
+    room = os.statvfs(path)
+    print(path, room.f_blocks * room.f_frsize // 2**20)
+print("first", pathlib.Path("/proc/1/comm").read_text().strip())
+"""
+    job_id = submit(
+        program,
+        user="10001:10002",
+        readonlyRootFilesystem=True,
+        ulimits=[{"name": "nofile", "softLimit": 512, "hardLimit": 1024}],
+        linuxParameters={
+            "initProcessEnabled": True,
+            "sharedMemorySize": 80,
+            "tmpfs": [
+                {
+                    "containerPath": "/scratch",
+                    "size": 24,
+                    "mountOptions": ["rw", "exec", "mode=1777"],
+                }
+            ],
+        },
+    )
+    assert cloud.output(job_id) == [
+        "root Read-only file system",
+        "scratch yes",
+        "user 10001 10002",
+        "files (512, 1024)",
+        "/dev/shm 80",
+        "/scratch 24",
+        "first docker-init",
+    ]
+
+
+def test_limits_are_the_engines(cloud, submit, client):
+    job_id = submit(
+        FOR_EVER,
+        memory=96,
+        privileged=True,
+        linuxParameters={"maxSwap": 32, "devices": [{"hostPath": "/dev/null"}]},
+    )
+    cloud.wait_for(job_id, "RUNNING")
+    host = inspected(client, job_id)["HostConfig"]
+    assert (host["Memory"], host["CpuShares"]) == (96 * MIB, 1024)
+    assert host["MemorySwap"] in (128 * MIB, -1)  # -1: this kernel counts no swap
+    assert host["Privileged"] is True
+    assert host["NetworkMode"] == "host"
+    cloud.batch.terminate_job(jobId=job_id, reason="seen")
+    cloud.finish(job_id)
+
+
+def test_folders_of_the_engine_and_fresh_volumes(cloud, submit, tmp_path):
+    (tmp_path / "in").write_text("brought along")
+    program = """
+import pathlib
+print(pathlib.Path("/data/in").read_text())
+for folder in ("/data", "/fresh"):
+    try:
+        pathlib.Path(folder, "out").write_text("x")
+        print("written")
+    except OSError as error:
+        print(error.strerror)
+"""
+    volumes = [{"name": "data", "host": {"sourcePath": str(tmp_path)}}, {"name": "fresh"}]
+    mount_points = [
+        {"sourceVolume": "data", "containerPath": "/data", "readOnly": True},
+        {"sourceVolume": "fresh", "containerPath": "/fresh"},
+    ]
+    job_id = submit(program, volumes=volumes, mountPoints=mount_points)
+    assert cloud.output(job_id) == ["brought along", "Read-only file system", "written"]
+
+
+def test_a_program_that_is_not_in_the_image_cannot_start(cloud, submit):
+    job = cloud.finish(submit(["no-such-program"]))
+    assert (job["status"], job["statusReason"]) == ("FAILED", "Task failed to start")
+    assert job["container"]["reason"].startswith("CannotStartContainerError: Error response from")
+    assert "no-such-program" in job["container"]["reason"]
+    assert "exitCode" not in job["container"]
+
+
+def test_what_the_engine_refuses_is_told(cloud, submit):
+    job = cloud.finish(submit("pass", memory=4))
+    assert job["container"]["reason"].startswith("CannotCreateContainerError: Error response from")
+    assert "6MB" in job["container"]["reason"]
+
+
+def test_an_image_that_is_nowhere_cannot_be_pulled(cloud, submit):
+    job = cloud.finish(submit("pass", image=NOTHING))
+    assert (job["status"], job["statusReason"]) == ("FAILED", "Task failed to start")
+    assert job["container"]["reason"].startswith("CannotPullContainerError: Error response from")
+
+
+def test_time_out_and_retry(cloud, submit):
+    timeout = {"timeout": {"attemptDurationSeconds": 1}, "retryStrategy": {"attempts": 3}}
+    job = cloud.finish(submit(DEAF, job=timeout))
+    assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 137)
+    assert job["statusReason"] == "Job attempt duration exceeded timeout"
+    assert len(job["attempts"]) == 1
+    assert (
+        len(
+            cloud.finish(submit("raise SystemExit(1)", job={"retryStrategy": {"attempts": 2}}))[
+                "attempts"
+            ]
+        )
+        == 2
+    )
+
+
+def test_terminate_gives_the_job_time_to_clean_up(cloud, submit):
+    program = (
+        "import signal, sys, time\n"
+        "def end(*_): print('cleaned', flush=True); sys.exit(5)\n"
+        "signal.signal(signal.SIGTERM, end)\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(600)"
+    )
+    job_id = submit(program)
+    job = cloud.wait_for(job_id, "RUNNING")
+    poll(lambda: cloud.lines(job), "log lines")
+    cloud.batch.terminate_job(jobId=job_id, reason="stop")
+    job = cloud.finish(job_id)
+    assert (job["status"], job["statusReason"]) == ("FAILED", "stop")
+    assert job["container"]["exitCode"] == 5
+    assert cloud.lines(job) == ["ready", "cleaned"]
+
+
+def test_array_jobs(cloud, submit):
+    show = "import os; print(os.environ['AWS_BATCH_JOB_ARRAY_INDEX'])"
+    job_id = submit(show, job={"arrayProperties": {"size": 3}})
+    assert cloud.finish(job_id)["status"] == "SUCCEEDED"
+    assert [cloud.lines(cloud.describe(f"{job_id}:{index}")) for index in range(3)] == [
+        ["0"],
+        ["1"],
+        ["2"],
+    ]
+
+
+def test_gpus_are_declared_where_the_engine_has_none(cloud, client):
+    if "nvidia" in client.info()["Runtimes"]:
+        pytest.skip("this engine has GPUs")
+    show = ["python", "-c", "import os; print(os.environ['NVIDIA_VISIBLE_DEVICES'])"]
+    definition = cloud.define(show, memory=64, gpus=2, container={"image": IMAGE})
+    assert cloud.output(cloud.submit(definition)) == ["0,1"]
+
+
+def test_a_job_learns_its_image_from_the_metadata_endpoint(cloud, submit, client):
+    ask = (
+        "import os, urllib.request\n"
+        "url = os.environ['ECS_CONTAINER_METADATA_URI_V4']\n"
+        "for path in ('', '/task'): print(urllib.request.urlopen(url + path).read().decode())"
+    )
+    container, task = map(json.loads, cloud.output(submit(ask)))
+    assert container["ImageID"] == client.images.get(IMAGE).id
+    assert container["Limits"] == {"CPU": 1024, "Memory": 64}
+    assert task["Containers"][0]["DockerId"] == container["DockerId"]
+    assert "PullStartedAt" not in task
+
+
+@pytest.fixture
+def faults(cloud: Cloud) -> Iterator[httpx.Client]:
+    """The control of faults; all are ended with the test."""
+    with httpx.Client(base_url=cloud.endpoint_url, trust_env=False, timeout=30) as control:
+        yield control
+        control.delete("/_faults")
+
+
+@pytest.mark.parametrize("with_init", [True, False])
+def test_a_command_killed_from_outside(cloud, submit, faults, with_init):
+    job_id = submit(FOR_EVER, linuxParameters={"initProcessEnabled": with_init})
+    cloud.wait_for(job_id, "RUNNING")
+    (pid,) = poll(lambda: faults.get(f"/_faults/jobs/{job_id}").json()["pids"], "process id")
+    os.kill(pid, signal.SIGKILL)
+    job = cloud.finish(job_id)
+    assert faults.get(f"/_faults/jobs/{job_id}").json()["pids"] == []
+    assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 137)
+    assert "reason" not in job["container"]
+
+
+def test_an_image_may_go_missing(cloud, submit, faults):
+    faults.post("/_faults", json={"kind": "missing_image", "image": IMAGE})
+    job = cloud.finish(submit("pass"))
+    assert job["container"]["reason"].startswith("CannotPullContainerError: ")
+
+
+def test_a_host_may_be_lost(cloud, submit, faults):
+    faults.post("/_faults", json={"kind": "spot_interruption", "notice_seconds": 0})
+    job = cloud.finish(submit(FOR_EVER))
+    assert job["statusReason"].startswith("Host EC2 (instance i-")
+    assert "exitCode" not in job["container"]
+
+
+@pytest.fixture
+def network(client: Any) -> Iterator[Any]:
+    made = client.networks.create(f"batchmark-test-{os.getpid()}", driver="bridge")
+    yield made
+    made.remove()
+
+
+def test_on_a_network_nodes_reach_each_other_and_the_server(client, network):
+    network.reload()
+    gateway = network.attrs["IPAM"]["Config"][0]["Gateway"]
+    port = free_port(gateway)
+    program = """
+import os, socket, time, urllib.request
+main = os.environ.get("AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS")
+assert urllib.request.urlopen(os.environ["ECS_CONTAINER_METADATA_URI_V4"]).status == 200
+if main is None:
+    with socket.create_server(("", 4000)) as server:
+        for _ in range(2):
+            connection, _ = server.accept()
+            print(connection.recv(100).decode(), flush=True)
+else:
+    while True:
+        try:
+            connection = socket.create_connection((main, 4000), 5)
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+    connection.sendall(b"a child came to " + main.encode())
+    time.sleep(600)
+"""
+    url = f"http://{gateway}:{port}"
+    options = ["--host", gateway, "--port", str(port), "--job-endpoint", url]
+    with start(*options, "--job-network", network.name) as cloud:
+        node = {**cloud.container(["python", "-c", program], memory=64), "image": IMAGE}
+        definition = cloud.batch.register_job_definition(
+            jobDefinitionName="nodes",
+            type="multinode",
+            nodeProperties={
+                "numNodes": 3,
+                "mainNode": 0,
+                "nodeRangeProperties": [{"targetNodes": "0:", "container": node}],
+            },
+        )["jobDefinitionArn"]
+        job_id = cloud.submit(definition)
+        job = cloud.finish(job_id)
+        main = cloud.describe(f"{job_id}#0")
+        said = cloud.lines(main)
+        assert job["status"] == "SUCCEEDED", (job["statusReason"], said)
+        address = said[0].rpartition(" ")[2]
+        assert said == [f"a child came to {address}"] * 2
+        assert address.rpartition(".")[0] == gateway.rpartition(".")[0]
+        assert cloud.describe(f"{job_id}#1")["container"]["exitCode"] in (137, 143)
+
+
+@contextmanager
+def one_long_job(client: Any, port: int) -> Iterator[tuple[Cloud, Any]]:
+    """A local cloud at a port, and the container of its one job."""
+    with start("--port", str(port)) as cloud:
+        definition = cloud.define(["python", "-c", DEAF], memory=64, container={"image": IMAGE})
+        cloud.wait_for(cloud.submit(definition), "RUNNING")
+        (container,) = containers_of(client, cloud)
+        yield cloud, container
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+def test_no_container_outlives_the_server(client, signal_number):
+    with one_long_job(client, free_port()) as (cloud, _):
+        cloud.process.send_signal(signal_number)
+        assert cloud.process.wait(30) == 0
+        assert containers_of(client, cloud) == []
+
+
+def test_what_a_killed_server_left_is_removed_by_the_next_at_its_address(client):
+    port = free_port()
+    with one_long_job(client, port) as (killed, container):
+        killed.process.kill()
+        killed.process.wait(30)
+        container.reload()
+        assert container.status == "running"
+        with start():  # at another address: none of its business
+            assert containers_of(client, killed) == [container]
+        with start("--port", str(port)):
+            assert containers_of(client, killed) == []
+
+
+def test_a_network_that_is_not_there_is_one_clear_line(client):
+    options = ["--job-network", "batchmark-none", "--job-endpoint", "http://192.0.2.1:5000"]
+    ended = subprocess.run(
+        command_line("--port", "0", "--jobs", "containers", *options),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == (
+        "local_cloud: the engine has no network 'batchmark-none': create it, or name another\n"
+    )

@@ -1,0 +1,120 @@
+"""A local cloud that is killed finds its jobs' containers again. Needs a Docker engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.containers.restarting import RestartingCloud, restarting
+from tests.containers.test_local_cloud_jobs import (
+    CONTAINERS,
+    DEAF,
+    FOR_EVER,
+    IMAGE,
+    client,
+    containers_of,
+    free_port,
+)
+from tests.e2e.local_cloud.conftest import Cloud, poll
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["client"]
+
+COUNT = (
+    "import time\nfor n in range({}): print(n, flush=True); time.sleep(0.25)\nraise SystemExit(4)"
+)
+
+
+@pytest.fixture
+def again(client: Any, tmp_path: Path) -> Iterator[RestartingCloud]:
+    """A local cloud to be killed and started again; it leaves no container in the end."""
+    options = [*CONTAINERS, "--port", str(free_port()), "--state", str(tmp_path)]
+    with restarting(*options) as made:
+        yield made
+    assert containers_of(client, made.cloud) == []
+
+
+@pytest.fixture
+def cloud(again: RestartingCloud) -> Cloud:
+    return again.cloud
+
+
+@pytest.fixture
+def submit(cloud: Cloud) -> Any:
+    def submitted(program: str, **job: Any) -> str:
+        command = ["python", "-c", program]
+        definition = cloud.define(command, memory=64, container={"image": IMAGE})
+        return cloud.submit(definition, **job)
+
+    return submitted
+
+
+def test_jobs_go_on_and_those_that_ended_are_read(cloud, submit, again, client):
+    ends_meanwhile = submit(COUNT.format(4))
+    goes_on = submit(COUNT.format(40))
+    timed = submit(FOR_EVER, timeout={"attemptDurationSeconds": 8})
+    for job_id in (ends_meanwhile, goes_on, timed):
+        cloud.wait_for(job_id, "RUNNING")
+    after = submit("print('after')", dependsOn=[{"jobId": timed}, {"jobId": ends_meanwhile}])
+    before = {each.id for each in containers_of(client, cloud)}
+    again.kill()
+    poll(
+        lambda: sum(each.status == "exited" for each in containers_of(client, cloud)),
+        "job that ended while nobody looked",
+    )
+    again.start()
+    assert {each.id for each in containers_of(client, cloud)} <= before
+
+    job = cloud.finish(ends_meanwhile)
+    assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 4)
+    assert cloud.lines(job) == [str(n) for n in range(4)]
+    job = cloud.finish(goes_on)
+    assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 4)
+    assert cloud.lines(job) == [str(n) for n in range(40)]
+    assert len(job["attempts"]) == 1
+    job = cloud.finish(timed)
+    assert job["statusReason"] == "Job attempt duration exceeded timeout"
+    assert job["stoppedAt"] - job["startedAt"] < 30_000
+    assert cloud.finish(after)["statusReason"] == "Dependent Job failed"
+
+
+def test_a_terminated_job_is_ended_by_the_next_server(cloud, submit, again):
+    job_id = submit(DEAF)
+    job = cloud.wait_for(job_id, "RUNNING")
+    poll(lambda: cloud.lines(job), "log lines")
+    cloud.batch.terminate_job(jobId=job_id, reason="enough")
+    again.kill()
+    again.start()
+    job = cloud.finish(job_id)
+    assert (job["status"], job["statusReason"]) == ("FAILED", "enough")
+
+
+def test_a_container_that_went_missing_is_a_lost_host(cloud, submit, again, client):
+    job_id = submit(FOR_EVER)
+    cloud.wait_for(job_id, "RUNNING")
+    cloud.batch.tag_resource(resourceArn=cloud.queue, tags={"any": "call"})  # all is on disk now
+    again.kill()
+    (container,) = containers_of(client, cloud)
+    container.remove(force=True)
+    again.start()
+    job = cloud.finish(job_id)
+    assert job["status"] == "FAILED"
+    assert job["statusReason"].startswith("Host EC2 (instance i-")
+
+
+def test_an_orderly_end_leaves_no_container_and_the_job_is_tried_again(
+    cloud, submit, again, client
+):
+    show = "import os, time; time.sleep(600 * (os.environ['AWS_BATCH_JOB_ATTEMPT'] == '1'))"
+    job_id = submit(show, retryStrategy={"attempts": 2})
+    cloud.wait_for(job_id, "RUNNING")
+    again.end()
+    assert containers_of(client, cloud) == []
+    again.start()
+    job = cloud.finish(job_id)
+    assert job["status"] == "SUCCEEDED"
+    assert job["attempts"][0]["statusReason"].startswith("Host EC2 (instance i-")

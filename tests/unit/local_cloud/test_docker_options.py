@@ -1,0 +1,179 @@
+"""Container properties in the engine's words."""
+
+import pytest
+from docker.models.containers import ContainerCollection
+from docker.types import DeviceRequest, Ulimit
+
+from local_cloud.batch.container import merge
+from local_cloud.batch.docker_options import create_options
+
+MIB = 2**20
+
+
+def options(properties=None, *, gpu_ids=(), engine_has_gpus=False, vcpus="2", memory="512"):
+    needs = [{"type": "VCPU", "value": vcpus}, {"type": "MEMORY", "value": memory}]
+    container = merge({"resourceRequirements": needs, **(properties or {})}, {}, {})
+    return create_options(container, gpu_ids, engine_has_gpus=engine_has_gpus)
+
+
+def linux(**parameters):
+    return options({"linuxParameters": parameters})
+
+
+def test_of_nothing_asked_nothing_is_given():
+    given = options()
+    assert given == {
+        "mem_limit": 512 * MIB,
+        "memswap_limit": 512 * MIB,
+        "cpu_shares": 2048,
+        "privileged": False,
+        "read_only": False,
+        "init": False,
+        "tmpfs": {},
+        "devices": [],
+        "ulimits": [],
+        "volumes": [],
+        "log_config": {"Type": "json-file", "Config": {}},
+        "use_config_proxy": False,
+    }
+
+
+def test_without_a_command_the_images_own_runs():
+    assert "command" not in options()
+    assert options({"command": ["echo", "it"]})["command"] == ["echo", "it"]
+
+
+@pytest.mark.parametrize(("vcpus", "shares"), [("1", 1024), ("0.25", 256), ("0.001", 2)])
+def test_a_vcpu_is_1024_shares_and_two_are_the_least(vcpus, shares):
+    assert options(vcpus=vcpus)["cpu_shares"] == shares
+
+
+@pytest.mark.parametrize(
+    ("parameters", "swap_mib", "swappiness"),
+    [
+        ({}, 0, None),
+        ({"maxSwap": 0}, 0, None),
+        ({"maxSwap": 100}, 100, None),
+        ({"maxSwap": 100, "swappiness": 0}, 100, 0),
+        ({"swappiness": 60}, 0, None),  # AWS: needs maxSwap
+    ],
+)
+def test_swap_is_had_only_where_it_is_asked_for(parameters, swap_mib, swappiness):
+    given = linux(**parameters)
+    assert given["mem_limit"] == 512 * MIB
+    assert given["memswap_limit"] == (512 + swap_mib) * MIB
+    assert given.get("mem_swappiness") == swappiness
+
+
+def test_linux_parameters():
+    given = linux(
+        initProcessEnabled=True,
+        sharedMemorySize=64,
+        tmpfs=[
+            {"containerPath": "/tmp", "size": 8, "mountOptions": ["rw", "exec"]},
+            {"containerPath": "/run", "size": 1},
+        ],
+        devices=[
+            {"hostPath": "/dev/fuse"},
+            {"hostPath": "/dev/a", "containerPath": "/dev/b", "permissions": ["READ", "WRITE"]},
+        ],
+    )
+    assert given["init"] is True
+    assert given["shm_size"] == 64 * MIB
+    assert given["tmpfs"] == {"/tmp": "size=8m,rw,exec", "/run": "size=1m"}
+    assert given["devices"] == ["/dev/fuse:/dev/fuse:rwm", "/dev/a:/dev/b:rw"]
+
+
+def test_rights_and_limits():
+    given = options(
+        {
+            "user": "10001:10001",
+            "privileged": True,
+            "readonlyRootFilesystem": True,
+            "ulimits": [{"name": "nofile", "softLimit": 10, "hardLimit": 20}],
+        }
+    )
+    assert given["user"] == "10001:10001"
+    assert given["privileged"] is given["read_only"] is True
+    assert given["ulimits"] == [Ulimit(name="nofile", soft=10, hard=20)]
+
+
+def mounts(*mount_points, volumes=({"name": "data", "host": {"sourcePath": "/data"}},)):
+    return options({"volumes": volumes, "mountPoints": mount_points})["volumes"]
+
+
+def test_volumes_are_the_engines_folders_or_fresh_ones():
+    assert mounts(
+        {"sourceVolume": "data", "containerPath": "/in", "readOnly": True},
+        {"sourceVolume": "data", "containerPath": "/out"},
+    ) == ["/data:/in:ro", "/data:/out:rw"]
+    fresh = {"sourceVolume": "scratch", "containerPath": "/scratch"}
+    assert mounts(fresh, volumes=[{"name": "scratch"}]) == ["/scratch"]
+    assert mounts(fresh, volumes=[{"name": "scratch", "host": {}}]) == ["/scratch"]
+
+
+def test_a_volume_that_is_not_there_is_named():
+    with pytest.raises(ValueError, match=r"volume 'dato', and volumes hold \['data'\]"):
+        mounts({"sourceVolume": "dato", "containerPath": "/in"})
+    efs = {"name": "shared", "efsVolumeConfiguration": {"fileSystemId": "fs-1"}}
+    with pytest.raises(ValueError, match="'shared' lies on EFS"):
+        mounts({"sourceVolume": "shared", "containerPath": "/in"}, volumes=[efs])
+
+
+def test_gpus_are_requested_by_their_ids_where_the_engine_has_any():
+    asked = options(gpu_ids=("1", "3"), engine_has_gpus=True)["device_requests"]
+    assert asked == [DeviceRequest(device_ids=["1", "3"], capabilities=[["gpu"]])]
+    assert "device_requests" not in options(gpu_ids=("1",), engine_has_gpus=False)
+    assert "device_requests" not in options(engine_has_gpus=True)
+
+
+class RecordingEngine:
+    """Takes what docker-py would send to an engine."""
+
+    _version = "1.45"
+
+    def __init__(self):
+        self.sent = None
+        self.api = self
+
+    def create_container(self, **fields):
+        self.sent = fields
+        return {"Id": "new"}
+
+    def inspect_container(self, _):
+        return {"Id": "new"}
+
+
+def test_docker_py_takes_all_of_it():
+    engine = RecordingEngine()
+    properties = {
+        "command": ["true"],
+        "linuxParameters": {
+            "sharedMemorySize": 1,
+            "maxSwap": 1,
+            "swappiness": 1,
+            "tmpfs": [{"containerPath": "/tmp", "size": 1}],
+            "devices": [{"hostPath": "/dev/fuse"}],
+        },
+        "ulimits": [{"name": "nofile", "softLimit": 10, "hardLimit": 20}],
+        "volumes": [{"name": "data", "host": {"sourcePath": "/data"}}],
+        "mountPoints": [{"sourceVolume": "data", "containerPath": "/in", "readOnly": True}],
+        "readonlyRootFilesystem": True,
+        "user": "1",
+    }
+    ContainerCollection(engine).create(
+        "image", **options(properties, gpu_ids=("0",), engine_has_gpus=True)
+    )
+    host = engine.sent["host_config"]
+    assert (host["Memory"], host["MemorySwap"], host["MemorySwappiness"]) == (
+        512 * MIB,
+        513 * MIB,
+        1,
+    )
+    assert (host["ShmSize"], host["Tmpfs"]) == (MIB, {"/tmp": "size=1m"})
+    assert host["Binds"] == ["/data:/in:ro"]
+    assert host["ReadonlyRootfs"] is True
+    assert host["Devices"][0]["PathOnHost"] == "/dev/fuse"
+    assert host["DeviceRequests"][0]["DeviceIDs"] == ["0"]
+    assert engine.sent["command"] == ["true"]
+    assert engine.sent["use_config_proxy"] is False
