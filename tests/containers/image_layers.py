@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 # Names of files that hold credentials, wherever they lie.
 SECRET_NAMES = re.compile(
-    r"(^|/)(\.aws|\.docker|\.ssh|\.git|\.netrc|\.pypirc|\.pgpass|pip\.conf|id_(rsa|ecdsa|ed25519)"
+    r"(^|/)(\.aws|\.docker|\.ssh|\.git|\.netrc|\.pypirc|\.pgpass|id_(rsa|ecdsa|ed25519)"
     r"|[^/]*\.env|[^/]*\.tfstate|[^/]*\.tfvars)(/|$)"
 )
 # What credentials look like. The last is a URL with a user's password.

@@ -175,8 +175,7 @@ def test_labels_say_what_it_is(configuration: dict[str, Any]) -> None:
     of = {name.removeprefix("org.opencontainers.image."): labels[name] for name in labels}
     assert of["title"] == "batchmark-job-cpu"
     assert of["description"]
-    assert of["base.name"].startswith("docker.io/library/python:3.11-slim")
-    for name in ("version", "revision", "created", "base.digest"):
+    for name in ("version", "revision", "created", "base.name", "base.digest"):
         assert of[name], name
     assert of["batchmark.sbom"] == "/app/sbom.cdx.json"
 
