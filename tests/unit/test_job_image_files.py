@@ -29,11 +29,13 @@ def test_what_builds_it_is_locked() -> None:
 
 @pytest.mark.parametrize(
     "source",
-    {
-        word
-        for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE)
-        for word in line.split()[:-1]
-    },
+    sorted(
+        {
+            word
+            for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE)
+            for word in line.split()[:-1]
+        }
+    ),
 )
 def test_what_is_copied_reaches_the_build(source: str) -> None:
     name = source.rstrip("/")
