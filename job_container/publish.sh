@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Builds the job image and pushes it to the ECR repository that Terraform made.
+# Builds the job image, for GPU and for CPU targets, and pushes both to the ECR repository that Terraform made.
 set -euo pipefail
 
 usage() {
   cat <<'USAGE'
 usage: job_container/publish.sh [--allow-dirty] [--dry-run] [--repository URL] [TAG]
 
-  TAG               default: IMAGE_TAG, or the project's version and the git commit (0.1.0-1a2b3c4)
+  TAG               default: IMAGE_TAG, or the project's version and the git commit (0.1.0-1a2b3c4);
+                    the image of CPU targets has the same with -cpu behind it
   --repository URL  ECR repository; default: ECR_REPOSITORY_URL, or what `terraform output` says
   --allow-dirty     build although there are changes that are not committed
   --dry-run         print the commands that Docker and AWS would get, run none of them
@@ -84,12 +85,23 @@ if [[ -n $changes ]]; then
   suffix=-dirty
 fi
 
-if [[ -z $tag ]]; then
-  version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$root/pyproject.toml")
-  tag=$version-$(git -C "$root" rev-parse --short HEAD)$suffix
-fi
-[[ $tag =~ ^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$ ]] ||
-  die "the tag is \"$tag\"; give up to 128 letters, digits, dots, hyphens and underscores, such as 0.1.0-1a2b3c4" 2
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$root/pyproject.toml")
+[[ -n $tag ]] || tag=$version-$(git -C "$root" rev-parse --short HEAD)$suffix
+[[ $tag =~ ^[A-Za-z0-9_][A-Za-z0-9_.-]{0,123}$ ]] ||
+  die "the tag is \"$tag\"; give up to 124 letters, digits, dots, hyphens and underscores, such as 0.1.0-1a2b3c4" 2
+revision=$(git -C "$root" rev-parse HEAD)$suffix
+
+bases=containers/base_images.env
+base=$(sed -n 's/^PYTHON_IMAGE=//p' "$root/$bases" 2>/dev/null) || base=
+[[ $base =~ ^[a-z0-9./_:-]+@sha256:[0-9a-f]{64}$ ]] ||
+  die "$bases says PYTHON_IMAGE=\"$base\"; it must name the base image by digest: \`make base-images\` writes it"
+base_name=${base%@*}
+[[ $base_name == */* ]] || base_name=docker.io/library/$base_name
+
+# Only what anybody may read: never a user's name or token.
+origin=$(git -C "$root" remote get-url origin 2>/dev/null) || origin=
+source=
+[[ ! $origin =~ ^https://([^/@]*@)?([^@]+)$ ]] || source=https://${BASH_REMATCH[2]}
 
 pin=
 if [[ -z $repository ]]; then
@@ -104,7 +116,10 @@ fi
 registry=${BASH_REMATCH[1]}
 region=${BASH_REMATCH[3]}
 name=${BASH_REMATCH[4]}
-image=$repository:$tag
+
+tag_of() {
+  if [[ $1 == gpu ]]; then printf '%s' "$tag"; else printf '%s' "$tag-$1"; fi
+}
 
 if ! "$dry_run"; then
   show "docker version"
@@ -116,17 +131,26 @@ fi
 # A tag never moves
 ################################################################################
 
-of_tag=(--region "$region" --repository-name "$name" --image-ids "imageTag=$tag")
-find_digest=(aws ecr describe-images "${of_tag[@]}"
-  --query 'imageDetails[0].imageDigest' --output text)
+# Sets image and the questions about it.
+turn_to() {
+  image=$repository:$(tag_of "$1")
+  local of_tag=(--region "$region" --repository-name "$name" --image-ids "imageTag=$(tag_of "$1")")
+  find_digest=(aws ecr describe-images "${of_tag[@]}"
+    --query 'imageDetails[0].imageDigest' --output text)
+  find_manifest=(aws ecr batch-get-image "${of_tag[@]}"
+    --query 'images[0].imageManifest' --output text)
+}
 
-show "$(quoted "${find_digest[@]}")"
-if ! "$dry_run"; then
-  if found=$("${find_digest[@]}" 2>&1); then
-    [[ $found =~ sha256:[0-9a-f]{64} ]] && found=${BASH_REMATCH[0]}
-    die "$image exists already, as $found, and tags are immutable. To use it, write this to terraform/image.auto.tfvars and apply:
-  image_tag = \"$found\"
-To publish another image, commit your changes or give another tag."
+# Prints the digest of what turn_to named, or nothing where ECR has no such image.
+ask_for_digest() {
+  local found
+  show "$(quoted "${find_digest[@]}")"
+  if "$dry_run"; then
+    return
+  elif found=$("${find_digest[@]}" 2>&1); then
+    [[ $found =~ sha256:[0-9a-f]{64} ]] || die "ECR gives \"$found\" as the digest of $image"
+    printf '%s' "${BASH_REMATCH[0]}"
+    return
   fi
   case $found in
     *ImageNotFoundException*) ;;
@@ -135,56 +159,88 @@ To publish another image, commit your changes or give another tag."
     *) die "AWS can't be asked for $name in $region; check your credentials. It says:
 $found" ;;
   esac
+}
+
+turn_to cpu
+cpu_digest=$(ask_for_digest)
+turn_to gpu
+gpu_digest=$(ask_for_digest)
+missing=()
+[[ -n $cpu_digest ]] || missing+=(cpu)
+[[ -n $gpu_digest ]] || missing+=(gpu)
+if ((${#missing[@]} == 0)); then
+  die "$repository:$tag exists already, as $gpu_digest, and for CPU targets as $cpu_digest; tags are immutable. To use them, write this to terraform/image.auto.tfvars and apply:
+  image_tag     = \"$gpu_digest\"
+  cpu_image_tag = \"$cpu_digest\"
+To publish others, commit your changes or give another tag."
 fi
+((${#missing[@]} == 2)) ||
+  say "$(tag_of "$([[ -n $cpu_digest ]] && echo cpu || echo gpu)") exists already, as $cpu_digest$gpu_digest: it stays."
 
 ################################################################################
 # Build and push
 ################################################################################
 
-# Attestations would make an index of it, whose digest is not the image's.
-run env BUILDX_NO_DEFAULT_ATTESTATIONS=1 \
-  docker build --platform linux/amd64 --tag "$image" "$root/job_container" ||
-  die "docker build failed; nothing was pushed. Correct what it says above and run this again."
+build=(docker build --platform linux/amd64 --build-arg "PYTHON_IMAGE=$base"
+  --build-arg "BASE_NAME=$base_name" --build-arg "BASE_DIGEST=${base#*@}"
+  --build-arg "VERSION=$version" --build-arg "REVISION=$revision"
+  --build-arg "CREATED=$(date -u +%Y-%m-%dT%H:%M:%SZ)")
+[[ -z $source ]] || build+=(--label "org.opencontainers.image.source=$source")
+
+for variant in "${missing[@]}"; do
+  turn_to "$variant"
+  # Attestations would make an index of it, whose digest is not the image's.
+  run env BUILDX_NO_DEFAULT_ATTESTATIONS=1 \
+    "${build[@]}" --target "$variant" --tag "$image" "$root/job_container" ||
+    die "docker build failed; nothing was pushed. Correct what it says above and run this again."
+done
 
 show "aws ecr get-login-password --region $region | docker login --username AWS --password-stdin $registry"
 if ! "$dry_run"; then
   aws ecr get-login-password --region "$region" |
     docker login --username AWS --password-stdin "$registry" >/dev/null ||
-    die "logging in to $registry failed; nothing was pushed. The image is built: run this again with other credentials."
+    die "logging in to $registry failed; nothing was pushed. The images are built: run this again with other credentials."
 fi
 
-run docker push "$image" ||
-  die "docker push failed; $image is not in the repository. Run this again: layers that arrived are not sent twice.
+for variant in "${missing[@]}"; do
+  turn_to "$variant"
+  find_size=(docker image inspect --format '{{.Size}}' "$image")
+  run docker push "$image" ||
+    die "docker push failed; $image is not in the repository. Run this again: layers that arrived are not sent twice.
 \"denied\" means that your credentials lack ecr:PutImage or ecr:UploadLayerPart; after 12 hours a login has expired."
 
-show "$(quoted "${find_digest[@]}")"
-find_manifest=(aws ecr batch-get-image "${of_tag[@]}"
-  --query 'images[0].imageManifest' --output text)
-if "$dry_run"; then
+  show "$(quoted "${find_digest[@]}")"
   show "$(quoted "${find_manifest[@]}")"
-  say "Nothing was run. At the end the digest is pinned in terraform/image.auto.tfvars, for terraform apply."
+  show "$(quoted "${find_size[@]}")"
+  ! "$dry_run" || continue
+
+  digest=$("${find_digest[@]}")
+  [[ $digest =~ ^sha256:[0-9a-f]{64}$ ]] ||
+    die "$image was pushed, but ECR gives \"$digest\" as its digest; ask for it again: $(quoted "${find_digest[@]}")"
+  if [[ $variant == gpu ]]; then gpu_digest=$digest; else cpu_digest=$digest; fi
+  image_id=$("${find_manifest[@]}" | tr -d '[:space:]' |
+    sed -n 's/.*"config":{[^}]*"digest":"\(sha256:[0-9a-f]\{64\}\)".*/\1/p')
+  size=$("${find_size[@]}")
+
+  say "Pushed $image"
+  say "  Digest in ECR: $digest"
+  # Docker on an instance calls an image by its configuration's digest, and so do the results.
+  [[ -z $image_id ]] || say "  Its image_digest in results: $image_id"
+  say "  Its size, unpacked: $((size / 1000000)) MB"
+done
+
+if "$dry_run"; then
+  say "Nothing was run. At the end both digests are pinned in terraform/image.auto.tfvars, for terraform apply."
   exit
 fi
-digest=$("${find_digest[@]}")
-[[ $digest =~ ^sha256:[0-9a-f]{64}$ ]] ||
-  die "$image was pushed, but ECR gives \"$digest\" as its digest; ask again with the last command above"
-
-show "$(quoted "${find_manifest[@]}")"
-image_id=$("${find_manifest[@]}" | tr -d '[:space:]' |
-  sed -n 's/.*"config":{[^}]*"digest":"\(sha256:[0-9a-f]\{64\}\)".*/\1/p')
-
-say "Pushed $image"
-say "Digest in ECR: $digest"
-# Docker on an instance calls an image by its configuration's digest, and so do the results.
-[[ -z $image_id ]] || say "Its image_digest in results: $image_id"
 say
-# Every later apply has to name it again, or the jobs go back to the default's tag.
+# Every later apply has to name them again, or the jobs go back to the default's tag.
 if [[ -n $pin ]]; then
-  printf 'image_tag = "%s"\n' "$digest" >"$pin"
-  say "Pinned in $pin, which every terraform apply there reads. To use it now, in terraform/,"
+  printf 'image_tag     = "%s"\ncpu_image_tag = "%s"\n' "$gpu_digest" "$cpu_digest" >"$pin"
+  say "Pinned in $pin, which every terraform apply there reads. To use them now, in terraform/,"
   say "with the -var-file that you apply with:"
   say "  terraform apply"
 else
-  say "To use it, where that repository was made, and in every later apply there:"
-  say "  terraform apply -var image_tag=$digest"
+  say "To use them, where that repository was made, and in every later apply there:"
+  say "  terraform apply -var image_tag=$gpu_digest -var cpu_image_tag=$cpu_digest"
 fi

@@ -2,10 +2,10 @@ locals {
   # The last says what is ours: Airflow's leak guard ends nothing without it.
   tags = merge({ Project = var.name, ManagedBy = "terraform" }, var.tags, { "batchmark:installation" = var.name })
 
-  image = join(
-    startswith(var.image_tag, "sha256:") ? "@" : ":",
-    [module.storage.ecr_repository_url, var.image_tag],
-  )
+  images = {
+    for device, tag in { cuda = var.image_tag, cpu = coalesce(var.cpu_image_tag, var.image_tag) } :
+    device => join(startswith(tag, "sha256:") ? "@" : ":", [module.storage.ecr_repository_url, tag])
+  }
 
   kms_key_arn = one(module.encryption[*].key_arn)
 
@@ -75,7 +75,8 @@ module "batch" {
   subnet_ids         = module.network.instance_subnet_ids
   security_group_ids = [module.network.security_group_id]
 
-  image                    = local.image
+  image                    = local.images["cuda"]
+  cpu_image                = local.images["cpu"]
   ecr_repository_arn       = module.storage.ecr_repository_arn
   bucket_name              = module.storage.bucket_name
   bucket_arn               = module.storage.bucket_arn

@@ -24,7 +24,12 @@ output "ecr_repository_url" {
 
 output "image" {
   description = "Image that the job definitions run"
-  value       = local.image
+  value       = local.images["cuda"]
+}
+
+output "cpu_image" {
+  description = "Image that the job definitions of CPU targets run; the same without cpu_image_tag"
+  value       = local.images["cpu"]
 }
 
 output "log_group_name" {

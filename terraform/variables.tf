@@ -107,6 +107,17 @@ variable "image_tag" {
   }
 }
 
+variable "cpu_image_tag" {
+  description = "Tag or digest of the slim job image, which CPU targets run; none for the same image as GPU targets. Set it together with image_tag"
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.cpu_image_tag == null || can(regex("^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})$", var.cpu_image_tag))
+    error_message = "cpu_image_tag is \"${coalesce(var.cpu_image_tag, "null")}\"; give a tag such as \"0.1.0-cpu\" or a digest \"sha256:<64 hex digits>\"."
+  }
+}
+
 ################################################################################
 # Targets
 ################################################################################

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from batchmark_job import environment
+from batchmark_job import cuda_start, environment
 from batchmark_job.ceilings import measure_ceilings
 from batchmark_job.conditions import Monitor
 from batchmark_job.exceptions import CannotMeasureError, InputError, OutputError, one_line
@@ -282,25 +282,20 @@ def _ceilings(device: Device, dtypes: tuple[str, ...]) -> tuple[Ceiling, ...]:
 def _choose_device(settings: JobSettings) -> Device:
     import torch
 
-    if settings.requested_device == "cpu":
+    requested = settings.requested_device
+    if requested == "cpu" or (requested == "auto" and not torch.cuda.is_available()):
         return Device.CPU
-    if torch.cuda.is_available():
-        torch.cuda.init()  # type: ignore[no-untyped-call]
+    obstacle = cuda_start.find_obstacle()
+    if obstacle is None:
+        cuda_start.start()
         return Device.CUDA
-    if settings.requested_device == "auto":
-        return Device.CPU
-    missing = (
-        "this torch is built without CUDA"
-        if torch.version.cuda is None
-        else "torch sees no CUDA device"
-    )
     if not settings.allow_cpu_fallback:
         raise CannotMeasureError(
-            f"cannot measure: --device cuda, but {missing}; run on a GPU machine, "
+            f"cannot measure: --device cuda, but {obstacle.what}; {obstacle.remedy}; "
             "or give --allow-cpu-fallback to measure on the CPU instead"
         )
     say(
-        f"batchmark_job: NOT A GPU MEASUREMENT: cuda was asked for, but {missing}; "
+        f"batchmark_job: NOT A GPU MEASUREMENT: cuda was asked for, but {obstacle.what}; "
         "measuring on the CPU (--allow-cpu-fallback)"
     )
     return Device.CPU

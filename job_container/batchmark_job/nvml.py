@@ -5,7 +5,7 @@ Source: NVML API reference, https://docs.nvidia.com/deploy/nvml-api/.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,6 +113,34 @@ class Gpu:
             if error.value in self._unavailable:
                 return None
             raise
+
+
+class Driver(NamedTuple):
+    """The installed driver: its version, the CUDA version that it is for, and its GPUs."""
+
+    version: str
+    cuda: tuple[int, int] | None  # None where its CUDA library is not there
+    gpus: int
+
+
+def driver() -> Driver:
+    """Of this machine or container, without torch's help.
+
+    Raises:
+        Exception: there is no NVML, or it can't reach a driver.
+    """
+    import pynvml
+
+    pynvml.nvmlInit()
+    try:
+        cuda = pynvml.nvmlSystemGetCudaDriverVersion_v2()
+    except pynvml.NVMLError:
+        cuda = None
+    return Driver(
+        version=str(pynvml.nvmlSystemGetDriverVersion()),
+        cuda=None if cuda is None else (cuda // 1000, cuda % 1000 // 10),
+        gpus=int(pynvml.nvmlDeviceGetCount()),
+    )
 
 
 def visible_gpus() -> list[Gpu]:

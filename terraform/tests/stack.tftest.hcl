@@ -17,8 +17,8 @@ run "defaults" {
   }
 
   assert {
-    condition     = output.image == "111122223333.dkr.ecr.us-east-1.amazonaws.com/batchmark-job:0.1.0"
-    error_message = "the job image is the repository's own, by tag"
+    condition     = output.image == "111122223333.dkr.ecr.us-east-1.amazonaws.com/batchmark-job:0.1.0" && output.cpu_image == output.image
+    error_message = "the job image is the repository's own, by tag, and the same for all targets"
   }
 
   assert {
@@ -143,6 +143,20 @@ run "image_by_digest" {
   }
 }
 
+run "cpu_targets_may_have_an_image_of_their_own" {
+  command = plan
+
+  variables {
+    image_tag     = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+    cpu_image_tag = "0.2.0-cpu"
+  }
+
+  assert {
+    condition     = output.cpu_image == "111122223333.dkr.ecr.us-east-1.amazonaws.com/batchmark-job:0.2.0-cpu" && endswith(output.image, "@${var.image_tag}")
+    error_message = "each variant has its own tag or digest"
+  }
+}
+
 run "every_option" {
   command = plan
 
@@ -239,4 +253,14 @@ run "refuses_a_bad_image_tag" {
   }
 
   expect_failures = [var.image_tag]
+}
+
+run "refuses_a_bad_cpu_image_tag" {
+  command = plan
+
+  variables {
+    cpu_image_tag = "registry/image:1"
+  }
+
+  expect_failures = [var.cpu_image_tag]
 }

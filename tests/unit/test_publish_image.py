@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,11 @@ REGISTRY = "111122223333.dkr.ecr.eu-west-1.amazonaws.com"
 REPOSITORY = f"{REGISTRY}/batchmark-job"
 TAG = "3.2.1-1a2b3c4"
 IMAGE = f"{REPOSITORY}:{TAG}"
+CPU_IMAGE = f"{IMAGE}-cpu"
 DIGEST = "sha256:" + "d1" * 32
+CPU_DIGEST = "sha256:" + "c1" * 32
+COMMIT = "1a2b3c4d" * 5
+BASE = "python:3.11-slim-bookworm@sha256:" + "ba" * 32
 IMAGE_ID = "sha256:" + "1d" * 32
 LAYER = "sha256:" + "7a" * 32
 MANIFEST = f"""{{
@@ -100,24 +106,33 @@ def machine(tmp_path: Path) -> Machine:
     (machine.checkout / "terraform").mkdir()
     shutil.copy(SCRIPT, machine.checkout / "job_container")
     (machine.checkout / "pyproject.toml").write_text('[project]\nversion = "3.2.1"\n')
+    (machine.checkout / "containers").mkdir()
+    bases = machine.checkout / "containers" / "base_images.env"
+    bases.write_text(f"# A comment.\nPYTHON_IMAGE={BASE}\nPOSTGRES_IMAGE=postgres@sha256:0\n")
     (tmp_path / "answers").mkdir()
     machine.bin.mkdir()
     for program in ("docker", "aws", "terraform", "git"):
         (machine.bin / program).write_text(STAND_IN)
         (machine.bin / program).chmod(0o755)
-    for program in ("bash", "basename", "cat", "dirname", "env", "grep", "sed", "sh", "tr", "wc"):
+    for program in ("bash", "basename", "cat", "date", "dirname", "env", "grep", "sed", "sh"):
+        (machine.bin / program).symlink_to(str(shutil.which(program)))
+    for program in ("tr", "wc"):
         (machine.bin / program).symlink_to(str(shutil.which(program)))
     root = machine.checkout
-    machine.answer(f"git -C {root} rev-parse", "echo 1a2b3c4")
+    machine.answer(f"git -C {root} rev-parse HEAD", f"echo {COMMIT}")
+    machine.answer(f"git -C {root} rev-parse --short", "echo 1a2b3c4")
     machine.answer(f"terraform -chdir={root}/terraform output", f"printf {REPOSITORY}")
-    # The tag is free until the push.
+    # The tags are free until the push.
     machine.answer(
         "aws ecr describe-images",
-        f"if grep -q '^docker push' \"$CALLS\"; then echo {DIGEST}; "
+        "tag=${*#*imageTag=}; tag=${tag%% *}; digest="
+        f'{DIGEST}; [ "$tag" = "${{tag%-cpu}}" ] || digest={CPU_DIGEST}; '
+        f'if grep -q "^docker push {REPOSITORY}:$tag\\$" "$CALLS"; then echo $digest; '
         f"else echo '{NOT_FOUND}' >&2; exit 254; fi",
     )
     machine.answer("aws ecr batch-get-image", f"echo '{MANIFEST}'")
     machine.answer("aws ecr get-login-password", "echo secret")
+    machine.answer("docker image inspect", "echo 1234567890")
     return machine
 
 
@@ -126,23 +141,71 @@ def commands_of(calls: list[str]) -> list[str]:
     return [call for call in calls if not call.startswith(("git ", "docker version"))]
 
 
-def test_it_builds_logs_in_and_pushes_in_this_order(machine: Machine) -> None:
+def questions(tag: str) -> tuple[str, str]:
+    """To ECR: a tag's digest, and its manifest."""
+    of_tag = (
+        f"--region eu-west-1 --repository-name batchmark-job --image-ids imageTag={tag} --query"
+    )
+    return (
+        f"aws ecr describe-images {of_tag} imageDetails[0].imageDigest --output text",
+        f"aws ecr batch-get-image {of_tag} images[0].imageManifest --output text",
+    )
+
+
+def after_a_push(image: str) -> list[str]:
+    size = f"docker image inspect --format {{{{.Size}}}} {image}"
+    return [f"docker push {image}", *questions(image.partition(":")[2]), size]
+
+
+def test_it_builds_both_logs_in_and_pushes_in_this_order(machine: Machine) -> None:
     result = machine.run()
 
     assert result.returncode == 0, result.stderr
-    find = f"aws ecr describe-images --region eu-west-1 --repository-name batchmark-job --image-ids imageTag={TAG} --query imageDetails[0].imageDigest --output text"  # noqa: E501
-    assert commands_of(machine.calls) == [
+    calls = [re.sub(r"CREATED=\S+", "CREATED=now", call) for call in commands_of(machine.calls)]
+    build = f"docker build --platform linux/amd64 --build-arg PYTHON_IMAGE={BASE} --build-arg BASE_NAME=docker.io/library/python:3.11-slim-bookworm --build-arg BASE_DIGEST=sha256:{'ba' * 32} --build-arg VERSION=3.2.1 --build-arg REVISION={COMMIT} --build-arg CREATED=now"  # noqa: E501
+    assert calls == [
         f"terraform -chdir={machine.checkout}/terraform output -no-color -raw ecr_repository_url",
-        find,
-        f"docker build --platform linux/amd64 --tag {IMAGE} {machine.checkout}/job_container",
+        questions(f"{TAG}-cpu")[0],
+        questions(TAG)[0],
+        f"{build} --target cpu --tag {CPU_IMAGE} {machine.checkout}/job_container",
+        f"{build} --target gpu --tag {IMAGE} {machine.checkout}/job_container",
         "aws ecr get-login-password --region eu-west-1",
         f"docker login --username AWS --password-stdin {REGISTRY}",
-        f"docker push {IMAGE}",
-        find,
-        f"aws ecr batch-get-image --region eu-west-1 --repository-name batchmark-job --image-ids imageTag={TAG} --query images[0].imageManifest --output text",  # noqa: E501
+        *after_a_push(CPU_IMAGE),
+        *after_a_push(IMAGE),
     ]
     assert (machine.folder / "password").read_text() == "secret\n"
     assert "secret" not in result.stdout + result.stderr
+
+
+def test_the_labels_say_when_and_from_where(machine: Machine) -> None:
+    """An origin's user name or token must not get into an image."""
+    root = machine.checkout
+    machine.answer(f"git -C {root} remote get-url", "echo https://me:token@git.example.org/a/b.git")
+    result = machine.run("--allow-dirty")
+    builds = [call for call in machine.calls if call.startswith("docker build")]
+    for build in builds:
+        assert " --label org.opencontainers.image.source=https://git.example.org/a/b.git " in build
+        (created,) = re.findall(r"CREATED=(\S+)", build)
+        assert abs(datetime.now(UTC) - datetime.fromisoformat(created)) < timedelta(hours=1)
+    assert len(builds) == 2
+    assert "token" not in result.stderr
+    (machine.folder / "calls").unlink()
+    machine.answer(f"git -C {root} remote get-url", "echo git@git.example.org:a/b.git")
+    machine.answer(f"git -C {root} status", "echo ' M a.py'")
+    assert machine.run("--allow-dirty", "try-3").returncode == 0
+    (build, _) = [call for call in machine.calls if call.startswith("docker build")]
+    assert "image.source" not in build
+    assert f"REVISION={COMMIT}-dirty" in build
+
+
+@pytest.mark.parametrize("line", ["", "PYTHON_IMAGE=python:3.11-slim-bookworm"])
+def test_a_base_image_without_a_digest_is_refused(machine: Machine, line: str) -> None:
+    bases = machine.checkout / "containers" / "base_images.env"
+    bases.write_text(line)
+    assert f'says PYTHON_IMAGE="{line[13:]}"; it must name' in refused(machine.run(), machine)
+    bases.unlink()
+    assert 'says PYTHON_IMAGE=""' in refused(machine.run(), machine)
 
 
 def test_it_prints_each_command_before_it_runs(machine: Machine) -> None:
@@ -157,6 +220,7 @@ def test_it_prints_each_command_before_it_runs(machine: Machine) -> None:
         ["terraform", "-chdir=terraform"],
         ["docker", "version"],
         ["aws", "ecr"],
+        ["aws", "ecr"],
         ["env", "BUILDX_NO_DEFAULT_ATTESTATIONS=1"],
     ]
     assert result.stderr.index("+ env") < result.stderr.index("no space left")
@@ -164,24 +228,41 @@ def test_it_prints_each_command_before_it_runs(machine: Machine) -> None:
     assert not any(call.startswith(("docker login", "docker push")) for call in machine.calls)
 
 
-def test_its_end_names_the_digest_and_the_line_that_uses_it(machine: Machine) -> None:
+def test_its_end_names_digests_sizes_and_the_line_that_uses_them(machine: Machine) -> None:
     lines = machine.run().stdout.splitlines()
-    assert f"Pushed {IMAGE}" in lines
-    assert f"Digest in ECR: {DIGEST}" in lines
-    assert f"Its image_digest in results: {IMAGE_ID}" in lines
+    for image, digest in ((CPU_IMAGE, CPU_DIGEST), (IMAGE, DIGEST)):
+        place = lines.index(f"Pushed {image}")
+        assert [line.strip() for line in lines[place + 1 : place + 4]] == [
+            f"Digest in ECR: {digest}",
+            f"Its image_digest in results: {IMAGE_ID}",
+            "Its size, unpacked: 1234 MB",
+        ]
     assert lines[-1].strip() == "terraform apply"
 
 
-def test_the_digest_is_pinned_for_every_later_apply(machine: Machine) -> None:
+def test_the_digests_are_pinned_for_every_later_apply(machine: Machine) -> None:
     pin = machine.checkout / "terraform" / "image.auto.tfvars"
     machine.run("--dry-run")
     assert not pin.exists()
     other = machine.run("--repository", REPOSITORY)
-    assert other.stdout.splitlines()[-1].strip() == f"terraform apply -var image_tag={DIGEST}"
+    assert other.stdout.splitlines()[-1].strip() == (
+        f"terraform apply -var image_tag={DIGEST} -var cpu_image_tag={CPU_DIGEST}"
+    )
     assert not pin.exists(), "that repository may be another stack's"
     (machine.folder / "calls").unlink()
     machine.run()
-    assert pin.read_text() == f'image_tag = "{DIGEST}"\n'
+    assert pin.read_text() == f'image_tag     = "{DIGEST}"\ncpu_image_tag = "{CPU_DIGEST}"\n'
+
+
+def test_what_an_earlier_try_pushed_stays(machine: Machine) -> None:
+    (machine.folder / "calls").write_text(f"docker push {CPU_IMAGE}\n")
+    result = machine.run()
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[0] == f"{TAG}-cpu exists already, as {CPU_DIGEST}: it stays."
+    begun = [call.split()[:2] for call in machine.calls[1:] if call.startswith("docker")]
+    assert begun.count(["docker", "build"]) == begun.count(["docker", "push"]) == 1
+    pin = machine.checkout / "terraform" / "image.auto.tfvars"
+    assert CPU_DIGEST in pin.read_text()
 
 
 def test_repository_and_tag_can_be_given(machine: Machine) -> None:
@@ -202,9 +283,11 @@ def test_dry_run_prints_and_runs_nothing(machine: Machine) -> None:
     assert result.returncode == 0, result.stderr
     assert {call.split()[0] for call in machine.calls} == {"git", "terraform"}
     for command in (
-        f"docker build --platform linux/amd64 --tag {IMAGE} ",
+        f"--target gpu --tag {IMAGE} ",
+        f"--target cpu --tag {CPU_IMAGE} ",
         f"docker login --username AWS --password-stdin {REGISTRY}",
         f"+ docker push {IMAGE}",
+        f"+ docker push {CPU_IMAGE}",
     ):
         assert command in result.stderr
     assert "Nothing was run" in result.stdout
@@ -231,11 +314,13 @@ def test_changes_that_are_not_committed_are_refused(machine: Machine) -> None:
     assert f"Pushed {IMAGE}-dirty" in allowed.stdout, allowed.stderr
 
 
-def test_a_tag_that_exists_is_refused_with_its_digest(machine: Machine) -> None:
-    machine.answer("aws ecr describe-images", f"echo {DIGEST}; exit 0")
-    message = refused(machine.run(), machine)
-    assert f"{IMAGE} exists already, as {DIGEST}, and tags are immutable" in message
-    assert f'image_tag = "{DIGEST}"' in message
+def test_a_tag_that_exists_is_refused_with_its_digests(machine: Machine) -> None:
+    (machine.folder / "calls").write_text(f"docker push {IMAGE}\ndocker push {CPU_IMAGE}\n")
+    result = machine.run()
+    assert (result.returncode, result.stdout) == (1, "")
+    assert f"{IMAGE} exists already, as {DIGEST}, and for CPU targets as" in result.stderr
+    assert f'  image_tag     = "{DIGEST}"\n  cpu_image_tag = "{CPU_DIGEST}"\n' in result.stderr
+    assert not any(call.startswith("docker build") for call in machine.calls)
 
 
 @pytest.mark.parametrize("program", ["docker", "aws", "terraform", "git"])
@@ -314,6 +399,13 @@ def test_an_image_without_a_digest_is_not_called_published(machine: Machine) -> 
     result = machine.run()
     assert result.returncode == 1
     assert "terraform apply" not in result.stdout
+    assert 'ECR gives "None" as the digest' in refused_later(result, machine)
+
+
+def refused_later(first: subprocess.CompletedProcess[str], machine: Machine) -> str:
+    """The next try's message, too: what ECR has no digest of is not pinned either."""
+    assert "was pushed, but ECR gives" in first.stderr
+    return machine.run().stderr
 
 
 def test_shellcheck_finds_nothing() -> None:

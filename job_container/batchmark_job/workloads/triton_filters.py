@@ -8,7 +8,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from batchmark_job.workloads import images
+from batchmark_job.workloads import images, triton_stub
 from batchmark_job.workloads.base import Implementation
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ class TritonSobel(TritonFilter):
 def _missing() -> str | None:
     if importlib.util.find_spec("triton") is None:
         return "triton is not installed; torch's CUDA build for Linux brings it"
-    if not (os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")):
+    compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
+    if not (compiler or triton_stub.shipped()):
         return "triton finds no C compiler to build its launcher with; install gcc or set CC"
     return None
 
@@ -82,6 +83,7 @@ def _launcher(kernel: Any, batch: Tensor, **constants: Any) -> Call:
 
     from batchmark_job.workloads.triton_kernels import VECTOR
 
+    triton_stub.install()
     result = torch.empty_like(batch)
     *outer, height, width = batch.shape
     planes = math.prod(outer)

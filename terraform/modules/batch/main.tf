@@ -254,7 +254,7 @@ resource "aws_batch_job_definition" "this" {
   }
 
   container_properties = jsonencode({
-    image = var.image
+    image = each.value.device == "cpu" ? coalesce(var.cpu_image, var.image) : var.image
 
     command = concat(
       ["python", "-m", "batchmark_job", "run"],

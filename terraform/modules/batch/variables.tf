@@ -55,6 +55,12 @@ variable "image" {
   type        = string
 }
 
+variable "cpu_image" {
+  description = "Image of the CPU targets' job container; none for the same image"
+  type        = string
+  default     = null
+}
+
 variable "ecr_repository_arn" {
   description = "ARN of the repository that the image is pulled from"
   type        = string

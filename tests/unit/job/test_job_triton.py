@@ -160,6 +160,11 @@ def test_a_filter_refuses_what_it_can_not_do(kind: str, monkeypatch: pytest.Monk
     assert refusal("cuda", "float32") == (
         "triton finds no C compiler to build its launcher with; install gcc or set CC"
     )
+    monkeypatch.setenv("BATCHMARK_TRITON_STUB", "/no/such/folder")
+    assert refusal("cuda", "float32") is not None
+    monkeypatch.setenv("BATCHMARK_TRITON_STUB", str(Path(__file__).parent))
+    assert refusal("cuda", "float32") is None
+    monkeypatch.delenv("BATCHMARK_TRITON_STUB")
     monkeypatch.setenv("CC", "cc")
     assert refusal("cuda", "float32") is None
 

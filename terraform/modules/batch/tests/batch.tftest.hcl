@@ -163,6 +163,19 @@ run "purchasing" {
   }
 }
 
+run "cpu_targets_may_have_an_image_of_their_own" {
+  command = plan
+
+  variables {
+    cpu_image = "111122223333.dkr.ecr.us-east-1.amazonaws.com/job:1-cpu"
+  }
+
+  assert {
+    condition     = { for type, definition in aws_batch_job_definition.this : type => jsondecode(definition.container_properties).image if contains(["c5.2xlarge", "g5.xlarge"], type) } == { "c5.2xlarge" = var.cpu_image, "g5.xlarge" = var.image }
+    error_message = "CPU targets run the slim image, GPU targets the other"
+  }
+}
+
 run "job_definition_of_a_gpu_target" {
   command = plan
 

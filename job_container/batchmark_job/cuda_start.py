@@ -1,0 +1,140 @@
+"""Whether CUDA can be used here, and if not, why and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from typing import NamedTuple
+
+from batchmark_job import nvml
+from batchmark_job.exceptions import CannotMeasureError, first_line, one_line
+
+# The first driver of each CUDA major version; it runs all its minor versions.
+# Source: CUDA Toolkit release notes, "CUDA Toolkit and Minimum Required Driver Version".
+FIRST_DRIVERS = {11: 450, 12: 525, 13: 580}
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
+CUDA_VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+class Obstacle(NamedTuple):
+    """Why there is no CUDA device, and what to check or change."""
+
+    what: str
+    remedy: str
+
+
+def find_obstacle() -> Obstacle | None:
+    """None where torch sees a CUDA device; otherwise asks the driver, which takes milliseconds."""
+    import torch
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        if torch.cuda.is_available():
+            return None
+    if torch.version.cuda is None:
+        return Obstacle(
+            f"this torch ({torch.__version__}) is built without CUDA",
+            "run the gpu variant of the job image, whose tag does not end in -cpu, or install "
+            "torch's CUDA build",
+        )
+    try:
+        driver = nvml.driver()
+    except Exception as error:
+        return Obstacle(f"no NVIDIA driver answers here ({first_line(error)})", _ask_for_a_gpu())
+    if driver.gpus == 0:
+        return Obstacle(f"NVIDIA driver {driver.version} shows no GPU here", _ask_for_a_gpu())
+    return _unfit(driver) or Obstacle(
+        f"torch sees none of the {driver.gpus} GPU(s) of NVIDIA driver {driver.version}"
+        + (f" and says: {str(told[-1].message).splitlines()[0]}" if told else ""),
+        f"check {CUDA_VISIBLE} (here: {_shown(CUDA_VISIBLE)}), and that `nvidia-smi` on the host "
+        "shows a healthy GPU",
+    )
+
+
+def start() -> None:
+    """Bring CUDA up on the first GPU: the context, and memory. No kernel runs, so none gets warm.
+
+    Raises:
+        CannotMeasureError: the GPU is older than this torch allows, full, or in error.
+    """
+    import torch
+
+    _refuse_old_gpu()
+    try:
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+        torch.empty(1, device="cuda").cpu()
+    except RuntimeError as error:
+        if "out of memory" in str(error):
+            raise CannotMeasureError(
+                f"cannot measure: the GPU is out of memory before the first row{_memory_used()}; "
+                "end what else runs on it (`nvidia-smi` on the host names it), or give each job a "
+                "GPU of its own"
+            ) from error
+        raise CannotMeasureError(
+            f"cannot measure: CUDA does not start: {one_line(error)}; see what `nvidia-smi` on the "
+            "host says: a GPU in error needs a reboot, or another instance"
+        ) from error
+
+
+def _unfit(driver: nvml.Driver) -> Obstacle | None:
+    import torch
+
+    if driver.cuda is None:
+        return Obstacle(
+            f"NVIDIA driver {driver.version} is here without its CUDA library, libcuda.so.1",
+            f"{CAPABILITIES} must hold compute (here: {_shown(CAPABILITIES)})",
+        )
+    needed = int(str(torch.version.cuda).partition(".")[0])
+    if driver.cuda[0] >= needed:
+        return None
+    oldest = FIRST_DRIVERS.get(needed)
+    return Obstacle(
+        f"NVIDIA driver {driver.version}, for CUDA {'.'.join(map(str, driver.cuda))}, is too old "
+        f"for torch {torch.__version__}, built for CUDA {torch.version.cuda}",
+        f"the host needs {f'driver {oldest} or newer' if oldest else f'one for CUDA {needed}'}; "
+        "in AWS, a newer GPU image of the compute environment has it",
+    )
+
+
+def _ask_for_a_gpu() -> str:
+    return (
+        "check that the host has a GPU, its driver and nvidia-container-toolkit, that the job asks "
+        "for a GPU (Batch: a resource requirement of type GPU; Docker: --gpus all), and "
+        f"{VISIBLE} (here: {_shown(VISIBLE)})"
+    )
+
+
+def _shown(variable: str) -> str:
+    value = os.environ.get(variable)
+    return "not set" if value is None else repr(value)
+
+
+def _refuse_old_gpu() -> None:
+    import torch
+
+    built_for = [
+        int(found.group(1))
+        for name in torch.cuda.get_arch_list()
+        if (found := re.match(r"sm_(\d+)", name))
+    ]
+    major, minor = torch.cuda.get_device_capability(0)
+    if built_for and 10 * major + minor < min(built_for):
+        raise CannotMeasureError(
+            f"cannot measure: {torch.cuda.get_device_name(0)} has compute capability "
+            f"{major}.{minor}, and torch {torch.__version__} is built for {min(built_for) / 10} "
+            "and newer ones; take a newer GPU, or an older release of the job image"
+        )
+
+
+def _memory_used() -> str:
+    """In brackets, where NVML tells."""
+    import torch
+
+    try:
+        used = nvml.visible_gpus()[0].memory_used_bytes()
+        total = torch.cuda.get_device_properties(0).total_memory
+    except Exception:
+        return ""
+    return "" if used is None else f" ({used / 2**30:.1f} of {total / 2**30:.1f} GiB are used)"

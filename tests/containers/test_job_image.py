@@ -1,0 +1,275 @@
+"""The slim job image, built from the unchanged Dockerfile: what it does and what it lacks."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+
+from batchmark_job.result import parse_document
+from tests.containers import image_layers
+
+ROOT = Path(__file__).parents[2]
+USER = 10001
+LARGEST_BYTES = 1_500_000_000
+PATIENCE_SECONDS = 120
+
+# As Terraform's job definition starts it, and with less: Batch can't drop capabilities.
+HARDENED = {
+    "read_only": True,
+    "cap_drop": ["ALL"],
+    "security_opt": ["no-new-privileges"],
+    "tmpfs": {"/tmp": "rw,exec,nosuid,nodev,size=512m"},
+    "network_mode": "none",
+    "mem_limit": "3g",
+}
+SHORT = "--samples 10 --max-seconds 0.2 --no-ceilings"
+COMPILERS = ("cc", "gcc", "g++", "c++", "clang", "tcc", "as", "ld", "make", "rustc", "go")
+INSTALLERS = ("pip", "pip3", "uv", "wheel", "easy_install", "conda", "npm")
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(engine: Any, job_image: str) -> Run:
+    """Run a command in a hardened container to its end: exit code, standard output and error."""
+
+    def run(*command: str, **settings: object) -> tuple[int, str, str]:
+        with started(engine, job_image, *command, **settings) as container:
+            code = int(container.wait(timeout=PATIENCE_SECONDS)["StatusCode"])
+            streams = ((True, False), (False, True))
+            out, err = (container.logs(stdout=o, stderr=e).decode() for o, e in streams)
+            return code, out, err
+
+    return run
+
+
+@contextmanager
+def started(engine: Any, image: str, *command: str, **settings: object) -> Iterator[Any]:
+    container = engine.containers.run(image, list(command), detach=True, **(HARDENED | settings))
+    try:
+        yield container
+    finally:
+        container.remove(force=True, v=True)
+
+
+@pytest.fixture(scope="module")
+def configuration(engine: Any, job_image: str) -> dict[str, Any]:
+    found: dict[str, Any] = engine.images.get(job_image).attrs
+    return found
+
+
+def test_the_suite_runs_on_a_read_only_root_without_any_capability(run: Run) -> None:
+    job = (
+        f"python -m batchmark_job run --suite smoke --device cpu {SHORT} --output /tmp/result.json"
+    )
+    code, out, err = run("sh", "-c", f"{job} >&2 && cat /tmp/result.json")
+    assert code == 0, err
+    document = parse_document(out)
+    assert document.status == "complete"
+    assert {row.status.value for row in document.measurements} <= {"measured", "unsettled"}
+    assert document.environment.torch_version.endswith("+cpu")
+    assert document.environment.gpu_count == 0
+
+
+def test_it_runs_as_its_own_user_and_can_write_nowhere_else(
+    run: Run, configuration: dict[str, Any]
+) -> None:
+    assert configuration["Config"]["User"] == f"{USER}:{USER}"
+    script = (
+        "id -u; id -g; grep CapEff /proc/self/status; grep NoNewPrivs /proc/self/status; "
+        "for place in / /app /opt/venv /etc /root /home /var/tmp; do "
+        'touch "$place/new" 2>/dev/null && echo "wrote $place"; done; true'
+    )
+    assert run("sh", "-c", script)[1].split() == [
+        str(USER),
+        str(USER),
+        "CapEff:",
+        "0" * 16,
+        "NoNewPrivs:",
+        "1",
+    ]
+    # Nor where the root is writable: its files are root's.
+    script = (
+        "for place in /app /opt/venv /etc /usr/bin; do test -w $place && echo $place; done; true"
+    )
+    assert run("sh", "-c", script, read_only=False)[1] == ""
+
+
+def test_without_a_command_it_shows_what_it_can_measure(run: Run) -> None:
+    code, out, _ = run()
+    assert code == 0
+    assert "suite smoke:" in out
+    assert "workload softmax:" in out, "own workloads are in the image"
+
+
+def test_a_cuda_job_says_that_it_got_the_wrong_image(run: Run) -> None:
+    code, _, err = run(
+        *("python", "-m", "batchmark_job", "run", "--workload", "matmul", "--axis", "size=64"),
+        *("--device", "cuda", "--output", "/tmp/result.json"),
+    )
+    assert code == 3
+    (line,) = err.splitlines()
+    assert "is built without CUDA; run the gpu variant of the job image" in line
+
+
+def test_no_compiler_no_installer(run: Run) -> None:
+    names = " ".join((*COMPILERS, *INSTALLERS))
+    script = f"for name in {names}; do command -v $name; done; true"
+    assert run("sh", "-c", script)[1] == ""
+    modules = "import importlib.util as u; print([n for n in N if u.find_spec(n)])"
+    for python in ("/opt/venv/bin/python", "$(readlink -f /opt/venv/bin/python)"):
+        listed = f'{python} -c \'N = ("pip", "setuptools", "wheel", "ensurepip"); {modules}\''
+        assert run("sh", "-c", listed)[1] == "[]\n", python
+
+
+def test_no_program_runs_with_more_rights_than_its_caller(run: Run) -> None:
+    script = "find / -xdev -type f -perm /6000; find / -xdev -type f -perm -o=w; true"
+    root = {"user": "0", "cap_drop": [], "read_only": False}
+    assert run("sh", "-c", script, **root)[1] == ""
+    marked = "touch /usr/bin/x && chmod u+s /usr/bin/x && "
+    assert run("sh", "-c", marked + script, **root)[1] == "/usr/bin/x\n"
+
+
+def test_tini_is_process_1_and_passes_sigterm_on(engine: Any, job_image: str) -> None:
+    endless = "--workload matmul --axis size=256 --samples 1000000 --max-seconds 600 --precision 0"
+    command = f"python -m batchmark_job run {endless} --no-ceilings --output /tmp/result.json"
+    with started(engine, job_image, *command.split()) as container:
+        wait_for_log(container, "batchmark_job: suite custom, 1 rows")
+        first = container.exec_run(["cat", "/proc/1/comm"]).output.decode()
+        container.kill("SIGTERM")
+        code = container.wait(timeout=PATIENCE_SECONDS)["StatusCode"]
+        log = container.logs().decode()
+    assert first == "tini\n"
+    assert code == 143, log
+    assert "batchmark_job: SIGTERM: writing the" in log
+    assert log.splitlines()[-1] == "batchmark_job: wrote /tmp/result.json"
+
+
+def wait_for_log(container: Any, text: str) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while text not in (log := container.logs().decode()):
+        assert time.monotonic() < deadline, log
+        container.reload()
+        assert container.status == "running", log
+        time.sleep(0.2)
+
+
+def test_tini_says_nothing_below_another_init(run: Run, configuration: dict[str, Any]) -> None:
+    """Batch's initProcessEnabled puts Docker's own before it."""
+    entrypoint = configuration["Config"]["Entrypoint"]
+    code, out, err = run("sh", "-c", f"{' '.join(entrypoint)} sh -c 'echo ran; exit 7'")
+    assert (code, out, err) == (7, "ran\n", "")
+
+
+def test_labels_say_what_it_is(configuration: dict[str, Any]) -> None:
+    labels = configuration["Config"]["Labels"]
+    of = {name.removeprefix("org.opencontainers.image."): labels[name] for name in labels}
+    assert of["title"] == "batchmark-job-cpu"
+    assert of["description"]
+    for name in ("version", "revision", "created", "base.name", "base.digest"):
+        assert of[name], name
+    assert of["batchmark.sbom"] == "/app/sbom.cdx.json"
+
+
+def locked() -> dict[str, str]:
+    """The lock's versions, less setuptools, which the image does without."""
+    lock = (ROOT / "job_container" / "requirements.txt").read_text()
+    versions = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", lock, re.MULTILINE))
+    del versions["setuptools"]
+    return versions
+
+
+def test_its_list_of_packages_agrees_with_the_lock(run: Run, configuration: dict[str, Any]) -> None:
+    """It was held against CycloneDX's schema when it was written, or the build had failed."""
+    _, out, _ = run("cat", configuration["Config"]["Labels"]["batchmark.sbom"])
+    bill = json.loads(out)
+    assert bill["bomFormat"] == "CycloneDX"
+    versions = {component["name"]: component["version"] for component in bill["components"]}
+    listed = {
+        re.sub(r"[-_.]+", "-", name).lower(): version.removesuffix("+cpu")
+        for name, version in versions.items()
+    }
+    assert listed == locked()
+    assert versions["torch"] == f"{locked()['torch']}+cpu"
+    assert all(component["purl"].startswith("pkg:pypi/") for component in bill["components"])
+    script = "import importlib.metadata as m; print(sorted(d.name for d in m.distributions()))"
+    installed = run("/opt/venv/bin/python", "-c", script)[1]
+    assert installed == f"{sorted(versions)}\n"
+
+
+def test_scanners_can_read_debians_packages(run: Run) -> None:
+    """tini by name: it came after the base image."""
+    _, out, _ = run("cat", "/var/lib/dpkg/status")
+    assert {"Package: tini", "Package: libc6"} <= set(out.splitlines())
+
+
+def test_no_secret_in_any_layer_or_setting(
+    engine: Any, job_image: str, configuration: dict[str, Any], tmp_path: Path
+) -> None:
+    for setting in configuration["Config"]["Env"]:
+        assert not image_layers.SECRET_VARIABLES.search(setting.partition("=")[0]), setting
+    settings = [json.dumps(configuration), json.dumps(engine.images.get(job_image).history())]
+    for text in settings:
+        assert image_layers.secret_in(PurePosixPath("settings"), text.encode()) is None
+    archive = tmp_path / "image.tar"
+    with archive.open("wb") as file:
+        file.writelines(engine.images.get(job_image).save())
+    seen, found, left_over = set(), [], []
+    for path, content in image_layers.files(archive):
+        seen.add(str(path))
+        if secret := image_layers.secret_in(path, content):
+            found.append(secret)
+        if image_layers.is_left_over(path):
+            left_over.append(str(path))
+    archive.unlink()
+    assert {"app/batchmark_job/job.py", "app/sbom.cdx.json"} <= seen, "all layers were read"
+    assert found == []
+    assert left_over == []
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("root/.aws/credentials", b""),
+        ("app/.git/config", b""),
+        ("app/terraform.tfstate", b""),
+        ("app/settings.py", b"KEY = 'AKIA" + b"Q" * 16 + b"'"),
+        ("app/key", b"-----BEGIN PRIVATE KEY-----\n" + b"MIIE" * 8 + b"\n"),
+        ("etc/apt/sources.list", b"deb https://me:hunter2@packages.example.org/debian"),
+        ("app/x", b'aws_secret_access_key = "' + b"a1B/" * 10 + b'"'),
+    ],
+)
+def test_a_planted_secret_is_found(path: str, content: bytes, tmp_path: Path) -> None:
+    archive = tmp_path / "image.tar"
+    layer = tar({path: content, "app/harmless.py": b"print('AKIAIOSFODNN7EXAMPLE')"})
+    manifest = json.dumps([{"Layers": ["layer.tar"]}]).encode()
+    archive.write_bytes(tar({"layer.tar": layer, "manifest.json": manifest}))
+    found = [
+        secret for file in image_layers.files(archive) if (secret := image_layers.secret_in(*file))
+    ]
+    assert len(found) == 1
+    assert found[0].startswith(path)
+
+
+def tar(members: dict[str, bytes]) -> bytes:
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w") as archive:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return written.getvalue()
+
+
+def test_its_size_is_watched(configuration: dict[str, Any]) -> None:
+    size = configuration["Size"]
+    assert size < LARGEST_BYTES, f"{size / 1e9:.2f} GB: what has grown?"

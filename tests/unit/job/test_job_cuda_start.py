@@ -1,0 +1,252 @@
+"""CUDA that can't be used at a job's start: what is said for each reason. No GPU is needed.
+
+The stand-ins sit where torch and NVML are asked: torch.cuda, torch.version.cuda and pynvml.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
+from unittest import mock
+
+import pynvml
+import pytest
+import torch
+
+from batchmark_job import cuda_start
+from batchmark_job.cuda_start import find_obstacle, start
+from batchmark_job.exceptions import CannotMeasureError
+from batchmark_job.job import JobSettings, run_job
+from batchmark_job.suites import Point
+from tests.unit.job.nvml_stand_in import Card, Nvml
+
+MakeSettings = Callable[..., JobSettings]
+TOO_OLD = "The NVIDIA driver on your system is too old (found version 12020).\nMore advice."
+
+
+@dataclass
+class Installed(Nvml):
+    """NVML with a driver, as a container sees it."""
+
+    version: str = "580.95.05"
+    cuda: int | None = 13000
+    gpus: int = 1
+    error: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__(a_uuid=Card(memory_used=15 * 2**30))
+
+    def nvmlInit(self) -> None:  # noqa: N802
+        if self.error is not None:
+            raise pynvml.NVMLError(self.error)
+
+    def nvmlSystemGetDriverVersion(self) -> str:  # noqa: N802
+        return self.version
+
+    def nvmlSystemGetCudaDriverVersion_v2(self) -> int:  # noqa: N802
+        if self.cuda is None:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+        return self.cuda
+
+    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
+        return self.gpus
+
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Card:  # noqa: N802
+        return self.cards["a-uuid"]
+
+
+@contextmanager
+def no_cuda(nvml: Nvml, *, built_for: str | None = "13.0", torch_says: str = "") -> Iterator[None]:
+    """torch sees no device, and warns of what it found, as it does."""
+
+    def is_available() -> bool:
+        if torch_says:
+            warnings.warn(torch_says, UserWarning, stacklevel=1)
+        return False
+
+    with (
+        mock.patch.dict("sys.modules", pynvml=nvml),
+        mock.patch.object(torch.cuda, "is_available", is_available),
+        mock.patch.object(torch.version, "cuda", built_for),
+        mock.patch.object(torch, "__version__", "2.13.0+cu130" if built_for else "2.13.0+cpu"),
+    ):
+        yield
+
+
+@contextmanager
+def a_gpu(
+    error: Exception | None = None,
+    *,
+    nvml: Nvml | None = None,
+    capability: tuple[int, int] = (7, 5),
+    built_for: tuple[str, ...] = ("sm_75", "sm_90a", "compute_120"),
+) -> Iterator[mock.Mock]:
+    """torch sees a device; taking memory of it ends in an error where one is given."""
+    properties = SimpleNamespace(uuid="a-uuid", total_memory=16 * 2**30)
+    taken = mock.Mock(side_effect=error)
+    with (
+        mock.patch.dict("sys.modules", pynvml=nvml or Installed()),
+        mock.patch.multiple(
+            torch.cuda,
+            is_available=lambda: True,
+            init=lambda: None,
+            device_count=lambda: 1,
+            get_arch_list=lambda: list(built_for),
+            get_device_capability=lambda device: capability,
+            get_device_name=lambda device: "Tesla V100-SXM2-16GB",
+            get_device_properties=lambda device: properties,
+        ),
+        mock.patch.object(torch, "empty", taken),
+    ):
+        yield taken
+
+
+def obstacle(nvml: Nvml | None = None, **circumstances: str | None) -> tuple[str, str]:
+    with no_cuda(nvml or Installed(), **circumstances):  # type: ignore[arg-type]
+        found = find_obstacle()
+    assert found is not None
+    assert "\n" not in "".join(found)
+    return found
+
+
+def test_a_driver_too_old_for_torch_is_named_with_both_versions() -> None:
+    nvml = Installed(version="535.183.01", cuda=12020)
+    what, remedy = obstacle(nvml, torch_says=TOO_OLD)
+    assert what == (
+        "NVIDIA driver 535.183.01, for CUDA 12.2, is too old for torch 2.13.0+cu130, "
+        "built for CUDA 13.0"
+    )
+    assert remedy.startswith("the host needs driver 580 or newer; in AWS, a newer GPU image")
+    assert obstacle(nvml, built_for="14.1")[1].startswith("the host needs one for CUDA 14;")
+
+
+def test_an_older_minor_version_is_not_to_blame() -> None:
+    """Within a major version every driver runs every CUDA."""
+    what, _ = obstacle(Installed(cuda=13000), built_for="13.2", torch_says="CUDA unknown error\nx")
+    assert what == "torch sees none of the 1 GPU(s) of NVIDIA driver 580.95.05 and says: " + (
+        "CUDA unknown error"
+    )
+
+
+@pytest.mark.parametrize(
+    ("nvml", "what"),
+    [
+        (
+            Installed(error=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND),
+            "no NVIDIA driver answers here (NVML Shared Library Not Found)",
+        ),
+        (
+            Installed(error=pynvml.NVML_ERROR_DRIVER_NOT_LOADED),
+            "no NVIDIA driver answers here (Driver Not Loaded)",
+        ),
+        (Installed(gpus=0), "NVIDIA driver 580.95.05 shows no GPU here"),
+    ],
+)
+@pytest.mark.parametrize(("visible", "shown"), [(None, "not set"), ("void", "'void'")])
+def test_no_gpu_says_what_to_check(
+    nvml: Nvml, what: str, visible: str | None, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NVIDIA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("NVIDIA_VISIBLE_DEVICES", visible)
+    found = obstacle(nvml)
+    assert found[0] == what
+    for checked in (
+        "nvidia-container-toolkit",
+        "a resource requirement of type GPU",
+        f"NVIDIA_VISIBLE_DEVICES (here: {shown})",
+    ):
+        assert checked in found[1]
+
+
+def test_a_driver_whose_cuda_library_is_not_mounted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NVIDIA_DRIVER_CAPABILITIES", "utility")
+    what, remedy = obstacle(Installed(cuda=None))
+    assert "without its CUDA library, libcuda.so.1" in what
+    assert remedy == "NVIDIA_DRIVER_CAPABILITIES must hold compute (here: 'utility')"
+
+
+def test_gpus_that_torch_alone_does_not_see(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    what, remedy = obstacle(Installed(gpus=4))
+    assert what == "torch sees none of the 4 GPU(s) of NVIDIA driver 580.95.05"
+    assert "CUDA_VISIBLE_DEVICES (here: '-1')" in remedy
+
+
+def test_the_cpu_image_in_a_cuda_job() -> None:
+    what, remedy = obstacle(built_for=None)
+    assert what == "this torch (2.13.0+cpu) is built without CUDA"
+    assert remedy.startswith("run the gpu variant of the job image, whose tag does not end in -cpu")
+
+
+def test_a_job_says_it_in_one_line_and_measures_nothing(make_settings: MakeSettings) -> None:
+    with (
+        no_cuda(Installed(version="535.183.01", cuda=12020), torch_says=TOO_OLD),
+        pytest.raises(CannotMeasureError) as caught,
+    ):
+        run_job(make_settings(requested_device="cuda"))
+    message = str(caught.value)
+    assert caught.value.exit_code == 3
+    assert message.startswith("cannot measure: --device cuda, but NVIDIA driver 535.183.01, ")
+    assert "driver 580 or newer" in message
+    assert message.endswith("or give --allow-cpu-fallback to measure on the CPU instead")
+    assert "\n" not in message
+
+
+def test_a_gpu_that_is_full_at_the_start_says_how_full(make_settings: MakeSettings) -> None:
+    error = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 MiB.\nMore.")
+    with a_gpu(error), pytest.raises(CannotMeasureError) as caught:
+        run_job(make_settings(requested_device="cuda", allow_cpu_fallback=True))
+    assert str(caught.value) == (
+        "cannot measure: the GPU is out of memory before the first row "
+        "(15.0 of 16.0 GiB are used); end what else runs on it (`nvidia-smi` on the host names "
+        "it), or give each job a GPU of its own"
+    )
+
+
+def test_a_full_gpu_without_nvml_is_named_too() -> None:
+    nvml = Installed(error=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+    error = RuntimeError("CUDA error: out of memory\nCompile with ...")
+    with a_gpu(error, nvml=nvml), pytest.raises(CannotMeasureError, match=r"first row; end what"):
+        start()
+
+
+def test_any_other_error_of_the_gpu_is_passed_on() -> None:
+    error = RuntimeError("CUDA error: unspecified launch failure\nCompile with ...")
+    with (
+        a_gpu(error),
+        pytest.raises(CannotMeasureError, match=r"does not start: .*launch failure; see what"),
+    ):
+        start()
+
+
+def test_a_gpu_older_than_torch_allows_is_named() -> None:
+    with (
+        a_gpu(capability=(7, 0)) as taken,
+        pytest.raises(CannotMeasureError, match=r"V100.* capability 7\.0, .* built for 7\.5 and"),
+    ):
+        start()
+    assert not taken.called
+
+
+@pytest.mark.parametrize("built_for", [("sm_75", "sm_90a", "compute_120"), ()])
+def test_a_healthy_gpu_is_taken_without_a_kernel(built_for: tuple[str, ...]) -> None:
+    with a_gpu(built_for=built_for) as taken:
+        assert find_obstacle() is None
+        start()
+    assert taken.mock_calls == [mock.call(1, device="cuda"), mock.call().cpu()]
+
+
+@pytest.mark.parametrize("requested", ["cpu", "auto"])
+def test_a_cpu_job_asks_no_driver(requested: str, make_settings: MakeSettings) -> None:
+    with (
+        no_cuda(Installed(error=pynvml.NVML_ERROR_UNKNOWN)),
+        mock.patch.object(cuda_start, "find_obstacle", side_effect=AssertionError("asked")),
+    ):
+        assert run_job(make_settings(requested_device=requested, points=(SMALL,))) == 0
+
+
+SMALL = Point("matmul", {"size": 16})
