@@ -71,9 +71,7 @@ def ip_json(words: list[str]) -> list[dict[str, Any]]:
 
 def bridges() -> set[str]:
     return {
-        link["ifname"]
-        for link in ip_json(["link", "show", "type", "bridge"])
-        if "ifname" in link
+        link["ifname"] for link in ip_json(["link", "show", "type", "bridge"]) if "ifname" in link
     }
 
 
@@ -113,11 +111,15 @@ class Firewall:
                 found.append(f"{table} {line}")
         return found
 
-    def remove(self, ours: Iterable[str]) -> None:
-        """Remove the rules and chains that are new and name one of `ours`."""
+    def new_with(self, ours: Iterable[str]) -> list[str]:
+        """The chains and rules that are new and name one of `ours`."""
         names = tuple(ours)
         new = [line for line in self.read() if line not in self.rules]
-        mine = [shlex.split(line) for line in new if any(name in line for name in names)]
+        return [line for line in new if any(name in line for name in names)]
+
+    def remove(self, ours: Iterable[str]) -> None:
+        """Remove the rules and chains that are new and name one of `ours`."""
+        mine = [shlex.split(line) for line in self.new_with(ours)]
         for table, flag, chain, *rest in mine:
             if flag == "-A":
                 self._iptables(table, "-D", chain, *rest)
