@@ -1,7 +1,7 @@
 """A test run that is killed with containers up, and the run after it; prints what stays of both.
 
-Run it in namespaces of its own (see test_engine.py): then the engine is the only one there, and what
-it changes is seen by nobody else.
+Run it in namespaces of its own (see test_engine.py): there the engine is the only one, and what it
+changes is seen by nobody else.
 """
 
 from __future__ import annotations
