@@ -88,7 +88,7 @@ test-regressions: terraform-there install ## 30 runs with a workload that gets s
 .PHONY: test-containers
 test-containers: terraform-there install ## Images and docker-compose.yaml on a Docker engine, yours or one of its own (about 12 minutes)
 	@echo "test-containers: about 12 minutes from nothing; without a Docker engine and without root all of it is skipped"
-	@$(BIN)/pytest -v --timeout 1200 tests/containers
+	@$(BIN)/pytest -v -rfE --timeout 1200 tests/containers
 
 .PHONY: lint
 lint: terraform-there install $(CHECKOV) ## ruff, mypy, shellcheck, hadolint, terraform fmt, READMEs' tables, compose file, checkov (about a minute)

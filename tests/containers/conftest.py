@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import docker
 import pytest
@@ -34,6 +35,37 @@ class Builds:
     airflow: Future[str]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs no image of ours runs while they are built."""
+    items.sort(key=needs_builds)
+
+
+def needs_builds(item: pytest.Item) -> bool:
+    return "builds" in getattr(item, "fixturenames", ())
+
+
+WHY_SKIPPED = pytest.StashKey[str]()
+
+
+def skip(config: pytest.Config, reason: Unavailable) -> NoReturn:
+    config.stash[WHY_SKIPPED] = str(reason)
+    pytest.skip(str(reason))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if reason := config.stash.get(WHY_SKIPPED, None):
+        terminalreporter.section("containers: SKIPPED, nothing was tested", yellow=True)
+        terminalreporter.line(reason)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _builds_ahead(request: pytest.FixtureRequest) -> None:
+    if any(map(needs_builds, request.session.items)):
+        request.getfixturevalue("builds")
+
+
 @pytest.fixture(scope="session")
 def say(pytestconfig: pytest.Config) -> Say:
     """Print a line at once, whatever pytest captures, with the time since the start."""
@@ -48,7 +80,7 @@ def say(pytestconfig: pytest.Config) -> Say:
 
 
 @pytest.fixture(scope="session")
-def running_engine(say: Say) -> Iterator[Engine]:
+def running_engine(pytestconfig: pytest.Config, say: Say) -> Iterator[Engine]:
     """The engine; children of the tests find it and its programs in the environment."""
     try:
         with open_engine(FOLDER, say) as engine, pytest.MonkeyPatch.context() as environment:
@@ -56,7 +88,7 @@ def running_engine(say: Say) -> Iterator[Engine]:
                 environment.setenv(name, value)
             yield engine
     except Unavailable as reason:
-        pytest.skip(str(reason))
+        skip(pytestconfig, reason)
 
 
 @pytest.fixture(scope="session")
@@ -67,11 +99,11 @@ def engine(running_engine: Engine) -> Iterator[docker.DockerClient]:
 
 
 @pytest.fixture(scope="session")
-def base_images(running_engine: Engine, say: Say) -> Bases:
+def base_images(pytestconfig: pytest.Config, running_engine: Engine, say: Say) -> Bases:
     try:
         return bases(running_engine, FOLDER, say)
     except Unavailable as reason:
-        pytest.skip(str(reason))
+        skip(pytestconfig, reason)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import docker
+import httpx
 import psutil
 from docker.errors import DockerException
 
@@ -90,8 +91,10 @@ class OwnEngine:
             return
         self.env = self.environment()
         traces = Traces(**json.loads(self.notes.read_text()))
-        with suppress(DockerException), closing(client_of(traces)) as client:
-            empty(client)
+        if answers(traces.socket):
+            client = docker.DockerClient(base_url=traces.host, timeout=STOP_SECONDS)
+            with suppress(DockerException), closing(client):
+                empty(client)
         self._end_processes()
         traces.remove(self.env)
         if left := [*traces.found(self.env), *map(str, processes_of(self.folder))]:
@@ -170,8 +173,8 @@ class OwnEngine:
     def _answers(self, traces: Traces) -> bool:
         deadline = time.monotonic() + START_SECONDS
         while self._process and self._process.poll() is None and time.monotonic() < deadline:
-            with suppress(DockerException), closing(client_of(traces)) as client:
-                return bool(client.ping())
+            if answers(traces.socket):
+                return True
             time.sleep(0.2)
         self._end_processes()
         shutil.rmtree(self.data, ignore_errors=True)
@@ -192,8 +195,12 @@ class OwnEngine:
         return lines[-1] if lines else "it said nothing"
 
 
-def client_of(traces: Traces) -> docker.DockerClient:
-    return docker.DockerClient(base_url=traces.host, timeout=STOP_SECONDS)
+def answers(socket: Path) -> bool:
+    """Whether an engine answers there; docker-py would leave a socket open where none does."""
+    way = httpx.HTTPTransport(uds=str(socket))
+    with httpx.Client(transport=way) as http, suppress(httpx.HTTPError):
+        return http.get("http://engine/_ping").is_success
+    return False
 
 
 def link(place: Path, target: Path) -> None:

@@ -53,7 +53,11 @@ class Traces:
 
     @property
     def host(self) -> str:
-        return f"unix://{self.runtime}/docker.sock"
+        return f"unix://{self.socket}"
+
+    @property
+    def socket(self) -> Path:
+        return Path(self.runtime) / "docker.sock"
 
     @property
     def halves(self) -> list[ipaddress.IPv4Network]:

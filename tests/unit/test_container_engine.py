@@ -1,12 +1,16 @@
 """What the tests of containers decide before they start an engine."""
 
 import ipaddress
+import os
+import re
+import subprocess
+import sys
 
 import pytest
 
 from tests.containers.debian import Unavailable, own_release, source_lists
 from tests.containers.host_network import free_network
-from tests.containers.stand_ins import folders_of_wheels, pins, pip_conf
+from tests.containers.stand_ins import ROOT, folders_of_wheels, pins, pip_conf
 
 DEBIAN = """\
 Types: deb
@@ -95,6 +99,32 @@ def test_wheels_come_from_this_disks_folders_only(tmp_path):
     listed = f":env:.find-links='{tmp_path} https://wheels.example'\nglobal.find-links='/absent'\n"
 
     assert folders_of_wheels(listed) == [tmp_path]
+
+
+def test_without_an_engine_all_is_skipped_and_one_line_says_why():
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-rfE",
+            "-p",
+            "no:cacheprovider",
+            "tests/containers",
+        ],
+        cwd=ROOT,
+        env=os.environ | {"DOCKER_HOST": "unix:///nowhere/docker.sock"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    *_, title, reason, counts = run.stdout.splitlines()
+    assert "containers: SKIPPED, nothing was tested" in title
+    assert reason == "`docker version` gets no answer at DOCKER_HOST=unix:///nowhere/docker.sock"
+    assert re.fullmatch(r"\d+ skipped in .*", counts)
+    assert run.returncode == 0
 
 
 def test_pins_are_read_without_comments():
