@@ -18,6 +18,7 @@ import psutil
 
 from tests.containers.host_network import FORWARDING, Firewall, bridges
 from tests.containers.own_engine import OwnEngine
+from tests.containers.traces import mounts_below
 
 RUNS = "the container runs"
 
@@ -26,7 +27,7 @@ def main(folder: Path, root: Path) -> None:
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     engine = OwnEngine(folder, print)
     env = engine.environment()
-    before = state(env)
+    before = state(folder, env)
     command = [sys.executable, "-m", "tests.containers.killed_run", str(folder), str(root), RUNS]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
@@ -35,11 +36,11 @@ def main(folder: Path, root: Path) -> None:
             if line.strip() == RUNS:
                 break
         run.send_signal(signal.SIGKILL)
-    report("left by the killed run", before, state(env))
+    report("left by the killed run", before, state(folder, env))
     engine.start()
-    report("with the second engine", before, state(env))
+    report("with the second engine", before, state(folder, env))
     engine.stop()
-    report("left in the end", before, state(env))
+    report("left in the end", before, state(folder, env))
 
 
 def leave_running(folder: Path, root: Path) -> None:
@@ -58,9 +59,8 @@ def leave_running(folder: Path, root: Path) -> None:
     signal.pause()
 
 
-def state(env: dict[str, str]) -> set[str]:
+def state(folder: Path, env: dict[str, str]) -> set[str]:
     """All that an engine changes on its machine."""
-    mounts = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
     alive = (each for each in psutil.process_iter() if each.status() != psutil.STATUS_ZOMBIE)
     processes = [process.name() for process in alive]
     runtime = [*Path("/run").glob("batchmark-engine-*"), *Path("/run").glob("docker")]
@@ -68,7 +68,14 @@ def state(env: dict[str, str]) -> set[str]:
     # Tables stay as long as the machine runs: chains that are built in, and let everything pass.
     rules = [rule for rule in Firewall(env).read() if not rule.endswith(" ACCEPT")]
     forwarding = f"forwarding {FORWARDING.read_text()}"
-    return {*mounts, *processes, *map(str, (*runtime, *groups)), *bridges(), *rules, forwarding}
+    return {
+        *mounts_below(folder),
+        *processes,
+        *map(str, (*runtime, *groups)),
+        *bridges(),
+        *rules,
+        forwarding,
+    }
 
 
 def report(when: str, before: set[str], now: set[str]) -> None:
