@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -67,16 +68,19 @@ def _builds_ahead(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture(scope="session")
-def say(pytestconfig: pytest.Config) -> Say:
+def say(pytestconfig: pytest.Config) -> Iterator[Say]:
     """Print a line at once, whatever pytest captures, with the time since the start."""
     started = time.monotonic()
-    writer = pytestconfig.get_terminal_writer()
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled() if capture else nullcontext():
+        output = os.fdopen(os.dup(1), "w")
 
     def line(text: str) -> None:
-        writer.line(f"\n{time.monotonic() - started:5.0f} s  {text}")
-        writer.flush()
+        output.write(f"\n{time.monotonic() - started:5.0f} s  {text}\n")
+        output.flush()
 
-    return line
+    with output:
+        yield line
 
 
 @pytest.fixture(scope="session")
