@@ -5,8 +5,11 @@ SHELL := /bin/bash
 PYTHON ?= $(or $(shell command -v python3.11),$(shell command -v python3))
 TORCH ?= auto
 PORT ?= 8080
+CLOUD_PORT ?= 5000
+PROFILE ?= local
 SUITE ?= smoke
 BIN := .venv/bin
+DEPLOYMENT = --profile $(PROFILE) --port $(PORT) --cloud-port $(CLOUD_PORT)
 TWO_AT_A_TIME := --numprocesses 2 --dist loadfile
 export PYTHONPATH := $(CURDIR):$(CURDIR)/plugins:$(CURDIR)/job_container
 
@@ -19,6 +22,9 @@ CHECKOV := build/checkov/bin/checkov
 OTAVA := build/otava/bin/otava
 COMPILE = $(BIN)/uv pip compile -q --universal --python-version 3.11 --no-header --annotation-style line
 COMPILE_FOR_IMAGE = $(subst --universal,--python-platform x86_64-manylinux_2_28,$(COMPILE))
+
+DOCKERFILES := containers/Dockerfile job_container/Dockerfile $(wildcard tests/containers/bases/*/Dockerfile)
+SCRIPTS := job_container/publish.sh $(wildcard containers/*.sh tests/containers/bases/*/*.sh)
 
 .PHONY: help
 help: ## List the targets
@@ -45,6 +51,22 @@ up: terraform-there install ## Start the Airflow UI and the local cloud and leav
 down: ## Stop what `make up` started
 	@test -x $(BIN)/python || { echo "nothing is installed here, so nothing is running"; exit 0; }; exec $(BIN)/python -m laptop down
 
+.PHONY: containers-up
+containers-up: install ## All as containers: Airflow on Postgres, and the local cloud or AWS (PROFILE=aws, PORT=8080, BUILD=no)
+	@exec $(BIN)/python -m laptop containers-up $(DEPLOYMENT) $(if $(filter no,$(BUILD)),--no-build)
+
+.PHONY: containers-down
+containers-down: install ## Stop and remove the containers; runs and results stay (VOLUMES=delete drops them)
+	@exec $(BIN)/python -m laptop containers-down $(DEPLOYMENT) $(if $(VOLUMES),--volumes $(VOLUMES))
+
+.PHONY: containers-backup
+containers-backup: install ## Save Airflow's database and the local bucket into a new folder (TO=...)
+	@exec $(BIN)/python -m laptop containers-backup $(DEPLOYMENT) --to "$(or $(TO),$(error TO= names the new folder))"
+
+.PHONY: containers-restore
+containers-restore: install ## Put a backup back in the place of what is there (FROM=...)
+	@exec $(BIN)/python -m laptop containers-restore $(DEPLOYMENT) --from "$(or $(FROM),$(error FROM= names the folder))"
+
 .PHONY: test
 test: terraform-there install ## All tests but the longest: unit, DAG integrity, Terraform, end to end, quick faults (about 30 minutes)
 	$(BIN)/pytest $(TWO_AT_A_TIME) tests/unit tests/dags
@@ -63,12 +85,20 @@ test-faults: terraform-there install ## Every fault of jobs, users, AWS and Airf
 test-regressions: terraform-there install ## 30 runs with a workload that gets slower and recovers, and one killed at every task: one alert each (about 40 minutes)
 	@$(BIN)/pytest -q -s -m thirty_runs tests/e2e/test_regressions.py tests/e2e/test_killed_runs.py
 
+.PHONY: test-containers
+test-containers: terraform-there install ## Images and docker-compose.yaml on a Docker engine, yours or one of its own (about 12 minutes)
+	@echo "test-containers: about 12 minutes from nothing; without a Docker engine and without root all of it is skipped"
+	@$(BIN)/pytest -v -rfE --timeout 1200 tests/containers
+
 .PHONY: lint
-lint: terraform-there install $(CHECKOV) ## ruff, mypy, shellcheck, terraform fmt, READMEs' tables, checkov (about a minute)
+lint: terraform-there install $(CHECKOV) ## ruff, mypy, shellcheck, hadolint, terraform fmt, READMEs' tables, compose file, checkov (about a minute)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/shellcheck job_container/publish.sh
+	$(BIN)/shellcheck .ci/run $(SCRIPTS)
+	$(BIN)/hadolint $(DOCKERFILES)
+	$(BIN)/yamllint --strict docker-compose.yaml
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yaml
 	terraform fmt -check -recursive terraform
 	$(BIN)/python terraform/readme_tables.py --check
 	@set -o pipefail; for profile in terraform/local.tfvars terraform/examples/private_network.tfvars; do \
@@ -121,8 +151,20 @@ lock: install ## Resolve pyproject.toml into the lock files anew
 		> job_container/requirements.txt
 	cd job_container && ../$(COMPILE_FOR_IMAGE) requirements.in -c ../requirements.txt \
 		$(addprefix --no-emit-package ,$(CUDA_PACKAGES)) >> requirements.txt
+	@echo "# The lock of the gpu variant: requirements.txt and what torch's CUDA build asks for; made by \`make lock\`." \
+		> job_container/requirements-gpu.txt
+	cd job_container && ../$(COMPILE_FOR_IMAGE) requirements.in -c ../requirements.txt >> requirements-gpu.txt
+	@echo "# What builds the job image, locked; made by \`make lock\`." > job_container/requirements-build.txt
+	cd job_container && ../$(COMPILE_FOR_IMAGE) requirements-build.in -c ../requirements-dev.txt -c ../requirements.txt \
+		>> requirements-build.txt
+	@echo "# The Airflow image's lock, made by \`make lock\`." > containers/requirements.txt
+	cd containers && ../$(COMPILE) requirements.in -c ../requirements.txt >> requirements.txt
 	$(COMPILE) requirements-checkov.in -o requirements-checkov.txt
 	$(COMPILE) requirements-otava.in -o requirements-otava.txt
+
+.PHONY: base-images
+base-images: install ## Renew the digests of the images that ours begin with, wherever they stand
+	@$(BIN)/python containers/renew_base_images.py
 
 .PHONY: bench-mapped
 bench-mapped: terraform-there install ## 200 mapped short jobs at once, three times over; counts what Airflow loses (about 12 minutes)

@@ -1,0 +1,175 @@
+"""One engine for all tests here, and the images they run; without an engine all are skipped."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import docker
+import pytest
+from docker.errors import DockerException
+
+from tests.containers.debian import Unavailable, run
+from tests.containers.engine import Engine, open_engine
+from tests.containers.images import build
+from tests.containers.stand_ins import Bases, bases, folders_of_wheels
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "build" / "engine"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Builds:
+    """The images' names, each as the promise of a build that is under way."""
+
+    job: Future[str]
+    airflow: Future[str]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs no image of ours runs while they are built."""
+    items.sort(key=needs_builds)
+
+
+def needs_builds(item: pytest.Item) -> bool:
+    return "builds" in getattr(item, "fixturenames", ())
+
+
+WHY_SKIPPED = pytest.StashKey[str]()
+
+
+def skip(config: pytest.Config, reason: Unavailable) -> NoReturn:
+    config.stash[WHY_SKIPPED] = str(reason)
+    pytest.skip(str(reason))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if reason := config.stash.get(WHY_SKIPPED, None):
+        terminalreporter.section("containers: SKIPPED, nothing was tested", yellow=True)
+        terminalreporter.line(reason)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _builds_ahead(request: pytest.FixtureRequest) -> None:
+    if any(map(needs_builds, request.session.items)):
+        request.getfixturevalue("builds")
+
+
+@pytest.fixture(scope="session")
+def say(pytestconfig: pytest.Config) -> Iterator[Say]:
+    """Print a line at once, whatever pytest captures, with the time since the start."""
+    started = time.monotonic()
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled() if capture else nullcontext():
+        output = os.fdopen(os.dup(1), "w")
+
+    def line(text: str) -> None:
+        output.write(f"\n{time.monotonic() - started:5.0f} s  {text}\n")
+        output.flush()
+
+    with output:
+        yield line
+
+
+@pytest.fixture(scope="session")
+def running_engine(pytestconfig: pytest.Config, say: Say) -> Iterator[Engine]:
+    """The engine; children of the tests find it and its programs in the environment."""
+    try:
+        with open_engine(FOLDER, say) as engine, pytest.MonkeyPatch.context() as environment:
+            for name, value in engine.env.items():
+                environment.setenv(name, value)
+            yield engine
+    except Unavailable as reason:
+        skip(pytestconfig, reason)
+
+
+@pytest.fixture(scope="session")
+def engine(running_engine: Engine) -> Iterator[docker.DockerClient]:
+    client = running_engine.client()
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def base_images(pytestconfig: pytest.Config, running_engine: Engine, say: Say) -> Bases:
+    try:
+        return bases(running_engine, FOLDER, say)
+    except Unavailable as reason:
+        skip(pytestconfig, reason)
+
+
+@pytest.fixture(scope="session")
+def builds(
+    running_engine: Engine, base_images: Bases, tmp_path_factory: pytest.TempPathFactory, say: Say
+) -> Iterator[Builds]:
+    """Both images, built side by side, under names that no installation uses."""
+    version = f"test-{secrets.token_hex(3)}"
+    wheels = tmp_path_factory.mktemp("wheels")
+    for folder in folders_of_wheels(run([sys.executable, "-m", "pip", "config", "list"]).stdout):
+        for wheel in folder.glob("torch-*+cpu-*.whl"):
+            shutil.copy(wheel, wheels)
+
+    def built(image: str, *words: object, **settings: object) -> str:
+        say(f"building {image}: 2 to 5 minutes")
+        seconds = build(running_engine, image, *words, **settings)  # type: ignore[arg-type]
+        say(f"{image} is built, in {seconds:.0f} s")
+        return image
+
+    args = {"PYTHON_IMAGE": base_images.python, "VERSION": version}
+    with ThreadPoolExecutor() as pool:
+        job = pool.submit(
+            built,
+            f"batchmark-job:{version}",
+            ROOT / "job_container",
+            target="cpu",
+            args=args,
+            contexts={"wheels": str(wheels)},
+        )
+        airflow = pool.submit(
+            built,
+            f"batchmark-airflow:{version}",
+            ROOT,
+            file=ROOT / "containers" / "Dockerfile",
+            args=args,
+        )
+        yield Builds(job, airflow)
+    remove_images(running_engine, [f"batchmark-job:{version}", f"batchmark-airflow:{version}"])
+
+
+@pytest.fixture(scope="session")
+def job_image(builds: Builds) -> str:
+    """The name of the job image's CPU variant."""
+    return builds.job.result()
+
+
+@pytest.fixture(scope="session")
+def airflow_image(builds: Builds) -> str:
+    """The name of Airflow's image; what follows its colon is Compose's BATCHMARK_VERSION."""
+    return builds.airflow.result()
+
+
+@pytest.fixture(scope="session")
+def postgres_image(base_images: Bases) -> str:
+    """What Compose's POSTGRES_IMAGE must say."""
+    return base_images.postgres
+
+
+def remove_images(engine: Engine, images: list[str]) -> None:
+    with closing(engine.client()) as client:
+        for image in images:
+            try:
+                client.images.remove(image, force=True)
+            except DockerException as error:
+                print(f"{image} stays: {error}", file=sys.stderr)

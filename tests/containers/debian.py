@@ -1,0 +1,171 @@
+"""Debian's packages, downloaded and unpacked into a folder: nothing is installed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+# Docker with BuildKit's named contexts and Compose v2 is in this release and later ones.
+DOCKER_RELEASE = "trixie"
+RELEASES = ("bookworm", DOCKER_RELEASE)
+# Go programs run on an older C library; what is linked to other libraries is of our own release.
+FROM_DOCKER_RELEASE = ("containerd", "docker-buildx", "docker-cli", "docker-compose", "docker.io")
+FROM_OWN_RELEASE = (
+    *("iptables", "libip4tc2", "libip6tc2", "libmnl0", "libnetfilter-conntrack3"),
+    *("libnfnetlink0", "libnftnl11", "libseccomp2", "libxtables12", "mmdebstrap", "runc", "tini"),
+)
+SOURCES = Path("/etc/apt")
+
+
+class Unavailable(Exception):  # noqa: N818 (a reason to skip, not an error)
+    """No container engine can be had here; the message is one line that says why."""
+
+
+def own_release(os_release: str) -> str:
+    """The code name of this Debian, from the text of /etc/os-release."""
+    fields = dict(
+        line.replace('"', "").split("=", 1) for line in os_release.splitlines() if "=" in line
+    )
+    name = fields.get("VERSION_CODENAME", "")
+    if fields.get("ID") != "debian" or name not in RELEASES:
+        seen = fields.get("PRETTY_NAME", "an unknown system")
+        raise Unavailable(
+            f"no Docker engine answers, and one of our own needs Debian 12 or 13, not {seen}"
+        )
+    return name
+
+
+def source_lists(release: str, wanted: str, sources: Path = SOURCES) -> dict[str, str]:
+    """The machine's source lists of its release, made to name another one; by file name."""
+    found = {}
+    files = [sources / "sources.list", *sorted((sources / "sources.list.d").glob("*"))]
+    for file in files:
+        if not file.is_file() or (file.suffix not in (".list", ".sources")):
+            continue
+        between = "\n\n" if file.suffix == ".sources" else "\n"
+        stanzas = [
+            re.sub(rf"\b{release}\b", wanted, stanza)
+            for stanza in re.split(between, file.read_text())
+            if names_suite(stanza, release)
+        ]
+        if stanzas:
+            found[f"{wanted}-{file.name}"] = between.join(stanzas) + "\n"
+    if not found:
+        raise Unavailable(f"apt knows no source of {release}: see {sources}")
+    return found
+
+
+def names_suite(stanza: str, release: str) -> bool:
+    """Whether an entry names this release or its updates, and not a third party's suite."""
+    if "\n" not in stanza and stanza.startswith("deb "):
+        words = re.sub(r"\[.*?\]", "", stanza).split()
+        suites = words[2:3]
+    else:
+        line = re.search(r"^Suites:(.*)$", stanza, re.MULTILINE)
+        suites = line.group(1).split() if line else []
+    known = {release, *(f"{release}-{part}" for part in ("security", "updates"))}
+    return bool(suites) and set(suites) <= known
+
+
+class Packages:
+    """Debian packages of this and of Docker's release, unpacked below `folder`.
+
+    Args:
+        folder: kept between runs; a second call finds all there.
+        say: is told what takes long.
+    """
+
+    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
+        self.folder = folder
+        self.say = say
+        for program in ("apt-get", "dpkg"):
+            if shutil.which(program) is None:
+                raise Unavailable(f"no Docker engine answers, and {program} is not here to get one")
+        self.release = own_release(Path("/etc/os-release").read_text())
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "root"
+
+    @property
+    def lists(self) -> Path:
+        return self.folder / "sources"
+
+    def fetch(self) -> None:
+        """Download and unpack, unless that is done.
+
+        Raises:
+            Unavailable: Debian's archive can't be reached.
+        """
+        wanted = [f"{name}/{DOCKER_RELEASE}" for name in FROM_DOCKER_RELEASE]
+        wanted += [f"{name}/{self.release}" for name in FROM_OWN_RELEASE]
+        recipe = hashlib.sha256(" ".join(wanted).encode()).hexdigest()
+        stamp = self.folder / "unpacked"
+        if stamp.exists() and stamp.read_text() == recipe:
+            return
+        shutil.rmtree(self.folder, ignore_errors=True)
+        archives = self.folder / "archives"
+        for made in (self.root, self.lists, archives):
+            made.mkdir(parents=True)
+        for release in RELEASES:
+            for name, text in source_lists(self.release, release).items():
+                (self.lists / name).write_text(text)
+        self.say("downloading Docker and what it needs from Debian, about 95 MB")
+        self._apt("update")
+        self._apt("download", *wanted, cwd=archives)
+        for archive in archives.glob("*.deb"):
+            run(["dpkg", "-x", str(archive), str(self.root)])
+        shutil.rmtree(archives)
+        stamp.write_text(recipe)
+
+    def sources_of(self, release: str) -> list[str]:
+        """The files of this release's sources, as mmdebstrap takes them."""
+        return [str(file) for file in sorted(self.lists.glob(f"{release}-*"))]
+
+    def _apt(self, *words: str, cwd: Path | None = None) -> None:
+        state = self.folder / "apt"
+        for made in ("state/lists/partial", "cache/archives/partial"):
+            (state / made).mkdir(parents=True, exist_ok=True)
+        status = state / "status"
+        status.touch()
+        options = {
+            "Dir::Etc::sourcelist": "/dev/null",
+            "Dir::Etc::sourceparts": self.lists,
+            "Dir::State": state / "state",
+            "Dir::State::status": status,
+            "Dir::Cache": state / "cache",
+            "APT::Sandbox::User": "root",
+        }
+        flags = [f"-o{name}={value}" for name, value in options.items()]
+        try:
+            run(["apt-get", "-qq", *flags, *words], cwd=cwd)
+        except subprocess.CalledProcessError as error:
+            end = (error.stderr.strip().splitlines() or ["no message"])[-1]
+            raise Unavailable(f"no Docker engine answers, and apt can't get one: {end}") from error
+
+
+def run(
+    argv: Iterable[str], *, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, its output kept.
+
+    Raises:
+        subprocess.CalledProcessError: it failed.
+    """
+    return subprocess.run(
+        list(argv),
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )

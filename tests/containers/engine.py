@@ -1,0 +1,123 @@
+"""A Docker engine for tests: the one that answers here, or our own for as long as they run."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import docker
+
+from tests.containers.debian import Packages, Unavailable, run
+from tests.containers.own_engine import OwnEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+NEEDED_GB = 12
+SIGN_OF_LIFE_SECONDS = 30
+# An abstract socket's name: whoever ends, however, gives it back, and no file stays.
+TURN = "\0batchmark-engine"
+DEFAULT_SOCKET = "unix:///var/run/docker.sock"
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine that answers.
+
+    Args:
+        host: as DOCKER_HOST has it.
+        env: what programs that use it need in their environment.
+        packages: Debian's packages beside it; None where the engine is not ours.
+    """
+
+    host: str
+    env: dict[str, str]
+    packages: Packages | None = None
+
+    def client(self) -> docker.DockerClient:
+        return docker.DockerClient(base_url=self.host, timeout=120)
+
+
+@contextmanager
+def open_engine(folder: Path, say: Callable[[str], None]) -> Iterator[Engine]:
+    """The engine that answers, or one of our own below `folder`, which the context's end removes.
+
+    Raises:
+        Unavailable: there is none, and none can be had.
+    """
+    if reached := answering_engine():
+        say(f"using the engine at {reached.host}")
+        yield reached
+        return
+    own = OwnEngine(folder, say)
+    require_possible(folder)
+    with turn(say):
+        own.packages.fetch()
+        try:
+            env = own.start()
+            yield Engine(env["DOCKER_HOST"], env, own.packages)
+        finally:
+            own.stop()
+
+
+@contextmanager
+def turn(say: Callable[[str], None]) -> Iterator[None]:
+    """One engine of ours at a time on a machine: two would flush each other's rules."""
+    with socket.socket(socket.AF_UNIX) as name:
+        for waited in itertools.count():
+            try:
+                name.bind(TURN)
+                break
+            except OSError:
+                if waited % SIGN_OF_LIFE_SECONDS == 0:
+                    say("another test run has an engine of its own here: waiting until it ends")
+                time.sleep(1)
+        yield
+
+
+def answering_engine() -> Engine | None:
+    """The engine that DOCKER_HOST or the usual socket reaches; None where none answers.
+
+    Raises:
+        Unavailable: it answers, but the programs to use it are not here.
+    """
+    host = os.environ.get("DOCKER_HOST", DEFAULT_SOCKET)
+    try:
+        run(["docker", "--host", host, "version"])
+    except (OSError, subprocess.CalledProcessError) as error:
+        if "DOCKER_HOST" in os.environ:
+            raise Unavailable(f"`docker version` gets no answer at DOCKER_HOST={host}") from error
+        return None
+    for words in (("buildx", "version"), ("compose", "version")):
+        try:
+            run(["docker", *words])
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise Unavailable(
+                f"an engine answers at {host}, but `docker {words[0]}` does not work"
+            ) from error
+    return Engine(host, {"DOCKER_HOST": host})
+
+
+def require_possible(folder: Path) -> None:
+    if sys.platform != "linux" or os.geteuid() != 0:
+        raise Unavailable("no Docker engine answers, and only root on Linux can start one")
+    if shutil.which("ip") is None:
+        raise Unavailable(
+            "no Docker engine answers, and one of our own needs the program `ip` (iproute2)"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder).free / 1e9
+    if free < NEEDED_GB:
+        raise Unavailable(
+            f"no Docker engine answers, and one of our own needs {NEEDED_GB} GB of disk: "
+            f"{free:.0f} GB are free at {folder}"
+        )

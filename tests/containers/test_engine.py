@@ -1,0 +1,67 @@
+"""The engine that the other tests run on, and what is left of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.containers.conftest import FOLDER, ROOT, Say
+from tests.containers.debian import Packages, Unavailable
+from tests.containers.engine import Engine
+from tests.containers.stand_ins import LABEL, RECIPES, Bases, archive
+
+
+@pytest.mark.parametrize(
+    "words", [("version",), ("buildx", "version"), ("compose", "version"), ("compose", "ls")]
+)
+def test_programs_that_tests_start_find_the_engine(engine: Any, words: tuple[str, ...]) -> None:
+    subprocess.run(["docker", *words], check=True, capture_output=True)
+
+
+def test_containers_reach_package_registries(engine: Any, base_images: Bases) -> None:
+    command = ["pip", "download", "--quiet", "--no-deps", "--dest", "/tmp", "six==1.17.0"]
+    engine.containers.run(base_images.python, command, remove=True)
+
+
+def test_a_stand_in_is_known_by_its_label(engine: Any, base_images: Bases) -> None:
+    for image in (base_images.python, base_images.postgres):
+        labelled = LABEL in (engine.images.get(image).labels or {})
+        assert labelled == base_images.stand_ins
+
+
+def test_a_killed_run_is_cleaned_up_by_the_next(
+    running_engine: Engine, tmp_path: Path, say: Say
+) -> None:
+    """In namespaces of its own: an engine that is the only one there, and killed like this one."""
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        pytest.skip("only root can give a process a network of its own")
+    try:
+        packages = running_engine.packages or Packages(FOLDER / "packages", say)
+        packages.fetch()
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    root = archive(packages, RECIPES["PYTHON_IMAGE"], FOLDER, say)
+    # Links would not do: mount points are told by their real paths.
+    shutil.copytree(packages.folder, tmp_path / "engine" / "packages", symlinks=True)
+
+    namespaces = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+    folders = (str(tmp_path / "engine"), str(root))
+    script = [sys.executable, "-m", "tests.containers.killed_run", *folders]
+    ran = subprocess.run(
+        ["unshare", *namespaces, *script],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "  + dockerd\n" in ran.stdout.partition("left by the killed run")[2], ran.stdout
+    assert ran.stdout.endswith("left in the end: 0 more, 0 fewer\n"), ran.stdout

@@ -1,0 +1,159 @@
+"""Locks, images and the compose file name the same versions and the same base images."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+AIRFLOW = "containers/Dockerfile"
+JOB = "job_container/Dockerfile"
+DOCKERFILES = (AIRFLOW, JOB)
+IMAGE_LOCKS = (
+    "containers/requirements.txt",
+    "job_container/requirements.txt",
+    "job_container/requirements-gpu.txt",
+)
+PINNED = re.compile(r"[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}")
+
+
+def read(path):
+    return ROOT.joinpath(path).read_text()
+
+
+def base_images():
+    return dict(re.findall(r"^([A-Z_]+)=(\S+)$", read("containers/base_images.env"), re.MULTILINE))
+
+
+def locked(path):
+    """Package -> its version, without the mark of a build such as `+cpu`."""
+    found = {}
+    for name, version in re.findall(r"^([\w.-]+)==([^\s;+]+)", read(path), re.MULTILINE):
+        found.setdefault(name, set()).add(version)
+    return found
+
+
+def wanted(path):
+    """The packages of a list that is locked elsewhere."""
+    return {
+        re.match(r"[\w.-]+", line).group()
+        for line in read(path).splitlines()
+        if re.match(r"[\w]", line)
+    }
+
+
+def instructions(path, word):
+    return re.findall(rf"^{word}\s+(.+)$", read(path), re.MULTILINE)
+
+
+def compose():
+    return yaml.safe_load(read("docker-compose.yaml"))
+
+
+def test_base_images_are_pinned_by_tag_and_digest():
+    found = base_images()
+
+    assert {"PYTHON_IMAGE", "POSTGRES_IMAGE"} <= set(found)
+    assert [image for image in found.values() if not PINNED.fullmatch(image)] == []
+
+
+@pytest.mark.parametrize("dockerfile", DOCKERFILES)
+def test_dockerfiles_start_from_the_base_images_and_nothing_else(dockerfile):
+    defaults = dict(
+        word.split("=", 1) for word in instructions(dockerfile, "ARG") if "_IMAGE=" in word
+    )
+    assert defaults == {name: base_images()[name] for name in defaults}
+
+    stages = set()
+    for line in instructions(dockerfile, "FROM"):
+        image, *rest = line.split()
+        argument = re.fullmatch(r"\$\{(\w+)\}", image)
+        known = argument.group(1) in defaults if argument else image in stages | {"scratch"}
+        assert known, f"{dockerfile}: FROM {image} is neither pinned nor a stage above it"
+        stages.update(rest[1:2])
+
+
+@pytest.mark.parametrize("dockerfile", DOCKERFILES)
+def test_files_from_elsewhere_come_from_a_stage(dockerfile):
+    """COPY --from an image would be a base image that nothing pins."""
+    stages = {name for line in instructions(dockerfile, "FROM") for name in line.split()[2:3]}
+    sources = re.findall(r"(?:--from=|,from=)([\w./:@${}-]+)", read(dockerfile))
+    assert [source for source in sources if source not in stages] == []
+
+
+def test_a_dockerfile_needs_no_frontend_from_a_registry():
+    for dockerfile in DOCKERFILES:
+        assert not re.search(r"^#\s*syntax\s*=", read(dockerfile), re.MULTILINE), dockerfile
+
+
+def test_the_compose_file_repeats_the_base_images():
+    repeated = dict(
+        re.findall(r"\$\{([A-Z]+_IMAGE):-([^}]+@sha256:[0-9a-f]+)\}", read("docker-compose.yaml"))
+    )
+
+    assert repeated["POSTGRES_IMAGE"] == base_images()["POSTGRES_IMAGE"]
+    assert repeated == {name: base_images()[name] for name in repeated}
+
+
+def test_every_service_runs_an_image_of_ours_or_a_pinned_one():
+    for name, service in compose()["services"].items():
+        image = re.sub(r"\$\{\w+:-(.*)\}$", r"\1", service["image"])
+        assert PINNED.fullmatch(image) or image.startswith("batchmark-airflow:"), (name, image)
+
+
+def test_our_images_version_in_the_compose_file_is_the_projects():
+    version = tomllib.loads(read("pyproject.toml"))["project"]["version"]
+
+    named = set(re.findall(r"\$\{BATCHMARK_VERSION:-([^}]+)\}", read("docker-compose.yaml")))
+    assert named == {version}
+
+
+@pytest.mark.parametrize("lock", IMAGE_LOCKS)
+def test_an_image_installs_what_the_tests_run_with(lock):
+    tested, installed = locked("requirements.txt"), locked(lock)
+
+    assert installed
+    differing = {
+        name: (versions, tested[name])
+        for name, versions in installed.items()
+        if name in tested and not versions <= tested[name]
+    }
+    assert differing == {}, f"{lock} and requirements.txt: `make lock` brings them together"
+
+
+@pytest.mark.parametrize(
+    ("lock", "source"),
+    [
+        ("containers/requirements.txt", "containers/requirements.in"),
+        ("job_container/requirements.txt", "job_container/requirements.in"),
+    ],
+)
+def test_an_images_list_is_in_its_lock_and_in_the_root_one(lock, source):
+    packages = wanted(source)
+
+    assert packages
+    assert packages - set(locked(lock)) == set(), f"{lock} is older than {source}: `make lock`"
+    assert packages - set(locked("requirements.txt")) == set()
+
+
+def test_airflows_image_is_as_light_as_it_can_be():
+    heavy = {"torch", "triton", "opencv-python-headless", "pytest"}
+
+    assert heavy & set(locked("containers/requirements.txt")) == set()
+
+
+def test_the_images_python_is_the_one_that_everything_is_locked_for():
+    tag = re.search(r"python:(\d+\.\d+)", base_images()["PYTHON_IMAGE"]).group(1)
+    project = tomllib.loads(read("pyproject.toml"))
+
+    assert f"--python-version {tag} " in read("Makefile")
+    assert project["tool"]["mypy"]["python_version"] == tag
+    assert project["project"]["requires-python"].startswith(f">={tag}")
+
+
+def test_postgres_of_the_tests_is_the_pinned_major():
+    major = re.search(r"postgres:(\d+)", base_images()["POSTGRES_IMAGE"]).group(1)
+
+    assert f"postgresql-{major}" in read("tests/containers/stand_ins.py")
