@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -61,7 +61,7 @@ class Deployment:
 class Compose:
     """The containers, networks and volumes of one deployment."""
 
-    def __init__(self, deployment: Deployment, extra: Mapping[str, str] | None = None) -> None:
+    def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
         self.env = {
             **os.environ,
@@ -70,8 +70,7 @@ class Compose:
             "AIRFLOW_PORT": str(deployment.port),
             "LOCAL_CLOUD_PORT": str(deployment.cloud_port),
             "SECRETS_FOLDER": str(deployment.secrets),
-            "BATCHMARK_VERSION": os.environ.get("BATCHMARK_VERSION") or version(),
-            **(extra or {}),
+            "BATCHMARK_VERSION": version(),
         }
 
     def check(self) -> None:
@@ -170,7 +169,7 @@ def version() -> str:
 
 def job_image(compose: Compose) -> str:
     """What the job image is called before Terraform has named its repository."""
-    return f"batchmark-job:{compose.env['BATCHMARK_VERSION']}"
+    return compose.env.get("JOB_IMAGE") or f"batchmark-job:{version()}"
 
 
 def name_job_image(compose: Compose, image: str) -> None:
