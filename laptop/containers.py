@@ -50,6 +50,8 @@ def up(deployment: Deployment, *, build: bool = True) -> None:
         )
         if build:
             _build(compose, clock)
+        if compose.is_running(LOCAL_CLOUD):
+            state.save(clock)  # a container that changed is made anew, and its memory with it
         with ThreadPoolExecutor(1) as beside:
             if local:
                 compose("up", "--detach", "--wait", "--no-build", LOCAL_CLOUD)

@@ -37,12 +37,17 @@ def make_missing(folder: Path, *, database_is_there: bool) -> None:
             "back, or delete the database and all of Airflow's runs by "
             "`make containers-down VOLUMES=delete`"
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o700)
+    _close(folder)
     for name, made in _makers(folder).items():
         path = folder / name
         if not path.exists():
             write(path, made())
+
+
+def _close(folder: Path) -> None:
+    """Make the folder, and its owner the only one who gets into it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
 
 
 def _makers(folder: Path) -> Mapping[str, Callable[[], str]]:
@@ -86,7 +91,8 @@ def aws_folder(folder: Path, env: Mapping[str, str]) -> tuple[Path, str]:
     if "AWS_ACCESS_KEY_ID" in env:
         names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
         lines = [f"{name.lower()} = {env[name]}" for name in names if name in env]
-        copy.mkdir(parents=True, exist_ok=True)
+        _close(folder)
+        copy.mkdir(exist_ok=True)
         write(copy / "credentials", "\n".join(["[default]", *lines, ""]))
         return copy, "10001:10001"
     own = Path(env.get("HOME", "~")).expanduser() / ".aws"

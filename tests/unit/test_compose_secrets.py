@@ -79,7 +79,8 @@ def test_a_file_is_never_half_written(folder, monkeypatch):
 class TestAwsCredentials:
     def test_keys_of_the_environment_become_a_file(self, tmp_path):
         env = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t"}
-        found, user = aws_folder(tmp_path, env)
+        found, user = aws_folder(tmp_path / "secrets", env)
+        assert stat.S_IMODE(found.parent.stat().st_mode) == 0o700
         assert (found / "credentials").read_text() == (
             "[default]\naws_access_key_id = a\naws_secret_access_key = s\naws_session_token = t\n"
         )
