@@ -41,7 +41,7 @@ class Running:
 
     @cached_property
     def compose(self) -> Compose:
-        return Compose(self.deployment)
+        return containers.prepared(self.deployment)
 
     @contextmanager
     def airflow(self) -> Iterator[AirflowClient]:
