@@ -28,11 +28,14 @@ from laptop.session import Clock, exclusive
 from laptop.stack import ROOT, reach_loopback_directly
 
 JOB_IMAGE_TARGET = "cpu"
-HEALTHY_SECONDS = 180
+HEALTHY_SECONDS = 300
 
 
-def up(deployment: Deployment, *, build: bool = True) -> None:
+def up(deployment: Deployment, *, build: bool = True) -> float:
     """Start all services; where they run, bring them up to date.
+
+    Returns:
+        The seconds that the services took to be healthy.
 
     Raises:
         LaptopError: something is missing, a port is taken, or a service does not get healthy.
@@ -58,7 +61,8 @@ def up(deployment: Deployment, *, build: bool = True) -> None:
                 filled = beside.submit(state.fill, clock)
             started = time.monotonic()
             wait_until_healthy(compose)
-            clock.say(f"Airflow: healthy after {time.monotonic() - started:.0f} s")
+            seconds = time.monotonic() - started
+            clock.say(f"Airflow: healthy after {seconds:.0f} s")
             if local:
                 filled.result()
     print(
@@ -66,6 +70,7 @@ def up(deployment: Deployment, *, build: bool = True) -> None:
         f"password in {deployment.secrets / secret_files.PASSWORDS}\n"
         "Stop it with `make containers-down`; runs and results stay."
     )
+    return seconds
 
 
 def down(deployment: Deployment, *, delete_volumes: bool = False) -> None:

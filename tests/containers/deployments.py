@@ -38,6 +38,7 @@ class Running:
 
     deployment: Deployment
     engine: docker.DockerClient
+    seconds_until_healthy: float
 
     @cached_property
     def compose(self) -> Compose:
@@ -156,7 +157,7 @@ class Running:
 def deployed(deployment: Deployment, engine: docker.DockerClient) -> Iterator[Running]:
     """A deployment of the images as they are; nothing of it is left afterwards."""
     try:
-        containers.up(deployment, build=False)
-        yield Running(deployment, engine)
+        seconds = containers.up(deployment, build=False)
+        yield Running(deployment, engine, seconds)
     finally:
         containers.down(deployment, delete_volumes=True)

