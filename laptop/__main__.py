@@ -7,6 +7,7 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from laptop.errors import LaptopError
 
@@ -28,11 +29,14 @@ def main() -> int:
     down_command = commands.add_parser("down", help="stop what `up` started")
     for command in (up_command, down_command):
         command.add_argument("--folder", type=Path, default=BUILD / "up", help="of the stack")
+    _add_containers(commands)
     arguments = parser.parse_args()
     for number in SIGNALS:
         signal.signal(number, _interrupt)
     try:
-        if arguments.command == "demo":
+        if arguments.command.startswith("containers-"):
+            _run_containers(arguments)
+        elif arguments.command == "demo":
             from laptop.demo import demo
 
             demo(arguments.suite, arguments.folder)
@@ -51,6 +55,49 @@ def main() -> int:
         print(f"{arguments.command}: interrupted", file=sys.stderr)
         return INTERRUPTED
     return 0
+
+
+def _add_containers(commands: Any) -> None:
+    """The commands of the deployment by `docker compose`."""
+    up = commands.add_parser("containers-up", help="start all as containers")
+    up.add_argument("--no-build", action="store_true", help="take the images as they are")
+    down = commands.add_parser("containers-down", help="stop and remove the containers")
+    down.add_argument(
+        "--volumes", choices=("keep", "delete"), default="keep", help="what becomes of all data"
+    )
+    backup = commands.add_parser("containers-backup", help="save database and bucket")
+    backup.add_argument("--to", type=Path, required=True, help="a new folder")
+    restore = commands.add_parser("containers-restore", help="put a backup back")
+    restore.add_argument("--from", dest="source", type=Path, required=True, help="its folder")
+    for command in (up, down, backup, restore):
+        command.add_argument("--profile", default="local", help="local or aws")
+        command.add_argument("--port", type=int, default=8080, help="port of the Airflow UI")
+        command.add_argument("--cloud-port", type=int, default=5000, help="of the local cloud")
+        command.add_argument("--project", default="batchmark", help="name of the deployment")
+        command.add_argument(
+            "--folder", type=Path, default=BUILD.parent / "containers", help="of secrets and state"
+        )
+
+
+def _run_containers(arguments: argparse.Namespace) -> None:
+    from laptop import containers, containers_backup
+    from laptop.compose import Deployment
+
+    deployment = Deployment(
+        project=arguments.project,
+        profile=arguments.profile,
+        port=arguments.port,
+        cloud_port=arguments.cloud_port,
+        folder=arguments.folder,
+    )
+    if arguments.command == "containers-up":
+        containers.up(deployment, build=not arguments.no_build)
+    elif arguments.command == "containers-down":
+        containers.down(deployment, delete_volumes=arguments.volumes == "delete")
+    elif arguments.command == "containers-backup":
+        containers_backup.backup(deployment, arguments.to)
+    else:
+        containers_backup.restore(deployment, arguments.source)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 
 import boto3
 
 from batchmark.config import Config, parse_config
-from laptop.stack import REGION, Stack
+from laptop.stack import REGION
+
+
+class HasLocalCloud(Protocol):
+    """Where a local cloud answers, and the environment that leads to it."""
+
+    @property
+    def endpoint(self) -> str: ...
+
+    @property
+    def aws(self) -> Mapping[str, str]: ...
 
 
 class AwsClients:
     """boto3 clients of a stack's local cloud; our own environment is left alone."""
 
-    def __init__(self, stack: Stack) -> None:
+    def __init__(self, stack: HasLocalCloud) -> None:
         self._endpoint = stack.endpoint
         self.session = boto3.Session(
             aws_access_key_id=stack.aws["AWS_ACCESS_KEY_ID"],

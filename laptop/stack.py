@@ -136,11 +136,7 @@ class Stack:
         raise LaptopError(f"the local cloud did not answer within {CLOUD_SECONDS} s")
 
     def init_terraform(self) -> None:
-        """Install providers and modules; one stack at a time, as all of them share these."""
-        TERRAFORM_DATA.mkdir(parents=True, exist_ok=True)
-        with TERRAFORM_DATA.with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            self.terraform.init()
+        init_one_at_a_time(self.terraform)
 
     def apply(self) -> None:
         """Apply the core stack to the local cloud, which forgets everything when it stops."""
@@ -193,6 +189,14 @@ class Stack:
         for left in (*self.folder.glob("terraform.tfstate*"), *self.folder.glob("report.*")):
             left.unlink()
         self.folder.mkdir(parents=True, exist_ok=True)
+
+
+def init_one_at_a_time(terraform: Terraform) -> None:
+    """Install providers and modules in TERRAFORM_DATA, which all stacks share."""
+    TERRAFORM_DATA.mkdir(parents=True, exist_ok=True)
+    with TERRAFORM_DATA.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        terraform.init()
 
 
 def reach_loopback_directly() -> None:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from airflow.sdk import BaseOperatorLink
 
 from batchmark.job_description import log_location, log_url
-from batchmark.store import is_aws
+from batchmark.store import browser_endpoint, is_aws
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
@@ -33,9 +33,9 @@ def job_log_url(batch: Any, job_id: str, job: JobDescription | None = None) -> s
         batch: the boto3 client that the job was submitted with; tells AWS from the local cloud,
             which shows logs by job id (local_cloud/log_pages.py).
     """
-    endpoint, region = batch.meta.endpoint_url, batch.meta.region_name
+    region = batch.meta.region_name
     if not is_aws(batch):
-        return f"{endpoint}/local-cloud/jobs/{quote(job_id, safe='')}/log"
+        return f"{browser_endpoint(batch)}/local-cloud/jobs/{quote(job_id, safe='')}/log"
     location = log_location(job) if job else None
     if location is None:
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -28,6 +29,7 @@ PRICES_FOLDER = "prices/"
 # What the DAG diagnose_queue found, by its own runs.
 DIAGNOSES_FOLDER = "diagnoses/"
 WEEK_SECONDS = 7 * 24 * 3600
+BROWSER_ENDPOINT = "BATCHMARK_BROWSER_ENDPOINT_URL"
 # S3's answers to a write on a condition; the latter to one of two at the same moment.
 CONDITION_NOT_MET = ("PreconditionFailed", "ConditionalRequestConflict")
 
@@ -55,6 +57,14 @@ def self_test_key(date: str, run_id: str, ending: str) -> str:
 def is_aws(client: Any) -> bool:
     """Whether a boto3 client reaches AWS itself, not a local cloud."""
     return bool(client.meta.endpoint_url.endswith((".amazonaws.com", ".amazonaws.com.cn")))
+
+
+def browser_endpoint(client: Any) -> str:
+    """Where a browser finds the local cloud that a client reaches.
+
+    A container knows it by another name: the environment then holds the one for people.
+    """
+    return os.environ.get(BROWSER_ENDPOINT) or str(client.meta.endpoint_url)
 
 
 class RunStore:
@@ -168,12 +178,12 @@ class RunStore:
             Params={"Bucket": self.bucket, "Key": key},
             ExpiresIn=WEEK_SECONDS,
         )
-        return url
+        return browser_endpoint(self._s3) + url.removeprefix(self._s3.meta.endpoint_url)
 
     @property
     def bucket_url(self) -> str:
         """What the addresses of all objects begin with, outside AWS."""
-        return f"{self._s3.meta.endpoint_url}/{self.bucket}/"
+        return f"{browser_endpoint(self._s3)}/{self.bucket}/"
 
     def is_aws(self) -> bool:
         return is_aws(self._s3)

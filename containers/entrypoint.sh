@@ -1,0 +1,10 @@
+#!/bin/sh
+# Airflow opens its file of passwords for writing, which a mounted secret refuses: it gets a copy in memory.
+set -eu
+
+passwords=/run/secrets/airflow_passwords
+if [ -e "$passwords" ]; then
+  umask 077
+  cat "$passwords" >"$AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"
+fi
+exec "$@"

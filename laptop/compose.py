@@ -1,0 +1,209 @@
+"""Drives `docker compose` with all that our docker-compose.yaml takes from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any
+
+from laptop.errors import LaptopError
+from laptop.stack import ROOT
+
+COMPOSE_FILE = ROOT / "docker-compose.yaml"
+PROFILES = ("local", "aws")
+# The local cloud's first; Airflow's, which hold no data of their own.
+LOCAL_CLOUD = "local-cloud"
+AIRFLOW = ("api-server", "scheduler", "dag-processor", "triggerer")
+OLDEST_COMPOSE = (2, 24)
+ERROR_LINES = 15
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What tells one deployment from another on this machine.
+
+    Args:
+        folder: holds its `secrets/` and, for the local cloud, its `state/`.
+    """
+
+    project: str = "batchmark"
+    profile: str = "local"
+    port: int = 8080
+    cloud_port: int = 5000
+    folder: Path = ROOT / "containers"
+
+    @property
+    def secrets(self) -> Path:
+        return self.folder.resolve() / "secrets"
+
+    @property
+    def state(self) -> Path:
+        return self.folder.resolve() / "state"
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.cloud_port}"
+
+
+class Compose:
+    """The containers, networks and volumes of one deployment."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment = deployment
+        self.env = {
+            **os.environ,
+            "COMPOSE_PROFILES": deployment.profile,
+            "COMPOSE_PROJECT_NAME": deployment.project,
+            "AIRFLOW_PORT": str(deployment.port),
+            "LOCAL_CLOUD_PORT": str(deployment.cloud_port),
+            "SECRETS_FOLDER": str(deployment.secrets),
+            "BATCHMARK_VERSION": version(),
+        }
+
+    def check(self) -> None:
+        """Raise LaptopError unless Docker, its Compose and its engine are there."""
+        if shutil.which("docker") is None:
+            raise LaptopError("docker is needed and not on the PATH: install Docker Engine first")
+        seen = self._captured(["docker", "compose", "version", "--short"])
+        numbers = tuple(map(int, re.findall(r"\d+", seen)[:2]))
+        if numbers < OLDEST_COMPOSE:
+            oldest = ".".join(map(str, OLDEST_COMPOSE))
+            raise LaptopError(f"Docker Compose {oldest} or newer is needed, this is {seen.strip()}")
+        self._captured(["docker", "version", "--format", "{{.Server.Version}}"])
+
+    def __call__(self, *arguments: str) -> None:
+        """Run `docker compose` and show what it says.
+
+        Raises:
+            LaptopError: it failed.
+        """
+        code = subprocess.run(
+            [*self._command, *arguments], env=self.env, stdout=sys.stderr, check=False
+        ).returncode
+        if code:
+            said = "".join(f"\n{line}" for line in self._of_failed_services())
+            raise LaptopError(f"`docker compose {arguments[0]}` ended with code {code}{said}")
+
+    def output(self, *arguments: str, into: IO[bytes] | None = None) -> str:
+        """What `docker compose` writes to stdout, unless it goes into a file."""
+        return self._captured([*self._command, *arguments], out=into)
+
+    def feed(self, source: IO[bytes], *arguments: str) -> None:
+        """Run `docker compose` with a file as its input."""
+        self._captured([*self._command, *arguments], source=source)
+
+    def docker(self, *arguments: str) -> str:
+        """What `docker` writes to stdout."""
+        return self._captured(["docker", *arguments])
+
+    def services(self) -> dict[str, dict[str, Any]]:
+        """Compose's record of each container, by service; those that have ended, too."""
+        found = self.output("ps", "--all", "--no-trunc", "--format", "json").splitlines()
+        return {record["Service"]: record for record in map(json.loads, found)}
+
+    def is_running(self, service: str) -> bool:
+        return self.services().get(service, {}).get("State") == "running"
+
+    def has_volume(self, name: str) -> bool:
+        wanted = f"{self.deployment.project}_{name}"
+        return wanted in self.docker("volume", "ls", "--format", "{{.Name}}").splitlines()
+
+    @cached_property
+    def _command(self) -> list[str]:
+        return ["docker", "compose", "--file", str(COMPOSE_FILE), "--project-directory", str(ROOT)]
+
+    def _captured(
+        self,
+        command: Sequence[str],
+        *,
+        out: IO[bytes] | None = None,
+        source: IO[bytes] | None = None,
+    ) -> str:
+        done = subprocess.run(
+            command,
+            env=self.env,
+            stdin=source or subprocess.DEVNULL,
+            stdout=out or subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+        if done.returncode:
+            said = done.stderr.decode(errors="replace").strip().splitlines()[-ERROR_LINES:]
+            called = " ".join(word for word in command if word not in self._command[2:])
+            raise LaptopError(
+                f"`{called[:60]}` ended with code {done.returncode}: " + "\n".join(said)
+            )
+        return (done.stdout or b"").decode()
+
+    def _of_failed_services(self) -> list[str]:
+        """The last lines of what did not start."""
+        lines = []
+        try:
+            for name, record in self.services().items():
+                if record["Health"] == "unhealthy" or record["ExitCode"]:
+                    lines.append(f"{name} is {record['Status']}; its last lines:")
+                    lines.append(self.output("logs", "--tail", str(ERROR_LINES), name).rstrip())
+        except LaptopError:
+            pass  # what went wrong first is what matters
+        return lines
+
+
+def version() -> str:
+    """The project's, which is also the image's tag."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        return str(tomllib.load(file)["project"]["version"])
+
+
+def job_image(compose: Compose) -> str:
+    """What the job image is called before Terraform has named its repository."""
+    return compose.env.get("JOB_IMAGE") or f"batchmark-job:{version()}"
+
+
+def name_job_image(compose: Compose, image: str) -> None:
+    """Give the job image the name that job definitions have: it is in no registry to pull from.
+
+    Raises:
+        LaptopError: it was never built.
+    """
+    ours = job_image(compose)
+    there = compose.docker("image", "ls", "--format", "{{.Repository}}:{{.Tag}}").splitlines()
+    if ours in there:
+        compose.docker("tag", ours, image)
+    elif image not in there:
+        raise LaptopError(
+            f"there is neither an image {ours} nor {image}: leave out BUILD=no, so that it is built"
+        )
+
+
+def engine_socket(compose: Compose) -> dict[str, str]:
+    """The engine's socket and the group that may use it, for the local cloud.
+
+    Raises:
+        LaptopError: the engine is on another machine.
+    """
+    if "ENGINE_SOCKET" in compose.env:
+        socket = compose.env["ENGINE_SOCKET"]
+    else:
+        host = compose.docker("context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
+        scheme, _, socket = host.strip().partition("://")
+        if scheme != "unix":
+            raise LaptopError(
+                f"the engine is at {host.strip()}, and the local cloud needs one whose socket is a "
+                "file of this machine: unset DOCKER_HOST, or `docker context use default`"
+            )
+    # On other systems than Linux the engine runs in a virtual machine, where the socket is root's.
+    group = os.stat(socket).st_gid if sys.platform == "linux" else 0
+    return {"ENGINE_SOCKET": socket, "ENGINE_GROUP": compose.env.get("ENGINE_GROUP", str(group))}

@@ -1,0 +1,172 @@
+"""`make containers-backup` and `make containers-restore`: Airflow's database and the bucket."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from laptop import objects
+from laptop.cloud_state import CloudState, read_saved
+from laptop.compose import AIRFLOW, LOCAL_CLOUD, Compose, Deployment, version
+from laptop.containers import at_work, prepared, wait_until_healthy
+from laptop.errors import LaptopError
+from laptop.secret_files import FERNET_KEY
+from laptop.session import Clock
+
+DUMP = "airflow.dump"
+RECORD = "backup.json"
+OBJECTS = "objects"
+DATABASE = "airflow"
+BESIDE = "airflow_restored"
+
+
+class Backup(BaseModel):
+    """What a backup holds; written last, so that half a backup has none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: Literal[1] = 1
+    version: str
+    made_at: datetime
+    dump_sha256: str
+    fernet_key_sha256: str
+    has_objects: bool
+
+
+def backup(deployment: Deployment, folder: Path) -> None:
+    """Write Airflow's database, and with the local cloud its bucket, to a new folder.
+
+    Raises:
+        LaptopError: the folder holds something, or the database does not run.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise LaptopError(f"{folder} is there and not empty: name a new folder")
+    with at_work(deployment):
+        clock = Clock()
+        compose = Compose(deployment)
+        compose.check()
+        _require_database(compose)
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        with (folder / DUMP).open("wb") as dump:
+            compose.output(
+                *_in_postgres("pg_dump", "--format=custom", f"--dbname={DATABASE}"), into=dump
+            )
+        clock.say(f"database: {(folder / DUMP).stat().st_size / 2**20:.1f} MiB")
+        has_objects = compose.is_running(LOCAL_CLOUD)
+        if has_objects:
+            count = CloudState(compose).copy_objects(folder / OBJECTS)
+            clock.say(f"bucket: {count} objects")
+        record = Backup(
+            version=version(),
+            made_at=datetime.now(UTC),
+            dump_sha256=objects.sha256(folder / DUMP),
+            fernet_key_sha256=_fernet_fingerprint(deployment),
+            has_objects=has_objects,
+        )
+        (folder / RECORD).write_text(record.model_dump_json(indent=1))
+    print(f"backup: {folder}; keep {deployment.secrets / FERNET_KEY} too, and apart from it")
+
+
+def restore(deployment: Deployment, folder: Path) -> None:
+    """Replace Airflow's database, and with the local cloud its bucket, by what a backup holds.
+
+    Raises:
+        LaptopError: the backup is damaged or of other keys, or the services do not run: nothing
+            was changed.
+    """
+    record = read_backup(folder, deployment)
+    with at_work(deployment):
+        clock = Clock()
+        compose = prepared(deployment)
+        _require_database(compose)
+        if record.has_objects and not compose.is_running(LOCAL_CLOUD):
+            raise LaptopError(
+                "the backup has a local cloud's bucket, and none runs: `make containers-up` first"
+            )
+        compose("stop", *AIRFLOW)
+        try:
+            _replace_database(compose, folder / DUMP)
+            clock.say("database: restored")
+            if record.has_objects:
+                count = CloudState(compose).replace_objects(folder / OBJECTS)
+                clock.say(f"bucket: {count} objects restored")
+        finally:
+            wait_until_healthy(compose)  # migrates what an older version had backed up
+        clock.say(f"Airflow: healthy again on {deployment.url}")
+
+
+def read_backup(folder: Path, deployment: Deployment) -> Backup:
+    """A backup's record, once everything that it names is there and whole.
+
+    Raises:
+        LaptopError: it isn't.
+    """
+    try:
+        record = Backup.model_validate_json((folder / RECORD).read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        raise LaptopError(f"{folder} is no backup: it has no {RECORD}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise LaptopError(f"{folder / RECORD} can't be read: {where}: {first['msg']}") from None
+    dump = folder / DUMP
+    if not dump.is_file() or objects.sha256(dump) != record.dump_sha256:
+        raise LaptopError(f"{dump} is missing, or was changed since it was saved")
+    if record.has_objects:
+        objects.check(read_saved(folder / OBJECTS).objects, folder / OBJECTS)
+    if record.fernet_key_sha256 != _fernet_fingerprint(deployment):
+        raise LaptopError(
+            f"the backup's connections are encrypted with another key than "
+            f"{deployment.secrets / FERNET_KEY}: put that one there, then `make containers-up`"
+        )
+    return record
+
+
+def _replace_database(compose: Compose, dump: Path) -> None:
+    """Restore beside the present database, then change the two: a failure changes nothing."""
+    _sql(compose, f"drop database if exists {BESIDE} with (force)", f"create database {BESIDE}")
+    try:
+        with dump.open("rb") as source:
+            compose.feed(
+                source,
+                *_in_postgres("pg_restore", "--no-owner", "--exit-on-error", f"--dbname={BESIDE}"),
+            )
+    except LaptopError:
+        _sql(compose, f"drop database if exists {BESIDE} with (force)")
+        raise
+    _sql(
+        compose,
+        f"drop database {DATABASE} with (force)",
+        f"alter database {BESIDE} rename to {DATABASE}",
+    )
+
+
+def _sql(compose: Compose, *statements: str) -> None:
+    commands = [part for statement in statements for part in ("--command", statement)]
+    compose.output(
+        *_in_postgres("psql", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname=postgres", *commands)
+    )
+
+
+def _in_postgres(program: str, *arguments: str) -> list[str]:
+    return ["exec", "-T", "postgres", program, "--username=airflow", *arguments]
+
+
+def _require_database(compose: Compose) -> None:
+    if not compose.is_running("postgres"):
+        raise LaptopError("the database does not run: `make containers-up` first")
+
+
+def _fernet_fingerprint(deployment: Deployment) -> str:
+    try:
+        key = (deployment.secrets / FERNET_KEY).read_bytes()
+    except FileNotFoundError:
+        raise LaptopError(
+            f"{deployment.secrets / FERNET_KEY} is missing: `make containers-up` first"
+        ) from None
+    return hashlib.sha256(key).hexdigest()

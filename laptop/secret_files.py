@@ -1,0 +1,108 @@
+"""The passwords and keys of a deployment: random files that git ignores, made once."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from laptop.airflow import USER
+from laptop.errors import LaptopError
+
+FERNET_KEY = "fernet_key"
+PASSWORDS = "airflow_passwords"
+POSTGRES_PASSWORD = "postgres_password"  # noqa: S105 - the name of a file
+DATABASE = "sql_alchemy_conn"
+AWS_FILES = "aws"
+
+
+def make_missing(folder: Path, *, database_is_there: bool) -> None:
+    """Write each secret that `folder` lacks; what is there stays as it is.
+
+    Containers read these files as a user of their own, so all may read the files; only the folder's
+    owner gets at them.
+
+    Args:
+        database_is_there: whether there is a database already, which knows the old password.
+
+    Raises:
+        LaptopError: that password is gone.
+    """
+    if database_is_there and not (folder / POSTGRES_PASSWORD).exists():
+        raise LaptopError(
+            f"there is a database, but not its password: put the file {folder / POSTGRES_PASSWORD} "
+            "back, or delete the database and all of Airflow's runs by "
+            "`make containers-down VOLUMES=delete`"
+        )
+    _close(folder)
+    for name, made in _makers(folder).items():
+        path = folder / name
+        if not path.exists():
+            write(path, made())
+
+
+def _close(folder: Path) -> None:
+    """Make the folder, and its owner the only one who gets into it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
+
+
+def _makers(folder: Path) -> Mapping[str, Callable[[], str]]:
+    """How each is made, in this order: the database's address holds its password."""
+    return {
+        POSTGRES_PASSWORD: lambda: secrets.token_urlsafe(24),
+        DATABASE: lambda: (
+            "postgresql+psycopg2://airflow:"
+            f"{(folder / POSTGRES_PASSWORD).read_text().strip()}@postgres/airflow"
+        ),
+        FERNET_KEY: lambda: base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
+        "jwt_secret": lambda: secrets.token_urlsafe(48),
+        "api_secret_key": lambda: secrets.token_urlsafe(24),
+        PASSWORDS: lambda: json.dumps({USER: secrets.token_urlsafe(12)}),
+    }
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    unfinished = path.with_name(f".{path.name}")
+    unfinished.write_text(text)
+    unfinished.chmod(0o644)
+    unfinished.rename(path)
+
+
+def password(folder: Path) -> str:
+    """The password of Airflow's only user."""
+    return str(json.loads((folder / PASSWORDS).read_text())[USER])
+
+
+def aws_folder(folder: Path, env: Mapping[str, str]) -> tuple[Path, str]:
+    """Where the caller's AWS credentials lie, and which user can read them there.
+
+    Keys from the environment are written to a file: in a container's own environment whoever may
+    ask the engine could read them.
+
+    Raises:
+        LaptopError: there are none, or only ones that root alone can read.
+    """
+    copy = folder / AWS_FILES
+    if "AWS_ACCESS_KEY_ID" in env:
+        names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+        lines = [f"{name.lower()} = {env[name]}" for name in names if name in env]
+        _close(folder)
+        copy.mkdir(exist_ok=True)
+        write(copy / "credentials", "\n".join(["[default]", *lines, ""]))
+        return copy, "10001:10001"
+    own = Path(env.get("HOME", "~")).expanduser() / ".aws"
+    if not own.is_dir():
+        raise LaptopError(
+            f"no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or have {own}"
+        )
+    if os.getuid() == 0:
+        raise LaptopError(
+            f"{own} is root's, and no container of ours runs as root: set AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY, or run this as another user"
+        )
+    return own, f"{os.getuid()}:{os.getgid()}"

@@ -1,0 +1,163 @@
+"""A deployment for tests: how it is started, watched, disturbed and asked."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import httpx
+
+from batchmark.store import RunStore
+from laptop import containers
+from laptop.airflow import Airflow, AirflowClient
+from laptop.aws import AwsClients
+from laptop.cloud_state import CloudState
+from laptop.compose import Compose, Deployment
+from laptop.demo import DAG_ID
+from laptop.secret_files import password
+from laptop.stack import ROOT
+
+if TYPE_CHECKING:
+    import docker
+
+T = TypeVar("T")
+
+RUN_SECONDS = 600
+HEALED_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Running:
+    """A deployment that is up, and the engine that it runs on."""
+
+    deployment: Deployment
+    engine: docker.DockerClient
+    seconds_until_healthy: float
+
+    @cached_property
+    def compose(self) -> Compose:
+        return containers.prepared(self.deployment)
+
+    @contextmanager
+    def airflow(self) -> Iterator[AirflowClient]:
+        """A client that has just logged in, as a user with the password from the file."""
+        found = Airflow(
+            self.deployment.folder,
+            self.deployment.port,
+            ROOT / "dags",
+            schedules=True,
+            password=password(self.deployment.secrets),
+        )
+        with AirflowClient(found) as client:
+            yield client
+
+    @contextmanager
+    def aws(self) -> Iterator[AwsClients]:
+        with closing(AwsClients(CloudState(self.compose))) as clients:
+            yield clients
+
+    def trigger(self, run_id: str, **conf: Any) -> str:
+        with self.airflow() as airflow:
+            airflow.wait_for_dag(DAG_ID)
+            airflow.unpause(DAG_ID)
+            return airflow.trigger(DAG_ID, conf, run_id)
+
+    def state(self, run_id: str) -> str:
+        with self.airflow() as airflow:
+            return airflow.state(DAG_ID, run_id)
+
+    def tasks(self, run_id: str) -> list[dict[str, Any]]:
+        with self.airflow() as airflow:
+            return airflow.task_instances(DAG_ID, run_id)
+
+    def wait_for_end(self, run_id: str) -> str:
+        ends = ("success", "failed")
+        return self.wait(
+            lambda: state if (state := self.state(run_id)) in ends else None,
+            f"end of {run_id}",
+            RUN_SECONDS,
+        )
+
+    def wait_for_task(self, run_id: str, state: str) -> dict[str, Any]:
+        """The first task instance that is in a state."""
+        return self.wait(
+            lambda: next((task for task in self.tasks(run_id) if task["state"] == state), None),
+            f"{state} task of {run_id}",
+            180,
+        )
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """All jobs that the local cloud knows, the oldest first."""
+        with self.aws() as aws:
+            batch = aws.client("batch")
+            return [
+                job
+                for queue in batch.describe_job_queues()["jobQueues"]
+                for status in ("SUBMITTED", "RUNNABLE", "RUNNING", "SUCCEEDED", "FAILED")
+                for job in batch.list_jobs(jobQueue=queue["jobQueueArn"], jobStatus=status)[
+                    "jobSummaryList"
+                ]
+            ]
+
+    def job_containers(self) -> list[Any]:
+        """Those that the local cloud started."""
+        on_network = {"network": f"{self.deployment.project}_jobs"}
+        known = {record["ID"] for record in self.compose.services().values()}
+        found = self.engine.containers.list(filters=on_network)
+        return [container for container in found if container.id not in known]
+
+    def store(self, aws: AwsClients, run_id: str) -> RunStore:
+        return RunStore(aws.client("s3"), aws.config().bucket, run_id)
+
+    def container(self, service: str) -> Any:
+        return self.engine.containers.get(self.compose.services()[service]["ID"])
+
+    def kill(self, service: str) -> None:
+        """SIGKILL a service's main process, as the kernel does when memory is short.
+
+        `docker kill` would not do: the engine takes it for a wish, and restarts nothing.
+        """
+        state = self.container(service).attrs["State"]
+        os.kill(state["Pid"], signal.SIGKILL)
+        self.wait(
+            lambda: self.container(service).attrs["State"]["StartedAt"] != state["StartedAt"],
+            f"restart of {service}",
+            30,
+        )
+
+    def wait_until_healed(self, service: str) -> None:
+        self.wait(
+            lambda: self.container(service).attrs["State"]["Health"]["Status"] == "healthy",
+            f"healthy {service}",
+            HEALED_SECONDS,
+        )
+
+    def wait(self, condition: Callable[[], T | None], what: str, seconds: float) -> T:
+        """The condition's first true value; what does not answer meanwhile is asked again."""
+        end = time.monotonic() + seconds
+        problem: Exception | None = None
+        while time.monotonic() < end:
+            try:
+                if value := condition():
+                    return value
+                problem = None
+            except httpx.HTTPError as error:
+                problem = error
+            time.sleep(1)
+        raise TimeoutError(f"no {what} within {seconds:.0f} s{f' ({problem})' if problem else ''}")
+
+
+@contextmanager
+def deployed(deployment: Deployment, engine: docker.DockerClient) -> Iterator[Running]:
+    """A deployment of the images as they are; nothing of it is left afterwards."""
+    try:
+        seconds = containers.up(deployment, build=False)
+        yield Running(deployment, engine, seconds)
+    finally:
+        containers.down(deployment, delete_volumes=True)

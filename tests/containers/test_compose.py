@@ -1,0 +1,267 @@
+"""docker-compose.yaml on a real engine: Airflow on Postgres, with jobs as containers."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+
+import httpx
+import pytest
+
+from batchmark.report import Report
+from batchmark.store import REPORT_JSON
+from batchmark_job.suites import SUITES
+from laptop import containers, containers_backup
+from laptop.compose import AIRFLOW, LOCAL_CLOUD, Deployment
+from laptop.demo import DAG_ID
+from laptop.errors import LaptopError
+from laptop.processes import free_port
+from tests.containers.deployments import Running, deployed
+
+pytestmark = pytest.mark.timeout(1200)
+
+RUN = "first"
+HEALTHY_SECONDS = 120
+BUSY = 3.0
+SERVICES = ("postgres", *AIRFLOW, LOCAL_CLOUD)
+
+
+@pytest.fixture(scope="module")
+def running(engine, airflow_image, job_image, postgres_image, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AIRFLOW_IMAGE", airflow_image)
+        environment.setenv("JOB_IMAGE", job_image)
+        environment.setenv("POSTGRES_IMAGE", postgres_image)
+        deployment = Deployment(
+            project=f"batchmark-test-{secrets.token_hex(3)}",
+            port=free_port(),
+            cloud_port=free_port(),
+            folder=tmp_path_factory.mktemp("containers"),
+        )
+        with deployed(deployment, engine) as running:
+            yield running
+        left = {"label": f"com.docker.compose.project={deployment.project}"}
+        assert engine.containers.list(all=True, filters=left) == []
+        assert engine.networks.list(filters=left) == []
+        assert engine.volumes.list(filters=left) == []
+
+
+@pytest.fixture(scope="module")
+def first_job(running):
+    """The container of a run's first job, while it is at work."""
+    running.trigger(RUN, suite="smoke")
+    running.wait_for_task(RUN, "deferred")
+    return running.wait(lambda: next(iter(running.job_containers()), None), "job", 60)
+
+
+@pytest.fixture(scope="module")
+def finished(running, first_job):
+    """The state of a run during which every service of Airflow was killed, one after the other."""
+    for service in ("triggerer", "dag-processor", "api-server", "postgres", "scheduler"):
+        running.kill(service)
+        running.wait_until_healed(service)
+    return running.wait_for_end(RUN)
+
+
+@pytest.fixture(scope="module")
+def report(running, finished):
+    with running.aws() as aws:
+        store = running.store(aws, RUN)
+        return Report.model_validate_json(store.read(store.prefix + REPORT_JSON))
+
+
+def test_all_of_it_is_healthy_within_two_minutes(running):
+    if (load := os.getloadavg()[1] / (os.cpu_count() or 1)) > BUSY:
+        pytest.skip(f"{load:.1f} programs share each core, so no time means anything")
+    assert running.seconds_until_healthy < HEALTHY_SECONDS
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_no_container_is_root_or_can_become_it(running, service):
+    container = running.container(service)
+    code, said = container.exec_run(["cat", "/proc/1/status"])
+    assert code == 0
+    status = dict(line.split(":\t", 1) for line in said.decode().splitlines() if ":\t" in line)
+    assert "0" not in status["Uid"].split()
+    assert int(status["CapEff"], 16) == int(status["CapBnd"], 16) == 0
+    assert status["NoNewPrivs"] == "1"
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_containers_files_stay_as_they_are(running, service):
+    code, said = running.container(service).exec_run(["touch", "/usr/new"], user="0")
+    assert (code, b"Read-only file system" in said) == (1, True)
+
+
+def test_no_secret_is_in_an_image_or_shown_by_the_engine(running):
+    folder = running.deployment.secrets
+    values = [path.read_text() for path in folder.iterdir() if path.is_file()]
+    values += json.loads((folder / "airflow_passwords").read_text()).values()
+    shown = [
+        running.compose.docker("inspect", running.container(service).id) for service in SERVICES
+    ]
+    image = os.environ["AIRFLOW_IMAGE"]
+    shown += [
+        running.compose.docker("history", "--no-trunc", image),
+        running.compose.docker("image", "inspect", image),
+    ]
+    assert len(values) >= 6
+    for value in values:
+        assert not any(value in text for text in shown)
+
+
+def test_airflow_is_reached_from_this_machine_alone(running):
+    published = [
+        binding["HostIp"]
+        for service in SERVICES
+        for bindings in running.container(service).ports.values()
+        for binding in bindings or []
+    ]
+    assert set(published) == {"127.0.0.1"}
+
+
+def test_another_password_is_refused(running):
+    answer = httpx.post(
+        f"{running.deployment.url}/auth/token", json={"username": "admin", "password": "admin"}
+    )
+    assert answer.status_code == 401
+
+
+def test_a_run_during_which_everything_was_killed_ends_well(running, finished):
+    not_needed = {"rerun_once", "find_agreeing", "rerun_twice", "announce_regressions"}
+    states = {
+        (task["task_id"], task["map_index"]): task["state"]
+        for task in running.tasks(RUN)
+        if task["task_id"] not in not_needed
+    }
+    assert finished == "success", states
+    assert set(states.values()) == {"success"}
+    assert len([task for task, _ in states if task == "run_benchmark"]) == 2
+
+
+def test_no_job_ran_twice(running, finished):
+    states = [job["status"] for job in running.jobs()]
+    assert states == ["SUCCEEDED", "SUCCEEDED"]
+
+
+def test_the_report_has_the_rows_that_make_demo_has(report):
+    """The demo's are the suite's own, each once: test_main_job sees to that."""
+    (pair,) = report.pairs
+    ours = [
+        (row.workload, json.dumps(row.parameters, sort_keys=True), row.dtype)
+        for row in (*pair.rows, *pair.uncompared)
+    ]
+    suite = [
+        (point.workload, json.dumps(dict(point.parameters), sort_keys=True), point.dtype)
+        for point in SUITES["smoke"].points()
+    ]
+    assert sorted(ours) == sorted(suite)
+    assert report.lost == ()
+
+
+def test_jobs_are_containers_of_the_job_image(running, first_job):
+    ours = running.engine.images.get(os.environ["JOB_IMAGE"])
+    assert first_job.attrs["Image"] == ours.id
+    assert first_job.attrs["HostConfig"]["NetworkMode"] == f"{running.deployment.project}_jobs"
+
+
+def test_links_for_people_open_outside_the_containers(running, finished, report):
+    with running.airflow() as airflow:
+        links = [
+            airflow.links(task)["Job log"]
+            for task in airflow.task_instances(DAG_ID, RUN)
+            if task["task_id"] == "run_benchmark"
+        ]
+    links += [job.log_url for job in report.pairs[0].gpu.jobs]
+    links += [job.document_url for job in report.pairs[0].cpu.jobs]
+    for link in links:
+        assert httpx.get(link).status_code == 200, link
+    assert httpx.get(links[0]).text.count("\n") > 10
+
+
+class TestWhatStays:
+    """In this order: a backup, then down and up again, then the backup is restored."""
+
+    @pytest.fixture(scope="class")
+    def saved(self, running, finished, tmp_path_factory):
+        folder = tmp_path_factory.mktemp("backups") / "monday"
+        containers_backup.backup(running.deployment, folder)
+        return folder
+
+    @pytest.fixture(scope="class")
+    def again(self, running, saved, report):
+        containers.down(running.deployment)
+        left = running.compose.docker(
+            "ps", "--all", "--quiet", "--filter", f"name={running.deployment.project}"
+        )
+        assert left == ""
+        containers.up(running.deployment, build=False)
+        return running
+
+    def test_runs_and_results_outlive_down_and_up(self, again, report):
+        assert again.state(RUN) == "success"
+        assert kept_report(again) == report
+
+    def test_a_job_before_can_be_compared_with_one_after(self, again):
+        with again.aws() as aws:
+            history = again.store(aws, RUN).keys("history/")
+        assert len(history) == 1
+
+    def test_a_backup_brings_back_what_was_lost(self, again, saved, report):
+        with again.airflow() as airflow:
+            airflow.change("DELETE", f"/dags/{DAG_ID}/dagRuns/{RUN}", {}).raise_for_status()
+        with again.aws() as aws:
+            store = again.store(aws, RUN)
+            for key in store.keys("runs/"):
+                aws.client("s3").delete_object(Bucket=store.bucket, Key=key)
+        with pytest.raises(httpx.HTTPStatusError):
+            again.state(RUN)
+
+        containers_backup.restore(again.deployment, saved)
+
+        assert again.state(RUN) == "success"
+        assert kept_report(again) == report
+
+    def test_a_damaged_dump_changes_nothing(self, again, saved):
+        dump = saved / "airflow.dump"
+        whole = dump.read_bytes()
+        record = saved / "backup.json"
+        told = record.read_text()
+        try:
+            dump.write_bytes(whole[: len(whole) // 2])
+            honest = json.loads(told) | {"dump_sha256": sha256(dump.read_bytes())}
+            record.write_text(json.dumps(honest))
+            with pytest.raises(LaptopError, match="pg_restore"):
+                containers_backup.restore(again.deployment, saved)
+        finally:
+            dump.write_bytes(whole)
+            record.write_text(told)
+        assert again.state(RUN) == "success"
+
+
+@pytest.mark.full_matrix
+@pytest.mark.parametrize("service", [*AIRFLOW, "postgres"])
+@pytest.mark.parametrize("moment", ["running", "deferred"])
+def test_a_killed_service_heals_and_the_run_ends_right(running, service, moment):
+    """While a task is at work in the scheduler's container, and while one waits for its job."""
+    run_id = f"{service}-{moment}"
+    before = len(running.jobs())
+    running.trigger(run_id, suite="own")
+    running.wait_for_task(run_id, moment)
+    running.kill(service)
+    assert running.wait_for_end(run_id) == "success"
+    running.wait_until_healed(service)
+    assert len(running.jobs()) == before + 2
+
+
+def kept_report(running: Running) -> Report:
+    with running.aws() as aws:
+        store = running.store(aws, RUN)
+        return Report.model_validate_json(store.read(store.prefix + REPORT_JSON))
+
+
+def sha256(content: bytes) -> str:
+    from hashlib import sha256 as digest
+
+    return digest(content).hexdigest()

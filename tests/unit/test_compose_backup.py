@@ -1,0 +1,126 @@
+"""What a backup must be before it replaces anything; the bucket's way to files and back."""
+
+import hashlib
+import json
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from laptop import objects
+from laptop.cloud_state import Saved
+from laptop.compose import Deployment
+from laptop.containers_backup import backup, read_backup
+from laptop.errors import LaptopError
+from laptop.secret_files import make_missing
+
+BUCKET = "results"
+
+
+@pytest.fixture
+def deployment(tmp_path):
+    deployment = Deployment(folder=tmp_path / "containers")
+    make_missing(deployment.secrets, database_is_there=False)
+    return deployment
+
+
+@pytest.fixture
+def s3(monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with mock_aws():
+        client = boto3.client("s3", region_name="us-east-1")
+        client.create_bucket(Bucket=BUCKET)
+        yield client
+
+
+@pytest.fixture
+def saved(tmp_path, deployment, s3):
+    """A whole backup: a dump and one object."""
+    folder = tmp_path / "backup"
+    s3.put_object(Bucket=BUCKET, Key="runs/a/report.html", Body=b"<p>", ContentType="text/html")
+    kept = objects.save(s3, BUCKET, folder / "objects")
+    record = Saved(bucket=BUCKET, objects=tuple(kept))
+    (folder / "objects" / "objects.json").write_text(record.model_dump_json())
+    (folder / "airflow.dump").write_bytes(b"PGDMP")
+    key = (deployment.secrets / "fernet_key").read_bytes()
+    about = {
+        "version": "0.1.0",
+        "made_at": "2026-11-22T12:00:00Z",
+        "dump_sha256": hashlib.sha256(b"PGDMP").hexdigest(),
+        "fernet_key_sha256": hashlib.sha256(key).hexdigest(),
+        "has_objects": True,
+    }
+    (folder / "backup.json").write_text(json.dumps(about))
+    return folder
+
+
+def test_a_whole_backup_is_read(saved, deployment):
+    assert read_backup(saved, deployment).has_objects
+
+
+@pytest.mark.parametrize(
+    ("damaged", "content", "told"),
+    [
+        ("backup.json", None, "is no backup: it has no backup.json"),
+        ("backup.json", "{", "backup.json can't be read"),
+        ("backup.json", '{"format": 2}', "backup.json can't be read: format"),
+        ("airflow.dump", None, "airflow.dump is missing, or was changed"),
+        ("airflow.dump", "PGDM", "airflow.dump is missing, or was changed"),
+        ("objects/objects.json", None, "objects.json is missing"),
+        ("objects/objects.json", "[]", "objects.json is no list of objects"),
+        ("objects/0", None, "the content of runs/a/report.html, is missing"),
+        ("objects/0", "<b>", "the content of runs/a/report.html, was changed"),
+    ],
+)
+def test_a_damaged_backup_is_told(saved, deployment, damaged, content, told):
+    path = saved / damaged
+    path.unlink() if content is None else path.write_text(content)
+    with pytest.raises(LaptopError, match=told):
+        read_backup(saved, deployment)
+
+
+def test_an_object_outside_the_backups_folder_is_refused(saved, deployment, tmp_path):
+    (tmp_path / "elsewhere").write_bytes(b"<p>")
+    listed = (saved / "objects" / "objects.json").read_text()
+    (saved / "objects" / "objects.json").write_text(
+        listed.replace('"file":"0"', '"file":"../../elsewhere"')
+    )
+    with pytest.raises(LaptopError, match="is missing"):
+        read_backup(saved, deployment)
+
+
+def test_a_backup_of_another_key_is_told(saved, deployment):
+    (deployment.secrets / "fernet_key").write_text("another")
+    with pytest.raises(LaptopError, match="encrypted with another key"):
+        read_backup(saved, deployment)
+
+
+def test_a_backup_never_goes_into_a_folder_that_holds_something(deployment, tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").touch()
+    with pytest.raises(LaptopError, match="is there and not empty: name a new folder"):
+        backup(deployment, tmp_path / "full")
+
+
+def test_a_bucket_comes_back_as_it_was(s3, tmp_path):
+    s3.put_object(Bucket=BUCKET, Key="raw/../odd key/ü.json", Body=b"1", ContentType="x/y")
+    s3.put_object(Bucket=BUCKET, Key="changed", Body=b"old")
+    kept = objects.save(s3, BUCKET, tmp_path / "objects")
+    s3.put_object(Bucket=BUCKET, Key="changed", Body=b"new")
+    s3.put_object(Bucket=BUCKET, Key="later", Body=b"")
+    s3.delete_object(Bucket=BUCKET, Key="raw/../odd key/ü.json")
+
+    objects.put_back(s3, BUCKET, kept, tmp_path / "objects")
+
+    assert sorted(objects.keys(s3, BUCKET)) == ["changed", "raw/../odd key/ü.json"]
+    assert s3.get_object(Bucket=BUCKET, Key="changed")["Body"].read() == b"old"
+    odd = s3.get_object(Bucket=BUCKET, Key="raw/../odd key/ü.json")
+    assert (odd["Body"].read(), odd["ContentType"]) == (b"1", "x/y")
+
+
+def test_more_objects_than_a_page_holds_are_all_saved(s3, tmp_path):
+    for number in range(1001):
+        s3.put_object(Bucket=BUCKET, Key=f"raw/{number:04}", Body=b"")
+    assert len(objects.save(s3, BUCKET, tmp_path / "objects")) == 1001

@@ -1,0 +1,115 @@
+"""What is asked of Docker first; a script on the PATH answers as Docker would."""
+
+import os
+import stat
+
+import pytest
+
+from laptop import containers
+from laptop.compose import Compose, Deployment, engine_socket
+from laptop.containers import prepared
+from laptop.errors import LaptopError
+
+DOCKER = """#!/bin/sh
+case "$*" in
+  "compose version --short") echo "{compose}" ;;
+  version*) {engine} ;;
+  "context inspect"*) echo "{host}" ;;
+  *) echo "docker $*: unexpected" >&2; exit 64 ;;
+esac
+"""
+
+
+@pytest.fixture
+def docker(tmp_path, monkeypatch):
+    """Puts a Docker on the PATH that gives these answers."""
+
+    def answers(compose="2.26.1-4", engine="echo 26.1.5", host="unix:///var/run/docker.sock"):
+        folder = tmp_path / "bin"
+        folder.mkdir(exist_ok=True)
+        program = folder / "docker"
+        program.write_text(DOCKER.format(compose=compose, engine=engine, host=host))
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+    for name in ("ENGINE_SOCKET", "ENGINE_GROUP", "AWS_ACCESS_KEY_ID", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    return answers
+
+
+@pytest.fixture
+def deployment(tmp_path):
+    return Deployment(folder=tmp_path / "containers")
+
+
+def test_a_missing_docker_is_told(deployment, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(LaptopError, match="docker is needed and not on the PATH"):
+        prepared(deployment)
+
+
+@pytest.mark.parametrize("version", ["2.23.3", "1.29.2", "v2.9.0"])
+def test_an_old_compose_is_told(docker, deployment, version):
+    docker(compose=version)
+    with pytest.raises(LaptopError, match=rf"2\.24 or newer is needed, this is {version}"):
+        prepared(deployment)
+
+
+@pytest.mark.parametrize("version", ["2.26.1-4", "v2.24.0", "5.0.1"])
+def test_a_new_compose_will_do(docker, deployment, version):
+    docker(compose=version)
+    Compose(deployment).check()
+
+
+def test_an_engine_that_does_not_answer_is_told(docker, deployment):
+    docker(engine="echo 'Cannot connect to the Docker daemon' >&2; exit 1")
+    with pytest.raises(LaptopError, match="Cannot connect to the Docker daemon"):
+        prepared(deployment)
+
+
+def test_an_unknown_profile_is_told(docker, deployment):
+    docker()
+    with pytest.raises(LaptopError, match="unknown profile 'moon': local or aws"):
+        prepared(Deployment(profile="moon", folder=deployment.folder))
+
+
+def test_the_engines_socket_goes_with_its_group(docker, deployment, tmp_path):
+    socket = tmp_path / "docker.sock"
+    socket.touch()
+    docker(host=f"unix://{socket}")
+    found = engine_socket(Compose(deployment))
+    assert found == {"ENGINE_SOCKET": str(socket), "ENGINE_GROUP": str(socket.stat()[stat.ST_GID])}
+
+
+def test_an_engine_on_another_machine_is_told(docker, deployment):
+    docker(host="ssh://me@elsewhere")
+    with pytest.raises(LaptopError, match="the engine is at ssh://me@elsewhere, and the local cl"):
+        prepared(deployment)
+
+
+def test_a_socket_by_name_wins(docker, deployment, tmp_path, monkeypatch):
+    docker(host="ssh://me@elsewhere")
+    monkeypatch.setenv("ENGINE_SOCKET", str(tmp_path))
+    assert engine_socket(Compose(deployment))["ENGINE_SOCKET"] == str(tmp_path)
+
+
+def test_aws_gets_the_callers_keys_as_a_file_and_no_socket(docker, deployment, monkeypatch):
+    docker(host="ssh://me@elsewhere")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    compose = prepared(Deployment(profile="aws", folder=deployment.folder))
+    assert "secret" in (deployment.secrets / "aws" / "credentials").read_text()
+    assert compose.env["AWS_FOLDER"] == str(deployment.secrets / "aws")
+    assert compose.env["AWS_DEFAULT_REGION"] == "eu-west-1"
+    assert "ENGINE_SOCKET" not in compose.env
+
+
+def test_two_commands_at_once_are_told(deployment):
+    with (
+        containers.at_work(deployment),
+        pytest.raises(LaptopError, match="another `make containers-up` is at work"),
+        containers.at_work(deployment),
+    ):
+        pass

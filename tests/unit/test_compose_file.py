@@ -1,0 +1,284 @@
+"""docker-compose.yaml by itself: no engine is needed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from laptop.airflow import Airflow
+from laptop.compose import AIRFLOW, LOCAL_CLOUD
+from laptop.secret_files import make_missing
+from laptop.stack import aws_environment
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())
+SERVICES = COMPOSE["services"]
+RUNNING = [name for name in SERVICES if name != "airflow-migrate"]
+ENV_FILES = {name: ROOT / "containers" / f"{name}.env" for name in ("local", "aws")}
+# What a laptop's Airflow on SQLite is told in another way, or must be told and a container's not.
+NOT_IN_CONTAINERS = {
+    "AIRFLOW_HOME",  # these four are the image's
+    "PYTHONPATH",
+    "AIRFLOW__CORE__DAGS_FOLDER",
+    "AIRFLOW__CORE__PLUGINS_FOLDER",
+    "AIRFLOW__CORE__LOAD_EXAMPLES",
+}
+OTHER_IN_CONTAINERS = {
+    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE",
+    "AIRFLOW__CORE__EXECUTION_API_SERVER_URL",
+    "AIRFLOW__API__HOST",
+    "AIRFLOW__API__PORT",
+    "AIRFLOW__API__BASE_URL",
+    "AIRFLOW__SECRETS__BACKEND_KWARGS",
+}
+ONLY_IN_CONTAINERS = {
+    "AIRFLOW__CORE__FERNET_KEY",
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN",
+    "AIRFLOW__WORKERS__EXECUTION_API_RETRIES",
+    "AIRFLOW__WORKERS__EXECUTION_API_RETRY_WAIT_MAX",
+    "AIRFLOW__WORKERS__MAX_FAILED_HEARTBEATS",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT",
+    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL",
+    "AIRFLOW__SCHEDULER__ENABLE_HEALTH_CHECK",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_SERVER_HOST",
+}
+
+
+def environment_of(service: str) -> dict[str, str]:
+    """Ours, with a setting that a command tells under the setting's own name."""
+    found: dict[str, str] = SERVICES[service].get("environment", {})
+    return {name.removesuffix("_CMD"): value for name, value in found.items()}
+
+
+@pytest.fixture
+def laptop_environment(tmp_path):
+    airflow = Airflow(tmp_path, 8080, ROOT / "dags", schedules=True)
+    return airflow.environment(ROOT, aws_environment("http://127.0.0.1:5000", "airflow"))
+
+
+def test_the_services_are_those_that_the_commands_know():
+    assert {*AIRFLOW, LOCAL_CLOUD, "postgres", "airflow-migrate"} == set(SERVICES)
+
+
+@pytest.mark.parametrize("service", [*AIRFLOW, "airflow-migrate"])
+def test_airflow_is_configured_as_on_a_laptop(service, laptop_environment):
+    ours = environment_of(service)
+    assert set(ours) - set(laptop_environment) == ONLY_IN_CONTAINERS
+    assert set(laptop_environment) - set(ours) == NOT_IN_CONTAINERS
+    same = set(ours) & set(laptop_environment) - OTHER_IN_CONTAINERS
+    random = {"AIRFLOW__API_AUTH__JWT_SECRET", "AIRFLOW__API__SECRET_KEY"}
+    assert {name: ours[name] for name in same - random} == {
+        name: laptop_environment[name] for name in same - random
+    }
+
+
+def test_the_secrets_backend_asks_for_the_same_as_on_a_laptop(laptop_environment):
+    name = "AIRFLOW__SECRETS__BACKEND_KWARGS"
+    on_laptop = json.loads(laptop_environment[name])
+    # In containers boto3 finds these two by itself, in AWS too.
+    del on_laptop["region_name"], on_laptop["endpoint_url"]
+    assert json.loads(environment_of("scheduler")[name]) == on_laptop
+
+
+def test_what_the_image_sets_agrees_with_the_laptop():
+    dockerfile = (ROOT / "containers" / "Dockerfile").read_text()
+    for name in NOT_IN_CONTAINERS:
+        assert re.search(rf"\b{name}=\S+", dockerfile), name
+    paths = re.search(r"PYTHONPATH=(\S+)", dockerfile)[1].split(":")
+    assert paths == [
+        "/opt/batchmark",
+        *(f"/opt/batchmark/{one}" for one in ("plugins", "job_container")),
+        "/opt/batchmark/laptop/airflow_settings",
+    ]
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_no_container_may_more_than_it_needs(service):
+    asked = SERVICES[service]
+    assert asked["cap_drop"] == ["ALL"]
+    assert "cap_add" not in asked
+    assert asked["security_opt"] == ["no-new-privileges:true"]
+    assert asked["read_only"] is True
+    assert not asked.get("privileged")
+    assert "network_mode" not in asked
+    limits = asked["deploy"]["resources"]["limits"]
+    assert set(limits) == {"cpus", "memory", "pids"}
+
+
+@pytest.mark.parametrize("service", RUNNING)
+def test_what_runs_is_watched_and_restarted(service):
+    asked = SERVICES[service]
+    assert asked["restart"] == "unless-stopped"
+    assert asked["healthcheck"]["test"][0] == "CMD"
+    assert asked["healthcheck"]["start_interval"] == "2s"
+
+
+def test_the_migration_runs_once_and_before_all_others():
+    assert SERVICES["airflow-migrate"]["restart"] == "no"
+    assert SERVICES["airflow-migrate"]["healthcheck"] == {"disable": True}
+    for name in AIRFLOW:
+        waits = SERVICES[name]["depends_on"]["airflow-migrate"]
+        assert waits == {"condition": "service_completed_successfully"}
+
+
+def test_ports_are_on_loopback_unless_somebody_says_otherwise():
+    published = {name: asked["ports"] for name, asked in SERVICES.items() if "ports" in asked}
+    assert published == {
+        "api-server": ["${AIRFLOW_ADDRESS:-127.0.0.1}:${AIRFLOW_PORT:-8080}:8080"],
+        LOCAL_CLOUD: ["127.0.0.1:${LOCAL_CLOUD_PORT:-5000}:5000"],
+    }
+
+
+def test_only_the_local_cloud_has_the_engines_socket():
+    for name, asked in SERVICES.items():
+        has_it = "docker.sock" in json.dumps(asked.get("volumes", []))
+        assert has_it == (name == LOCAL_CLOUD)
+
+
+def test_jobs_reach_neither_postgres_nor_airflow():
+    on_jobs = [name for name, asked in SERVICES.items() if "jobs" in asked["networks"]]
+    assert on_jobs == [LOCAL_CLOUD]
+    assert "--job-network=${COMPOSE_PROJECT_NAME}_jobs" in SERVICES[LOCAL_CLOUD]["command"]
+
+
+def test_secrets_are_files_and_no_setting_holds_one(tmp_path):
+    make_missing(tmp_path, database_is_there=False)
+    expected = {
+        f"${{SECRETS_FOLDER:-./containers/secrets}}/{path.name}" for path in tmp_path.iterdir()
+    }
+    assert {secret["file"] for secret in COMPOSE["secrets"].values()} == expected
+    for name, asked in SERVICES.items():
+        for setting in asked.get("environment", {}):
+            assert not re.search(r"(PASSWORD|SECRET|SECRET_KEY|FERNET_KEY|CONN)$", setting), name
+    assert not re.search(r"://[^/\s{]*:[^/\s{]*@", (ROOT / "docker-compose.yaml").read_text())
+
+
+def test_keys_of_aws_stand_in_no_containers_environment():
+    names = re.findall(r"^\w+", ENV_FILES["aws"].read_text(), re.MULTILINE)
+    assert names == ["AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"]
+
+
+def test_git_and_images_leave_the_secrets_out():
+    ignored = (ROOT / "containers" / ".gitignore").read_text().splitlines()
+    assert {"/secrets/", "/state/"} <= set(ignored)
+    rules = (ROOT / "containers" / "Dockerfile.dockerignore").read_text().splitlines()
+    assert rules[1] == "*"
+    assert {rule for rule in rules if rule.startswith("!containers")} == {
+        "!containers/requirements.txt",
+        "!containers/entrypoint.sh",
+        "!containers/http_ok.sh",
+    }
+
+
+def test_the_image_has_the_projects_version():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert SERVICES["scheduler"]["image"] == f"${{AIRFLOW_IMAGE:-batchmark-airflow:{version}}}"
+
+
+def test_the_image_locks_what_the_root_locks():
+    pinned = pins(ROOT / "requirements.txt")
+    ours = pins(ROOT / "containers" / "requirements.txt")
+    assert ours.items() <= pinned.items()
+    assert not {name for name, _ in ours} & {"torch", "opencv-python-headless", "pytest"}
+    direct = (ROOT / "containers" / "requirements.in").read_text().splitlines()[1:]
+    assert {re.match(r"[\w-]+", line)[0] for line in direct} <= {name for name, _ in ours}
+
+
+def pins(path: Path) -> dict[tuple[str, str], str]:
+    """Versions by name and marker."""
+    found = {}
+    for line in path.read_text().splitlines():
+        if pin := re.match(r"([\w.-]+)==(\S+)( ; .*?)?(\s+# .*)?$", line):
+            found[pin[1], (pin[3] or "").strip()] = pin[2]
+    assert found
+    return found
+
+
+class TestByCompose:
+    """What `docker compose` itself makes of it."""
+
+    @pytest.fixture(autouse=True)
+    def compose(self):
+        if shutil.which("docker") is None:
+            pytest.skip("docker is not on the PATH")
+        seen = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)
+        if seen.returncode:
+            pytest.skip("docker has no compose")
+
+    def config(self, profile: str, **env: str) -> dict:
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("AWS_", "COMPOSE_", "AIRFLOW_", "BATCHMARK_"))
+            and name not in ("PYTHON_IMAGE", "POSTGRES_IMAGE", "SECRETS_FOLDER")
+        }
+        done = subprocess.run(
+            ["docker", "compose", "config", "--format", "json"],
+            cwd=ROOT,
+            env={**kept, **({"COMPOSE_PROFILES": profile} if profile else {}), **env},
+            capture_output=True,
+            check=False,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        found: dict = json.loads(done.stdout)
+        return found
+
+    def test_the_local_cloud_is_the_default(self):
+        assert LOCAL_CLOUD in self.config("")["services"]
+
+    def test_only_the_local_profile_has_the_local_cloud(self):
+        assert LOCAL_CLOUD in self.config("local")["services"]
+        assert LOCAL_CLOUD not in self.config("aws")["services"]
+
+    def test_the_local_profile_leads_to_the_local_cloud_only(self):
+        shown = self.config("local", AWS_ENDPOINT_URL="x", AWS_PROFILE="y", LOCAL_CLOUD_PORT="7")
+        environment = shown["services"]["scheduler"]["environment"]
+        aws = {name: value for name, value in environment.items() if name.startswith("AWS_")}
+        assert aws == {
+            **aws_environment("http://local-cloud:5000", "airflow"),
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+        assert environment["BATCHMARK_BROWSER_ENDPOINT_URL"] == "http://127.0.0.1:7"
+
+    def test_the_aws_profile_takes_the_callers_choice_and_no_endpoint(self):
+        shown = self.config(
+            "aws",
+            AWS_PROFILE="mine",
+            AWS_DEFAULT_REGION="eu-west-1",
+            AWS_SECRET_ACCESS_KEY="never shown",
+            AWS_FOLDER="/home/me/.aws",
+        )
+        asked = shown["services"]["scheduler"]
+        aws = {name: value for name, value in asked["environment"].items() if "AWS" in name}
+        assert aws == {"AWS_PROFILE": "mine", "AWS_DEFAULT_REGION": "eu-west-1"}
+        assert "never shown" not in json.dumps(shown)
+        mounted = {volume["source"]: volume for volume in asked["volumes"]}
+        assert mounted["/home/me/.aws"]["read_only"] is True
+
+    def test_jobs_run_on_the_networks_real_name(self):
+        shown = self.config("local", COMPOSE_PROJECT_NAME="another")
+        name = shown["networks"]["jobs"]["name"]
+        assert f"--job-network={name}" in shown["services"][LOCAL_CLOUD]["command"]
+
+
+def test_it_has_composes_schema():
+    tool = Path(sys.executable).with_name("check-jsonschema")
+    if not tool.exists():
+        pytest.skip("check-jsonschema is not installed")
+    done = subprocess.run(
+        [tool, "--builtin-schema", "vendor.compose-spec", ROOT / "docker-compose.yaml"],
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

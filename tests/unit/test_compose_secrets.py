@@ -1,0 +1,104 @@
+"""The passwords and keys of a deployment."""
+
+import json
+import stat
+
+import pytest
+from cryptography.fernet import Fernet
+from sqlalchemy.engine import make_url
+
+from laptop import secret_files
+from laptop.errors import LaptopError
+from laptop.secret_files import aws_folder, make_missing, password
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "secrets"
+    make_missing(made, database_is_there=False)
+    return made
+
+
+def contents(folder):
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+def test_only_the_owner_gets_at_files_that_any_container_may_read(folder):
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o644}
+
+
+def test_no_two_deployments_share_a_secret(folder, tmp_path):
+    make_missing(tmp_path / "other", database_is_there=False)
+    ours, theirs = contents(folder), contents(tmp_path / "other")
+    assert ours.keys() == theirs.keys()
+    assert not set(ours.values()) & set(theirs.values())
+
+
+def test_what_is_there_stays(folder):
+    before = contents(folder)
+    (folder / "jwt_secret").unlink()
+    make_missing(folder, database_is_there=True)
+    after = contents(folder)
+    assert after.pop("jwt_secret") != before.pop("jwt_secret")
+    assert after == before
+
+
+def test_each_has_the_form_that_its_reader_wants(folder):
+    made = contents(folder)
+    Fernet(made["fernet_key"])
+    url = make_url(made["sql_alchemy_conn"])
+    assert url.password == made["postgres_password"]
+    assert (url.drivername, url.host, url.database) == (
+        "postgresql+psycopg2",
+        "postgres",
+        "airflow",
+    )
+    assert json.loads(made["airflow_passwords"]) == {"admin": password(folder)}
+    assert len(made["jwt_secret"]) >= 64
+
+
+def test_a_database_whose_password_is_gone_is_told(folder):
+    (folder / "postgres_password").unlink()
+    with pytest.raises(LaptopError, match="postgres_password back, or delete the database"):
+        make_missing(folder, database_is_there=True)
+    assert not (folder / "postgres_password").exists()
+
+
+def test_a_file_is_never_half_written(folder, monkeypatch):
+    def fails(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(type(folder), "rename", fails)
+    (folder / "jwt_secret").unlink()
+    with pytest.raises(OSError, match="disk full"):
+        make_missing(folder, database_is_there=True)
+    assert not (folder / "jwt_secret").exists()
+
+
+class TestAwsCredentials:
+    def test_keys_of_the_environment_become_a_file(self, tmp_path):
+        env = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t"}
+        found, user = aws_folder(tmp_path / "secrets", env)
+        assert stat.S_IMODE(found.parent.stat().st_mode) == 0o700
+        assert (found / "credentials").read_text() == (
+            "[default]\naws_access_key_id = a\naws_secret_access_key = s\naws_session_token = t\n"
+        )
+        assert user == "10001:10001"
+
+    def test_the_callers_folder_is_read_as_the_caller(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(secret_files.os, "getuid", lambda: 1234)
+        monkeypatch.setattr(secret_files.os, "getgid", lambda: 100)
+        (tmp_path / ".aws").mkdir()
+        found, user = aws_folder(tmp_path / "secrets", {"HOME": str(tmp_path)})
+        assert (found, user) == (tmp_path / ".aws", "1234:100")
+
+    def test_roots_folder_is_refused(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(secret_files.os, "getuid", lambda: 0)
+        (tmp_path / ".aws").mkdir()
+        with pytest.raises(LaptopError, match="no container of ours runs as root"):
+            aws_folder(tmp_path / "secrets", {"HOME": str(tmp_path)})
+
+    def test_none_at_all_are_told(self, tmp_path):
+        with pytest.raises(LaptopError, match="no AWS credentials: set AWS_ACCESS_KEY_ID"):
+            aws_folder(tmp_path / "secrets", {"HOME": str(tmp_path)})
