@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from moto.s3.models import FakeKey
 
 TABLE = "CREATE TABLE IF NOT EXISTS content (name TEXT PRIMARY KEY, data BLOB)"
-NAME = "kept_as"  # on moto's buffer, which a copy of an object has anew
+MARK = "kept_as"  # on moto's buffer, which a copy of an object has anew
 
 
 class Contents:
@@ -19,26 +19,22 @@ class Contents:
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
-        self._new: dict[str, tuple[Any, bytes]] = {}
+        self._new: dict[str, bytes] = {}
         self._seen: set[str] = set()
 
     def name(self, key: FakeKey) -> str:
         """A name for an object's content, which `write` will have written."""
         buffer = key._value_buffer
-        name: str | None = getattr(buffer, NAME, None)
-        if name is None:
+        where, name = getattr(buffer, MARK, (None, ""))
+        if where is not self:
             name = uuid.uuid4().hex
-            data = b"" if buffer.closed else key.value
-            setattr(buffer, NAME, name)
-            self._new[name] = (buffer, data)
+            self._new[name] = b"" if buffer.closed else key.value
+            setattr(buffer, MARK, (self, name))
         return name
 
     def write(self) -> None:
         """Write what is new; where that fails, it stays new."""
-        self._database.executemany(
-            "REPLACE INTO content VALUES (?, ?)",
-            [(name, data) for name, (_, data) in self._new.items()],
-        )
+        self._database.executemany("REPLACE INTO content VALUES (?, ?)", self._new.items())
 
     def written(self) -> None:
         """What was new is on disk."""
@@ -50,7 +46,7 @@ class Contents:
             "SELECT data FROM content WHERE name = ?", (name,)
         ).fetchone()
         key.__setstate__({**state, "value": data})
-        setattr(key._value_buffer, NAME, name)
+        setattr(key._value_buffer, MARK, (self, name))
         self._seen.add(name)
 
     def forget_others(self) -> None:

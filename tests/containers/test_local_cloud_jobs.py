@@ -51,7 +51,8 @@ def client() -> Iterator[Any]:
 
 def containers_of(client: Any, cloud: Cloud) -> list[Any]:
     owner = f"{cloud.endpoint_url} on the host"
-    return client.containers.list(all=True, filters={"label": f"{OWNER}={owner}"})
+    filters = {"label": f"{OWNER}={owner}"}
+    return client.containers.list(all=True, filters=filters, ignore_removed=True)
 
 
 def start(*options: str) -> AbstractContextManager[Cloud]:
@@ -62,7 +63,7 @@ def start(*options: str) -> AbstractContextManager[Cloud]:
 def cloud(client: Any) -> Iterator[Cloud]:
     with start() as started:
         yield started
-        assert containers_of(client, started) == []
+        poll(lambda: not containers_of(client, started), "removal of the last job's container")
 
 
 @pytest.fixture
@@ -123,7 +124,7 @@ def test_lines_come_while_the_job_runs(cloud, submit, client):
     assert poll(lambda: cloud.lines(job), "log lines") == ["here"]
     cloud.batch.terminate_job(jobId=job_id, reason="enough")
     cloud.finish(job_id)
-    assert client.containers.list(all=True, filters={"label": f"{JOB}={job_id}"}) == []
+    poll(lambda: not containers_of(client, cloud), "removal of its container")
 
 
 def test_environment_is_batchs_the_jobs_and_the_images(cloud, submit, client):
