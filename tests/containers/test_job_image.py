@@ -245,6 +245,7 @@ def test_no_secret_in_any_layer_or_setting(
         ("app/settings.py", b"KEY = 'AKIA" + b"Q" * 16 + b"'"),
         ("app/key", b"-----BEGIN PRIVATE KEY-----\n" + b"MIIE" * 8 + b"\n"),
         ("etc/apt/sources.list", b"deb https://me:hunter2@packages.example.org/debian"),
+        ("app/notes", b"https://a:password@b.org, and then https://me:hunter2@b.org"),
         ("app/x", b'aws_secret_access_key = "' + b"a1B/" * 10 + b'"'),
     ],
 )
