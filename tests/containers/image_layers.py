@@ -27,7 +27,7 @@ SECRETS = {
     }.items()
 }
 # Of AWS's own documentation, and of what explains URLs.
-EXAMPLES = re.compile(rb"EXAMPLE|:pass(word)?@")
+EXAMPLES = re.compile(rb"EXAMPLE|:(pass(word)?|\*+)@")
 SECRET_VARIABLES = re.compile(r"SECRET|TOKEN|PASSW|CREDENTIAL|ACCESS_KEY|API_?KEY", re.IGNORECASE)
 # Folders of the build stages, and of what installs packages.
 LEFTOVERS = ("root/.cache", "build", "wheels", "opt/tools")
