@@ -13,22 +13,29 @@ SECRET_NAMES = re.compile(
     r"(^|/)(\.aws|\.docker|\.ssh|\.git|\.netrc|\.pypirc|\.pgpass|id_(rsa|ecdsa|ed25519)"
     r"|[^/]*\.env|[^/]*\.tfstate|[^/]*\.tfvars)(/|$)"
 )
-# What credentials look like. The last is a URL with a user's password.
-SECRETS = re.compile(
-    rb"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
-    rb"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\r\n]+[A-Za-z0-9+/]{32}"
-    rb"|\bgh[pousr]_[A-Za-z0-9]{36}\b"
-    rb"|(?i:aws_secret_access_key|aws_session_token)[\"' ]*[=:][\"' ]*[A-Za-z0-9/+]{40}"
-    rb"|https?://[^\s/:@\"']+:[^\s/:@\"']+@[a-z0-9]"
-)
+# What credentials look like, by a word that is quickly looked for. The last is a password in a URL.
+SECRETS = {
+    word: re.compile(pattern)
+    for word, pattern in {
+        b"AKIA": rb"\bAKIA[0-9A-Z]{16}\b",
+        b"ASIA": rb"\bASIA[0-9A-Z]{16}\b",
+        b"PRIVATE KEY": rb"-----BEGIN [A-Z ]*PRIVATE KEY-----[\r\n]+[A-Za-z0-9+/]{32}",
+        b"ghp_": rb"\bghp_[A-Za-z0-9]{36}\b",
+        b"aws_secret_access_key": rb"aws_secret_access_key[\"' ]*[=:][\"' ]*[A-Za-z0-9/+]{40}",
+        b"AWS_SECRET_ACCESS_KEY": rb"AWS_SECRET_ACCESS_KEY[\"' ]*[=:][\"' ]*[A-Za-z0-9/+]{40}",
+        b"://": rb"https?://[^\s/:@\"']+:[^\s/:@\"']+@[a-z0-9]",
+    }.items()
+}
+# Of AWS's own documentation, and of what explains URLs.
+EXAMPLES = re.compile(rb"EXAMPLE|:(pass(word)?|\*+)@")
 SECRET_VARIABLES = re.compile(r"SECRET|TOKEN|PASSW|CREDENTIAL|ACCESS_KEY|API_?KEY", re.IGNORECASE)
 # Folders of the build stages, and of what installs packages.
 LEFTOVERS = ("root/.cache", "build", "wheels", "opt/tools")
-LARGEST_TEXT = 2**20
+LARGEST_TEXT = 2**19
 
 
 def files(archive: Path) -> Iterator[tuple[PurePosixPath, bytes]]:
-    """Every file of every layer of an image as `docker save` writes it, with its first MiB."""
+    """Every file of every layer of an image as `docker save` writes it, with its first half MiB."""
     with tarfile.open(archive) as image:
         manifest = json.load(_member(image, "manifest.json"))
         for name in manifest[0]["Layers"]:
@@ -50,11 +57,12 @@ def secret_in(path: PurePosixPath, content: bytes) -> str | None:
     """What looks like a secret in a file, or that its name is one's."""
     if SECRET_NAMES.search(str(path)):
         return f"{path}: such a file holds credentials"
-    found = SECRETS.search(content)
-    # AWS's own example, which its libraries' documentation shows.
-    if found is None or b"EXAMPLE" in found.group():
-        return None
-    return f"{path}: {found.group()[:12]!r}…"
+    for word, pattern in SECRETS.items():
+        if word in content:
+            for found in pattern.finditer(content):
+                if not EXAMPLES.search(found.group()):
+                    return f"{path}: {found.group()[:12]!r}…"
+    return None
 
 
 def is_left_over(path: PurePosixPath) -> bool:

@@ -19,8 +19,8 @@ from tests.containers import image_layers
 
 ROOT = Path(__file__).parents[2]
 USER = 10001
-LARGEST_BYTES = 1_500_000_000
-PATIENCE_SECONDS = 120
+LARGEST_BYTES = 1_400_000_000
+PATIENCE_SECONDS = 240
 
 # As Terraform's job definition starts it, and with less: Batch can't drop capabilities.
 HARDENED = {
@@ -31,6 +31,8 @@ HARDENED = {
     "network_mode": "none",
     "mem_limit": "3g",
 }
+# torch, NumPy, SciPy and OpenCV are its rivals.
+SMALL = "--workload gaussian_blur --axis size=64"
 SHORT = "--samples 10 --max-seconds 0.2 --no-ceilings"
 COMPILERS = ("cc", "gcc", "g++", "c++", "clang", "tcc", "as", "ld", "make", "rustc", "go")
 INSTALLERS = ("pip", "pip3", "uv", "wheel", "easy_install", "conda", "npm")
@@ -67,15 +69,15 @@ def configuration(engine: Any, job_image: str) -> dict[str, Any]:
     return found
 
 
-def test_the_suite_runs_on_a_read_only_root_without_any_capability(run: Run) -> None:
-    job = (
-        f"python -m batchmark_job run --suite smoke --device cpu {SHORT} --output /tmp/result.json"
-    )
+def test_it_measures_on_a_read_only_root_without_any_capability(run: Run) -> None:
+    job = f"python -m batchmark_job run {SMALL} --device cpu {SHORT} --output /tmp/result.json"
     code, out, err = run("sh", "-c", f"{job} >&2 && cat /tmp/result.json")
     assert code == 0, err
     document = parse_document(out)
     assert document.status == "complete"
-    assert {row.status.value for row in document.measurements} <= {"measured", "unsettled"}
+    (row,) = document.measurements
+    assert row.status.value in {"measured", "unsettled"}
+    assert not [trial for trial in row.trials if trial.outcome in {"wrong", "failed"}]
     assert document.environment.torch_version.endswith("+cpu")
     assert document.environment.gpu_count == 0
 
@@ -245,6 +247,7 @@ def test_no_secret_in_any_layer_or_setting(
         ("app/settings.py", b"KEY = 'AKIA" + b"Q" * 16 + b"'"),
         ("app/key", b"-----BEGIN PRIVATE KEY-----\n" + b"MIIE" * 8 + b"\n"),
         ("etc/apt/sources.list", b"deb https://me:hunter2@packages.example.org/debian"),
+        ("app/notes", b"https://a:password@b.org, and then https://me:hunter2@b.org"),
         ("app/x", b'aws_secret_access_key = "' + b"a1B/" * 10 + b'"'),
     ],
 )
