@@ -86,9 +86,9 @@ test-regressions: terraform-there install ## 30 runs with a workload that gets s
 	@$(BIN)/pytest -q -s -m thirty_runs tests/e2e/test_regressions.py tests/e2e/test_killed_runs.py
 
 .PHONY: test-containers
-test-containers: terraform-there install ## Images and docker-compose.yaml on a Docker engine, yours or one of its own (about 12 minutes)
+test-containers: terraform-there install ## Images and docker-compose.yaml on a Docker engine, yours or one of its own (about 12 minutes; FULL=yes kills each service too)
 	@echo "test-containers: about 12 minutes from nothing; without a Docker engine and without root all of it is skipped"
-	@$(BIN)/pytest -v -rfE --timeout 1200 tests/containers
+	@$(BIN)/pytest -v -rfE --timeout 1200 $(if $(filter yes,$(FULL)),,-m "not full_matrix") tests/containers
 
 .PHONY: lint
 lint: terraform-there install $(CHECKOV) ## ruff, mypy, shellcheck, hadolint, terraform fmt, READMEs' tables, compose file, checkov (about a minute)

@@ -103,11 +103,14 @@ def engine(running_engine: Engine) -> Iterator[docker.DockerClient]:
 
 
 @pytest.fixture(scope="session")
-def base_images(pytestconfig: pytest.Config, running_engine: Engine, say: Say) -> Bases:
+def base_images(pytestconfig: pytest.Config, running_engine: Engine, say: Say) -> Iterator[Bases]:
     try:
-        return bases(running_engine, FOLDER, say)
+        found = bases(running_engine, FOLDER, say)
     except Unavailable as reason:
         skip(pytestconfig, reason)
+    yield found
+    if found.stand_ins:
+        remove_images(running_engine, [found.python, found.postgres])
 
 
 @pytest.fixture(scope="session")

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 START_SECONDS = 90
 DRIVERS = ("overlay2", "vfs")
+MIB = 2**20
 
 
 class OwnEngine:
@@ -77,6 +78,7 @@ class OwnEngine:
         traces = self._plan()
         self.notes.write_text(json.dumps(asdict(traces)))
         add_bridge(traces.bridge, f"{traces.gateway}/{traces.halves[0].prefixlen}")
+        self._make_disk(traces.disk)
         for driver in DRIVERS:
             self._launch(traces, driver)
             if self._answers(traces):
@@ -141,6 +143,22 @@ class OwnEngine:
             folders=[str(place) for place in MADE_BY_ENGINES if place.exists()],
         )
 
+    def _make_disk(self, disk: Path) -> None:
+        """A file system in a file, of which nothing must outlast a crash.
+
+        An engine writes 100,000 small files: without a journal it does so sooner, and all are gone
+        with the one file. Where there is no loop device, the data lie in the folder itself.
+        """
+        self.data.mkdir(parents=True)
+        with disk.open("wb") as file:
+            file.truncate(shutil.disk_usage(self.folder).free // MIB * MIB)
+        options = ("-O", "^has_journal", "-E", "lazy_itable_init=1,nodiscard", "-m", "0")
+        try:
+            run(["mkfs.ext4", "-q", "-F", *options, str(disk)])
+            run(["mount", "-o", "loop,noatime,nodiscard", str(disk), str(self.data)])
+        except (OSError, subprocess.CalledProcessError):
+            disk.unlink()
+
     def _launch(self, traces: Traces, driver: str) -> None:
         mtu = mtu_outwards()
         settings = {
@@ -177,7 +195,6 @@ class OwnEngine:
                 return True
             time.sleep(0.2)
         self._end_processes()
-        shutil.rmtree(self.data, ignore_errors=True)
         return False
 
     def _end_processes(self) -> None:

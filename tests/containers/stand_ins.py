@@ -35,6 +35,12 @@ DPKG_OPTIONS = (
 )
 # Interrupted, it leaves no mount and no process.
 OWN_NAMESPACES = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+# The official image has Python's headers, but neither a compiler nor the C library's.
+HEADERS = (
+    '--customize-hook=chroot "$1" sh -c "cd /tmp && apt-get -qq download libpython3.11-dev && '
+    "dpkg -x libpython3.11-dev_*.deb unpacked && cp -r unpacked/usr/include /usr && "
+    'rm -r unpacked libpython3.11-dev_*.deb"'
+)
 # No cluster but the one that the container makes.
 NO_CLUSTER = (
     '--essential-hook=mkdir -p "$1/etc/postgresql-common" && '
@@ -55,6 +61,7 @@ RECIPES = {
     "PYTHON_IMAGE": Recipe(
         "bookworm",
         ("ca-certificates", "netbase", "python3-pip", "python3.11", "python3.11-venv", "tzdata"),
+        (HEADERS,),
     ),
     "POSTGRES_IMAGE": Recipe("trixie", ("postgresql-17", "tzdata"), (NO_CLUSTER,)),
 }

@@ -69,6 +69,11 @@ class Traces:
         return str(next(self.halves[0].hosts()))
 
     @property
+    def disk(self) -> Path:
+        """The file that holds the file system of the data."""
+        return Path(f"{self.data}.ext4")
+
+    @property
     def places(self) -> tuple[Path, Path]:
         """The two folders that hold all its files."""
         return Path(self.runtime), Path(self.data)
@@ -83,6 +88,7 @@ class Traces:
         for place in self.places:
             unmount_below(place)
             shutil.rmtree(place, ignore_errors=True)
+        self.disk.unlink(missing_ok=True)
         shared = bool(engines())
         in_rules = self.in_rules(shared=shared)
         for bridge in self.new_bridges():
@@ -102,7 +108,8 @@ class Traces:
         """What is still there, for a message."""
         rules = Firewall(env, self.rules).new_with(self.in_rules(shared=bool(engines())))
         mounts = [mount for place in self.places for mount in mounts_below(place)]
-        places = [*(place for place in self.places if place.exists()), *groups(self.cgroup)]
+        kept = [place for place in (*self.places, self.disk) if place.exists()]
+        places = [*kept, *loops(self.disk), *groups(self.cgroup)]
         return [*map(str, places), *mounts, *self.new_bridges(), *rules]
 
     def new_bridges(self) -> list[str]:
@@ -160,6 +167,12 @@ def mounts_below(place: Path) -> list[str]:
     """Mount points in a folder and the folder itself, the innermost first."""
     mounts = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
     return sorted((mount for mount in mounts if Path(mount).is_relative_to(place)), reverse=True)
+
+
+def loops(file: Path) -> list[Path]:
+    """The loop devices that are made of a file, which may be deleted."""
+    backing = Path("/sys/block").glob("loop*/loop/backing_file")
+    return [one for one in backing if one.read_text().startswith(str(file))]
 
 
 def unmount_below(place: Path) -> None:
