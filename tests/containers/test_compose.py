@@ -13,7 +13,7 @@ from batchmark.report import Report
 from batchmark.store import REPORT_JSON
 from batchmark_job.suites import SUITES
 from laptop import containers, containers_backup
-from laptop.compose import AIRFLOW, LOCAL_CLOUD, Deployment
+from laptop.compose import AIRFLOW, LOCAL_CLOUD, Compose, Deployment, engine_socket
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
 from laptop.processes import free_port
@@ -93,6 +93,14 @@ def test_all_of_it_is_healthy_within_two_minutes(running):
     if (load := os.getloadavg()[1] / (os.cpu_count() or 1)) > BUSY:
         pytest.skip(f"{load:.1f} programs share each core, so no time means anything")
     assert running.seconds_until_healthy < HEALTHY_SECONDS
+
+
+def test_without_its_secrets_nothing_starts(running, tmp_path):
+    other = Compose(Deployment(project=f"{running.deployment.project}-bare", folder=tmp_path))
+    other.env.update(engine_socket(other))
+    with pytest.raises(LaptopError, match=r"does not exist: .*/secrets/postgres_password"):
+        other.output("up", "--detach", "--no-build", "postgres")
+    other.output("down", "--volumes")
 
 
 @pytest.mark.parametrize("service", SERVICES)
