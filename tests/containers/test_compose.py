@@ -252,15 +252,13 @@ def test_a_damaged_dump_changes_nothing(again, saved):
 
 @pytest.mark.full_matrix
 @pytest.mark.parametrize("service", [*AIRFLOW, "postgres"])
-@pytest.mark.parametrize("moment", ["running", "deferred"])
-def test_a_killed_service_heals_and_the_run_ends_right(running, service, moment):
-    """While a task is at work in the scheduler's container, and while one waits for its job."""
-    run_id = f"{service}-{moment}"
+def test_a_service_killed_while_a_task_is_at_work_heals_and_the_run_ends_right(running, service):
+    """A task at work is a process of the scheduler's container, and talks to the API server."""
     before = len(running.jobs())
-    running.trigger(run_id, suite="own")
-    running.wait_for_task(run_id, moment)
+    running.trigger(service, suite="own")
+    running.wait_for_task(service, "running")
     running.kill(service)
-    assert running.wait_for_end(run_id) == "success"
+    assert running.wait_for_end(service) == "success"
     running.wait_until_healed(service)
     assert len(running.jobs()) == before + 2
 
