@@ -13,7 +13,7 @@ from batchmark.report import Report
 from batchmark.store import REPORT_JSON
 from batchmark_job.suites import SUITES
 from laptop import containers, containers_backup
-from laptop.compose import AIRFLOW, LOCAL_CLOUD, Deployment
+from laptop.compose import AIRFLOW, LOCAL_CLOUD, Compose, Deployment, engine_socket
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
 from laptop.processes import free_port
@@ -71,10 +71,36 @@ def report(running, finished):
         return Report.model_validate_json(store.read(store.prefix + REPORT_JSON))
 
 
+@pytest.fixture(scope="module")
+def saved(running, finished, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("backups") / "monday"
+    containers_backup.backup(running.deployment, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def again(running, saved, report):
+    containers.down(running.deployment)
+    left = running.compose.docker(
+        "ps", "--all", "--quiet", "--filter", f"name={running.deployment.project}"
+    )
+    assert left == ""
+    containers.up(running.deployment, build=False)
+    return running
+
+
 def test_all_of_it_is_healthy_within_two_minutes(running):
     if (load := os.getloadavg()[1] / (os.cpu_count() or 1)) > BUSY:
         pytest.skip(f"{load:.1f} programs share each core, so no time means anything")
     assert running.seconds_until_healthy < HEALTHY_SECONDS
+
+
+def test_without_its_secrets_nothing_starts(running, tmp_path):
+    other = Compose(Deployment(project=f"{running.deployment.project}-bare", folder=tmp_path))
+    other.env.update(engine_socket(other))
+    with pytest.raises(LaptopError, match=r"does not exist: .*/secrets/postgres_password"):
+        other.output("up", "--detach", "--no-build", "postgres")
+    other.output("down", "--volumes")
 
 
 @pytest.mark.parametrize("service", SERVICES)
@@ -180,77 +206,59 @@ def test_links_for_people_open_outside_the_containers(running, finished, report)
     assert httpx.get(links[0]).text.count("\n") > 10
 
 
-class TestWhatStays:
-    """In this order: a backup, then down and up again, then the backup is restored."""
+def test_runs_and_results_outlive_down_and_up(again, report):
+    assert again.state(RUN) == "success"
+    assert kept_report(again) == report
 
-    @pytest.fixture(scope="class")
-    def saved(self, running, finished, tmp_path_factory):
-        folder = tmp_path_factory.mktemp("backups") / "monday"
-        containers_backup.backup(running.deployment, folder)
-        return folder
 
-    @pytest.fixture(scope="class")
-    def again(self, running, saved, report):
-        containers.down(running.deployment)
-        left = running.compose.docker(
-            "ps", "--all", "--quiet", "--filter", f"name={running.deployment.project}"
-        )
-        assert left == ""
-        containers.up(running.deployment, build=False)
-        return running
+def test_the_history_outlives_down_and_up(again):
+    with again.aws() as aws:
+        history = again.store(aws, RUN).keys("history/")
+    assert len(history) == 1
 
-    def test_runs_and_results_outlive_down_and_up(self, again, report):
-        assert again.state(RUN) == "success"
-        assert kept_report(again) == report
 
-    def test_a_job_before_can_be_compared_with_one_after(self, again):
-        with again.aws() as aws:
-            history = again.store(aws, RUN).keys("history/")
-        assert len(history) == 1
+def test_a_backup_brings_back_what_was_lost(again, saved, report):
+    with again.airflow() as airflow:
+        airflow.change("DELETE", f"/dags/{DAG_ID}/dagRuns/{RUN}", {}).raise_for_status()
+    with again.aws() as aws:
+        store = again.store(aws, RUN)
+        for key in store.keys("runs/"):
+            aws.client("s3").delete_object(Bucket=store.bucket, Key=key)
+    with pytest.raises(httpx.HTTPStatusError):
+        again.state(RUN)
 
-    def test_a_backup_brings_back_what_was_lost(self, again, saved, report):
-        with again.airflow() as airflow:
-            airflow.change("DELETE", f"/dags/{DAG_ID}/dagRuns/{RUN}", {}).raise_for_status()
-        with again.aws() as aws:
-            store = again.store(aws, RUN)
-            for key in store.keys("runs/"):
-                aws.client("s3").delete_object(Bucket=store.bucket, Key=key)
-        with pytest.raises(httpx.HTTPStatusError):
-            again.state(RUN)
+    containers_backup.restore(again.deployment, saved)
 
-        containers_backup.restore(again.deployment, saved)
+    assert again.state(RUN) == "success"
+    assert kept_report(again) == report
 
-        assert again.state(RUN) == "success"
-        assert kept_report(again) == report
 
-    def test_a_damaged_dump_changes_nothing(self, again, saved):
-        dump = saved / "airflow.dump"
-        whole = dump.read_bytes()
-        record = saved / "backup.json"
-        told = record.read_text()
-        try:
-            dump.write_bytes(whole[: len(whole) // 2])
-            honest = json.loads(told) | {"dump_sha256": sha256(dump.read_bytes())}
-            record.write_text(json.dumps(honest))
-            with pytest.raises(LaptopError, match="pg_restore"):
-                containers_backup.restore(again.deployment, saved)
-        finally:
-            dump.write_bytes(whole)
-            record.write_text(told)
-        assert again.state(RUN) == "success"
+def test_a_damaged_dump_changes_nothing(again, saved):
+    dump = saved / "airflow.dump"
+    whole = dump.read_bytes()
+    record = saved / "backup.json"
+    told = record.read_text()
+    try:
+        dump.write_bytes(whole[: len(whole) // 2])
+        honest = json.loads(told) | {"dump_sha256": sha256(dump.read_bytes())}
+        record.write_text(json.dumps(honest))
+        with pytest.raises(LaptopError, match="pg_restore"):
+            containers_backup.restore(again.deployment, saved)
+    finally:
+        dump.write_bytes(whole)
+        record.write_text(told)
+    assert again.state(RUN) == "success"
 
 
 @pytest.mark.full_matrix
 @pytest.mark.parametrize("service", [*AIRFLOW, "postgres"])
-@pytest.mark.parametrize("moment", ["running", "deferred"])
-def test_a_killed_service_heals_and_the_run_ends_right(running, service, moment):
-    """While a task is at work in the scheduler's container, and while one waits for its job."""
-    run_id = f"{service}-{moment}"
+def test_a_service_killed_while_a_task_is_at_work_heals_and_the_run_ends_right(running, service):
+    """A task at work is a process of the scheduler's container, and talks to the API server."""
     before = len(running.jobs())
-    running.trigger(run_id, suite="own")
-    running.wait_for_task(run_id, moment)
+    running.trigger(service, suite="own")
+    running.wait_for_task(service, "running")
     running.kill(service)
-    assert running.wait_for_end(run_id) == "success"
+    assert running.wait_for_end(service) == "success"
     running.wait_until_healed(service)
     assert len(running.jobs()) == before + 2
 
