@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -118,3 +120,16 @@ def test_an_orderly_end_leaves_no_container_and_the_job_is_tried_again(
     job = cloud.finish(job_id)
     assert job["status"] == "SUCCEEDED"
     assert job["attempts"][0]["statusReason"].startswith("Host EC2 (instance i-")
+
+
+def test_every_job_runs_once_however_often_the_server_is_killed(cloud, submit, again):
+    jobs = [submit(COUNT.format(6)) for _ in range(8)]
+    pauses = random.Random(7)
+    for _ in range(3):
+        time.sleep(pauses.uniform(0.2, 2.0))
+        again.kill()
+        again.start()
+    for job_id in jobs:
+        job = cloud.finish(job_id)
+        assert (job["container"]["exitCode"], len(job["attempts"])) == (4, 1)
+        assert cloud.lines(job) == [str(n) for n in range(6)]
