@@ -10,6 +10,8 @@ PROFILE ?= local
 SUITE ?= smoke
 BIN := .venv/bin
 DEPLOYMENT = --profile $(PROFILE) --port $(PORT) --cloud-port $(CLOUD_PORT)
+# Each run tells where its time went: .ci/run has to stay below 40 minutes.
+SLOWEST := --durations 15 --durations-min 5
 TWO_AT_A_TIME := --numprocesses 2 --dist loadfile
 export PYTHONPATH := $(CURDIR):$(CURDIR)/plugins:$(CURDIR)/job_container
 
@@ -69,8 +71,8 @@ containers-restore: install ## Put a backup back in the place of what is there (
 
 .PHONY: test
 test: terraform-there install ## All tests but the longest: unit, DAG integrity, Terraform, end to end, quick faults (about 30 minutes)
-	$(BIN)/pytest $(TWO_AT_A_TIME) tests/unit tests/dags
-	$(BIN)/pytest $(TWO_AT_A_TIME) --no-loadscope-reorder -m "not (full_matrix or thirty_runs)" \
+	$(BIN)/pytest $(TWO_AT_A_TIME) $(SLOWEST) tests/unit tests/dags
+	$(BIN)/pytest $(TWO_AT_A_TIME) $(SLOWEST) --no-loadscope-reorder -m "not (full_matrix or thirty_runs)" \
 		tests/terraform tests/e2e tests/faults
 
 .PHONY: test-unit
@@ -88,7 +90,7 @@ test-regressions: terraform-there install ## 30 runs with a workload that gets s
 .PHONY: test-containers
 test-containers: terraform-there install ## Images and docker-compose.yaml on a Docker engine, yours or one of its own (about 12 minutes; FULL=yes kills each service too)
 	@echo "test-containers: about 12 minutes from nothing; without a Docker engine and without root all of it is skipped"
-	@$(BIN)/pytest -v -rfE --timeout 1200 $(if $(filter yes,$(FULL)),,-m "not full_matrix") tests/containers
+	@$(BIN)/pytest -v -rfE $(SLOWEST) --timeout 1200 $(if $(filter yes,$(FULL)),,-m "not full_matrix") tests/containers
 
 .PHONY: lint
 lint: terraform-there install $(CHECKOV) ## ruff, mypy, shellcheck, hadolint, terraform fmt, READMEs' tables, compose file, checkov (about a minute)

@@ -20,7 +20,7 @@ from docker.errors import DockerException
 
 from tests.containers.debian import Unavailable, run
 from tests.containers.engine import Engine, open_engine
-from tests.containers.images import build
+from tests.containers.images import BuildError, build
 from tests.containers.stand_ins import Bases, bases, folders_of_wheels
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -126,7 +126,11 @@ def builds(
 
     def built(image: str, *words: object, **settings: object) -> str:
         say(f"building {image}: 2 to 5 minutes")
-        seconds = build(running_engine, image, *words, **settings)  # type: ignore[arg-type]
+        try:
+            seconds = build(running_engine, image, *words, **settings)  # type: ignore[arg-type]
+        except BuildError:
+            say(f"{image} can't be built")
+            raise
         say(f"{image} is built, in {seconds:.0f} s")
         return image
 

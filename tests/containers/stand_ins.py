@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PINS = ROOT / "containers" / "base_images.env"
 HERE = Path(__file__).parent / "bases"
 LABEL = "batchmark.stand-in"
+# `apt-get update` takes a mirror that does not answer for an empty one.
+RETRIES = 'Acquire::Retries "5";'
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 # Smaller and sooner: nobody reads its manuals, and what a crash breaks is made anew.
 DPKG_OPTIONS = (
@@ -158,8 +160,8 @@ def describe_machine(folder: Path) -> None:
     listed = run([sys.executable, "-m", "pip", "config", "list"]).stdout
     (folder / "pip.conf").write_text(pip_conf(listed))
     acquire = run(["apt-config", "dump", "Acquire::http"]).stdout
-    proxies = [line for line in acquire.splitlines() if "::Proxy" in line]
-    (folder / "apt.conf").write_text("".join(f"{line}\n" for line in proxies))
+    settings = [line for line in acquire.splitlines() if "::Proxy" in line] + [RETRIES]
+    (folder / "apt.conf").write_text("".join(f"{line}\n" for line in settings))
 
 
 def pip_conf(listed: str) -> str:
