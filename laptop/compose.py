@@ -153,7 +153,8 @@ class Compose:
         lines = []
         try:
             for name, record in self.services().items():
-                if record["Health"] == "unhealthy" or record["ExitCode"]:
+                failed = record["State"] == "restarting" or record["ExitCode"]
+                if failed or record["Health"] == "unhealthy":
                     lines.append(f"{name} is {record['Status']}; its last lines:")
                     lines.append(self.output("logs", "--tail", str(ERROR_LINES), name).rstrip())
         except LaptopError:

@@ -88,9 +88,14 @@ def restore(deployment: Deployment, folder: Path) -> None:
             raise LaptopError(
                 "the backup has a local cloud's bucket, and none runs: `make containers-up` first"
             )
+        _restore_beside(compose, folder / DUMP)  # a dump that is no good stops here
         compose("stop", *AIRFLOW)
         try:
-            _replace_database(compose, folder / DUMP)
+            _sql(
+                compose,
+                f"drop database {DATABASE} with (force)",
+                f"alter database {BESIDE} rename to {DATABASE}",
+            )
             clock.say("database: restored")
             if record.has_objects:
                 count = CloudState(compose).replace_objects(folder / OBJECTS)
@@ -127,8 +132,8 @@ def read_backup(folder: Path, deployment: Deployment) -> Backup:
     return record
 
 
-def _replace_database(compose: Compose, dump: Path) -> None:
-    """Restore beside the present database, then change the two: a failure changes nothing."""
+def _restore_beside(compose: Compose, dump: Path) -> None:
+    """Restore into a database beside the present one, which is still in use."""
     _sql(compose, f"drop database if exists {BESIDE} with (force)", f"create database {BESIDE}")
     try:
         with dump.open("rb") as source:
@@ -139,11 +144,6 @@ def _replace_database(compose: Compose, dump: Path) -> None:
     except LaptopError:
         _sql(compose, f"drop database if exists {BESIDE} with (force)")
         raise
-    _sql(
-        compose,
-        f"drop database {DATABASE} with (force)",
-        f"alter database {BESIDE} rename to {DATABASE}",
-    )
 
 
 def _sql(compose: Compose, *statements: str) -> None:
