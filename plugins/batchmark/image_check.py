@@ -90,7 +90,7 @@ def _scan(ecr: Any, image: Image, targets: str) -> Check:
         target=targets,
         status="warn" if serious else "ok",
         seen=f"The scan found {seen} finding(s).",
-        remedy="Read them in the ECR console; `make image` builds on today's packages."
+        remedy="Read them in the ECR console; `make base-images` renews the base for `make image`."
         if serious
         else "",
     )

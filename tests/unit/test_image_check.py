@@ -37,7 +37,7 @@ def test_an_image_from_elsewhere_is_not_checked():
             },
             None,
             "The scan found 2 critical, 5 high finding(s).",
-            "Read them in the ECR console; `make image` builds on today's packages.",
+            "Read them in the ECR console; `make base-images` renews the base for `make image`.",
         ),
         (
             {"imageScanStatus": {"status": "IN_PROGRESS"}},
