@@ -20,7 +20,7 @@ from docker.errors import DockerException
 
 from tests.containers.debian import Unavailable, run
 from tests.containers.engine import Engine, open_engine
-from tests.containers.images import BuildError, build
+from tests.containers.images import PYTHON, BuildError, build
 from tests.containers.stand_ins import Bases, bases, folders_of_wheels
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,6 +111,14 @@ def base_images(pytestconfig: pytest.Config, running_engine: Engine, say: Say) -
     yield found
     if found.stand_ins:
         remove_images(running_engine, [found.python, found.postgres])
+
+
+@pytest.fixture(scope="session")
+def client(engine: docker.DockerClient, base_images: Bases) -> Iterator[docker.DockerClient]:
+    """The engine, with the base image of Python as PYTHON, for jobs that need no image of ours."""
+    engine.images.get(base_images.python).tag(PYTHON)
+    yield engine
+    engine.images.remove(PYTHON)
 
 
 @pytest.fixture(scope="session")

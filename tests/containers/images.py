@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tests.containers.engine import Engine
 
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+PYTHON = "batchmark-test-python:here"  # the base image, under a name that nobody pulls
 LAST_LINES = 40
 
 

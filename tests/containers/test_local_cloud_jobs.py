@@ -1,4 +1,4 @@
-"""Batch jobs as real containers. Needs a Docker engine with python:3.11-slim-bookworm."""
+"""Batch jobs as real containers."""
 
 from __future__ import annotations
 
@@ -7,23 +7,21 @@ import os
 import signal
 import socket
 import subprocess
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import docker
 import httpx
 import pytest
-from docker.errors import DockerException, ImageNotFound
 
 from local_cloud.batch.docker_runtime import JOB, OWNER
 from local_cloud.batch.logs import MAX_EVENT_BYTES
+from tests.containers.images import PYTHON as IMAGE
 from tests.e2e.local_cloud.conftest import Cloud, command_line, poll, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-IMAGE = "python:3.11-slim-bookworm"
 MIB = 2**20
 NOTHING = "127.0.0.1:1/nothing:here"  # a registry that refuses connections
 CONTAINERS = [
@@ -33,20 +31,6 @@ CONTAINERS = [
 FOR_EVER = "import time; time.sleep(600)"
 DEAF = f"""import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print("ready", flush=True); {FOR_EVER}"""
-
-
-@pytest.fixture(scope="session")
-def client() -> Iterator[Any]:
-    try:
-        engine = docker.from_env()
-    except DockerException as error:
-        pytest.skip(f"no Docker engine answers: {error}")
-    with closing(engine):
-        try:
-            engine.images.get(IMAGE)
-        except ImageNotFound:
-            pytest.skip(f"the engine has no {IMAGE}")
-        yield engine
 
 
 def containers_of(client: Any, cloud: Cloud) -> list[Any]:

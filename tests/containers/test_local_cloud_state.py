@@ -1,4 +1,4 @@
-"""A local cloud that is killed finds its jobs' containers again. Needs a Docker engine."""
+"""A local cloud that is killed finds its jobs' containers again."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.containers.images import PYTHON as IMAGE
 from tests.containers.restarting import RestartingCloud, restarting
 from tests.containers.test_local_cloud_jobs import (
     CONTAINERS,
     DEAF,
     FOR_EVER,
-    IMAGE,
-    client,
     containers_of,
     free_port,
 )
@@ -23,8 +22,6 @@ from tests.e2e.local_cloud.conftest import Cloud, poll
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-__all__ = ["client"]
 
 COUNT = (
     "import time\nfor n in range({}): print(n, flush=True); time.sleep(0.25)\nraise SystemExit(4)"
