@@ -14,7 +14,7 @@ from tests.containers.stand_ins import ROOT, folders_of_wheels, pins, pip_conf
 
 DEBIAN = """\
 Types: deb
-URIs: http://deb.debian.org/debian
+URIs: http://mirror.example/debian
 Suites: bookworm bookworm-updates
 Components: main
 """
