@@ -30,7 +30,7 @@ SECRETS = {
 EXAMPLES = re.compile(rb"EXAMPLE|:(pass(word)?|\*+)@")
 SECRET_VARIABLES = re.compile(r"SECRET|TOKEN|PASSW|CREDENTIAL|ACCESS_KEY|API_?KEY", re.IGNORECASE)
 # Folders of the build stages, and of what installs packages.
-LEFTOVERS = ("root/.cache", "build", "wheels", "opt/tools")
+LEFTOVERS = ("root/.cache", "var/cache/packages", "build", "wheels", "opt/tools")
 LARGEST_TEXT = 2**19
 
 
