@@ -9,7 +9,6 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from batchmark.exceptions import TerraformError
 from batchmark.terraform import Terraform
 from laptop import objects
 from laptop.aws import AwsClients
@@ -19,12 +18,11 @@ from laptop.image import publish_stand_in
 from laptop.objects import StoredObject
 from laptop.session import Clock
 from laptop.stack import (
-    PROFILE,
     ROOT,
     TERRAFORM_DATA,
+    apply_core_stack,
     aws_environment,
     clean_environment,
-    init_one_at_a_time,
 )
 
 
@@ -122,14 +120,7 @@ class CloudState:
         )
 
     def _apply(self, clock: Clock) -> str:
-        clock.say("Terraform: applying the core stack to the local cloud (about 80 s)")
-        terraform = self.terraform()
-        try:
-            init_one_at_a_time(terraform)
-            terraform.apply(var_file=PROFILE)
-            image = str(terraform.outputs()["image"])
-        except TerraformError as error:
-            raise LaptopError(str(error)) from error
+        image = apply_core_stack(self.terraform(), clock.say)
         clock.say("Terraform: applied")
         return image
 

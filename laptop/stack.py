@@ -141,14 +141,7 @@ class Stack:
     def apply(self) -> None:
         """Apply the core stack to the local cloud, which forgets everything when it stops."""
         started = time.monotonic()
-        self.say("Terraform: applying the core stack to the local cloud (about 80 s)")
-        try:
-            self.init_terraform()
-            self.terraform.apply(var_file=PROFILE)
-            image = self.terraform.outputs()["image"]
-        except TerraformError as error:
-            raise LaptopError(str(error)) from error
-        self._publish_image(image)
+        self._publish_image(apply_core_stack(self.terraform, self.say))
         self.say(f"Terraform: applied in {time.monotonic() - started:.0f} s")
 
     def _publish_image(self, image: str) -> None:
@@ -189,6 +182,21 @@ class Stack:
         for left in (*self.folder.glob("terraform.tfstate*"), *self.folder.glob("report.*")):
             left.unlink()
         self.folder.mkdir(parents=True, exist_ok=True)
+
+
+def apply_core_stack(terraform: Terraform, say: Say) -> str:
+    """Apply the core stack to the local cloud; the image that its job definitions run.
+
+    Raises:
+        LaptopError: Terraform failed.
+    """
+    say("Terraform: applying the core stack to the local cloud (about 80 s)")
+    try:
+        init_one_at_a_time(terraform)
+        terraform.apply(var_file=PROFILE)
+        return str(terraform.outputs()["image"])
+    except TerraformError as error:
+        raise LaptopError(str(error)) from error
 
 
 def init_one_at_a_time(terraform: Terraform) -> None:

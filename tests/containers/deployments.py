@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from laptop.compose import Compose, Deployment
 from laptop.demo import DAG_ID
 from laptop.secret_files import password
 from laptop.stack import ROOT
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     import docker
@@ -30,6 +30,7 @@ T = TypeVar("T")
 
 RUN_SECONDS = 600
 HEALED_SECONDS = 120
+ASKED_AGAIN = (httpx.HTTPError,)
 
 
 @dataclass(frozen=True)
@@ -140,17 +141,7 @@ class Running:
 
     def wait(self, condition: Callable[[], T | None], what: str, seconds: float) -> T:
         """The condition's first true value; what does not answer meanwhile is asked again."""
-        end = time.monotonic() + seconds
-        problem: Exception | None = None
-        while time.monotonic() < end:
-            try:
-                if value := condition():
-                    return value
-                problem = None
-            except httpx.HTTPError as error:
-                problem = error
-            time.sleep(1)
-        raise TimeoutError(f"no {what} within {seconds:.0f} s{f' ({problem})' if problem else ''}")
+        return wait_for(condition, what, seconds, every=1, asked_again=ASKED_AGAIN)
 
 
 @contextmanager

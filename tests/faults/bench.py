@@ -22,6 +22,7 @@ from laptop.airflow import AirflowClient
 from laptop.stack import ROOT
 from tests.faults.outcome import Invariants, Outcome
 from tests.faults.targets import job_prefix
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,6 +38,7 @@ DAG_TIME_OUT = "faults_time_out"
 TASK = "run_benchmark"
 FINISHED = ("SUCCEEDED", "FAILED")
 LONGEST_RUN_SECONDS = 300
+ASKED_AGAIN = (httpx.HTTPError, BotoCoreError, ClientError)
 # The job's own grace after SIGTERM, and the collecting task's way to it.
 LEAK_GRACE_SECONDS = 15
 
@@ -141,17 +143,7 @@ class Bench:
 
     def wait(self, condition: Callable[[], T | None], what: str, seconds: float = 120) -> T:
         """The condition's first true value; what does not answer meanwhile is asked again."""
-        end = time.monotonic() + seconds
-        problem: Exception | None = None
-        while time.monotonic() < end:
-            try:
-                if value := condition():
-                    return value
-                problem = None
-            except (httpx.HTTPError, BotoCoreError, ClientError) as error:
-                problem = error
-            time.sleep(0.2)
-        raise TimeoutError(f"no {what} within {seconds:.0f} s{f' ({problem})' if problem else ''}")
+        return wait_for(condition, what, seconds, every=0.2, asked_again=ASKED_AGAIN)
 
     def task(self, run: Run, task_id: str = TASK) -> dict[str, Any] | None:
         """The run's only instance of a task, once it is expanded."""

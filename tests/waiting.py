@@ -1,0 +1,31 @@
+"""Waiting for something real, which may not answer meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def wait_for(
+    condition: Callable[[], T | None],
+    what: str,
+    seconds: float,
+    *,
+    every: float,
+    asked_again: tuple[type[Exception], ...],
+) -> T:
+    """The condition's first true value; what raises one of `asked_again` is asked again."""
+    end = time.monotonic() + seconds
+    problem: Exception | None = None
+    while time.monotonic() < end:
+        try:
+            if value := condition():
+                return value
+            problem = None
+        except asked_again as error:
+            problem = error
+        time.sleep(every)
+    raise TimeoutError(f"no {what} within {seconds:.0f} s{f' ({problem})' if problem else ''}")
