@@ -10,6 +10,8 @@ import boto3
 from batchmark.config import Config, parse_config
 from laptop.stack import REGION
 
+PARAMETER = "/airflow/variables/batchmark"
+
 
 class HasLocalCloud(Protocol):
     """Where a local cloud answers, and the environment that leads to it."""
@@ -42,8 +44,12 @@ class AwsClients:
         for client in self._clients.values():
             client.close()
 
+    def is_configured(self) -> bool:
+        """Whether Terraform has published what Airflow reads."""
+        return not self.client("ssm").get_parameters(Names=[PARAMETER])["InvalidParameters"]
+
     def config(self) -> Config:
-        answer = self.client("ssm").get_parameter(Name="/airflow/variables/batchmark")
+        answer = self.client("ssm").get_parameter(Name=PARAMETER)
         return parse_config(answer["Parameter"]["Value"])
 
     def new_log_lines(self, group: str) -> Iterator[list[str]]:

@@ -1,4 +1,4 @@
-"""What outlives the local cloud's container, whose memory ends with it."""
+"""What the local cloud of a deployment holds, and Terraform's state of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from batchmark.terraform import Terraform
 from laptop import objects
 from laptop.aws import AwsClients
-from laptop.compose import LOCAL_CLOUD, Compose, name_job_image
+from laptop.compose import Compose, name_job_image
 from laptop.errors import LaptopError
 from laptop.image import publish_stand_in
 from laptop.objects import StoredObject
@@ -25,6 +25,8 @@ from laptop.stack import (
     clean_environment,
 )
 
+VOLUME = "cloud"
+
 
 class Saved(BaseModel):
     """The objects that were in a bucket."""
@@ -36,60 +38,45 @@ class Saved(BaseModel):
 
 
 class CloudState:
-    """Terraform's state and the result bucket's objects, in a deployment's folder `state/`.
+    """Terraform's state in a deployment's folder `state/`, and what the local cloud holds.
 
-    `state/filled` names the container that has it all. It is written last: a cloud that was only
-    half filled is filled anew, and never saved over what an earlier one held.
+    The cloud keeps all of it in the volume `cloud`. `state/volume` tells which one Terraform's
+    state is of: it is written first, so that an apply that broke off goes on where it was.
     """
 
     def __init__(self, compose: Compose) -> None:
         self._compose = compose
         self._folder = compose.deployment.state
-        self._filled = self._folder / "filled"
-        self._saved = self._folder / "saved"
+        self._volume = self._folder / "volume"
         self.endpoint = compose.deployment.endpoint
         self.aws: Mapping[str, str] = aws_environment(self.endpoint, "laptop")
 
     def fill(self, clock: Clock) -> None:
-        """Apply Terraform; in a cloud that is new, put back what the last one held.
+        """Apply Terraform to what is there, or anew where the volume is.
 
         Raises:
-            LaptopError: Terraform failed, or what was saved is damaged.
+            LaptopError: Terraform failed, or its state of a volume that is in use is gone.
         """
-        lives = self._identity()
-        new = not (self._filled.exists() and self._filled.read_text() == lives)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        if new:
-            for left in self._folder.glob("terraform.tfstate*"):
-                left.unlink()
+        volume = self._identity()
+        if not self._volume.exists() or self._volume.read_text() != volume:
+            self._begin(volume)
         image = self._apply(clock)
         name_job_image(self._compose, image)
-        if not new:
-            return
         with closing(AwsClients(self)) as aws:
             publish_stand_in(aws.client("ecr"), image)
-            if self._saved.exists():
-                saved = read_saved(self._saved)
-                objects.check(saved.objects, self._saved)
-                s3 = aws.client("s3")
-                objects.put_back(s3, aws.config().bucket, saved.objects, self._saved)
-                clock.say(f"local cloud: {len(saved.objects)} objects are back in its bucket")
-        self._filled.write_text(lives)
 
-    def save(self, clock: Clock) -> None:
-        """Keep the bucket's objects for the next local cloud; nothing where this one has none."""
-        if not self._filled.exists() or self._filled.read_text() != self._identity():
-            return
-        unfinished = self._folder / "saving"
-        shutil.rmtree(unfinished, ignore_errors=True)
-        count = self.copy_objects(unfinished)
-        older = self._folder / "older"
-        if self._saved.exists():
-            shutil.rmtree(older, ignore_errors=True)
-            self._saved.rename(older)
-        unfinished.rename(self._saved)
-        shutil.rmtree(older, ignore_errors=True)
-        clock.say(f"local cloud: saved the {count} objects of its bucket")
+    def _begin(self, volume: str) -> None:
+        with closing(AwsClients(self)) as aws:
+            if aws.is_configured():
+                raise LaptopError(
+                    f"the local cloud's volume holds what Terraform made, and {self._folder} no "
+                    "state of it: put that folder back, or drop both with `make containers-down "
+                    "VOLUMES=delete`"
+                )
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for left in self._folder.glob("terraform.tfstate*"):
+            left.unlink()
+        self._volume.write_text(volume)
 
     def copy_objects(self, folder: Path) -> int:
         """Save the bucket's objects in `folder`; how many there are."""
@@ -125,12 +112,10 @@ class CloudState:
         return image
 
     def _identity(self) -> str:
-        """Names this start of the container: a restart begins with an empty memory."""
-        record = self._compose.services().get(LOCAL_CLOUD)
-        if record is None or record["State"] != "running":
-            return ""
-        started = self._compose.docker("inspect", "--format", "{{.State.StartedAt}}", record["ID"])
-        return f"{record['ID']} {started.strip()}"
+        """Names this life of the volume, which a new one of the same name has not."""
+        name = f"{self._compose.deployment.project}_{VOLUME}"
+        made = self._compose.docker("volume", "inspect", "--format", "{{.CreatedAt}}", name)
+        return f"{name} {made.strip()}"
 
 
 def read_saved(folder: Path) -> Saved:

@@ -53,8 +53,6 @@ def up(deployment: Deployment, *, build: bool = True) -> float:
         )
         if build:
             _build(compose, clock)
-        if compose.is_running(LOCAL_CLOUD):
-            state.save(clock)  # a container that changed is made anew, and its memory with it
         with ThreadPoolExecutor(1) as beside:
             if local:
                 compose("up", "--detach", "--wait", "--no-build", LOCAL_CLOUD)
@@ -80,8 +78,6 @@ def down(deployment: Deployment, *, delete_volumes: bool = False) -> None:
         compose = Compose(deployment)
         compose.check()
         state = CloudState(compose)
-        if not delete_volumes and compose.is_running(LOCAL_CLOUD):
-            state.save(clock)
         services = compose.services()
         compose("stop")
         # Jobs of a local cloud that was killed outlive it, and keep their network from going.

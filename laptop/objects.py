@@ -1,4 +1,4 @@
-"""The result bucket's objects as files, and back: the local cloud keeps them in memory only."""
+"""The result bucket's objects as files, and back."""
 
 from __future__ import annotations
 

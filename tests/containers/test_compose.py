@@ -57,8 +57,9 @@ def first_job(running):
 
 @pytest.fixture(scope="module")
 def finished(running, first_job):
-    """The state of a run during which every service of Airflow was killed, one after the other."""
-    for service in ("triggerer", "dag-processor", "api-server", "postgres", "scheduler"):
+    """The state of a run during which every service was killed, one after the other."""
+    killed = (LOCAL_CLOUD, "triggerer", "dag-processor", "api-server", "postgres", "scheduler")
+    for service in killed:
         running.kill(service)
         running.wait_until_healed(service)
     return running.wait_for_end(RUN)
@@ -251,7 +252,7 @@ def test_a_damaged_dump_changes_nothing(again, saved):
 
 
 @pytest.mark.full_matrix
-@pytest.mark.parametrize("service", [*AIRFLOW, "postgres"])
+@pytest.mark.parametrize("service", SERVICES)
 def test_a_service_killed_while_a_task_is_at_work_heals_and_the_run_ends_right(running, service):
     """A task at work is a process of the scheduler's container, and talks to the API server."""
     before = len(running.jobs())

@@ -1,9 +1,10 @@
-"""What outlives the local cloud's container; its place is taken by moto's own server."""
+"""What a deployment's local cloud holds; its place is taken by moto's own server."""
 
 from __future__ import annotations
 
 import json
 from contextlib import closing
+from shutil import rmtree
 
 import httpx
 import pytest
@@ -13,6 +14,7 @@ from laptop.aws import AwsClients
 from laptop.cloud_state import CloudState
 from laptop.compose import Deployment, name_job_image
 from laptop.errors import LaptopError
+from laptop.objects import keys
 from laptop.processes import free_port
 from laptop.session import Clock
 
@@ -30,46 +32,44 @@ PUBLISHED = {
 
 
 class Engine:
-    """What Compose and Docker tell of the local cloud's container and of the images."""
+    """What Compose and Docker tell of the local cloud's volume and of the images."""
 
     def __init__(self, deployment):
         self.deployment = deployment
         self.env = {}
-        self.starts = 1
-        self.runs = True
+        self.made_at = "2026-11-22T10:00:00Z"
         self.images = [IMAGE]
         self.tagged = []
-
-    def services(self):
-        return {"local-cloud": {"ID": "c1", "State": "running" if self.runs else "exited"}}
 
     def docker(self, *arguments):
         if arguments[0] == "tag":
             self.tagged.append(arguments[1:])
-        return "\n".join(self.images) if arguments[0] == "image" else f"start {self.starts}\n"
+        return "\n".join(self.images) if arguments[0] == "image" else f"{self.made_at}\n"
 
 
 class Cloud(CloudState):
-    """Terraform's work is done by hand."""
+    """Terraform's work is done by hand; `found` is the state that it began with."""
 
-    applies = 0
+    found = None
 
     def _apply(self, clock):
-        self.applies += 1
-        with closing(AwsClients(self)) as aws:
-            aws.client("s3").create_bucket(Bucket=BUCKET)
-            aws.client("ecr").create_repository(repositoryName="batchmark-job")
-            aws.client("ssm").put_parameter(
-                Name="/airflow/variables/batchmark",
-                Value=json.dumps(PUBLISHED),
-                Type="String",
-                Overwrite=True,
-            )
+        state = self._folder / "terraform.tfstate"
+        self.found = state.read_text() if state.exists() else None
+        if self.found is None:
+            with closing(AwsClients(self)) as aws:
+                aws.client("s3").create_bucket(Bucket=BUCKET)
+                aws.client("ecr").create_repository(
+                    repositoryName="batchmark-job", imageTagMutability="IMMUTABLE"
+                )
+                aws.client("ssm").put_parameter(
+                    Name="/airflow/variables/batchmark", Value=json.dumps(PUBLISHED), Type="String"
+                )
+        state.write_text("all of it")
         return IMAGE
 
 
-class CloudThatFailsLate(Cloud):
-    """Its bucket is there and empty when something goes wrong."""
+class CloudThatBreaksOff(Cloud):
+    """Terraform has made something when it fails."""
 
     def _apply(self, clock):
         super()._apply(clock)
@@ -90,10 +90,15 @@ def engine(server, tmp_path):
     return Engine(Deployment(cloud_port=server._port, folder=tmp_path))
 
 
-def restart(engine):
-    """The local cloud's container starts anew: all that it knew is gone."""
+@pytest.fixture
+def filled(engine):
+    Cloud(engine).fill(Clock())
+    return engine
+
+
+def another_volume(engine):
     httpx.post(f"{engine.deployment.endpoint}/moto-api/reset").raise_for_status()
-    engine.starts += 1
+    engine.made_at = "2026-11-22T11:00:00Z"
 
 
 def put(engine, key, body):
@@ -104,82 +109,48 @@ def put(engine, key, body):
 def contents(engine):
     with closing(AwsClients(CloudState(engine))) as aws:
         s3 = aws.client("s3")
-        listed = s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])
         return {
-            found["Key"]: s3.get_object(Bucket=BUCKET, Key=found["Key"])["Body"].read()
-            for found in listed
+            key: s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() for key in keys(s3, BUCKET)
         }
 
 
-def test_results_come_back_in_the_next_cloud(engine):
-    Cloud(engine).fill(Clock())
-    put(engine, "runs/a/report.json", b"{}")
-    CloudState(engine).save(Clock())
-    restart(engine)
-    Cloud(engine).fill(Clock())
-    assert contents(engine) == {"runs/a/report.json": b"{}"}
-
-
-def test_a_cloud_that_is_filled_is_left_as_it_is(engine):
-    Cloud(engine).fill(Clock())
-    CloudState(engine).save(Clock())
-    put(engine, "runs/b/report.json", b"{}")
-    again = CloudThatIsThere(engine)
+def test_a_cloud_that_is_there_keeps_its_terraform_state_and_its_image(filled):
+    again = Cloud(filled)
     again.fill(Clock())
-    assert contents(engine) == {"runs/b/report.json": b"{}"}
+    assert again.found == "all of it"
+    with closing(AwsClients(again)) as aws:
+        (image,) = aws.client("ecr").list_images(repositoryName="batchmark-job")["imageIds"]
+    assert image["imageTag"] == "0.1.0"
 
 
-class CloudThatIsThere(Cloud):
-    """Terraform finds everything as it should be."""
+def test_a_new_volume_begins_without_the_old_terraform_state(filled):
+    another_volume(filled)
+    again = Cloud(filled)
+    again.fill(Clock())
+    assert again.found is None
 
-    def _apply(self, clock):
-        return IMAGE
 
-
-def test_a_cloud_that_was_half_filled_is_not_saved_over_the_last(engine):
-    Cloud(engine).fill(Clock())
-    put(engine, "runs/a/report.json", b"{}")
-    CloudState(engine).save(Clock())
-    restart(engine)
+def test_an_apply_that_broke_off_goes_on_with_its_state(engine):
     with pytest.raises(LaptopError, match="disk is full"):
-        CloudThatFailsLate(engine).fill(Clock())
-    assert contents(engine) == {}
-    CloudState(engine).save(Clock())
-    restart(engine)
-    Cloud(engine).fill(Clock())
-    assert contents(engine) == {"runs/a/report.json": b"{}"}
+        CloudThatBreaksOff(engine).fill(Clock())
+    again = Cloud(engine)
+    again.fill(Clock())
+    assert again.found == "all of it"
 
 
-def test_a_cloud_that_restarted_by_itself_is_not_saved_over_the_last(engine):
-    Cloud(engine).fill(Clock())
-    put(engine, "runs/a/report.json", b"{}")
-    CloudState(engine).save(Clock())
-    restart(engine)
-    CloudState(engine).save(Clock())
-    Cloud(engine).fill(Clock())
-    assert contents(engine) == {"runs/a/report.json": b"{}"}
+def test_a_volume_whose_terraform_state_is_gone_is_told(filled):
+    rmtree(filled.deployment.state)
+    with pytest.raises(LaptopError, match="VOLUMES=delete"):
+        Cloud(filled).fill(Clock())
 
 
-def test_a_new_cloud_begins_without_the_old_terraform_state(engine):
-    Cloud(engine).fill(Clock())
-    left = engine.deployment.state / "terraform.tfstate"
-    left.write_text("{}")
-    CloudThatIsThere(engine).fill(Clock())
-    assert left.exists()
-    restart(engine)
-    Cloud(engine).fill(Clock())
-    assert not left.exists()
-
-
-def test_damaged_results_are_told_and_kept(engine):
-    Cloud(engine).fill(Clock())
-    put(engine, "runs/a/report.json", b"{}")
-    CloudState(engine).save(Clock())
-    (engine.deployment.state / "saved" / "0").write_bytes(b"[]")
-    restart(engine)
-    with pytest.raises(LaptopError, match=r"the content of runs/a/report.json, was changed"):
-        Cloud(engine).fill(Clock())
-    assert (engine.deployment.state / "saved" / "0").read_bytes() == b"[]"
+def test_a_bucket_holds_again_what_was_copied_and_nothing_else(filled, tmp_path):
+    put(filled, "runs/a/report.json", b"{}")
+    assert CloudState(filled).copy_objects(tmp_path / "objects") == 1
+    put(filled, "runs/a/report.json", b"[]")
+    put(filled, "runs/b/report.json", b"{}")
+    assert CloudState(filled).replace_objects(tmp_path / "objects") == 1
+    assert contents(filled) == {"runs/a/report.json": b"{}"}
 
 
 def test_the_job_image_gets_the_name_that_job_definitions_have(engine):
