@@ -99,12 +99,15 @@ class S3Output:
         return f"s3://{self.bucket}/{self.key}"
 
     def check(self) -> None:
-        """Begin an upload and abort it: the same right as the final write, and no object."""
+        """Begin an upload and abort it: the same right as the final write, and no object.
+
+        A refusal counts at once; an S3 that gives no answer is asked for half a minute.
+        """
         from botocore.exceptions import BotoCoreError, ClientError
 
         target = {"Bucket": self.bucket, "Key": self.key}
         try:
-            client = self._client(attempts=2, timeout_seconds=5)
+            client = self._client(attempts=8, timeout_seconds=5)
             upload = client.create_multipart_upload(**target)
         except (BotoCoreError, ClientError, ValueError) as error:
             raise InputError(

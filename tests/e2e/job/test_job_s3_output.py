@@ -36,11 +36,12 @@ def moto_url() -> Iterator[str]:
 
 
 class StubbornS3(ThreadingHTTPServer):
-    """Accepts the check and then refuses the document, or never answers."""
+    """Accepts the check, maybe not at once, and then refuses the document, or never answers."""
 
     def __init__(self, *, answers: bool) -> None:
         super().__init__(("127.0.0.1", 0), _StubbornHandler)
         self.answers = answers
+        self.hang_ups = 0  # connections to close without an answer
         self.document_arrived = Event()
         self.closing = Event()
 
@@ -53,6 +54,10 @@ class _StubbornHandler(BaseHTTPRequestHandler):
     server: StubbornS3
 
     def do_POST(self) -> None:
+        if self.server.hang_ups:
+            self.server.hang_ups -= 1
+            self.close_connection = True
+            return
         self._answer(
             200,
             "<InitiateMultipartUploadResult><Bucket>b</Bucket><Key>k</Key>"
@@ -136,6 +141,19 @@ def test_unreachable_s3_is_found_out_before_measuring(start_job: Start) -> None:
     assert process.returncode == 2
     assert out == ""
     assert "Could not connect" in err
+
+
+def test_an_s3_that_is_away_for_a_moment_is_waited_for(
+    start_job: Start, stubborn_s3: StubbornS3
+) -> None:
+    stubborn_s3.hang_ups = 3
+    process = start_job(
+        *TINY, "--output", "s3://b/k.json", AWS_ENDPOINT_URL=stubborn_s3.url, **CREDENTIALS
+    )
+    _, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert stubborn_s3.hang_ups == 0
+    assert "can't write there" not in err
+    assert stubborn_s3.document_arrived.is_set()
 
 
 def test_refused_document_is_kept(
