@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from tests.containers.engine import Engine
 
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+# On the machine's own network: what leaves by a bridge may lose its way to a mirror for minutes.
+NETWORK = "--network=host"
 PYTHON = "batchmark-test-python:here"  # the base image, under a name that nobody pulls
 LAST_LINES = 40
 
@@ -44,7 +46,7 @@ def build(
         BuildError: a step failed.
     """
     given = {name: os.environ[name] for name in PROXIES if name in os.environ} | dict(args or {})
-    command = ["docker", "buildx", "build", "--load", "--progress=plain", f"--tag={image}"]
+    command = ["docker", "buildx", "build", "--load", "--progress=plain", NETWORK, f"--tag={image}"]
     command += [f"--file={file}"] if file else []
     command += [f"--target={target}"] if target else []
     command += [f"--build-arg={name}={value}" for name, value in given.items()]
