@@ -165,7 +165,7 @@ lock: install ## Resolve pyproject.toml into the lock files anew
 	$(COMPILE) requirements-otava.in -o requirements-otava.txt
 
 .PHONY: base-images
-base-images: install ## Renew the digests of the images that ours begin with, wherever they stand
+base-images: install ## Renew the digests of the images that ours begin with, wherever they stand; docker buildx asks for them
 	@$(BIN)/python containers/renew_base_images.py
 
 .PHONY: bench-mapped

@@ -1,113 +1,92 @@
-"""Renews the base images' digests, here and where they are repeated: `make base-images`.
-
-Asks the registries themselves, so no Docker engine is needed.
-"""
+"""Renews the base images' digests, here and where they are repeated: `make base-images`."""
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
+import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-
-import httpx
 
 ROOT = Path(__file__).resolve().parent.parent
 PINS = Path("containers/base_images.env")
 REPEATED_IN = tuple(
     map(Path, ("containers/Dockerfile", "docker-compose.yaml", "job_container/Dockerfile"))
 )
-DOCKER_HUB = "registry-1.docker.io"
-MANIFESTS = (
-    "application/vnd.oci.image.index.v1+json",
-    "application/vnd.docker.distribution.manifest.list.v2+json",
-    "application/vnd.oci.image.manifest.v1+json",
-    "application/vnd.docker.distribution.manifest.v2+json",
-)
-PIN = re.compile(r"^[A-Z_]+=(?P<image>\S+)@(?P<digest>sha256:[0-9a-f]{64})$", re.MULTILINE)
+DIGEST = r"sha256:[0-9a-f]{64}"
+PIN = re.compile(rf"^[A-Z_]+=(?P<image>\S+)@{DIGEST}$", re.MULTILINE)
+ANSWER_SECONDS = 60
 
 
-class RegistryError(Exception):
-    """A registry does not say what an image's digest is."""
-
-
-@dataclass(frozen=True)
-class Image:
-    """An image's place: `python:3.11` is `library/python` of Docker Hub, tag `3.11`."""
-
-    registry: str
-    repository: str
-    tag: str
-
-    @classmethod
-    def named(cls, name: str) -> Image:
-        path, _, tag = name.rpartition(":")
-        if not path or "/" in tag:
-            raise RegistryError(f"{name!r} has no tag, so nothing says which image is its newest")
-        first, _, rest = path.partition("/")
-        if rest and ("." in first or ":" in first):
-            return cls(first, rest, tag)
-        return cls(DOCKER_HUB, path if rest else f"library/{path}", tag)
-
-    @property
-    def manifest(self) -> str:
-        scheme = "http" if self.registry.startswith("127.") else "https"
-        return f"{scheme}://{self.registry}/v2/{self.repository}/manifests/{self.tag}"
+class DigestError(Exception):
+    """Nothing says what an image's digest is now."""
 
 
 def main(root: Path = ROOT) -> int:
-    text = root.joinpath(PINS).read_text()
+    before = {file: root.joinpath(file).read_text() for file in (PINS, *REPEATED_IN)}
     try:
-        with httpx.Client(timeout=30, follow_redirects=True) as http:
-            renewed = {pin["image"]: digest(http, pin["image"]) for pin in PIN.finditer(text)}
-    except (RegistryError, httpx.HTTPError) as error:
+        require_buildx()
+        images = [pin["image"] for pin in PIN.finditer(before[PINS])]
+        digests = {image: newest_digest(image) for image in images}
+    except DigestError as error:
         print(f"base-images: nothing is changed: {error}", file=sys.stderr)
         return 1
-    for image, now in renewed.items():
-        changed = [file for file in (PINS, *REPEATED_IN) if replace(root / file, image, now)]
-        where = f"renewed in {', '.join(map(str, changed))}" if changed else "as it was"
-        print(f"{image}@{now}: {where}")
+    after, lines = before, []
+    for image, digest in digests.items():
+        renewed = {file: with_digest(text, image, digest) for file, text in after.items()}
+        changed = ", ".join(str(file) for file in after if renewed[file] != after[file])
+        lines.append(f"{image}@{digest}: {f'renewed in {changed}' if changed else 'as it was'}")
+        after = renewed
+    for file, text in after.items():
+        if text != before[file]:
+            root.joinpath(file).write_text(text)
+    print(*lines, sep="\n")
     return 0
 
 
-def digest(http: httpx.Client, name: str) -> str:
-    """The digest that a registry gives a tag now; of all platforms where it has several.
+def require_buildx() -> None:
+    if shutil.which("docker") is None:
+        raise DigestError("docker is needed and not on the PATH")
+    if buildx("version").returncode:
+        raise DigestError("this docker has no buildx: install its plugin first")
+
+
+def newest_digest(image: str) -> str:
+    """The digest that a tag has now in its registry; of all platforms where it has several.
 
     Raises:
-        RegistryError: it does not know the image, or gives it to nobody unknown.
+        DigestError: the image has no tag, or its registry gives none.
     """
-    url = Image.named(name).manifest
-    accept = {"Accept": ", ".join(MANIFESTS)}
-    answer = http.head(url, headers=accept)
-    if answer.status_code == 401:
-        token = anonymous_token(http, answer.headers.get("WWW-Authenticate", ""))
-        answer = http.head(url, headers={**accept, "Authorization": f"Bearer {token}"})
-    found: str = answer.headers.get("Docker-Content-Digest", "")
-    if answer.status_code != 200 or not found.startswith("sha256:"):
-        raise RegistryError(f"{url} answers {answer.status_code} and no digest of {name}")
-    return found
+    if ":" not in image.rpartition("/")[2]:
+        raise DigestError(f"{image!r} has no tag, so nothing says which image is its newest")
+    # Without `json`, buildx shows a table instead of what the template asks for.
+    done = buildx("imagetools", "inspect", "--format", "{{json .Manifest.Digest}}", image)
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or [f"buildx ended with code {done.returncode}"]
+        raise DigestError(f"{image}: {said[-1]}")
+    try:
+        digest = str(json.loads(done.stdout))
+    except ValueError:
+        digest = done.stdout
+    if not re.fullmatch(DIGEST, digest):
+        raise DigestError(f"{image}: buildx gives no digest but {digest!r}")
+    return digest
 
 
-def anonymous_token(http: httpx.Client, challenge: str) -> str:
-    fields = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
-    if not challenge.startswith("Bearer ") or "realm" not in fields:
-        raise RegistryError(
-            f"the registry wants credentials of a kind we don't have: {challenge!r}"
+def buildx(*words: str) -> subprocess.CompletedProcess[str]:
+    command = ["docker", "buildx", *words]
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=ANSWER_SECONDS, check=False
         )
-    answer = http.get(fields.pop("realm"), params=fields).raise_for_status().json()
-    token: str = answer.get("token") or answer.get("access_token", "")
-    return token
+    except subprocess.TimeoutExpired:
+        raise DigestError(f"{words[-1]}: no answer within {ANSWER_SECONDS} s") from None
 
 
-def replace(file: Path, image: str, now: str) -> bool:
-    """Write the digest beside each mention of the image; whether that changed the file."""
-    before = file.read_text()
-    after = re.sub(
-        rf"(?<![\w./-]){re.escape(image)}@sha256:[0-9a-f]{{64}}", f"{image}@{now}", before
-    )
-    if changed := after != before:
-        file.write_text(after)
-    return changed
+def with_digest(text: str, image: str, digest: str) -> str:
+    """The text with this digest beside each mention of the image."""
+    return re.sub(rf"(?<![\w./-]){re.escape(image)}@{DIGEST}", f"{image}@{digest}", text)
 
 
 if __name__ == "__main__":

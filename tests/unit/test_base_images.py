@@ -1,112 +1,141 @@
-"""`make base-images` against a registry that asks for a token, as Docker Hub does."""
+"""`make base-images`; a script on the PATH answers as Docker's buildx would."""
 
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import os
+import sys
 
 import pytest
 
-from containers.renew_base_images import PINS, REPEATED_IN, Image, RegistryError, main
+from containers import renew_base_images
+from containers.renew_base_images import PINS, REPEATED_IN, main
 
 OLD, NEW = (f"sha256:{digit * 64}" for digit in "01")
+INSPECT = "buildx imagetools inspect --format {{json .Manifest.Digest}}"
+PYTHON, POSTGRES = "ours.example:5000/python:3.11", "postgres:17"
+PINNED = f"PYTHON_IMAGE={PYTHON}@{OLD}\nPOSTGRES_IMAGE={POSTGRES}@{OLD}\n"
 
 
-@contextmanager
-def registry(known):
-    """A registry on loopback with the repositories in `known`; yields its address."""
+@pytest.fixture
+def docker(tmp_path, monkeypatch):
+    """Puts a Docker on the PATH that runs a line of shell for each image; others are unknown."""
 
-    class Answers(BaseHTTPRequestHandler):
-        def do_HEAD(self):
-            name = self.path.removeprefix("/v2/").replace("/manifests/", ":")
-            if self.headers["Authorization"] != f"Bearer for repository:{name.split(':')[0]}:pull":
-                self.send_response(401)
-                here = f"http://{self.headers['Host']}/token"
-                scope = f"repository:{name.split(':')[0]}:pull"
-                self.send_header("WWW-Authenticate", f'Bearer realm="{here}",scope="{scope}"')
-            elif name in known and "oci.image.index" in self.headers["Accept"]:
-                self.send_response(200)
-                self.send_header("Docker-Content-Digest", known[name])
-            else:
-                self.send_response(404)
-            self.end_headers()
+    def answers(images, version="echo v0.19"):
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        known = "\n".join(f'  "{INSPECT} {image}") {line} ;;' for image, line in images.items())
+        program = folder / "docker"
+        program.write_text(
+            f'#!/bin/sh\ncase "$*" in\n  "buildx version") {version} ;;\n{known}\n'
+            '  *) echo "docker $*: unexpected" >&2; exit 64 ;;\nesac\n'
+        )
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
-        def do_GET(self):
-            scope = self.path.partition("scope=")[2].replace("%3A", ":").replace("%2F", "/")
-            body = f'{{"token": "for {scope}"}}'.encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    return answers
 
-        def log_message(self, *_):
-            pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
-        threading.Thread(target=server.serve_forever).start()
-        try:
-            yield f"127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
+def digest(found):
+    return f"echo '\"{found}\"'"
+
+
+@pytest.fixture
+def root(tmp_path):
+    made = tmp_path / "root"
+    write(made, PINNED)
+    return made
 
 
 def write(root, text):
     for file in (PINS, *REPEATED_IN):
-        root.joinpath(file).parent.mkdir(exist_ok=True)
+        root.joinpath(file).parent.mkdir(parents=True, exist_ok=True)
         root.joinpath(file).write_text(text)
 
 
-def test_every_mention_of_an_image_gets_the_registrys_digest(tmp_path, capsys):
-    with registry({"ours/python:3.11": NEW, "ours/postgres:17": OLD}) as address:
-        python, postgres = f"{address}/ours/python:3.11", f"{address}/ours/postgres:17"
-        other = f"x{python}@{OLD}"
-        write(
-            tmp_path, f"PYTHON_IMAGE={python}@{OLD}\nPOSTGRES_IMAGE={postgres}@{OLD}\n# {other}\n"
-        )
-
-        assert main(tmp_path) == 0
-
-    for file in (PINS, *REPEATED_IN):
-        assert tmp_path.joinpath(file).read_text() == (
-            f"PYTHON_IMAGE={python}@{NEW}\nPOSTGRES_IMAGE={postgres}@{OLD}\n# {other}\n"
-        )
-    said = capsys.readouterr().out.splitlines()
-    assert said[0].endswith(f"renewed in {', '.join(map(str, (PINS, *REPEATED_IN)))}")
-    assert said[1] == f"{postgres}@{OLD}: as it was"
+def texts(root):
+    return {root.joinpath(file).read_text() for file in (PINS, *REPEATED_IN)}
 
 
-def test_an_image_that_is_gone_changes_nothing(tmp_path, capsys):
-    with registry({"ours/python:3.11": NEW}) as address:
-        text = f"A={address}/ours/python:3.11@{OLD}\nB={address}/ours/gone:1@{OLD}\n"
-        write(tmp_path, text)
+def test_every_mention_of_an_image_gets_the_registrys_digest(docker, root, capsys):
+    docker({PYTHON: digest(NEW), POSTGRES: digest(OLD)})
+    other = f"# x{PYTHON}@{OLD}\n"
+    write(root, PINNED + other)
 
-        assert main(tmp_path) == 1
+    assert main(root) == 0
 
-    assert tmp_path.joinpath(PINS).read_text() == text
-    assert "nothing is changed: " in capsys.readouterr().err
+    assert texts(root) == {f"PYTHON_IMAGE={PYTHON}@{NEW}\nPOSTGRES_IMAGE={POSTGRES}@{OLD}\n{other}"}
+    assert capsys.readouterr().out.splitlines() == [
+        f"{PYTHON}@{NEW}: renewed in {', '.join(map(str, (PINS, *REPEATED_IN)))}",
+        f"{POSTGRES}@{OLD}: as it was",
+    ]
 
 
-def test_without_the_registry_nothing_changes(tmp_path, capsys):
-    text = f"A=127.0.0.1:1/ours/python:3.11@{OLD}\n"
-    write(tmp_path, text)
+def test_only_what_repeats_an_image_is_named(docker, root, capsys):
+    docker({PYTHON: digest(NEW), POSTGRES: digest(NEW)})
+    root.joinpath(REPEATED_IN[0]).write_text(f"FROM {PYTHON}@{OLD}\n")
+    root.joinpath(REPEATED_IN[1]).write_text("no image\n")
+    root.joinpath(REPEATED_IN[2]).write_text("no image\n")
 
-    assert main(tmp_path) == 1
-    assert tmp_path.joinpath(PINS).read_text() == text
-    assert "nothing is changed: " in capsys.readouterr().err
+    assert main(root) == 0
+
+    python, postgres = capsys.readouterr().out.splitlines()
+    assert python.endswith(f": renewed in {PINS}, {REPEATED_IN[0]}")
+    assert postgres.endswith(f": renewed in {PINS}")
 
 
 @pytest.mark.parametrize(
-    ("name", "url"),
+    ("answer", "said"),
     [
-        ("python:3.11", "https://registry-1.docker.io/v2/library/python/manifests/3.11"),
-        ("airflow/x:1", "https://registry-1.docker.io/v2/airflow/x/manifests/1"),
-        ("ghcr.io/a/b:c", "https://ghcr.io/v2/a/b/manifests/c"),
+        ("echo 'try again' >&2; echo 'ERROR: not found' >&2; exit 1", "ERROR: not found"),
+        ("exit 3", "buildx ended with code 3"),
+        ("echo Name: postgres", "buildx gives no digest but 'Name: postgres\\n'"),
+        ("echo null", "buildx gives no digest but 'None'"),
     ],
 )
-def test_short_names_are_docker_hubs(name, url):
-    assert Image.named(name).manifest == url
+def test_an_image_without_a_digest_changes_nothing(docker, root, capsys, answer, said):
+    docker({PYTHON: digest(NEW), POSTGRES: answer})
+    assert main(root) == 1
+    assert texts(root) == {PINNED}
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == f"base-images: nothing is changed: {POSTGRES}: {said}\n"
 
 
-@pytest.mark.parametrize("name", ["python", "127.0.0.1:5000/python"])
-def test_a_name_without_a_tag_is_refused(name):
-    with pytest.raises(RegistryError, match="has no tag"):
-        Image.named(name)
+def test_a_registry_that_never_answers_is_told(docker, root, capsys, monkeypatch):
+    docker({PYTHON: f"exec {sys.executable} -c 'import signal; signal.pause()'"})
+    monkeypatch.setattr(renew_base_images, "ANSWER_SECONDS", 1)
+    assert main(root) == 1
+    assert texts(root) == {PINNED}
+    assert capsys.readouterr().err.endswith(f"{PYTHON}: no answer within 1 s\n")
+
+
+@pytest.mark.parametrize("image", ["python", "127.0.0.1:5000/python"])
+def test_a_name_without_a_tag_is_refused(docker, root, capsys, image):
+    docker({image: digest(NEW)})
+    text = f"PYTHON_IMAGE={image}@{OLD}\n"
+    write(root, text)
+    assert main(root) == 1
+    assert texts(root) == {text}
+    assert f"nothing is changed: '{image}' has no tag" in capsys.readouterr().err
+
+
+def test_a_file_that_is_missing_leaves_the_others_alone(docker, root):
+    docker({PYTHON: digest(NEW), POSTGRES: digest(NEW)})
+    root.joinpath(REPEATED_IN[-1]).unlink()
+    with pytest.raises(FileNotFoundError):
+        main(root)
+    assert root.joinpath(PINS).read_text() == PINNED
+
+
+def test_a_missing_docker_is_told(root, capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(root) == 1
+    assert capsys.readouterr().err == (
+        "base-images: nothing is changed: docker is needed and not on the PATH\n"
+    )
+
+
+def test_a_docker_without_buildx_is_told(docker, root, capsys):
+    docker({}, version="echo 'docker: unknown command: docker buildx' >&2; exit 1")
+    assert main(root) == 1
+    assert capsys.readouterr().err == (
+        "base-images: nothing is changed: this docker has no buildx: install its plugin first\n"
+    )
