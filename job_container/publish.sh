@@ -95,8 +95,6 @@ bases=containers/base_images.env
 base=$(sed -n 's/^PYTHON_IMAGE=//p' "$root/$bases" 2>/dev/null) || base=
 [[ $base =~ ^[a-z0-9./_:-]+@sha256:[0-9a-f]{64}$ ]] ||
   die "$bases says PYTHON_IMAGE=\"$base\"; it must name the base image by digest: \`make base-images\` writes it"
-base_name=${base%@*}
-[[ $base_name == */* ]] || base_name=docker.io/library/$base_name
 
 # Only what anybody may read: never a user's name or token.
 origin=$(git -C "$root" remote get-url origin 2>/dev/null) || origin=
@@ -182,7 +180,7 @@ fi
 ################################################################################
 
 build=(docker build --platform linux/amd64 --build-arg "PYTHON_IMAGE=$base"
-  --build-arg "BASE_NAME=$base_name" --build-arg "BASE_DIGEST=${base#*@}"
+  --build-arg "BASE_NAME=${base%@*}" --build-arg "BASE_DIGEST=${base#*@}"
   --build-arg "VERSION=$version" --build-arg "REVISION=$revision"
   --build-arg "CREATED=$(date -u +%Y-%m-%dT%H:%M:%SZ)")
 [[ -z $source ]] || build+=(--label "org.opencontainers.image.source=$source")

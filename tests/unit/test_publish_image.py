@@ -162,7 +162,7 @@ def test_it_builds_both_logs_in_and_pushes_in_this_order(machine: Machine) -> No
 
     assert result.returncode == 0, result.stderr
     calls = [re.sub(r"CREATED=\S+", "CREATED=now", call) for call in commands_of(machine.calls)]
-    build = f"docker build --platform linux/amd64 --build-arg PYTHON_IMAGE={BASE} --build-arg BASE_NAME=docker.io/library/python:3.11-slim-bookworm --build-arg BASE_DIGEST=sha256:{'ba' * 32} --build-arg VERSION=3.2.1 --build-arg REVISION={COMMIT} --build-arg CREATED=now"  # noqa: E501
+    build = f"docker build --platform linux/amd64 --build-arg PYTHON_IMAGE={BASE} --build-arg BASE_NAME=python:3.11-slim-bookworm --build-arg BASE_DIGEST=sha256:{'ba' * 32} --build-arg VERSION=3.2.1 --build-arg REVISION={COMMIT} --build-arg CREATED=now"  # noqa: E501
     assert calls == [
         f"terraform -chdir={machine.checkout}/terraform output -no-color -raw ecr_repository_url",
         questions(f"{TAG}-cpu")[0],
