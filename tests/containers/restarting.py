@@ -6,7 +6,7 @@ import subprocess
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tests.e2e.local_cloud.conftest import Cloud, command_line, ready_url, running
+from tests.clouds import Cloud, command_line, ready_url, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,42 +5,22 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
-import subprocess
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
-from local_cloud.batch.docker_runtime import JOB, OWNER
+from local_cloud.batch.docker_runtime import JOB
 from local_cloud.batch.logs import MAX_EVENT_BYTES
+from tests.clouds import Cloud, poll
 from tests.containers.images import PYTHON as IMAGE
-from tests.e2e.local_cloud.conftest import Cloud, command_line, poll, running
+from tests.containers.jobs import DEAF, FOR_EVER, containers_of, start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from contextlib import AbstractContextManager
 
 MIB = 2**20
 NOTHING = "127.0.0.1:1/nothing:here"  # a registry that refuses connections
-CONTAINERS = [
-    *("--jobs", "containers", "--allow-short-limits", "--stop-grace", "2"),
-    *("--vcpus", "4", "--memory", "2048", "--gpus", "2"),
-]
-FOR_EVER = "import time; time.sleep(600)"
-DEAF = f"""import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)
-print("ready", flush=True); {FOR_EVER}"""
-
-
-def containers_of(client: Any, cloud: Cloud) -> list[Any]:
-    owner = f"{cloud.endpoint_url} on the host"
-    filters = {"label": f"{OWNER}={owner}"}
-    return client.containers.list(all=True, filters=filters, ignore_removed=True)
-
-
-def start(*options: str) -> AbstractContextManager[Cloud]:
-    return running(*CONTAINERS, *options)
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +48,6 @@ def inspected(client: Any, job_id: str) -> dict[str, Any]:
     """The engine's word on a running job."""
     (container,) = client.containers.list(filters={"label": f"{JOB}={job_id}"})
     return container.attrs
-
-
-def free_port(host: str = "127.0.0.1") -> int:
-    with socket.create_server((host, 0)) as server:
-        return int(server.getsockname()[1])
 
 
 @pytest.mark.parametrize(
@@ -376,103 +351,3 @@ def test_a_host_may_be_lost(cloud, submit, faults):
     job = cloud.finish(submit(FOR_EVER))
     assert job["statusReason"].startswith("Host EC2 (instance i-")
     assert "exitCode" not in job["container"]
-
-
-@pytest.fixture
-def network(client: Any) -> Iterator[Any]:
-    made = client.networks.create(f"batchmark-test-{os.getpid()}", driver="bridge")
-    yield made
-    made.remove()
-
-
-def test_on_a_network_nodes_reach_each_other_and_the_server(client, network):
-    network.reload()
-    gateway = network.attrs["IPAM"]["Config"][0]["Gateway"]
-    port = free_port(gateway)
-    program = """
-import os, socket, time, urllib.request
-main = os.environ.get("AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS")
-assert urllib.request.urlopen(os.environ["ECS_CONTAINER_METADATA_URI_V4"]).status == 200
-if main is None:
-    with socket.create_server(("", 4000)) as server:
-        for _ in range(2):
-            connection, _ = server.accept()
-            print(connection.recv(100).decode(), flush=True)
-else:
-    while True:
-        try:
-            connection = socket.create_connection((main, 4000), 5)
-            break
-        except ConnectionRefusedError:
-            time.sleep(0.05)
-    connection.sendall(b"a child came to " + main.encode())
-    time.sleep(600)
-"""
-    url = f"http://{gateway}:{port}"
-    options = ["--host", gateway, "--port", str(port), "--job-endpoint", url]
-    with start(*options, "--job-network", network.name) as cloud:
-        node = {**cloud.container(["python", "-c", program], memory=64), "image": IMAGE}
-        definition = cloud.batch.register_job_definition(
-            jobDefinitionName="nodes",
-            type="multinode",
-            nodeProperties={
-                "numNodes": 3,
-                "mainNode": 0,
-                "nodeRangeProperties": [{"targetNodes": "0:", "container": node}],
-            },
-        )["jobDefinitionArn"]
-        job_id = cloud.submit(definition)
-        job = cloud.finish(job_id)
-        main = cloud.describe(f"{job_id}#0")
-        said = cloud.lines(main)
-        assert job["status"] == "SUCCEEDED", (job["statusReason"], said)
-        address = said[0].rpartition(" ")[2]
-        assert said == [f"a child came to {address}"] * 2
-        assert address.rpartition(".")[0] == gateway.rpartition(".")[0]
-        assert cloud.describe(f"{job_id}#1")["container"]["exitCode"] in (137, 143)
-
-
-@contextmanager
-def one_long_job(client: Any, port: int) -> Iterator[tuple[Cloud, Any]]:
-    """A local cloud at a port, and the container of its one job."""
-    with start("--port", str(port)) as cloud:
-        definition = cloud.define(["python", "-c", DEAF], memory=64, container={"image": IMAGE})
-        cloud.wait_for(cloud.submit(definition), "RUNNING")
-        (container,) = containers_of(client, cloud)
-        yield cloud, container
-
-
-@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
-def test_no_container_outlives_the_server(client, signal_number):
-    with one_long_job(client, free_port()) as (cloud, _):
-        cloud.process.send_signal(signal_number)
-        assert cloud.process.wait(30) == 0
-        assert containers_of(client, cloud) == []
-
-
-def test_what_a_killed_server_left_is_removed_by_the_next_at_its_address(client):
-    port = free_port()
-    with one_long_job(client, port) as (killed, container):
-        killed.process.kill()
-        killed.process.wait(30)
-        container.reload()
-        assert container.status == "running"
-        with start():  # at another address: none of its business
-            assert containers_of(client, killed) == [container]
-        with start("--port", str(port)):
-            assert containers_of(client, killed) == []
-
-
-def test_a_network_that_is_not_there_is_one_clear_line(client):
-    options = ["--job-network", "batchmark-none", "--job-endpoint", "http://192.0.2.1:5000"]
-    ended = subprocess.run(
-        command_line("--port", "0", "--jobs", "containers", *options),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == (
-        "local_cloud: the engine has no network 'batchmark-none': create it, or name another\n"
-    )

@@ -8,16 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.clouds import Cloud, poll
 from tests.containers.images import PYTHON as IMAGE
+from tests.containers.jobs import CONTAINERS, DEAF, FOR_EVER, containers_of, free_port
 from tests.containers.restarting import RestartingCloud, restarting
-from tests.containers.test_local_cloud_jobs import (
-    CONTAINERS,
-    DEAF,
-    FOR_EVER,
-    containers_of,
-    free_port,
-)
-from tests.e2e.local_cloud.conftest import Cloud, poll
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from batchmark.run import CollectedRun
 from batchmark.verdict import Contestant, judge
 from batchmark_job.result import parse_document
 from benchmarks.noise_floor import collected
-from tests.e2e.local_cloud.conftest import FINISHED, ROOT, Cloud, poll, running
+from tests.clouds import FINISHED, ROOT, Cloud, poll, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
+from tests.clouds import command_line, running
 from tests.containers.restarting import restarting
-from tests.e2e.local_cloud.conftest import command_line, running
 
 RETRY_HOST_LOST = {
     "attempts": 2,

@@ -1,0 +1,221 @@
+"""A local cloud as a real process, and boto3 clients that talk to it over HTTP."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.config import Config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).parents[1]
+DEADLINE_SECONDS = 30.0
+FINISHED = {"SUCCEEDED", "FAILED"}
+
+
+def poll(condition: Callable[[], Any], what: str, seconds: float = DEADLINE_SECONDS) -> Any:
+    """The condition's first true value; fails the test when there is none in time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if value := condition():
+            return value
+        time.sleep(0.05)
+    pytest.fail(f"no {what} within {seconds} s")
+
+
+class Cloud:
+    """One running local cloud with a compute environment and a queue."""
+
+    def __init__(self, process: subprocess.Popen[str], endpoint_url: str) -> None:
+        self.process = process
+        self.endpoint_url = endpoint_url
+        self._clients: dict[str, Any] = {}
+        self._numbers = itertools.count()
+        self.client("iam").create_instance_profile(InstanceProfileName="ecs")
+        self.compute_environment = self.create_compute_environment("test-environment")
+        self.queue = self.create_queue()
+
+    def client(self, service: str) -> Any:
+        if service not in self._clients:
+            self._clients[service] = boto3.client(
+                service,
+                endpoint_url=self.endpoint_url,
+                region_name="us-east-1",
+                aws_access_key_id="test",
+                aws_secret_access_key="test",
+                config=Config(retries={"max_attempts": 0}, s3={"addressing_style": "path"}),
+            )
+        return self._clients[service]
+
+    def close(self) -> None:
+        for client in self._clients.values():
+            client.close()
+
+    @property
+    def batch(self) -> Any:
+        return self.client("batch")
+
+    def name(self, prefix: str) -> str:
+        return f"{prefix}-{next(self._numbers)}"
+
+    def create_compute_environment(self, name: str, max_vcpus: int = 64) -> str:
+        ec2 = self.client("ec2")
+        answer = self.batch.create_compute_environment(
+            computeEnvironmentName=name,
+            type="MANAGED",
+            computeResources={
+                "type": "EC2",
+                "minvCpus": 0,
+                "maxvCpus": max_vcpus,
+                "instanceTypes": ["g4dn.xlarge"],
+                "subnets": [ec2.describe_subnets()["Subnets"][0]["SubnetId"]],
+                "securityGroupIds": [
+                    ec2.describe_security_groups()["SecurityGroups"][0]["GroupId"]
+                ],
+                "instanceRole": "ecs",
+            },
+        )
+        return answer["computeEnvironmentArn"]
+
+    def create_queue(
+        self, priority: int = 1, compute_environment: str | None = None, **fields: Any
+    ) -> str:
+        answer = self.batch.create_job_queue(
+            jobQueueName=self.name("queue"),
+            priority=priority,
+            state="ENABLED",
+            computeEnvironmentOrder=[
+                {"order": 1, "computeEnvironment": compute_environment or self.compute_environment}
+            ],
+            **fields,
+        )
+        return answer["jobQueueArn"]
+
+    def define(
+        self,
+        command: list[str],
+        *,
+        vcpus: float = 1,
+        memory: int = 16,
+        gpus: int = 0,
+        container: dict[str, Any] | None = None,
+        **fields: Any,
+    ) -> str:
+        """Register a job definition of one container; return its ARN."""
+        answer = self.batch.register_job_definition(
+            jobDefinitionName=self.name("definition"),
+            type="container",
+            containerProperties={
+                **self.container(command, vcpus=vcpus, memory=memory, gpus=gpus),
+                **(container or {}),
+            },
+            **fields,
+        )
+        return answer["jobDefinitionArn"]
+
+    def container(
+        self, command: list[str], *, vcpus: float = 1, memory: int = 16, gpus: int = 0
+    ) -> dict[str, Any]:
+        resources = [
+            {"type": "VCPU", "value": f"{vcpus:g}"},
+            {"type": "MEMORY", "value": str(memory)},
+            *([{"type": "GPU", "value": str(gpus)}] if gpus else []),
+        ]
+        return {"image": "image", "command": command, "resourceRequirements": resources}
+
+    def submit(self, definition: str, queue: str | None = None, **fields: Any) -> str:
+        answer = self.batch.submit_job(
+            jobName=fields.pop("jobName", "job"),
+            jobQueue=queue or self.queue,
+            jobDefinition=definition,
+            **fields,
+        )
+        return answer["jobId"]
+
+    def shell(self, script: str, **fields: Any) -> str:
+        """Submit a shell script as a job; return its id."""
+        return self.submit(self.define(["sh", "-c", script]), **fields)
+
+    def describe(self, job_id: str) -> dict[str, Any]:
+        return self.batch.describe_jobs(jobs=[job_id])["jobs"][0]
+
+    def wait_for(self, job_id: str, *statuses: str) -> dict[str, Any]:
+        def reached() -> dict[str, Any] | None:
+            job = self.describe(job_id)
+            if job["status"] in statuses:
+                return job
+            assert job["status"] not in FINISHED, job
+            return None
+
+        return poll(reached, f"{' or '.join(statuses)} of job {job_id}")
+
+    def finish(self, job_id: str) -> dict[str, Any]:
+        return self.wait_for(job_id, *FINISHED)
+
+    def lines(self, job: dict[str, Any]) -> list[str]:
+        """What the job's last attempt wrote."""
+        group = (
+            job["container"]
+            .get("logConfiguration", {})
+            .get("options", {})
+            .get("awslogs-group", "/aws/batch/job")
+        )
+        events = self.client("logs").get_log_events(
+            logGroupName=group,
+            logStreamName=job["container"]["logStreamName"],
+            startFromHead=True,
+        )["events"]
+        return [event["message"] for event in events]
+
+    def output(self, job_id: str) -> list[str]:
+        """What a job wrote, once it has succeeded."""
+        job = self.finish(job_id)
+        assert job["status"] == "SUCCEEDED", (job["statusReason"], self.lines(job))
+        return self.lines(job)
+
+
+def command_line(*options: str) -> list[str]:
+    return [sys.executable, "-m", "local_cloud", *options]
+
+
+def ready_url(process: subprocess.Popen[str]) -> str:
+    """Wait for the line that says where the local cloud listens."""
+    assert process.stdout is not None
+    readable, _, _ = select.select([process.stdout], [], [], DEADLINE_SECONDS)
+    assert readable, "the local cloud did not get ready"
+    line = process.stdout.readline()
+    assert line.startswith("local cloud ready on http://"), line
+    return line.split()[4]
+
+
+@contextmanager
+def running(*options: str) -> Iterator[Cloud]:
+    process = subprocess.Popen(
+        command_line("--port", "0", *options),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "SECRET_OF_THE_SERVER": "must not reach a job"},
+    )
+    cloud = None
+    try:
+        cloud = Cloud(process, ready_url(process))
+        yield cloud
+    finally:
+        if cloud is not None:
+            cloud.close()
+        process.send_signal(signal.SIGTERM)
+        process.wait(DEADLINE_SECONDS)
+        process.stdout.close()  # type: ignore[union-attr]
