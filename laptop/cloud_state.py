@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from batchmark.terraform import Terraform
 from laptop import objects
 from laptop.aws import AwsClients
-from laptop.compose import Compose, name_job_image
+from laptop.compose import Compose, name_job_image, unname_job_image
 from laptop.errors import LaptopError
 from laptop.image import publish_stand_in
 from laptop.objects import StoredObject
@@ -42,12 +42,14 @@ class CloudState:
 
     The cloud keeps all of it in the volume `cloud`. `state/volume` tells which one Terraform's
     state is of: it is written first, so that an apply that broke off goes on where it was.
+    `state/image` is the name that the job image got for it.
     """
 
     def __init__(self, compose: Compose) -> None:
         self._compose = compose
         self._folder = compose.deployment.state
         self._volume = self._folder / "volume"
+        self._image = self._folder / "image"
         self.endpoint = compose.deployment.endpoint
         self.aws: Mapping[str, str] = aws_environment(self.endpoint, "laptop")
 
@@ -61,6 +63,7 @@ class CloudState:
         if not self._volume.exists() or self._volume.read_text() != volume:
             self._begin(volume)
         image = self._apply(clock)
+        self._image.write_text(image)
         name_job_image(self._compose, image)
         with closing(AwsClients(self)) as aws:
             publish_stand_in(aws.client("ecr"), image)
@@ -95,6 +98,12 @@ class CloudState:
         return len(saved.objects)
 
     def forget(self) -> None:
+        """Drop what was kept for a volume that is gone.
+
+        The job image's name goes with the last cloud of this engine: all of them use the same.
+        """
+        if self._image.exists() and not self._clouds_of_the_engine():
+            unname_job_image(self._compose, self._image.read_text())
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def terraform(self) -> Terraform:
@@ -110,6 +119,10 @@ class CloudState:
         image = apply_core_stack(self.terraform(), clock.say)
         clock.say("Terraform: applied")
         return image
+
+    def _clouds_of_the_engine(self) -> list[str]:
+        label = f"label=com.docker.compose.volume={VOLUME}"
+        return self._compose.docker("volume", "ls", "--quiet", "--filter", label).splitlines()
 
     def _identity(self) -> str:
         """Names this life of the volume, which a new one of the same name has not."""

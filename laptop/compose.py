@@ -180,13 +180,27 @@ def name_job_image(compose: Compose, image: str) -> None:
         LaptopError: it was never built.
     """
     ours = job_image(compose)
-    there = compose.docker("image", "ls", "--format", "{{.Repository}}:{{.Tag}}").splitlines()
+    there = image_ids(compose)
     if ours in there:
         compose.docker("tag", ours, image)
     elif image not in there:
         raise LaptopError(
             f"there is neither an image {ours} nor {image}: leave out BUILD=no, so that it is built"
         )
+
+
+def unname_job_image(compose: Compose, image: str) -> None:
+    """Take that name away again, where another one keeps the image."""
+    there = image_ids(compose)
+    if image in there and list(there.values()).count(there[image]) > 1:
+        compose.docker("image", "rm", image)
+
+
+def image_ids(compose: Compose) -> dict[str, str]:
+    """The engine's images, by name."""
+    template = "{{.Repository}}:{{.Tag}} {{.ID}}"
+    listed = compose.docker("image", "ls", "--no-trunc", "--format", template).splitlines()
+    return {name: number for name, _, number in (line.partition(" ") for line in listed)}
 
 
 def engine_socket(compose: Compose) -> dict[str, str]:

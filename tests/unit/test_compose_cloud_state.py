@@ -20,6 +20,7 @@ from laptop.session import Clock
 
 BUCKET = "results"
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/batchmark-job:0.1.0"
+OURS = "batchmark-job:0.1.0"
 PUBLISHED = {
     "schema_version": 1,
     "name": "batchmark",
@@ -38,13 +39,26 @@ class Engine:
         self.deployment = deployment
         self.env = {}
         self.made_at = "2026-11-22T10:00:00Z"
-        self.images = [IMAGE]
+        self.images = {IMAGE: "sha256:1"}
+        self.clouds = []
         self.tagged = []
 
     def docker(self, *arguments):
-        if arguments[0] == "tag":
-            self.tagged.append(arguments[1:])
-        return "\n".join(self.images) if arguments[0] == "image" else f"{self.made_at}\n"
+        match arguments:
+            case ("tag", name, new):
+                self.tagged.append((name, new))
+                self.images[new] = self.images[name]
+            case ("image", "ls", *_):
+                return "".join(f"{name} {number}\n" for name, number in self.images.items())
+            case ("image", "rm", name):
+                del self.images[name]
+            case ("volume", "ls", *_, "label=com.docker.compose.volume=cloud"):
+                return "".join(f"{name}\n" for name in self.clouds)
+            case ("volume", "inspect", *_):
+                return f"{self.made_at}\n"
+            case _:
+                raise AssertionError(arguments)
+        return ""
 
 
 class Cloud(CloudState):
@@ -154,9 +168,9 @@ def test_a_bucket_holds_again_what_was_copied_and_nothing_else(filled, tmp_path)
 
 
 def test_the_job_image_gets_the_name_that_job_definitions_have(engine):
-    engine.images = ["batchmark-job:0.1.0"]
+    engine.images = {OURS: "sha256:1"}
     name_job_image(engine, IMAGE)
-    assert engine.tagged == [("batchmark-job:0.1.0", IMAGE)]
+    assert engine.tagged == [(OURS, IMAGE)]
 
 
 def test_a_job_image_of_that_name_does(engine):
@@ -165,6 +179,41 @@ def test_a_job_image_of_that_name_does(engine):
 
 
 def test_a_missing_job_image_is_told(engine):
-    engine.images = ["postgres:17"]
+    engine.images = {"postgres:17": "sha256:1"}
     with pytest.raises(LaptopError, match="leave out BUILD=no"):
         name_job_image(engine, IMAGE)
+
+
+def test_the_job_images_name_goes_with_the_last_cloud_and_the_image_stays(engine):
+    engine.images = {OURS: "sha256:1", "postgres:17": "sha256:2"}
+    Cloud(engine).fill(Clock())
+    CloudState(engine).forget()
+    assert engine.images == {OURS: "sha256:1", "postgres:17": "sha256:2"}
+    assert not engine.deployment.state.exists()
+
+
+def test_another_clouds_jobs_keep_the_name_of_their_image(engine):
+    engine.images = {OURS: "sha256:1"}
+    Cloud(engine).fill(Clock())
+    engine.clouds = ["other_cloud"]
+    CloudState(engine).forget()
+    assert engine.images == {OURS: "sha256:1", IMAGE: "sha256:1"}
+    assert not engine.deployment.state.exists()
+
+
+def test_an_image_that_has_no_other_name_stays(filled):
+    CloudState(filled).forget()
+    assert filled.images == {IMAGE: "sha256:1"}
+
+
+def test_without_a_filled_cloud_no_image_is_looked_for(engine):
+    engine.docker = None
+    CloudState(engine).forget()
+
+
+def test_a_name_that_is_gone_already_is_no_error(engine):
+    engine.images = {OURS: "sha256:1"}
+    Cloud(engine).fill(Clock())
+    del engine.images[IMAGE]
+    CloudState(engine).forget()
+    assert engine.images == {OURS: "sha256:1"}
