@@ -70,14 +70,16 @@ containers-restore: install ## Put a backup back in the place of what is there (
 	@exec $(BIN)/python -m laptop containers-restore $(DEPLOYMENT) --from "$(or $(FROM),$(error FROM= names the folder))"
 
 .PHONY: test
-test: terraform-there install ## All tests but the longest: unit, DAG integrity, Terraform, end to end, quick faults (about 30 minutes)
-	$(BIN)/pytest $(TWO_AT_A_TIME) $(SLOWEST) tests/unit tests/dags
-	$(BIN)/pytest $(TWO_AT_A_TIME) $(SLOWEST) --no-loadscope-reorder -m "not (full_matrix or thirty_runs)" \
-		tests/terraform tests/e2e tests/faults
+test: test-unit test-e2e ## All tests but the longest: unit, DAG integrity, Terraform, end to end, quick faults (about 30 minutes)
 
 .PHONY: test-unit
 test-unit: install ## Unit and DAG integrity tests only (about 7 minutes)
-	$(BIN)/pytest $(TWO_AT_A_TIME) tests/unit tests/dags
+	$(BIN)/pytest $(TWO_AT_A_TIME) $(SLOWEST) tests/unit tests/dags
+
+.PHONY: test-e2e
+test-e2e: terraform-there install ## Terraform, end to end on the local cloud, quick faults (about 22 minutes)
+	$(BIN)/pytest $(TWO_AT_A_TIME) $(SLOWEST) --no-loadscope-reorder -m "not (full_matrix or thirty_runs)" \
+		tests/terraform tests/e2e tests/faults
 
 .PHONY: test-faults
 test-faults: terraform-there install ## Every fault of jobs, users, AWS and Airflow: a table of what came of each (about 10 minutes)
