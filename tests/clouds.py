@@ -8,31 +8,21 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
-import pytest
 from botocore.config import Config
 
+from tests.waiting import wait_for
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
 DEADLINE_SECONDS = 30.0
 FINISHED = {"SUCCEEDED", "FAILED"}
-
-
-def poll(condition: Callable[[], Any], what: str, seconds: float = DEADLINE_SECONDS) -> Any:
-    """The condition's first true value; fails the test when there is none in time."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if value := condition():
-            return value
-        time.sleep(0.05)
-    pytest.fail(f"no {what} within {seconds} s")
 
 
 class Cloud:
@@ -159,7 +149,7 @@ class Cloud:
             assert job["status"] not in FINISHED, job
             return None
 
-        return poll(reached, f"{' or '.join(statuses)} of job {job_id}")
+        return wait_for(reached, f"{' or '.join(statuses)} of job {job_id}")
 
     def finish(self, job_id: str) -> dict[str, Any]:
         return self.wait_for(job_id, *FINISHED)

@@ -12,10 +12,10 @@ T = TypeVar("T")
 def wait_for(
     condition: Callable[[], T | None],
     what: str,
-    seconds: float,
+    seconds: float = 30,
     *,
-    every: float,
-    asked_again: tuple[type[Exception], ...],
+    every: float = 0.05,
+    asked_again: tuple[type[Exception], ...] = (),
 ) -> T:
     """The condition's first true value; what raises one of `asked_again` is asked again."""
     end = time.monotonic() + seconds

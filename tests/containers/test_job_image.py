@@ -6,7 +6,6 @@ import io
 import json
 import re
 import tarfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -16,6 +15,7 @@ import pytest
 
 from batchmark_job.result import parse_document
 from tests.containers import image_layers
+from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
 USER = 10001
@@ -157,12 +157,13 @@ def test_tini_is_process_1_and_passes_sigterm_on(engine: Any, job_image: str) ->
 
 
 def wait_for_log(container: Any, text: str) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while text not in (log := container.logs().decode()):
-        assert time.monotonic() < deadline, log
+    def told() -> bool:
+        log = container.logs().decode()
         container.reload()
-        assert container.status == "running", log
-        time.sleep(0.2)
+        assert text in log or container.status == "running", log
+        return text in log
+
+    wait_for(told, f"{text!r} in the log", PATIENCE_SECONDS)
 
 
 def test_tini_says_nothing_below_another_init(run: Run, configuration: dict[str, Any]) -> None:

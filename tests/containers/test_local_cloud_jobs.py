@@ -12,9 +12,10 @@ import pytest
 
 from local_cloud.batch.docker_runtime import JOB
 from local_cloud.batch.logs import MAX_EVENT_BYTES
-from tests.clouds import Cloud, poll
+from tests.clouds import Cloud
 from tests.containers.images import PYTHON as IMAGE
 from tests.containers.jobs import DEAF, FOR_EVER, containers_of, start
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,7 @@ NOTHING = "127.0.0.1:1/nothing:here"  # a registry that refuses connections
 def cloud(client: Any) -> Iterator[Cloud]:
     with start() as started:
         yield started
-        poll(lambda: not containers_of(client, started), "removal of the last job's container")
+        wait_for(lambda: not containers_of(client, started), "removal of the last job's container")
 
 
 @pytest.fixture
@@ -80,10 +81,10 @@ def test_output_is_logged_line_by_line(cloud, submit):
 def test_lines_come_while_the_job_runs(cloud, submit, client):
     job_id = submit(f"print('here', flush=True); {FOR_EVER}")
     job = cloud.wait_for(job_id, "RUNNING")
-    assert poll(lambda: cloud.lines(job), "log lines") == ["here"]
+    assert wait_for(lambda: cloud.lines(job), "log lines") == ["here"]
     cloud.batch.terminate_job(jobId=job_id, reason="enough")
     cloud.finish(job_id)
-    poll(lambda: not containers_of(client, cloud), "removal of its container")
+    wait_for(lambda: not containers_of(client, cloud), "removal of its container")
 
 
 def test_environment_is_batchs_the_jobs_and_the_images(cloud, submit, client):
@@ -280,7 +281,7 @@ def test_terminate_gives_the_job_time_to_clean_up(cloud, submit):
     )
     job_id = submit(program)
     job = cloud.wait_for(job_id, "RUNNING")
-    poll(lambda: cloud.lines(job), "log lines")
+    wait_for(lambda: cloud.lines(job), "log lines")
     cloud.batch.terminate_job(jobId=job_id, reason="stop")
     job = cloud.finish(job_id)
     assert (job["status"], job["statusReason"]) == ("FAILED", "stop")
@@ -332,7 +333,7 @@ def faults(cloud: Cloud) -> Iterator[httpx.Client]:
 def test_a_command_killed_from_outside(cloud, submit, faults, with_init):
     job_id = submit(FOR_EVER, linuxParameters={"initProcessEnabled": with_init})
     cloud.wait_for(job_id, "RUNNING")
-    (pid,) = poll(lambda: faults.get(f"/_faults/jobs/{job_id}").json()["pids"], "process id")
+    (pid,) = wait_for(lambda: faults.get(f"/_faults/jobs/{job_id}").json()["pids"], "process id")
     os.kill(pid, signal.SIGKILL)
     job = cloud.finish(job_id)
     assert faults.get(f"/_faults/jobs/{job_id}").json()["pids"] == []

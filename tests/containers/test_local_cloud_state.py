@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.clouds import Cloud, poll
+from tests.clouds import Cloud
 from tests.containers.images import PYTHON as IMAGE
 from tests.containers.jobs import CONTAINERS, DEAF, FOR_EVER, containers_of, free_port
 from tests.containers.restarting import RestartingCloud, restarting
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +56,7 @@ def test_jobs_go_on_and_those_that_ended_are_read(cloud, submit, again, client):
     after = submit("print('after')", dependsOn=[{"jobId": timed}, {"jobId": ends_meanwhile}])
     before = {each.id for each in containers_of(client, cloud)}
     again.kill()
-    poll(
+    wait_for(
         lambda: sum(each.status == "exited" for each in containers_of(client, cloud)),
         "job that ended while nobody looked",
     )
@@ -78,7 +79,7 @@ def test_jobs_go_on_and_those_that_ended_are_read(cloud, submit, again, client):
 def test_a_terminated_job_is_ended_by_the_next_server(cloud, submit, again):
     job_id = submit(DEAF)
     job = cloud.wait_for(job_id, "RUNNING")
-    poll(lambda: cloud.lines(job), "log lines")
+    wait_for(lambda: cloud.lines(job), "log lines")
     cloud.batch.terminate_job(jobId=job_id, reason="enough")
     again.kill()
     again.start()

@@ -13,7 +13,8 @@ from batchmark.run import CollectedRun
 from batchmark.verdict import Contestant, judge
 from batchmark_job.result import parse_document
 from benchmarks.noise_floor import collected
-from tests.clouds import FINISHED, ROOT, Cloud, poll, running
+from tests.clouds import FINISHED, ROOT, Cloud, running
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +67,7 @@ def measured(cloud: Cloud, name: str, image: str) -> ResultDocument:
     command = [*RUN, "--run-id", "same", "--target", name, "--output", f"s3://{BUCKET}/{prefix}"]
     definition = cloud.define(command, vcpus=2, memory=4096, container={"image": image})
     job_id = cloud.submit(definition)
-    poll(lambda: cloud.describe(job_id)["status"] in FINISHED, f"end of {name}", JOB_SECONDS)
+    wait_for(lambda: cloud.describe(job_id)["status"] in FINISHED, f"end of {name}", JOB_SECONDS)
     job = cloud.describe(job_id)
     assert job["status"] == "SUCCEEDED", cloud.lines(job)
     s3 = cloud.client("s3")

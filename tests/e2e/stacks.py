@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from laptop.session import Clock
 from laptop.stack import Ports, Stack
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,11 +22,11 @@ def open_stack(folder: Path) -> Stack:
 
 
 def wait_for_end(airflow: AirflowClient, dag_id: str, run_id: str, seconds: float = 540) -> str:
-    deadline = time.monotonic() + seconds
-    while (state := airflow.state(dag_id, run_id)) not in ("success", "failed"):
-        assert time.monotonic() < deadline, f"DAG run {run_id} is still {state}"
-        time.sleep(1)
-    return state
+    def state() -> str | None:
+        state = airflow.state(dag_id, run_id)
+        return state if state in ("success", "failed") else None
+
+    return wait_for(state, f"end of DAG run {run_id}", seconds, every=1)
 
 
 def run_dag(airflow: AirflowClient, dag_id: str, conf: Mapping[str, Any]) -> tuple[str, str]:

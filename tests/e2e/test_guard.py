@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import contextmanager
 
 import pytest
@@ -12,6 +11,7 @@ from batchmark.job_identity import slug
 from batchmark.store import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore
 from laptop.demo import DAG_ID
 from tests.e2e.stacks import failed_log, run_dag
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -184,10 +184,7 @@ def test_leaks_are_found_ended_where_allowed_and_told(stack, airflow, aws, s3, b
     assert f"job {leaks['leaked']} (leaked, " in log
     assert alerts(stack)[told_before:] == [200]
 
-    deadline = time.monotonic() + 60
-    while status(batch, leaks["leaked"]) != "FAILED":
-        assert time.monotonic() < deadline, "the leaked job runs on"
-        time.sleep(0.5)
+    wait_for(lambda: status(batch, leaks["leaked"]) == "FAILED", "end of the leaked job", 60)
     assert status(batch, leaks["by hand"]) not in ("FAILED", "SUCCEEDED")
     (job,) = batch.describe_jobs(jobs=[leaks["leaked"]])["jobs"]
     assert "leak guard: its Airflow run is over" in job["statusReason"]

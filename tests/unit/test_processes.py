@@ -3,12 +3,12 @@
 import os
 import socket
 import sys
-import time
 
 import pytest
 
 from laptop.errors import LaptopError
 from laptop.processes import Processes, processes_of, require_port, stop_all
+from tests.waiting import wait_for
 
 FORKING = """
 import subprocess, sys, time
@@ -26,16 +26,9 @@ def processes(tmp_path):
     running.stop()
 
 
-def wait_for(condition, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_orphans_in_sessions_of_their_own_are_ended_too(processes, tmp_path):
     processes.run("forking", [sys.executable, "-c", FORKING], cwd=tmp_path)
-    wait_for(lambda: len(processes_of(processes.folder)) == 2)
+    wait_for(lambda: len(processes_of(processes.folder)) == 2, "two processes")
     assert stop_all(processes.folder, seconds=0.5) == 2
     assert processes_of(processes.folder) == []
 
@@ -43,7 +36,7 @@ def test_orphans_in_sessions_of_their_own_are_ended_too(processes, tmp_path):
 def test_another_stacks_processes_are_left_alone(processes, tmp_path):
     sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
     processes.start("sleeper", sleeper, cwd=tmp_path)
-    wait_for(lambda: processes_of(processes.folder))
+    wait_for(lambda: processes_of(processes.folder), "process")
     assert stop_all(tmp_path / "other") == 0
     assert len(processes_of(processes.folder)) == 1
     processes.stop()
@@ -52,7 +45,7 @@ def test_another_stacks_processes_are_left_alone(processes, tmp_path):
 
 def test_a_program_that_ended_is_told_with_the_end_of_its_log(processes, tmp_path):
     processes.start("broken", [sys.executable, "-c", "print('why'); exit(7)"], cwd=tmp_path)
-    wait_for(lambda: not processes_of(processes.folder))
+    wait_for(lambda: not processes_of(processes.folder), "end of them")
     with pytest.raises(LaptopError, match=r"(?s)broken ended with exit code 7.*why"):
         processes.check()
 
@@ -82,13 +75,13 @@ def test_processes_that_end_while_they_are_looked_for_do_no_harm(processes, tmp_
     brood = "import subprocess; [subprocess.run(['true']) for _ in range(400)]"
     for number in range(3):
         processes.start(f"brood-{number}", [sys.executable, "-c", brood], cwd=tmp_path)
-    wait_for(lambda: not processes_of(processes.folder))
+    wait_for(lambda: not processes_of(processes.folder), "end of them")
 
 
 def test_a_killed_program_takes_its_children_along_and_is_forgotten(processes, tmp_path):
     script = "import subprocess; subprocess.run(['sleep', '600'])"
     processes.start("parent", [sys.executable, "-c", script], cwd=tmp_path)
-    wait_for(lambda: len(processes_of(processes.folder)) == 2)
+    wait_for(lambda: len(processes_of(processes.folder)) == 2, "two processes")
     processes.kill("parent")
-    wait_for(lambda: processes_of(processes.folder) == [])
+    wait_for(lambda: not processes_of(processes.folder), "end of them")
     processes.check()

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from batchmark_job.result import parse_document
+from tests.waiting import wait_for
 
 DEADLINE_SECONDS = 120
 LONG_MATMUL = ("--workload", "matmul", "--axis", "size=32,10000", "--threads", "1")
@@ -32,10 +33,7 @@ def wait_until_computing(process: "subprocess.Popen[str]", seconds: float) -> No
     """Until it has used that much more processor time."""
     cpu_times = psutil.Process(process.pid).cpu_times
     enough = cpu_times().user + seconds
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while cpu_times().user < enough:
-        assert time.monotonic() < deadline, "the job does not compute"
-        time.sleep(0.05)
+    wait_for(lambda: cpu_times().user >= enough, "computing", DEADLINE_SECONDS)
 
 
 def test_smoke_suite(start_job: Start, tmp_path: Path) -> None:

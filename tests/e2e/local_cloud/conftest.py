@@ -8,7 +8,8 @@ import httpx
 import psutil
 import pytest
 
-from tests.clouds import Cloud, command_line, poll, running
+from tests.clouds import Cloud, command_line, running
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,7 +45,7 @@ def local_cloud_command() -> Callable[..., list[str]]:
 @pytest.fixture
 def wait_until() -> Callable[..., Any]:
     """Poll a condition until it holds."""
-    return poll
+    return wait_for
 
 
 @pytest.fixture
