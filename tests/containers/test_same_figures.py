@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ OPTIONS = {
 # A row without any difference is called different once in 200 comparisons: two of the suite's
 # 26 rows in less than 1 run of 100.
 MOST_CALLED_DIFFERENT = 1
+# Above this, half of the rows would hide that containers take half as long again.
+MOST_NOISE = 0.5
 
 pytestmark = [pytest.mark.full_matrix, pytest.mark.timeout(2 * ROUNDS * JOB_SECONDS)]
 
@@ -83,7 +86,7 @@ def test_containers_and_processes_measure_the_same_rows(sides):
 
 def test_their_figures_agree_within_the_noise_from_job_to_job(sides, say):
     containers, processes = sides
-    different, lines = [], []
+    different, floors, lines = [], [], []
     for key, series in containers.series.items():
         if containers.problem(key) or processes.problem(key):
             continue
@@ -92,6 +95,7 @@ def test_their_figures_agree_within_the_noise_from_job_to_job(sides, say):
             Contestant("processes", processes.series[key], None),
         )
         noise = verdict.noise
+        floors.append(noise.floor)
         lines.append(
             f"{' '.join(map(str, key))}: processes take {math.exp(noise.lead):.3f} times as long, "
             f"noise from job to job {noise.floor:.1%}, {verdict.faster or 'no'} difference"
@@ -100,4 +104,6 @@ def test_their_figures_agree_within_the_noise_from_job_to_job(sides, say):
             different.append(key)
     say("\n".join(lines))
     assert lines
+    if (noise := statistics.median(floors)) > MOST_NOISE:
+        pytest.skip(f"equal jobs differ by {noise:.0%}: this machine has other work to do")
     assert len(different) <= MOST_CALLED_DIFFERENT, different
