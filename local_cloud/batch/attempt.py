@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import uuid
 from typing import TYPE_CHECKING
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 EXITED = "Essential container in task exited"
 NOT_STARTED = "Task failed to start"
 HOST_LOST = "Host EC2 (instance {}) terminated."
+
+log = logging.getLogger(__name__)
 
 
 class Attempt:
@@ -93,10 +96,16 @@ class Attempt:
 
     def resume(self) -> bool:
         """Go on with what an earlier server began; say whether it runs, or has run, here."""
-        for node in self._node_order():
-            container = self._runtime.adopt(self._launch(node, None))
-            if container is not None:
-                self._containers[node] = container
+        try:
+            for node in self._node_order():
+                container = self._runtime.adopt(self._launch(node, None))
+                if container is not None:
+                    self._containers[node] = container
+        except Exception as error:
+            # Whatever it was: as long as nobody can ask for them, the containers are lost.
+            log.warning("job %s is not found again: %s", self.job.id, error)
+            self.lose_host(0.0)
+            return False
         if not self._containers and self.record.started_at is None:
             return self.start()
         if len(self._containers) == len(self._node_order()):

@@ -87,9 +87,10 @@ class DockerContainer:
     def _signal(self, name: str) -> None:
         try:
             self._container.kill(signal=name)
-        except APIError as error:
-            if error.status_code not in (404, 409):  # gone, or not running any more
-                log.warning("%s could not be sent to a job: %s", name, error)
+        except (DockerException, RequestException) as error:
+            # 404, 409: gone, or not running any more.
+            if not (isinstance(error, APIError) and error.status_code in (404, 409)):
+                log.warning("%s could not be sent to a job: %s", name, told(error))
 
     def wait(self) -> Exit:
         """Wait for the end and copy the last output."""

@@ -35,6 +35,9 @@ class SlowRuntime:
             wait=self.wait,
         )
 
+    def adopt(self, launch):
+        raise self.error
+
     def wait(self):
         assert self.ended.wait(SOON_SECONDS)
         return Exit(137)
@@ -53,7 +56,10 @@ def attempt(runtime):
         definition=SimpleNamespace(name="definition"),
     )
     job = SimpleNamespace(
-        arn="arn:aws:batch:us-east-1:123456789012:job/id", submission=submission, attempts=[]
+        id="id",
+        arn="arn:aws:batch:us-east-1:123456789012:job/id",
+        submission=submission,
+        attempts=[],
     )
     environment = SimpleNamespace(
         name="environment", ecs_arn="arn:aws:ecs:us-east-1:123456789012:cluster/environment"
@@ -92,3 +98,11 @@ def test_why_a_container_did_not_start_is_its_reason(attempt, runtime, error, re
     assert not attempt.start()
     end = attempt.wait()
     assert (end.exit_code, end.reason, end.status_reason) == (None, reason, "Task failed to start")
+
+
+def test_what_nobody_can_ask_for_after_a_restart_is_a_lost_host(attempt, runtime):
+    runtime.error = TimeoutError("the engine does not answer")
+    assert not attempt.resume()
+    end = attempt.wait()
+    assert end.exit_code is None
+    assert end.status_reason.startswith("Host EC2 (instance i-")
