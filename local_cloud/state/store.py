@@ -20,7 +20,7 @@ from local_cloud.state.contents import Contents
 from local_cloud.state.pickling import Key, dumps, loads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from moto.core.base_backend import BaseBackend
@@ -109,16 +109,17 @@ class Store:
         with self._committing, self._gate.exclusive():
             if self._is_closed:
                 return
-            self._names = {id(backend): key for key, backend in backends().items()}
+            used = backends()
+            self._names = {id(backend): key for key, backend in used.items()}
             rows = [
                 (*key, data)
-                for key, backend in backends().items()
+                for key, backend in used.items()
                 if (services is None or key[0] in services)
                 and (data := self._dumped(key, backend)) is not None
             ]
             with self._transaction():
                 if services is ALL:
-                    self._database.execute("DELETE FROM backend")
+                    self._forget_others(used)
                 self._database.executemany("REPLACE INTO backend VALUES (?, ?, ?, ?)", rows)
                 self._contents.write()
             self._contents.written()
@@ -145,6 +146,14 @@ class Store:
     def give_back(self, key: FakeKey, name: str, state: dict[str, Any]) -> None:
         """See Names."""
         self._contents.give_back(key, name, state)
+
+    def _forget_others(self, used: Collection[Key]) -> None:
+        """Delete the rows of backends that are gone; one that can't be kept now has its last."""
+        stored = self._database.execute("SELECT service, account, region FROM backend")
+        gone = set(stored.fetchall()) - set(used)
+        self._database.executemany(
+            "DELETE FROM backend WHERE service = ? AND account = ? AND region = ?", gone
+        )
 
     def _dumped(self, key: Key, backend: BaseBackend) -> bytes | None:
         for _ in range(ATTEMPTS):

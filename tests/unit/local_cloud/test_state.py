@@ -7,6 +7,7 @@ from collections import defaultdict
 from contextlib import contextmanager
 
 import pytest
+from moto.core.base_backend import BackendDict
 from moto.s3.models import s3_backends
 from werkzeug.test import Client
 
@@ -202,6 +203,28 @@ def test_what_can_not_be_kept_is_told_once_and_keeps_nothing_else_from_it(store,
     live(SSM).reset()
     store.load()
     assert parameters() == ["a"]
+
+
+def test_what_can_not_be_kept_any_more_comes_back_as_it_was_last_kept(store):
+    live(SQS).create_queue("q", {})
+    store.commit(ALL)
+    live(SQS).unkeepable = (each for each in "abc")
+    store.commit(ALL)
+    del live(SQS).unkeepable
+    live(SQS).reset()
+    store.load()
+    assert list(live(SQS).queues) == ["q"]
+
+
+def test_a_backend_that_is_gone_is_forgotten(store):
+    gone = ("ssm", ACCOUNT, "eu-west-3")
+    live(gone)
+    store.commit(ALL)
+    services = next(each for each in BackendDict._instances if each.service_name == "ssm")
+    del services[ACCOUNT]["eu-west-3"]
+    store.commit(ALL)
+    found = store._database.execute("SELECT 1 FROM backend WHERE region = 'eu-west-3'")
+    assert found.fetchall() == []
 
 
 def test_two_can_not_use_one_folder(store, tmp_path):
