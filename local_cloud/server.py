@@ -108,7 +108,7 @@ def serve(
     store = Store(state, scheduler.lock) if state else None
     if store:
         store.load()
-        scheduler.keep = store.commit
+        scheduler.keep = store.keep
         services = Durable(services, store)
     batch.resume()
     app = Faults(services, scheduler)

@@ -104,7 +104,7 @@ class Store:
             yield
         self.commit(services)
 
-    def commit(self, services: Services | None = OF_JOBS) -> None:
+    def commit(self, services: Services | None) -> None:
         """Write these services, ALL for every one; returns once that is done."""
         with self._committing, self._gate.exclusive():
             if self._is_closed:
@@ -123,6 +123,13 @@ class Store:
                 self._database.executemany("REPLACE INTO backend VALUES (?, ?, ?, ?)", rows)
                 self._contents.write()
             self._contents.written()
+
+    def keep(self) -> None:
+        """Write what jobs have come to; where that fails they go on, and the next time may do."""
+        try:
+            self.commit(OF_JOBS)
+        except sqlite3.Error as error:
+            log.warning("what jobs have come to is not on disk: %s", error)
 
     def close(self) -> None:
         """Write everything for the last time."""

@@ -227,6 +227,18 @@ def test_a_backend_that_is_gone_is_forgotten(store):
     assert found.fetchall() == []
 
 
+def test_jobs_go_on_where_nothing_can_be_written_and_the_next_time_keeps_all(store, caplog):
+    live(SQS).create_queue("q", {})
+    store._database.execute("ALTER TABLE backend RENAME TO elsewhere")
+    store.keep()
+    assert caplog.messages[-1] == ("what jobs have come to is not on disk: no such table: backend")
+    store._database.execute("ALTER TABLE elsewhere RENAME TO backend")
+    store.keep()
+    live(SQS).reset()
+    store.load()
+    assert list(live(SQS).queues) == ["q"]
+
+
 def test_two_can_not_use_one_folder(store, tmp_path):
     with pytest.raises(StateError, match=r"state.sqlite can't be used \(database is locked\)"):
         Store(tmp_path, threading.RLock())
@@ -248,7 +260,7 @@ def test_what_can_not_be_read_is_refused(store):
 def test_after_its_end_nothing_is_written(tmp_path, backends):
     store = Store(tmp_path, threading.RLock())
     store.close()
-    store.commit()
+    store.keep()
 
 
 def test_who_is_alone_waits_for_the_others_and_they_for_him():
