@@ -61,11 +61,11 @@ def start() -> None:
     """
     import torch
 
-    _refuse_old_gpu()
     try:
         torch.cuda.init()  # type: ignore[no-untyped-call]
+        _refuse_old_gpu()
         torch.empty(1, device="cuda").cpu()
-    except RuntimeError as error:
+    except (RuntimeError, torch.cuda.DeferredCudaCallError) as error:
         if "out of memory" in str(error):
             raise CannotMeasureError(
                 f"cannot measure: the GPU is out of memory before the first row{_memory_used()}; "

@@ -223,6 +223,18 @@ def test_any_other_error_of_the_gpu_is_passed_on() -> None:
         start()
 
 
+@pytest.mark.parametrize("kind", [RuntimeError, torch.cuda.DeferredCudaCallError])
+def test_a_gpu_that_does_not_come_up_is_told(kind: type[Exception]) -> None:
+    """Whatever is asked of it first: torch brings CUDA up with any question to a GPU."""
+    fails = mock.Mock(side_effect=kind("CUDA unknown error - this may be due to ...\nMore."))
+    with (
+        a_gpu(),
+        mock.patch.multiple(torch.cuda, init=fails, get_device_capability=fails),
+        pytest.raises(CannotMeasureError, match=r"CUDA does not start: .*unknown error.*; see"),
+    ):
+        start()
+
+
 def test_a_gpu_older_than_torch_allows_is_named() -> None:
     with (
         a_gpu(capability=(7, 0)) as taken,
