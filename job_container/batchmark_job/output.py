@@ -60,12 +60,12 @@ class FileOutput:
         return str(self.path)
 
     def check(self) -> None:
-        if self.path.is_dir():
-            raise InputError(f"--output {self.path} is a folder; end it in '/' or name a file")
         folder = self.path.absolute().parent
-        while not folder.exists():
-            folder = folder.parent
         try:
+            if self.path.is_dir():
+                raise InputError(f"--output {self.path} is a folder; end it in '/' or name a file")
+            while not folder.exists():
+                folder = folder.parent
             with tempfile.TemporaryFile(dir=folder):
                 pass
         except OSError as error:

@@ -55,6 +55,12 @@ def test_file_below_a_file_is_refused(tmp_path: Path) -> None:
         FileOutput(tmp_path / "file" / "result.json").check()
 
 
+def test_what_can_not_even_be_looked_at_is_refused(tmp_path: Path) -> None:
+    """As with a folder of another user's, which stops everybody but root."""
+    with pytest.raises(InputError, match=r"can't write in .* \(File name too long\)"):
+        FileOutput(tmp_path / ("long" * 100) / "result.json").check()
+
+
 def test_failed_write_leaves_no_temporary_file(tmp_path: Path) -> None:
     (tmp_path / "result.json").mkdir()
     with pytest.raises(OutputError, match="could not write"):
