@@ -103,7 +103,6 @@ def prepared(deployment: Deployment) -> Compose:
     """
     if deployment.profile not in PROFILES:
         raise LaptopError(f"unknown profile {deployment.profile!r}: {' or '.join(PROFILES)}")
-    reach_loopback_directly()
     compose = Compose(deployment)
     compose.check()
     if deployment.profile == "local":
@@ -122,7 +121,8 @@ def wait_until_healthy(compose: Compose) -> None:
 
 @contextmanager
 def at_work(deployment: Deployment) -> Iterator[None]:
-    """Hold a deployment against a second command."""
+    """Hold a deployment against a second command, and reach it past any proxy."""
+    reach_loopback_directly()
     deployment.folder.mkdir(parents=True, exist_ok=True)
     with exclusive(deployment.folder.resolve() / "containers-up"):
         yield

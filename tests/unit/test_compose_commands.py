@@ -113,3 +113,11 @@ def test_two_commands_at_once_are_told(deployment):
         containers.at_work(deployment),
     ):
         pass
+
+
+def test_a_deployment_is_reached_past_any_proxy(deployment, monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "example.org")
+    monkeypatch.setenv("no_proxy", "")
+    with containers.at_work(deployment):
+        assert os.environ["NO_PROXY"] == "example.org,127.0.0.1,localhost"
+        assert os.environ["no_proxy"] == "127.0.0.1,localhost"
