@@ -6,11 +6,12 @@ import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from laptop import objects
-from laptop.cloud_state import CloudState, read_saved
+from laptop import objects, secret_files
+from laptop.cloud_state import VOLUME, CloudState, read_saved
 from laptop.compose import AIRFLOW, LOCAL_CLOUD, Compose, Deployment, version
 from laptop.containers import at_work, prepared, wait_until_healthy
 from laptop.errors import LaptopError
@@ -41,7 +42,7 @@ def backup(deployment: Deployment, folder: Path) -> None:
     """Write Airflow's database, and with the local cloud its bucket, to a new folder.
 
     Raises:
-        LaptopError: the folder holds something, or the database does not run.
+        LaptopError: the folder holds something, or what is to be saved does not run.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise LaptopError(f"{folder} is there and not empty: name a new folder")
@@ -50,6 +51,12 @@ def backup(deployment: Deployment, folder: Path) -> None:
         compose = Compose(deployment)
         compose.check()
         _require_database(compose)
+        has_objects = compose.is_running(LOCAL_CLOUD)
+        if not has_objects and deployment.profile == "local" and compose.has_volume(VOLUME):
+            raise LaptopError(
+                "the local cloud has the bucket and does not run: `make containers-up` first, or "
+                "save the database alone by PROFILE=aws"
+            )
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
         with (folder / DUMP).open("wb") as dump:
@@ -57,7 +64,6 @@ def backup(deployment: Deployment, folder: Path) -> None:
                 *_in_postgres("pg_dump", "--format=custom", f"--dbname={DATABASE}"), into=dump
             )
         clock.say(f"database: {(folder / DUMP).stat().st_size / 2**20:.1f} MiB")
-        has_objects = compose.is_running(LOCAL_CLOUD)
         if has_objects:
             count = CloudState(compose).copy_objects(folder / OBJECTS)
             clock.say(f"bucket: {count} objects")
@@ -93,7 +99,7 @@ def restore(deployment: Deployment, folder: Path) -> None:
         try:
             _sql(
                 compose,
-                f"drop database {DATABASE} with (force)",
+                f"drop database if exists {DATABASE} with (force)",
                 f"alter database {BESIDE} rename to {DATABASE}",
             )
             clock.say("database: restored")
@@ -158,6 +164,11 @@ def _in_postgres(program: str, *arguments: str) -> list[str]:
 
 
 def _require_database(compose: Compose) -> None:
+    address = compose.deployment.secrets / secret_files.DATABASE
+    if address.exists() and urlsplit(address.read_text().strip()).hostname != "postgres":
+        raise LaptopError(
+            f"{address} names a database of your own: save and restore that with its own tools"
+        )
     if not compose.is_running("postgres"):
         raise LaptopError("the database does not run: `make containers-up` first")
 

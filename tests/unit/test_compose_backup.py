@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+from dataclasses import replace
 
 import boto3
 import pytest
@@ -10,11 +12,23 @@ from moto import mock_aws
 from laptop import objects
 from laptop.cloud_state import Saved
 from laptop.compose import Deployment
-from laptop.containers_backup import backup, read_backup
+from laptop.containers_backup import backup, read_backup, restore
 from laptop.errors import LaptopError
 from laptop.secret_files import make_missing
 
 BUCKET = "results"
+# Its services: those whose records are in the file `services`. It has no database `airflow`.
+DOCKER = """#!/bin/sh
+folder=$(dirname "$0")
+echo "$*" >>"$folder/asked"
+case "$*" in
+  "compose version"*) echo 2.26.1 ;;
+  "context inspect"*) echo "unix://$folder" ;;
+  *" ps --all"*) cat "$folder/services" ;;
+  "volume ls"*) echo batchmark_cloud ;;
+  *"drop database airflow "*) echo 'database "airflow" does not exist' >&2; exit 3 ;;
+esac
+"""
 
 
 @pytest.fixture
@@ -102,6 +116,51 @@ def test_a_backup_never_goes_into_a_folder_that_holds_something(deployment, tmp_
     (tmp_path / "full" / "thesis.tex").touch()
     with pytest.raises(LaptopError, match="is there and not empty: name a new folder"):
         backup(deployment, tmp_path / "full")
+
+
+@pytest.fixture
+def docker(tmp_path, monkeypatch):
+    """A Docker on the PATH, whose folder has what it was asked; Postgres runs, and no cloud."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "docker").write_text(DOCKER)
+    (folder / "docker").chmod(0o755)
+    (folder / "services").write_text('{"Service": "postgres", "State": "running"}')
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "")
+    for name in ("ENGINE_SOCKET", "ENGINE_GROUP"):
+        monkeypatch.delenv(name, raising=False)
+    return folder
+
+
+def test_a_bucket_that_can_not_be_read_is_not_left_out(docker, deployment, tmp_path):
+    with pytest.raises(LaptopError, match="the local cloud has the bucket and does not run"):
+        backup(deployment, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_in_aws_the_database_is_saved_alone(docker, deployment, tmp_path):
+    backup(replace(deployment, profile="aws"), tmp_path / "new")
+    assert not read_backup(tmp_path / "new", deployment).has_objects
+
+
+def test_a_database_elsewhere_is_neither_saved_nor_replaced(docker, deployment, saved, tmp_path):
+    address = deployment.secrets / "sql_alchemy_conn"
+    address.write_text("postgresql+psycopg2://airflow:secret@db.example.org/airflow\n")
+    for command, folder in ((backup, tmp_path / "new"), (restore, saved)):
+        with pytest.raises(LaptopError, match="sql_alchemy_conn names a database of your own"):
+            command(deployment, folder)
+    assert "exec" not in (docker / "asked").read_text()
+
+
+def test_a_restore_that_broke_off_between_the_two_databases_is_done_again(
+    docker, deployment, saved
+):
+    record = json.loads((saved / "backup.json").read_text()) | {"has_objects": False}
+    (saved / "backup.json").write_text(json.dumps(record))
+    restore(deployment, saved)
+    assert "rename to airflow" in (docker / "asked").read_text()
 
 
 def test_a_bucket_comes_back_as_it_was(s3, tmp_path):
