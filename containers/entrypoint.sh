@@ -4,7 +4,8 @@ set -eu
 
 passwords=/run/secrets/airflow_passwords
 if [ -e "$passwords" ]; then
-  umask 077
-  cat "$passwords" >"$AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"
+  (umask 077 && cat "$passwords" >"$AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE")
 fi
+# With PROFILE=aws another user of the same group writes the logs.
+umask 002
 exec "$@"

@@ -17,6 +17,8 @@ PASSWORDS = "airflow_passwords"
 POSTGRES_PASSWORD = "postgres_password"  # noqa: S105 - the name of a file
 DATABASE = "sql_alchemy_conn"
 AWS_FILES = "aws"
+# Of every container, whichever user it runs as: Airflow's logs are the group's to write.
+GROUP = 10001
 
 
 def make_missing(folder: Path, *, database_is_there: bool) -> None:
@@ -93,8 +95,9 @@ def aws_folder(folder: Path, env: Mapping[str, str]) -> tuple[Path, str]:
         lines = [f"{name.lower()} = {env[name]}" for name in names if name in env]
         _close(folder)
         copy.mkdir(exist_ok=True)
+        copy.chmod(0o755)
         write(copy / "credentials", "\n".join(["[default]", *lines, ""]))
-        return copy, "10001:10001"
+        return copy, f"10001:{GROUP}"
     own = Path(env.get("HOME", "~")).expanduser() / ".aws"
     if not own.is_dir():
         raise LaptopError(
@@ -105,4 +108,4 @@ def aws_folder(folder: Path, env: Mapping[str, str]) -> tuple[Path, str]:
             f"{own} is root's, and no container of ours runs as root: set AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY, or run this as another user"
         )
-    return own, f"{os.getuid()}:{os.getgid()}"
+    return own, f"{os.getuid()}:{GROUP}"

@@ -1,7 +1,9 @@
 """The passwords and keys of a deployment."""
 
 import json
+import os
 import stat
+import subprocess
 
 import pytest
 from cryptography.fernet import Fernet
@@ -10,6 +12,7 @@ from sqlalchemy.engine import make_url
 from laptop import secret_files
 from laptop.errors import LaptopError
 from laptop.secret_files import aws_folder, make_missing, password
+from laptop.stack import ROOT
 
 
 @pytest.fixture
@@ -76,6 +79,14 @@ def test_a_file_is_never_half_written(folder, monkeypatch):
     assert not (folder / "jwt_secret").exists()
 
 
+def test_what_one_user_logs_another_of_the_group_may_add_to():
+    entrypoint = ROOT / "containers" / "entrypoint.sh"
+    said = subprocess.run(
+        ["sh", str(entrypoint), "sh", "-c", "umask"], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.strip() in ("0002", "002")
+
+
 class TestAwsCredentials:
     def test_keys_of_the_environment_become_a_file(self, tmp_path):
         env = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t"}
@@ -86,12 +97,20 @@ class TestAwsCredentials:
         )
         assert user == "10001:10001"
 
+    def test_a_container_gets_at_the_file_whatever_the_callers_umask(self, tmp_path):
+        before = os.umask(0o077)
+        try:
+            found, _ = aws_folder(tmp_path / "secrets", {"AWS_ACCESS_KEY_ID": "a"})
+        finally:
+            os.umask(before)
+        modes = [stat.S_IMODE(path.stat().st_mode) for path in (found, found / "credentials")]
+        assert modes == [0o755, 0o644]
+
     def test_the_callers_folder_is_read_as_the_caller(self, tmp_path, monkeypatch):
         monkeypatch.setattr(secret_files.os, "getuid", lambda: 1234)
-        monkeypatch.setattr(secret_files.os, "getgid", lambda: 100)
         (tmp_path / ".aws").mkdir()
         found, user = aws_folder(tmp_path / "secrets", {"HOME": str(tmp_path)})
-        assert (found, user) == (tmp_path / ".aws", "1234:100")
+        assert (found, user) == (tmp_path / ".aws", "1234:10001")
 
     def test_roots_folder_is_refused(self, tmp_path, monkeypatch):
         monkeypatch.setattr(secret_files.os, "getuid", lambda: 0)
