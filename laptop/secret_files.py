@@ -87,12 +87,14 @@ def aws_folder(folder: Path, env: Mapping[str, str]) -> tuple[Path, str]:
     ask the engine could read them.
 
     Raises:
-        LaptopError: there are none, or only ones that root alone can read.
+        LaptopError: there are none, half of them, or only ones that root alone can read.
     """
     copy = folder / AWS_FILES
-    if "AWS_ACCESS_KEY_ID" in env:
+    if env.get("AWS_ACCESS_KEY_ID"):
+        if not env.get("AWS_SECRET_ACCESS_KEY"):
+            raise LaptopError("AWS_ACCESS_KEY_ID is set without AWS_SECRET_ACCESS_KEY: set both")
         names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-        lines = [f"{name.lower()} = {env[name]}" for name in names if name in env]
+        lines = [f"{name.lower()} = {env[name]}" for name in names if env.get(name)]
         _close(folder)
         copy.mkdir(exist_ok=True)
         copy.chmod(0o755)

@@ -100,11 +100,16 @@ class TestAwsCredentials:
     def test_a_container_gets_at_the_file_whatever_the_callers_umask(self, tmp_path):
         before = os.umask(0o077)
         try:
-            found, _ = aws_folder(tmp_path / "secrets", {"AWS_ACCESS_KEY_ID": "a"})
+            keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"}
+            found, _ = aws_folder(tmp_path / "secrets", keys)
         finally:
             os.umask(before)
         modes = [stat.S_IMODE(path.stat().st_mode) for path in (found, found / "credentials")]
         assert modes == [0o755, 0o644]
+
+    def test_half_of_the_keys_are_told(self, tmp_path):
+        with pytest.raises(LaptopError, match="without AWS_SECRET_ACCESS_KEY: set both"):
+            aws_folder(tmp_path / "secrets", {"AWS_ACCESS_KEY_ID": "a"})
 
     def test_the_callers_folder_is_read_as_the_caller(self, tmp_path, monkeypatch):
         monkeypatch.setattr(secret_files.os, "getuid", lambda: 1234)
