@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 
 from batchmark.exceptions import TerraformError
 from laptop import secret_files
@@ -53,6 +54,8 @@ def up(deployment: Deployment, *, build: bool = True) -> float:
         )
         if build:
             _build(compose, clock)
+        if not local:
+            _end_local_cloud(compose)
         with ThreadPoolExecutor(1) as beside:
             if local:
                 compose("up", "--detach", "--wait", "--no-build", LOCAL_CLOUD)
@@ -75,7 +78,8 @@ def down(deployment: Deployment, *, delete_volumes: bool = False) -> None:
     """Stop and remove all containers and networks. Runs and results stay, unless told otherwise."""
     with at_work(deployment):
         clock = Clock()
-        compose = Compose(deployment)
+        # Compose leaves alone what a profile has that is not chosen, and `local` has all.
+        compose = Compose(replace(deployment, profile="local"))
         compose.check()
         state = CloudState(compose)
         services = compose.services()
@@ -110,6 +114,8 @@ def prepared(deployment: Deployment) -> Compose:
         return compose
     folder, user = secret_files.aws_folder(deployment.secrets, os.environ)
     compose.env.update(AWS_FOLDER=str(folder), AIRFLOW_USER=user)
+    if os.environ.get("AWS_ACCESS_KEY_ID"):
+        compose.env.pop("AWS_PROFILE", None)  # keys win over it, and their file has no other
     if region := os.environ.get("AWS_REGION"):
         compose.env.setdefault("AWS_DEFAULT_REGION", region)
     return compose
@@ -126,6 +132,13 @@ def at_work(deployment: Deployment) -> Iterator[None]:
     deployment.folder.mkdir(parents=True, exist_ok=True)
     with exclusive(deployment.folder.resolve() / "containers-up"):
         yield
+
+
+def _end_local_cloud(compose: Compose) -> None:
+    """End one that ran until now: it holds the engine's socket. Its volume stays."""
+    if LOCAL_CLOUD in compose.services():
+        local = Compose(replace(compose.deployment, profile="local"))
+        local("rm", "--stop", "--force", LOCAL_CLOUD)
 
 
 def _require_terraform(state: CloudState) -> None:

@@ -9,12 +9,16 @@ from laptop import containers
 from laptop.compose import Compose, Deployment, engine_socket
 from laptop.containers import prepared
 from laptop.errors import LaptopError
+from laptop.processes import free_port
 
 DOCKER = """#!/bin/sh
+echo "$COMPOSE_PROFILES: $*" >>"$(dirname "$0")/asked"
 case "$*" in
   "compose version --short") echo "{compose}" ;;
   version*) {engine} ;;
   "context inspect"*) echo "{host}" ;;
+  *" ps --all"*) echo '{{"Service": "local-cloud", "State": "running", "ID": "1"}}' ;;
+  *" stop" | *" down "* | *" up "* | *" rm "* | ps* | "volume ls"*) ;;
   *) echo "docker $*: unexpected" >&2; exit 64 ;;
 esac
 """
@@ -31,6 +35,7 @@ def docker(tmp_path, monkeypatch):
         program.write_text(DOCKER.format(compose=compose, engine=engine, host=host))
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+        return folder / "asked"
 
     for name in ("ENGINE_SOCKET", "ENGINE_GROUP", "AWS_ACCESS_KEY_ID", "AWS_REGION"):
         monkeypatch.delenv(name, raising=False)
@@ -98,12 +103,32 @@ def test_aws_gets_the_callers_keys_as_a_file_and_no_socket(docker, deployment, m
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    monkeypatch.setenv("AWS_PROFILE", "another")
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
     compose = prepared(Deployment(profile="aws", folder=deployment.folder))
     assert "secret" in (deployment.secrets / "aws" / "credentials").read_text()
     assert compose.env["AWS_FOLDER"] == str(deployment.secrets / "aws")
     assert compose.env["AWS_DEFAULT_REGION"] == "eu-west-1"
     assert "ENGINE_SOCKET" not in compose.env
+    assert "AWS_PROFILE" not in compose.env
+
+
+def test_aws_ends_a_local_cloud_that_ran_until_now(docker, deployment, monkeypatch):
+    asked = docker()
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    deployment = Deployment(profile="aws", port=free_port(), folder=deployment.folder)
+    containers.up(deployment, build=False)
+    commands = [line for line in asked.read_text().splitlines() if " rm " in line or " up " in line]
+    assert [line.partition(":")[0] for line in commands] == ["local", "aws"]
+    assert commands[0].endswith(" rm --stop --force local-cloud")
+
+
+def test_down_ends_the_services_of_all_profiles(docker, deployment):
+    asked = docker()
+    containers.down(Deployment(profile="aws", folder=deployment.folder))
+    (ended,) = [line for line in asked.read_text().splitlines() if " down " in line]
+    assert ended.startswith("local: ")
 
 
 def test_two_commands_at_once_are_told(deployment):
