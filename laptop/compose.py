@@ -177,16 +177,19 @@ def name_job_image(compose: Compose, image: str) -> None:
     """Give the job image the name that job definitions have: it is in no registry to pull from.
 
     Raises:
-        LaptopError: it was never built.
+        LaptopError: it was never built, or the caller's own is not here.
     """
     ours = job_image(compose)
-    there = image_ids(compose)
-    if ours in there:
+    try:
         compose.docker("tag", ours, image)
-    elif image not in there:
-        raise LaptopError(
-            f"there is neither an image {ours} nor {image}: leave out BUILD=no, so that it is built"
-        )
+    except LaptopError as error:
+        if compose.env.get("JOB_IMAGE"):
+            raise LaptopError(f"JOB_IMAGE={ours}: `docker pull` it first: {error}") from error
+        if image not in image_ids(compose):
+            raise LaptopError(
+                f"there is neither an image {ours} nor {image}: leave out BUILD=no, so that it is "
+                "built"
+            ) from error
 
 
 def unname_job_image(compose: Compose, image: str) -> None:

@@ -161,9 +161,15 @@ def _require_ports(compose: Compose) -> None:
 
 
 def _build(compose: Compose, clock: Clock) -> None:
+    """Build what the caller has no image of their own for, whose name is not ours to give."""
+    airflow = not compose.env.get("AIRFLOW_IMAGE")
+    job = compose.deployment.profile == "local" and not compose.env.get("JOB_IMAGE")
+    if not (airflow or job):
+        return
     clock.say("building the images (minutes the first time, seconds when nothing changed)")
-    compose("build", "--quiet", "airflow-migrate")
-    if compose.deployment.profile == "local":
+    if airflow:
+        compose("build", "--quiet", "airflow-migrate")
+    if job:
         base = compose.env.get("PYTHON_IMAGE")
         compose.docker(
             *("build", "--quiet", "--target", JOB_IMAGE_TARGET),

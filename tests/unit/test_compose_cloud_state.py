@@ -46,6 +46,8 @@ class Engine:
     def docker(self, *arguments):
         match arguments:
             case ("tag", name, new):
+                if name not in self.images:
+                    raise LaptopError(f"No such image: {name}")
                 self.tagged.append((name, new))
                 self.images[new] = self.images[name]
             case ("image", "ls", *_):
@@ -182,6 +184,15 @@ def test_a_missing_job_image_is_told(engine):
     engine.images = {"postgres:17": "sha256:1"}
     with pytest.raises(LaptopError, match="leave out BUILD=no"):
         name_job_image(engine, IMAGE)
+
+
+def test_an_image_of_the_callers_own_is_taken_or_told(engine):
+    engine.env["JOB_IMAGE"] = "mine"
+    with pytest.raises(LaptopError, match="JOB_IMAGE=mine: `docker pull` it first: No such image"):
+        name_job_image(engine, IMAGE)
+    engine.images["mine"] = "sha256:2"
+    name_job_image(engine, IMAGE)
+    assert engine.tagged == [("mine", IMAGE)]
 
 
 def test_the_job_images_name_goes_with_the_last_cloud_and_the_image_stays(engine):

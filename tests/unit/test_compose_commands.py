@@ -2,6 +2,7 @@
 
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from laptop.compose import Compose, Deployment, engine_socket
 from laptop.containers import prepared
 from laptop.errors import LaptopError
 from laptop.processes import free_port
+from laptop.session import Clock
 
 DOCKER = """#!/bin/sh
 echo "$COMPOSE_PROFILES: $*" >>"$(dirname "$0")/asked"
@@ -18,7 +20,7 @@ case "$*" in
   version*) {engine} ;;
   "context inspect"*) echo "{host}" ;;
   *" ps --all"*) echo '{{"Service": "local-cloud", "State": "running", "ID": "1"}}' ;;
-  *" stop" | *" down "* | *" up "* | *" rm "* | ps* | "volume ls"*) ;;
+  *" stop" | *" down "* | *" up "* | *" rm "* | *build* | ps* | "volume ls"*) ;;
   *) echo "docker $*: unexpected" >&2; exit 64 ;;
 esac
 """
@@ -129,6 +131,28 @@ def test_down_ends_the_services_of_all_profiles(docker, deployment):
     containers.down(Deployment(profile="aws", folder=deployment.folder))
     (ended,) = [line for line in asked.read_text().splitlines() if " down " in line]
     assert ended.startswith("local: ")
+
+
+@pytest.mark.parametrize(
+    ("own", "built"),
+    [
+        ((), ["airflow-migrate", "job_container"]),
+        (("AIRFLOW_IMAGE",), ["job_container"]),
+        (("JOB_IMAGE",), ["airflow-migrate"]),
+        (("AIRFLOW_IMAGE", "JOB_IMAGE"), []),
+    ],
+)
+def test_an_image_of_the_callers_own_is_never_built_over(
+    docker, deployment, monkeypatch, own, built
+):
+    asked = docker()
+    for name in ("AIRFLOW_IMAGE", "JOB_IMAGE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in own:
+        monkeypatch.setenv(name, "mine:1")
+    containers._build(Compose(deployment), Clock())
+    asked.touch()
+    assert [Path(line.split()[-1]).name for line in asked.read_text().splitlines()] == built
 
 
 def test_two_commands_at_once_are_told(deployment):
