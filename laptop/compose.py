@@ -23,6 +23,7 @@ PROFILES = ("local", "aws")
 # The local cloud's first; Airflow's, which hold no data of their own.
 LOCAL_CLOUD = "local-cloud"
 AIRFLOW = ("api-server", "scheduler", "dag-processor", "triggerer")
+DEFAULT_SOCKET = "/var/run/docker.sock"
 OLDEST_COMPOSE = (2, 24)
 ERROR_LINES = 15
 
@@ -210,18 +211,30 @@ def engine_socket(compose: Compose) -> dict[str, str]:
     """The engine's socket and the group that may use it, for the local cloud.
 
     Raises:
-        LaptopError: the engine is on another machine.
+        LaptopError: the engine is on another machine, or the socket that is named is not there.
     """
-    if "ENGINE_SOCKET" in compose.env:
-        socket = compose.env["ENGINE_SOCKET"]
+    about = compose.docker("info", "--format", "{{.OperatingSystem}} {{.SecurityOptions}}")
+    in_virtual_machine = sys.platform != "linux" or "Docker Desktop" in about
+    socket = compose.env.get("ENGINE_SOCKET") or _socket_of_context(compose)
+    if in_virtual_machine:
+        # A socket outside can't be mounted; the one in there is root's.
+        socket, group = compose.env.get("ENGINE_SOCKET") or DEFAULT_SOCKET, 0
+    elif "name=rootless" in about:
+        group = 0  # in its containers the user that the engine runs as is root
     else:
-        host = compose.docker("context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
-        scheme, _, socket = host.strip().partition("://")
-        if scheme != "unix":
-            raise LaptopError(
-                f"the engine is at {host.strip()}, and the local cloud needs one whose socket is a "
-                "file of this machine: unset DOCKER_HOST, or `docker context use default`"
-            )
-    # On other systems than Linux the engine runs in a virtual machine, where the socket is root's.
-    group = os.stat(socket).st_gid if sys.platform == "linux" else 0
+        try:
+            group = os.stat(socket).st_gid
+        except OSError as error:
+            raise LaptopError(f"the engine's socket {socket}: {error.strerror}") from error
     return {"ENGINE_SOCKET": socket, "ENGINE_GROUP": compose.env.get("ENGINE_GROUP", str(group))}
+
+
+def _socket_of_context(compose: Compose) -> str:
+    host = compose.docker("context", "inspect", "--format", "{{.Endpoints.docker.Host}}").strip()
+    scheme, _, socket = host.partition("://")
+    if scheme != "unix":
+        raise LaptopError(
+            f"the engine is at {host}, and the local cloud needs one whose socket is a file of "
+            "this machine: unset DOCKER_HOST, or `docker context use default`"
+        )
+    return socket

@@ -18,6 +18,7 @@ echo "$COMPOSE_PROFILES: $*" >>"$(dirname "$0")/asked"
 case "$*" in
   "compose version --short") echo "{compose}" ;;
   version*) {engine} ;;
+  info*) echo "{about}" ;;
   "context inspect"*) echo "{host}" ;;
   *" ps --all"*) echo '{{"Service": "local-cloud", "State": "running", "ID": "1"}}' ;;
   *" stop" | *" down "* | *" up "* | *" rm "* | *build* | ps* | "volume ls"*) ;;
@@ -30,11 +31,17 @@ esac
 def docker(tmp_path, monkeypatch):
     """Puts a Docker on the PATH that gives these answers."""
 
-    def answers(compose="2.26.1-4", engine="echo 26.1.5", host="unix:///var/run/docker.sock"):
+    def answers(
+        compose="2.26.1-4",
+        engine="echo 26.1.5",
+        host="unix:///var/run/docker.sock",
+        about="Debian GNU/Linux 12 (bookworm) [name=seccomp,profile=builtin name=cgroupns]",
+    ):
         folder = tmp_path / "bin"
         folder.mkdir(exist_ok=True)
         program = folder / "docker"
-        program.write_text(DOCKER.format(compose=compose, engine=engine, host=host))
+        text = DOCKER.format(compose=compose, engine=engine, host=host, about=about)
+        program.write_text(text)
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
         return folder / "asked"
@@ -86,6 +93,38 @@ def test_the_engines_socket_goes_with_its_group(docker, deployment, tmp_path):
     docker(host=f"unix://{socket}")
     found = engine_socket(Compose(deployment))
     assert found == {"ENGINE_SOCKET": str(socket), "ENGINE_GROUP": str(socket.stat()[stat.ST_GID])}
+
+
+def test_a_rootless_engines_socket_is_its_containers_roots(docker, deployment, tmp_path):
+    if os.getgid() == 0:
+        os.chown(tmp_path, -1, 12)
+    docker(host=f"unix://{tmp_path}", about="Debian [name=seccomp name=rootless name=cgroupns]")
+    assert engine_socket(Compose(deployment)) == {
+        "ENGINE_SOCKET": str(tmp_path),
+        "ENGINE_GROUP": "0",
+    }
+
+
+@pytest.mark.parametrize(
+    ("platform", "about"),
+    [("darwin", "Alpine Linux [name=seccomp]"), ("linux", "Docker Desktop []")],
+)
+def test_an_engine_in_a_virtual_machine_has_its_socket_there(
+    docker, deployment, monkeypatch, platform, about
+):
+    docker(host="unix:///home/me/.docker/run/docker.sock", about=about)
+    monkeypatch.setattr("laptop.compose.sys.platform", platform)
+    assert engine_socket(Compose(deployment)) == {
+        "ENGINE_SOCKET": "/var/run/docker.sock",
+        "ENGINE_GROUP": "0",
+    }
+
+
+def test_a_socket_that_is_not_there_is_told(docker, deployment, monkeypatch):
+    docker()
+    monkeypatch.setenv("ENGINE_SOCKET", "/none/docker.sock")
+    with pytest.raises(LaptopError, match=r"socket /none/docker\.sock: No such file"):
+        engine_socket(Compose(deployment))
 
 
 def test_an_engine_on_another_machine_is_told(docker, deployment):
