@@ -171,7 +171,7 @@ def job_image(builds: Builds) -> str:
 
 @pytest.fixture(scope="session")
 def airflow_image(builds: Builds) -> str:
-    """The name of Airflow's image; what follows its colon is Compose's BATCHMARK_VERSION."""
+    """What Compose's AIRFLOW_IMAGE must say."""
     return builds.airflow.result()
 
 
