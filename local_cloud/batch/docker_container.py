@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from docker.errors import APIError, DockerException, NotFound
 from requests.exceptions import RequestException
+from urllib3.exceptions import HTTPError
 
 from local_cloud.batch.job import now_milliseconds
 from local_cloud.batch.logs import MAX_EVENT_BYTES
@@ -125,7 +126,7 @@ class DockerContainer:
             frames = self._container.logs(**wanted, stream=True, follow=True, timestamps=True)
             for written_at, line in lines(frames):
                 self._log_stream.write(line, written_at)
-        except (DockerException, RequestException) as error:
+        except (DockerException, RequestException, HTTPError) as error:
             log.warning("a job's output was lost: %s", told(error))
 
 

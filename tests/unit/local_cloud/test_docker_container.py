@@ -7,6 +7,7 @@ import pytest
 from docker.errors import APIError, NotFound
 from requests.exceptions import ConnectionError as NoConnection
 from requests.exceptions import ReadTimeout
+from urllib3.exceptions import ProtocolError
 
 from local_cloud.batch.docker_container import DockerContainer
 
@@ -30,3 +31,17 @@ def test_a_signal_that_can_not_be_sent_is_told_and_stops_nobody(error, caplog):
 def test_a_container_that_is_gone_needs_no_signal(caplog):
     container(NotFound("gone", SimpleNamespace(status_code=404))).kill()
     assert caplog.messages == []
+
+
+def test_output_that_breaks_off_is_told(caplog):
+    """docker-py reads a stream below requests, whose errors are not passed on as its own."""
+
+    def logs(**_):
+        raise ProtocolError("Connection broken: IncompleteRead(0 bytes read)")
+        yield
+
+    broken = DockerContainer(SimpleNamespace(logs=logs), log_stream=None, network=None)
+    broken._copy_output("stdout")
+    assert caplog.messages == [
+        "a job's output was lost: Connection broken: IncompleteRead(0 bytes read)"
+    ]
