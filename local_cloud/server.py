@@ -20,6 +20,7 @@ from werkzeug.serving import make_server
 
 from local_cloud import gaps
 from local_cloud.batch import models as batch
+from local_cloud.browsers import NoScripts
 from local_cloud.faults.middleware import Faults
 from local_cloud.gaps.pricing import PriceList
 from local_cloud.log_pages import LogPages
@@ -117,7 +118,7 @@ def serve(
     server = make_server(
         host,
         port,
-        TaskMetadata(recorder or app, scheduler.runtime),
+        NoScripts(TaskMetadata(recorder or app, scheduler.runtime)),
         threaded=True,
         request_handler=LoggingRequestHandler if log_requests else QuietRequestHandler,
         fd=listener.fileno(),
