@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Response
 
+from local_cloud.batch.docker_options import MIB, SHARES_PER_VCPU
 from local_cloud.batch.docker_runtime import METADATA_PATH, PULL_STARTED, PULL_STOPPED
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from local_cloud.batch.runtime import Runtime
 
 PATH = re.compile(METADATA_PATH + r"/(?P<task_id>[0-9a-f]{32})(?P<of_task>/task)?")
-MIB = 2**20
-SHARES_PER_VCPU = 1024
 
 
 class TaskMetadata:
