@@ -216,8 +216,9 @@ for variant in "${missing[@]}"; do
   [[ $digest =~ ^sha256:[0-9a-f]{64}$ ]] ||
     die "$image was pushed, but ECR gives \"$digest\" as its digest; ask for it again: $(quoted "${find_digest[@]}")"
   if [[ $variant == gpu ]]; then gpu_digest=$digest; else cpu_digest=$digest; fi
+  # It is only told: a role that may push need not be one that may read.
   image_id=$("${find_manifest[@]}" | tr -d '[:space:]' |
-    sed -n 's/.*"config":{[^}]*"digest":"\(sha256:[0-9a-f]\{64\}\)".*/\1/p')
+    sed -n 's/.*"config":{[^}]*"digest":"\(sha256:[0-9a-f]\{64\}\)".*/\1/p') || image_id=
   size=$("${find_size[@]}")
 
   say "Pushed $image"

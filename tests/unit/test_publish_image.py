@@ -254,6 +254,18 @@ def test_the_digests_are_pinned_for_every_later_apply(machine: Machine) -> None:
     assert pin.read_text() == f'image_tag     = "{DIGEST}"\ncpu_image_tag = "{CPU_DIGEST}"\n'
 
 
+def test_a_manifest_that_may_not_be_read_stops_nothing(machine: Machine) -> None:
+    machine.answer("aws ecr batch-get-image", "echo AccessDenied >&2; exit 254")
+    result = machine.run()
+    assert result.returncode == 0, result.stderr
+    assert [call for call in machine.calls if "docker push" in call] == [
+        f"docker push {CPU_IMAGE}",
+        f"docker push {IMAGE}",
+    ]
+    assert "Its image_digest in results" not in result.stdout
+    assert DIGEST in (machine.checkout / "terraform" / "image.auto.tfvars").read_text()
+
+
 def test_what_an_earlier_try_pushed_stays(machine: Machine) -> None:
     (machine.folder / "calls").write_text(f"docker push {CPU_IMAGE}\n")
     result = machine.run()
