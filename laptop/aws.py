@@ -44,10 +44,6 @@ class AwsClients:
         for client in self._clients.values():
             client.close()
 
-    def is_configured(self) -> bool:
-        """Whether Terraform has published what Airflow reads."""
-        return not self.client("ssm").get_parameters(Names=[PARAMETER])["InvalidParameters"]
-
     def config(self) -> Config:
         answer = self.client("ssm").get_parameter(Name=PARAMETER)
         return parse_config(answer["Parameter"]["Value"])

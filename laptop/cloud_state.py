@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -26,6 +28,7 @@ from laptop.stack import (
 )
 
 VOLUME = "cloud"
+MARK = "/laptop/mark"  # a parameter of SSM
 
 
 class Saved(BaseModel):
@@ -40,46 +43,49 @@ class Saved(BaseModel):
 class CloudState:
     """Terraform's state in a deployment's folder `state/`, and what the local cloud holds.
 
-    The cloud keeps all of it in the volume `cloud`. `state/volume` tells which one Terraform's
-    state is of: it is written first, so that an apply that broke off goes on where it was.
+    The cloud keeps all of it in the volume `cloud`. A mark in both tells that they belong
+    together; both have it before Terraform begins, so that an apply that broke off goes on.
     `state/image` is the name that the job image got for it.
     """
 
     def __init__(self, compose: Compose) -> None:
         self._compose = compose
         self._folder = compose.deployment.state
-        self._volume = self._folder / "volume"
+        self._mark = self._folder / "mark"
         self._image = self._folder / "image"
         self.endpoint = compose.deployment.endpoint
         self.aws: Mapping[str, str] = aws_environment(self.endpoint, "laptop")
 
     def fill(self, clock: Clock) -> None:
-        """Apply Terraform to what is there, or anew where the volume is.
+        """Apply Terraform to what is there, or anew where the cloud is.
 
         Raises:
-            LaptopError: Terraform failed, or its state of a volume that is in use is gone.
+            LaptopError: Terraform failed, or its state of a cloud that is in use is gone.
         """
-        volume = self._identity()
-        if not self._volume.exists() or self._volume.read_text() != volume:
-            self._begin(volume)
+        with closing(AwsClients(self)) as aws:
+            self._match_state(aws.client("ssm"))
         image = self._apply(clock)
         self._image.write_text(image)
         name_job_image(self._compose, image)
         with closing(AwsClients(self)) as aws:
             publish_stand_in(aws.client("ecr"), image)
 
-    def _begin(self, volume: str) -> None:
-        with closing(AwsClients(self)) as aws:
-            if aws.is_configured():
-                raise LaptopError(
-                    f"the local cloud's volume holds what Terraform made, and {self._folder} no "
-                    "state of it: put that folder back, or drop both with `make containers-down "
-                    "VOLUMES=delete`"
-                )
-        self._folder.mkdir(parents=True, exist_ok=True)
-        for left in self._folder.glob("terraform.tfstate*"):
-            left.unlink()
-        self._volume.write_text(volume)
+    def _match_state(self, ssm: Any) -> None:
+        """Mark a new cloud and forget the state of another; raise where the cloud is not new."""
+        marks = [found["Value"] for found in ssm.get_parameters(Names=[MARK])["Parameters"]]
+        if not marks:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            for left in self._folder.glob("terraform.tfstate*"):
+                left.unlink()
+            mark = secrets.token_hex(8)
+            self._mark.write_text(mark)
+            ssm.put_parameter(Name=MARK, Value=mark, Type="String")
+        elif not self._mark.exists() or [self._mark.read_text()] != marks:
+            raise LaptopError(
+                f"the local cloud's volume holds what Terraform made, and {self._folder} no "
+                "state of it: put that folder back, or drop both with `make containers-down "
+                "VOLUMES=delete`"
+            )
 
     def copy_objects(self, folder: Path) -> int:
         """Save the bucket's objects in `folder`; how many there are."""
@@ -123,12 +129,6 @@ class CloudState:
     def _clouds_of_the_engine(self) -> list[str]:
         label = f"label=com.docker.compose.volume={VOLUME}"
         return self._compose.docker("volume", "ls", "--quiet", "--filter", label).splitlines()
-
-    def _identity(self) -> str:
-        """Names this life of the volume, which a new one of the same name has not."""
-        name = f"{self._compose.deployment.project}_{VOLUME}"
-        made = self._compose.docker("volume", "inspect", "--format", "{{.CreatedAt}}", name)
-        return f"{name} {made.strip()}"
 
 
 def read_saved(folder: Path) -> Saved:

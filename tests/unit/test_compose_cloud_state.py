@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
+from contextlib import closing, suppress
 from shutil import rmtree
 
 import httpx
@@ -33,12 +33,11 @@ PUBLISHED = {
 
 
 class Engine:
-    """What Compose and Docker tell of the local cloud's volume and of the images."""
+    """What Docker tells of volumes and images."""
 
     def __init__(self, deployment):
         self.deployment = deployment
         self.env = {}
-        self.made_at = "2026-11-22T10:00:00Z"
         self.images = {IMAGE: "sha256:1"}
         self.clouds = []
         self.tagged = []
@@ -56,8 +55,6 @@ class Engine:
                 del self.images[name]
             case ("volume", "ls", *_, "label=com.docker.compose.volume=cloud"):
                 return "".join(f"{name}\n" for name in self.clouds)
-            case ("volume", "inspect", *_):
-                return f"{self.made_at}\n"
             case _:
                 raise AssertionError(arguments)
         return ""
@@ -114,7 +111,6 @@ def filled(engine):
 
 def another_volume(engine):
     httpx.post(f"{engine.deployment.endpoint}/moto-api/reset").raise_for_status()
-    engine.made_at = "2026-11-22T11:00:00Z"
 
 
 def put(engine, key, body):
@@ -154,10 +150,21 @@ def test_an_apply_that_broke_off_goes_on_with_its_state(engine):
     assert again.found == "all of it"
 
 
-def test_a_volume_whose_terraform_state_is_gone_is_told(filled):
-    rmtree(filled.deployment.state)
+@pytest.mark.parametrize("fill", [CloudThatBreaksOff, Cloud])
+def test_a_volume_whose_terraform_state_is_gone_is_told(engine, fill):
+    with suppress(LaptopError):
+        fill(engine).fill(Clock())
+    rmtree(engine.deployment.state)
+    with pytest.raises(LaptopError, match="VOLUMES=delete"):
+        Cloud(engine).fill(Clock())
+
+
+def test_the_state_of_another_volume_is_told_and_stays(filled, tmp_path):
+    state = tmp_path / "state"
+    (state / "mark").write_text("of another")
     with pytest.raises(LaptopError, match="VOLUMES=delete"):
         Cloud(filled).fill(Clock())
+    assert (state / "terraform.tfstate").read_text() == "all of it"
 
 
 def test_a_bucket_holds_again_what_was_copied_and_nothing_else(filled, tmp_path):
