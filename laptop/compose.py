@@ -25,6 +25,7 @@ LOCAL_CLOUD = "local-cloud"
 AIRFLOW = ("api-server", "scheduler", "dag-processor", "triggerer")
 DEFAULT_SOCKET = "/var/run/docker.sock"
 OLDEST_COMPOSE = (2, 24)
+SETTINGS_BEGIN = "# Of the last `make containers-up`, for `docker compose` alone."
 ERROR_LINES = 15
 
 
@@ -49,6 +50,12 @@ class Deployment:
     @property
     def state(self) -> Path:
         return self.folder.resolve() / "state"
+
+    @property
+    def settings(self) -> Path:
+        """Where `docker compose` alone finds what it needs; in the project's folder by itself."""
+        usual = Deployment.folder.resolve()
+        return (ROOT if self.folder.resolve() == usual else self.folder.resolve()) / ".env"
 
     @property
     def url(self) -> str:
@@ -110,6 +117,15 @@ class Compose:
         """What `docker` writes to stdout."""
         return self._captured(["docker", *arguments])
 
+    def write_settings(self) -> bool:
+        """Keep what our files take from outside; a file that is not ours stays as it is."""
+        path = self.deployment.settings
+        if path.exists() and not path.read_text().startswith(SETTINGS_BEGIN):
+            return False
+        names = sorted(taken_from_outside() & self.env.keys())
+        path.write_text("\n".join([SETTINGS_BEGIN, *(f"{n}='{self.env[n]}'" for n in names), ""]))
+        return True
+
     def services(self) -> dict[str, dict[str, Any]]:
         """Compose's record of each container, by service; those that have ended, too."""
         found = self.output("ps", "--all", "--no-trunc", "--format", "json").splitlines()
@@ -167,6 +183,14 @@ def version() -> str:
     """The project's, which is also the image's tag."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         return str(tomllib.load(file)["project"]["version"])
+
+
+def taken_from_outside() -> set[str]:
+    """The variables that our docker-compose.yaml and the files it names ask for."""
+    files = (COMPOSE_FILE, *(ROOT / "containers" / f"{profile}.env" for profile in PROFILES))
+    asked = re.compile(r"\$\{(\w+)|^(\w+)$", re.MULTILINE)
+    found = [name for file in files for pair in asked.findall(file.read_text()) for name in pair]
+    return {"COMPOSE_PROJECT_NAME", *filter(None, found)}
 
 
 def job_image(compose: Compose) -> str:

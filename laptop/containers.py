@@ -56,14 +56,15 @@ def up(deployment: Deployment, *, build: bool = True) -> float:
             _build(compose, clock)
         if not local:
             _end_local_cloud(compose)
+        kept = compose.write_settings()
+        started = time.monotonic()
         with ThreadPoolExecutor(1) as beside:
             if local:
                 compose("up", "--detach", "--wait", "--no-build", LOCAL_CLOUD)
                 filled = beside.submit(state.fill, clock)
-            started = time.monotonic()
             wait_until_healthy(compose)
             seconds = time.monotonic() - started
-            clock.say(f"Airflow: healthy after {seconds:.0f} s")
+            clock.say(f"everything is healthy, after {seconds:.0f} s")
             if local:
                 filled.result()
     print(
@@ -71,6 +72,8 @@ def up(deployment: Deployment, *, build: bool = True) -> float:
         f"password in {deployment.secrets / secret_files.PASSWORDS}\n"
         "Stop it with `make containers-down`; runs and results stay."
     )
+    if not kept:
+        print(f"{deployment.settings} is yours and stays as it is: `docker compose` alone reads it")
     return seconds
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import subprocess
 
 import httpx
 import pytest
@@ -13,10 +14,18 @@ from batchmark.report import Report
 from batchmark.store import REPORT_JSON
 from batchmark_job.suites import SUITES
 from laptop import containers, containers_backup
-from laptop.compose import AIRFLOW, LOCAL_CLOUD, Compose, Deployment, engine_socket
+from laptop.compose import (
+    AIRFLOW,
+    LOCAL_CLOUD,
+    Compose,
+    Deployment,
+    engine_socket,
+    taken_from_outside,
+)
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
 from laptop.processes import free_port
+from laptop.stack import ROOT
 from tests.containers.deployments import Running, deployed
 
 pytestmark = pytest.mark.timeout(1200)
@@ -94,6 +103,15 @@ def test_all_of_it_is_healthy_within_two_minutes(running):
     if (load := os.getloadavg()[1] / (os.cpu_count() or 1)) > BUSY:
         pytest.skip(f"{load:.1f} programs share each core, so no time means anything")
     assert running.seconds_until_healthy < HEALTHY_SECONDS
+
+
+def test_docker_compose_alone_finds_everything_as_it_is(running):
+    before = {service: running.container(service).id for service in SERVICES}
+    env = {name: os.environ[name] for name in os.environ.keys() - taken_from_outside()}
+    settings = f"--env-file={running.deployment.settings}"
+    command = ["docker", "compose", settings, "up", "--detach", "--wait", "--no-build"]
+    subprocess.run(command, cwd=ROOT, env=env, check=True)
+    assert before == {service: running.container(service).id for service in SERVICES}
 
 
 def test_without_its_secrets_nothing_starts(running, tmp_path):

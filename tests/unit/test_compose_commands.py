@@ -56,6 +56,35 @@ def deployment(tmp_path):
     return Deployment(folder=tmp_path / "containers")
 
 
+def test_docker_compose_alone_finds_what_was_last(docker, deployment, monkeypatch, tmp_path):
+    socket = tmp_path / "engine.sock"
+    socket.touch()
+    docker(host=f"unix://{socket}")
+    monkeypatch.setenv("ENGINE_GROUP", "998")
+    monkeypatch.setenv("AIRFLOW_IMAGE", "mine:1")
+    monkeypatch.setenv("SOMETHING_ELSE", "secret")
+    deployment.folder.mkdir()
+    assert prepared(deployment).write_settings()
+    text = deployment.settings.read_text()
+    lines = text.splitlines()[1:]
+    assert {f"ENGINE_SOCKET='{socket}'", "ENGINE_GROUP='998'"} <= set(lines)
+    assert {"COMPOSE_PROFILES='local'", "COMPOSE_PROJECT_NAME='batchmark'"} <= set(lines)
+    assert f"SECRETS_FOLDER='{deployment.secrets}'" in lines
+    assert "AIRFLOW_IMAGE='mine:1'" in lines
+    assert "SOMETHING_ELSE" not in text
+
+    monkeypatch.delenv("AIRFLOW_IMAGE")
+    assert prepared(deployment).write_settings()
+    assert "AIRFLOW_IMAGE" not in deployment.settings.read_text()
+
+
+def test_settings_of_the_users_own_stay(deployment):
+    deployment.folder.mkdir()
+    deployment.settings.write_text("AIRFLOW_ADDRESS=10.0.0.1\n")
+    assert not Compose(deployment).write_settings()
+    assert deployment.settings.read_text() == "AIRFLOW_ADDRESS=10.0.0.1\n"
+
+
 def test_a_missing_docker_is_told(deployment, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(LaptopError, match="docker is needed and not on the PATH"):
