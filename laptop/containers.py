@@ -22,6 +22,7 @@ from laptop.compose import (
     Deployment,
     engine_socket,
     job_image,
+    version,
 )
 from laptop.errors import LaptopError
 from laptop.processes import require_port
@@ -177,5 +178,6 @@ def _build(compose: Compose, clock: Clock) -> None:
         compose.docker(
             *("build", "--quiet", "--target", JOB_IMAGE_TARGET),
             *(("--build-arg", f"PYTHON_IMAGE={base}") if base else ()),
+            *("--build-arg", f"VERSION={version()}"),
             *("--tag", job_image(compose), str(ROOT / "job_container")),
         )

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from local_cloud.batch.logs import LogStream
 
-OUTPUT_DRAIN_SECONDS = 5.0
+# An ended container's log ends, too; one of 30 MB is copied in less.
+OUTPUT_DRAIN_SECONDS = 60.0
 OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
 
 log = logging.getLogger(__name__)
