@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -17,10 +15,11 @@ from laptop import containers
 from laptop.airflow import Airflow, AirflowClient
 from laptop.aws import AwsClients
 from laptop.cloud_state import CloudState
-from laptop.compose import Compose, Deployment
+from laptop.compose import AIRFLOW, Compose, Deployment
 from laptop.demo import DAG_ID
 from laptop.secret_files import password
 from laptop.stack import ROOT
+from tests.containers.host_processes import kill
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -125,7 +124,8 @@ class Running:
         `docker kill` would not do: the engine takes it for a wish, and restarts nothing.
         """
         state = self.container(service).attrs["State"]
-        os.kill(state["Pid"], signal.SIGKILL)
+        with_python = self.container(AIRFLOW[0]).attrs["Config"]["Image"]
+        kill(self.engine, state["Pid"], with_python)
         self.wait(
             lambda: self.container(service).attrs["State"]["StartedAt"] != state["StartedAt"],
             f"restart of {service}",

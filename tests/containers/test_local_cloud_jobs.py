@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -13,6 +11,7 @@ import pytest
 from local_cloud.batch.docker_runtime import JOB
 from local_cloud.batch.logs import MAX_EVENT_BYTES
 from tests.clouds import Cloud
+from tests.containers.host_processes import kill
 from tests.containers.images import PYTHON as IMAGE
 from tests.containers.jobs import DEAF, FOR_EVER, containers_of, start
 from tests.waiting import wait_for
@@ -330,11 +329,11 @@ def faults(cloud: Cloud) -> Iterator[httpx.Client]:
 
 
 @pytest.mark.parametrize("with_init", [True, False])
-def test_a_command_killed_from_outside(cloud, submit, faults, with_init):
+def test_a_command_killed_from_outside(cloud, submit, client, faults, with_init):
     job_id = submit(FOR_EVER, linuxParameters={"initProcessEnabled": with_init})
     cloud.wait_for(job_id, "RUNNING")
     (pid,) = wait_for(lambda: faults.get(f"/_faults/jobs/{job_id}").json()["pids"], "process id")
-    os.kill(pid, signal.SIGKILL)
+    kill(client, pid, IMAGE)
     job = cloud.finish(job_id)
     assert faults.get(f"/_faults/jobs/{job_id}").json()["pids"] == []
     assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 137)
