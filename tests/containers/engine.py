@@ -85,16 +85,16 @@ def turn(say: Callable[[str], None]) -> Iterator[None]:
 
 
 def answering_engine() -> Engine | None:
-    """The engine that DOCKER_HOST or the usual socket reaches; None where none answers.
+    """The engine that DOCKER_HOST, Docker's context or the usual socket reaches, if it answers.
 
     Raises:
         Unavailable: it answers, but the programs to use it are not here.
     """
-    host = os.environ.get("DOCKER_HOST", DEFAULT_SOCKET)
+    host = os.environ.get("DOCKER_HOST") or socket_of_context() or DEFAULT_SOCKET
     try:
         run(["docker", "--host", host, "version"])
     except (OSError, subprocess.CalledProcessError) as error:
-        if "DOCKER_HOST" in os.environ:
+        if os.environ.get("DOCKER_HOST"):
             raise Unavailable(f"`docker version` gets no answer at DOCKER_HOST={host}") from error
         return None
     for words in (("buildx", "version"), ("compose", "version")):
@@ -105,6 +105,16 @@ def answering_engine() -> Engine | None:
                 f"an engine answers at {host}, but `docker {words[0]}` does not work"
             ) from error
     return Engine(host, {"DOCKER_HOST": host})
+
+
+def socket_of_context() -> str | None:
+    """That of Docker's context; None where that names none of this machine, or there is none."""
+    try:
+        told = run(["docker", "context", "inspect", "--format", "{{.Endpoints.docker.Host}}"])
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    host = told.stdout.strip()
+    return host if host.startswith("unix://") else None
 
 
 def require_possible(folder: Path) -> None:

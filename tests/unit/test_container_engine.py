@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.containers.debian import Unavailable, own_release, source_lists
+from tests.containers.engine import DEFAULT_SOCKET, answering_engine
 from tests.containers.host_network import free_network
 from tests.containers.stand_ins import ROOT, folders_of_wheels, pins, pip_conf
 
@@ -25,6 +26,54 @@ URIs: http://archive.example/third-party
 Suites: stable
 Components: main
 """
+
+
+# It knows one context, and engines at all sockets but `silent`.
+DOCKER = """\
+#!/bin/sh
+case "$*" in
+  "context inspect --format {{{{.Endpoints.docker.Host}}}}") {context} ;;
+  *silent*) exit 1 ;;
+esac
+"""
+
+
+@pytest.fixture
+def docker(tmp_path, monkeypatch):
+    """Puts a Docker on the PATH that gives this answer when asked for its context."""
+
+    def answers(context):
+        program = tmp_path / "docker"
+        program.write_text(DOCKER.format(context=context))
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path))
+
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    return answers
+
+
+def test_the_engine_of_dockers_context_is_found(docker):
+    docker("echo unix:///home/me/docker.sock")
+    engine = answering_engine()
+    assert engine is not None
+    assert engine.env == {"DOCKER_HOST": "unix:///home/me/docker.sock"}
+
+
+@pytest.mark.parametrize("context", ["exit 1", "echo", "echo ssh://me@elsewhere"])
+def test_without_a_socket_in_dockers_context_the_usual_one_is_asked(docker, context):
+    docker(context)
+    engine = answering_engine()
+    assert engine is not None
+    assert engine.host == DEFAULT_SOCKET
+
+
+def test_docker_host_wins_over_dockers_context(docker, monkeypatch):
+    docker("echo unix:///silent/docker.sock")
+    assert answering_engine() is None
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
+    engine = answering_engine()
+    assert engine is not None
+    assert engine.host == "tcp://127.0.0.1:1"
 
 
 def test_a_debian_is_known_by_its_code_name():
