@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
+from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from laptop import objects, secret_files
@@ -42,7 +45,7 @@ def backup(deployment: Deployment, folder: Path) -> None:
     """Write Airflow's database, and with the local cloud its bucket, to a new folder.
 
     Raises:
-        LaptopError: the folder holds something, or what is to be saved does not run.
+        LaptopError: the folder holds something, or what is to be saved does not run or answer.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise LaptopError(f"{folder} is there and not empty: name a new folder")
@@ -65,7 +68,8 @@ def backup(deployment: Deployment, folder: Path) -> None:
             )
         clock.say(f"database: {(folder / DUMP).stat().st_size / 2**20:.1f} MiB")
         if has_objects:
-            count = CloudState(compose).copy_objects(folder / OBJECTS)
+            with _told("saving the bucket broke off, take another folder for the next try"):
+                count = CloudState(compose).copy_objects(folder / OBJECTS)
             clock.say(f"bucket: {count} objects")
         record = Backup(
             version=version(),
@@ -83,7 +87,7 @@ def restore(deployment: Deployment, folder: Path) -> None:
 
     Raises:
         LaptopError: the backup is damaged or of other keys, or the services do not run: nothing
-            was changed.
+            was changed. Or the local cloud failed: the message says what was.
     """
     record = read_backup(folder, deployment)
     with at_work(deployment):
@@ -104,7 +108,8 @@ def restore(deployment: Deployment, folder: Path) -> None:
             )
             clock.say("database: restored")
             if record.has_objects:
-                count = CloudState(compose).replace_objects(folder / OBJECTS)
+                with _told("the database is restored, restoring the bucket broke off: do it again"):
+                    count = CloudState(compose).replace_objects(folder / OBJECTS)
                 clock.say(f"bucket: {count} objects restored")
         finally:
             wait_until_healthy(compose)  # migrates what an older version had backed up
@@ -161,6 +166,15 @@ def _sql(compose: Compose, *statements: str) -> None:
 
 def _in_postgres(program: str, *arguments: str) -> list[str]:
     return ["exec", "-T", "postgres", program, "--username=airflow", *arguments]
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Raise LaptopError where the local cloud fails."""
+    try:
+        yield
+    except (BotoCoreError, ClientError) as error:
+        raise LaptopError(f"{what}; see `docker compose logs {LOCAL_CLOUD}`: {error}") from error
 
 
 def _require_database(compose: Compose) -> None:

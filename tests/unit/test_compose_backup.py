@@ -3,6 +3,8 @@
 import hashlib
 import json
 import os
+import socket
+import threading
 from dataclasses import replace
 
 import boto3
@@ -161,6 +163,46 @@ def test_a_restore_that_broke_off_between_the_two_databases_is_done_again(
     (saved / "backup.json").write_text(json.dumps(record))
     restore(deployment, saved)
     assert "rename to airflow" in (docker / "asked").read_text()
+
+
+@pytest.fixture
+def cloud_that_hangs_up(docker, monkeypatch):
+    """Its port: whoever connects is sent away."""
+    record = '{"Service": "local-cloud", "State": "running"}'
+    with (docker / "services").open("a") as services:
+        services.write(f"\n{record}\n")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def hang_up():
+            while True:
+                connection, _ = listening.accept()
+                with connection:
+                    if connection.recv(1) == b"":  # from us: it is enough
+                        return
+
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        yield listening.getsockname()[1]
+        socket.create_connection(listening.getsockname()).close()
+        thread.join()
+
+
+def test_a_cloud_that_fails_meanwhile_is_told(deployment, cloud_that_hangs_up, tmp_path):
+    deployment = replace(deployment, cloud_port=cloud_that_hangs_up)
+    with pytest.raises(LaptopError, match=r"saving the bucket broke off.*cloud`: Connection"):
+        backup(deployment, tmp_path / "new")
+    with pytest.raises(LaptopError, match="is no backup"):
+        read_backup(tmp_path / "new", deployment)
+
+
+def test_a_cloud_that_fails_while_the_bucket_is_restored_is_told(
+    docker, deployment, cloud_that_hangs_up, saved
+):
+    deployment = replace(deployment, cloud_port=cloud_that_hangs_up)
+    with pytest.raises(LaptopError, match=r"restoring the bucket broke off.*: Connection"):
+        restore(deployment, saved)
+    assert " up " in (docker / "asked").read_text().splitlines()[-1]
 
 
 def test_a_bucket_comes_back_as_it_was(s3, tmp_path):
