@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
@@ -85,10 +85,14 @@ class Compose:
         """Raise LaptopError unless Docker, its Compose and its engine are there."""
         if shutil.which("docker") is None:
             raise LaptopError("docker is needed and not on the PATH: install Docker Engine first")
-        seen = self._captured(["docker", "compose", "version", "--short"])
-        numbers = tuple(map(int, re.findall(r"\d+", seen)[:2]))
-        if numbers < OLDEST_COMPOSE:
-            oldest = ".".join(map(str, OLDEST_COMPOSE))
+        oldest = ".".join(map(str, OLDEST_COMPOSE))
+        try:
+            seen = self._captured(["docker", "compose", "version", "--short"])
+        except LaptopError as error:
+            raise LaptopError(
+                f"this docker has no Compose: install its plugin, {oldest} or newer"
+            ) from error
+        if tuple(map(int, re.findall(r"\d+", seen)[:2])) < OLDEST_COMPOSE:
             raise LaptopError(f"Docker Compose {oldest} or newer is needed, this is {seen.strip()}")
         self._captured(["docker", "version", "--format", "{{.Server.Version}}"])
 
@@ -183,6 +187,27 @@ def version() -> str:
     """The project's, which is also the image's tag."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         return str(tomllib.load(file)["project"]["version"])
+
+
+def as_published(deployment: Deployment) -> Deployment:
+    """With the ports that its running containers have.
+
+    Raises:
+        LaptopError: Docker or its engine is missing.
+    """
+    compose = Compose(deployment)
+    compose.check()
+    ports = {
+        service: publisher["PublishedPort"]
+        for service, record in compose.services().items()
+        for publisher in record.get("Publishers") or []
+        if publisher["PublishedPort"]
+    }
+    return replace(
+        deployment,
+        port=ports.get(AIRFLOW[0], deployment.port),
+        cloud_port=ports.get(LOCAL_CLOUD, deployment.cloud_port),
+    )
 
 
 def taken_from_outside() -> set[str]:

@@ -174,10 +174,11 @@ def _build(compose: Compose, clock: Clock) -> None:
     if airflow:
         compose("build", "--quiet", "airflow-migrate")
     if job:
-        base = compose.env.get("PYTHON_IMAGE")
+        base, wheels = compose.env.get("PYTHON_IMAGE"), compose.env.get("WHEELS")
         compose.docker(
             *("build", "--quiet", "--target", JOB_IMAGE_TARGET),
             *(("--build-arg", f"PYTHON_IMAGE={base}") if base else ()),
             *("--build-arg", f"VERSION={version()}"),
+            *(("--build-context", f"wheels={wheels}") if wheels else ()),
             *("--tag", job_image(compose), str(ROOT / "job_container")),
         )

@@ -15,7 +15,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from laptop import objects, secret_files
 from laptop.cloud_state import VOLUME, CloudState, read_saved
-from laptop.compose import AIRFLOW, LOCAL_CLOUD, Compose, Deployment, version
+from laptop.compose import (
+    AIRFLOW,
+    LOCAL_CLOUD,
+    Compose,
+    Deployment,
+    as_published,
+    version,
+)
 from laptop.containers import at_work, prepared, wait_until_healthy
 from laptop.errors import LaptopError
 from laptop.secret_files import FERNET_KEY
@@ -51,8 +58,7 @@ def backup(deployment: Deployment, folder: Path) -> None:
         raise LaptopError(f"{folder} is there and not empty: name a new folder")
     with at_work(deployment):
         clock = Clock()
-        compose = Compose(deployment)
-        compose.check()
+        compose = Compose(as_published(deployment))
         _require_database(compose)
         has_objects = compose.is_running(LOCAL_CLOUD)
         if not has_objects and deployment.profile == "local" and compose.has_volume(VOLUME):
@@ -92,7 +98,7 @@ def restore(deployment: Deployment, folder: Path) -> None:
     record = read_backup(folder, deployment)
     with at_work(deployment):
         clock = Clock()
-        compose = prepared(deployment)
+        compose = prepared(as_published(deployment))
         _require_database(compose)
         if record.has_objects and not compose.is_running(LOCAL_CLOUD):
             raise LaptopError(
@@ -113,7 +119,7 @@ def restore(deployment: Deployment, folder: Path) -> None:
                 clock.say(f"bucket: {count} objects restored")
         finally:
             wait_until_healthy(compose)  # migrates what an older version had backed up
-        clock.say(f"Airflow: healthy again on {deployment.url}")
+        clock.say(f"Airflow: healthy again on {compose.deployment.url}")
 
 
 def read_backup(folder: Path, deployment: Deployment) -> Backup:

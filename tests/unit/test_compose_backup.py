@@ -13,7 +13,7 @@ from moto import mock_aws
 
 from laptop import objects
 from laptop.cloud_state import Saved
-from laptop.compose import Deployment
+from laptop.compose import Deployment, as_published
 from laptop.containers_backup import backup, read_backup, restore
 from laptop.errors import LaptopError
 from laptop.secret_files import make_missing
@@ -70,6 +70,16 @@ def saved(tmp_path, deployment, s3):
     }
     (folder / "backup.json").write_text(json.dumps(about))
     return folder
+
+
+def test_ports_are_those_of_the_containers_that_run(docker, deployment):
+    api = {"Service": "api-server", "Publishers": [{"TargetPort": 8080, "PublishedPort": 8090}]}
+    inside = {"Service": "postgres", "Publishers": [{"TargetPort": 5432, "PublishedPort": 0}]}
+    ended = {"Service": "local-cloud", "Publishers": None}
+    docker.joinpath("services").write_text("\n".join(map(json.dumps, (api, inside, ended))))
+    found = as_published(deployment)
+    assert (found.port, found.cloud_port) == (8090, deployment.cloud_port)
+    assert found.secrets == deployment.secrets
 
 
 def test_a_whole_backup_is_read(saved, deployment):

@@ -98,6 +98,12 @@ def test_an_old_compose_is_told(docker, deployment, version):
         prepared(deployment)
 
 
+def test_a_docker_without_compose_is_told(docker, deployment):
+    docker(compose='"; exit 125; : "')
+    with pytest.raises(LaptopError, match=r"has no Compose: install its plugin, 2\.24 or newer"):
+        prepared(deployment)
+
+
 @pytest.mark.parametrize("version", ["2.26.1-4", "v2.24.0", "5.0.1"])
 def test_a_new_compose_will_do(docker, deployment, version):
     docker(compose=version)
@@ -221,6 +227,13 @@ def test_an_image_of_the_callers_own_is_never_built_over(
     containers._build(Compose(deployment), Clock())
     asked.touch()
     assert [Path(line.split()[-1]).name for line in asked.read_text().splitlines()] == built
+
+
+def test_wheels_of_the_callers_own_go_into_the_job_image(docker, deployment, monkeypatch):
+    asked = docker()
+    monkeypatch.setenv("WHEELS", "/wheels of mine")
+    containers._build(Compose(deployment), Clock())
+    assert "--build-context wheels=/wheels of mine " in asked.read_text()
 
 
 def test_two_commands_at_once_are_told(deployment):
