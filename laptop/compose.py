@@ -11,7 +11,6 @@ import sys
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
@@ -142,9 +141,14 @@ class Compose:
         wanted = f"{self.deployment.project}_{name}"
         return wanted in self.docker("volume", "ls", "--format", "{{.Name}}").splitlines()
 
-    @cached_property
+    @property
     def _command(self) -> list[str]:
-        return ["docker", "compose", "--file", str(COMPOSE_FILE), "--project-directory", str(ROOT)]
+        settings = self.deployment.settings
+        return [
+            *("docker", "compose", "--file", str(COMPOSE_FILE), "--project-directory", str(ROOT)),
+            # Its own, never those of another deployment of this checkout.
+            *("--env-file", str(settings if settings.exists() else os.devnull)),
+        ]
 
     def _captured(
         self,

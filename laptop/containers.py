@@ -53,11 +53,11 @@ def up(deployment: Deployment, *, build: bool = True) -> float:
         secret_files.make_missing(
             deployment.secrets, database_is_there=compose.has_volume("postgres")
         )
+        kept = compose.write_settings()
         if build:
             _build(compose, clock)
         if not local:
             _end_local_cloud(compose)
-        kept = compose.write_settings()
         started = time.monotonic()
         with ThreadPoolExecutor(1) as beside:
             if local:
