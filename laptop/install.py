@@ -125,7 +125,8 @@ def follow(command: list[str], output: int | None = None) -> int:
 
 
 def pip(python: str) -> list[str]:
-    return [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
+    # What is imported is compiled then; all of it would take longer than all imports.
+    return [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--no-compile"]
 
 
 def fingerprint(build: str) -> str:

@@ -1,8 +1,11 @@
 """Airflow reads its configuration at its first import, so it stands here, before any test's."""
 
+import functools
 import os
 import tempfile
 from pathlib import Path
+
+import botocore.loaders
 
 ROOT = Path(__file__).resolve().parent.parent
 _home = tempfile.TemporaryDirectory(prefix="batchmark-airflow-")
@@ -15,6 +18,9 @@ os.environ.update(
     AIRFLOW__DATABASE__SQL_ALCHEMY_CONN="sqlite:////nonexistent/no-test-needs-a-database.db",
     AWS_EC2_METADATA_DISABLED="true",
 )
+
+# All sessions share botocore's models of AWS's services: large files, and tests make many clients.
+botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
 
 # Of two workers, the first and third go to one, the second and fourth to the other: what takes
 # longest begins first, so that neither is left alone with it at the end.
