@@ -125,8 +125,7 @@ def follow(command: list[str], output: int | None = None) -> int:
 
 
 def pip(python: str) -> list[str]:
-    # What is imported is compiled then; all of it would take longer than all imports.
-    return [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--no-compile"]
+    return [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
 
 
 def fingerprint(build: str) -> str:
