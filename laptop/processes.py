@@ -19,9 +19,9 @@ MARKER = "BATCHMARK_STACK"
 STOP_SECONDS = 12.0
 
 
-def free_port() -> int:
+def free_port(host: str = "127.0.0.1") -> int:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((host, 0))
         port: int = probe.getsockname()[1]
         return port
 

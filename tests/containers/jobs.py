@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from typing import TYPE_CHECKING, Any
 
 from local_cloud.batch.docker_runtime import OWNER
@@ -28,8 +27,3 @@ def containers_of(client: Any, cloud: Cloud) -> list[Any]:
 
 def start(*options: str) -> AbstractContextManager[Cloud]:
     return running(*CONTAINERS, *options)
-
-
-def free_port(host: str = "127.0.0.1") -> int:
-    with socket.create_server((host, 0)) as server:
-        return int(server.getsockname()[1])

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from laptop.processes import free_port
 from tests.clouds import Cloud, command_line
 from tests.containers.images import PYTHON as IMAGE
-from tests.containers.jobs import DEAF, containers_of, free_port, start
+from tests.containers.jobs import DEAF, containers_of, start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

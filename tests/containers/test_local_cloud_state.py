@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from laptop.processes import free_port
 from tests.clouds import Cloud
 from tests.containers.images import PYTHON as IMAGE
-from tests.containers.jobs import CONTAINERS, DEAF, FOR_EVER, containers_of, free_port
+from tests.containers.jobs import CONTAINERS, DEAF, FOR_EVER, containers_of
 from tests.containers.restarting import RestartingCloud, restarting
 from tests.waiting import wait_for
 
