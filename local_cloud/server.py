@@ -25,6 +25,7 @@ from local_cloud.faults.middleware import Faults
 from local_cloud.gaps.pricing import PriceList
 from local_cloud.log_pages import LogPages
 from local_cloud.recorder import Recorder
+from local_cloud.repeats import Repeats
 from local_cloud.state.durable import Durable
 from local_cloud.state.store import Store
 from local_cloud.task_metadata import TaskMetadata
@@ -112,7 +113,7 @@ def serve(
         scheduler.keep = store.keep
         services = Durable(services, store)
     batch.resume()
-    app = Faults(services, scheduler)
+    app = Faults(Repeats(services), scheduler)
     recorder = Recorder(app, record_calls) if record_calls else None
     host, port = listener.getsockname()[:2]
     server = make_server(
