@@ -22,8 +22,7 @@ os.environ.update(
 # All sessions share botocore's models of AWS's services: large files, and tests make many clients.
 botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
 
-# Of two workers, the first and third go to one, the second and fourth to the other: what takes
-# longest begins first, so that neither is left alone with it at the end.
+# What takes longest begins first, so that no worker is left alone with it at the end.
 LONGEST_FIRST = (
     "tests/e2e/test_terraform_lifecycle.py",
     "tests/e2e/test_main_job.py",
