@@ -14,9 +14,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from batchmark.terraform import Terraform
 from laptop import objects
 from laptop.aws import AwsClients
-from laptop.compose import Compose, name_job_image, unname_job_image
+from laptop.compose import Compose
 from laptop.errors import LaptopError
 from laptop.image import publish_stand_in
+from laptop.job_image import name_job_image, unname_job_image
 from laptop.objects import StoredObject
 from laptop.session import Clock
 from laptop.stack import (

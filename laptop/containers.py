@@ -21,10 +21,10 @@ from laptop.compose import (
     Compose,
     Deployment,
     engine_socket,
-    job_image,
     version,
 )
 from laptop.errors import LaptopError
+from laptop.job_image import job_image
 from laptop.processes import require_port
 from laptop.session import Clock, exclusive
 from laptop.stack import ROOT, reach_loopback_directly

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -117,8 +117,11 @@ def restore(deployment: Deployment, folder: Path) -> None:
                 with _told("the database is restored, restoring the bucket broke off: do it again"):
                     count = CloudState(compose).replace_objects(folder / OBJECTS)
                 clock.say(f"bucket: {count} objects restored")
-        finally:
-            wait_until_healthy(compose)  # migrates what an older version had backed up
+        except BaseException:
+            with suppress(LaptopError):  # what broke off first is what is told
+                wait_until_healthy(compose)
+            raise
+        wait_until_healthy(compose)  # migrates what an older version had backed up
         clock.say(f"Airflow: healthy again on {compose.deployment.url}")
 
 

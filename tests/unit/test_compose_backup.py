@@ -28,6 +28,7 @@ case "$*" in
   "context inspect"*) echo "unix://$folder" ;;
   *" ps --all"*) cat "$folder/services" ;;
   "volume ls"*) echo batchmark_cloud ;;
+  *" up "*) test ! -e "$folder/broken" ;;
   *"drop database airflow "*) echo 'database "airflow" does not exist' >&2; exit 3 ;;
 esac
 """
@@ -130,6 +131,10 @@ def test_a_backup_never_goes_into_a_folder_that_holds_something(deployment, tmp_
         backup(deployment, tmp_path / "full")
 
 
+def running(service):
+    return json.dumps({"Service": service, "State": "running", "ExitCode": 0, "Health": "healthy"})
+
+
 @pytest.fixture
 def docker(tmp_path, monkeypatch):
     """A Docker on the PATH, whose folder has what it was asked; Postgres runs, and no cloud."""
@@ -137,7 +142,7 @@ def docker(tmp_path, monkeypatch):
     folder.mkdir()
     (folder / "docker").write_text(DOCKER)
     (folder / "docker").chmod(0o755)
-    (folder / "services").write_text('{"Service": "postgres", "State": "running"}')
+    (folder / "services").write_text(running("postgres"))
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.setenv(name, "")
@@ -178,9 +183,8 @@ def test_a_restore_that_broke_off_between_the_two_databases_is_done_again(
 @pytest.fixture
 def cloud_that_hangs_up(docker, monkeypatch):
     """Its port: whoever connects is sent away."""
-    record = '{"Service": "local-cloud", "State": "running"}'
     with (docker / "services").open("a") as services:
-        services.write(f"\n{record}\n")
+        services.write("\n" + running("local-cloud"))
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
@@ -206,13 +210,16 @@ def test_a_cloud_that_fails_meanwhile_is_told(deployment, cloud_that_hangs_up, t
         read_backup(tmp_path / "new", deployment)
 
 
+@pytest.mark.parametrize("broken", [False, True])
 def test_a_cloud_that_fails_while_the_bucket_is_restored_is_told(
-    docker, deployment, cloud_that_hangs_up, saved
+    docker, deployment, cloud_that_hangs_up, saved, broken
 ):
+    if broken:  # then nothing starts afterwards, which is not what is to be told
+        (docker / "broken").touch()
     deployment = replace(deployment, cloud_port=cloud_that_hangs_up)
     with pytest.raises(LaptopError, match=r"restoring the bucket broke off.*: Connection"):
         restore(deployment, saved)
-    assert " up " in (docker / "asked").read_text().splitlines()[-1]
+    assert " up " in (docker / "asked").read_text()
 
 
 def test_a_bucket_comes_back_as_it_was(s3, tmp_path):

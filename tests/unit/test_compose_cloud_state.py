@@ -12,8 +12,9 @@ from moto.server import ThreadedMotoServer
 
 from laptop.aws import AwsClients
 from laptop.cloud_state import CloudState
-from laptop.compose import Deployment, name_job_image
+from laptop.compose import Deployment
 from laptop.errors import LaptopError
+from laptop.job_image import name_job_image
 from laptop.objects import keys
 from laptop.processes import free_port
 from laptop.session import Clock
