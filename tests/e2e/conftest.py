@@ -56,6 +56,6 @@ def airflow(stack):
 @pytest.fixture(scope="session")
 def calibration(airflow):
     """The run id of a noise calibration that ended well."""
-    run_id, state = run_dag(airflow, "noise_calibration", {"suite": "smoke", "repeats": 2})
+    run_id, state = run_dag(airflow, "noise_calibration", {"suite": "own", "repeats": 2})
     assert state == "success"
     return run_id
