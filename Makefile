@@ -90,8 +90,8 @@ test-regressions: terraform-there install ## 30 runs with a workload that gets s
 	@$(BIN)/pytest -q -s -m thirty_runs tests/e2e/test_regressions.py tests/e2e/test_killed_runs.py
 
 .PHONY: test-containers
-test-containers: terraform-there install ## Images and docker-compose.yaml on a Docker engine, yours or one of its own (about 12 minutes; FULL=yes kills each service too)
-	@echo "test-containers: about 12 minutes from nothing; without a Docker engine and without root all of it is skipped"
+test-containers: terraform-there install ## Images and docker-compose.yaml on a Docker engine, yours or one of its own (about 8 minutes; FULL=yes kills each service and compares containers with processes, half an hour)
+	@echo "test-containers: about 8 minutes from nothing (half an hour with FULL=yes); without a Docker engine and without root all of it is skipped"
 	@$(BIN)/pytest -v -rfE $(SLOWEST) --timeout 1200 $(if $(filter yes,$(FULL)),,-m "not full_matrix") tests/containers
 
 .PHONY: lint
