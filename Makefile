@@ -70,14 +70,14 @@ containers-restore: install ## Put a backup back in the place of what is there (
 	@exec $(BIN)/python -m laptop containers-restore $(DEPLOYMENT) --from "$(or $(FROM),$(error FROM= names the folder))"
 
 .PHONY: test
-test: test-unit test-e2e ## All tests but the longest: unit, DAG integrity, Terraform, end to end, quick faults (about 30 minutes)
+test: test-unit test-e2e ## All tests but the longest: unit, DAG integrity, Terraform, end to end, quick faults (about 25 minutes)
 
 .PHONY: test-unit
 test-unit: install ## Unit and DAG integrity tests only (about 7 minutes)
 	$(BIN)/pytest $(AT_A_TIME) 2 $(SLOWEST) tests/unit tests/dags
 
 .PHONY: test-e2e
-test-e2e: terraform-there install ## Terraform, end to end on the local cloud, quick faults (about 22 minutes)
+test-e2e: terraform-there install ## Terraform, end to end on the local cloud, quick faults (about 15 minutes)
 	$(BIN)/pytest $(AT_A_TIME) 3 $(SLOWEST) --no-loadscope-reorder -m "not (full_matrix or thirty_runs)" \
 		tests/terraform tests/e2e tests/faults
 
