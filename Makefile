@@ -12,7 +12,7 @@ BIN := .venv/bin
 DEPLOYMENT = --profile $(PROFILE) --port $(PORT) --cloud-port $(CLOUD_PORT)
 # Each run tells where its time went: .ci/run has to stay below 40 minutes.
 SLOWEST := --durations 15 --durations-min 5
-AT_A_TIME := --dist loadfile --numprocesses
+BY_FILE := --dist loadfile
 export PYTHONPATH := $(CURDIR):$(CURDIR)/plugins:$(CURDIR)/job_container
 
 # torch's CUDA wheel pins these itself; a lock that named them would fetch them for the CPU build too.
@@ -74,11 +74,11 @@ test: test-unit test-e2e ## All tests but the longest: unit, DAG integrity, Terr
 
 .PHONY: test-unit
 test-unit: install ## Unit and DAG integrity tests only (about 7 minutes)
-	$(BIN)/pytest $(AT_A_TIME) 2 $(SLOWEST) tests/unit tests/dags
+	$(BIN)/pytest $(BY_FILE) --numprocesses 2 $(SLOWEST) tests/unit tests/dags
 
 .PHONY: test-e2e
 test-e2e: terraform-there install ## Terraform, end to end on the local cloud, quick faults (about 15 minutes)
-	$(BIN)/pytest $(AT_A_TIME) 3 $(SLOWEST) --no-loadscope-reorder -m "not (full_matrix or thirty_runs)" \
+	$(BIN)/pytest $(BY_FILE) --numprocesses 3 $(SLOWEST) --no-loadscope-reorder -m "not (full_matrix or thirty_runs)" \
 		tests/terraform tests/e2e tests/faults
 
 .PHONY: test-faults

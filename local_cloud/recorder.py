@@ -98,7 +98,7 @@ class Recorder:
 
 def describe(environ: WSGIEnvironment) -> dict[str, Any]:
     """All of a request's line but the time and the answer; its body can still be read."""
-    caller = _caller(environ)
+    caller = caller_of(environ)
     if caller is None:
         return dict.fromkeys(("access_key_id", "service", "operation", "resources", "conditions"))
     known = {"access_key_id": caller.access_key_id, "service": caller.service}
@@ -114,7 +114,8 @@ def describe(environ: WSGIEnvironment) -> dict[str, Any]:
         return {**known, "operation": None, "resources": [], "conditions": {}}
 
 
-def _caller(environ: WSGIEnvironment) -> Caller | None:
+def caller_of(environ: WSGIEnvironment) -> Caller | None:
+    """Who signed a request; None where nobody did."""
     query = unquote(environ.get("QUERY_STRING", ""))
     if found := CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION") or query):
         service = SIGNED_AS.get(found["service"], found["service"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from werkzeug.wrappers import Response
 
-from local_cloud.recorder import CREDENTIAL
+from local_cloud.recorder import caller_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,8 +34,8 @@ class Repeats:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         call = environ.get("HTTP_AMZ_SDK_INVOCATION_ID")
-        signed = CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
-        if not call or not signed or signed["service"] in TAKEN_ANEW:
+        caller = caller_of(environ)
+        if not call or caller is None or caller.service in TAKEN_ANEW:
             return self._app(environ, start_response)
         with self._lock:
             answer = self._answers.get(call)
@@ -44,7 +44,7 @@ class Repeats:
             self._keep(call, answer)
         else:
             environ["wsgi.errors"].write(
-                f"a call of {signed['service']} came twice and is answered as before\n"
+                f"a call of {caller.service} came twice and is answered as before\n"
             )
         return answer(environ, start_response)
 

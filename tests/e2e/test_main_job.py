@@ -173,7 +173,10 @@ def test_a_calibration_leaves_each_targets_noise(calibration, aws):
     for target in aws.config().targets:
         table = parse_table(store.read(noise_key("own", OWN_DTYPES, target)))
         assert (table.run_id, table.target, table.jobs) == (calibration, target, 2)
-        assert {series.row.workload for series in table.series} == {"softmax"}
+        assert table.series
+        known = [one.row for one in (*table.series, *table.left_out)]
+        assert {row.workload for row in known} == {"softmax"}
+        assert sorted(row.parameters["rows"] for row in known) == [1000, 4000]
     page = httpx.get(store.object_url(store.prefix + NOISE_HTML))
     assert "noise over 2 jobs" in page.text
 
