@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from collections.abc import Sequence
+from typing import NoReturn, TypeVar
 
-from batchmark_job.exceptions import InputError, JobError
-from batchmark_job.own_workloads import own_files, read, refuse_clash
-from batchmark_job.suites import CUSTOM, NAMES, OWN, SUITES, Grid, Limits, find_suite
-from batchmark_job.workloads import WORKLOADS
-from batchmark_job.workloads.base import DTYPE_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from batchmark_job.interruption import Interruption
-    from batchmark_job.job import RequestedDevice
-    from batchmark_job.suites import Point
-    from batchmark_job.workloads.base import Workload
+from batchmark_job.errors import InputError, JobError
+from batchmark_job.interruption import Interruption
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.output import parse_output
+from batchmark_job.result import json_schema
+from batchmark_job.settings import JobSettings, RequestedDevice
+from batchmark_job.suites import CUSTOM, NAMES, SUITES, USER_SUITE, Grid, Point, find_suite
+from batchmark_job.workloads.base import DTYPE_BYTES, Workload
+from batchmark_job.workloads.builtin import WORKLOADS
+from batchmark_job.workloads.user_files import find_user_files, read_workload, refuse_name_clash
 
 DEVICES: tuple[RequestedDevice, ...] = ("auto", "cpu", "cuda")
 SUITE_DTYPES = "suite"
@@ -98,8 +97,6 @@ def main(argv: Sequence[str] | None = None, interruption: Interruption | None = 
         if arguments.command == "list":
             return _list()
         if arguments.command == "schema":
-            from batchmark_job.result import json_schema
-
             print(json.dumps(json_schema(), indent=2))
             return 0
         return _run(arguments, interruption)
@@ -116,11 +113,12 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
         if not value.strip():
             raise InputError(f"{option} is empty; give a name")
     metrics_namespace = _metrics_namespace(arguments.metrics_namespace)
-    # Only now what costs time.
-    from batchmark_job.job import JobSettings, job_from_batch, run_job
-    from batchmark_job.output import parse_output
-
     job_id, job_attempt = job_from_batch()
+    output = parse_output(arguments.output, job_id, job_attempt)
+    output.check()
+    # Only now: it loads libraries for seconds, and a mistake above is told without them.
+    from batchmark_job.job import run_job
+
     settings = JobSettings(
         run_id=arguments.run_id,
         job_id=job_id,
@@ -132,14 +130,23 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
         requested_device=device,
         threads=threads,
         allow_cpu_fallback=arguments.allow_cpu_fallback,
-        output=parse_output(arguments.output, job_id, job_attempt),
+        output=output,
         metrics_namespace=metrics_namespace,
         ceilings=not arguments.no_ceilings,
     )
     return run_job(settings, interruption)
 
 
-def _what_to_measure(arguments: argparse.Namespace) -> tuple[str, list[Point], Limits]:
+def job_from_batch() -> tuple[str, int]:
+    """Job id and attempt as AWS Batch tells them; by hand "local" and 1."""
+    job_id = os.environ.get("AWS_BATCH_JOB_ID") or "local"
+    attempt = os.environ.get("AWS_BATCH_JOB_ATTEMPT") or "1"
+    if not attempt.isdecimal() or int(attempt) < 1:
+        raise InputError(f"AWS_BATCH_JOB_ATTEMPT is {attempt!r}; it must be a number from 1")
+    return job_id, int(attempt)
+
+
+def _what_to_measure(arguments: argparse.Namespace) -> tuple[str, list[Point], RowLimits]:
     if (arguments.suite is None) == (arguments.workload is None):
         raise InputError(f"give either --suite ({', '.join(NAMES)}) or --workload with --axis")
     dtype = _one_of("--dtype", arguments.dtype, DTYPES)
@@ -149,9 +156,9 @@ def _what_to_measure(arguments: argparse.Namespace) -> tuple[str, list[Point], L
             raise InputError("--axis goes with --workload; a suite has its own sizes")
         suite = find_suite(arguments.suite)
         return suite.name, suite.points(dtypes), _limits(arguments, suite.limits)
-    refuse_clash(arguments.workload)
+    refuse_name_clash(arguments.workload)
     grid = Grid(arguments.workload, _axes(arguments.axis))
-    return CUSTOM, grid.points(dtypes), _limits(arguments, Limits())
+    return CUSTOM, grid.points(dtypes), _limits(arguments, RowLimits())
 
 
 def _axes(options: Sequence[str]) -> dict[str, list[int]]:
@@ -166,11 +173,11 @@ def _axes(options: Sequence[str]) -> dict[str, list[int]]:
     return axes
 
 
-def _limits(arguments: argparse.Namespace, default: Limits) -> Limits:
+def _limits(arguments: argparse.Namespace, default: RowLimits) -> RowLimits:
     samples = default.samples
     if arguments.samples is not None:
         samples = _whole_number("--samples", arguments.samples)
-    return Limits(
+    return RowLimits(
         samples,
         _number("--max-seconds", arguments.max_seconds, default.max_seconds),
         _number("--precision", arguments.precision, default.precision),
@@ -224,12 +231,12 @@ def _list() -> int:
         for grid in suite.grids:
             axes = " ".join(f"{name}={','.join(map(str, v))}" for name, v in grid.axes.items())
             print(f"  {grid.workload} {axes}: {' '.join(grid.dtypes)}")
-    print(f"suite {OWN}: all own workloads, the last below, on the sizes in their files")
+    print(f"suite {USER_SUITE}: all own workloads, the last below, on the sizes in their files")
     for workload in WORKLOADS.values():
         _show(workload)
-    for name, paths in own_files().items():
+    for name, paths in find_user_files().items():
         try:
-            _show(read(paths))
+            _show(read_workload(paths))
         except InputError as error:
             print(f"workload {name}: {error}")
     return 0
@@ -242,4 +249,4 @@ def _show(workload: Workload) -> None:
         print(f"  {axis.name}: {axis.minimum} to {axis.maximum}, {default}")
     for implementation in workload.implementations:
         devices, dtypes = ", ".join(implementation.devices), ", ".join(implementation.dtypes)
-        print(f"  rival {implementation.name} on {devices}: {dtypes}")
+        print(f"  implementation {implementation.name} on {devices}: {dtypes}")

@@ -1,10 +1,10 @@
-"""What ends a job before it measures, with its exit code; how an error or a warning is said."""
+"""Errors that end a job, with their exit codes; errors and warnings as one line."""
 
 from __future__ import annotations
 
 
 def first_line(error: BaseException) -> str:
-    """Of an exception's message: CUDA's go on with advice."""
+    """The first line of an exception's message; CUDA's messages go on with advice."""
     return (str(error).strip().splitlines() or ["no message"])[0]
 
 
@@ -12,9 +12,13 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {first_line(error)}"
 
 
-def warn(text: str) -> None:
+def say(text: str) -> None:
     """One line for whoever follows the log."""
-    print(f"batchmark_job: warning: {text}", flush=True)
+    print(text, flush=True)
+
+
+def warn(text: str) -> None:
+    say(f"batchmark_job: warning: {text}")
 
 
 class JobError(Exception):
@@ -30,12 +34,12 @@ class InputError(JobError):
 
 
 class CannotMeasureError(JobError):
-    """The device asked for is not there."""
+    """The device that was asked for is missing or can't be used."""
 
     exit_code = 3
 
 
 class OutputError(JobError):
-    """Measured, but the document is not where it was wanted."""
+    """All is measured, but the document could not be written where it belongs."""
 
     exit_code = 4

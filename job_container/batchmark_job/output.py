@@ -11,21 +11,25 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from batchmark_job.exceptions import InputError, OutputError, one_line
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from batchmark_job.errors import InputError, OutputError, one_line
 
 
 class Output(Protocol):
     """A place for one document."""
 
     def check(self) -> None:
-        """Make sure that it can be written, leaving nothing behind.
+        """Make sure that it can be written to, and leave nothing behind.
 
         Raises:
             InputError: it can't.
         """
 
     def write(self, text: str, *, hurried: bool = False) -> None:
-        """Write all of it or nothing; hurried when the process is about to be killed.
+        """Write all of it or nothing; `hurried` where the process is about to be killed.
 
         Raises:
             OutputError: it was not written.
@@ -33,7 +37,7 @@ class Output(Protocol):
 
 
 def parse_output(address: str, job_id: str, job_attempt: int) -> Output:
-    """The place that an address means; one that ends in "/" is a folder."""
+    """The output at an address; one that ends in "/" is a folder."""
     if not address.strip():
         raise InputError("--output is empty; give a file or s3://bucket/key")
     if address.endswith("/"):
@@ -99,12 +103,10 @@ class S3Output:
         return f"s3://{self.bucket}/{self.key}"
 
     def check(self) -> None:
-        """Begin an upload and abort it: the same right as the final write, and no object.
+        """Begin an upload and abort it: it takes the final write's permission and leaves no object.
 
-        A refusal counts at once; an S3 that gives no answer is asked for half a minute.
+        A refusal counts at once; where S3 gives no answer, it is asked for half a minute.
         """
-        from botocore.exceptions import BotoCoreError, ClientError
-
         target = {"Bucket": self.bucket, "Key": self.key}
         try:
             client = self._client(attempts=8, timeout_seconds=5)
@@ -118,8 +120,6 @@ class S3Output:
             client.abort_multipart_upload(**target, UploadId=upload["UploadId"])
 
     def write(self, text: str, *, hurried: bool = False) -> None:
-        from botocore.exceptions import BotoCoreError, ClientError
-
         try:
             # Batch kills a container 30 s after it told it to stop; else twelve attempts outlast
             # half a minute of refusals (botocore waits 75 s between them on average).
@@ -138,9 +138,6 @@ class S3Output:
             raise OutputError(f"could not write {self}: {one_line(error)}") from error
 
     def _client(self, *, attempts: int, timeout_seconds: int) -> Any:
-        import boto3
-        from botocore.config import Config
-
         custom_endpoint = any(
             os.environ.get(name) for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
         )

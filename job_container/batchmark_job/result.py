@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 # History of the schema, newest first. A reader accepts the versions in SUPPORTED_VERSIONS only.
-#   2  (2026-11) rivals' trials, stopping, conditions, flags, energy; marks, ceilings, telemetry.
+#   2  (2026-11) trials, stopping, conditions, flags, energy; marks, ceilings, telemetry.
 #      All that is new is optional, so version 1 still reads. Later, as optional: ami_id and
 #      code_version.
 #   1  (2026-11) first version
@@ -47,7 +47,7 @@ class _Model(BaseModel):
 
 
 class Environment(_Model):
-    """What the measurements ran on. `None` means that it could not be found out, or isn't there."""
+    """What the measurements ran on; null where there is no such thing, or it can't be found out."""
 
     instance_type: str | None = Field(description="EC2 instance type; null off EC2")
     availability_zone: str | None = Field(default=None, description="null off EC2")
@@ -76,7 +76,7 @@ class Environment(_Model):
 
 
 class Implementation(_Model):
-    """Whose code was timed, for example torch 2.13.0 or opencv 5.0.0."""
+    """The library whose code was timed, for example torch 2.13.0 or opencv 5.0.0."""
 
     name: str
     version: str
@@ -84,7 +84,7 @@ class Implementation(_Model):
 
 
 class Phases(_Model):
-    """Where a call spends its time, each the median over several; null where not to be had."""
+    """Where a call spends its time, as medians over several calls; null where unknown."""
 
     allocate_seconds: Seconds | None = Field(
         default=None, description="memory for the inputs, none of it kept from before"
@@ -106,7 +106,7 @@ class Correctness(_Model):
 
 
 class Trial(_Model):
-    """A rival's short trial before the measurement, on the same inputs."""
+    """An implementation's short trial before the measurement, all on the same inputs."""
 
     implementation: Implementation
     outcome: Literal["chosen", "slower", "wrong", "failed", "refused"]
@@ -126,18 +126,18 @@ class Stopping(_Model):
 
 
 class Conditions(_Model):
-    """The machine's state at a moment, or over the time of sampling; null where not to be had."""
+    """The machine's state at a moment or while the samples were taken; null where unknown."""
 
     cpu_frequency_hz: float | None = Field(default=None, ge=0, description="mean over the CPUs")
     cpu_steal_share: float | None = Field(
-        default=None, ge=0, le=1, description="of CPU time, that the hypervisor gave to others"
+        default=None, ge=0, le=1, description="share of CPU time that the hypervisor gave to others"
     )
     cpu_wait_share: float | None = Field(
         default=None,
         ge=0,
         le=1,
-        description="of the time in which this process's threads had work, that they waited for a "
-        "CPU which other threads had",
+        description="share of the time in which this process's threads had work that they waited "
+        "for a CPU",
     )
     gpu_clock_hz: float | None = Field(default=None, ge=0, description="streaming multiprocessors")
     gpu_memory_clock_hz: float | None = Field(default=None, ge=0)
@@ -152,8 +152,8 @@ class Measurement(_Model):
     """One workload at one point of its grid.
 
     `samples_seconds` are the warm calls, one by one in the order they ran. `cold_seconds` is the
-    implementation's first call at this point, never part of the samples; in a later row, or after
-    another rival's trial, the libraries they share are loaded already.
+    implementation's first call at this point, never one of the samples; in a later row, or after
+    another implementation's trial, the libraries they share are loaded already.
     """
 
     workload: str
@@ -175,9 +175,11 @@ class Measurement(_Model):
     )
     correctness: Correctness | None = None
     timer: Literal["monotonic", "cuda_events"] | None = Field(
-        default=None, description="what the samples were taken with"
+        default=None, description="what timed the samples"
     )
-    trials: tuple[Trial, ...] = Field(default=(), description="all rivals, the chosen one too")
+    trials: tuple[Trial, ...] = Field(
+        default=(), description="of all implementations, the chosen one too"
+    )
     input_sets: int | None = Field(
         default=None, ge=1, description="inputs taken in turn, so that caches hold no old ones"
     )
@@ -190,8 +192,8 @@ class Measurement(_Model):
     unrecorded_calls: int | None = Field(
         default=None,
         ge=0,
-        description="between the samples of calls so short that all samples allowed would take "
-        "but a moment",
+        description="made between the samples where calls are so short that all samples allowed "
+        "would take only a moment",
     )
     stopping: Stopping | None = None
     throttled_samples: tuple[int, ...] = Field(
@@ -210,7 +212,7 @@ class Measurement(_Model):
         default=None,
         ge=0,
         description="most memory held while sampling, all input sets included: by torch on CUDA, "
-        "by the whole process on the CPU; null where the kernel keeps no peak for a span",
+        "by the whole process on the CPU; null where the kernel's peak can't be reset",
     )
     energy_joules: float | None = Field(
         default=None, ge=0, description="of the GPU, per warm call; null without NVML's counter"
@@ -234,7 +236,7 @@ class Measurement(_Model):
 
 
 class Marks(_Model):
-    """When a job got how far; null where a step did not happen or can't be known.
+    """When a job reached each of its stages; null where it did not, or nobody knows when.
 
     The image pull and the container's start come from the ECS agent's task metadata.
     """
@@ -244,7 +246,9 @@ class Marks(_Model):
     container_started_at: AwareDatetime | None = None
     process_started_at: AwareDatetime
     imported_at: AwareDatetime | None = Field(default=None, description="libraries are loaded")
-    device_ready_at: AwareDatetime | None = Field(default=None, description="CUDA context is there")
+    device_ready_at: AwareDatetime | None = Field(
+        default=None, description="the CUDA context exists"
+    )
     inputs_ready_at: AwareDatetime | None = Field(
         default=None, description="the first row's first call can begin"
     )
@@ -260,7 +264,7 @@ class Marks(_Model):
 
 
 class Ceiling(_Model):
-    """The best rate this device reached in this job, against which rows are held."""
+    """The best rate that this device reached in this job, to compare rows with."""
 
     kind: Literal["compute", "copy", "read"]
     dtype: str | None = Field(description="of the matrix product; null for copy and read")

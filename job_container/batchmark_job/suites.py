@@ -3,44 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from batchmark_job.exceptions import InputError
-from batchmark_job.own_workloads import BUNDLED, FOLDER_VARIABLE, find_workload, own_files, read
+from batchmark_job.errors import InputError
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.workloads.user_files import (
+    BUNDLED,
+    FOLDER_VARIABLE,
+    find_user_files,
+    find_workload,
+    read_workload,
+)
 
-PATIENCE = 10
-OWN = "own"  # the suite of the user's own workloads
+USER_SUITE = "own"  # the suite of the user's own workloads
 CUSTOM = "custom"  # the suite's name in a result when axes were given by hand
-
-
-@dataclass(frozen=True)
-class Limits:
-    """When sampling a row stops.
-
-    As soon as the median's 95 % interval is within `precision` of it on either side, else after
-    `samples` or `max_seconds`; but not before `minimum_samples`, unless a row is so slow that those
-    would take more than PATIENCE times `max_seconds`. Precise or not, sampling takes a tenth of
-    `max_seconds`, so that it meets more than a moment's noise.
-    """
-
-    samples: int = 1000
-    max_seconds: float = 10.0
-    precision: float = 0.01  # relative half-width of the median's 95 % interval
-    minimum_samples: int = 10
-
-    def __post_init__(self) -> None:
-        if self.samples < self.minimum_samples:
-            raise InputError(
-                f"--samples {self.samples} is too few; give {self.minimum_samples} or more"
-            )
-        if not 0 <= self.precision < 1:
-            raise InputError(f"--precision {self.precision} is no share; give 0.01 for 1 %")
-        if not (math.isfinite(self.max_seconds) and self.max_seconds > 0):
-            raise InputError(
-                f"--max-seconds {self.max_seconds} is no time; give a finite number above 0"
-            )
 
 
 @dataclass(frozen=True)
@@ -61,7 +38,7 @@ class Grid:
     dtypes: Sequence[str] = ("float32",)
 
     def points(self, dtypes: Sequence[str] = ()) -> list[Point]:
-        """Every combination, the dtype fastest; `dtypes` replaces the grid's own.
+        """Every combination, the dtype varying fastest; `dtypes` replaces the grid's own.
 
         Raises:
             InputError: an unknown workload or axis, or a value out of an axis's range.
@@ -102,7 +79,7 @@ class Suite:
     name: str
     summary: str
     grids: tuple[Grid, ...]
-    limits: Limits = Limits()
+    limits: RowLimits = field(default_factory=RowLimits)
 
     def points(self, dtypes: Sequence[str] = ()) -> list[Point]:
         return [point for grid in self.grids for point in grid.points(dtypes)]
@@ -127,7 +104,7 @@ _SUITES = (
             Grid("attention_backward", {"sequence": (64, 128)}),
             Grid("cnn_training_step", {"batch": (1, 2)}),
         ),
-        limits=Limits(max_seconds=0.3),
+        limits=RowLimits(max_seconds=0.3),
     ),
     Suite(
         name="blog",
@@ -181,29 +158,29 @@ _SUITES = (
     ),
 )
 SUITES: dict[str, Suite] = {suite.name: suite for suite in _SUITES}
-NAMES = (*SUITES, OWN)
+NAMES = (*SUITES, USER_SUITE)
 
 
 def find_suite(name: str) -> Suite:
-    """A suite by its name; that of a user's own workloads is made from what their files say.
+    """A suite by its name; the one of a user's own workloads is made from their files.
 
     Raises:
         InputError: there is none, or a user's own workload can't be used.
     """
-    if name == OWN:
-        return _own_suite()
+    if name == USER_SUITE:
+        return _user_suite()
     suite = SUITES.get(name)
     if suite is None:
         raise InputError(f"unknown suite {name!r}; known: {', '.join(NAMES)}")
     return suite
 
 
-def _own_suite() -> Suite:
-    workloads = [read(paths) for paths in own_files().values()]
+def _user_suite() -> Suite:
+    workloads = [read_workload(paths) for paths in find_user_files().values()]
     if not workloads:
         raise InputError(
-            f"suite {OWN} is empty; put a file NAME.py into {BUNDLED} or into the folder that "
-            f"{FOLDER_VARIABLE} names"
+            f"suite {USER_SUITE} is empty; put a file NAME.py into {BUNDLED} or into the folder "
+            f"that {FOLDER_VARIABLE} names"
         )
-    grids = tuple(Grid(own.name, own.sizes, own.dtypes) for own in workloads)
-    return Suite(OWN, "all own workloads on the sizes that their files give", grids)
+    grids = tuple(Grid(workload.name, workload.sizes, workload.dtypes) for workload in workloads)
+    return Suite(USER_SUITE, "all own workloads on the sizes that their files give", grids)

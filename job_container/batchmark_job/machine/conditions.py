@@ -14,16 +14,14 @@ import threading
 import time
 from bisect import bisect_left, bisect_right
 from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from batchmark_job import nvml
+from batchmark_job.machine import nvml
 from batchmark_job.result import Conditions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 PERIOD_SECONDS = 0.1
 CPU_BUDGET = 0.001  # of one core: a reading that costs more makes the next one wait longer
@@ -80,9 +78,9 @@ class Reading:
 
 
 class Monitor:
-    """Reads the machine's state now and then, and answers for any span of time afterwards.
+    """Reads the machine's state at intervals, and answers for any span of time afterwards.
 
-    Spans are of time.perf_counter(). Nothing here raises; what can't be read is None.
+    Spans are in time.perf_counter()'s seconds. Nothing here raises; what can't be read is None.
     """
 
     def __init__(self, device: str, root: Path = Path("/")) -> None:
@@ -117,8 +115,8 @@ class Monitor:
     def now(self) -> Conditions:
         """A fresh reading; steal is that of the last STEAL_WINDOW_SECONDS or a little longer.
 
-        Only spans from one such reading to another tell how long threads waited: to ask each of
-        them is too dear for every PERIOD_SECONDS.
+        How long threads waited is known only between two such readings: asking each thread costs
+        too much to be done every PERIOD_SECONDS.
         """
         reading = self._read(_thread_times(self._threads_folder))
         return _conditions([reading], _stolen(self._kept(), reading.at, reading.at))
@@ -135,7 +133,7 @@ class Monitor:
     def throttled(self, start: float, end: float) -> bool:
         """Whether something other than the measured code slowed the machine down in a span.
 
-        Rather too seldom than too often: a span is marked only where one of these holds.
+        In doubt it did not: a span counts as throttled only where one of these holds.
 
         - The GPU named one of nvml.DISTURBANCES: in the span, or at the nearest reading to a span
           too short to have one.
@@ -155,7 +153,7 @@ class Monitor:
         return self._on_cpu and fastest is not None and fastest < FREQUENCY_FLOOR * self._highest_hz
 
     def energy_joules(self) -> float | None:
-        """The first visible GPU's running total; difference it over a second or more."""
+        """The running total of the first visible GPU; take differences over a second or more."""
         with contextlib.suppress(Exception):
             return self._gpu.energy_joules() if self._gpu else None
         return None

@@ -7,8 +7,10 @@ import re
 import warnings
 from typing import NamedTuple
 
-from batchmark_job import nvml
-from batchmark_job.exceptions import CannotMeasureError, first_line, one_line
+import torch
+
+from batchmark_job.errors import CannotMeasureError, first_line, one_line
+from batchmark_job.machine import nvml
 
 # The first driver of each CUDA major version; it runs all its minor versions.
 # Source: CUDA Toolkit release notes, "CUDA Toolkit and Minimum Required Driver Version".
@@ -26,10 +28,8 @@ class Obstacle(NamedTuple):
 
 
 def find_obstacle() -> Obstacle | None:
-    """None where torch sees a CUDA device; otherwise asks the driver, which takes milliseconds."""
-    import torch
-
-    with warnings.catch_warnings(record=True) as told:
+    """Why torch sees no CUDA device, as far as the driver tells; None where it sees one."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if torch.cuda.is_available():
             return None
@@ -45,22 +45,20 @@ def find_obstacle() -> Obstacle | None:
         return Obstacle(f"no NVIDIA driver answers here ({first_line(error)})", _ask_for_a_gpu())
     if driver.gpus == 0:
         return Obstacle(f"NVIDIA driver {driver.version} shows no GPU here", _ask_for_a_gpu())
-    return _unfit(driver) or Obstacle(
+    return _driver_obstacle(driver) or Obstacle(
         f"torch sees none of the {driver.gpus} GPU(s) of NVIDIA driver {driver.version}"
-        + (f" and says: {str(told[-1].message).splitlines()[0]}" if told else ""),
+        + (f" and says: {str(caught[-1].message).splitlines()[0]}" if caught else ""),
         f"check {CUDA_VISIBLE} (here: {_shown(CUDA_VISIBLE)}), and that `nvidia-smi` on the host "
         "shows a healthy GPU",
     )
 
 
 def start() -> None:
-    """Bring CUDA up on the first GPU: the context, and memory. No kernel runs, so none gets warm.
+    """Start CUDA on the first GPU: its context and memory. No kernel runs, so that none gets warm.
 
     Raises:
         CannotMeasureError: the GPU is older than this torch allows, full, or in error.
     """
-    import torch
-
     try:
         torch.cuda.init()  # type: ignore[no-untyped-call]
         _refuse_old_gpu()
@@ -78,9 +76,7 @@ def start() -> None:
         ) from error
 
 
-def _unfit(driver: nvml.Driver) -> Obstacle | None:
-    import torch
-
+def _driver_obstacle(driver: nvml.Driver) -> Obstacle | None:
     if driver.cuda is None:
         return Obstacle(
             f"NVIDIA driver {driver.version} is here without its CUDA library, libcuda.so.1",
@@ -112,8 +108,6 @@ def _shown(variable: str) -> str:
 
 
 def _refuse_old_gpu() -> None:
-    import torch
-
     built_for = [
         int(found.group(1))
         for name in torch.cuda.get_arch_list()
@@ -130,8 +124,6 @@ def _refuse_old_gpu() -> None:
 
 def _memory_used() -> str:
     """In brackets, where NVML tells."""
-    import torch
-
     try:
         used = nvml.visible_gpus()[0].memory_used_bytes()
         total = torch.cuda.get_device_properties(0).total_memory

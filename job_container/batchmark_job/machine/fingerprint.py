@@ -1,38 +1,32 @@
-"""The fingerprint of what a job ran on: None for what can't be found out, no long waits."""
+"""The fingerprint of the machine that a job runs on; None for what it can't tell at once."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import math
 import os
 import platform
 import subprocess
-import urllib.request
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
 
 import psutil
+import torch
 
-from batchmark_job import memory
+from batchmark_job.machine import memory, metadata
 from batchmark_job.result import Device, Environment
 
-IMDS_URL = "http://169.254.169.254"
-HTTP_TIMEOUT_SECONDS = 1.0
 COMMAND_TIMEOUT_SECONDS = 10.0
 
 
 def describe(compute_threads: int, device: Device) -> Environment:
-    """Fingerprint this machine, with the cache of the device that is measured; imports torch."""
-    import torch
-
+    """The fingerprint of this machine, with the last-level cache of the device measured."""
     gpu = torch.cuda.is_available()
     properties = torch.cuda.get_device_properties(0) if gpu else None
     return Environment(
-        instance_type=instance_metadata("instance-type"),
-        availability_zone=instance_metadata("placement/availability-zone"),
+        instance_type=metadata.instance_metadata("instance-type"),
+        availability_zone=metadata.instance_metadata("placement/availability-zone"),
         cpu_model=cpu_model(),
         cpu_cores=psutil.cpu_count(logical=False) or psutil.cpu_count() or 1,
         cpu_threads=usable_threads(),
@@ -46,23 +40,23 @@ def describe(compute_threads: int, device: Device) -> Environment:
         torch_version=str(torch.__version__),
         python_version=platform.python_version(),
         kernel=f"{platform.system()} {platform.release()}",
-        image_digest=image_digest(),
+        image_digest=metadata.image_digest(),
         compute_environment=os.environ.get("AWS_BATCH_CE_NAME") or None,
         last_level_cache_bytes=last_level_cache_bytes(device),
-        ami_id=instance_metadata("ami-id"),
+        ami_id=metadata.instance_metadata("ami-id"),
         code_version=code_version(),
     )
 
 
 def usable_threads(root: Path = Path("/")) -> int:
-    """Logical CPUs this process may use: its affinity, cut by a control group's quota."""
+    """Logical CPUs that this process may use: its affinity, or less by a control group's quota."""
     threads = len(_usable_cpus())
     quota = _cpu_quota(root)
     return threads if quota is None else max(1, min(threads, math.ceil(quota)))
 
 
 def usable_cores(root: Path = Path("/")) -> int:
-    """Physical cores this process may use, at most usable_threads() and equal to it without SMT.
+    """Physical cores that this process may use, at most usable_threads(), which it is without SMT.
 
     Where the kernel does not tell which logical CPUs share a core, each counts as one.
     """
@@ -79,8 +73,6 @@ def usable_cores(root: Path = Path("/")) -> int:
 def last_level_cache_bytes(device: str = "cpu", root: Path = Path("/")) -> int | None:
     """A GPU's L2 cache; all last-level caches of the CPUs this process may use, often several."""
     if device == Device.CUDA:
-        import torch
-
         return int(torch.cuda.get_device_properties(0).L2_cache_size)
     sizes = {}
     for cpu in _usable_cpus():
@@ -105,7 +97,7 @@ def _usable_cpus() -> set[int]:
 
 
 def _cpu_quota(root: Path) -> float | None:
-    """CPUs' worth of time that cgroup version 2 or 1 grants."""
+    """How many CPUs' time a control group of version 2 or 1 grants."""
     with contextlib.suppress(OSError, ValueError):
         quota, period = (root / "sys/fs/cgroup/cpu.max").read_text().split()
         return None if quota == "max" else int(quota) / int(period)
@@ -143,78 +135,15 @@ def _command_output(*command: str) -> str | None:
     return finished.stdout.strip() or None
 
 
-def on_ec2(root: Path = Path("/")) -> bool:
-    """Whether the firmware says EC2 (Nitro or Xen); elsewhere the metadata service only hangs."""
-    with contextlib.suppress(OSError):
-        if (root / "sys/class/dmi/id/sys_vendor").read_text().strip() == "Amazon EC2":
-            return True
-    with contextlib.suppress(OSError):
-        return (root / "sys/hypervisor/uuid").read_text().lower().startswith("ec2")
-    return False
-
-
-def instance_metadata(
-    category: Literal["ami-id", "instance-type", "placement/availability-zone"],
-    root: Path = Path("/"),
-    imds_url: str = IMDS_URL,
-) -> str | None:
-    """From the instance metadata service, version 2."""
-    if not on_ec2(root):
-        return None
-    token = _http(
-        urllib.request.Request(  # noqa: S310 - a fixed http address
-            f"{imds_url}/latest/api/token",
-            method="PUT",
-            headers={"X-aws-ec2-metadata-token-ttl-seconds": "60"},
-        )
-    )
-    if token is None:
-        return None
-    return _http(
-        urllib.request.Request(  # noqa: S310
-            f"{imds_url}/latest/meta-data/{category}",
-            headers={"X-aws-ec2-metadata-token": token},
-        )
-    )
-
-
 @cache
-def code_version(package: Path = Path(__file__).parent) -> str:
-    """Of all source files below a package: the same in an image and in a checkout."""
+def code_version(package: Path = Path(__file__).parents[1]) -> str:
+    """First 12 hex digits of the SHA-256 of all source files below a package.
+
+    It is the same in an image and in a checkout.
+    """
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(package).as_posix()}\n{len(content)}\n".encode())
         digest.update(content)
     return digest.hexdigest()[:12]
-
-
-def image_digest() -> str | None:
-    digest = ecs_metadata().get("ImageID")
-    return digest if isinstance(digest, str) and digest else None
-
-
-def ecs_metadata(path: Literal["", "/task"] = "") -> dict[str, Any]:
-    """What the ECS agent says of this container, or of its task; empty where there is no agent.
-
-    Source: task metadata endpoint version 4, whose address the agent puts into the environment.
-    """
-    url = os.environ.get("ECS_CONTAINER_METADATA_URI_V4")
-    if not url or not url.startswith("http"):
-        return {}
-    body = _http(urllib.request.Request(f"{url}{path}"))  # noqa: S310
-    with contextlib.suppress(ValueError):
-        answer = json.loads(body or "null")
-        return answer if isinstance(answer, dict) else {}
-    return {}
-
-
-def _http(request: urllib.request.Request) -> str | None:
-    # Neither address is ever behind a proxy.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(request, timeout=HTTP_TIMEOUT_SECONDS) as response:
-            text: str = response.read().decode()
-    except (OSError, ValueError):
-        return None
-    return text.strip() or None

@@ -1,23 +1,32 @@
-"""How much memory a row needs, and whether it is there, before the row is tried."""
+"""The memory that a row needs, that there is, and that was used; errors for want of it."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
+import torch
+
+from batchmark_job.errors import first_line, one_line
+from batchmark_job.machine import malloc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from batchmark_job.workloads.base import Implementation, Parameters, Workload
 
 USABLE_SHARE = 0.9  # libraries keep buffers of their own
-# glibc's malloc.h
-M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
+
+# Where the libraries raise no MemoryError of their own; the first is of torch's CPU allocator.
+OUT_OF_MEMORY = (
+    "can't allocate",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+    "CUFFT_ALLOC_FAILED",
+    "Insufficient memory",  # OpenCV's
+)
 
 
 def shortage(
@@ -32,54 +41,41 @@ def shortage(
     if device == "cpu":
         return _compare(working_set, available_host_bytes(), "host memory")
     if too_large := _compare(working_set, available_cuda_bytes(), "GPU memory"):
-        return too_large  # now: a workload of one's own makes its inputs to know their size
+        return too_large  # at once: the next lines make a user's inputs to learn their size
     # Inputs, their copy in page-locked memory, and the output brought back.
     host = 2 * workload.input_bytes(parameters, dtype) + workload.output_bytes(parameters, dtype)
     return _compare(host, available_host_bytes(), "host memory")
 
 
 def has_room(needed_bytes: int, device: str) -> bool:
-    """Whether the device could hold so much more."""
+    """Whether the device has room for so many more bytes."""
     available = available_host_bytes() if device == "cpu" else available_cuda_bytes()
     return needed_bytes <= USABLE_SHARE * available
 
 
-def keep_freed_memory() -> None:
-    """From now on, let malloc give a call the pages that the last one freed, until `release`.
-
-    Else whether a call pays for the pages of its output depends on what else lies on the heap
-    (docs/decisions/0011). Does nothing where the C library is not glibc.
-    """
-    if mallopt := _of_glibc("mallopt"):
-        mallopt(M_MMAP_MAX, 0)
-        mallopt(M_TRIM_THRESHOLD, -1)
-
-
 def release(device: str) -> None:
-    """Give back what malloc and torch keep for later; harmless where CUDA's context is lost."""
-    if malloc_trim := _of_glibc("malloc_trim"):
-        malloc_trim(0)
+    """Return what malloc and torch keep for later; harmless where CUDA's context is lost."""
+    malloc.return_freed_memory()
     if device == "cuda":
         release_cuda_cache()
 
 
 def release_cuda_cache() -> None:
-    import torch
-
     with contextlib.suppress(RuntimeError):
         torch.cuda.empty_cache()
 
 
 class PeakMemory:
-    """Most memory held since this was made: by torch on CUDA, by the whole process on the CPU."""
+    """The most memory held since this object was made.
+
+    On CUDA that is torch's, on the CPU the whole process's.
+    """
 
     def __init__(self, device: str, root: Path = Path("/")) -> None:
         self._cuda = device == "cuda"
         self._folder = root / "proc/self"
         self._known = True
         if self._cuda:
-            import torch
-
             torch.cuda.reset_peak_memory_stats()
             return
         try:
@@ -88,20 +84,13 @@ class PeakMemory:
             self._known = False
 
     def read(self) -> int | None:
-        """In bytes; None where the kernel keeps no peak that can be set back."""
+        """In bytes; None where the kernel's peak can't be reset."""
         if self._cuda:
-            import torch
-
             return int(torch.cuda.max_memory_allocated())
         if not self._known:
             return None
         lines = (self._folder / "status").read_text().splitlines()
         return next((int(line.split()[1]) * 1024 for line in lines if line[:6] == "VmHWM:"), None)
-
-
-@cache
-def _of_glibc(name: str) -> Callable[..., int] | None:
-    return getattr(ctypes.CDLL(None), name, None)
 
 
 def _compare(needed_bytes: int, available_bytes: int, what: str) -> str | None:
@@ -118,10 +107,21 @@ def _gib(size_bytes: int) -> str:
 
 
 def available_cuda_bytes() -> int:
-    import torch
-
     free_bytes: int = torch.cuda.mem_get_info()[0]
     return free_bytes
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return any(text in str(error) for text in OUT_OF_MEMORY)
+
+
+def describe_error(error: BaseException) -> str:
+    """One line, which tells running out of memory from all other errors."""
+    if is_out_of_memory(error):
+        return f"out of memory when tried: {first_line(error)}"
+    return one_line(error)
 
 
 def available_host_bytes(root: Path = Path("/")) -> int:

@@ -1,14 +1,15 @@
-"""What NVML tells of a GPU, in this package's units; None where the GPU or its driver can't tell.
+"""What NVML says of a GPU, in this package's units; None where GPU or driver do not say.
 
 Source: NVML API reference, https://docs.nvidia.com/deploy/nvml-api/.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+import pynvml
+import torch
 
 # As nvidia-smi --query-gpu=clocks_event_reasons.… names them.
 EVENT_REASONS = {
@@ -39,8 +40,7 @@ DISTURBANCES = SLOWDOWNS - {"sw_power_cap"}
 class Gpu:
     """One GPU by its NVML handle; `nvml` is the module pynvml.
 
-    Every method raises NVMLError where something is wrong other than that the value is not
-    supported or not permitted.
+    Every method raises NVMLError, but gives None where a value is not supported or not permitted.
     """
 
     def __init__(self, nvml: Any, handle: Any) -> None:
@@ -93,9 +93,9 @@ class Gpu:
         return self._scaled(1e-3, self._nvml.nvmlDeviceGetTotalEnergyConsumption)
 
     def event_reasons(self) -> tuple[str, ...] | None:
-        """Why the clocks are where they are, in EVENT_REASONS' words; newer reasons are left out.
+        """Why the clocks are what they are, as keys of EVENT_REASONS; others are left out.
 
-        A driver from 535 on tells.
+        Needs driver 535 or newer.
         """
         bits = self._ask(self._nvml.nvmlDeviceGetCurrentClocksEventReasons)
         if bits is None:
@@ -116,7 +116,7 @@ class Gpu:
 
 
 class Driver(NamedTuple):
-    """The installed driver: its version, the CUDA version that it is for, and its GPUs."""
+    """An NVIDIA driver: its version, the CUDA version it supports, and the number of its GPUs."""
 
     version: str
     cuda: tuple[int, int] | None  # None where its CUDA library is not there
@@ -124,13 +124,11 @@ class Driver(NamedTuple):
 
 
 def driver() -> Driver:
-    """Of this machine or container, without torch's help.
+    """The driver of this machine or container, found without torch.
 
     Raises:
         Exception: there is no NVML, or it can't reach a driver.
     """
-    import pynvml
-
     pynvml.nvmlInit()
     try:
         cuda = pynvml.nvmlSystemGetCudaDriverVersion_v2()
@@ -151,9 +149,6 @@ def visible_gpus() -> list[Gpu]:
     Raises:
         Exception: there is no NVML, or it knows none of torch's devices.
     """
-    import pynvml
-    import torch
-
     pynvml.nvmlInit()
     properties = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
     return [Gpu(pynvml, _handle(pynvml, str(device.uuid))) for device in properties]

@@ -1,8 +1,8 @@
-"""How hard a job drives its machine: sampled while it measures, summed up in its document.
+"""How hard a job works its machine: sampled while it measures, summed up in its document.
 
 CPUUtilization   percent of the CPU time that the compute threads could have had
 MemoryUsed       resident memory of this process; a megabyte is 10^6 bytes
-GPUUtilization   percent of the last second or less in which a kernel ran, as NVML tells it
+GPUUtilization   percent of the last second or less in which a kernel ran, by NVML
 GPUMemoryUsed    used memory of the GPU, the driver's own share included
 GPUPower         of the whole board
 GPUClock         of the streaming multiprocessors
@@ -17,18 +17,18 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+import boto3
 import psutil
+from botocore.config import Config
 
-from batchmark_job.exceptions import one_line, warn
-from batchmark_job.nvml import Gpu, visible_gpus
+from batchmark_job.errors import one_line, warn
+from batchmark_job.machine.nvml import Gpu, visible_gpus
 from batchmark_job.result import Device, MetricSummary
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # NVML's utilisation covers the last second at most: sampled less often, most of a job is missed.
 PERIOD_SECONDS = 1.0
@@ -64,7 +64,7 @@ class Meter(Protocol):
 
 
 class ProcessMeter:
-    """This process alone: looking for children would take milliseconds, and it has none."""
+    """This process alone; it has no children, and looking for them would take milliseconds."""
 
     def __init__(self, compute_threads: int) -> None:
         self._compute_threads = compute_threads
@@ -100,7 +100,7 @@ class GpuMeter:
 
 
 def meters_for(device: Device, compute_threads: int) -> list[Meter]:
-    """What can be sampled where this device is measured; says what can't."""
+    """What can be sampled where this device is measured; warns of what can't."""
     meters: list[Meter] = [ProcessMeter(compute_threads)]
     if device is Device.CUDA:
         try:
@@ -239,9 +239,6 @@ class Telemetry:
 
 
 def _cloudwatch() -> Any:
-    import boto3
-    from botocore.config import Config
-
     config = Config(
         retries={"mode": "standard", "total_max_attempts": 2}, connect_timeout=2, read_timeout=2
     )

@@ -1,28 +1,24 @@
-"""What the device can do at most, measured in this job: large products, a large copy and sum."""
+"""The best rates that the device reaches in this job: of large products, a copy and a sum."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from batchmark_job import environment, memory, trial
-from batchmark_job.exceptions import warn
+from batchmark_job.errors import warn
+from batchmark_job.machine import fingerprint, memory
+from batchmark_job.measuring.sampling import Timer, timer_for
 from batchmark_job.result import Ceiling
-from batchmark_job.sampling import timer_for
-from batchmark_job.workloads import torch_support
 from batchmark_job.workloads.base import DTYPE_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from torch import Tensor
-
-    from batchmark_job.sampling import Timer
+from batchmark_job.workloads.support import torch_calls
 
 MEMORY_SHARE = 0.25  # of what is available, the most that one measurement holds
 CACHES_FILLED = 2  # by each side of a copy on the CPU; any GPU's cache is small beside its bounds
@@ -47,11 +43,11 @@ BOUNDS = {
 def measure_ceilings(
     device: str, dtypes: Iterable[str], bounds: Bounds | None = None
 ) -> tuple[Ceiling, ...]:
-    """The best rate of several repetitions, for a copy, a read and each dtype's product.
+    """The best rates of a copy, a read and each dtype's product, each over several repetitions.
 
-    A copy's bytes are those read and those written; that a CPU may read a line before it writes
-    it is not counted. A product's flops are 2 n³. A dtype without arithmetic of its own here has
-    no ceiling; nor has what fails: a warning says so, and the job goes on.
+    A copy's bytes are those read and those written; that a CPU may read a line before it writes it
+    is not counted. A product takes 2 n³ operations. A dtype without native arithmetic has no
+    ceiling. Nor has what fails: a warning says so, and the job goes on.
     """
     bounds = bounds or BOUNDS[device]
     native = [dtype for dtype in dict.fromkeys(dtypes) if _is_native(device, dtype)]
@@ -66,22 +62,20 @@ def measure_ceilings(
         try:
             ceilings.append(measure())
         except Exception as error:
-            warn(f"no ceiling for {name}: {trial.describe_error(error)}")
+            warn(f"no ceiling for {name}: {memory.describe_error(error)}")
     memory.release(device)
     return tuple(ceilings)
 
 
 def _is_native(device: str, dtype: str) -> bool:
-    return dtype in DTYPE_BYTES and torch_support.native_refusal(device, dtype) is None
+    return dtype in DTYPE_BYTES and torch_calls.native_refusal(device, dtype) is None
 
 
 def _copy_ceiling(device: str, bounds: Bounds) -> Ceiling:
-    import torch
-
     source = _larger_than_the_cache(device, bounds, sides=2)
     target = torch.empty_like(source)
     calls: dict[str, Callable[[], Any]] = {"torch copy_": lambda: target.copy_(source)}
-    threads = torch_support.threads()
+    threads = torch_calls.threads()
     with ThreadPoolExecutor(threads) as pool:
         if device == "cpu":
             sides = [np.array_split(side.numpy(), threads) for side in (target, source)]
@@ -98,7 +92,7 @@ def _copy_ceiling(device: str, bounds: Bounds) -> Ceiling:
 def _read_ceiling(device: str, bounds: Bounds) -> Ceiling:
     source = _larger_than_the_cache(device, bounds, sides=1)
     calls: dict[str, Callable[[], Any]] = {"torch sum": source.sum}
-    threads = torch_support.threads()
+    threads = torch_calls.threads()
     with ThreadPoolExecutor(threads) as pool:
         if device == "cpu":
             parts = np.array_split(source.numpy(), threads)
@@ -113,10 +107,14 @@ def _read_ceiling(device: str, bounds: Bounds) -> Ceiling:
 
 
 def _larger_than_the_cache(device: str, bounds: Bounds, *, sides: int) -> Tensor:
-    """Of ones, because all pages of zeros can be the same one; with room for so many of them."""
-    import torch
+    """A tensor of ones that the cache can't hold; there is memory for `sides` of them.
 
-    cache_bytes = (environment.last_level_cache_bytes() or 0) if device == "cpu" else 0
+    Not of zeros, whose pages can all be the same one.
+
+    Raises:
+        MemoryError: there is not that much memory.
+    """
+    cache_bytes = (fingerprint.last_level_cache_bytes() or 0) if device == "cpu" else 0
     side_bytes = max(bounds.copy_bytes, CACHES_FILLED * cache_bytes)
     while not _has_room(sides * side_bytes, device):
         side_bytes //= 2
@@ -126,14 +124,14 @@ def _larger_than_the_cache(device: str, bounds: Bounds, *, sides: int) -> Tensor
 
 
 def _compute_ceiling(device: str, dtype: str, bounds: Bounds) -> Ceiling:
-    """Double the size while time and memory last; the last size takes the rest of the time."""
+    """Double the size while time and memory last; the last size gets the rest of the time."""
     ends = time.perf_counter() + bounds.seconds
     timer = timer_for(device)
     rates: dict[str, float] = {}
     size = bounds.smallest_product
     while not _has_room(_product_bytes(size, dtype), device):
         size //= 2
-    with torch_support.precision(dtype):
+    with torch_calls.precision(dtype):
         while True:
             products = _products(size, device, dtype)
             took, name = _fastest(products, timer)
@@ -155,10 +153,8 @@ def _compute_ceiling(device: str, dtype: str, bounds: Bounds) -> Ceiling:
 
 
 def _products(size: int, device: str, dtype: str) -> dict[str, Callable[[], Any]]:
-    import torch
-
     left, right, product = (
-        torch.empty((size, size), dtype=torch_support.torch_dtype(dtype), device=device)
+        torch.empty((size, size), dtype=torch_calls.torch_dtype(dtype), device=device)
         for _ in range(3)
     )
     for factor in (left, right):
@@ -181,7 +177,7 @@ def _has_room(needed_bytes: int, device: str) -> bool:
 def _fastest(
     calls: dict[str, Callable[[], Any]], timer: Timer, seconds: float = 0.0
 ) -> tuple[float, str]:
-    """Shortest time of any call, and its name, after ROUNDS of all and so many seconds."""
+    """The shortest time of all calls and the call's name, after ROUNDS rounds and `seconds`."""
     ends = time.perf_counter() + seconds
     best, rounds = (math.inf, ""), 0
     while rounds < ROUNDS or time.perf_counter() < ends:

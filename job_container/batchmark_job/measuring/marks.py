@@ -1,4 +1,4 @@
-"""When a job got how far, from its container's image to steady samples."""
+"""When a job reached each of its stages, from the pull of its image to steady samples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import psutil
 
-from batchmark_job import environment
+from batchmark_job.machine import metadata
 from batchmark_job.result import Marks
 
 Mark = Literal["imported", "device_ready", "inputs_ready", "first_call", "trial_ended", "steady"]
@@ -26,13 +26,13 @@ class JobMarks:
         self._times: dict[Mark, datetime] = {}
 
     def mark(self, name: Mark) -> None:
-        """Say that the job got here now."""
+        """Note that the job is here now."""
         self._times.setdefault(name, datetime.now(UTC))
 
     def document(self) -> Marks:
         """Everything known by now; asks the ECS agent where there is one, for 2 s at most."""
-        task = environment.ecs_metadata("/task")
-        container = environment.ecs_metadata() if task else {}
+        task = metadata.ecs_metadata("/task")
+        container = metadata.ecs_metadata() if task else {}
         return Marks(
             image_pull_started_at=_time(task.get("PullStartedAt")),
             image_pull_stopped_at=_time(task.get("PullStoppedAt")),
@@ -48,7 +48,7 @@ class JobMarks:
 
 
 def process_started_at(root: Path = Path("/")) -> datetime:
-    """Start of this process; on Linux to 10 ms, where psutil adds a boot time in whole seconds."""
+    """When this process started; to 10 ms on Linux, where psutil is only good to a second."""
     with contextlib.suppress(OSError, ValueError, IndexError, AttributeError):
         # Field 22 of proc_pid_stat(5), counted behind the command's closing bracket.
         text = (root / "proc/self/stat").read_text().rpartition(")")[2]
@@ -59,7 +59,7 @@ def process_started_at(root: Path = Path("/")) -> datetime:
 
 
 def _time(value: Any) -> datetime | None:
-    """An RFC 3339 time, or None for what is none."""
+    """An RFC 3339 time; None for anything else."""
     with contextlib.suppress(TypeError, ValueError):
         time_stated = datetime.fromisoformat(value)
         if time_stated.tzinfo is not None and time_stated.year > GO_ZERO_YEAR:

@@ -1,20 +1,18 @@
-"""What one row's samples tell: the median's interval, outliers, more than one mode, drift.
+"""Statistics of one row's samples: the median's interval, outliers, modes and drift.
 
-All of it is cheap beside the samples themselves, and none of it assumes a normal distribution.
+All of it is cheap compared with the samples, and none of it assumes a normal distribution.
 """
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from math import ceil, sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
+from scipy.special import bdtr
 
 NORMAL_QUANTILE = 1.959964  # 97.5 %, for intervals of 95 %
 
@@ -59,7 +57,7 @@ def median_interval(samples: Sequence[float]) -> MedianInterval | None:
 
 
 def outliers(samples: Sequence[float]) -> tuple[int, ...]:
-    """Indexes of samples that lie far from the median, on either side."""
+    """Indexes of the samples far from the median, on either side."""
     values = np.asarray(samples)
     median = np.median(values)
     distances = np.abs(values - median)
@@ -94,7 +92,7 @@ def multimodal(samples: Sequence[float], resolution: float = 0.0) -> bool | None
         for centre in ((low + high) / 2, low, high)
     )
     sparser = min(around_low, around_high)
-    return _at_most(in_valley, in_valley + sparser) < MODE_SIGNIFICANCE
+    return _fair_coin_cdf(in_valley, in_valley + sparser) < MODE_SIGNIFICANCE
 
 
 def _best_split(ordered: NDArray[np.float64]) -> int:
@@ -115,18 +113,16 @@ def _best_split(ordered: NDArray[np.float64]) -> int:
     return int(splits[np.argmin(cost)])
 
 
-def _at_most(hits: int, trials: int) -> float:
-    """Chance of so few heads of a fair coin."""
-    from scipy.special import bdtr
-
-    return float(bdtr(hits, trials, 0.5))
+def _fair_coin_cdf(heads: int, tosses: int) -> float:
+    """The chance of so few heads or fewer."""
+    return float(bdtr(heads, tosses, 0.5))
 
 
 def drift(samples: Sequence[float]) -> str | None:
-    """How the last third of the samples departs from the first, or the second half where few.
+    """How the last third of the samples differs from the first; of few samples, their halves.
 
-    Their medians differ by more than DRIFT, and their 95 % intervals lie apart, or all the samples
-    where a part has too few for an interval. None where they agree or can't tell.
+    They differ where their medians do by more than DRIFT and their 95 % intervals lie apart; their
+    ranges, where a part has too few samples for an interval. None where they don't.
     """
     count = len(samples)
     if count < DRIFT_SAMPLES:

@@ -1,23 +1,23 @@
-"""Timing calls: what with, until when the device is warm, and how many samples are enough."""
+"""Timing calls: the timers, the warm-up, and when there are enough samples."""
 
 from __future__ import annotations
 
 import gc
 import statistics
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import torch
+from torch import Tensor
+
+from batchmark_job.measuring.limits import PATIENCE, RowLimits
+from batchmark_job.measuring.sample_statistics import drift, median_interval
 from batchmark_job.result import Stopping
-from batchmark_job.sample_statistics import drift, median_interval
-from batchmark_job.suites import PATIENCE, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from torch import Tensor
-
     from batchmark_job.workloads.base import Call
 
 Criterion = Literal["precise", "max_samples", "max_seconds"]
@@ -34,7 +34,7 @@ TRIAL_FACTOR = 3.0
 
 
 class MonotonicTimer:
-    """The host's monotonic clock, the device made to finish before and after."""
+    """The host's monotonic clock; the device finishes its work before and after a call."""
 
     name: Literal["monotonic"] = "monotonic"
     resolution_seconds = 0.0
@@ -42,8 +42,6 @@ class MonotonicTimer:
     def __init__(self, device: str) -> None:
         self._synchronize = _nothing
         if device == "cuda":
-            import torch
-
             self._synchronize = torch.cuda.synchronize
 
     def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
@@ -56,7 +54,7 @@ class MonotonicTimer:
 
 
 def _nothing() -> None:
-    """The CPU has finished when a call returns."""
+    """On the CPU the work is done when a call returns."""
 
 
 class CudaEventTimer:
@@ -67,8 +65,6 @@ class CudaEventTimer:
     resolution_seconds = 0.5e-6
 
     def __init__(self) -> None:
-        import torch
-
         self._start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         self._end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         torch.cuda.synchronize()
@@ -116,10 +112,11 @@ def no_garbage_collection() -> Iterator[None]:
         gc.enable()
 
 
-def warm_up(rotation: Rotation, timer: Timer, limits: Limits) -> int:
-    """Call until successive windows' medians agree, WARMUP_SHARE at most; returns the calls made.
+def warm_up(rotation: Rotation, timer: Timer, limits: RowLimits) -> int:
+    """Call until the medians of successive windows agree; returns the number of calls.
 
-    A window has WARMUP_CALLS or more, and lasts WARMUP_WINDOW_SHARE or longer.
+    A window has WARMUP_CALLS or more and lasts for WARMUP_WINDOW_SHARE or longer. After
+    WARMUP_SHARE warming up ends in any case.
     """
     calls = 0
     before: float | None = None
@@ -145,16 +142,20 @@ def warm_up(rotation: Rotation, timer: Timer, limits: Limits) -> int:
 
 
 class StoppingRule:
-    """Limits, asked after every sample; the interval is looked at ever more seldom, and at last."""
+    """Says after every sample whether to stop.
 
-    def __init__(self, limits: Limits) -> None:
+    Samples grow by an eighth from one look at the interval to the next, so that looks stay cheap.
+    """
+
+    def __init__(self, limits: RowLimits) -> None:
         self._limits = limits
         self._next_look = limits.minimum_samples
 
     def verdict(self, samples: Sequence[float], seconds: float) -> Stopping | None:
-        """Why sampling is to end after so many seconds; None to go on.
+        """Why sampling ends after so many seconds; None to go on.
 
-        Samples that are precise when their number or the time is used up ended as precise.
+        Where the samples are precise just when their number or the time is used up, it is because
+        they are precise.
         """
         limits, count = self._limits, len(samples)
         if count < limits.minimum_samples:
@@ -176,9 +177,9 @@ class StoppingRule:
         return _stopping(used_up, samples) if used_up else None
 
     def next_due(self, count: int) -> float:
-        """Seconds after the start before which no sample is taken when there are so many.
+        """Seconds after the start before which the sample after so many others is not taken.
 
-        So even the shortest calls meet SHORTEST_SHARE of the time's noise with the samples allowed.
+        So the samples even of the shortest calls are spread over SHORTEST_SHARE of the time.
         """
         gaps = max(1, self._limits.samples - 1)
         return SHORTEST_SHARE * self._limits.max_seconds * count / gaps
@@ -209,7 +210,7 @@ class Sampled:
         return self.end - self.starts[0]
 
 
-def sample(rotation: Rotation, timer: Timer, limits: Limits, samples: list[float]) -> Sampled:
+def sample(rotation: Rotation, timer: Timer, limits: RowLimits, samples: list[float]) -> Sampled:
     """Append samples until the limits are reached; `samples` may be read meanwhile."""
     rule = StoppingRule(limits)
     starts: list[float] = []
@@ -231,11 +232,11 @@ def sample(rotation: Rotation, timer: Timer, limits: Limits, samples: list[float
 
 
 def unsettled(samples: Sequence[float], trial_seconds: float | None = None) -> str | None:
-    """Why no median can be told from these samples; None if it can.
+    """Why the median of these samples says nothing; None if it does.
 
-    The same calls took less than a TRIAL_FACTOR-th of them, `trial_seconds`, shortly before; or
-    they drift from their beginning to their end, or jump so much that after all the time allowed
-    the ends of the median's 95 % interval are further than UNSETTLED_FACTOR from each other.
+    It is more than TRIAL_FACTOR times `trial_seconds`, the median of the same calls shortly before.
+    Or the samples drift, or jump so much that the ends of the median's 95 % interval are more than
+    UNSETTLED_FACTOR apart after all the time allowed.
     """
     median = statistics.median(samples)
     if trial_seconds and median > TRIAL_FACTOR * trial_seconds:

@@ -6,31 +6,24 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from batchmark_job.workloads import reference, torch_support
-from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Implementation, Workload
+from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
+from batchmark_job.workloads.support import reference, torch_calls
+from batchmark_job.workloads.support.reference import Float64Array
+from batchmark_job.workloads.support.torch_calls import TorchImplementation
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from batchmark_job.workloads.base import Call, Parameters, Tensors
-    from batchmark_job.workloads.reference import Float64Array
 
 QUERY_BLOCK = 512  # rows of the score matrix that the reference holds at once
 
 
-class TorchAttention(Implementation):
+class TorchAttention(TorchImplementation):
     """The fused kernel that torch chooses."""
 
     name = "torch sdpa"
-    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
-    dtypes: ClassVar[tuple[str, ...]] = tuple(DTYPE_BYTES)
     kernel: ClassVar[str | None] = None  # of torch.nn.attention.SDPBackend
-
-    def version(self) -> str:
-        return torch_support.version()
-
-    def refusal(self, device: str, dtype: str) -> str | None:
-        return super().refusal(device, dtype) or torch_support.native_refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         """Inputs, output and gradients, and a block of scores per thread, taken as a tenth."""
@@ -134,7 +127,7 @@ class AttentionForward(_Attention):
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
         """Queries, keys and values in one tensor, as one projection makes them."""
-        return torch_support.normal([(3, *_shape(parameters))], dtype, seed)
+        return torch_calls.normal([(3, *_shape(parameters))], dtype, seed)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
         """Compare two heads, the last and a random one."""
@@ -170,7 +163,7 @@ class AttentionBackward(_Attention):
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
         """Queries, keys and values in one tensor, and the gradient of the output."""
         shape = _shape(parameters)
-        return torch_support.normal([(3, *shape), shape], dtype, seed)
+        return torch_calls.normal([(3, *shape), shape], dtype, seed)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
         """Compare all three gradients of two heads, each relative to its own largest value."""

@@ -1,17 +1,17 @@
 """The interface of a workload: what it computes, and the implementations that compute it.
 
-Describing a workload costs no import of torch; only creating inputs and running do.
+Describing a workload must not load torch, OpenCV or SciPy, which takes seconds; only making inputs
+and running may. So this package imports them within functions.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
     import numpy as np
     from torch import Tensor
 
@@ -61,7 +61,7 @@ class Implementation(ABC):
         """Most memory held at once on the device: inputs, output and temporaries."""
 
     def arrange(self, inputs: Tensors) -> Tensors:
-        """Bring host inputs into the layout it likes best; not timed, values unchanged."""
+        """Bring host inputs into its favourite layout, values unchanged; not timed."""
         return inputs
 
     @abstractmethod
@@ -77,19 +77,19 @@ class Implementation(ABC):
         return map(self.prepare, sets)
 
     def plain(self) -> Implementation:
-        """The implementation whose first call is cold where this one's is not."""
+        """The implementation that makes the cold call where this one wraps another."""
         return self
 
 
 class BufferedImplementation(Implementation):
-    """Writes into buffers that all calls prepared together share, and that so stay in the cache.
+    """Writes into buffers that all calls prepared together share, so that they stay in the cache.
 
-    An allocator gives a plain library call its last output's memory again in the same way.
+    A plain library call has the same advantage: the allocator gives it its last output's memory.
     """
 
     @abstractmethod
     def buffers(self, inputs: Tensors) -> Tensors:
-        """The output and what else it writes to, for inputs of these shapes."""
+        """The output, and what else it writes to, for inputs of these shapes."""
 
     @abstractmethod
     def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
@@ -112,8 +112,8 @@ class Workload(ABC):
     summary: str
     axes: tuple[Axis, ...]
     implementations: tuple[Implementation, ...]
-    needs_gradients: bool = False  # else calls run in torch.inference_mode()
-    repeatable: bool = True  # else only the first call of a prepared one is checked
+    needs_gradients: bool = False  # otherwise calls run in torch.inference_mode()
+    repeatable: bool = True  # otherwise only the first output is compared with the reference
 
     def tolerance(self, dtype: str) -> float:
         """Largest relative error that passes."""
@@ -132,7 +132,7 @@ class Workload(ABC):
         """Floating-point operations of one call; None where counting them makes no sense."""
 
     def items(self, parameters: Parameters) -> int | None:  # noqa: ARG002
-        """Images that one call works through, for a rate of them; None where that says nothing."""
+        """Images that one call processes, for images per second; None where that says nothing."""
         return None
 
     @abstractmethod
@@ -150,6 +150,6 @@ class Workload(ABC):
         NaN or infinity in the output gives NaN or infinity.
         """
 
-    def rivals(self, device: str) -> list[Implementation]:
-        """The implementations that compete on a device, whether or not they know a dtype."""
-        return [rival for rival in self.implementations if device in rival.devices]
+    def implementations_for(self, device: str) -> list[Implementation]:
+        """The implementations that run on a device, whatever their dtypes."""
+        return [each for each in self.implementations if device in each.devices]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
-from batchmark_job.workloads.training import TrainingStep
+from batchmark_job.workloads.support.training import TrainingStep
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from torch import Tensor
 
     from batchmark_job.workloads.base import Parameters
-    from batchmark_job.workloads.training import Network
+    from batchmark_job.workloads.support.training import Network
 
 CHANNELS = (3, 32, 64, 128)
 CLASSES = 10

@@ -6,18 +6,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from batchmark_job.workloads import images, opencv_support, reference, sharing, torch_support
-from batchmark_job.workloads.base import BufferedImplementation, Implementation
-from batchmark_job.workloads.cuda_graph import CudaGraph
-from batchmark_job.workloads.scipy_support import ScipyFilter
-from batchmark_job.workloads.triton_filters import TritonSobel
+from batchmark_job.workloads.base import Implementation
+from batchmark_job.workloads.support import (
+    images,
+    opencv_tensors,
+    reference,
+    torch_calls,
+    work_sharing,
+)
+from batchmark_job.workloads.support.cuda_graph import CudaGraph
+from batchmark_job.workloads.support.opencv_tensors import Band, Image, OpenCVFilter
+from batchmark_job.workloads.support.reference import Float64Array
+from batchmark_job.workloads.support.scipy_filters import ScipyFilter
+from batchmark_job.workloads.support.torch_calls import TorchImplementation
+from batchmark_job.workloads.support.triton_filters import TritonSobel
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from batchmark_job.workloads.base import Call, Parameters, Tensors
-    from batchmark_job.workloads.opencv_support import Band, Image
-    from batchmark_job.workloads.reference import Float64Array
 
 DERIVATIVE = np.array([-1.0, 0.0, 1.0])
 SMOOTHING = np.array([1.0, 2.0, 1.0])
@@ -35,34 +42,26 @@ def _opencv_gradients(source: Image, horizontal: Image, vertical: Image) -> None
     cv2.Sobel(source, -1, 0, 1, dst=vertical, ksize=3, borderType=border)
 
 
-class OpenCVSobel(BufferedImplementation):
+class OpenCVSobel(OpenCVFilter):
     """OpenCV's functions one after the other on whole images."""
 
     name = "opencv"
-    devices = ("cpu",)
-    dtypes = opencv_support.DTYPES
-
-    def version(self) -> str:
-        return opencv_support.version()
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         """Input and output, and two gradients of one image."""
         gradients = 2 * parameters["size"] * images.row_bytes(parameters, dtype)
         return 2 * images.batch_bytes(parameters, dtype) + gradients
 
-    def arrange(self, inputs: Tensors) -> Tensors:
-        return (images.channels_last(inputs[0]),)
-
     def buffers(self, inputs: Tensors) -> Tensors:
         one_image = inputs[0][:1]
-        return tuple(map(opencv_support.empty_like, (inputs[0], one_image, one_image)))
+        return tuple(map(opencv_tensors.empty_like, (inputs[0], one_image, one_image)))
 
     def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
         import cv2
 
         edges, *gradients = buffers
-        sources, targets = opencv_support.views(inputs[0]), opencv_support.views(edges)
-        horizontal, vertical = (opencv_support.views(gradient)[0] for gradient in gradients)
+        sources, targets = opencv_tensors.views(inputs[0]), opencv_tensors.views(edges)
+        horizontal, vertical = (opencv_tensors.views(gradient)[0] for gradient in gradients)
 
         def call() -> Tensor:
             for source, target in zip(sources, targets, strict=True):
@@ -81,18 +80,18 @@ class OpenCVSobelInBands(OpenCVSobel):
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         """Input and output, and two gradients of a band for each thread."""
         gradients = 2 * (_band_rows(parameters["size"]) + 2) * images.row_bytes(parameters, dtype)
-        return 2 * images.batch_bytes(parameters, dtype) + torch_support.threads() * gradients
+        return 2 * images.batch_bytes(parameters, dtype) + torch_calls.threads() * gradients
 
     def buffers(self, inputs: Tensors) -> Tensors:
-        return (opencv_support.empty_like(inputs[0]),)
+        return (opencv_tensors.empty_like(inputs[0]),)
 
     def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
         import cv2
 
         (edges,) = buffers
-        bands = opencv_support.bands(
-            opencv_support.views(inputs[0]),
-            opencv_support.views(edges),
+        bands = opencv_tensors.bands(
+            opencv_tensors.views(inputs[0]),
+            opencv_tensors.views(edges),
             rows=_band_rows(edges.shape[3]),
             halo=1,
         )
@@ -103,7 +102,7 @@ class OpenCVSobelInBands(OpenCVSobel):
             _opencv_gradients(band.source, horizontal, vertical)
             cv2.magnitude(horizontal[band.inner], vertical[band.inner], magnitude=band.target)
 
-        detect = sharing.share_out(bands, [work] * torch_support.threads())
+        detect = work_sharing.share_out(bands, [work] * torch_calls.threads())
 
         def call() -> Tensor:
             detect()
@@ -141,17 +140,11 @@ class ScipySobel(ScipyFilter):
         return call
 
 
-class TorchSobel(Implementation):
+class TorchSobel(TorchImplementation):
     """Both gradients by one depthwise convolution."""
 
     name = "torch depthwise"
-    devices = ("cpu", "cuda")
-
-    def version(self) -> str:
-        return torch_support.version()
-
-    def refusal(self, device: str, dtype: str) -> str | None:
-        return super().refusal(device, dtype) or torch_support.native_refusal(device, dtype)
+    dtypes = Implementation.dtypes
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         """Input, padded input, two gradients, their magnitude, and the last call's."""
@@ -169,7 +162,7 @@ class TorchSobel(Implementation):
 
         def call() -> Tensor:
             padded = F.pad(batch, (1, 1, 1, 1), mode="reflect")
-            with torch_support.cudnn_search():
+            with torch_calls.cudnn_search():
                 gradients = F.conv2d(padded, weights, groups=images.CHANNELS)
             return torch.hypot(gradients[:, 0::2], gradients[:, 1::2])
 

@@ -3,38 +3,34 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from batchmark_job.workloads import reference, scipy_support, torch_support
 from batchmark_job.workloads.base import (
     DTYPE_BYTES,
     Axis,
     Implementation,
     Workload,
 )
+from batchmark_job.workloads.support import reference, scipy_filters, torch_calls
+from batchmark_job.workloads.support.reference import Float64Array
+from batchmark_job.workloads.support.torch_calls import TorchImplementation
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from torch import Tensor
 
     from batchmark_job.workloads.base import Call, Parameters, Tensors
-    from batchmark_job.workloads.reference import Float64Array
 
 CHECKED_FREQUENCIES = 8
 CHECKED_IMAGES = 2
 
 
-class TorchFft(Implementation):
+class TorchFft(TorchImplementation):
     """MKL on the CPU, cuFFT on CUDA."""
 
-    name = "torch"
-    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     dtypes = ("float32", "float64")
-
-    def version(self) -> str:
-        return torch_support.version()
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         return _working_set_bytes(parameters, dtype)
@@ -55,7 +51,7 @@ class ScipyFft(Implementation):
     dtypes = TorchFft.dtypes
 
     def version(self) -> str:
-        return scipy_support.version()
+        return scipy_filters.version()
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         return _working_set_bytes(parameters, dtype)
@@ -64,7 +60,7 @@ class ScipyFft(Implementation):
         import scipy.fft
         import torch
 
-        images, workers = inputs[0].numpy(), torch_support.threads()
+        images, workers = inputs[0].numpy(), torch_calls.threads()
         return lambda: torch.from_numpy(scipy.fft.rfft2(images, workers=workers))
 
 
@@ -95,7 +91,7 @@ class Fft(Workload):
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
         # Around zero: else the mean would be larger than all other frequencies together.
         shape = (parameters["batch"], parameters["size"], parameters["size"])
-        return torch_support.uniform([shape], dtype, seed, low=-1.0)
+        return torch_calls.uniform([shape], dtype, seed, low=-1.0)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
         """Compare some frequencies of some images with the transform's definition."""

@@ -6,18 +6,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from batchmark_job.workloads import images, opencv_support, reference, sharing, torch_support
-from batchmark_job.workloads.base import BufferedImplementation, Implementation
-from batchmark_job.workloads.cuda_graph import CudaGraph
-from batchmark_job.workloads.scipy_support import ScipyFilter
-from batchmark_job.workloads.triton_filters import TritonBlur
+from batchmark_job.workloads.base import Implementation
+from batchmark_job.workloads.support import (
+    images,
+    opencv_tensors,
+    reference,
+    torch_calls,
+    work_sharing,
+)
+from batchmark_job.workloads.support.cuda_graph import CudaGraph
+from batchmark_job.workloads.support.opencv_tensors import Band, Image, OpenCVFilter
+from batchmark_job.workloads.support.reference import Float64Array
+from batchmark_job.workloads.support.scipy_filters import ScipyFilter
+from batchmark_job.workloads.support.torch_calls import TorchImplementation
+from batchmark_job.workloads.support.triton_filters import TritonBlur
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from batchmark_job.workloads.base import Call, Parameters, Tensors
-    from batchmark_job.workloads.opencv_support import Band, Image
-    from batchmark_job.workloads.reference import Float64Array
 
 KERNEL_SIZE = 15
 SIGMA = 5.0
@@ -43,28 +50,17 @@ def _opencv_blur(source: Image, target: Image) -> None:
     )
 
 
-class OpenCVBlur(BufferedImplementation):
+class OpenCVBlur(OpenCVFilter):
     """OpenCV shares out the rows of large images itself."""
 
     name = "opencv"
-    devices = ("cpu",)
-    dtypes = opencv_support.DTYPES
-
-    def version(self) -> str:
-        return opencv_support.version()
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         return 2 * images.batch_bytes(parameters, dtype)
 
-    def arrange(self, inputs: Tensors) -> Tensors:
-        return (images.channels_last(inputs[0]),)
-
-    def buffers(self, inputs: Tensors) -> Tensors:
-        return (opencv_support.empty_like(inputs[0]),)
-
     def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
         (blurred,) = buffers
-        sources, targets = opencv_support.views(inputs[0]), opencv_support.views(blurred)
+        sources, targets = opencv_tensors.views(inputs[0]), opencv_tensors.views(blurred)
 
         def call() -> Tensor:
             for source, target in zip(sources, targets, strict=True):
@@ -82,15 +78,15 @@ class OpenCVBlurInBands(OpenCVBlur):
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         """Input and output, and as much as an image with its bands' halos."""
         images_held = 2 * images.batch_bytes(parameters, dtype)
-        rows = parameters["size"] + 2 * HALO * torch_support.threads()
+        rows = parameters["size"] + 2 * HALO * torch_calls.threads()
         return images_held + rows * images.row_bytes(parameters, dtype)
 
     def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
         (blurred,) = buffers
-        threads = torch_support.threads()
-        bands = opencv_support.bands(
-            opencv_support.views(inputs[0]),
-            opencv_support.views(blurred),
+        threads = torch_calls.threads()
+        bands = opencv_tensors.bands(
+            opencv_tensors.views(inputs[0]),
+            opencv_tensors.views(blurred),
             rows=-(-blurred.shape[2] // threads),
             halo=HALO,
         )
@@ -100,7 +96,7 @@ class OpenCVBlurInBands(OpenCVBlur):
             _opencv_blur(band.source, rows)
             np.copyto(band.target, rows[band.inner])
 
-        blur = sharing.share_out(bands, [work] * threads)
+        blur = work_sharing.share_out(bands, [work] * threads)
 
         def call() -> Tensor:
             blur()
@@ -129,17 +125,14 @@ class ScipyBlur(ScipyFilter):
         return call
 
 
-class TorchBlur(Implementation):
+class TorchBlur(TorchImplementation):
     """Two depthwise convolutions, one per direction."""
 
     name = "torch separable"
-    devices = ("cpu", "cuda")
-
-    def version(self) -> str:
-        return torch_support.version()
+    dtypes = Implementation.dtypes
 
     def refusal(self, device: str, dtype: str) -> str | None:
-        return super().refusal(device, dtype) or torch_support.depthwise_refusal(device, dtype)
+        return torch_calls.depthwise_refusal(device, dtype) or super().refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         """Input, padded input, half-blurred, and the results of this and the last call."""
@@ -157,7 +150,7 @@ class TorchBlur(Implementation):
 
         def call() -> Tensor:
             padded = F.pad(batch, (HALO, HALO, HALO, HALO), mode="reflect")
-            with torch_support.cudnn_search():
+            with torch_calls.cudnn_search():
                 half = F.conv2d(padded, row, groups=images.CHANNELS)
                 return F.conv2d(half, column, groups=images.CHANNELS)
 

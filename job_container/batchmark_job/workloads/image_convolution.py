@@ -7,21 +7,20 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from batchmark_job.workloads import images, reference, sharing, torch_support
 from batchmark_job.workloads.base import (
     DTYPE_BYTES,
     BufferedImplementation,
-    Implementation,
     Workload,
 )
-from batchmark_job.workloads.cuda_graph import CudaGraph
-from batchmark_job.workloads.reference import Crop
+from batchmark_job.workloads.support import images, reference, torch_calls, work_sharing
+from batchmark_job.workloads.support.cuda_graph import CudaGraph
+from batchmark_job.workloads.support.reference import Crop, Float64Array
+from batchmark_job.workloads.support.torch_calls import TorchImplementation
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from batchmark_job.workloads.base import Call, Parameters, Tensors
-    from batchmark_job.workloads.reference import Float64Array
 
 CHANNELS = (images.CHANNELS, 16, 32)
 WEIGHT_SHAPES = ((16, 3, 3, 3), (16,), (32, 16, 3, 3), (32,))
@@ -38,18 +37,10 @@ class Weights(NamedTuple):
     second_bias: Tensor
 
 
-class TorchConvolution(Implementation):
+class TorchConvolution(TorchImplementation):
     """Channels last, without autograd: oneDNN on the CPU, cuDNN on CUDA."""
 
     name = "torch channels-last"
-    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
-    dtypes: ClassVar[tuple[str, ...]] = tuple(DTYPE_BYTES)
-
-    def version(self) -> str:
-        return torch_support.version()
-
-    def refusal(self, device: str, dtype: str) -> str | None:
-        return super().refusal(device, dtype) or torch_support.native_refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         """The larger of two moments: the second convolution, and pooling with its indices.
@@ -72,7 +63,7 @@ class TorchConvolution(Implementation):
         batch, weights = inputs[0], Weights(*inputs[1:])
 
         def call() -> Tensor:
-            with torch_support.cudnn_search():
+            with torch_calls.cudnn_search():
                 hidden = F.conv2d(batch, weights.first, weights.first_bias, padding=1).relu_()
                 result = F.conv2d(hidden, weights.second, weights.second_bias, padding=1)
             # ReLU and the maximum commute, and there are four times fewer values after it.
@@ -98,7 +89,7 @@ class FusedConvolution(TorchConvolution):
             return torch.cudnn_convolution_relu(batch, kernels, bias, one, one, one, 1)
 
         def call() -> Tensor:
-            with torch_support.cudnn_search():
+            with torch_calls.cudnn_search():
                 hidden = layer(batch, weights.first, weights.first_bias)
                 return F.max_pool2d(layer(hidden, weights.second, weights.second_bias), 2)
 
@@ -118,7 +109,7 @@ class TiledConvolution(BufferedImplementation, TorchConvolution):
         height, width = (min(parameters["size"], most) + 4 for most in (TILE_HEIGHT, TILE_WIDTH))
         pixel = (sum(CHANNELS) + CHANNELS[2]) * DTYPE_BYTES[computed] + _unfolded_bytes(computed)
         own = images.pixels(parameters) * (CHANNELS[0] + CHANNELS[2] // 4) * DTYPE_BYTES[dtype]
-        return own + _with_buffers(torch_support.threads() * height * width * pixel, computed)
+        return own + _with_buffers(torch_calls.threads() * height * width * pixel, computed)
 
     def buffers(self, inputs: Tensors) -> Tensors:
         import torch
@@ -132,7 +123,7 @@ class TiledConvolution(BufferedImplementation, TorchConvolution):
 
         batch = inputs[0]
         (pooled,) = buffers
-        dtype = torch_support.torch_dtype(self.compute_dtype) if self.compute_dtype else batch.dtype
+        dtype = torch_calls.torch_dtype(self.compute_dtype) if self.compute_dtype else batch.dtype
         weights = Weights(*(tensor.to(dtype) for tensor in inputs[1:]))
         count, _, height, width = batch.shape
 
@@ -140,8 +131,8 @@ class TiledConvolution(BufferedImplementation, TorchConvolution):
             with torch.inference_mode():  # which threads do not inherit
                 _convolve_tile(batch, tile, weights, pooled)
 
-        threads = torch_support.threads()
-        convolve = sharing.share_out(_tiles(count, height, width, threads), [work] * threads)
+        threads = torch_calls.threads()
+        convolve = work_sharing.share_out(_tiles(count, height, width, threads), [work] * threads)
 
         def call() -> Tensor:
             convolve()
@@ -155,10 +146,8 @@ class TiledConvolutionViaFloat32(TiledConvolution):
 
     name = "torch channels-last in tiles via float32"
     dtypes = ("float16", "bfloat16")
+    needs_native_arithmetic = False
     compute_dtype = "float32"
-
-    def refusal(self, device: str, dtype: str) -> str | None:
-        return Implementation.refusal(self, device, dtype)
 
 
 def _tiles(count: int, height: int, width: int, threads: int) -> list[Crop]:
@@ -242,9 +231,9 @@ class ImageConvolution(Workload):
         return self.input_bytes(parameters, dtype) + self.output_bytes(parameters, dtype)
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
-        batch = torch_support.uniform([images.shape(parameters)], dtype, seed)
+        batch = torch_calls.uniform([images.shape(parameters)], dtype, seed)
         # Weights around zero, so that ReLU has something to cut off.
-        return batch + torch_support.uniform(WEIGHT_SHAPES, dtype, seed + 1, low=-1.0)
+        return batch + torch_calls.uniform(WEIGHT_SHAPES, dtype, seed + 1, low=-1.0)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
         batch = inputs[0]

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from batchmark_job.workloads import reference, torch_support
 from batchmark_job.workloads.base import (
     DTYPE_BYTES,
     Axis,
     BufferedImplementation,
-    Implementation,
     Workload,
 )
-from batchmark_job.workloads.cuda_graph import CudaGraph
+from batchmark_job.workloads.support import reference, torch_calls
+from batchmark_job.workloads.support.cuda_graph import CudaGraph
+from batchmark_job.workloads.support.torch_calls import TorchImplementation
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,18 +24,8 @@ if TYPE_CHECKING:
 CHECKED_LINES = 16
 
 
-class TorchMatmul(BufferedImplementation):
+class TorchMatmul(BufferedImplementation, TorchImplementation):
     """MKL on the CPU, oneDNN for its 16-bit types, cuBLAS on CUDA."""
-
-    name = "torch"
-    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
-    dtypes: ClassVar[tuple[str, ...]] = tuple(DTYPE_BYTES)
-
-    def version(self) -> str:
-        return torch_support.version()
-
-    def refusal(self, device: str, dtype: str) -> str | None:
-        return super().refusal(device, dtype) or torch_support.native_refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         return 3 * parameters["size"] ** 2 * DTYPE_BYTES[dtype]
@@ -59,9 +49,7 @@ class TorchMatmulViaFloat32(TorchMatmul):
     name = "torch via float32"
     devices = ("cpu",)
     dtypes = ("float16", "bfloat16")
-
-    def refusal(self, device: str, dtype: str) -> str | None:
-        return Implementation.refusal(self, device, dtype)
+    needs_native_arithmetic = False
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         return 3 * parameters["size"] ** 2 * (DTYPE_BYTES[dtype] + DTYPE_BYTES["float32"])
@@ -145,7 +133,7 @@ class Matmul(Workload):
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
         shape = (parameters["size"], parameters["size"])
-        return torch_support.uniform((shape, shape), dtype, seed, low=-1.0)
+        return torch_calls.uniform((shape, shape), dtype, seed, low=-1.0)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
         """Compare the crossings of a few rows and columns, the first and last among them."""

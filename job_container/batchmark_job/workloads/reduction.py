@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from batchmark_job.workloads import opencv_support, reference, torch_support
 from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Implementation, Workload
+from batchmark_job.workloads.support import opencv_tensors, reference, torch_calls
+from batchmark_job.workloads.support.torch_calls import TorchImplementation
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -17,14 +18,11 @@ if TYPE_CHECKING:
 CHUNK = 1 << 22
 
 
-class TorchSum(Implementation):
+class TorchSum(TorchImplementation):
     """Partial sums of partial sums on all threads; CUB's two passes on CUDA."""
 
-    name = "torch"
-    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
-
-    def version(self) -> str:
-        return torch_support.version()
+    dtypes: ClassVar[tuple[str, ...]] = Implementation.dtypes
+    needs_native_arithmetic = False
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         """Numbers and their sum; on the CPU torch casts all 16-bit numbers before it adds them."""
@@ -35,7 +33,7 @@ class TorchSum(Implementation):
 
     def prepare(self, inputs: Tensors) -> Call:
         (numbers,) = inputs
-        result_dtype = torch_support.torch_dtype(_result_dtype(str(numbers.dtype)[len("torch.") :]))
+        result_dtype = torch_calls.torch_dtype(_result_dtype(str(numbers.dtype)[len("torch.") :]))
         return lambda: numbers.sum(dtype=result_dtype)
 
 
@@ -66,7 +64,7 @@ class OpencvSum(TorchSum):
     single_threaded = True
 
     def version(self) -> str:
-        return opencv_support.version()
+        return opencv_tensors.version()
 
     def prepare(self, inputs: Tensors) -> Call:
         import cv2
@@ -102,7 +100,7 @@ class Reduction(Workload):
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
         # Positive, so that nothing cancels and the error means something.
-        return torch_support.uniform([(parameters["size"],)], dtype, seed)
+        return torch_calls.uniform([(parameters["size"],)], dtype, seed)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:  # noqa: ARG002
         """Compare with the sum in extended precision."""

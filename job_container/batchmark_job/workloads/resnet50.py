@@ -7,23 +7,24 @@ its first block's 3 x 3 convolution: 25,557,032 weights, 4.09 billion multiply-a
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from batchmark_job.workloads import images, reference, torch_support
-from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Implementation, Workload
-from batchmark_job.workloads.cuda_graph import CudaGraph
-from batchmark_job.workloads.training import TrainingStep, initial_weights, views
+import numpy as np
+
+from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
+from batchmark_job.workloads.support import images, reference, torch_calls
+from batchmark_job.workloads.support.cuda_graph import CudaGraph
+from batchmark_job.workloads.support.torch_calls import TorchImplementation
+from batchmark_job.workloads.support.training import TrainingStep, initial_weights, views
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    import numpy as np
     from torch import Tensor
 
     from batchmark_job.workloads.base import Call, Parameters, Tensors
-    from batchmark_job.workloads.training import Network, Shape
+    from batchmark_job.workloads.support.training import Network, Shape
 
     Unit = Callable[[Tensor], Tensor]
 
@@ -180,18 +181,10 @@ def build(
     return network([unit(*parts) for parts in grouped], matrix, bias)
 
 
-class TorchResNet50(Implementation):
+class TorchResNet50(TorchImplementation):
     """Layer by layer: oneDNN on the CPU, cuDNN on CUDA."""
 
     name = "torch channels-last"
-    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
-    dtypes = tuple(DTYPE_BYTES)
-
-    def version(self) -> str:
-        return torch_support.version()
-
-    def refusal(self, device: str, dtype: str) -> str | None:
-        return super().refusal(device, dtype) or torch_support.native_refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         """Weights twice, images, and the four largest activations of a block with its shortcut.
@@ -217,7 +210,7 @@ class TorchResNet50(Implementation):
         forward = self.network(*weights)
 
         def call() -> Tensor:
-            with torch_support.cudnn_search():
+            with torch_calls.cudnn_search():
                 return forward(batch)
 
         return call
@@ -265,9 +258,9 @@ class ResNet50Inference(Workload):
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
         """Images, all weights, all running means and variances."""
         shape = (parameters["batch"], images.CHANNELS, IMAGE_SIZE, IMAGE_SIZE)
-        (batch,) = torch_support.normal([shape], dtype, seed)
+        (batch,) = torch_calls.normal([shape], dtype, seed)
         statistics_shape = (sum(map(math.prod, STATISTICS_SHAPES)),)
-        statistics = torch_support.uniform([statistics_shape], dtype, seed + 1, low=0.5)
+        statistics = torch_calls.uniform([statistics_shape], dtype, seed + 1, low=0.5)
         return (batch, initial_weights(SHAPES, dtype, seed + 2), *statistics)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:

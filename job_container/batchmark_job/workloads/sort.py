@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from batchmark_job.workloads import reference, torch_support
 from batchmark_job.workloads.base import (
     DTYPE_BYTES,
     Axis,
     BufferedImplementation,
+    Implementation,
     Workload,
 )
+from batchmark_job.workloads.support import reference, torch_calls
+from batchmark_job.workloads.support.torch_calls import TorchImplementation
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -59,14 +61,11 @@ class NumpySort(BufferedImplementation):
         return call
 
 
-class TorchSort(BufferedImplementation):
+class TorchSort(BufferedImplementation, TorchImplementation):
     """Radix sort of CUB on CUDA."""
 
-    name = "torch"
-    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
-
-    def version(self) -> str:
-        return torch_support.version()
+    dtypes = Implementation.dtypes
+    needs_native_arithmetic = False
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         """Keys, and twice keys with their indices: the output and a buffer of the same size."""
@@ -110,7 +109,7 @@ class Sort(Workload):
         return 2 * parameters["size"] * DTYPE_BYTES[dtype]
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
-        return torch_support.uniform([(parameters["size"],)], dtype, seed, low=-1.0)
+        return torch_calls.uniform([(parameters["size"],)], dtype, seed, low=-1.0)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:  # noqa: ARG002
         """0 where the output ascends and holds the input's keys; else how far it is from sorted."""

@@ -1,6 +1,6 @@
-"""A user's own workloads: a file each, found by its name.
+"""A user's own workloads, one file each; `own_workloads/README.md` says what a file holds.
 
-Describing one only parses its file; `own_workloads/README.md` says what a file holds.
+Describing a workload only parses its file.
 """
 
 from __future__ import annotations
@@ -12,25 +12,26 @@ import math
 import os
 import re
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from batchmark_job.exceptions import InputError
-from batchmark_job.workloads import WORKLOADS, reference, torch_support
-from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Implementation, Workload
+from batchmark_job.errors import InputError
+from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
+from batchmark_job.workloads.builtin import WORKLOADS
+from batchmark_job.workloads.support import reference, torch_calls
+from batchmark_job.workloads.support.torch_calls import TorchImplementation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from types import ModuleType
-
     from torch import Tensor
 
     from batchmark_job.workloads.base import Call, Parameters, Tensors
 
 FOLDER_VARIABLE = "BATCHMARK_WORKLOADS"
-BUNDLED = Path(__file__).parents[1] / "own_workloads"
+BUNDLED = Path(__file__).parents[2] / "own_workloads"
 LARGEST = 10**12
 ASSUMED_SETS = 4  # of inputs fit the memory that a file says nothing about
 
@@ -44,7 +45,7 @@ DEFAULTS: Mapping[str, Any] = {
     "REPEATABLE": True,
 }
 # By path and checksum, so that a file runs once, however many rows it has.
-_workloads: dict[tuple[Path, str], OwnWorkload] = {}
+_workloads: dict[tuple[Path, str], UserWorkload] = {}
 
 
 def find_workload(name: str) -> Workload:
@@ -55,19 +56,23 @@ def find_workload(name: str) -> Workload:
     """
     if name in WORKLOADS:
         return WORKLOADS[name]
-    files = own_files()
+    files = find_user_files()
     if name not in files:
         raise InputError(f"unknown workload {name!r}; known: {', '.join([*WORKLOADS, *files])}")
-    return read(files[name])
+    return read_workload(files[name])
 
 
-def refuse_clash(name: str) -> None:
-    """A built-in workload that was asked for by name must not hide a user's own."""
-    if name in WORKLOADS and name in own_files():
-        read(own_files()[name])
+def refuse_name_clash(name: str) -> None:
+    """Refuse a built-in workload that was asked for by name and hides a user's own.
+
+    Raises:
+        InputError: a file has the same name.
+    """
+    if name in WORKLOADS and name in find_user_files():
+        read_workload(find_user_files()[name])
 
 
-def own_files() -> dict[str, list[Path]]:
+def find_user_files() -> dict[str, list[Path]]:
     """The files of all folders by workload name; more than one where names clash."""
     folders = [BUNDLED]
     if given := os.environ.get(FOLDER_VARIABLE):
@@ -83,7 +88,7 @@ def own_files() -> dict[str, list[Path]]:
     return dict(sorted(files.items()))
 
 
-def read(paths: list[Path]) -> OwnWorkload:
+def read_workload(paths: list[Path]) -> UserWorkload:
     """Describe a file without running it.
 
     Raises:
@@ -113,12 +118,12 @@ def read(paths: list[Path]) -> OwnWorkload:
         raise InputError(f"own workload {path} can't be used: {'; '.join(problems)}")
     key = path, hashlib.sha256(source).hexdigest()[:12]
     if key not in _workloads:
-        _workloads[key] = OwnWorkload(*key, summary, constants)
+        _workloads[key] = UserWorkload(*key, summary, constants)
     return _workloads[key]
 
 
 def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> list[str]:
-    """Fill the constants in; returns what is wrong with them."""
+    """Fill in the constants; returns what is wrong with them."""
     problems = []
     for name, value in _assignments(tree):
         if name in constants:
@@ -188,21 +193,16 @@ def _wrong_functions(tree: ast.Module, axes: object) -> Iterator[str]:
                 yield f"{name}() takes ({', '.join(found)}) instead of ({', '.join(wanted)})"
 
 
-class OwnCode(Implementation):
+class UserCode(TorchImplementation):
     """The user's step; its version is the file's checksum."""
 
     name = "own code"
-    devices = ("cpu", "cuda")
-    dtypes = tuple(DTYPE_BYTES)
 
-    def __init__(self, workload: OwnWorkload) -> None:
+    def __init__(self, workload: UserWorkload) -> None:
         self.workload = workload
 
     def version(self) -> str:
         return self.workload.checksum
-
-    def refusal(self, device: str, dtype: str) -> str | None:
-        return super().refusal(device, dtype) or torch_support.native_refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         """As the file says, else assumed: inputs, output and two temporaries of their size."""
@@ -227,7 +227,7 @@ class OwnCode(Implementation):
         return call
 
 
-class OwnWorkload(Workload):
+class UserWorkload(Workload):
     """A workload read from a file, which runs only when inputs are made."""
 
     def __init__(
@@ -245,7 +245,7 @@ class OwnWorkload(Workload):
         )
         self.needs_gradients = constants["NEEDS_GRADIENTS"]
         self.repeatable = constants["REPEATABLE"]
-        self.implementations = (OwnCode(self),)
+        self.implementations = (UserCode(self),)
         self._tolerance: float | None = constants["TOLERANCE"]
         self._module: ModuleType | None = None
         self._input_bytes: dict[tuple[object, ...], int] = {}
@@ -264,14 +264,14 @@ class OwnWorkload(Workload):
         return self._formulas[key]
 
     def _known(self, name: str, parameters: Parameters) -> int | None:
-        """The result as far as the file ran: a row whose file fails is described all the same."""
+        """The result if the file has run; a row whose file fails must be described too."""
         return self._formulas.get((name, *parameters.items()))
 
     def tolerance(self, dtype: str) -> float:
         return super().tolerance(dtype) if self._tolerance is None else self._tolerance
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Known once inputs were made, so they are made once for it."""
+        """Known once inputs were made, so they are made for it once."""
         key = (dtype, *parameters.items())
         if key not in self._input_bytes:
             self.make_inputs(parameters, dtype, seed=0)
@@ -295,7 +295,7 @@ class OwnWorkload(Workload):
             self.formula(name, parameters)
         torch.manual_seed(seed)
         np.random.seed(seed)
-        made = self.function("set_up")(dtype=torch_support.torch_dtype(dtype), **parameters)
+        made = self.function("set_up")(dtype=torch_calls.torch_dtype(dtype), **parameters)
         inputs = (made,) if isinstance(made, torch.Tensor) else tuple(made)
         for tensor in inputs:
             if not isinstance(tensor, torch.Tensor) or tensor.device.type != "cpu":
@@ -334,7 +334,7 @@ class OwnWorkload(Workload):
 
 
 def _count(name: str, value: object) -> int:
-    """What an optional function gave, without the fraction that a logarithm leaves."""
+    """The result of an optional function, without the fraction that a logarithm leaves."""
     try:
         count = int(value)  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from batchmark_job.job import JobSettings
+from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.output import FileOutput
-from batchmark_job.suites import Limits, Point
+from batchmark_job.settings import JobSettings
+from batchmark_job.suites import Point
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def make_settings(tmp_path: Path) -> Callable[..., JobSettings]:
             "target": "a-target",
             "suite": "custom",
             "points": (Point("matmul", {"size": 16}), Point("matmul", {"size": 17})),
-            "limits": Limits(samples=10, max_seconds=0.05),
+            "limits": RowLimits(samples=10, max_seconds=0.05),
             "requested_device": "cpu",
             "threads": 1,
             "allow_cpu_fallback": False,

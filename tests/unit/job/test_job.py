@@ -2,6 +2,7 @@
 
 import re
 import signal
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,13 @@ import pytest
 import torch
 
 from batchmark_job import job
-from batchmark_job.exceptions import CannotMeasureError, InputError, OutputError
-from batchmark_job.job import JobSettings, Recorder, run_job
-from batchmark_job.marks import JobMarks
+from batchmark_job.errors import CannotMeasureError, InputError, OutputError
+from batchmark_job.job import run_job
+from batchmark_job.machine.telemetry import Telemetry
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.marks import JobMarks
+from batchmark_job.progress import describe, warnings
+from batchmark_job.recorder import Recorder
 from batchmark_job.result import (
     Correctness,
     Implementation,
@@ -23,9 +28,9 @@ from batchmark_job.result import (
     Trial,
     parse_document,
 )
-from batchmark_job.suites import Limits, Point
-from batchmark_job.telemetry import Telemetry
-from batchmark_job.workloads import WORKLOADS
+from batchmark_job.settings import JobSettings
+from batchmark_job.suites import Point
+from batchmark_job.workloads.builtin import WORKLOADS
 
 MakeSettings = Callable[..., JobSettings]
 NO_CUDA = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
@@ -140,11 +145,11 @@ def test_reader_of_the_log_is_warned() -> None:
         outlier_samples=(3,),
         multimodal=True,
     )
-    assert job.describe(measurement) == (
+    assert describe(measurement) == (
         "matmul size=16 float32: median 1 s, middle half 1 s to 1.5 s, 4 samples (time is up), "
         "cold 1.5 s, slow"
     )
-    assert list(job.warnings(measurement)) == [
+    assert list(warnings(measurement)) == [
         "fast on 2 threads is out, wrong: it contains nan",
         "only 4 samples: 10 would have taken more than 100 s",
         "2 of 4 samples taken while the device was slowed down; flagged, not removed",
@@ -207,7 +212,7 @@ def test_document_that_can_not_be_written_is_kept(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(job.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     with pytest.raises(OutputError, match="no network; the document is above in this log and in"):
         run_job(make_settings(output=BrokenOutput()))
     kept = parse_document((tmp_path / "batchmark-a-job.2.json").read_bytes())
@@ -222,12 +227,11 @@ def test_error_outside_of_rows_keeps_the_finished_ones(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    described = job.describe
 
     def breaks_at_the_second(measurement: Measurement) -> str:
         if measurement.parameters == {"size": 17}:
             raise LookupError("nothing to say")
-        return described(measurement)
+        return describe(measurement)
 
     monkeypatch.setattr(job, "describe", breaks_at_the_second)
     settings = make_settings(points=tuple(Point("matmul", {"size": n}) for n in (16, 17, 18)))
@@ -273,7 +277,7 @@ def test_workload_that_is_not_there_ends_the_job_before_it_measures(
 
 
 def test_interruption_after_the_end_does_not_write_again(make_settings: MakeSettings) -> None:
-    settings = make_settings(limits=Limits(samples=10, max_seconds=0.01))
+    settings = make_settings(limits=RowLimits(samples=10, max_seconds=0.01))
     run_job(settings)
     document = written(settings)
     recorder = Recorder(

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from batchmark_job.exceptions import InputError, OutputError
+from batchmark_job.errors import InputError, OutputError
 from batchmark_job.output import FileOutput, S3Output, document_name, parse_output
 
 

@@ -10,6 +10,7 @@ from batchmark_job.suites import NAMES
 PACKAGE = Path(batchmark_job.__file__).parent
 README = (PACKAGE.parent / "README.md").read_text()
 MODULES = sorted(path.name for path in PACKAGE.glob("[!_]*.py"))
+ROOMS = {path.parent.relative_to(PACKAGE) for path in PACKAGE.glob("*/**/[!_]*.py")}
 
 
 @pytest.mark.parametrize("suite", NAMES)
@@ -18,7 +19,7 @@ def test_suite_is_named(suite: str) -> None:
     assert f"`{suite}`" in option
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_module_is_named(module: str) -> None:
+@pytest.mark.parametrize("place", [*MODULES, *sorted(f"{room}/" for room in ROOMS)])
+def test_place_is_named(place: str) -> None:
     table = README.partition("## Where things are")[2]
-    assert f"`{module}`" in table or f"`batchmark_job/{module}`" in table
+    assert f"\n| `{place}` |" in table

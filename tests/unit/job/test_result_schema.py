@@ -1,3 +1,4 @@
+import gzip
 import json
 import math
 from pathlib import Path
@@ -15,6 +16,7 @@ from batchmark_job.result import (
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted((ROOT / "tests/data/results").glob("*.json"))
+RECORDED = sorted((ROOT / "tests/data/recorded").glob("*.json.gz"))
 
 
 @pytest.fixture
@@ -36,12 +38,20 @@ def test_example_is_valid_and_survives_a_round_trip(path: Path) -> None:
     assert document.actual_device == "cpu"
 
 
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
+def test_recorded_document_survives_a_round_trip(path: Path) -> None:
+    document = parse_document(gzip.decompress(path.read_bytes()))
+    assert parse_document(document.to_json()) == document
+
+
 def test_examples_cover_every_ending() -> None:
     documents = [parse_document(path.read_bytes()) for path in EXAMPLES]
     assert {document.status for document in documents} == {"complete", "interrupted"}
     assert {document.requested_device for document in documents} >= {"cpu", "cuda"}
     statuses = {row.status for document in documents for row in document.measurements}
     assert statuses >= {"measured", "skipped", "interrupted", "unsettled"}
+    stops = {row.stopping.criterion for d in documents for row in d.measurements if row.stopping}
+    assert stops == {"precise", "max_samples", "max_seconds"}
 
 
 def test_version_1_still_reads() -> None:

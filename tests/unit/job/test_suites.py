@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from batchmark_job.exceptions import InputError
-from batchmark_job.suites import NAMES, SUITES, Grid, Limits, find_suite
-from batchmark_job.workloads import WORKLOADS
+from batchmark_job.errors import InputError
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.suites import NAMES, SUITES, Grid, find_suite
+from batchmark_job.workloads.builtin import WORKLOADS
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -108,18 +109,18 @@ def test_bad_grids_are_refused(
 @pytest.mark.parametrize("max_seconds", [0.0, -1.0, float("nan"), float("inf")])
 def test_bad_time_limits_are_refused(max_seconds: float) -> None:
     with pytest.raises(InputError, match="--max-seconds"):
-        Limits(max_seconds=max_seconds)
+        RowLimits(max_seconds=max_seconds)
 
 
 @pytest.mark.parametrize("precision", [-0.01, 1.0, float("nan")])
 def test_precisions_that_are_no_share_are_refused(precision: float) -> None:
     with pytest.raises(InputError, match=r"--precision .* is no share; give 0.01 for 1 %"):
-        Limits(precision=precision)
+        RowLimits(precision=precision)
 
 
 def test_too_few_samples_are_refused() -> None:
     with pytest.raises(InputError, match="--samples 2 is too few; give 10 or more"):
-        Limits(samples=2)
+        RowLimits(samples=2)
 
 
 def test_grids_are_known_without_torch() -> None:

@@ -1,14 +1,13 @@
-"""Any other implementation's call as one CUDA graph, for sizes at which launches cost the most."""
+"""Another implementation's call as a CUDA graph, for sizes at which launches cost the most."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from batchmark_job.workloads.base import Implementation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from torch import Tensor
 
     from batchmark_job.workloads.base import Call, Parameters, Tensors
@@ -17,10 +16,9 @@ WARMUP_CALLS = 2  # cuDNN's search and Triton's compilation can't be captured
 
 
 class CudaGraph(Implementation):
-    """Captures a call on its own inputs and replays it: all its kernels for one launch.
+    """Captures a call on its own inputs and replays all its kernels with one launch.
 
-    The output is the same tensor at every call, overwritten. Flags such as tf32's count when it is
-    prepared.
+    Every call overwrites the same output tensor. Flags such as tf32's count when it is prepared.
     """
 
     devices = ("cuda",)
@@ -37,7 +35,7 @@ class CudaGraph(Implementation):
         return super().refusal(device, dtype) or self.inner.refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """The graph keeps memory of its own, beside what warming up leaves in torch's cache."""
+        """The graph keeps its own memory; what the warm-up took stays in torch's cache."""
         return 2 * self.inner.working_set_bytes(parameters, dtype)
 
     def arrange(self, inputs: Tensors) -> Tensors:

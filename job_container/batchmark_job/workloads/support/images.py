@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from batchmark_job.workloads import torch_support
 from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
+from batchmark_job.workloads.support import torch_calls
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -61,4 +61,4 @@ class ImageFilter(Workload):
         return 2 * batch_bytes(parameters, dtype)
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
-        return torch_support.uniform([shape(parameters)], dtype, seed)
+        return torch_calls.uniform([shape(parameters)], dtype, seed)

@@ -1,27 +1,44 @@
-"""OpenCV on the tensors' own memory, whole images or bands of rows."""
+"""OpenCV's filters on the tensors' own memory, whole images or bands of rows."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from batchmark_job.workloads.base import BufferedImplementation
+from batchmark_job.workloads.support import images
 
+if TYPE_CHECKING:
     from torch import Tensor
 
-Image = NDArray[np.floating[Any]]
+    from batchmark_job.workloads.base import Tensors
 
-# OpenCV's filters take no 16-bit floating point.
-DTYPES = ("float32", "float64")
+Image = NDArray[np.floating[Any]]
 
 
 def version() -> str:
     import cv2
 
     return str(cv2.__version__)
+
+
+class OpenCVFilter(BufferedImplementation):
+    """An image filter of OpenCV, into one batch of images."""
+
+    devices = ("cpu",)
+    dtypes = ("float32", "float64")  # OpenCV's filters take no 16-bit floating point
+
+    def version(self) -> str:
+        return version()
+
+    def arrange(self, inputs: Tensors) -> Tensors:
+        return (images.channels_last(inputs[0]),)
+
+    def buffers(self, inputs: Tensors) -> Tensors:
+        return (empty_like(inputs[0]),)
 
 
 def views(batch: Tensor) -> list[Image]:

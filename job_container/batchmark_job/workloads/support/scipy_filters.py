@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from batchmark_job.workloads import images
 from batchmark_job.workloads.base import BufferedImplementation
+from batchmark_job.workloads.support import images
 
 if TYPE_CHECKING:
     from batchmark_job.workloads.base import Parameters, Tensors

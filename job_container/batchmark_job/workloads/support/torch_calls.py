@@ -1,13 +1,14 @@
-"""What the torch implementations share."""
+"""What the implementations by torch share, and calls of torch that take names of dtypes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
+
+from batchmark_job.workloads.base import DTYPE_BYTES, Implementation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     import torch
 
     from batchmark_job.workloads.base import Tensors
@@ -19,6 +20,22 @@ def version() -> str:
     return str(torch.__version__)
 
 
+class TorchImplementation(Implementation):
+    """What torch computes on both devices."""
+
+    name = "torch"
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+    dtypes: ClassVar[tuple[str, ...]] = tuple(DTYPE_BYTES)
+    needs_native_arithmetic: ClassVar[bool] = True  # else 16-bit types do without on the CPU
+
+    def version(self) -> str:
+        return version()
+
+    def refusal(self, device: str, dtype: str) -> str | None:
+        native = native_refusal(device, dtype) if self.needs_native_arithmetic else None
+        return super().refusal(device, dtype) or native
+
+
 def threads() -> int:
     """How many threads the job gives each library."""
     import torch
@@ -27,7 +44,10 @@ def threads() -> int:
 
 
 def native_refusal(device: str, dtype: str) -> str | None:
-    """Refuse what the CPU has no arithmetic for: torch goes through 16-bit types by elements."""
+    """Why a device has no native arithmetic for a dtype; None if it has.
+
+    Without it, torch computes with 16-bit types on the CPU element by element.
+    """
     if device == "cpu" and dtype == "tf32":
         return "tf32 is a format of CUDA's tensor cores; measure float32 on the CPU"
     if device != "cpu" or dtype not in {"float16", "bfloat16"}:
@@ -46,15 +66,14 @@ def native_refusal(device: str, dtype: str) -> str | None:
 
 
 def depthwise_refusal(device: str, dtype: str) -> str | None:
-    """As native_refusal, of a convolution with one filter a channel.
+    """Why not to convolve with one filter per channel; None if nothing speaks against it.
 
-    With torch 2.13.0 on a CPU that has float16 arithmetic (avx512_fp16), oneDNN's kernel for it
-    did not return from images wider than some 30 pixels. Nothing ends a job that hangs in it but
-    the job's timeout.
+    With torch 2.13.0 on a CPU with float16 arithmetic (avx512_fp16), oneDNN's kernel for it did not
+    return from images wider than some 30 pixels. Only the job's timeout ends such a hang.
     """
     if device == "cpu" and dtype == "float16":
         return "torch's depthwise convolution in float16 may never return on a CPU"
-    return native_refusal(device, dtype)
+    return None
 
 
 def torch_dtype(dtype: str) -> torch.dtype:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from batchmark_job.workloads import images, reference, torch_support
-from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Implementation, Workload
+import numpy as np
+
+from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
+from batchmark_job.workloads.support import images, reference, torch_calls
+from batchmark_job.workloads.support.torch_calls import TorchImplementation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    import numpy as np
     from torch import Tensor
 
     from batchmark_job.workloads.base import Call, Parameters, Tensors
@@ -41,7 +42,7 @@ def initial_weights(shapes: Sequence[Shape], dtype: str, seed: int) -> Tensor:
     import torch
 
     generator = torch.Generator().manual_seed(seed)
-    weights = torch.empty(sum(map(math.prod, shapes)), dtype=torch_support.torch_dtype(dtype))
+    weights = torch.empty(sum(map(math.prod, shapes)), dtype=torch_calls.torch_dtype(dtype))
     for view in views(weights, shapes, channels_last=False):
         if view.dim() == 1:
             view.uniform_(0.5, 1.0, generator=generator)
@@ -81,21 +82,14 @@ def _are_channels_last(batch: Tensor) -> bool:
     return batch.is_contiguous(memory_format=torch.channels_last)
 
 
-class SgdStep(Implementation):
+class SgdStep(TorchImplementation):
     """Channels last, with torch's fused optimiser; bfloat16 by autocast."""
 
     name = "torch channels-last"
-    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     dtypes = ("float32", "float64", "tf32", "bfloat16")
 
     def __init__(self, workload: TrainingStep) -> None:
         self.workload = workload
-
-    def version(self) -> str:
-        return torch_support.version()
-
-    def refusal(self, device: str, dtype: str) -> str | None:
-        return super().refusal(device, dtype) or torch_support.native_refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         """Weights four times (with gradient, momentum, a cast copy) and every activation thrice.
@@ -130,7 +124,7 @@ class SgdStep(Implementation):
 
         def call() -> Tensor:
             optimiser.zero_grad(set_to_none=True)
-            with torch_support.cudnn_search():
+            with torch_calls.cudnn_search():
                 with torch.autocast(batch.device.type, batch.dtype) if mixed else nullcontext():
                     loss = F.cross_entropy(network(batch), labels)
                 loss.backward()  # type: ignore[no-untyped-call]
@@ -201,7 +195,7 @@ class TrainingStep(Workload):
         batch = parameters["batch"]
         distinct = math.gcd(batch, self.distinct)
         shape = (distinct, images.CHANNELS, self.image_size, self.image_size)
-        (few,) = torch_support.normal([shape], dtype, seed)
+        (few,) = torch_calls.normal([shape], dtype, seed)
         labels = torch.arange(distinct).repeat_interleave(batch // distinct)
         weights = initial_weights(self.shapes, weight_dtype(dtype), seed + 1)
         return few.repeat_interleave(batch // distinct, dim=0), labels, weights

@@ -1,4 +1,7 @@
-"""Image filters as one Triton kernel each; triton comes with torch's CUDA build."""
+"""Image filters as one Triton kernel each.
+
+triton comes with torch's CUDA build alone, so it is imported where it is used.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,13 @@ import importlib.util
 import math
 import os
 import shutil
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from batchmark_job.workloads import images, triton_stub
 from batchmark_job.workloads.base import Implementation
+from batchmark_job.workloads.support import images, triton_stub
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from torch import Tensor
 
     from batchmark_job.workloads.base import Call, Parameters, Tensors
@@ -26,7 +28,7 @@ STRIP_ROWS = (16, 64)
 
 
 class TritonFilter(Implementation):
-    """What the filters share: float32 sums whatever the type, channels first."""
+    """What the filters share: sums in float32 whatever the dtype, channels first."""
 
     devices = ("cuda",)
     dtypes = ("float32", "float16", "bfloat16")
@@ -54,7 +56,7 @@ class TritonBlur(TritonFilter):
         self.taps = tuple(float(tap) for tap in taps)
 
     def prepare(self, inputs: Tensors) -> Call:
-        from batchmark_job.workloads import triton_kernels
+        from batchmark_job.workloads.support import triton_kernels
 
         return _launcher(triton_kernels.blur, inputs[0], taps=self.taps)
 
@@ -63,7 +65,7 @@ class TritonSobel(TritonFilter):
     name = "triton one-pass"
 
     def prepare(self, inputs: Tensors) -> Call:
-        from batchmark_job.workloads import triton_kernels
+        from batchmark_job.workloads.support import triton_kernels
 
         return _launcher(triton_kernels.sobel, inputs[0])
 
@@ -81,7 +83,7 @@ def _launcher(kernel: Any, batch: Tensor, **constants: Any) -> Call:
     """The kernel on all planes of a batch, each into the same place of one result."""
     import torch
 
-    from batchmark_job.workloads.triton_kernels import VECTOR
+    from batchmark_job.workloads.support.triton_kernels import VECTOR
 
     triton_stub.install()
     result = torch.empty_like(batch)

@@ -1,4 +1,4 @@
-"""Triton's stub for the driver, compiled when the image was built: no compiler is needed then."""
+"""Triton's stub for the driver, compiled with the image so that a job needs no compiler."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def shipped() -> Path | None:
 
 @cache
 def install() -> None:
-    """Copy it into the cache that Triton looks into and may write; what is there already stays."""
+    """Copy it into the cache that Triton reads and writes; what is there already stays."""
     source = shipped()
     if source is None:
         return

@@ -1,13 +1,11 @@
-"""Work cut into tasks, which threads take one by one, each computing alone."""
+"""Tasks shared among threads, each of which computes without the help of others."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 Task = TypeVar("Task")
 
@@ -37,7 +35,7 @@ def share_out(
 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Threads that sleep between calls, the same for all calls that are prepared."""
+    """Threads that sleep between calls; all prepared calls share them."""
     return ThreadPoolExecutor(threads, "sharing", _compute_alone)
 
 

@@ -15,10 +15,10 @@ import pynvml
 import pytest
 import torch
 
-from batchmark_job import conditions
-from batchmark_job.conditions import Monitor
+from batchmark_job.machine import conditions
+from batchmark_job.machine.conditions import Monitor
 from batchmark_job.result import Conditions
-from tests.unit.job.nvml_stand_in import Card, Nvml, installed
+from tests.stand_ins.nvml import Card, NoDriver, Nvml, installed
 
 POWER_CAP = pynvml.nvmlClocksEventReasonSwPowerCap
 HOT = pynvml.nvmlClocksEventReasonHwThermalSlowdown
@@ -73,11 +73,9 @@ def test_a_machine_that_tells_nothing(tmp_path: Path) -> None:
     assert monitor.energy_joules() is None
 
 
-def test_without_nvml_a_gpu_job_still_has_the_cpus_state(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    monitor = Monitor("cuda", machine.root)
+def test_without_nvml_a_gpu_job_still_has_the_cpus_state(machine: Machine) -> None:
+    with installed(NoDriver()):
+        monitor = Monitor("cuda", machine.root)
     machine.run(1, steal=0.25)
     assert monitor.now() == Conditions(cpu_steal_share=0.25)
     assert monitor.energy_joules() is None

@@ -16,12 +16,13 @@ import pynvml
 import pytest
 import torch
 
-from batchmark_job import cuda_start
-from batchmark_job.cuda_start import find_obstacle, start
-from batchmark_job.exceptions import CannotMeasureError
-from batchmark_job.job import JobSettings, run_job
+from batchmark_job.errors import CannotMeasureError
+from batchmark_job.job import run_job
+from batchmark_job.machine import cuda
+from batchmark_job.machine.cuda import find_obstacle, start
+from batchmark_job.settings import JobSettings
 from batchmark_job.suites import Point
-from tests.unit.job.nvml_stand_in import Card, Nvml
+from tests.stand_ins.nvml import Card, Nvml
 
 MakeSettings = Callable[..., JobSettings]
 TOO_OLD = "The NVIDIA driver on your system is too old (found version 12020).\nMore advice."
@@ -68,7 +69,7 @@ def no_cuda(nvml: Nvml, *, built_for: str | None = "13.0", torch_says: str = "")
         return False
 
     with (
-        mock.patch.dict("sys.modules", pynvml=nvml),
+        mock.patch("batchmark_job.machine.nvml.pynvml", nvml),
         mock.patch.object(torch.cuda, "is_available", is_available),
         mock.patch.object(torch.version, "cuda", built_for),
         mock.patch.object(torch, "__version__", "2.13.0+cu130" if built_for else "2.13.0+cpu"),
@@ -88,7 +89,7 @@ def a_gpu(
     properties = SimpleNamespace(uuid="a-uuid", total_memory=16 * 2**30)
     taken = mock.Mock(side_effect=error)
     with (
-        mock.patch.dict("sys.modules", pynvml=nvml or Installed()),
+        mock.patch("batchmark_job.machine.nvml.pynvml", nvml or Installed()),
         mock.patch.multiple(
             torch.cuda,
             is_available=lambda: True,
@@ -256,7 +257,7 @@ def test_a_healthy_gpu_is_taken_without_a_kernel(built_for: tuple[str, ...]) -> 
 def test_a_cpu_job_asks_no_driver(requested: str, make_settings: MakeSettings) -> None:
     with (
         no_cuda(Installed(error=pynvml.NVML_ERROR_UNKNOWN)),
-        mock.patch.object(cuda_start, "find_obstacle", side_effect=AssertionError("asked")),
+        mock.patch.object(cuda, "find_obstacle", side_effect=AssertionError("asked")),
     ):
         assert run_job(make_settings(requested_device=requested, points=(SMALL,))) == 0
 

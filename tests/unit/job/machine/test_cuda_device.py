@@ -9,32 +9,33 @@ import numpy as np
 import pytest
 import torch
 
-from batchmark_job.ceilings import Bounds, measure_ceilings
-from batchmark_job.measure import Row, bench_for, measure
+from batchmark_job.measuring.ceilings import Bounds, measure_ceilings
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.rows import Row, bench_for, measure
 from batchmark_job.result import Measurement
-from batchmark_job.suites import Limits
-from batchmark_job.workloads import WORKLOADS, torch_support
 from batchmark_job.workloads.base import DTYPE_BYTES, TOLERANCES, Implementation
-from batchmark_job.workloads.cuda_graph import CudaGraph
+from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.fft import TorchFft
 from batchmark_job.workloads.matmul import TorchMatmul
-from batchmark_job.workloads.triton_filters import TritonFilter
+from batchmark_job.workloads.support import torch_calls
+from batchmark_job.workloads.support.cuda_graph import CudaGraph
+from batchmark_job.workloads.support.triton_filters import TritonFilter
 from benchmarks import gpu_rivals
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 # One value for every axis that has no default, within all their bounds.
 SIZE = {"sequence": 64, "batch": 2, "size": 64}
 FILTERS = [
     pytest.param(name, rival, id=f"{name}-{rival.name}")
     for name in ("gaussian_blur", "edge_detection")
-    for rival in WORKLOADS[name].rivals("cuda")
+    for rival in WORKLOADS[name].implementations_for("cuda")
     if isinstance(getattr(rival, "inner", rival), TritonFilter)
 ]
 
 
 def measured(name: str, parameters: dict[str, int], dtype: str) -> Measurement:
-    bench = bench_for("cuda", Limits(samples=20, max_seconds=0.2))
+    bench = bench_for("cuda", RowLimits(samples=20, max_seconds=0.2))
     return measure(Row(WORKLOADS[name], parameters, dtype), bench)
 
 
@@ -50,7 +51,9 @@ def smallest(name: str) -> dict[str, int]:
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_every_workload_is_measured_or_refused_with_a_reason(name: str, dtype: str) -> None:
     row = measured(name, smallest(name), dtype)
-    refusals = [rival.refusal("cuda", dtype) for rival in WORKLOADS[name].rivals("cuda")]
+    refusals = [
+        rival.refusal("cuda", dtype) for rival in WORKLOADS[name].implementations_for("cuda")
+    ]
     if all(refusals):
         assert row.status == "skipped"
         assert row.reason
@@ -135,7 +138,7 @@ def test_a_gpu_has_a_ceiling_for_every_dtype() -> None:
     assert [ceiling.dtype for ceiling in found] == [None, *DTYPE_BYTES]
     assert all(ceiling.rate_per_second > 1e9 for ceiling in found)
     assert torch.backends.cuda.matmul.allow_tf32 is False
-    assert torch_support.native_refusal("cuda", "tf32") is None
+    assert torch_calls.native_refusal("cuda", "tf32") is None
 
 
 @needs_cuda
@@ -148,9 +151,9 @@ def test_the_benchmark_against_rivals_runs() -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
-def test_the_benchmark_measures_nothing_without_cuda() -> None:
-    finished = run_benchmark()
-    assert (finished.returncode, finished.stdout) == (77, "skipped: no CUDA device\n")
+def test_the_benchmark_measures_nothing_without_cuda(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gpu_rivals.main([]) == 77
+    assert capsys.readouterr().out == "skipped: no CUDA device\n"
 
 
 def test_the_benchmark_goes_on_after_a_row_that_was_not_measured(

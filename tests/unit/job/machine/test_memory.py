@@ -1,18 +1,15 @@
 import mmap
 import os
-import platform
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
 
-from batchmark_job import memory
-from batchmark_job.measure import Row, bench_for, measure
-from batchmark_job.suites import Limits
-from batchmark_job.workloads import WORKLOADS
+from batchmark_job.machine import memory
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.rows import Row, bench_for, measure
+from batchmark_job.workloads.builtin import WORKLOADS
 
 GIB = 2**30
 
@@ -102,7 +99,7 @@ def test_used_up_memory_is_not_negative(tmp_path: Path) -> None:
 def test_too_large_a_row_is_skipped_with_both_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available_host_bytes", lambda: 10 * GIB)
     row = Row(WORKLOADS["matmul"], {"size": 30_000}, "float32")
-    measurement = measure(row, bench_for("cpu", Limits()))
+    measurement = measure(row, bench_for("cpu", RowLimits()))
     assert measurement.status == "skipped"
     assert measurement.reason == (
         "needs 10.06 GiB of host memory, 10.00 GiB available (90% of it may be used)"
@@ -113,7 +110,7 @@ def test_too_large_a_row_is_skipped_with_both_numbers(monkeypatch: pytest.Monkey
 def test_absurd_sizes_are_skipped_not_tried() -> None:
     for name, workload in WORKLOADS.items():
         parameters = {axis.name: axis.maximum for axis in workload.axes}
-        measurement = measure(Row(workload, parameters, "float64"), bench_for("cpu", Limits()))
+        measurement = measure(Row(workload, parameters, "float64"), bench_for("cpu", RowLimits()))
         assert measurement.status == "skipped", name
 
 
@@ -139,52 +136,6 @@ def test_room_is_what_may_be_used_of_it(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(memory, "available_host_bytes", lambda: 1000)
     assert memory.has_room(900, "cpu")
     assert not memory.has_room(901, "cpu")
-
-
-FAULTS_OF_CALLS = """
-import ctypes, resource
-from batchmark_job import memory
-
-libc = ctypes.CDLL(None)
-libc.malloc.restype = ctypes.c_void_p
-libc.free.argtypes = [ctypes.c_void_p]
-libc.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
-
-def call():
-    output = libc.malloc(SIZE)
-    libc.memset(output, 1, SIZE)
-    libc.free(output)
-
-def faults():
-    call()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(10):
-        call()
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-def resident():
-    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
-
-print(faults())
-memory.keep_freed_memory()
-print(faults())
-print(resident())
-memory.release("cpu")
-print(resident())
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
-def test_what_a_call_frees_the_next_one_finds_until_it_is_released() -> None:
-    size = 64 * 2**20
-    script = FAULTS_OF_CALLS.replace("SIZE", str(size))
-    ended = subprocess.run(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True
-    )
-    anew, kept, resident, released = map(int, ended.stdout.split())
-    assert anew >= 10 * size / (2 * 2**20)  # at least one for each huge page
-    assert kept < 10
-    assert resident - released > 0.9 * size
 
 
 def test_peak_memory_starts_anew_for_each_row() -> None:

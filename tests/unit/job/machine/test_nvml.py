@@ -6,9 +6,9 @@ import pynvml
 import pytest
 import torch
 
-from batchmark_job import nvml
-from batchmark_job.nvml import Gpu, visible_gpus
-from tests.unit.job.nvml_stand_in import Card, Nvml, installed
+from batchmark_job.machine import nvml
+from batchmark_job.machine.nvml import Gpu, visible_gpus
+from tests.stand_ins.nvml import Card, Nvml, installed
 
 VALUES = (
     Gpu.utilization_percent,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -13,14 +13,15 @@ import pynvml
 import pytest
 import torch
 
-from batchmark_job import job, telemetry
 from batchmark_job.command_line import main
-from batchmark_job.exceptions import OutputError
-from batchmark_job.job import JobSettings, run_job
+from batchmark_job.errors import OutputError
+from batchmark_job.job import run_job
+from batchmark_job.machine import telemetry
+from batchmark_job.machine.telemetry import GpuMeter, Meter, ProcessMeter, Telemetry, meters_for
 from batchmark_job.output import FileOutput
 from batchmark_job.result import Device, MetricSummary, parse_document
-from batchmark_job.telemetry import GpuMeter, Meter, ProcessMeter, Telemetry, meters_for
-from tests.unit.job.nvml_stand_in import Card, Nvml, installed
+from batchmark_job.settings import JobSettings
+from tests.stand_ins.nvml import Card, NoDriver, Nvml, installed
 
 MakeSettings = Callable[..., JobSettings]
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -127,11 +128,9 @@ def test_a_gpu_that_is_lost_ends_its_metrics_alone(
     assert warning.startswith("batchmark_job: warning: GpuMeter ends early: NVMLError_GpuIsLost: ")
 
 
-def test_without_nvml_the_cpu_is_still_sampled(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    (meter,) = meters_for(Device.CUDA, 1)
+def test_without_nvml_the_cpu_is_still_sampled(capsys: pytest.CaptureFixture[str]) -> None:
+    with installed(NoDriver()):
+        (meter,) = meters_for(Device.CUDA, 1)
     assert isinstance(meter, ProcessMeter)
     assert capsys.readouterr().out.startswith("batchmark_job: warning: no GPU metrics: ")
 
@@ -312,7 +311,7 @@ def test_a_job_whose_document_is_not_written_still_publishes(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: object,
 ) -> None:
-    monkeypatch.setattr(job.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     cloudwatch = use_cloudwatch()
     with pytest.raises(OutputError):
         run_job(make_settings(metrics_namespace="Tests", output=NoOutput()))

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 
-from batchmark_job import ceilings
-from batchmark_job.ceilings import BOUNDS, Bounds, measure_ceilings
-from batchmark_job.workloads import torch_support
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from batchmark_job.measuring import ceilings
+from batchmark_job.measuring.ceilings import BOUNDS, Bounds, measure_ceilings
+from batchmark_job.workloads.support import torch_calls
 
 SMALL = Bounds(seconds=0.02, smallest_product=32, largest_product=64, copy_bytes=2**16)
 
 
 @pytest.fixture(autouse=True)
 def _small_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("batchmark_job.environment.last_level_cache_bytes", lambda: 2**15)
+    monkeypatch.setattr("batchmark_job.machine.fingerprint.last_level_cache_bytes", lambda: 2**15)
 
 
 class FixedTimer:
@@ -45,15 +44,62 @@ def test_a_description_says_what_was_run() -> None:
     copy, read, product = measure_ceilings("cpu", ["float32"], SMALL._replace(copy_bytes=2**21))
     assert read.description in {
         "torch sum of 2 MiB",
-        f"numpy.max in {torch_support.threads()} threads of 2 MiB",
+        f"numpy.max in {torch_calls.threads()} threads of 2 MiB",
     }
-    threads = torch_support.threads()
+    threads = torch_calls.threads()
     assert copy.description in {
         "torch copy_ of 2 MiB",
         f"numpy.copyto in {threads} threads of 2 MiB",
     }
     names = {f"{name} of {n} x {n}" for name in ("torch.mm", "numpy.matmul") for n in (32, 64)}
     assert product.description in names
+
+
+class TimerBy:
+    """Calls of one library take half as long as all others."""
+
+    def __init__(self, quicker: str) -> None:
+        self.quicker = quicker
+
+    def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
+        torch_calls = []
+        with TorchCalls(torch_calls):
+            result = call()
+        library = "torch" if torch_calls else "numpy"
+        return 1e-9 if library == self.quicker else 2e-9, result
+
+
+class TorchCalls(TorchFunctionMode):
+    """Notes each of torch's functions that is called."""
+
+    def __init__(self, called: list[object]) -> None:
+        super().__init__()
+        self._called = called
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self._called.append(function)
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    ("quicker", "names"),
+    [
+        ("torch", ["torch copy_", "torch sum", "torch.mm"]),
+        ("numpy", ["numpy.copyto in 2 threads", "numpy.max in 2 threads", "numpy.matmul"]),
+    ],
+)
+def test_the_quicker_library_s_rate_is_the_ceiling(
+    quicker: str, names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch_calls, "threads", lambda: 2)
+    monkeypatch.setattr(ceilings, "timer_for", lambda device: TimerBy(quicker))
+    found = measure_ceilings("cpu", ["float64"], SMALL._replace(smallest_product=64))
+    assert [ceiling.description.partition(" of ")[0] for ceiling in found] == names
+    assert [ceiling.rate_per_second for ceiling in found] == pytest.approx(
+        [2 * 2**16 * 1e9, 2**16 * 1e9, 2 * 64**3 * 1e9]
+    )
 
 
 def test_a_cpu_has_no_ceiling_for_what_it_has_no_arithmetic_for(
@@ -64,16 +110,24 @@ def test_a_cpu_has_no_ceiling_for_what_it_has_no_arithmetic_for(
     assert [ceiling.kind for ceiling in found] == ["copy", "read"]
 
 
+def test_every_call_has_three_rounds_however_short_the_time() -> None:
+    calls = []
+    ceilings._fastest(
+        {"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, FixedTimer()
+    )  # type: ignore[arg-type]
+    assert calls == ["a", "b"] * 3
+
+
 def test_a_copy_fills_the_cache_more_than_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("batchmark_job.environment.last_level_cache_bytes", lambda: 2**20)
+    monkeypatch.setattr("batchmark_job.machine.fingerprint.last_level_cache_bytes", lambda: 2**20)
     for ceiling in measure_ceilings("cpu", [], SMALL):
         assert ceiling.description.endswith(" of 2 MiB")
 
 
 def test_products_and_copies_shrink_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    available = 80_000
-    monkeypatch.setattr("batchmark_job.memory.available_host_bytes", lambda: available)
-    monkeypatch.setattr("batchmark_job.environment.last_level_cache_bytes", lambda: None)
+    available = 218_000  # of which 90 % may be used
+    monkeypatch.setattr("batchmark_job.machine.memory.available_host_bytes", lambda: available)
+    monkeypatch.setattr("batchmark_job.machine.fingerprint.last_level_cache_bytes", lambda: None)
     sizes = []
     products = ceilings._products
     monkeypatch.setattr(
@@ -88,7 +142,7 @@ def test_products_and_copies_shrink_where_memory_is_short(monkeypatch: pytest.Mo
 def test_a_copy_that_fits_into_the_cache_alone_is_no_ceiling(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("batchmark_job.memory.available_host_bytes", lambda: 80_000)
+    monkeypatch.setattr("batchmark_job.machine.memory.available_host_bytes", lambda: 80_000)
     assert measure_ceilings("cpu", [], SMALL) == ()
     assert capsys.readouterr().out.splitlines() == [
         f"batchmark_job: warning: no ceiling for {kind}: out of memory when tried: data larger "
@@ -120,7 +174,7 @@ def test_tf32_is_switched_on_for_its_own_product_only(monkeypatch: pytest.Monkey
         return products(size, device, dtype)
 
     monkeypatch.setattr(ceilings, "_products", recorded)
-    monkeypatch.setattr(torch_support, "native_refusal", lambda device, dtype: None)
+    monkeypatch.setattr(torch_calls, "native_refusal", lambda device, dtype: None)
     one_size = SMALL._replace(largest_product=32)
     measure_ceilings("cpu", ["float32", "tf32"], one_size)
     assert seen == [("float32", False), ("tf32", True)]

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from batchmark_job.marks import JobMarks, process_started_at
+from batchmark_job.measuring.marks import JobMarks, process_started_at
 
 # Shortened from the examples in the ECS developer guide.
 TASK = {
@@ -136,7 +136,9 @@ def test_an_agent_without_a_task_is_not_asked_again(
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
 def test_a_processs_start_is_known_better_than_to_a_second() -> None:
     before = datetime.now(UTC)
-    program = "from batchmark_job.marks import process_started_at as s; print(s().isoformat())"
+    program = (
+        "from batchmark_job.measuring.marks import process_started_at as s; print(s().isoformat())"
+    )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     answer = subprocess.check_output([sys.executable, "-c", program], env=environment, text=True)
     tick = timedelta(seconds=0.02)

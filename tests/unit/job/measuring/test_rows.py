@@ -3,51 +3,44 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import count
+from itertools import count, cycle
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 
-from batchmark_job import measure as measure_module
-from batchmark_job import own_workloads, trial
-from batchmark_job.measure import Row, bench_for, measure
-from batchmark_job.result import Conditions, Stopping
-from batchmark_job.suites import Limits
-from batchmark_job.workloads import WORKLOADS
-from tests.unit.job.stand_in_workloads import (
-    after,
-    matmul_by,
-    raising,
-    rival_called,
-    slowed,
-)
+from batchmark_job.measuring import rows, transfers
+from batchmark_job.measuring.candidate import CHANGES_INPUTS, Candidate
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.rows import Row, bench_for, measure
+from batchmark_job.result import Conditions, Measurement, Stopping
+from batchmark_job.workloads import user_files
+from batchmark_job.workloads.builtin import WORKLOADS
+from tests.stand_ins.workloads import after, matmul_by, product_by, raising, slowed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from batchmark_job.result import Measurement
     from batchmark_job.workloads.base import Implementation, Parameters, Tensors, Workload
-    from tests.unit.job.stand_in_workloads import Spoil
+    from tests.stand_ins.workloads import Spoil
 
-LIMITS = Limits(samples=10, max_seconds=0.2)
+LIMITS = RowLimits(samples=10, max_seconds=0.2)
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
-def measured(workload: Workload, limits: Limits = LIMITS, **bench: Any) -> Measurement:
+def measured(workload: Workload, limits: RowLimits = LIMITS, **bench: Any) -> Measurement:
     """On one thread: several wait for each other on a loaded machine."""
     bench = {"threads": 1, **bench}
     return measure(Row(workload, {"size": 32}, "float32"), bench_for("cpu", limits, **bench))
 
 
-def measured_by(*rivals: Implementation, limits: Limits = LIMITS) -> Measurement:
-    return measured(matmul_by(*rivals), limits)
+def measured_by(*implementations: Implementation, limits: RowLimits = LIMITS) -> Measurement:
+    return measured(matmul_by(*implementations), limits)
 
 
-def measured_spoilt(spoil: Spoil, limits: Limits = LIMITS) -> Measurement:
-    return measured_by(rival_called("spoilt", spoil), limits=limits)
+def measured_spoilt(spoil: Spoil, limits: RowLimits = LIMITS) -> Measurement:
+    return measured_by(product_by("spoilt", spoil), limits=limits)
 
 
 def test_measured_row_is_complete() -> None:
@@ -116,20 +109,20 @@ def test_running_out_of_memory_skips_its_row(error: Exception) -> None:
     assert [trial.outcome for trial in measurement.trials] == ["failed"]
 
 
-def test_broken_rival_says_more_than_one_out_of_memory() -> None:
+def test_broken_candidate_says_more_than_one_out_of_memory() -> None:
     measurement = measured_by(
-        rival_called("hungry", raising(MemoryError("gone"))),
-        rival_called("broken", raising(LookupError("no such kernel"))),
+        product_by("hungry", raising(MemoryError("gone"))),
+        product_by("broken", raising(LookupError("no such kernel"))),
     )
     assert measurement.status == "failed"
     assert measurement.reason == "LookupError: no such kernel"
 
 
-def test_wrong_rival_leaves_its_trace_beside_the_right_one() -> None:
+def test_wrong_candidate_leaves_its_trace_beside_the_right_one() -> None:
     measurement = measured_by(
-        rival_called("wrong", lambda product: product * 1.01),
-        rival_called("broken", raising(LookupError("no such kernel"))),
-        rival_called("right"),
+        product_by("wrong", lambda product: product * 1.01),
+        product_by("broken", raising(LookupError("no such kernel"))),
+        product_by("right"),
     )
     assert measurement.status in {"measured", "unsettled"}
     assert measurement.implementation is not None
@@ -157,7 +150,7 @@ def test_only_the_first_result_is_compared_where_calls_build_on_another() -> Non
 
     def row(spoil: Spoil) -> Measurement:
         workload = Training()
-        workload.implementations = (rival_called("step", spoil),)
+        workload.implementations = (product_by("step", spoil),)
         return measured(workload)
 
     assert row(after(1, lambda product: product * 1.01)).status in {"measured", "unsettled"}
@@ -174,39 +167,16 @@ def test_exception_while_sampling_keeps_what_was_found() -> None:
     assert measurement.trials[0].outcome == "chosen"
 
 
-def test_row_that_never_settles_says_so_and_keeps_its_samples() -> None:
-    calls = count()
-
-    def jumping(product: torch.Tensor) -> torch.Tensor:
-        time.sleep(0.06 * (next(calls) % 2))
-        return product
-
-    measurement = measured_spoilt(jumping, Limits(samples=10, max_seconds=2.0))
-    assert measurement.status == "unsettled"
-    assert measurement.reason is not None
-    assert measurement.reason.startswith("after 10 samples the median may be anything from 0.0")
-    assert len(measurement.samples_seconds) == 10
-
-
-def test_row_much_slower_than_in_its_trial_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial.Contestant, "trial_seconds", 1e-9)
-    measurement = measured(WORKLOADS["matmul"])
-    assert measurement.status == "unsettled"
-    assert measurement.reason is not None
-    assert measurement.reason.startswith("a call took 1e-09 s in the trial, and ")
-    assert len(measurement.samples_seconds) >= 10
-
-
 class ScriptedTimer:
     """Durations from a list, on a clock that they move, and each reading by a little."""
 
     name = "monotonic"
     resolution_seconds = 0.0
 
-    def __init__(self, durations: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, durations: Iterable[float], monkeypatch: pytest.MonkeyPatch) -> None:
         self._durations = iter(durations)
         self._now = 100.0
-        monkeypatch.setattr(measure_module, "timer_for", lambda device: self)
+        monkeypatch.setattr(rows, "timer_for", lambda device: self)
         monkeypatch.setattr(time, "perf_counter", self.read)
 
     def read(self) -> float:
@@ -219,11 +189,32 @@ class ScriptedTimer:
         return duration, call()
 
 
+def test_row_that_never_settles_says_so_and_keeps_its_samples(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ScriptedTimer(cycle([0.1, 0.3]), monkeypatch)
+    measurement = measured_spoilt(lambda product: product, RowLimits(samples=10, max_seconds=2.0))
+    assert measurement.status == "unsettled"
+    assert measurement.reason == "after 10 samples the median may be anything from 0.1 to 0.3 s"
+    assert len(measurement.samples_seconds) == 10
+    assert measurement.warmup_calls is not None
+    assert measurement.warmup_calls > 10 * rows.RESTARTS
+
+
+def test_row_much_slower_than_in_its_trial_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Candidate, "trial_seconds", 1e-9)
+    measurement = measured(WORKLOADS["matmul"])
+    assert measurement.status == "unsettled"
+    assert measurement.reason is not None
+    assert measurement.reason.startswith("a call took 1e-09 s in the trial, and ")
+    assert len(measurement.samples_seconds) >= 10
+
+
 def test_drifting_samples_are_warm_up_until_they_settle(monkeypatch: pytest.MonkeyPatch) -> None:
     warm, drifting, settled = [2.0] * 10, [4.0] * 5 + [2.0] * 5, [2.0] * 10
     ScriptedTimer([*warm, *drifting, *settled], monkeypatch)
-    bench = bench_for("cpu", Limits(samples=10, max_seconds=100.0), threads=1)
-    workload = matmul_by(rival_called("slow at first"))
+    bench = bench_for("cpu", RowLimits(samples=10, max_seconds=100.0), threads=1)
+    workload = matmul_by(product_by("slow at first"))
     measurement = measure(Row(workload, {"size": 32}, "float32"), bench)
     assert (measurement.status, measurement.reason) == ("measured", None)
     assert measurement.warmup_calls == len(warm) + len(drifting)
@@ -232,7 +223,7 @@ def test_drifting_samples_are_warm_up_until_they_settle(monkeypatch: pytest.Monk
 
 
 def test_slow_row_ends_with_fewer_samples_and_says_so() -> None:
-    measurement = measured_spoilt(slowed(0.1), Limits(max_seconds=0.03))
+    measurement = measured_spoilt(slowed(0.1), RowLimits(max_seconds=0.03))
     assert measurement.status == "measured"
     assert len(measurement.samples_seconds) <= 3
     assert measurement.reason == (
@@ -251,7 +242,7 @@ def test_cold_call_is_apart_and_inputs_are_not_timed() -> None:
         return product
 
     class SlowInputs(type(matmul_by())):  # type: ignore[misc]
-        implementations = (rival_called("spoilt", slow_at_first),)
+        implementations = (product_by("spoilt", slow_at_first),)
 
         def make_inputs(self, *arguments: object) -> Tensors:
             if next(inputs) == 0:
@@ -271,7 +262,7 @@ def test_gradients_are_there_for_who_needs_them() -> None:
         modes.append(torch.is_inference_mode_enabled())
         return product
 
-    workload = matmul_by(rival_called("step", note))
+    workload = matmul_by(product_by("step", note))
     measured(workload)
     assert set(modes) == {True}
     modes.clear()
@@ -302,7 +293,7 @@ class WatchfulMonitor:
 
 
 def test_conditions_and_throttled_samples_are_recorded() -> None:
-    measurement = measured(matmul_by(rival_called("plain")), monitor=WatchfulMonitor())
+    measurement = measured(matmul_by(product_by("plain")), monitor=WatchfulMonitor())
     assert measurement.conditions_before == Conditions(cpu_frequency_hz=1e9)
     assert measurement.conditions_during == Conditions(cpu_frequency_hz=2e9)
     assert measurement.throttled_samples == tuple(range(10))
@@ -310,7 +301,7 @@ def test_conditions_and_throttled_samples_are_recorded() -> None:
 
 
 def test_energy_is_per_call() -> None:
-    workload = matmul_by(rival_called("slow", slowed(0.15)))
+    workload = matmul_by(product_by("slow", slowed(0.15)))
     measurement = measured(workload, monitor=WatchfulMonitor())
     assert measurement.energy_joules is not None
     assert measurement.energy_joules >= 3 * 0.15
@@ -328,7 +319,7 @@ def test_dtype_nobody_has_is_skipped_with_the_reasons() -> None:
 
 
 def test_calls_that_come_to_change_their_inputs_fail_their_row() -> None:
-    class Careless(type(rival_called("careless"))):  # type: ignore[misc]
+    class Careless(type(product_by("careless"))):  # type: ignore[misc]
         def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Any:
             call, calls = super().prepare_with(inputs, buffers), count()
             return lambda: (call(), inputs[0].relu_() if next(calls) else None)[0]
@@ -341,12 +332,12 @@ def test_calls_that_come_to_change_their_inputs_fail_their_row() -> None:
 
     measurement = measured(Centred())
     assert measurement.status == "failed"
-    assert measurement.reason == trial.CHANGES_INPUTS
+    assert measurement.reason == CHANGES_INPUTS
 
 
 def test_formula_that_breaks_the_schema_fails_its_row_alone() -> None:
     class Negative(type(matmul_by())):  # type: ignore[misc]
-        implementations = (rival_called("plain"),)
+        implementations = (product_by("plain"),)
 
         def flops(self, parameters: Parameters) -> int:
             return -5
@@ -380,7 +371,7 @@ def elements_held(size): return 10**15
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (2**34, 2**34))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     bench = replace(bench_for("cpu", LIMITS), device=device)
-    measurement = measure(Row(own_workloads.read([path]), {"size": 1}, "float32"), bench)
+    measurement = measure(Row(user_files.read_workload([path]), {"size": 1}, "float32"), bench)
     assert measurement.status == "skipped", measurement.reason
     assert measurement.reason is not None
     assert measurement.reason.startswith("needs 3725290.30 GiB of ")
@@ -419,12 +410,12 @@ def test_copies_that_memory_can_not_be_pinned_for_stay_unknown(
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(torch.Tensor, "pin_memory", full)
     inputs = (torch.ones(8),)
-    chosen = trial.Contestant(rival_called("plain"), None, host_inputs=inputs, device_inputs=inputs)
-    assert set(measure_module._transfers(chosen, torch.ones(8))) == {"allocate_seconds"}
-    assert len(released) == 1 + measure_module.TRANSFER_SAMPLES  # before each allocation
+    chosen = Candidate(product_by("plain"), None, host_inputs=inputs, device_inputs=inputs)
+    assert set(transfers.time_transfers(chosen, torch.ones(8))) == {"allocate_seconds"}
+    assert len(released) == 1 + transfers.TRANSFER_SAMPLES  # before each allocation
 
 
-def test_workload_without_any_rival_is_skipped() -> None:
+def test_workload_without_any_implementation_is_skipped() -> None:
     measurement = measured(matmul_by())
     assert measurement.status == "skipped"
     assert measurement.reason == "matmul has no implementation for cpu"

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from numpy.typing import NDArray
+from scipy.stats import binom, norm
 
-from batchmark_job import sample_statistics
-from batchmark_job.sample_statistics import drift, median_interval, multimodal, outliers
+from batchmark_job.measuring import sample_statistics
+from batchmark_job.measuring.sample_statistics import drift, median_interval, multimodal, outliers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
     Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
 
-CASES = 400
+CASES = pytest.mark.parametrize("cases", [200, pytest.param(4000, marks=pytest.mark.monte_carlo)])
 UNIMODAL: dict[str, Draw] = {
     "tight": lambda rng, n: rng.normal(1, 0.01, n),
     "wide": lambda rng, n: np.abs(rng.normal(1, 0.1, n)),
@@ -48,13 +46,14 @@ def test_ranks_cover_the_median_as_the_binomial_says(count: int) -> None:
     assert 0.95 <= covered <= 0.99
 
 
+@CASES
 @pytest.mark.parametrize("name", UNIMODAL)
-def test_interval_holds_the_true_median(name: str) -> None:
+def test_interval_holds_the_true_median(name: str, cases: int) -> None:
     rng = np.random.default_rng(1)
     truth = np.median(UNIMODAL[name](rng, 400_000))
-    intervals = [median_interval(list(UNIMODAL[name](rng, 25))) for _ in range(CASES)]
+    intervals = [median_interval(list(UNIMODAL[name](rng, 25))) for _ in range(cases)]
     held = sum(i is not None and i.low <= truth <= i.high for i in intervals)
-    assert held >= 0.93 * CASES
+    assert held >= 0.93 * cases
 
 
 def test_five_samples_have_no_interval() -> None:
@@ -72,24 +71,39 @@ def test_outliers_are_told_by_their_index_on_both_sides() -> None:
     assert outliers(samples) == (5, 7)
 
 
-def test_small_departures_of_tight_samples_are_no_outliers() -> None:
-    assert outliers([1.0] * 20 + [1.04]) == ()
-    assert outliers([1.0] * 20 + [1.06]) == (20,)
+@pytest.mark.parametrize(
+    ("far", "found"), [(1.049, ()), (1.051, (20,)), (0.951, ()), (0.949, (20,))]
+)
+def test_small_departures_of_tight_samples_are_no_outliers(
+    far: float, found: tuple[int, ...]
+) -> None:
+    assert outliers([1.0] * 20 + [far]) == found
 
 
+@pytest.mark.parametrize(("deviations", "found"), [(4.9, ()), (5.1, (0,))])
+@pytest.mark.parametrize("side", [-1, 1])
+def test_outliers_are_five_standard_deviations_off(
+    deviations: float, found: tuple[int, ...], side: int
+) -> None:
+    normal = 10 + norm.ppf(np.linspace(0.001, 0.999, 1001))
+    assert outliers([10 + side * deviations, *normal]) == found
+
+
+@CASES
 @pytest.mark.parametrize("count", [20, 50, 200, 1000])
 @pytest.mark.parametrize("name", UNIMODAL)
-def test_one_mode_is_hardly_ever_taken_for_two(name: str, count: int) -> None:
+def test_one_mode_is_hardly_ever_taken_for_two(name: str, count: int, cases: int) -> None:
     rng = np.random.default_rng(2)
-    flagged = sum(bool(multimodal(list(UNIMODAL[name](rng, count)))) for _ in range(CASES))
-    assert flagged <= 0.01 * CASES
+    flagged = sum(bool(multimodal(list(UNIMODAL[name](rng, count)))) for _ in range(cases))
+    assert flagged <= 0.01 * cases
 
 
+@CASES
 @pytest.mark.parametrize(("share", "distance"), [(0.5, 0.2), (0.2, 0.2), (0.15, 1.0)])
-def test_two_modes_are_found(share: float, distance: float) -> None:
+def test_two_modes_are_found(share: float, distance: float, cases: int) -> None:
     rng = np.random.default_rng(3)
-    found = sum(bool(multimodal(two_modes(rng, share, distance, 200))) for _ in range(CASES))
-    assert found >= 0.95 * CASES
+    found = sum(bool(multimodal(two_modes(rng, share, distance, 200))) for _ in range(cases))
+    assert found >= 0.95 * cases
 
 
 def test_modes_closer_than_a_few_percent_do_not_matter() -> None:
@@ -100,8 +114,8 @@ def test_modes_closer_than_a_few_percent_do_not_matter() -> None:
 
 def test_chance_of_so_few_in_the_valley_is_binomial_however_many_there_are() -> None:
     exact = sum(comb(60, k) for k in range(21)) / 2**60
-    assert sample_statistics._at_most(20, 60) == pytest.approx(exact, rel=1e-12)
-    assert sample_statistics._at_most(3_900, 8_000) == pytest.approx(0.0131, rel=0.01)
+    assert sample_statistics._fair_coin_cdf(20, 60) == pytest.approx(exact, rel=1e-12)
+    assert sample_statistics._fair_coin_cdf(3_900, 8_000) == pytest.approx(0.0131, rel=0.01)
 
 
 def test_ticks_of_the_timer_are_no_modes() -> None:
@@ -111,7 +125,8 @@ def test_ticks_of_the_timer_are_no_modes() -> None:
 
 
 def test_few_samples_can_not_show_modes() -> None:
-    assert multimodal([1.0, 2.0] * 9) is None
+    assert multimodal([1.0] * 9 + [2.0] * 10) is None
+    assert multimodal([1.0] * 10 + [2.0] * 10) is True
 
 
 @pytest.mark.parametrize("count", [10, 17, 18, 200])
@@ -132,9 +147,10 @@ def test_a_small_drift_is_none() -> None:
     assert drift([1.0, 2.0, 3.0]) is None
 
 
+@CASES
 @pytest.mark.parametrize("count", [10, 12, 60, 300])
 @pytest.mark.parametrize("name", UNIMODAL)
-def test_noise_alone_hardly_ever_drifts(name: str, count: int) -> None:
+def test_noise_alone_hardly_ever_drifts(name: str, count: int, cases: int) -> None:
     rng = np.random.default_rng(7)
-    drifted = sum(drift(list(UNIMODAL[name](rng, count))) is not None for _ in range(CASES))
-    assert drifted <= 0.02 * CASES
+    drifted = sum(drift(list(UNIMODAL[name](rng, count))) is not None for _ in range(cases))
+    assert drifted <= 0.02 * cases

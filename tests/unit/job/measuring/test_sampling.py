@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count, cycle
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 
-from batchmark_job import sampling
-from batchmark_job.result import Stopping
-from batchmark_job.sampling import (
+from batchmark_job.measuring import sampling
+from batchmark_job.measuring.limits import PATIENCE, RowLimits
+from batchmark_job.measuring.sampling import (
     CudaEventTimer,
     MonotonicTimer,
     Rotation,
@@ -22,10 +24,7 @@ from batchmark_job.sampling import (
     unsettled,
     warm_up,
 )
-from batchmark_job.suites import PATIENCE, Limits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+from batchmark_job.result import Stopping
 
 
 class ScriptedTime:
@@ -53,7 +52,7 @@ def nothing() -> torch.Tensor:
     return torch.zeros(1)
 
 
-def ended(durations: Iterable[float], limits: Limits) -> tuple[int, Stopping]:
+def ended(durations: Iterable[float], limits: RowLimits) -> tuple[int, Stopping]:
     """Samples taken and why they ended, were the calls to last so long."""
     rule, samples, seconds = StoppingRule(limits), [], 0.0
     for duration in durations:
@@ -65,49 +64,49 @@ def ended(durations: Iterable[float], limits: Limits) -> tuple[int, Stopping]:
 
 
 def test_precise_samples_end_early_but_not_before_a_tenth_of_the_time() -> None:
-    taken, stopping = ended(forever(0.011), Limits(max_seconds=1.0))
+    taken, stopping = ended(forever(0.011), RowLimits(max_seconds=1.0))
     assert stopping == Stopping(criterion="precise", relative_half_width=0.0)
     assert taken == 10
-    taken, stopping = ended(forever(0.001), Limits(max_seconds=1.0))
+    taken, stopping = ended(forever(0.001), RowLimits(max_seconds=1.0))
     assert stopping.criterion == "precise"
     assert 100 <= taken <= 115
 
 
 def test_no_fewer_than_the_minimum() -> None:
-    taken, stopping = ended(cycle([0.6, 1.2]), Limits(max_seconds=1.0))
+    taken, stopping = ended(cycle([0.6, 1.2]), RowLimits(max_seconds=1.0))
     assert taken == 10
     assert stopping.criterion == "max_seconds"
 
 
 def test_precise_samples_are_called_so_though_time_or_number_is_used_up_too() -> None:
-    assert ended(forever(0.9), Limits(max_seconds=1.0))[1].criterion == "precise"
-    taken, stopping = ended(forever(0.01), Limits(samples=10, max_seconds=1.0))
+    assert ended(forever(0.9), RowLimits(max_seconds=1.0))[1].criterion == "precise"
+    taken, stopping = ended(forever(0.01), RowLimits(samples=10, max_seconds=1.0))
     assert (taken, stopping.criterion) == (10, "precise")
 
 
 def test_most_samples_end_it() -> None:
     noise = np.random.default_rng(1).normal(1e-6, 2e-7, 1000).clip(1e-8)
-    taken, stopping = ended(noise, Limits(samples=40, max_seconds=1.0))
+    taken, stopping = ended(noise, RowLimits(samples=40, max_seconds=1.0))
     assert (taken, stopping.criterion) == (40, "max_samples")
     assert stopping.relative_half_width is not None
 
 
 def test_time_ends_noisy_samples() -> None:
     noise = np.random.default_rng(2).uniform(0.01, 0.03, 1000)
-    taken, stopping = ended(noise, Limits(max_seconds=1.0))
+    taken, stopping = ended(noise, RowLimits(max_seconds=1.0))
     assert stopping.criterion == "max_seconds"
     assert 40 <= taken <= 60
 
 
 def test_patience_ends_a_row_too_slow_for_the_minimum() -> None:
-    taken, stopping = ended(forever(3.0), Limits(max_seconds=1.0))
+    taken, stopping = ended(forever(3.0), RowLimits(max_seconds=1.0))
     assert taken == 3  # a fourth would end after more than PATIENCE seconds
     assert taken * 3.0 <= PATIENCE
     assert stopping == Stopping(criterion="max_seconds", relative_half_width=None)
 
 
 def test_one_call_longer_than_all_patience_is_enough() -> None:
-    assert ended(forever(50.0), Limits(max_seconds=1.0))[0] == 1
+    assert ended(forever(50.0), RowLimits(max_seconds=1.0))[0] == 1
 
 
 def test_interval_still_covers_after_stopping_when_it_looked_narrow() -> None:
@@ -115,7 +114,7 @@ def test_interval_still_covers_after_stopping_when_it_looked_narrow() -> None:
     held = 0
     for _ in range(400):
         noise = rng.lognormal(0, 0.05, 1000) * 1e-3
-        taken, stopping = ended(noise, Limits(max_seconds=0.1))
+        taken, stopping = ended(noise, RowLimits(max_seconds=0.1))
         assert stopping.relative_half_width is not None
         interval = sampling.median_interval(list(noise[:taken]))
         assert interval is not None
@@ -127,7 +126,7 @@ def test_samples_are_kept_one_by_one_with_their_starts(monkeypatch: pytest.Monke
     durations = [0.1, 0.2] * 6
     timer = ScriptedTime(durations, monkeypatch)
     samples: list[float] = []
-    sampled = sample(Rotation([nothing]), timer, Limits(samples=12, max_seconds=9), samples)  # type: ignore[arg-type]
+    sampled = sample(Rotation([nothing]), timer, RowLimits(samples=12, max_seconds=9), samples)  # type: ignore[arg-type]
     assert samples == durations
     assert sampled.starts[:3] == pytest.approx([100.0, 100.1, 100.3])
     assert sampled.seconds == pytest.approx(sum(durations))
@@ -140,7 +139,7 @@ def test_samples_of_the_shortest_calls_are_spread_over_a_tenth_of_the_time(
 ) -> None:
     timer = ScriptedTime(forever(2**-10), monkeypatch)
     samples: list[float] = []
-    sampled = sample(Rotation([nothing]), timer, Limits(samples=101, max_seconds=10), samples)  # type: ignore[arg-type]
+    sampled = sample(Rotation([nothing]), timer, RowLimits(samples=101, max_seconds=10), samples)  # type: ignore[arg-type]
     assert len(samples) == 101
     assert sampled.stopping.criterion == "precise"
     assert 1.0 <= sampled.seconds < 1.01
@@ -169,17 +168,17 @@ def test_inputs_are_taken_in_turn() -> None:
 def test_warm_up_ends_when_two_windows_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     falling = [1.0] * 5 + [0.5] * 5 + [0.4] * 5 + [0.39] * 5 + [9.0]
     timer = ScriptedTime(falling, monkeypatch)
-    assert warm_up(Rotation([nothing]), timer, Limits(max_seconds=60)) == 20  # type: ignore[arg-type]
+    assert warm_up(Rotation([nothing]), timer, RowLimits(max_seconds=60)) == 20  # type: ignore[arg-type]
 
 
 def test_warm_up_ends_in_time_though_nothing_settles(monkeypatch: pytest.MonkeyPatch) -> None:
     timer = ScriptedTime((2.0**power for power in count()), monkeypatch)
-    assert warm_up(Rotation([nothing]), timer, Limits(max_seconds=100)) == 5  # type: ignore[arg-type]
+    assert warm_up(Rotation([nothing]), timer, RowLimits(max_seconds=100)) == 5  # type: ignore[arg-type]
 
 
 def test_a_slow_call_is_warmed_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     timer = ScriptedTime(forever(30.0), monkeypatch)
-    assert warm_up(Rotation([nothing]), timer, Limits(max_seconds=10)) == 1  # type: ignore[arg-type]
+    assert warm_up(Rotation([nothing]), timer, RowLimits(max_seconds=10)) == 1  # type: ignore[arg-type]
 
 
 def test_jumping_samples_are_unsettled() -> None:
@@ -215,6 +214,18 @@ def test_monotonic_timer_returns_the_call_s_result() -> None:
     seconds, result = MonotonicTimer("cpu").seconds(lambda: 7)
     assert result == 7
     assert seconds > 0
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "seconds"), [(0.0, 0.5e-6), (0.0004, 0.5e-6), (0.0006, 0.6e-6), (2.0, 0.002)]
+)
+def test_cuda_events_are_in_seconds_and_never_below_their_resolution(
+    milliseconds: float, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event = mock.Mock(elapsed_time=lambda end: milliseconds)
+    monkeypatch.setattr(torch.cuda, "Event", lambda enable_timing: event)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    assert CudaEventTimer().seconds(lambda: 7) == (pytest.approx(seconds), 7)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

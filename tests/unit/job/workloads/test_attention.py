@@ -1,4 +1,4 @@
-"""Transform, sort, sum and attention: rivals right, wrong results found out, formulas counted."""
+"""Transform, sort, sum and attention: right results, wrong ones found out, formulas counted."""
 
 import math
 from collections.abc import Callable
@@ -10,9 +10,9 @@ from torch.nn.attention import SDPBackend
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from batchmark_job.workloads import WORKLOADS
 from batchmark_job.workloads.attention import ExplicitAttention, TorchAttention
 from batchmark_job.workloads.base import Implementation, Workload
+from batchmark_job.workloads.builtin import WORKLOADS
 
 ATTENTION = [
     {"sequence": 1, "heads": 1, "head_dim": 1, "batch": 1},
@@ -28,15 +28,15 @@ SIZES = {
 CASES = [
     pytest.param(
         WORKLOADS[name],
-        rival,
+        implementation,
         parameters,
         dtype,
-        id="-".join([name, rival.name, *map(str, parameters.values()), dtype]),
+        id="-".join([name, implementation.name, *map(str, parameters.values()), dtype]),
     )
     for name, grid in SIZES.items()
-    for rival in WORKLOADS[name].rivals("cpu")
+    for implementation in WORKLOADS[name].implementations_for("cpu")
     for parameters in grid
-    for dtype in rival.dtypes
+    for dtype in implementation.dtypes
     if dtype != "tf32"
 ]
 
@@ -45,38 +45,40 @@ Spoil = Callable[[torch.Tensor], torch.Tensor]
 
 
 def output_of(
-    workload: Workload, rival: Implementation, parameters: dict[str, int], dtype: str
+    workload: Workload, implementation: Implementation, parameters: dict[str, int], dtype: str
 ) -> tuple[tuple[torch.Tensor, ...], torch.Tensor]:
-    inputs = rival.arrange(workload.make_inputs(parameters, dtype, seed=7))
+    inputs = implementation.arrange(workload.make_inputs(parameters, dtype, seed=7))
     with torch.inference_mode(not workload.needs_gradients):
-        return inputs, rival.prepare(inputs)().detach()
+        return inputs, implementation.prepare(inputs)().detach()
 
 
 def error_of(workload: Workload, parameters: dict[str, int], spoil: Spoil) -> float:
-    inputs, output = output_of(workload, workload.rivals("cpu")[0], parameters, "float32")
+    inputs, output = output_of(
+        workload, workload.implementations_for("cpu")[0], parameters, "float32"
+    )
     return workload.relative_error(inputs, spoil(output), np.random.default_rng(7))
 
 
-@pytest.mark.parametrize(("workload", "rival", "parameters", "dtype"), CASES)
-def test_rival_is_correct_and_leaves_its_inputs(
-    workload: Workload, rival: Implementation, parameters: dict[str, int], dtype: str
+@pytest.mark.parametrize(("workload", "implementation", "parameters", "dtype"), CASES)
+def test_implementation_is_correct_and_leaves_its_inputs(
+    workload: Workload, implementation: Implementation, parameters: dict[str, int], dtype: str
 ) -> None:
-    inputs, output = output_of(workload, rival, parameters, dtype)
+    inputs, output = output_of(workload, implementation, parameters, dtype)
     error = workload.relative_error(inputs, output, np.random.default_rng(7))
     assert error <= workload.tolerance(dtype)
-    fresh = rival.arrange(workload.make_inputs(parameters, dtype, seed=7))
+    fresh = implementation.arrange(workload.make_inputs(parameters, dtype, seed=7))
     assert all(torch.equal(*pair) for pair in zip(inputs, fresh, strict=True))
 
 
-@pytest.mark.parametrize(("workload", "rival", "parameters", "dtype"), CASES)
+@pytest.mark.parametrize(("workload", "implementation", "parameters", "dtype"), CASES)
 def test_sizes_in_bytes_are_the_tensors_own(
-    workload: Workload, rival: Implementation, parameters: dict[str, int], dtype: str
+    workload: Workload, implementation: Implementation, parameters: dict[str, int], dtype: str
 ) -> None:
-    inputs, output = output_of(workload, rival, parameters, dtype)
+    inputs, output = output_of(workload, implementation, parameters, dtype)
     input_bytes = sum(tensor.nbytes for tensor in inputs)
     assert workload.input_bytes(parameters, dtype) == input_bytes
     assert workload.output_bytes(parameters, dtype) == output.nbytes
-    assert rival.working_set_bytes(parameters, dtype) >= input_bytes + output.nbytes
+    assert implementation.working_set_bytes(parameters, dtype) >= input_bytes + output.nbytes
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -132,8 +134,8 @@ def test_sum_is_held_against_the_exact_one() -> None:
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_sums_of_16_bits_are_kept_in_float32(dtype: str) -> None:
     workload = WORKLOADS["reduction"]
-    rival = workload.implementations[0]
-    _, output = output_of(workload, rival, {"size": 200_000}, dtype)
+    implementation = workload.implementations[0]
+    _, output = output_of(workload, implementation, {"size": 200_000}, dtype)
     assert output.dtype == torch.float32
     assert 90_000 < output.item() < 110_000
 
@@ -168,30 +170,38 @@ def test_other_formulas() -> None:
 
 
 def test_attention_kernels_are_torchs() -> None:
-    rivals = WORKLOADS["attention_forward"].implementations
-    kernels = {rival.kernel for rival in rivals if isinstance(rival, TorchAttention)}
+    implementations = WORKLOADS["attention_forward"].implementations
+    kernels = {
+        implementation.kernel
+        for implementation in implementations
+        if isinstance(implementation, TorchAttention)
+    }
     assert kernels - {None} <= set(SDPBackend.__members__)
     assert len(kernels) == 4
 
 
 @pytest.mark.parametrize("name", ["attention_forward", "attention_backward"])
 def test_tf32_is_refused_on_the_cpu(name: str) -> None:
-    for rival in WORKLOADS[name].rivals("cpu"):
-        assert "tf32 is a format of CUDA" in (rival.refusal("cpu", "tf32") or "")
+    for implementation in WORKLOADS[name].implementations_for("cpu"):
+        assert "tf32 is a format of CUDA" in (implementation.refusal("cpu", "tf32") or "")
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize(
-    ("name", "rival"),
-    [(name, rival) for name in SIZES for rival in WORKLOADS[name].rivals("cuda")],
+    ("name", "implementation"),
+    [
+        (name, implementation)
+        for name in SIZES
+        for implementation in WORKLOADS[name].implementations_for("cuda")
+    ],
     ids=lambda value: value if isinstance(value, str) else value.name,
 )
-def test_rival_is_correct_on_cuda(name: str, rival: Implementation) -> None:
+def test_implementation_is_correct_on_cuda(name: str, implementation: Implementation) -> None:
     workload, parameters = WORKLOADS[name], SIZES[name][-1]
-    for dtype in rival.dtypes:
-        inputs = rival.arrange(workload.make_inputs(parameters, dtype, seed=7))
+    for dtype in implementation.dtypes:
+        inputs = implementation.arrange(workload.make_inputs(parameters, dtype, seed=7))
         with torch.inference_mode(not workload.needs_gradients):
-            output = rival.prepare(tuple(tensor.cuda() for tensor in inputs))()
+            output = implementation.prepare(tuple(tensor.cuda() for tensor in inputs))()
         error = workload.relative_error(inputs, output, np.random.default_rng(7))
         assert error <= workload.tolerance(dtype)
 

@@ -9,12 +9,14 @@ import torch.nn.functional as F  # noqa: N812
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from batchmark_job.job import describe
-from batchmark_job.measure import Row, bench_for, measure
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.rows import Row, bench_for, measure
+from batchmark_job.progress import describe
 from batchmark_job.result import MeasurementStatus
-from batchmark_job.suites import Limits
-from batchmark_job.workloads import WORKLOADS, resnet50, training
+from batchmark_job.workloads import resnet50
 from batchmark_job.workloads.base import Implementation, Workload
+from batchmark_job.workloads.builtin import WORKLOADS
+from batchmark_job.workloads.support import training
 
 CNN = WORKLOADS["cnn_training_step"]
 INFERENCE, TRAINING = WORKLOADS["resnet50_inference"], WORKLOADS["resnet50_training"]
@@ -31,10 +33,10 @@ def small_images(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resnet50, "IMAGE_SIZE", 64)
 
 
-def check(workload: Workload, rival: Implementation, batch: int, dtype: str) -> float:
-    inputs = rival.arrange(workload.make_inputs({"batch": batch}, dtype, seed=7))
+def check(workload: Workload, implementation: Implementation, batch: int, dtype: str) -> float:
+    inputs = implementation.arrange(workload.make_inputs({"batch": batch}, dtype, seed=7))
     with torch.inference_mode(not workload.needs_gradients):
-        output = rival.prepare(inputs)()
+        output = implementation.prepare(inputs)()
     assert workload.input_bytes({"batch": batch}, dtype) == sum(t.nbytes for t in inputs)
     assert workload.output_bytes({"batch": batch}, dtype) == output.nbytes
     return workload.relative_error(inputs, output, np.random.default_rng(7))
@@ -78,9 +80,13 @@ def test_cnn_flops_are_those_counted() -> None:
 
 @pytest.mark.usefixtures("small_images")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("rival", INFERENCE.rivals("cpu"), ids=lambda rival: rival.name)
-def test_resnet50_inference_is_correct(rival: Implementation, dtype: str) -> None:
-    assert check(INFERENCE, rival, 1, dtype) <= INFERENCE.tolerance(dtype)
+@pytest.mark.parametrize(
+    "implementation",
+    INFERENCE.implementations_for("cpu"),
+    ids=lambda implementation: implementation.name,
+)
+def test_resnet50_inference_is_correct(implementation: Implementation, dtype: str) -> None:
+    assert check(INFERENCE, implementation, 1, dtype) <= INFERENCE.tolerance(dtype)
 
 
 @pytest.mark.usefixtures("small_images")
@@ -104,14 +110,18 @@ def test_resnet50_training_step_is_correct(dtype: str, flips: int) -> None:
 
 @pytest.mark.parametrize("batch", [1, 6, 16])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-@pytest.mark.parametrize("rival", CNN.rivals("cpu"), ids=lambda rival: rival.name)
-def test_cnn_training_step_is_correct(rival: Implementation, batch: int, dtype: str) -> None:
-    assert check(CNN, rival, batch, dtype) <= CNN.tolerance(dtype)
+@pytest.mark.parametrize(
+    "implementation", CNN.implementations_for("cpu"), ids=lambda implementation: implementation.name
+)
+def test_cnn_training_step_is_correct(
+    implementation: Implementation, batch: int, dtype: str
+) -> None:
+    assert check(CNN, implementation, batch, dtype) <= CNN.tolerance(dtype)
 
 
 def test_a_step_in_another_layout_is_another_step() -> None:
     """Weights ordered unlike the images would be taken for others, and the check sees it."""
-    channels_last, contiguous = CNN.rivals("cpu")
+    channels_last, contiguous = CNN.implementations_for("cpu")
     inputs = CNN.make_inputs({"batch": 4}, "float32", seed=7)
     arranged = channels_last.arrange(inputs)
     change = contiguous.prepare(inputs)() - inputs[2]
@@ -136,10 +146,10 @@ class Convolutions(TorchDispatchMode):
 @pytest.mark.usefixtures("small_images")
 @pytest.mark.parametrize("workload", [CNN, INFERENCE], ids=lambda workload: workload.name)
 def test_cudnn_searches_for_every_convolution_there_and_back(workload: Workload) -> None:
-    for rival in workload.rivals("cpu"):
-        inputs = rival.arrange(workload.make_inputs({"batch": 1}, "float32", seed=7))
+    for implementation in workload.implementations_for("cpu"):
+        inputs = implementation.arrange(workload.make_inputs({"batch": 1}, "float32", seed=7))
         with torch.inference_mode(not workload.needs_gradients):
-            call = rival.prepare(inputs)
+            call = implementation.prepare(inputs)
             with Convolutions() as convolutions:
                 call()
         assert ("convolution_backward.default" in convolutions.searching) is (workload is CNN)
@@ -214,7 +224,7 @@ def test_bytes_leave_activations_out() -> None:
 def test_a_row_says_how_many_images_a_second() -> None:
     rows = {}
     for workload, parameters in ((CNN, {"batch": 3}), (WORKLOADS["sort"], {"size": 9})):
-        bench = bench_for("cpu", Limits(samples=10, max_seconds=0.05), threads=1)
+        bench = bench_for("cpu", RowLimits(samples=10, max_seconds=0.05), threads=1)
         rows[workload.name] = measure(Row(workload, parameters, "float32"), bench)
     row = rows["cnn_training_step"]
     assert (row.items, rows["sort"].items) == (3, None)
@@ -227,27 +237,27 @@ def test_a_row_says_how_many_images_a_second() -> None:
 
 def test_memory_needs_are_upper_bounds_of_what_inputs_take() -> None:
     for workload in (CNN, INFERENCE, TRAINING):
-        for rival in workload.implementations:
-            for dtype in rival.dtypes:
-                needed = rival.working_set_bytes({"batch": 8}, dtype)
+        for implementation in workload.implementations:
+            for dtype in implementation.dtypes:
+                needed = implementation.working_set_bytes({"batch": 8}, dtype)
                 inputs = workload.input_bytes({"batch": 8}, dtype)
                 assert needed > inputs + workload.output_bytes({"batch": 8}, dtype)
 
 
 def test_tf32_is_refused_on_the_cpu() -> None:
     for workload in (CNN, INFERENCE, TRAINING):
-        for rival in workload.rivals("cpu"):
-            assert "tf32 is a format of CUDA" in (rival.refusal("cpu", "tf32") or "")
+        for implementation in workload.implementations_for("cpu"):
+            assert "tf32 is a format of CUDA" in (implementation.refusal("cpu", "tf32") or "")
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("workload", [CNN, INFERENCE, TRAINING], ids=lambda w: w.name)
 def test_is_correct_on_cuda(workload: Workload) -> None:
-    for rival in workload.rivals("cuda"):
-        for dtype in rival.dtypes:
-            inputs = rival.arrange(workload.make_inputs({"batch": 4}, dtype, seed=7))
+    for implementation in workload.implementations_for("cuda"):
+        for dtype in implementation.dtypes:
+            inputs = implementation.arrange(workload.make_inputs({"batch": 4}, dtype, seed=7))
             on_device = tuple(torch.empty_like(t, device="cuda").copy_(t) for t in inputs)
             with torch.inference_mode(not workload.needs_gradients):
-                output = rival.prepare(on_device)()
+                output = implementation.prepare(on_device)()
             error = workload.relative_error(inputs, output, np.random.default_rng(7))
             assert error <= workload.tolerance(dtype)

@@ -16,17 +16,11 @@ from typing import Any
 import pytest
 import torch
 
-from batchmark_job.workloads import (
-    edge_detection,
-    gaussian_blur,
-    images,
-    reference,
-    torch_support,
-    triton_filters,
-)
+from batchmark_job.workloads import edge_detection, gaussian_blur
 from batchmark_job.workloads.base import TOLERANCES
-from batchmark_job.workloads.reference import Crop, Float64Array
-from batchmark_job.workloads.triton_filters import TritonBlur, TritonFilter, TritonSobel
+from batchmark_job.workloads.support import images, reference, torch_calls, triton_filters
+from batchmark_job.workloads.support.reference import Crop, Float64Array
+from batchmark_job.workloads.support.triton_filters import TritonBlur, TritonFilter, TritonSobel
 
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
 WORKLOADS = {"blur": gaussian_blur.GaussianBlur(), "sobel": edge_detection.EdgeDetection()}
@@ -46,14 +40,13 @@ CAPABILITIES = (75, 80, 90)  # T4, A100, H100 and H200
 POINTERS = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16"}
 
 
-def rival(kind: str) -> TritonFilter:
-    rivals = WORKLOADS[kind].implementations
-    return next(rival for rival in rivals if isinstance(rival, TritonFilter))
+def filter_of(kind: str) -> TritonFilter:
+    return next(each for each in WORKLOADS[kind].implementations if isinstance(each, TritonFilter))
 
 
 def run_case(kind: str, shape: tuple[int, ...], dtype: str) -> float:
-    inputs = rival(kind).arrange(torch_support.uniform([shape], dtype, seed=3))
-    output = rival(kind).prepare(inputs)()
+    inputs = filter_of(kind).arrange(torch_calls.uniform([shape], dtype, seed=3))
+    output = filter_of(kind).prepare(inputs)()
     assert (output.shape, output.dtype) == (inputs[0].shape, inputs[0].dtype)
     return reference.relative_error(
         (reference.take_crop(output, whole), expected(kind, inputs[0], whole))
@@ -74,11 +67,11 @@ def compile_kernel(kind: str) -> list[dict[str, object]]:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource, compile  # noqa: A004
 
-    from batchmark_job.workloads import triton_kernels
+    from batchmark_job.workloads.support import triton_kernels
 
     kernel = getattr(triton_kernels, kind)
     constants: dict[str, object] = {"lanes": triton_filters.LANES}
-    if isinstance(filter_ := rival(kind), TritonBlur):
+    if isinstance(filter_ := filter_of(kind), TritonBlur):
         constants["taps"] = filter_.taps
     aligned = {
         (kernel.arg_names.index(name),): [["tt.divisibility", 16]]
@@ -145,7 +138,7 @@ def test_small_images_get_low_strips(planes_and_tiles: int, height: int, rows: i
 
 @pytest.mark.parametrize("kind", WORKLOADS)
 def test_a_filter_refuses_what_it_can_not_do(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    refusal = rival(kind).refusal
+    refusal = filter_of(kind).refusal
     assert refusal("cpu", "float32") == "triton one-pass does not run on cpu"
     assert refusal("cuda", "float64") == (
         "triton one-pass has no float64; it has float32, float16, bfloat16"

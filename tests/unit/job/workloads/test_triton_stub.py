@@ -12,9 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from batchmark_job.workloads import triton_stub
+from batchmark_job.workloads.support import triton_stub
 
-BUILD = Path(__file__).parents[3] / "job_container" / "build_triton_stub.py"
+BUILD = Path(__file__).parents[4] / "job_container" / "build_triton_stub.py"
 needs_triton_and_gcc = pytest.mark.skipif(
     importlib.util.find_spec("triton") is None or shutil.which("gcc") is None,
     reason="needs triton and gcc; tests/containers builds it in the image",

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from batchmark_job.command_line import main
-from batchmark_job.exceptions import InputError
-from batchmark_job.own_workloads import BUNDLED, find_workload
+from batchmark_job.errors import InputError
 from batchmark_job.result import MeasurementStatus, ResultDocument, parse_document
 from batchmark_job.suites import SUITES, find_suite
+from batchmark_job.workloads.user_files import BUNDLED, find_workload
 
 EXAMPLE = BUNDLED / "softmax.py"
 GOOD = """

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from batchmark_job.workloads.sharing import share_out
+from batchmark_job.workloads.support.work_sharing import share_out
 
 
 def test_every_task_is_done_once_per_call() -> None:

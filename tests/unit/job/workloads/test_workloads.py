@@ -8,13 +8,13 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from batchmark_job.threads import give_threads
-from batchmark_job.workloads import WORKLOADS as ALL_WORKLOADS
-from batchmark_job.workloads import opencv_support, torch_support
+from batchmark_job.machine.threads import set_threads
 from batchmark_job.workloads.base import DTYPE_BYTES, TOLERANCES, Implementation, Workload
+from batchmark_job.workloads.builtin import WORKLOADS as ALL_WORKLOADS
 from batchmark_job.workloads.edge_detection import OpenCVSobelInBands, TorchSobel
 from batchmark_job.workloads.gaussian_blur import OpenCVBlurInBands, TorchBlur
 from batchmark_job.workloads.image_convolution import TiledConvolution
+from batchmark_job.workloads.support import opencv_tensors, torch_calls
 
 SIZES = {
     "matmul": [{"size": 1}, {"size": 3}, {"size": 65}],
@@ -37,7 +37,7 @@ CASES = [
         id="-".join([workload.name, implementation.name, *map(str, parameters.values()), dtype]),
     )
     for workload in WORKLOADS.values()
-    for implementation in workload.rivals("cpu")
+    for implementation in workload.implementations_for("cpu")
     for parameters in SIZES[workload.name]
     for dtype in implementation.dtypes
 ]
@@ -46,13 +46,17 @@ CASES = [
 @pytest.fixture
 def three_threads() -> Iterator[None]:
     before = torch.get_num_threads()
-    give_threads(3)
+    set_threads(3)
     yield
-    give_threads(before)
+    set_threads(before)
 
 
 def able(workload: Workload, dtype: str) -> list[Implementation]:
-    return [rival for rival in workload.rivals("cpu") if rival.refusal("cpu", dtype) is None]
+    return [
+        implementation
+        for implementation in workload.implementations_for("cpu")
+        if implementation.refusal("cpu", dtype) is None
+    ]
 
 
 def output_of(implementation: Implementation, inputs: tuple[torch.Tensor, ...]) -> torch.Tensor:
@@ -193,7 +197,7 @@ def test_borders_that_are_off_by_one_are_found_out(border: int) -> None:
     """The border's own row counted twice."""
     workload = WORKLOADS["edge_detection"]
     inputs = workload.make_inputs({"size": 200, "batch": 1}, "float32", seed=7)
-    (image,) = opencv_support.views(inputs[0])
+    (image,) = opencv_tensors.views(inputs[0])
     gradients = [cv2.Sobel(image, -1, *order, borderType=border) for order in ((1, 0), (0, 1))]
     output = torch.from_numpy(cv2.magnitude(*gradients)).permute(2, 0, 1).unsqueeze(0)
     error = workload.relative_error(inputs, output, np.random.default_rng(7))
@@ -254,7 +258,7 @@ def test_inputs_are_the_same_for_the_same_seed() -> None:
 
 def test_inputs_survive_a_call() -> None:
     for name, workload in WORKLOADS.items():
-        for implementation in workload.rivals("cpu"):
+        for implementation in workload.implementations_for("cpu"):
             dtype = implementation.dtypes[0]
             inputs = implementation.arrange(workload.make_inputs(SIZES[name][-1], dtype, 1))
             before = [tensor.clone() for tensor in inputs]
@@ -307,7 +311,7 @@ def test_working_set_counts_every_thread(implementation: Implementation) -> None
 
 def test_bands_cover_each_row_once() -> None:
     image = np.arange(10.0).reshape(10, 1, 1)
-    bands = opencv_support.bands([image], [image], rows=4, halo=3)
+    bands = opencv_tensors.bands([image], [image], rows=4, halo=3)
     assert [band.target.ravel().tolist() for band in bands] == [
         [0, 1, 2, 3],
         [4, 5, 6, 7],
@@ -321,7 +325,7 @@ def test_cudnn_searches_only_inside() -> None:
     before = torch.backends.cudnn.benchmark
 
     def search() -> None:
-        with torch_support.cudnn_search():
+        with torch_calls.cudnn_search():
             assert torch.backends.cudnn.benchmark
             raise ValueError("broken")
 

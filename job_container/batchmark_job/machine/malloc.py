@@ -1,0 +1,31 @@
+"""How glibc's malloc treats freed memory; with another C library nothing here does anything."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # as in malloc.h
+
+
+def keep_freed_memory() -> None:
+    """Let malloc give each call the pages that the last one freed, until they are returned.
+
+    Otherwise it depends on the rest of the heap whether a call pays for the pages of its output
+    (docs/decisions/0011).
+    """
+    if mallopt := _of_glibc("mallopt"):
+        mallopt(M_MMAP_MAX, 0)
+        mallopt(M_TRIM_THRESHOLD, -1)
+
+
+def return_freed_memory() -> None:
+    """Return to the system what malloc keeps."""
+    if malloc_trim := _of_glibc("malloc_trim"):
+        malloc_trim(0)
+
+
+@cache
+def _of_glibc(name: str) -> Callable[..., int] | None:
+    return getattr(ctypes.CDLL(None), name, None)

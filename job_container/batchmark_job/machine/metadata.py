@@ -1,0 +1,79 @@
+"""What EC2's and ECS's metadata services say about the machine and the container."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import urllib.request
+from pathlib import Path
+from typing import Any, Literal
+
+IMDS_URL = "http://169.254.169.254"
+HTTP_TIMEOUT_SECONDS = 1.0
+
+
+def on_ec2(root: Path = Path("/")) -> bool:
+    """Whether the firmware says EC2 (Nitro or Xen); elsewhere the metadata service only hangs."""
+    with contextlib.suppress(OSError):
+        if (root / "sys/class/dmi/id/sys_vendor").read_text().strip() == "Amazon EC2":
+            return True
+    with contextlib.suppress(OSError):
+        return (root / "sys/hypervisor/uuid").read_text().lower().startswith("ec2")
+    return False
+
+
+def instance_metadata(
+    category: Literal["ami-id", "instance-type", "placement/availability-zone"],
+    root: Path = Path("/"),
+    imds_url: str = IMDS_URL,
+) -> str | None:
+    """A value of the EC2 instance metadata service, version 2; None off EC2."""
+    if not on_ec2(root):
+        return None
+    token = _http(
+        urllib.request.Request(  # noqa: S310 - a fixed http address
+            f"{imds_url}/latest/api/token",
+            method="PUT",
+            headers={"X-aws-ec2-metadata-token-ttl-seconds": "60"},
+        )
+    )
+    if token is None:
+        return None
+    return _http(
+        urllib.request.Request(  # noqa: S310
+            f"{imds_url}/latest/meta-data/{category}",
+            headers={"X-aws-ec2-metadata-token": token},
+        )
+    )
+
+
+def image_digest() -> str | None:
+    digest = ecs_metadata().get("ImageID")
+    return digest if isinstance(digest, str) and digest else None
+
+
+def ecs_metadata(path: Literal["", "/task"] = "") -> dict[str, Any]:
+    """The ECS agent's metadata of this container or of its task; empty without an agent.
+
+    Source: task metadata endpoint version 4, whose address the agent puts into the environment.
+    """
+    url = os.environ.get("ECS_CONTAINER_METADATA_URI_V4")
+    if not url or not url.startswith("http"):
+        return {}
+    body = _http(urllib.request.Request(f"{url}{path}"))  # noqa: S310
+    with contextlib.suppress(ValueError):
+        answer = json.loads(body or "null")
+        return answer if isinstance(answer, dict) else {}
+    return {}
+
+
+def _http(request: urllib.request.Request) -> str | None:
+    # Neither address is ever behind a proxy.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=HTTP_TIMEOUT_SECONDS) as response:
+            text: str = response.read().decode()
+    except (OSError, ValueError):
+        return None
+    return text.strip() or None

@@ -1,0 +1,1 @@
+"""How a row is measured: samples, choice of the implementation, statistics, ceilings."""

@@ -1,0 +1,201 @@
+"""Which implementations compute a row correctly, and which of them is the fastest.
+
+Every candidate computes on the same inputs, in the layout it likes best. Its first call is its cold
+call, whose output is checked; those that pass then take turns, so that a change of the machine hits
+all alike.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from batchmark_job.machine import memory
+from batchmark_job.machine.threads import set_threads
+from batchmark_job.measuring.candidate import (
+    CHANGES_INPUTS,
+    SETTLING_BELOW_SECONDS,
+    Candidate,
+)
+from batchmark_job.measuring.marks import Mark
+from batchmark_job.measuring.problem import Problem
+from batchmark_job.measuring.sample_statistics import median_interval
+from batchmark_job.measuring.sampling import Timer
+
+MOST_INPUT_SETS = 64
+CACHES_FILLED = 2  # by all input sets together
+
+TRIAL_SHARE = 0.3  # of max_seconds, for the trial of all candidates together
+CLOSE_ENOUGH = 0.05  # a choice that is slower than the fastest by less is right
+# A candidate is given up when even its fastest call took so many times the leader's median:
+HOPELESS = 1.5  # once it is known
+HOPELESS_AT_ONCE = 5.0  # before, where calls take so long that the scheduler is not to blame
+
+
+def candidates(problem: Problem, thread_counts: Sequence[int]) -> list[Candidate]:
+    """Every implementation with every number of threads; what can't compute the row is refused."""
+    on_cpu = problem.device == "cpu"
+    found = []
+    for implementation in problem.workload.implementations_for(problem.device):
+        counts: Sequence[int | None] = thread_counts if on_cpu else [None]
+        if on_cpu and implementation.single_threaded:
+            counts = [1]
+        refusal = implementation.refusal(problem.device, problem.dtype)
+        too_large = None
+        if refusal is None:
+            too_large = memory.shortage(
+                problem.workload, implementation, problem.parameters, problem.dtype, problem.device
+            )
+        reason = refusal or too_large
+        for threads in counts[:1] if reason else counts:
+            candidate = Candidate(implementation, threads)
+            if reason:
+                candidate.refuse(reason, out_of_memory=too_large is not None)
+            found.append(candidate)
+    return found
+
+
+def input_sets(problem: Problem, entered: Sequence[Candidate], cache_bytes: int | None) -> int:
+    """How many inputs it takes to fill the last-level cache CACHES_FILLED times.
+
+    MOST_INPUT_SETS where that is not enough; one where a single set does it, where the cache's size
+    is unknown, or where memory is short.
+    """
+    set_bytes = problem.input_bytes()
+    wanted = min(MOST_INPUT_SETS, CACHES_FILLED * (cache_bytes or 0) // max(1, set_bytes) + 1)
+    fits = memory.has_room(wanted * _bytes_together(problem, entered), problem.device)
+    return wanted if fits else 1
+
+
+def choose_fastest(
+    problem: Problem,
+    entered: Sequence[Candidate],
+    sets: int,
+    timer: Timer,
+    seconds: float,
+    mark: Callable[[Mark], None],
+) -> Candidate | None:
+    """The fastest correct candidate, its calls prepared; None if there is none.
+
+    Candidates take turns where memory holds them together; otherwise each has its time alone.
+    """
+    competing = [candidate for candidate in entered if candidate.competes]
+    if memory.has_room(sets * _bytes_together(problem, competing), problem.device):
+        _try_together(competing, problem, sets, timer, seconds, mark)
+    else:
+        _try_one_by_one(competing, problem, sets, timer, seconds, mark)
+    chosen = _fastest(competing)
+    if chosen is None:
+        return None
+    chosen.outcome = "chosen"
+    for candidate in competing:
+        if candidate is not chosen:
+            candidate.free()
+    if chosen.rotation is None:
+        chosen.prepare(problem, map(problem.inputs, range(sets)))
+    elif chosen.threads is not None:
+        set_threads(chosen.threads)
+    chosen.cold_seconds = _first_to_call(chosen, competing).cold_seconds
+    return chosen
+
+
+def _try_together(
+    competing: Sequence[Candidate],
+    problem: Problem,
+    sets: int,
+    timer: Timer,
+    seconds: float,
+    mark: Callable[[Mark], None],
+) -> None:
+    shared = [problem.inputs(index) for index in range(sets)]
+    for candidate in competing:
+        candidate.try_first_call(problem, shared, mark)
+        if candidate.reason == CHANGES_INPUTS:
+            shared = [problem.inputs(index) for index in range(sets)]
+    _race([candidate for candidate in competing if candidate.competes], timer, seconds)
+
+
+def _try_one_by_one(
+    competing: Sequence[Candidate],
+    problem: Problem,
+    sets: int,
+    timer: Timer,
+    seconds: float,
+    mark: Callable[[Mark], None],
+) -> None:
+    for candidate in competing:
+        candidate.try_first_call(problem, map(problem.inputs, range(sets)), mark)
+        if candidate.competes and len(competing) > 1:
+            _run_alone(candidate, timer, seconds / len(competing), _fastest(competing))
+        candidate.free()
+        memory.release(problem.device)
+
+
+def _first_to_call(chosen: Candidate, competing: Sequence[Candidate]) -> Candidate:
+    """Who called this code first: the same with other threads, or what a graph captured."""
+    for candidate in competing:
+        same_code = candidate.implementation.name == chosen.implementation.plain().name
+        if same_code and candidate.cold_seconds is not None:
+            return candidate
+    return chosen
+
+
+def _race(runners: list[Candidate], timer: Timer, seconds: float) -> None:
+    started = time.perf_counter()
+    switch_threads = len({runner.threads for runner in runners}) > 1
+    while len(runners) > 1:
+        for runner in runners:
+            if switch_threads and runner.threads is not None:
+                set_threads(runner.threads)
+            runner.try_turn(timer)
+        runners = [runner for runner in runners if runner.competes]
+        leader = min(runners, key=lambda runner: runner.median, default=None)
+        if leader is None:
+            return
+        runners = [runner for runner in runners if not _hopeless(runner, leader)]
+        late = time.perf_counter() - started >= seconds
+        if all(runner.is_known for runner in runners) and (late or _decided(runners, leader)):
+            return
+
+
+def _run_alone(runner: Candidate, timer: Timer, seconds: float, leader: Candidate | None) -> None:
+    started = time.perf_counter()
+    while True:
+        runner.try_turn(timer)
+        if not runner.competes:
+            return
+        if leader is not None and leader is not runner and _hopeless(runner, leader):
+            return
+        if runner.is_known and time.perf_counter() - started >= seconds:
+            return
+
+
+def _hopeless(runner: Candidate, leader: Candidate) -> bool:
+    fastest = min(runner.seconds)
+    if runner.is_known:
+        return fastest > HOPELESS * leader.median
+    return fastest > max(HOPELESS_AT_ONCE * leader.median, SETTLING_BELOW_SECONDS)
+
+
+def _decided(runners: Sequence[Candidate], leader: Candidate) -> bool:
+    """Whether nobody can be faster than the leader by more than CLOSE_ENOUGH."""
+    best = median_interval(leader.seconds)
+    others = [median_interval(runner.seconds) for runner in runners if runner is not leader]
+    return best is not None and all(
+        other is not None and other.low * (1 + CLOSE_ENOUGH) >= best.high for other in others
+    )
+
+
+def _fastest(competing: Sequence[Candidate]) -> Candidate | None:
+    correct = [each for each in competing if each.competes and each.correctness]
+    timed = [each for each in correct if each.seconds]
+    return min(timed, key=lambda each: each.median) if timed else next(iter(correct), None)
+
+
+def _bytes_together(problem: Problem, entered: Sequence[Candidate]) -> int:
+    """What one input set takes with all candidates prepared for it."""
+    return problem.input_bytes() + sum(
+        candidate.implementation.working_set_bytes(problem.parameters, problem.dtype)
+        for candidate in entered
+        if candidate.competes
+    )

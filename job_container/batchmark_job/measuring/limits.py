@@ -1,0 +1,38 @@
+"""When sampling a row stops."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from batchmark_job.errors import InputError
+
+PATIENCE = 10
+
+
+@dataclass(frozen=True)
+class RowLimits:
+    """When sampling a row stops.
+
+    As soon as the median's 95 % interval is within `precision` of it on either side, otherwise
+    after `samples` or `max_seconds`. Never before `minimum_samples`, unless a row is so slow that
+    they would take more than PATIENCE times `max_seconds`. However precise, sampling takes a tenth
+    of `max_seconds`, so that it meets more than a moment's noise.
+    """
+
+    samples: int = 1000
+    max_seconds: float = 10.0
+    precision: float = 0.01  # relative half-width of the median's 95 % interval
+    minimum_samples: int = 10
+
+    def __post_init__(self) -> None:
+        if self.samples < self.minimum_samples:
+            raise InputError(
+                f"--samples {self.samples} is too few; give {self.minimum_samples} or more"
+            )
+        if not 0 <= self.precision < 1:
+            raise InputError(f"--precision {self.precision} is no share; give 0.01 for 1 %")
+        if not (math.isfinite(self.max_seconds) and self.max_seconds > 0):
+            raise InputError(
+                f"--max-seconds {self.max_seconds} is no time; give a finite number above 0"
+            )

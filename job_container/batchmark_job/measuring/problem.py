@@ -1,0 +1,56 @@
+"""What a row computes, on which inputs, and whether an output is right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from batchmark_job.result import Correctness
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from batchmark_job.workloads.base import Tensors, Workload
+
+SEED = 20261101
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What the implementations of one row compute, and where."""
+
+    workload: Workload
+    parameters: Mapping[str, int]
+    dtype: str
+    device: str
+
+    def inputs(self, index: int) -> Tensors:
+        """The input set of this index, in host memory; always the same for an index."""
+        return self.workload.make_inputs(self.parameters, self.dtype, SEED + index)
+
+    def input_bytes(self) -> int:
+        return self.workload.input_bytes(self.parameters, self.dtype)
+
+    def check(
+        self, inputs: Tensors, output: Tensor, *draw: int
+    ) -> tuple[Correctness | None, str | None]:
+        """Compare an output with the float64 reference.
+
+        Args:
+            draw: seeds the choice of the elements compared, so that each check sees others.
+
+        Returns:
+            The error, None where it is not finite; and what is wrong, None if nothing is.
+        """
+        rng = np.random.default_rng((SEED, *draw))
+        error = self.workload.relative_error(inputs, output, rng)
+        if not np.isfinite(error):
+            return None, f"it contains {error}"
+        tolerance = self.workload.tolerance(self.dtype)
+        correctness = Correctness(relative_error=error, tolerance=tolerance)
+        if correctness.passed:
+            return correctness, None
+        return correctness, f"relative error {error:.2g}, {self.dtype} allows {tolerance:g}"

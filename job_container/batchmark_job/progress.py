@@ -1,0 +1,66 @@
+"""A measured row in the job's log: one line, and what a reader should be warned of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from batchmark_job.result import Implementation, Measurement, MeasurementStatus
+
+NOTEWORTHY_SHARE = 0.1  # of the samples; the document names every one
+STOPPED_BY = {
+    "precise": "precise enough",
+    "max_samples": "as many as allowed",
+    "max_seconds": "time is up",
+}
+
+
+def describe(measurement: Measurement) -> str:
+    """A row as one line of progress."""
+    parameters = " ".join(f"{name}={value}" for name, value in measurement.parameters.items())
+    row = f"{measurement.workload} {parameters} {measurement.dtype}:"
+    if measurement.status is not MeasurementStatus.MEASURED:
+        return f"{row} {measurement.status.upper()}, {measurement.reason}"
+    samples = measurement.samples_seconds
+    low, median, high = np.quantile(samples, [0.25, 0.5, 0.75])
+    stopping, by = measurement.stopping, measurement.implementation
+    rate = f" ({measurement.items / median:.4g} images/s)" if measurement.items else ""
+    return (
+        f"{row} median {_duration(median)}{rate}, "
+        f"middle half {_duration(low)} to {_duration(high)}, "
+        f"{len(samples)} samples ({STOPPED_BY[stopping.criterion] if stopping else 'ended'}), "
+        f"cold {_duration(measurement.cold_seconds or 0.0)}, {_name_and_threads(by) if by else ''}"
+    )
+
+
+def _name_and_threads(implementation: Implementation) -> str:
+    threads = implementation.threads
+    return implementation.name + (f" on {threads} threads" if threads else "")
+
+
+def warnings(measurement: Measurement) -> Iterator[str]:
+    """What a reader of a row's figures should know, one line each."""
+    for trial in measurement.trials:
+        if trial.outcome in {"wrong", "failed"}:
+            tried = _name_and_threads(trial.implementation)
+            yield f"{tried} is out, {trial.outcome}: {trial.reason}"
+    if measurement.status is MeasurementStatus.MEASURED and measurement.reason:
+        yield measurement.reason
+    samples = len(measurement.samples_seconds)
+    for what, count in (
+        ("taken while the device was slowed down", len(measurement.throttled_samples)),
+        ("far from the median", len(measurement.outlier_samples)),
+    ):
+        if count > NOTEWORTHY_SHARE * samples:
+            yield f"{count} of {samples} samples {what}; flagged, not removed"
+    if measurement.multimodal:
+        yield "the samples gather around more than one value"
+
+
+def _duration(seconds: float) -> str:
+    if seconds >= 1:
+        return f"{seconds:.4g} s"
+    if seconds >= 1e-3:
+        return f"{seconds * 1e3:.4g} ms"
+    return f"{seconds * 1e6:.4g} µs"

@@ -1,0 +1,142 @@
+"""The finished rows of a job, and its one document."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from batchmark_job.errors import OutputError, one_line, say
+from batchmark_job.output import FileOutput, document_name
+from batchmark_job.result import (
+    Ceiling,
+    Device,
+    Environment,
+    Measurement,
+    MeasurementStatus,
+    ResultDocument,
+)
+from batchmark_job.settings import JobSettings
+
+if TYPE_CHECKING:
+    from batchmark_job.machine.telemetry import Telemetry
+    from batchmark_job.measuring.marks import JobMarks
+    from batchmark_job.measuring.rows import Row
+
+EXIT_ROW_FAILED = 1
+
+
+@dataclass
+class Recorder:
+    """Keeps the finished rows and writes the document exactly once, however the job ends."""
+
+    settings: JobSettings
+    device: Device
+    environment: Environment
+    marks: JobMarks
+    telemetry: Telemetry
+    ceilings: tuple[Ceiling, ...] = ()
+    measurements: list[Measurement] = field(default_factory=list)
+    current: Row | None = None
+    _rows: threading.Lock = field(default_factory=threading.Lock)
+    _closing: threading.Lock = field(default_factory=threading.Lock)
+    _written: threading.Event = field(default_factory=threading.Event)
+
+    def add(self, measurement: Measurement) -> None:
+        with self._rows:
+            self.current = None
+            self.measurements.append(measurement)
+
+    def close(self) -> int:
+        """Write the complete document; returns the exit code."""
+        if not self._closing.acquire(blocking=False):
+            threading.Event().wait()  # an interruption is writing and ends the process
+        failed = sum(row.status is MeasurementStatus.FAILED for row in self.measurements)
+        try:
+            self._write(self._document("complete", self.measurements), hurried=False)
+        finally:
+            self._written.set()
+        if failed:
+            say(f"batchmark_job: {failed} of {len(self.measurements)} rows failed")
+        return EXIT_ROW_FAILED if failed else 0
+
+    def interrupt(self, received: signal.Signals) -> int:
+        """Write what there is, with the row in progress; returns the exit code."""
+        if not self._closing.acquire(blocking=False):
+            say(f"batchmark_job: {received.name} while the complete document is being written")
+            self._written.wait()
+            return 128 + received
+        self._write_partial(received.name, MeasurementStatus.INTERRUPTED, hurried=True)
+        return 128 + received
+
+    def abandon(self, error: BaseException) -> None:
+        """Write what there is after an error that belongs to no row; the row in progress failed."""
+        if not self._closing.acquire(blocking=False):
+            threading.Event().wait()  # an interruption is writing and ends the process
+        try:
+            self._write_partial(one_line(error), MeasurementStatus.FAILED, hurried=False)
+        finally:
+            self._written.set()
+
+    def _write_partial(self, cause: str, status: MeasurementStatus, *, hurried: bool) -> None:
+        with self._rows:
+            rows, row = list(self.measurements), self.current
+        if row is not None:
+            reason = f"{cause} after {len(row.samples)} of its samples"
+            rows.append(row.give_up(status, reason))
+        say(f"batchmark_job: {cause}: writing the {len(rows)} rows there are")
+        try:
+            self._write(self._document("interrupted", rows), hurried=hurried)
+        except OutputError as error:
+            say(f"batchmark_job: {error}")
+
+    def _document(
+        self, status: Literal["complete", "interrupted"], measurements: list[Measurement]
+    ) -> ResultDocument:
+        started_at = self.marks.process_started_at
+        finished_at = datetime.now(UTC)
+        return ResultDocument(
+            run_id=self.settings.run_id,
+            job_id=self.settings.job_id,
+            job_attempt=self.settings.job_attempt,
+            target=self.settings.target,
+            suite=self.settings.suite,
+            requested_device=self.settings.requested_device,
+            actual_device=self.device,
+            status=status,
+            started_at=started_at,
+            finished_at=finished_at,
+            total_seconds=(finished_at - started_at).total_seconds(),
+            environment=self.environment,
+            measurements=tuple(measurements),
+            marks=self.marks.document(),
+            ceilings=self.ceilings,
+            telemetry=self.telemetry.summary(),
+        )
+
+    def _write(self, document: ResultDocument, *, hurried: bool) -> None:
+        """Write to the output or, where that fails, to a local file and the log."""
+        text = document.to_json() + "\n"
+        try:
+            self.settings.output.write(text, hurried=hurried)
+        except OutputError as error:
+            saved = _save_elsewhere(document, text)
+            raise OutputError(f"{error}; the document is {saved}") from error
+        say(f"batchmark_job: wrote {self.settings.output}")
+
+
+def _save_elsewhere(document: ResultDocument, text: str) -> str:
+    say("----- result document begins -----")
+    say(text.rstrip())
+    say("----- result document ends -----")
+    name = f"batchmark-{document_name(document.job_id, document.job_attempt)}"
+    spare = FileOutput(Path(tempfile.gettempdir()) / name)
+    try:
+        spare.write(text)
+    except OutputError:
+        return "above in this log"
+    return f"above in this log and in {spare}"

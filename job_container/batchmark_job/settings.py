@@ -1,0 +1,38 @@
+"""What the command line asks of a job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from batchmark_job.measuring.limits import RowLimits
+
+if TYPE_CHECKING:
+    from batchmark_job.output import Output
+    from batchmark_job.suites import Point
+
+RequestedDevice = Literal["auto", "cpu", "cuda"]
+
+
+@dataclass(frozen=True)
+class JobSettings:
+    """What to measure, on what, and where the document goes."""
+
+    run_id: str
+    job_id: str
+    job_attempt: int
+    target: str
+    suite: str
+    points: tuple[Point, ...]
+    limits: RowLimits
+    requested_device: RequestedDevice
+    threads: int
+    allow_cpu_fallback: bool
+    output: Output
+    metrics_namespace: str | None = None
+    ceilings: bool = True
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """Those of the points, each once."""
+        return tuple(dict.fromkeys(point.dtype for point in self.points))

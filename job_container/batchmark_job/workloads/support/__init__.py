@@ -1,0 +1,1 @@
+"""What workloads share: torch, OpenCV, SciPy, Triton, CUDA graphs, training, references."""
