@@ -1,1 +1,1 @@
-"""The whole system on one machine: local cloud, Terraform and Airflow, started together."""
+"""The whole system on one machine: the local cloud, Terraform and Airflow, started together."""

@@ -1,4 +1,4 @@
-"""Command line of the laptop stack; the Makefile's targets call it."""
+"""The system on one machine, as processes or as containers; the Makefile calls this."""
 
 from __future__ import annotations
 
@@ -36,18 +36,8 @@ def main() -> int:
     try:
         if arguments.command.startswith("containers-"):
             _run_containers(arguments)
-        elif arguments.command == "demo":
-            from laptop.demo import demo
-
-            demo(arguments.suite, arguments.folder)
-        elif arguments.command == "up":
-            from laptop.up import up
-
-            up(arguments.port, arguments.folder)
         else:
-            from laptop.up import down
-
-            down(arguments.folder)
+            _run_processes(arguments)
     except LaptopError as error:
         print(f"{arguments.command}: {error}", file=sys.stderr)
         return 1
@@ -58,12 +48,12 @@ def main() -> int:
 
 
 def _add_containers(commands: Any) -> None:
-    """The commands of the deployment by `docker compose`."""
-    up = commands.add_parser("containers-up", help="start all as containers")
-    up.add_argument("--no-build", action="store_true", help="take the images as they are")
+    """The commands of the deployment with `docker compose`."""
+    up = commands.add_parser("containers-up", help="start everything as containers")
+    up.add_argument("--no-build", action="store_true", help="use the images as they are")
     down = commands.add_parser("containers-down", help="stop and remove the containers")
     down.add_argument(
-        "--volumes", choices=("keep", "delete"), default="keep", help="what becomes of all data"
+        "--volumes", choices=("keep", "delete"), default="keep", help="what happens to all data"
     )
     backup = commands.add_parser("containers-backup", help="save database and bucket")
     backup.add_argument("--to", type=Path, required=True, help="a new folder")
@@ -79,9 +69,25 @@ def _add_containers(commands: Any) -> None:
         )
 
 
+# These import late: it takes up to 1.5 s, in which signals are handled already.
+
+
+def _run_processes(arguments: argparse.Namespace) -> None:
+    from laptop.demo import demo
+    from laptop.up import down, up
+
+    if arguments.command == "demo":
+        demo(arguments.suite, arguments.folder)
+    elif arguments.command == "up":
+        up(arguments.port, arguments.folder)
+    else:
+        down(arguments.folder)
+
+
 def _run_containers(arguments: argparse.Namespace) -> None:
-    from laptop import containers, containers_backup
-    from laptop.compose import Deployment
+    from laptop.containers.backup import backup, restore
+    from laptop.containers.compose import Deployment
+    from laptop.containers.lifecycle import down, up
 
     deployment = Deployment(
         project=arguments.project,
@@ -91,17 +97,17 @@ def _run_containers(arguments: argparse.Namespace) -> None:
         folder=arguments.folder,
     )
     if arguments.command == "containers-up":
-        containers.up(deployment, build=not arguments.no_build)
+        up(deployment, build=not arguments.no_build)
     elif arguments.command == "containers-down":
-        containers.down(deployment, delete_volumes=arguments.volumes == "delete")
+        down(deployment, delete_volumes=arguments.volumes == "delete")
     elif arguments.command == "containers-backup":
-        containers_backup.backup(deployment, arguments.to)
+        backup(deployment, arguments.to)
     else:
-        containers_backup.restore(deployment, arguments.source)
+        restore(deployment, arguments.source)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """Interrupt once; what follows is clean-up, which nothing may interrupt."""
+    """Interrupt once; nothing may interrupt the clean-up that follows."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt

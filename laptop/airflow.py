@@ -20,8 +20,9 @@ from laptop.processes import Processes
 USER = "admin"
 HEALTH_SECONDS = 180
 IMPORTED_FROM = ("plugins", "job_container", "laptop/airflow_settings")
-# How long SQLite waits for another's write. The API server writes in its event loop too, and there
-# it may wait for a request of its own, which needs that loop to go on: its clients try again.
+# How long a component waits for another's lock on SQLite. The API server also writes in its event
+# loop; if it waited long there, it could block the very request that holds the lock. Its clients
+# retry instead.
 LOCK_SECONDS = 60
 API_SERVER_LOCK_SECONDS = 1
 COMPONENTS = {
@@ -34,7 +35,7 @@ COMPONENTS = {
 
 @dataclass(frozen=True)
 class Airflow:
-    """Where an Airflow listens and who may log in. `home` keeps its database and logs."""
+    """An Airflow: its address, its login, and `home`, the folder of its database and logs."""
 
     home: Path
     port: int
@@ -47,7 +48,7 @@ class Airflow:
         return f"http://127.0.0.1:{self.port}"
 
     def environment(self, root: Path, aws: Mapping[str, str]) -> dict[str, str]:
-        """Airflow's whole configuration; nothing is read from a user's own airflow.cfg."""
+        """Airflow's whole configuration; a user's own airflow.cfg is not read."""
         ssm = {
             "connections_prefix": None,
             "config_prefix": None,
@@ -179,11 +180,11 @@ class AirflowClient:
         return str(self.dag_run(dag_id, run_id)["state"])
 
     def dag_run(self, dag_id: str, run_id: str) -> dict[str, Any]:
-        """All that Airflow tells of a run: its state, `start_date`, `end_date` and more."""
+        """Airflow's record of a run: `state`, `start_date`, `end_date` and more."""
         return self._get(f"/dags/{dag_id}/dagRuns/{run_id}")
 
     def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        """All task instances of a run, mapped ones each by itself."""
+        """All task instances of a run; each mapped one is an entry."""
         found: list[dict[str, Any]] = []
         while True:
             page = self._get(
@@ -205,7 +206,7 @@ class AirflowClient:
         return "\n".join(line if isinstance(line, str) else _log_line(line) for line in content)
 
     def links(self, task: Mapping[str, Any]) -> dict[str, str | None]:
-        """A task instance's extra links, by name."""
+        """URLs of a task instance's extra links by name."""
         found: dict[str, str | None] = self._get(
             f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
             f"/links?map_index={task['map_index']}"
@@ -213,7 +214,7 @@ class AirflowClient:
         return found
 
     def xcom(self, task: Mapping[str, Any], key: str) -> Any:
-        """What a task instance told under a key."""
+        """The value that a task instance pushed under a key."""
         return self._get(
             f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
             f"/xcomEntries/{key}?map_index={task['map_index']}"
@@ -227,7 +228,7 @@ class AirflowClient:
         return found
 
     def change(self, method: str, path: str, body: Mapping[str, Any]) -> httpx.Response:
-        """Send what changes something, anew while the database is locked."""
+        """Send a request that changes something; retry it while the database is locked."""
         deadline = time.monotonic() + LOCK_SECONDS
         while True:
             answer = self._http.request(method, path, json=body)
@@ -243,7 +244,7 @@ class AirflowClient:
 
 
 def _log_line(line: Mapping[str, Any]) -> str:
-    """A structured log line as text; an exception's type and message stand beside the event."""
+    """A structured log line as text: the event, then any exception's type and message."""
     errors = [f"{e['exc_type']}: {e['exc_value']}" for e in line.get("error_detail") or []]
     return "\n".join([str(line.get("event", "")), *errors])
 

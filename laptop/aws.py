@@ -1,4 +1,4 @@
-"""Reads what a stack's local cloud holds."""
+"""AWS clients of a local cloud on this machine."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any, Protocol
 
 import boto3
 
-from batchmark.config import Config, parse_config
-from laptop.stack import REGION
+from batchmark.core.config import Config, parse_config
 
+REGION = "us-east-1"
 PARAMETER = "/airflow/variables/batchmark"
 
 
 class HasLocalCloud(Protocol):
-    """Where a local cloud answers, and the environment that leads to it."""
+    """Knows the address of a local cloud, and the environment that leads AWS clients to it."""
 
     @property
     def endpoint(self) -> str: ...
@@ -24,7 +24,7 @@ class HasLocalCloud(Protocol):
 
 
 class AwsClients:
-    """boto3 clients of a stack's local cloud; our own environment is left alone."""
+    """boto3 clients of a local cloud; this process's environment stays as it is."""
 
     def __init__(self, stack: HasLocalCloud) -> None:
         self._endpoint = stack.endpoint
@@ -49,7 +49,7 @@ class AwsClients:
         return parse_config(answer["Parameter"]["Value"])
 
     def new_log_lines(self, group: str) -> Iterator[list[str]]:
-        """Each `next` gives the lines that jobs wrote since the one before."""
+        """Each `next` returns the lines that jobs have written since the last."""
         logs = self.client("logs")
         tokens: dict[str, str] = {}
         while True:

@@ -11,28 +11,28 @@ from typing import Any
 
 from rich.console import Console
 
-from batchmark.report import Report
-from batchmark.report_terminal import render_table
-from batchmark.store import REPORT_HTML, REPORT_JSON, RunStore
-from batchmark.suites import SUITES
+from batchmark.aws.result_bucket import REPORT_HTML, REPORT_JSON, RunStore
+from batchmark.core.suites import SUITES
+from batchmark.report.model import Report
+from batchmark.report.terminal import render_table
 from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
 from laptop.errors import LaptopError
-from laptop.output import copy_run
 from laptop.processes import stop_all
+from laptop.report_copy import copy_run
 from laptop.session import Clock, exclusive, refuse_beside_others
 from laptop.stack import Ports, Stack
 
 DAG_ID = "gpu_cpu_benchmark"
 RUN_SECONDS = 4 * 3600
-LOG_WIDTH = 140  # of the table where there is no terminal that has a width
+LOG_WIDTH = 140  # columns of the table where output is no terminal
 
 
 def demo(suite: str, folder: Path) -> None:
     """Run `suite` once on every target and leave the report in `folder`.
 
     Raises:
-        LaptopError: something is in the way, or the run failed.
+        LaptopError: the demo can't start here now, or the run failed.
     """
     if suite not in SUITES:
         raise LaptopError(f"unknown suite {suite!r}; known: {', '.join(SUITES)}")
@@ -41,7 +41,7 @@ def demo(suite: str, folder: Path) -> None:
         clock = Clock()
         stack = Stack(folder, Ports(), clock.say)
         stack.check()
-        stop_all(folder)  # what a killed predecessor left
+        stop_all(folder)  # processes of a demo that was killed
         clock.say("everything runs on this machine; nothing reaches AWS or costs money")
         with stack:
             stack.start()
@@ -52,7 +52,7 @@ def demo(suite: str, folder: Path) -> None:
 
 
 def run_benchmark(stack: Stack, conf: Mapping[str, Any], clock: Clock) -> Report:
-    """Trigger the DAG, follow it to its end, and copy what it left out of the local cloud.
+    """Trigger the DAG, follow it to its end, and copy its report out of the local cloud.
 
     Raises:
         LaptopError: the run failed; the message holds the end of the failed tasks' logs.
@@ -87,7 +87,7 @@ def run_benchmark(stack: Stack, conf: Mapping[str, Any], clock: Clock) -> Report
 
 
 class TaskStates:
-    """Follows a DAG run's tasks."""
+    """The task states of a DAG run as they change."""
 
     def __init__(self, airflow: AirflowClient, run_id: str) -> None:
         self._airflow = airflow
@@ -95,7 +95,7 @@ class TaskStates:
         self._seen: dict[str, str] = {}
 
     def changes(self) -> list[str]:
-        """What happened since the last call, a line a task."""
+        """A line for each task whose state has changed since the last call."""
         lines = []
         for task in self._airflow.task_instances(DAG_ID, self._run_id):
             name, state = _name(task), task["state"] or "waiting"

@@ -1,4 +1,4 @@
-"""Builds .venv from the lock files. Runs on the system's Python: standard library only."""
+"""Builds .venv from the lock files. It runs on the system's Python: standard library only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VENV = ROOT / ".venv"
 STAMP = VENV / ".installed"
 LOCKS = (ROOT / "requirements.txt", ROOT / "requirements-dev.txt")
 PYTHONS = ((3, 11), (3, 13))
-SIGN_OF_LIFE_SECONDS = 30
+PROGRESS_SECONDS = 30
 INTERRUPTED = 130
 
 
@@ -28,7 +28,7 @@ def main() -> int:
         "--torch",
         choices=("auto", "cpu", "cuda"),
         default="auto",
-        help="which build of torch; auto takes the CPU one where no NVIDIA GPU is seen",
+        help="which build of torch; auto takes the CPU build if there is no NVIDIA GPU",
     )
     choice = parser.parse_args().torch
     if not PYTHONS[0] <= sys.version_info[:2] <= PYTHONS[1]:
@@ -46,7 +46,7 @@ def main() -> int:
         try:
             return install(build)
         except KeyboardInterrupt:
-            fail("interrupted; the next `make install` goes on from here")
+            fail("interrupted; the next `make install` continues from here")
             return INTERRUPTED
 
 
@@ -68,10 +68,10 @@ def install(build: str) -> int:
 
 
 def install_torch(python: str, build: str) -> None:
-    """Take the CPU build where one is to be had; a Linux wheel from PyPI is the CUDA one."""
+    """Install the CPU build if a source has one; PyPI's wheel for Linux is the CUDA build."""
     pinned = torch_pin()
     if STAMP.exists() and not STAMP.read_text().startswith(f"{build} "):
-        # pip would take the one build for the other.
+        # To pip both builds are the same version.
         run([python, "-m", "pip", "uninstall", "-qq", "--yes", "torch"])
     STAMP.unlink(missing_ok=True)
     if sys.platform == "linux" and build == "cpu":
@@ -82,7 +82,7 @@ def install_torch(python: str, build: str) -> None:
         by_uv = [python, "-m", "uv", "pip", "install", "--python", python, "--torch-backend", "cpu"]
         if succeeds([*by_uv, pinned]):
             return
-        say("no CPU build of torch is to be had here; taking the CUDA build, about 3 GB more")
+        say("no source here has a CPU build of torch; taking the CUDA build, about 3 GB more")
     run([*pip(python), pinned])
 
 
@@ -99,7 +99,7 @@ def has_nvidia_gpu() -> bool:
 
 
 def run(command: list[str]) -> None:
-    """Run a command to its end, with a sign of life every half minute.
+    """Run a command to its end, and say every half minute that it still runs.
 
     Raises:
         subprocess.CalledProcessError: it failed.
@@ -117,10 +117,10 @@ def follow(command: list[str], output: int | None = None) -> int:
     with subprocess.Popen(command, stdout=output, stderr=output) as process:
         while True:
             try:
-                process.wait(SIGN_OF_LIFE_SECONDS)
+                process.wait(PROGRESS_SECONDS)
                 break
             except subprocess.TimeoutExpired:
-                say(f"still at it after {time.monotonic() - started:.0f} s")
+                say(f"still running after {time.monotonic() - started:.0f} s")
     return int(process.returncode)
 
 
@@ -129,7 +129,7 @@ def pip(python: str) -> list[str]:
 
 
 def fingerprint(build: str) -> str:
-    """Changes with torch's build, the lock files, the interpreter and the environment's place."""
+    """Changes with torch's build, the lock files, the interpreter and the place of .venv."""
     parts = [lock.read_bytes() for lock in LOCKS]
     parts.append(f"{sys.version} {VENV} {os.uname().machine}".encode())
     return f"{build} {hashlib.sha256(b'0'.join(parts)).hexdigest()}"

@@ -1,4 +1,4 @@
-"""Starts programs, finds everything they started in turn, and ends all of it."""
+"""Starts programs, and ends them with every process that they started."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import psutil
 
 from laptop.errors import LaptopError
 
-# Every process we start inherits this variable; its value is the folder of the stack it belongs to.
+# Inherited by every process of a stack; its value is the stack's folder.
 MARKER = "BATCHMARK_STACK"
 STOP_SECONDS = 12.0
 
@@ -27,7 +27,7 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 
 def require_port(port: int, what: str) -> None:
-    """Raise unless `port` of the loopback interface can be listened on."""
+    """Raise LaptopError unless `port` is free on the loopback interface."""
     if not 0 < port < 65536:
         raise LaptopError(f"port {port} for {what} is not a port: choose one from 1 to 65535")
     with socket.socket() as probe:
@@ -51,7 +51,7 @@ class Processes:
 
     def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
         self.folder = folder.resolve()
-        # Airflow sets process titles; without SPT_NOENV that overwrites what we look for.
+        # Airflow sets process titles, which overwrites the environment unless SPT_NOENV is set.
         self.env = {**env, MARKER: str(self.folder), "SPT_NOENV": "1"}
         self._started: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -61,9 +61,10 @@ class Processes:
     def start(
         self, name: str, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None
     ) -> None:
-        """Start a program in a session of its own, so that a Ctrl-C reaches only us.
+        """Start a program in a session of its own, which Ctrl-C does not reach.
 
-        `env` is what this one has beyond the environment of all.
+        Args:
+            env: variables for this program beyond those of all.
         """
         log = self.log_of(name)
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -79,7 +80,7 @@ class Processes:
             )
 
     def check(self) -> None:
-        """Raise when a program has ended, with the end of its log."""
+        """Raise LaptopError with the end of its log if a program has ended."""
         for name, process in self._started.items():
             if (code := process.poll()) is not None:
                 log = self.log_of(name)
@@ -90,7 +91,7 @@ class Processes:
         """Run a program to its end.
 
         Raises:
-            LaptopError: it ended with another exit code than 0.
+            LaptopError: its exit code was not 0.
         """
         self.start(name, argv, cwd=cwd)
         process = self._started[name]
@@ -100,7 +101,7 @@ class Processes:
         del self._started[name]
 
     def kill(self, name: str) -> None:
-        """SIGKILL a program and everything below it, and forget it: it may be started anew."""
+        """SIGKILL a program and its descendants; it may then be started again."""
         process = self._started.pop(name)
         tree = psutil.Process(process.pid).children(recursive=True)
         process.kill()
@@ -116,7 +117,7 @@ class Processes:
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:
-    """Every live process, however far removed, that belongs to the stack in `folder`."""
+    """Every live process of the stack in `folder`, whoever its parent is."""
     wanted = str(folder.resolve())
     found = []
     for process in psutil.process_iter():
@@ -125,13 +126,13 @@ def processes_of(folder: Path) -> list[psutil.Process]:
                 continue
             if process.environ().get(MARKER) == wanted:
                 found.append(process)
-        except psutil.Error:  # it has ended meanwhile, or is another user's
+        except psutil.Error:  # it has just ended, or belongs to another user
             continue
     return found
 
 
 def stop_all(folder: Path, seconds: float = STOP_SECONDS) -> int:
-    """End a stack's processes: ask, wait, then kill what is left. Return how many there were."""
+    """End a stack's processes: SIGTERM, wait, SIGKILL. Return how many there were."""
     asked = processes_of(folder)
     _signal(asked, signal.SIGTERM)
     deadline = time.monotonic() + seconds

@@ -1,4 +1,4 @@
-"""Brings a run's report out of the local cloud, which forgets everything when it stops."""
+"""Copies a run's report out of the local cloud, which keeps nothing when it stops."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import re
 from pathlib import Path
 from urllib.parse import unquote
 
-from batchmark.report import Report, render_json
-from batchmark.report_page import render_html
-from batchmark.store import REPORT_HTML, REPORT_JSON, RunStore
+from batchmark.aws.result_bucket import REPORT_HTML, REPORT_JSON, RunStore
+from batchmark.report.model import Report, render_json
+from batchmark.report.page import render_html
 
 
 def copy_run(store: RunStore, folder: Path) -> Report:
     """Write report.json, report.html and everything they link to below `folder`.
 
-    Links into the local cloud become relative ones to the copies, at the objects' own keys.
+    Each linked object is copied to the path of its key, and the links become relative paths.
     """
 
     def copy(link: re.Match[str]) -> str:

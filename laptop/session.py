@@ -1,4 +1,4 @@
-"""Who may run now: one stack at a time in a clone, for two would measure each other."""
+"""One stack at a time runs in a clone, because two would slow each other's measurements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from laptop.stack import BUILD
 
 
 class Clock:
-    """Says what happens, with the seconds since the start."""
+    """Prints lines with the seconds since the start."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
@@ -25,7 +25,7 @@ class Clock:
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Hold a stack's folder against a second command.
+    """Lock a stack's folder for one command.
 
     Raises:
         LaptopError: another process holds it.
@@ -43,9 +43,9 @@ def exclusive(folder: Path) -> Iterator[None]:
 
 
 def refuse_beside_others(folder: Path) -> None:
-    """Raise when another stack of this clone runs: each would measure the other's load.
+    """Raise LaptopError if another stack of this clone runs.
 
-    Stacks outside `build/`, as tests have them, neither count nor are refused.
+    Stacks outside `build/`, such as those of tests, are neither counted nor refused.
     """
     others = [path for path in BUILD.glob("*/") if path != folder.resolve()]
     running = [path for path in others if processes_of(path)] if folder.parent == BUILD else []

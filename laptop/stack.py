@@ -1,4 +1,4 @@
-"""The local cloud with the core Terraform stack applied to it, and an Airflow that reads it."""
+"""A stack: the local cloud, the core Terraform stack applied to it, and an Airflow."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ from typing import Self
 
 import httpx
 
-from batchmark.exceptions import TerraformError
-from batchmark.prices import PRICES_FILE
-from batchmark.terraform import Terraform
+from batchmark.core.prices import PRICES_FILE
 from laptop.airflow import Airflow
+from laptop.aws import REGION, AwsClients
 from laptop.errors import LaptopError
-from laptop.image import publish_stand_in
 from laptop.processes import Processes, free_port
+from laptop.stand_in_image import publish_stand_in
+from laptop.terraform import Terraform
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 TERRAFORM_DATA = BUILD / "terraform"
 PROFILE = ROOT / "terraform" / "local.tfvars"
-REGION = "us-east-1"
-# What each target of PROFILE asks for: one job fills the pool, so no two measure together.
+# What a job of PROFILE requests: it fills the pool, so that no two jobs measure at once.
 VCPUS = 2
 CLOUD_SECONDS = 60
 
@@ -38,22 +37,25 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Ports:
-    """Where the two servers listen; any free port unless one is given."""
+    """Ports of the two servers; free ones by default."""
 
     airflow: int = field(default_factory=free_port)
     cloud: int = field(default_factory=free_port)
 
 
 class Stack:
-    """Everything that runs for one folder. `stop` ends it, whatever state it is in.
+    """Everything that runs for one folder; `stop` ends it in whatever state it is.
 
-    The local cloud records each call in the file `calls`, by the principals laptop, terraform,
+    The local cloud records each call in the file `calls`, under the principals laptop, terraform,
     airflow and job.
 
     Args:
-        schedules: whether DAGs run by their schedules, or only when triggered.
+        schedules: whether DAGs run on their schedules, or only when triggered.
         dags: Airflow's DAG folder.
         vcpus: size of the local cloud's pool.
+        job_dir: where jobs find their code.
+        cloud_state: folder that the local cloud keeps everything in, and goes on from; without
+            one it forgets everything when it stops.
     """
 
     def __init__(
@@ -65,6 +67,8 @@ class Stack:
         schedules: bool = False,
         dags: Path = ROOT / "dags",
         vcpus: int = VCPUS,
+        job_dir: Path = ROOT / "job_container",
+        cloud_state: Path | None = None,
     ) -> None:
         reach_loopback_directly()
         self.folder = folder.resolve()
@@ -73,6 +77,8 @@ class Stack:
         self.airflow = Airflow(self.folder / "airflow", ports.airflow, dags, schedules)
         self._cloud_port = ports.cloud
         self._vcpus = vcpus
+        self._job_dir = job_dir
+        self._cloud_state = cloud_state
         self.aws = aws_environment(self.endpoint, "laptop")
         for_airflow = aws_environment(self.endpoint, "airflow")
         self.processes = Processes(
@@ -89,14 +95,11 @@ class Stack:
         )
 
     def check(self) -> None:
-        """Raise LaptopError when something that `start` needs is missing."""
-        try:
-            self.terraform.check()
-        except TerraformError as error:
-            raise LaptopError(str(error)) from error
+        """Raise LaptopError if something that `start` needs is missing."""
+        self.terraform.check()
 
     def start(self) -> None:
-        """Start all of it; returns when Airflow is healthy and Terraform has applied."""
+        """Start everything; return when Airflow is healthy and Terraform has applied."""
         self._forget_last_time()
         with ThreadPoolExecutor(1) as beside:
             try:
@@ -108,7 +111,7 @@ class Stack:
                     time.sleep(0.2)
                 applied.result()
             except BaseException:
-                self.stop()  # before the executor waits for a Terraform that would run on
+                self.stop()  # or the executor would wait for Terraform to finish
                 raise
 
     def start_cloud(self) -> None:
@@ -117,9 +120,10 @@ class Stack:
             [
                 *(sys.executable, "-m", "local_cloud", "--port", str(self._cloud_port)),
                 *("--vcpus", str(self._vcpus), "--gpus", "1", "--memory", "8192"),
-                *("--job-dir", str(ROOT / "job_container")),
+                *("--job-dir", str(self._job_dir)),
                 *("--prices", str(PRICES_FILE)),
                 *("--record-calls", str(self.calls)),
+                *(("--state", str(self._cloud_state)) if self._cloud_state else ()),
             ],
             cwd=ROOT,
         )
@@ -139,14 +143,12 @@ class Stack:
         init_one_at_a_time(self.terraform)
 
     def apply(self) -> None:
-        """Apply the core stack to the local cloud, which forgets everything when it stops."""
+        """Apply the core stack to the local cloud, and publish the image that it names."""
         started = time.monotonic()
         self._publish_image(apply_core_stack(self.terraform, self.say))
         self.say(f"Terraform: applied in {time.monotonic() - started:.0f} s")
 
     def _publish_image(self, image: str) -> None:
-        from laptop.aws import AwsClients  # which imports this module
-
         with closing(AwsClients(self)) as aws:
             publish_stand_in(aws.client("ecr"), image)
 
@@ -168,14 +170,14 @@ class Stack:
         try:
             self.say("stopping everything that was started")
             self.stop()
-        except KeyboardInterrupt:  # it can come once only: laptop.__main__ ignores a second
+        except KeyboardInterrupt:  # laptop.__main__ ignores a second one
             self.stop()
             raise
 
     def _forget_last_time(self) -> None:
-        """Moto keeps nothing, so neither may the state, nor Airflow's runs that point at its jobs.
+        """Delete what refers to the last local cloud, which kept nothing.
 
-        The last report goes, so that it is not taken for this run's; its raw/ and runs/ stay.
+        The last report goes too, or it could be taken for this run's; its raw/ and runs/ stay.
         """
         for name in ("airflow", "logs"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
@@ -185,22 +187,19 @@ class Stack:
 
 
 def apply_core_stack(terraform: Terraform, say: Say) -> str:
-    """Apply the core stack to the local cloud; the image that its job definitions run.
+    """Apply the core stack to the local cloud; return the image of its job definitions.
 
     Raises:
-        LaptopError: Terraform failed.
+        TerraformError: Terraform failed.
     """
     say("Terraform: applying the core stack to the local cloud (about 80 s)")
-    try:
-        init_one_at_a_time(terraform)
-        terraform.apply(var_file=PROFILE)
-        return str(terraform.outputs()["image"])
-    except TerraformError as error:
-        raise LaptopError(str(error)) from error
+    init_one_at_a_time(terraform)
+    terraform.apply(var_file=PROFILE)
+    return str(terraform.outputs()["image"])
 
 
 def init_one_at_a_time(terraform: Terraform) -> None:
-    """Install providers and modules in TERRAFORM_DATA, which all stacks share."""
+    """Install providers and modules in TERRAFORM_DATA, which all stacks share, under a lock."""
     TERRAFORM_DATA.mkdir(parents=True, exist_ok=True)
     with TERRAFORM_DATA.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -208,16 +207,16 @@ def init_one_at_a_time(terraform: Terraform) -> None:
 
 
 def reach_loopback_directly() -> None:
-    """Keep this process and what it starts from sending 127.0.0.1 to an HTTP proxy."""
+    """Reach loopback without an HTTP proxy, from this process and those it starts."""
     for name in ("NO_PROXY", "no_proxy"):
         others = [host for host in os.environ.get(name, "").split(",") if host]
         os.environ[name] = ",".join(dict.fromkeys([*others, "127.0.0.1", "localhost"]))
 
 
 def aws_environment(endpoint: str, principal: str) -> dict[str, str]:
-    """Sends every AWS client to the local cloud, with credentials no real account knows.
+    """Variables that lead every AWS client to the local cloud, with credentials of no real account.
 
-    The access key is the principal's name, so that the recorded calls tell who made them.
+    The access key is the principal's name, so that recorded calls show who made them.
     """
     return {
         "AWS_ENDPOINT_URL": endpoint,
@@ -230,7 +229,7 @@ def aws_environment(endpoint: str, principal: str) -> dict[str, str]:
 
 
 def clean_environment() -> dict[str, str]:
-    """Ours, without what would point a tool at a real account or another Airflow."""
+    """This process's environment without what points to a real account or another Airflow."""
     dropped = ("AWS_", "AIRFLOW", "TF_VAR_", "TF_WORKSPACE", "PYTHONPATH")
     kept = ("AWS_CA_BUNDLE",)
     return {

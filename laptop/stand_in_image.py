@@ -1,4 +1,4 @@
-"""A stand-in for the job image, where jobs run as processes and nothing is ever pulled."""
+"""A stand-in for the job image in the local cloud's ECR, from which nothing is pulled."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ MEDIA_TYPE = "application/vnd.docker.distribution.manifest.v2+json"
 
 
 def publish_stand_in(ecr: Any, image: str) -> None:
-    """Give the repository an image of this tag without layers, as `make image` would a real one.
+    """Push an image without layers under this tag, as `make image` pushes a real one.
 
-    One that is there stays: a tag never moves.
+    An image that has the tag stays, because tags are immutable.
     """
     repository, _, tag = image.rpartition("/")[2].partition(":")
-    there = ecr.list_images(repositoryName=repository, filter={"tagStatus": "TAGGED"})["imageIds"]
-    if tag in {one["imageTag"] for one in there}:
+    listed = ecr.list_images(repositoryName=repository, filter={"tagStatus": "TAGGED"})
+    if tag in {found["imageTag"] for found in listed["imageIds"]}:
         return
     manifest = {"schemaVersion": 2, "mediaType": MEDIA_TYPE, "config": {}, "layers": []}
     ecr.put_image(repositoryName=repository, imageTag=tag, imageManifest=json.dumps(manifest))

@@ -1,4 +1,4 @@
-"""Terraform as a library: find it, run it, check every return code, leave no process behind."""
+"""Terraform as a library: find it, run it, check its exit code, leave no process behind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import IO, Any
 
 import python_terraform
-from python_terraform import IsFlagged, IsNotFlagged
+from python_terraform import IsFlagged
 
-from batchmark.exceptions import TerraformError
+from laptop.errors import TerraformError
 
 MINIMUM_VERSION = (1, 11)
 MIRROR_ROOTS = (
@@ -29,20 +29,29 @@ MIRROR_ROOTS = (
     Path("~/.terraform.d").expanduser(),
 )
 LOCKED_PROVIDER = re.compile(r'^provider "(.+?)" \{\s+version\s+= "(.+?)"', re.MULTILINE)
-# How long Terraform may take to stop by itself, with its state written, before it is killed.
+# How long Terraform may take to write its state and stop before it is killed.
 STOP_SECONDS = 10.0
 ERROR_LINES = 25
 
 
+@dataclass(frozen=True)
+class Result:
+    """How a command ended, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+
 class Terraform:
-    """One stack, its state and the settings every command runs with.
+    """One root module, its state, and the settings that all its commands share.
 
     Args:
         stack_dir: folder of the root module.
         data_dir: where Terraform keeps providers and modules (TF_DATA_DIR).
         state: path of the state file.
-        env: environment instead of this process's own.
-        log: file that all of Terraform's output is appended to.
+        env: the whole environment of Terraform; this process's own by default.
+        log: file to which all of Terraform's output is appended.
     """
 
     def __init__(
@@ -55,7 +64,7 @@ class Terraform:
         log: Path | None = None,
     ) -> None:
         self.stack_dir = stack_dir.resolve()
-        self._state = state.resolve()
+        self.state = state.resolve()
         self._log = log
         self._env = {
             **(os.environ if env is None else env),
@@ -65,82 +74,85 @@ class Terraform:
         }
 
     def check(self) -> None:
-        """Raise TerraformError unless a Terraform that is new enough is on the PATH."""
+        """Raise TerraformError unless a recent enough Terraform is on the PATH."""
         _ = self._binary
 
     def init(self) -> None:
-        """Install what the lock file names, from a provider mirror where the machine has one."""
-        options: dict[str, Any] = {"state": None}  # python-terraform's default, which init refuses
+        """Install the locked providers, from a local mirror if this machine has one."""
+        options: dict[str, Any] = {}
         lock_file = self.stack_dir / ".terraform.lock.hcl"
         if lock_file.exists():
             options["lockfile"] = "readonly"
-        # Whoever says where providers are knows better than we do.
+        # Arguments that the user gives to `init` may name the source of providers.
         if "TF_CLI_ARGS_init" not in self._env:
             options["plugin_dir"] = find_provider_mirror(lock_file, self._binary.platform)
-        self._checked(self._cli.init(**options))
-
-    def validate(self) -> None:
-        self._checked(self._cli.cmd("validate", no_color=IsFlagged))
+        self.run("init", input=False, reconfigure=IsFlagged, **options)
 
     def apply(
         self, *, var_file: Path | None = None, variables: Mapping[str, Any] | None = None
     ) -> None:
-        self._checked(self._cli.apply(skip_plan=True, **_inputs(var_file, variables)))
-
-    def plan_exit_code(
-        self, *, var_file: Path | None = None, variables: Mapping[str, Any] | None = None
-    ) -> int:
-        """0 when the plan has no changes, 2 when it has some."""
-        result = self._cli.plan(input=False, **_inputs(var_file, variables))
-        return self._checked(result, allowed=(0, 2)).code
-
-    def planned_changes(
-        self, *, var_file: Path | None = None, variables: Mapping[str, Any] | None = None
-    ) -> dict[str, str]:
-        """What an apply would do to each resource, by address: create, update, replace, delete."""
-        result = self._cli.plan(json=IsFlagged, input=False, **_inputs(var_file, variables))
-        messages = map(json.loads, self._checked(result, allowed=(0, 2)).out.splitlines())
-        changes = (message["change"] for message in messages if message["type"] == "planned_change")
-        return {
-            change["resource"]["addr"]: change["action"]
-            for change in changes
-            if change["action"] != "read"  # a data source, read again
-        }
+        """Apply without asking; `variables` override `var_file`."""
+        self._change("apply", var_file, variables)
 
     def destroy(
         self, *, var_file: Path | None = None, variables: Mapping[str, Any] | None = None
     ) -> None:
-        # Terraform dropped -force, which python-terraform still passes.
-        options = {"force": IsNotFlagged, "auto_approve": IsFlagged, "input": False}
-        self._checked(self._cli.destroy(**options, **_inputs(var_file, variables)))
+        """Destroy without asking, with the inputs of the last apply."""
+        self._change("destroy", var_file, variables)
 
     def outputs(self) -> dict[str, Any]:
         """Values by name; empty before the first apply."""
-        result = self._checked(self._cli.cmd("output", json=IsFlagged, state=str(self._state)))
+        result = self.run("output", json=IsFlagged, state=self.state)
         return {name: output["value"] for name, output in json.loads(result.out).items()}
 
-    @cached_property
-    def _binary(self) -> _Binary:
-        return _find_binary(self._env)
+    def run(self, command: str, *, allowed: Collection[int] = (0,), **options: Any) -> Result:
+        """Run a command with the options that python-terraform knows, in the order given.
 
-    @cached_property
-    def _cli(self) -> _Cli:
-        return _Cli(self._binary.path, self.stack_dir, self._state, self._env, self._log)
-
-    def _checked(self, result: _Result, allowed: tuple[int, ...] = (0,)) -> _Result:
+        Raises:
+            TerraformError: it ended with an exit code that is not in `allowed`.
+        """
+        command_line = _CommandLine(terraform_bin_path=self._binary.path)
+        try:
+            argv = command_line.generate_cmd_string(command, no_color=IsFlagged, **options)
+            result = _execute(argv, self.stack_dir, self._env, self._log)
+        finally:
+            command_line.temp_var_files.clean_up()
         if result.code in allowed:
             return result
         lines = [line for line in result.err.splitlines() if line.strip()]
         tail = "\n".join(lines[-ERROR_LINES:]) or "it wrote nothing to stderr"
         raise TerraformError(
-            f"{result.command} in {self.stack_dir} ended with exit code {result.code}:\n{tail}"
+            f"terraform {command} in {self.stack_dir} ended with exit code {result.code}:\n{tail}"
         )
+
+    def _change(
+        self, command: str, var_file: Path | None, variables: Mapping[str, Any] | None
+    ) -> None:
+        self.run(
+            command,
+            state=self.state,
+            input=False,
+            auto_approve=IsFlagged,
+            var_file=var_file and var_file.resolve(),
+            var=dict(variables or {}),  # last, because Terraform lets the last one win
+        )
+
+    @cached_property
+    def _binary(self) -> _Binary:
+        return _find_binary(self._env)
+
+
+class _CommandLine(python_terraform.Terraform):  # type: ignore[misc]
+    """python-terraform, for the command line alone: it can set no environment and stop nothing."""
+
+    def read_state_file(self, file_path: str | None = None) -> None:
+        """Read nothing: its own version parses any state file it finds in the current folder."""
 
 
 def find_provider_mirror(
     lock_file: Path, platform: str, roots: Iterable[Path] = MIRROR_ROOTS
 ) -> Path | None:
-    """Folder to give to `terraform init -plugin-dir`, if one holds every provider locked."""
+    """The folder for `terraform init -plugin-dir`: one that holds every locked provider."""
     if not lock_file.exists():
         return None
     locked = LOCKED_PROVIDER.findall(lock_file.read_text())
@@ -158,13 +170,6 @@ def _holds(mirror: Path, address: str, version: str, platform: str) -> bool:
     return (folder / version / platform).is_dir() or (folder / packed).is_file()
 
 
-def _inputs(var_file: Path | None, variables: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {
-        "var_file": str(var_file.resolve()) if var_file else None,
-        "var": dict(variables) if variables else None,
-    }
-
-
 @dataclass(frozen=True)
 class _Binary:
     path: str
@@ -176,7 +181,7 @@ def _find_binary(env: Mapping[str, str]) -> _Binary:
     path = shutil.which("terraform", path=env.get("PATH"))
     if path is None:
         raise TerraformError(f"terraform is not on the PATH: install Terraform {need} or newer")
-    result = _run([path, "version", "-json"], Path.cwd(), env, None)
+    result = _execute([path, "version", "-json"], Path.cwd(), env, None)
     try:
         answer = json.loads(result.out)
         version = str(answer["terraform_version"])
@@ -192,38 +197,8 @@ def _find_binary(env: Mapping[str, str]) -> _Binary:
     return _Binary(path, platform)
 
 
-@dataclass(frozen=True)
-class _Result:
-    command: str
-    code: int
-    out: str
-    err: str
-
-
-class _Cli(python_terraform.Terraform):  # type: ignore[misc]
-    """python-terraform's command lines, run our way: it has no own environment, log or stop."""
-
-    def __init__(
-        self, binary: str, stack_dir: Path, state: Path, env: Mapping[str, str], log: Path | None
-    ) -> None:
-        super().__init__(str(stack_dir), state=str(state), terraform_bin_path=binary)
-        self._run_in = (stack_dir, env, log)
-
-    def cmd(self, cmd: str, *args: str, **kwargs: Any) -> _Result:
-        """Run a command to its end, whatever its exit code."""
-        if "var" in kwargs:  # after the files, or those would win
-            kwargs["var"] = kwargs.pop("var")
-        try:
-            return _run(self.generate_cmd_string(cmd, *args, **kwargs), *self._run_in)
-        finally:
-            self.temp_var_files.clean_up()
-
-    def read_state_file(self, file_path: str | None = None) -> None:
-        """Leave the state alone: python-terraform would parse it after every command."""
-
-
-def _run(argv: list[str], cwd: Path, env: Mapping[str, str], log: Path | None) -> _Result:
-    command = f"terraform {argv[1]}"
+def _execute(argv: list[str], cwd: Path, env: Mapping[str, str], log: Path | None) -> Result:
+    """Run a command to its end, whatever its exit code."""
     with _appended(log) as out, tempfile.TemporaryFile() as err:
         out.write(f"$ {' '.join(argv)}\n".encode())
         out.flush()
@@ -236,11 +211,11 @@ def _run(argv: list[str], cwd: Path, env: Mapping[str, str], log: Path | None) -
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
-                # Of its own, so that a Ctrl-C reaches us alone and we see to the end of it.
+                # Ctrl-C then reaches this process alone, which stops Terraform in order.
                 start_new_session=True,
             )
         except OSError as error:
-            raise TerraformError(f"{command} can't be started: {error}") from error
+            raise TerraformError(f"terraform {argv[1]} can't be started: {error}") from error
         try:
             code = process.wait()
         finally:
@@ -250,7 +225,7 @@ def _run(argv: list[str], cwd: Path, env: Mapping[str, str], log: Path | None) -
             err.seek(0)
             errors = err.read()
             out.write(errors)
-    return _Result(command, code, output.decode(errors="replace"), errors.decode(errors="replace"))
+    return Result(code, output.decode(errors="replace"), errors.decode(errors="replace"))
 
 
 @contextmanager
@@ -265,7 +240,7 @@ def _appended(log: Path | None) -> Iterator[IO[bytes]]:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End Terraform and the provider processes in its group, gently first."""
+    """End Terraform and the providers in its process group: ask first, then kill."""
     try:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
@@ -273,6 +248,6 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         pass
     finally:
-        with suppress(ProcessLookupError, PermissionError):  # macOS: nothing but a zombie left
+        with suppress(ProcessLookupError, PermissionError):  # macOS: only a zombie is left
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()

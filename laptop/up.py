@@ -1,4 +1,4 @@
-"""`make up` and `make down`: the same stack, left running for a browser."""
+"""`make up` and `make down`: the demo's stack, left running for a browser."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LOGIN = "login.json"
 
 
 def up(port: int, folder: Path) -> None:
-    """Start the stack with Airflow on `port` and leave it running; where it runs, only say so.
+    """Start the stack with Airflow on `port` and leave it running; do nothing if it runs already.
 
     Raises:
-        LaptopError: another stack runs, the port is taken, or an earlier start is broken.
+        LaptopError: another stack runs, the port is taken, or an earlier start broke off.
     """
     with exclusive(folder):
         if processes_of(folder):

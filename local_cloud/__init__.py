@@ -1,1 +1,1 @@
-"""AWS on one machine: a moto server whose Batch really runs jobs, as processes."""
+"""AWS on one machine: a moto server whose Batch really runs jobs."""

@@ -1,4 +1,4 @@
-"""`python -m local_cloud --port N --gpus K --vcpus N`: runs in the foreground until it is ended."""
+"""The command line: `python -m local_cloud` runs in the foreground until it is ended."""
 
 from __future__ import annotations
 
@@ -8,34 +8,32 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 from urllib.parse import urlsplit
 
 import psutil
 
-from local_cloud.batch.runtime import RuntimeUnavailableError
+from local_cloud.batch.running.runtime import RuntimeUnavailableError
 from local_cloud.prices import Prices, read_prices
 from local_cloud.settings import Settings
 from local_cloud.state import StateError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 MIB = 2**20
 USAGE_ERROR = 2
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
+    """Reports errors in one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Exit with the message only; --help has the rest."""
+        """Exit with the message only, without the usage."""
         self.exit(USAGE_ERROR, f"local_cloud: {message}\n")
 
 
 def at_least(minimum: int) -> Callable[[str], int]:
-    """A command line number that must not be smaller."""
+    """A parser of whole numbers that are at least `minimum`."""
 
     def parse(text: str) -> int:
         try:
@@ -91,7 +89,7 @@ def file_to_write(text: str) -> Path:
 
 
 def http_url(text: str) -> str:
-    """An address of a server, without a path."""
+    """A server's URL, without a path."""
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
         msg = f"{text!r} is not like http://HOST:PORT"
@@ -109,7 +107,7 @@ def price_file(text: str) -> Prices:
 
 
 def endpoint_url(host: str, port: int) -> str:
-    """Where the jobs on this machine reach the server."""
+    """The server's address for clients on this machine."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - not bound here
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -173,7 +171,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--state",
         metavar="FOLDER",
         type=folder,
-        help="keep everything in this folder, and go on from there (none: a restart forgets)",
+        help="keep the state in this folder, and continue from it (none: lost at a restart)",
     )
     parser.add_argument("--log-requests", action="store_true", help="log each request to stderr")
     parser.add_argument(
@@ -186,14 +184,14 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--prices",
         metavar="FILE",
         type=price_file,
-        help="price table that pricing and Spot history answer from (none: they know no price)",
+        help="price table for the Price List API and Spot price history (none: no prices)",
     )
     arguments = parser.parse_args(argv)
     if arguments.job_network is not None:
         if arguments.jobs != "containers":
-            parser.error("--job-network is for --jobs containers: processes share this machine's")
+            parser.error("--job-network is for --jobs containers: processes have no other network")
         if arguments.job_endpoint is None:
-            parser.error("--job-network needs --job-endpoint: this server's address in there")
+            parser.error("--job-network needs --job-endpoint: this server's address there")
     return arguments
 
 
@@ -203,7 +201,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     stop = threading.Event()
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, lambda *_: stop.set())
-    # Importing moto takes a second: mistakes are told before.
+    # Not at the top: importing moto takes a second, and wrong options are reported before.
     from local_cloud import server
 
     try:

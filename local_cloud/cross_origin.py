@@ -1,21 +1,18 @@
-"""Keeps pages that a browser on this machine shows from calling what can run commands here."""
+"""Keeps web pages in a browser on this machine from running commands here."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from werkzeug.wrappers import Response
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
-
-REFUSED = "The local cloud takes no requests of a page's scripts and forms; links to it work\n"
+REFUSED = "The local cloud refuses requests from a page's scripts and forms; links to it work\n"
 
 
-class NoScripts:
-    """WSGI middleware: refuses what names an origin, as a page's scripts and forms do."""
+class CrossOriginGuard:
+    """WSGI middleware: refuses requests with an Origin header, as scripts and forms send it."""
 
     def __init__(self, app: WSGIApplication) -> None:
         self._app = app

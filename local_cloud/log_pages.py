@@ -1,37 +1,34 @@
-"""A job's log as a page for people, where AWS has its console."""
+"""Shows a job's log in a browser, in place of AWS's console."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from moto.batch.models import batch_backends
 from moto.logs.models import logs_backends
 from werkzeug.wrappers import Response
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
-
-    from local_cloud.batch.job import Job
+from local_cloud.batch.jobs.job import Job
+from local_cloud.gaps.batch import used_backends
 
 PATH = re.compile(r"/local-cloud/jobs/(?P<job_id>[^/]+)/log")
 
 
 class LogPages:
-    """WSGI middleware: `GET /local-cloud/jobs/ID/log` is the log of a job's last attempt so far."""
+    """WSGI middleware: `GET /local-cloud/jobs/ID/log` shows the log of a job's last attempt."""
 
     def __init__(self, app: WSGIApplication) -> None:
         self._app = app
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        asked = PATH.fullmatch(environ.get("PATH_INFO", ""))
-        if asked is None:
+        match = PATH.fullmatch(environ.get("PATH_INFO", ""))
+        if match is None:
             return self._app(environ, start_response)
-        job = find_job(asked["job_id"])
+        job = find_job(match["job_id"])
         if job is None:
-            missing = f"The local cloud knows no job {asked['job_id']}\n"
+            missing = f"The local cloud knows no job {match['job_id']}\n"
             answer = Response(missing, status=HTTPStatus.NOT_FOUND)
         else:
             answer = Response(page(job))
@@ -39,13 +36,12 @@ class LogPages:
 
 
 def find_job(job_id: str) -> Job | None:
-    """A job of any account and region."""
-    backends: list[Any] = [one for regions in batch_backends.values() for one in regions.values()]
-    return next((job for backend in backends if (job := backend.find_job(job_id))), None)
+    """The job with this id, in any account and region."""
+    return next((job for backend in used_backends() if (job := backend.find_job(job_id))), None)
 
 
 def page(job: Job) -> str:
-    """The log's lines, or where the job stands while it has none."""
+    """The job's state, and the lines of its log."""
     state = f"Job {job.id} is {job.status}"
     if not job.attempts:
         return f"{state} and has no log yet.\n"

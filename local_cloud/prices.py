@@ -1,19 +1,17 @@
-"""The price file that a local cloud was started with: it invents no price."""
+"""The prices that the local cloud answers with: those of a file, never invented."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Prices:
-    """One region's prices: On-Demand in USD per hour by instance type, Spot as EC2 tells them."""
+    """One region's prices: On-Demand in USD per hour by instance type, Spot as EC2 answers them."""
 
     region: str
     as_of: date
@@ -24,10 +22,10 @@ class Prices:
 
 
 def read_prices(path: Path) -> Prices:
-    """Read a price table as Batchmark commits it.
+    """Read a price table in Batchmark's format.
 
     Raises:
-        ValueError: it is no price table; the message says why.
+        ValueError: the file is no price table; the message says why.
     """
     try:
         table: dict[str, Any] = json.loads(path.read_bytes())

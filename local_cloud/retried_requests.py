@@ -1,30 +1,27 @@
-"""Answers a call that its client sends once more as it was answered before."""
+"""Idempotent retries: a request that an SDK sends again gets the first answer."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from werkzeug.wrappers import Response
 
-from local_cloud.recorder import caller_of
+from local_cloud.calls import caller_of
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
-
-KEPT = 1_000
+KEPT_ANSWERS = 1_000
 LARGEST_BYTES = 65_536
-# AWS runs a job whose submission is repeated a second time, and so does the local cloud.
-TAKEN_ANEW = ("batch",)
+# In AWS a retried submission runs a second job, and so it does here.
+NOT_IDEMPOTENT = ("batch",)
 
 
-class Repeats:
-    """WSGI middleware that knows a call's repetitions by the id that AWS's SDKs give all of them.
+class RetriedRequests:
+    """WSGI middleware that recognises retries by the invocation id that AWS's SDKs send.
 
-    On a busy machine an answer can get lost; Terraform's provider, which then sends its `Create...`
-    or `Delete...` again, would fail because there is such a thing already, or none any more.
+    On a busy machine an answer can get lost. Terraform's provider then sends its `Create...` or
+    `Delete...` again, and would fail because the resource already exists, or no longer does.
     """
 
     def __init__(self, app: WSGIApplication) -> None:
@@ -35,7 +32,7 @@ class Repeats:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         call = environ.get("HTTP_AMZ_SDK_INVOCATION_ID")
         caller = caller_of(environ)
-        if not call or caller is None or caller.service in TAKEN_ANEW:
+        if not call or caller is None or caller.service in NOT_IDEMPOTENT:
             return self._app(environ, start_response)
         with self._lock:
             answer = self._answers.get(call)
@@ -44,7 +41,7 @@ class Repeats:
             self._keep(call, answer)
         else:
             environ["wsgi.errors"].write(
-                f"a call of {caller.service} came twice and is answered as before\n"
+                f"a retried call of {caller.service} gets its first answer again\n"
             )
         return answer(environ, start_response)
 
@@ -54,5 +51,5 @@ class Repeats:
             return
         with self._lock:
             self._answers[call] = answer
-            if len(self._answers) > KEPT:
+            if len(self._answers) > KEPT_ANSWERS:
                 self._answers.popitem(last=False)

@@ -1,4 +1,4 @@
-"""moto's server with our fixes and the Batch that runs jobs."""
+"""moto's server, with its gaps filled and a Batch that runs jobs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import os
 import socket
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
-
-# moto reads this on import: Terraform attaches AWS's managed policies by their real names.
-os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"
+from pathlib import Path
+from wsgiref.types import WSGIApplication, WSGIEnvironment
 
 from moto.moto_server.werkzeug_app import (
     DomainDispatcherApplication,
@@ -19,36 +17,31 @@ from moto.moto_server.werkzeug_app import (
 from werkzeug.serving import make_server
 
 from local_cloud import gaps
-from local_cloud.batch import models as batch
-from local_cloud.browsers import NoScripts
+from local_cloud.batch.api import models as batch
+from local_cloud.cross_origin import CrossOriginGuard
 from local_cloud.faults.middleware import Faults
 from local_cloud.gaps.pricing import PriceList
 from local_cloud.log_pages import LogPages
+from local_cloud.prices import Prices
 from local_cloud.recorder import Recorder
-from local_cloud.repeats import Repeats
-from local_cloud.state.durable import Durable
+from local_cloud.retried_requests import RetriedRequests
+from local_cloud.settings import Settings
 from local_cloud.state.store import Store
+from local_cloud.state.write_through import WriteThrough
 from local_cloud.task_metadata import TaskMetadata
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from wsgiref.types import WSGIApplication, WSGIEnvironment
-
-    from local_cloud.prices import Prices
-    from local_cloud.settings import Settings
 
 LINGER_SECONDS = 2.0
 
 
 class LoggingRequestHandler(MotoRequestHandler):
-    """Logs each request, and ends a connection in RFC 9112's two stages (section 9.6).
+    """Logs each request, and closes connections in the two stages of RFC 9112, section 9.6.
 
-    The answer first, the socket once the client has closed its end: else an answer can get lost,
-    and a client that then sends its `Create...` again is told that it already exists.
+    First the sending side, then the socket once the client has closed its end. Otherwise an answer
+    can get lost, and a retried `Create...` would fail because the resource exists.
     """
 
     def finish(self) -> None:
-        """Send the end of the answer, then wait for the client's end."""
+        """Finish the answer, then wait until the client closes the connection."""
         super().finish()
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_WR)
@@ -59,7 +52,7 @@ class LoggingRequestHandler(MotoRequestHandler):
     def connection_dropped(
         self, error: BaseException, environ: WSGIEnvironment | None = None
     ) -> None:
-        """Say which answer nobody took."""
+        """Log which answer was lost."""
         request = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}" if environ else "a request"
         self.log("warning", "the client left before the answer to %s: %r", request, error)
 
@@ -68,11 +61,11 @@ class QuietRequestHandler(LoggingRequestHandler):
     """Logs errors, not each request."""
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; raises OSError where the address can't be had. Port 0 is any free one."""
+    """A listening socket (port 0: any free one); raises OSError if the address is unavailable."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -95,13 +88,16 @@ def serve(
     prices: Prices | None = None,
     state: Path | None = None,
 ) -> None:
-    """Answer requests until `stop` is set, then end every job.
+    """Serve requests until `stop` is set, then end all jobs.
 
     Raises:
         OSError: `record_calls` can't be written.
-        RuntimeUnavailableError: jobs can't run the way the settings ask for.
+        RuntimeUnavailableError: jobs can't run the way that the settings ask for.
         StateError: `state` can't be used.
     """
+    # Terraform attaches AWS's managed policies by name. Not set at import: in tests, moto would
+    # parse all 1,580 for each new backend.
+    os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"
     gaps.fill(prices)
     scheduler = batch.install(settings)
     services: WSGIApplication = LogPages(
@@ -110,16 +106,16 @@ def serve(
     store = Store(state, scheduler.lock) if state else None
     if store:
         store.load()
-        scheduler.keep = store.keep
-        services = Durable(services, store)
+        scheduler.save = store.save_jobs
+        services = WriteThrough(services, store)
     batch.resume()
-    app = Faults(Repeats(services), scheduler)
+    app = Faults(RetriedRequests(services), scheduler)
     recorder = Recorder(app, record_calls) if record_calls else None
     host, port = listener.getsockname()[:2]
     server = make_server(
         host,
         port,
-        NoScripts(TaskMetadata(recorder or app, scheduler.runtime)),
+        CrossOriginGuard(TaskMetadata(recorder or app, scheduler.runtime)),
         threaded=True,
         request_handler=LoggingRequestHandler if log_requests else QuietRequestHandler,
         fd=listener.fileno(),

@@ -1,4 +1,4 @@
-"""What one local cloud was started with."""
+"""The settings of a local cloud, from its command line."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +9,10 @@ JobsAs = Literal["processes", "containers"]
 
 @dataclass(frozen=True)
 class Settings:
-    """The machine's declared resources and the rules its jobs run under.
+    """The machine's declared resources, and how it runs jobs.
 
-    `job_endpoint_url` is where jobs find the server; `job_network` is the Docker network that
-    containers join, None for the engine's own machine.
+    `job_endpoint_url` is the server's address for jobs; `job_network` is the Docker network that
+    containers join, None for the engine's host network.
     """
 
     endpoint_url: str

@@ -1,22 +1,19 @@
-"""The ECS agent's word to a container about itself, where jobs are containers."""
+"""The ECS task metadata endpoint, for jobs that are containers."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from werkzeug.wrappers import Response
 
-from local_cloud.batch.docker_options import MIB, SHARES_PER_VCPU
-from local_cloud.batch.docker_runtime import METADATA_PATH, PULL_STARTED, PULL_STOPPED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
-
-    from local_cloud.batch.runtime import Runtime
+from local_cloud.batch.running.docker_options import MIB, SHARES_PER_VCPU
+from local_cloud.batch.running.docker_runtime import METADATA_PATH, PULL_STARTED, PULL_STOPPED
+from local_cloud.batch.running.runtime import Runtime
 
 PATH = re.compile(METADATA_PATH + r"/(?P<task_id>[0-9a-f]{32})(?P<of_task>/task)?")
 
@@ -29,24 +26,24 @@ class TaskMetadata:
         self._runtime = runtime
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        asked = PATH.fullmatch(environ.get("PATH_INFO", ""))
-        if asked is None:
+        match = PATH.fullmatch(environ.get("PATH_INFO", ""))
+        if match is None:
             return self._app(environ, start_response)
-        inspected = self._runtime.inspect(asked["task_id"])
+        inspected = self._runtime.inspect(match["task_id"])
         if inspected is None:
-            missing = f"V4 container metadata handler: no task {asked['task_id']}\n"
+            missing = f"V4 container metadata handler: no task {match['task_id']}\n"
             answer = Response(missing, status=HTTPStatus.NOT_FOUND)
         else:
             described = container(inspected)
             answer = Response(
-                json.dumps(task(inspected, described) if asked["of_task"] else described),
+                json.dumps(task(inspected, described) if match["of_task"] else described),
                 content_type="application/json",
             )
         return answer(environ, start_response)
 
 
 def container(inspected: dict[str, Any]) -> dict[str, Any]:
-    """A container, from the engine's own description."""
+    """A container's metadata, from the engine's description of it."""
     config, host, state = inspected["Config"], inspected["HostConfig"], inspected["State"]
     return {
         "DockerId": inspected["Id"],
@@ -65,7 +62,7 @@ def container(inspected: dict[str, Any]) -> dict[str, Any]:
 
 
 def task(inspected: dict[str, Any], described: dict[str, Any]) -> dict[str, Any]:
-    """A task of one container. Without a pull there are no times of one."""
+    """The metadata of a task of one container; times of a pull only if there was one."""
     labels = inspected["Config"]["Labels"]
     limits = described["Limits"]
     times = {"PullStartedAt": labels.get(PULL_STARTED), "PullStoppedAt": labels.get(PULL_STOPPED)}

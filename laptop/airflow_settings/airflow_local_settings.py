@@ -1,7 +1,7 @@
-"""Airflow imports this once; the workers and DAG parsers that it forks have it all by then.
+"""Imported once by Airflow, before it forks task workers and DAG parsers, which inherit it.
 
-Else each task imports it anew, which takes most of a short task's time. Nothing of ours is here, so
-that the next task sees an edited module.
+Otherwise each task would import these modules again, which takes most of a short task's time. None
+of our modules is here, so that the next task sees an edited one.
 """
 
 import sys
@@ -10,7 +10,7 @@ import airflow.providers.amazon.aws.operators.batch
 import airflow.providers.standard.decorators.python
 
 if "triggerer" in sys.argv:
-    # It needs these for its first XCom: seconds of work, just when the next job begins to measure.
+    # Needed for its first XCom: seconds of work, just when the next job starts to measure.
     import airflow.api_fastapi.execution_api.app
     import airflow.api_fastapi.execution_api.routes
     import airflow.api_fastapi.execution_api.versions  # noqa: F401

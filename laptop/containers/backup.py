@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -13,30 +12,31 @@ from urllib.parse import urlsplit
 from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from laptop import objects, secret_files
-from laptop.cloud_state import VOLUME, CloudState, read_saved
-from laptop.compose import (
+from laptop.aws import AwsClients
+from laptop.containers import bucket
+from laptop.containers.cloud import VOLUME
+from laptop.containers.compose import (
     AIRFLOW,
     LOCAL_CLOUD,
     Compose,
     Deployment,
-    as_published,
     version,
+    with_published_ports,
 )
-from laptop.containers import at_work, prepared, wait_until_healthy
+from laptop.containers.lifecycle import compose_for, locked, wait_until_healthy
+from laptop.containers.secret_files import DATABASE_URL, FERNET_KEY
 from laptop.errors import LaptopError
-from laptop.secret_files import FERNET_KEY
 from laptop.session import Clock
 
 DUMP = "airflow.dump"
 RECORD = "backup.json"
 OBJECTS = "objects"
 DATABASE = "airflow"
-BESIDE = "airflow_restored"
+RESTORED_DATABASE = "airflow_restored"
 
 
 class Backup(BaseModel):
-    """What a backup holds; written last, so that half a backup has none."""
+    """What a backup holds. It is written last: an incomplete backup has none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -52,19 +52,20 @@ def backup(deployment: Deployment, folder: Path) -> None:
     """Write Airflow's database, and with the local cloud its bucket, to a new folder.
 
     Raises:
-        LaptopError: the folder holds something, or what is to be saved does not run or answer.
+        LaptopError: the folder is not empty, or a service does not run or answer.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise LaptopError(f"{folder} is there and not empty: name a new folder")
-    with at_work(deployment):
+    with locked(deployment):
         clock = Clock()
-        compose = Compose(as_published(deployment))
+        deployment = with_published_ports(deployment)
+        compose = Compose(deployment)
         _require_database(compose)
         has_objects = compose.is_running(LOCAL_CLOUD)
         if not has_objects and deployment.profile == "local" and compose.has_volume(VOLUME):
             raise LaptopError(
                 "the local cloud has the bucket and does not run: `make containers-up` first, or "
-                "save the database alone by PROFILE=aws"
+                "save the database alone with PROFILE=aws"
             )
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
@@ -74,14 +75,15 @@ def backup(deployment: Deployment, folder: Path) -> None:
             )
         clock.say(f"database: {(folder / DUMP).stat().st_size / 2**20:.1f} MiB")
         if has_objects:
-            with _told("saving the bucket broke off, take another folder for the next try"):
-                count = CloudState(compose).copy_objects(folder / OBJECTS)
+            failed = "saving the bucket failed, try again with a new folder"
+            with _clients(deployment, failed) as aws:
+                count = bucket.save(aws.client("s3"), aws.config().bucket, folder / OBJECTS)
             clock.say(f"bucket: {count} objects")
         record = Backup(
             version=version(),
             made_at=datetime.now(UTC),
-            dump_sha256=objects.sha256(folder / DUMP),
-            fernet_key_sha256=_fernet_fingerprint(deployment),
+            dump_sha256=bucket.sha256(folder / DUMP),
+            fernet_key_sha256=_fernet_key_sha256(deployment),
             has_objects=has_objects,
         )
         (folder / RECORD).write_text(record.model_dump_json(indent=1))
@@ -89,47 +91,49 @@ def backup(deployment: Deployment, folder: Path) -> None:
 
 
 def restore(deployment: Deployment, folder: Path) -> None:
-    """Replace Airflow's database, and with the local cloud its bucket, by what a backup holds.
+    """Replace Airflow's database, and with the local cloud its bucket, by a backup.
 
     Raises:
-        LaptopError: the backup is damaged or of other keys, or the services do not run: nothing
-            was changed. Or the local cloud failed: the message says what was.
+        LaptopError: the backup is damaged or made with another key, or a service does not run:
+            nothing was changed. Or the local cloud failed: the message says what was changed.
     """
     record = read_backup(folder, deployment)
-    with at_work(deployment):
+    with locked(deployment):
         clock = Clock()
-        compose = prepared(as_published(deployment))
+        deployment = with_published_ports(deployment)
+        compose = compose_for(deployment)
         _require_database(compose)
         if record.has_objects and not compose.is_running(LOCAL_CLOUD):
             raise LaptopError(
                 "the backup has a local cloud's bucket, and none runs: `make containers-up` first"
             )
-        _restore_beside(compose, folder / DUMP)  # a dump that is no good stops here
+        _restore_beside(compose, folder / DUMP)  # a bad dump fails here, before anything changes
         compose("stop", *AIRFLOW)
         try:
             _sql(
                 compose,
                 f"drop database if exists {DATABASE} with (force)",
-                f"alter database {BESIDE} rename to {DATABASE}",
+                f"alter database {RESTORED_DATABASE} rename to {DATABASE}",
             )
             clock.say("database: restored")
             if record.has_objects:
-                with _told("the database is restored, restoring the bucket broke off: do it again"):
-                    count = CloudState(compose).replace_objects(folder / OBJECTS)
+                failed = "the database is restored, restoring the bucket failed: try again"
+                with _clients(deployment, failed) as aws:
+                    count = bucket.put_back(aws.client("s3"), aws.config().bucket, folder / OBJECTS)
                 clock.say(f"bucket: {count} objects restored")
         except BaseException:
-            with suppress(LaptopError):  # what broke off first is what is told
+            with suppress(LaptopError):  # the first error is the one to report
                 wait_until_healthy(compose)
             raise
-        wait_until_healthy(compose)  # migrates what an older version had backed up
-        clock.say(f"Airflow: healthy again on {compose.deployment.url}")
+        wait_until_healthy(compose)  # migrates a database of an older Airflow
+        clock.say(f"Airflow: healthy again on {deployment.url}")
 
 
 def read_backup(folder: Path, deployment: Deployment) -> Backup:
-    """A backup's record, once everything that it names is there and whole.
+    """Read a backup's record and check that all it names is there and unchanged.
 
     Raises:
-        LaptopError: it isn't.
+        LaptopError: something is missing or changed, or the Fernet key is another.
     """
     try:
         record = Backup.model_validate_json((folder / RECORD).read_bytes())
@@ -140,29 +144,28 @@ def read_backup(folder: Path, deployment: Deployment) -> Backup:
         where = ".".join(map(str, first["loc"]))
         raise LaptopError(f"{folder / RECORD} can't be read: {where}: {first['msg']}") from None
     dump = folder / DUMP
-    if not dump.is_file() or objects.sha256(dump) != record.dump_sha256:
+    if not dump.is_file() or bucket.sha256(dump) != record.dump_sha256:
         raise LaptopError(f"{dump} is missing, or was changed since it was saved")
     if record.has_objects:
-        objects.check(read_saved(folder / OBJECTS).objects, folder / OBJECTS)
-    if record.fernet_key_sha256 != _fernet_fingerprint(deployment):
+        bucket.check(folder / OBJECTS)
+    if record.fernet_key_sha256 != _fernet_key_sha256(deployment):
         raise LaptopError(
-            f"the backup's connections are encrypted with another key than "
+            "the backup's connections are encrypted with another key than "
             f"{deployment.secrets / FERNET_KEY}: put that one there, then `make containers-up`"
         )
     return record
 
 
 def _restore_beside(compose: Compose, dump: Path) -> None:
-    """Restore into a database beside the present one, which is still in use."""
-    _sql(compose, f"drop database if exists {BESIDE} with (force)", f"create database {BESIDE}")
+    """Restore into a second database while the first one is still in use."""
+    remove = f"drop database if exists {RESTORED_DATABASE} with (force)"
+    _sql(compose, remove, f"create database {RESTORED_DATABASE}")
+    command = ("pg_restore", "--no-owner", "--exit-on-error", f"--dbname={RESTORED_DATABASE}")
     try:
         with dump.open("rb") as source:
-            compose.feed(
-                source,
-                *_in_postgres("pg_restore", "--no-owner", "--exit-on-error", f"--dbname={BESIDE}"),
-            )
+            compose.feed(source, *_in_postgres(*command))
     except LaptopError:
-        _sql(compose, f"drop database if exists {BESIDE} with (force)")
+        _sql(compose, remove)
         raise
 
 
@@ -178,29 +181,27 @@ def _in_postgres(program: str, *arguments: str) -> list[str]:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
-    """Raise LaptopError where the local cloud fails."""
+def _clients(deployment: Deployment, failed: str) -> Iterator[AwsClients]:
+    """Clients of the local cloud, whose errors become a LaptopError that begins with `failed`."""
     try:
-        yield
+        with closing(AwsClients(deployment)) as aws:
+            yield aws
     except (BotoCoreError, ClientError) as error:
-        raise LaptopError(f"{what}; see `docker compose logs {LOCAL_CLOUD}`: {error}") from error
+        raise LaptopError(f"{failed}; see `docker compose logs {LOCAL_CLOUD}`: {error}") from error
 
 
 def _require_database(compose: Compose) -> None:
-    address = compose.deployment.secrets / secret_files.DATABASE
-    if address.exists() and urlsplit(address.read_text().strip()).hostname != "postgres":
+    url = compose.deployment.secrets / DATABASE_URL
+    if url.exists() and urlsplit(url.read_text().strip()).hostname != "postgres":
         raise LaptopError(
-            f"{address} names a database of your own: save and restore that with its own tools"
+            f"{url} names a database of your own: save and restore that with its own tools"
         )
     if not compose.is_running("postgres"):
         raise LaptopError("the database does not run: `make containers-up` first")
 
 
-def _fernet_fingerprint(deployment: Deployment) -> str:
-    try:
-        key = (deployment.secrets / FERNET_KEY).read_bytes()
-    except FileNotFoundError:
-        raise LaptopError(
-            f"{deployment.secrets / FERNET_KEY} is missing: `make containers-up` first"
-        ) from None
-    return hashlib.sha256(key).hexdigest()
+def _fernet_key_sha256(deployment: Deployment) -> str:
+    path = deployment.secrets / FERNET_KEY
+    if not path.exists():
+        raise LaptopError(f"{path} is missing: `make containers-up` first")
+    return bucket.sha256(path)

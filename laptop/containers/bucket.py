@@ -1,19 +1,20 @@
-"""The result bucket's objects as files, and back."""
+"""The result bucket in a backup: its objects as files, and back."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from laptop.errors import LaptopError
 
+LIST = "objects.json"
 
-class StoredObject(BaseModel):
-    """One object of the bucket; its content lies in the file `<number>` of the folder."""
+
+class SavedObject(BaseModel):
+    """One object; its content is in the file `file` beside the list."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -23,49 +24,60 @@ class StoredObject(BaseModel):
     content_type: str
 
 
-def save(s3: Any, bucket: str, folder: Path) -> list[StoredObject]:
-    """Write every object's newest version below `folder`, which must be empty or not there."""
+class SavedBucket(BaseModel):
+    """The list of a bucket's saved objects."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    bucket: str
+    objects: tuple[SavedObject, ...]
+
+
+def save(s3: Any, bucket: str, folder: Path) -> int:
+    """Write the newest version of every object to `folder`; return how many there are."""
     folder.mkdir(parents=True, exist_ok=True)
     saved = []
     for number, key in enumerate(keys(s3, bucket)):
         answer = s3.get_object(Bucket=bucket, Key=key)
-        content = answer["Body"].read()
-        name = str(number)
-        (folder / name).write_bytes(content)
+        path = folder / str(number)  # a key may be no file name
+        path.write_bytes(answer["Body"].read())
         saved.append(
-            StoredObject(
+            SavedObject(
                 key=key,
-                file=name,
-                sha256=hashlib.sha256(content).hexdigest(),
+                file=path.name,
+                sha256=sha256(path),
                 content_type=answer["ContentType"],
             )
         )
-    return saved
+    record = SavedBucket(bucket=bucket, objects=tuple(saved))
+    (folder / LIST).write_text(record.model_dump_json(indent=1))
+    return len(saved)
 
 
-def check(objects: Iterable[StoredObject], folder: Path) -> None:
-    """Raise LaptopError unless each object's file is there, and is what was saved."""
-    for one in objects:
-        path = folder / one.file
-        if Path(one.file).name != one.file or not path.is_file():
-            raise LaptopError(f"{path}, the content of {one.key}, is missing")
-        if sha256(path) != one.sha256:
-            raise LaptopError(f"{path}, the content of {one.key}, was changed since it was saved")
+def check(folder: Path) -> None:
+    """Raise LaptopError unless `folder` holds a list and every object on it, unchanged."""
+    for entry in _read_list(folder).objects:
+        path = folder / entry.file
+        if path.name != entry.file or not path.is_file():
+            raise LaptopError(f"{path}, the content of {entry.key}, is missing")
+        if sha256(path) != entry.sha256:
+            raise LaptopError(f"{path}, the content of {entry.key}, was changed since it was saved")
 
 
-def put_back(s3: Any, bucket: str, objects: Iterable[StoredObject], folder: Path) -> None:
-    """Make the bucket hold these objects and no others."""
-    wanted: Mapping[str, StoredObject] = {one.key: one for one in objects}
-    for one in wanted.values():
+def put_back(s3: Any, bucket: str, folder: Path) -> int:
+    """Make the bucket hold what `folder` holds and nothing else; return how many objects."""
+    saved = {entry.key: entry for entry in _read_list(folder).objects}
+    for entry in saved.values():
         s3.put_object(
             Bucket=bucket,
-            Key=one.key,
-            Body=(folder / one.file).read_bytes(),
-            ContentType=one.content_type,
+            Key=entry.key,
+            Body=(folder / entry.file).read_bytes(),
+            ContentType=entry.content_type,
         )
     for key in keys(s3, bucket):
-        if key not in wanted:
+        if key not in saved:
             s3.delete_object(Bucket=bucket, Key=key)
+    return len(saved)
 
 
 def keys(s3: Any, bucket: str) -> list[str]:
@@ -76,3 +88,13 @@ def keys(s3: Any, bucket: str) -> list[str]:
 def sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_list(folder: Path) -> SavedBucket:
+    path = folder / LIST
+    try:
+        return SavedBucket.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise LaptopError(f"{path} is missing") from None
+    except ValidationError as error:
+        raise LaptopError(f"{path} is no list of objects: {error.errors()[0]['msg']}") from None

@@ -1,4 +1,4 @@
-"""Drives `docker compose` with all that our docker-compose.yaml takes from outside."""
+"""Runs `docker compose` with every variable that our docker-compose.yaml takes from outside."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
 from laptop.errors import LaptopError
-from laptop.stack import ROOT
+from laptop.stack import ROOT, aws_environment
 
 COMPOSE_FILE = ROOT / "docker-compose.yaml"
 PROFILES = ("local", "aws")
-# The local cloud's first; Airflow's, which hold no data of their own.
 LOCAL_CLOUD = "local-cloud"
+# Services that keep no data of their own; the first publishes Airflow's port.
 AIRFLOW = ("api-server", "scheduler", "dag-processor", "triggerer")
 DEFAULT_SOCKET = "/var/run/docker.sock"
 OLDEST_COMPOSE = (2, 24)
+# First line of a file that we wrote and may overwrite.
 SETTINGS_BEGIN = "# Of the last `make containers-up`, for `docker compose` alone."
 ERROR_LINES = 15
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """What tells one deployment from another on this machine.
+    """What distinguishes one deployment from another on this machine.
 
     Args:
-        folder: holds its `secrets/` and, for the local cloud, its `state/`.
+        folder: holds its `secrets/` and, with the local cloud, its `state/`.
     """
 
     project: str = "batchmark"
@@ -52,9 +53,9 @@ class Deployment:
 
     @property
     def settings(self) -> Path:
-        """Where `docker compose` alone finds what it needs; in the project's folder by itself."""
-        usual = Deployment.folder.resolve()
-        return (ROOT if self.folder.resolve() == usual else self.folder.resolve()) / ".env"
+        """The env file for `docker compose`, which finds the default deployment's by itself."""
+        folder = self.folder.resolve()
+        return (ROOT if folder == Deployment.folder.resolve() else folder) / ".env"
 
     @property
     def url(self) -> str:
@@ -62,7 +63,13 @@ class Deployment:
 
     @property
     def endpoint(self) -> str:
+        """Where this machine reaches the local cloud."""
         return f"http://127.0.0.1:{self.cloud_port}"
+
+    @property
+    def aws(self) -> Mapping[str, str]:
+        """An environment that leads AWS clients on this machine to the local cloud."""
+        return aws_environment(self.endpoint, "laptop")
 
 
 class Compose:
@@ -81,7 +88,7 @@ class Compose:
         }
 
     def check(self) -> None:
-        """Raise LaptopError unless Docker, its Compose and its engine are there."""
+        """Raise LaptopError unless Docker, a recent enough Compose and an engine are there."""
         if shutil.which("docker") is None:
             raise LaptopError("docker is needed and not on the PATH: install Docker Engine first")
         oldest = ".".join(map(str, OLDEST_COMPOSE))
@@ -96,7 +103,7 @@ class Compose:
         self._captured(["docker", "version", "--format", "{{.Server.Version}}"])
 
     def __call__(self, *arguments: str) -> None:
-        """Run `docker compose` and show what it says.
+        """Run `docker compose` and show its output.
 
         Raises:
             LaptopError: it failed.
@@ -105,15 +112,15 @@ class Compose:
             [*self._command, *arguments], env=self.env, stdout=sys.stderr, check=False
         ).returncode
         if code:
-            said = "".join(f"\n{line}" for line in self._of_failed_services())
+            said = "".join(f"\n{line}" for line in self._logs_of_failed_services())
             raise LaptopError(f"`docker compose {arguments[0]}` ended with code {code}{said}")
 
     def output(self, *arguments: str, into: IO[bytes] | None = None) -> str:
-        """What `docker compose` writes to stdout, unless it goes into a file."""
+        """What `docker compose` writes to stdout; empty if that goes `into` a file."""
         return self._captured([*self._command, *arguments], out=into)
 
     def feed(self, source: IO[bytes], *arguments: str) -> None:
-        """Run `docker compose` with a file as its input."""
+        """Run `docker compose` with a file as its stdin."""
         self._captured([*self._command, *arguments], source=source)
 
     def docker(self, *arguments: str) -> str:
@@ -121,16 +128,16 @@ class Compose:
         return self._captured(["docker", *arguments])
 
     def write_settings(self) -> bool:
-        """Keep what our files take from outside; a file that is not ours stays as it is."""
+        """Write the variables for `docker compose` alone; False if the file there is the user's."""
         path = self.deployment.settings
         if path.exists() and not path.read_text().startswith(SETTINGS_BEGIN):
             return False
-        names = sorted(taken_from_outside() & self.env.keys())
+        names = sorted(external_variables() & self.env.keys())
         path.write_text("\n".join([SETTINGS_BEGIN, *(f"{n}='{self.env[n]}'" for n in names), ""]))
         return True
 
     def services(self) -> dict[str, dict[str, Any]]:
-        """Compose's record of each container, by service; those that have ended, too."""
+        """Compose's record of each container by service, of ended ones too."""
         found = self.output("ps", "--all", "--no-trunc", "--format", "json").splitlines()
         return {record["Service"]: record for record in map(json.loads, found)}
 
@@ -146,7 +153,7 @@ class Compose:
         settings = self.deployment.settings
         return [
             *("docker", "compose", "--file", str(COMPOSE_FILE), "--project-directory", str(ROOT)),
-            # Its own, never those of another deployment of this checkout.
+            # Never the settings of another deployment in this checkout.
             *("--env-file", str(settings if settings.exists() else os.devnull)),
         ]
 
@@ -173,8 +180,8 @@ class Compose:
             )
         return (done.stdout or b"").decode()
 
-    def _of_failed_services(self) -> list[str]:
-        """The last lines of what did not start."""
+    def _logs_of_failed_services(self) -> list[str]:
+        """The last lines of each service that did not start."""
         lines = []
         try:
             for name, record in self.services().items():
@@ -183,18 +190,18 @@ class Compose:
                     lines.append(f"{name} is {record['Status']}; its last lines:")
                     lines.append(self.output("logs", "--tail", str(ERROR_LINES), name).rstrip())
         except LaptopError:
-            pass  # what went wrong first is what matters
+            pass  # the first error is the one to report
         return lines
 
 
 def version() -> str:
-    """The project's, which is also the image's tag."""
+    """The project's version, which is also the tag of its images."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         return str(tomllib.load(file)["project"]["version"])
 
 
-def as_published(deployment: Deployment) -> Deployment:
-    """With the ports that its running containers have.
+def with_published_ports(deployment: Deployment) -> Deployment:
+    """The deployment with the ports that its running containers publish.
 
     Raises:
         LaptopError: Docker or its engine is missing.
@@ -214,8 +221,8 @@ def as_published(deployment: Deployment) -> Deployment:
     )
 
 
-def taken_from_outside() -> set[str]:
-    """The variables that our docker-compose.yaml and the files it names ask for."""
+def external_variables() -> set[str]:
+    """Names of the variables in our docker-compose.yaml and its env files."""
     files = (COMPOSE_FILE, *(ROOT / "containers" / f"{profile}.env" for profile in PROFILES))
     asked = re.compile(r"\$\{(\w+)|^(\w+)$", re.MULTILINE)
     found = [name for file in files for pair in asked.findall(file.read_text()) for name in pair]
@@ -223,19 +230,19 @@ def taken_from_outside() -> set[str]:
 
 
 def engine_socket(compose: Compose) -> dict[str, str]:
-    """The engine's socket and the group that may use it, for the local cloud.
+    """The engine's socket, which the local cloud mounts, and the group that may use it.
 
     Raises:
-        LaptopError: the engine is on another machine, or the socket that is named is not there.
+        LaptopError: the engine is on another machine, or its socket is missing.
     """
     about = compose.docker("info", "--format", "{{.OperatingSystem}} {{.SecurityOptions}}")
     in_virtual_machine = sys.platform != "linux" or "Docker Desktop" in about
     socket = compose.env.get("ENGINE_SOCKET") or _socket_of_context(compose)
     if in_virtual_machine:
-        # A socket outside can't be mounted; the one in there is root's.
+        # Only the virtual machine's own socket can be mounted, and it belongs to root.
         socket, group = compose.env.get("ENGINE_SOCKET") or DEFAULT_SOCKET, 0
     elif "name=rootless" in about:
-        group = 0  # in its containers the user that the engine runs as is root
+        group = 0  # the engine's user is root in its containers
     else:
         try:
             group = os.stat(socket).st_gid

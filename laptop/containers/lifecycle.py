@@ -1,4 +1,4 @@
-"""`make containers-up` and `make containers-down`: the system as people deploy it."""
+"""`make containers-up` and `make containers-down`: start and stop the deployment."""
 
 from __future__ import annotations
 
@@ -10,50 +10,47 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 
-from batchmark.exceptions import TerraformError
-from laptop import secret_files
 from laptop.airflow import USER
-from laptop.cloud_state import CloudState
-from laptop.compose import (
+from laptop.containers import secret_files
+from laptop.containers.cloud import Cloud
+from laptop.containers.compose import (
     AIRFLOW,
     LOCAL_CLOUD,
     PROFILES,
     Compose,
     Deployment,
     engine_socket,
-    version,
 )
+from laptop.containers.job_image import build_job_image
 from laptop.errors import LaptopError
-from laptop.job_image import job_image
 from laptop.processes import require_port
 from laptop.session import Clock, exclusive
-from laptop.stack import ROOT, reach_loopback_directly
+from laptop.stack import reach_loopback_directly
 
-JOB_IMAGE_TARGET = "cpu"
 HEALTHY_SECONDS = 300
 
 
 def up(deployment: Deployment, *, build: bool = True) -> float:
-    """Start all services; where they run, bring them up to date.
+    """Start all services, or bring running ones up to date.
 
     Returns:
-        The seconds that the services took to be healthy.
+        Seconds until all services were healthy.
 
     Raises:
         LaptopError: something is missing, a port is taken, or a service does not get healthy.
     """
-    with at_work(deployment):
+    with locked(deployment):
         clock = Clock()
-        compose = prepared(deployment)
+        compose = compose_for(deployment)
         local = deployment.profile == "local"
-        state = CloudState(compose)
+        cloud = Cloud(compose)
         if local:
-            _require_terraform(state)
+            cloud.terraform().check()
         _require_ports(compose)
         secret_files.make_missing(
             deployment.secrets, database_is_there=compose.has_volume("postgres")
         )
-        kept = compose.write_settings()
+        settings_are_ours = compose.write_settings()
         if build:
             _build(compose, clock)
         if not local:
@@ -62,7 +59,7 @@ def up(deployment: Deployment, *, build: bool = True) -> float:
         with ThreadPoolExecutor(1) as beside:
             if local:
                 compose("up", "--detach", "--wait", "--no-build", LOCAL_CLOUD)
-                filled = beside.submit(state.fill, clock)
+                filled = beside.submit(cloud.fill, clock)
             wait_until_healthy(compose)
             seconds = time.monotonic() - started
             clock.say(f"everything is healthy, after {seconds:.0f} s")
@@ -73,38 +70,37 @@ def up(deployment: Deployment, *, build: bool = True) -> float:
         f"password in {deployment.secrets / secret_files.PASSWORDS}\n"
         "Stop it with `make containers-down`; runs and results stay."
     )
-    if not kept:
+    if not settings_are_ours:
         print(f"{deployment.settings} is yours and stays as it is: `docker compose` alone reads it")
     return seconds
 
 
 def down(deployment: Deployment, *, delete_volumes: bool = False) -> None:
-    """Stop and remove all containers and networks. Runs and results stay, unless told otherwise."""
-    with at_work(deployment):
+    """Stop and remove all containers and networks; runs and results stay in the volumes."""
+    with locked(deployment):
         clock = Clock()
-        # Compose leaves alone what a profile has that is not chosen, and `local` has all.
+        # Compose only stops services of the chosen profile, and `local` has all of them.
         compose = Compose(replace(deployment, profile="local"))
         compose.check()
-        state = CloudState(compose)
         services = compose.services()
         compose("stop")
-        # Jobs of a local cloud that was killed outlive it, and keep their network from going.
+        # Jobs outlive a local cloud that was killed; their network can't be removed before them.
         network = f"{deployment.project}_jobs"
-        known = {record["ID"] for record in services.values()}
-        jobs = compose.docker(
+        of_services = {record["ID"] for record in services.values()}
+        on_network = compose.docker(
             "ps", "--all", "--quiet", "--no-trunc", "--filter", f"network={network}"
         ).split()
-        if orphans := [job for job in jobs if job not in known]:
-            compose.docker("rm", "--force", *orphans)
+        if jobs := [container for container in on_network if container not in of_services]:
+            compose.docker("rm", "--force", *jobs)
         compose("down", "--remove-orphans", *(["--volumes"] if delete_volumes else []))
         if delete_volumes:
-            state.forget()
+            Cloud(compose).forget()
             shutil.rmtree(deployment.secrets, ignore_errors=True)
         clock.say("stopped" if services else "nothing was running")
 
 
-def prepared(deployment: Deployment) -> Compose:
-    """`docker compose` with all that the services of this profile need.
+def compose_for(deployment: Deployment) -> Compose:
+    """`docker compose` with all variables that the services of this profile need.
 
     Raises:
         LaptopError: Docker, its engine, or credentials are missing.
@@ -119,7 +115,9 @@ def prepared(deployment: Deployment) -> Compose:
     folder, user = secret_files.aws_folder(deployment.secrets, os.environ)
     compose.env.update(AWS_FOLDER=str(folder), AIRFLOW_USER=user)
     if os.environ.get("AWS_ACCESS_KEY_ID"):
-        compose.env.pop("AWS_PROFILE", None)  # keys win over it, and their file has no other
+        compose.env.pop(
+            "AWS_PROFILE", None
+        )  # keys override it, and our file of them has no other profile
     if region := os.environ.get("AWS_REGION"):
         compose.env.setdefault("AWS_DEFAULT_REGION", region)
     return compose
@@ -130,8 +128,8 @@ def wait_until_healthy(compose: Compose) -> None:
 
 
 @contextmanager
-def at_work(deployment: Deployment) -> Iterator[None]:
-    """Hold a deployment against a second command, and reach it past any proxy."""
+def locked(deployment: Deployment) -> Iterator[None]:
+    """Keep other commands away from a deployment, and proxies out of our way to it."""
     reach_loopback_directly()
     deployment.folder.mkdir(parents=True, exist_ok=True)
     with exclusive(deployment.folder.resolve() / "containers-up"):
@@ -139,21 +137,14 @@ def at_work(deployment: Deployment) -> Iterator[None]:
 
 
 def _end_local_cloud(compose: Compose) -> None:
-    """End one that ran until now: it holds the engine's socket. Its volume stays."""
+    """Remove a local cloud left from another profile: it holds the engine's socket."""
     if LOCAL_CLOUD in compose.services():
         local = Compose(replace(compose.deployment, profile="local"))
         local("rm", "--stop", "--force", LOCAL_CLOUD)
 
 
-def _require_terraform(state: CloudState) -> None:
-    try:
-        state.terraform().check()
-    except TerraformError as error:
-        raise LaptopError(str(error)) from error
-
-
 def _require_ports(compose: Compose) -> None:
-    """Raise for a port that something else listens on."""
+    """Raise LaptopError if something else listens on a port that is to be published."""
     services = compose.services()
     deployment = compose.deployment
     wanted = {AIRFLOW[0]: (deployment.port, "Airflow")}
@@ -165,20 +156,12 @@ def _require_ports(compose: Compose) -> None:
 
 
 def _build(compose: Compose, clock: Clock) -> None:
-    """Build what the caller has no image of their own for, whose name is not ours to give."""
+    """Build the images, but never over one that the user named."""
     airflow = not compose.env.get("AIRFLOW_IMAGE")
     job = compose.deployment.profile == "local" and not compose.env.get("JOB_IMAGE")
-    if not (airflow or job):
-        return
-    clock.say("building the images (minutes the first time, seconds when nothing changed)")
+    if airflow or job:
+        clock.say("building the images (minutes the first time, seconds when nothing changed)")
     if airflow:
         compose("build", "--quiet", "airflow-migrate")
     if job:
-        base, wheels = compose.env.get("PYTHON_IMAGE"), compose.env.get("WHEELS")
-        compose.docker(
-            *("build", "--quiet", "--target", JOB_IMAGE_TARGET),
-            *(("--build-arg", f"PYTHON_IMAGE={base}") if base else ()),
-            *("--build-arg", f"VERSION={version()}"),
-            *(("--build-context", f"wheels={wheels}") if wheels else ()),
-            *("--tag", job_image(compose), str(ROOT / "job_container")),
-        )
+        build_job_image(compose)

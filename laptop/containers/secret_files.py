@@ -1,4 +1,4 @@
-"""The passwords and keys of a deployment: random files that git ignores, made once."""
+"""The passwords and keys of a deployment: random files, made once, that git ignores."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from laptop.errors import LaptopError
 FERNET_KEY = "fernet_key"
 PASSWORDS = "airflow_passwords"
 POSTGRES_PASSWORD = "postgres_password"  # noqa: S105 - the name of a file
-DATABASE = "sql_alchemy_conn"
+DATABASE_URL = "sql_alchemy_conn"
 AWS_FILES = "aws"
-# Of every container, whichever user it runs as: Airflow's logs are the group's to write.
+# Every container has this group, whatever its user: it may write Airflow's logs.
 GROUP = 10001
 
 
 def make_missing(folder: Path, *, database_is_there: bool) -> None:
-    """Write each secret that `folder` lacks; what is there stays as it is.
+    """Write each secret that `folder` lacks; leave the others as they are.
 
-    Containers read these files as a user of their own, so all may read the files; only the folder's
-    owner gets at them.
+    Containers read these files as another user, so the files are readable by all and the folder
+    by its owner only.
 
     Args:
-        database_is_there: whether there is a database already, which knows the old password.
+        database_is_there: whether a database exists, which knows its old password.
 
     Raises:
         LaptopError: that password is gone.
@@ -36,27 +36,27 @@ def make_missing(folder: Path, *, database_is_there: bool) -> None:
     if database_is_there and not (folder / POSTGRES_PASSWORD).exists():
         raise LaptopError(
             f"there is a database, but not its password: put the file {folder / POSTGRES_PASSWORD} "
-            "back, or delete the database and all of Airflow's runs by "
+            "back, or delete the database and all of Airflow's runs with "
             "`make containers-down VOLUMES=delete`"
         )
-    _close(folder)
-    for name, made in _makers(folder).items():
+    _make_private(folder)
+    for name, make in _makers(folder).items():
         path = folder / name
         if not path.exists():
-            write(path, made())
+            write(path, make())
 
 
-def _close(folder: Path) -> None:
-    """Make the folder, and its owner the only one who gets into it."""
+def _make_private(folder: Path) -> None:
+    """Make the folder if need be, for its owner alone."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
 
 
 def _makers(folder: Path) -> Mapping[str, Callable[[], str]]:
-    """How each is made, in this order: the database's address holds its password."""
+    """How to make each, in this order: the database's URL contains its password."""
     return {
         POSTGRES_PASSWORD: lambda: secrets.token_urlsafe(24),
-        DATABASE: lambda: (
+        DATABASE_URL: lambda: (
             "postgresql+psycopg2://airflow:"
             f"{(folder / POSTGRES_PASSWORD).read_text().strip()}@postgres/airflow"
         ),
@@ -68,7 +68,7 @@ def _makers(folder: Path) -> Mapping[str, Callable[[], str]]:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file completely or not at all."""
     unfinished = path.with_name(f".{path.name}")
     unfinished.write_text(text)
     unfinished.chmod(0o644)
@@ -81,13 +81,13 @@ def password(folder: Path) -> str:
 
 
 def aws_folder(folder: Path, env: Mapping[str, str]) -> tuple[Path, str]:
-    """Where the caller's AWS credentials lie, and which user can read them there.
+    """The folder of the caller's AWS credentials, and the user who can read it.
 
-    Keys from the environment are written to a file: in a container's own environment whoever may
-    ask the engine could read them.
+    Keys in the environment are written to a file, because anyone who may use the engine can read
+    a container's environment.
 
     Raises:
-        LaptopError: there are none, half of them, or only ones that root alone can read.
+        LaptopError: there are no credentials, half of them, or only ones that root alone can read.
     """
     copy = folder / AWS_FILES
     if env.get("AWS_ACCESS_KEY_ID"):
@@ -95,7 +95,7 @@ def aws_folder(folder: Path, env: Mapping[str, str]) -> tuple[Path, str]:
             raise LaptopError("AWS_ACCESS_KEY_ID is set without AWS_SECRET_ACCESS_KEY: set both")
         names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
         lines = [f"{name.lower()} = {env[name]}" for name in names if env.get(name)]
-        _close(folder)
+        _make_private(folder)
         copy.mkdir(exist_ok=True)
         copy.chmod(0o755)
         write(copy / "credentials", "\n".join(["[default]", *lines, ""]))

@@ -1,1 +1,1 @@
-"""AWS Batch whose jobs are processes on this machine."""
+"""AWS Batch: moto's, with jobs that run as processes or containers."""

@@ -1,10 +1,10 @@
-"""Faults on demand: what AWS does on its bad days, switched over HTTP on the local cloud itself.
+"""Faults on demand: failures of AWS, controlled over HTTP on the local cloud itself.
 
-The control answers to this machine alone, at `/_faults`, which is no bucket's name and no
-service's path:
+Only this machine can reach the control, at `/_faults`. No bucket can have that name, and no
+service that path:
 
-- `POST /_faults` with a fault as JSON begins it: 201 and the fault with its `id`. `kinds` has the
-  kinds and their fields; `{"kind": "throttle", "share": 0.3, "services": ["batch"]}` is one.
+- `POST /_faults` with a fault as JSON begins it and answers 201, with the fault and its `id`. For
+  example `{"kind": "throttle", "share": 0.3, "services": ["batch"]}`; see `kinds` for all fields.
 - `GET /_faults` shows the faults under way, and how often each has struck.
 - `DELETE /_faults/ID` ends one, `DELETE /_faults` all of them. A fault with `seconds` ends itself.
 - `GET /_faults/jobs/ID` shows a job's state and the process ids of its containers' commands.

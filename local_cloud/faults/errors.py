@@ -1,4 +1,4 @@
-"""Errors in the shape of each service's protocol, as botocore's models give it."""
+"""Errors as the services send them, in the format of each protocol."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from http import HTTPStatus
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
+from moto.core.request import determine_request_protocol
 from moto.core.utils import get_service_model
 from werkzeug.wrappers import Response
 
 
 class ServiceError(NamedTuple):
-    """What a service says: an error code, its HTTP status and a message."""
+    """A service's error: its code, HTTP status and message."""
 
     code: str
     status: int
@@ -21,7 +22,7 @@ class ServiceError(NamedTuple):
 
 
 def throttled(service: str) -> ServiceError:
-    """How a service says that it was asked too often (codes: botocore's data/_retry.json)."""
+    """A service's throttling error (codes: botocore's data/_retry.json)."""
     if service == "s3":
         return ServiceError("SlowDown", 503, "Please reduce your request rate.")
     if service == "ec2":
@@ -43,8 +44,19 @@ REFUSED_WRITES = {
 }
 
 
-def answer(protocol: str, error: ServiceError) -> Response:
-    """The error as the service would send it to a caller who speaks this protocol."""
+def protocol_of(service: str | None, content_type: str | None) -> str:
+    """The protocol of a call; JSON if the service is unknown."""
+    if not service:
+        return "json"
+    model = get_service_model(service)
+    try:
+        return determine_request_protocol(model, content_type)
+    except NotImplementedError:
+        return str(model.protocol)
+
+
+def response(protocol: str, error: ServiceError) -> Response:
+    """The error as an HTTP response, in this protocol of botocore's models."""
     request_id = str(uuid.uuid4())
     headers = {"x-amzn-ErrorType": error.code, "x-amzn-RequestId": request_id}
     body: bytes | str
@@ -63,12 +75,12 @@ def answer(protocol: str, error: ServiceError) -> Response:
 
 
 def _xml(protocol: str, error: ServiceError, request_id: str) -> str:
-    told = f"<Code>{escape(error.code)}</Code><Message>{escape(error.message)}</Message>"
+    fields = f"<Code>{escape(error.code)}</Code><Message>{escape(error.message)}</Message>"
     bodies = {
-        "rest-xml": f"<Error>{told}<RequestId>{request_id}</RequestId></Error>",
-        "ec2": f"<Response><Errors><Error>{told}</Error></Errors>"
+        "rest-xml": f"<Error>{fields}<RequestId>{request_id}</RequestId></Error>",
+        "ec2": f"<Response><Errors><Error>{fields}</Error></Errors>"
         f"<RequestID>{request_id}</RequestID></Response>",
-        "query": f"<ErrorResponse><Error><Type>Receiver</Type>{told}</Error>"
+        "query": f"<ErrorResponse><Error><Type>Receiver</Type>{fields}</Error>"
         f"<RequestId>{request_id}</RequestId></ErrorResponse>",
     }
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{bodies[protocol]}'

@@ -1,4 +1,4 @@
-"""The kinds of fault, as they are asked for."""
+"""The kinds of fault, and their fields in a request."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class _Kind(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     seconds: PositiveSeconds | None = Field(
-        default=None, description="how long it lasts; null until it is deleted"
+        default=None, description="the duration; null: until it is deleted"
     )
 
 
 class CallFault(_Kind):
-    """Strikes calls of these services, operations and ARNs (globs); an empty list is all of them.
+    """Strikes calls of these services, operations and ARNs (globs); empty means all.
 
-    Names are IAM's: service `batch`, operation `SubmitJob`. Of S3's ARNs the one of the object
+    Names are IAM's: service `batch`, operation `SubmitJob`. For a call about an S3 object, its ARN
     counts.
     """
 
@@ -42,9 +42,9 @@ class CallFault(_Kind):
 
 
 class Throttle(CallFault):
-    """A share of the calls is refused, as the service throttles.
+    """A share of the calls is refused with the service's throttling error.
 
-    Which ones follows from the seed and from their order.
+    The seed and the order of calls decide which.
     """
 
     kind: Literal["throttle"]
@@ -53,7 +53,7 @@ class Throttle(CallFault):
 
 
 class Outage(CallFault):
-    """Calls are answered with 503, or their connections are dropped without an answer."""
+    """Calls are answered with 503, or their connections are closed without an answer."""
 
     kind: Literal["outage"]
     seconds: PositiveSeconds
@@ -61,7 +61,7 @@ class Outage(CallFault):
 
 
 class RefusedWrites(CallFault):
-    """S3 takes no write: slow down, or access denied."""
+    """S3 refuses writes, with SlowDown or AccessDenied."""
 
     kind: Literal["refused_writes"]
     services: tuple[Literal["s3"], ...] = ("s3",)
@@ -69,17 +69,17 @@ class RefusedWrites(CallFault):
 
 
 class LateAnswer(CallFault):
-    """Calls take effect at once, and are answered later."""
+    """Calls take effect at once, but their answers are delayed."""
 
     kind: Literal["late_answer"]
     delay_seconds: PositiveSeconds
 
 
 class SpotInterruption(_Kind):
-    """Attempts lose their host: SIGTERM, and SIGKILL when the notice has passed.
+    """Attempts lose their host: they get SIGTERM, and SIGKILL after the notice.
 
-    Covers jobs by name (a glob) in any compute environment or in one; running attempts now, and
-    those that start while the fault lasts.
+    Strikes jobs by name (a glob), in all compute environments or in one: attempts that run now,
+    and those that start while the fault lasts.
     """
 
     kind: Literal["spot_interruption"]
@@ -88,12 +88,12 @@ class SpotInterruption(_Kind):
     after_seconds: Seconds = Field(default=0.0, description="from the attempt's start")
     notice_seconds: Seconds = Field(default=120.0, description="AWS gives two minutes")
     times: Annotated[int, Field(ge=1)] | None = Field(
-        default=None, description="attempts to interrupt; null for all"
+        default=None, description="number of attempts to interrupt; null for all"
     )
 
 
 class InvalidEnvironment(_Kind):
-    """A compute environment is INVALID: nothing starts in it."""
+    """A compute environment is INVALID: no job starts in it."""
 
     kind: Literal["invalid_environment"]
     compute_environment: str
@@ -101,7 +101,7 @@ class InvalidEnvironment(_Kind):
 
 
 class MissingImage(_Kind):
-    """No container of this image can start: its registry does not have it."""
+    """No container of this image can start: its registry does not have the image."""
 
     kind: Literal["missing_image"]
     image: str

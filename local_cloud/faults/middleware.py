@@ -1,4 +1,4 @@
-"""Puts faults between the callers and the services, and takes orders for them."""
+"""Injects faults into calls and jobs, and serves the control of faults."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import random
 import socket
 import threading
 import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from moto.batch.models import batch_backends
-from moto.core.request import determine_request_protocol
-from moto.core.utils import get_service_model
 from pydantic import ValidationError
 from werkzeug.exceptions import (
     BadRequest,
@@ -26,8 +25,10 @@ from werkzeug.exceptions import (
 )
 from werkzeug.wrappers import Request, Response
 
-from local_cloud.batch.spot import SpotReclaim
-from local_cloud.faults.answers import REFUSED_WRITES, UNAVAILABLE, ServiceError, answer, throttled
+from local_cloud.batch.scheduling.scheduler import Scheduler
+from local_cloud.batch.scheduling.spot import SpotReclaim
+from local_cloud.calls import describe
+from local_cloud.faults import errors
 from local_cloud.faults.kinds import (
     FAULT,
     CallFault,
@@ -40,13 +41,7 @@ from local_cloud.faults.kinds import (
     SpotInterruption,
     Throttle,
 )
-from local_cloud.recorder import describe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
-
-    from local_cloud.batch.scheduler import Scheduler
+from local_cloud.gaps.batch import used_backends
 
 PATH = "/_faults"
 READING = ("GET", "HEAD", "OPTIONS")
@@ -54,7 +49,7 @@ READING = ("GET", "HEAD", "OPTIONS")
 
 @dataclass(eq=False)
 class Active:
-    """A fault under way. `undo` ends what it did to Batch."""
+    """A fault under way. `undo` reverts what it did to Batch."""
 
     id: str
     fault: Fault
@@ -76,7 +71,7 @@ class Active:
 
 
 class Faults:
-    """WSGI middleware: control at `/_faults`, every other call as the faults under way let it."""
+    """WSGI middleware: the control at `/_faults`, and faults in all other calls."""
 
     def __init__(self, app: WSGIApplication, scheduler: Scheduler) -> None:
         self._app = app
@@ -89,14 +84,14 @@ class Faults:
         path = environ["PATH_INFO"]
         if path == PATH or path.startswith(f"{PATH}/"):
             return self._control(Request(environ))(environ, start_response)
-        under_way = [(one, one.fault) for one in list(self._active.values())]
-        of_calls = [(one, fault) for one, fault in under_way if isinstance(fault, CallFault)]
-        if not of_calls:
+        under_way = [(active, active.fault) for active in list(self._active.values())]
+        in_calls = [(active, fault) for active, fault in under_way if isinstance(fault, CallFault)]
+        if not in_calls:
             return self._app(environ, start_response)
         call = describe(environ)
         delay = 0.0
-        for one, fault in of_calls:
-            if not self._strikes(one, fault, call, environ):
+        for active, fault in in_calls:
+            if not self._strikes(active, fault, call, environ):
                 continue
             if isinstance(fault, LateAnswer):
                 delay += fault.delay_seconds
@@ -104,30 +99,30 @@ class Faults:
                 drop(environ)
             else:
                 error = error_of(fault, call["service"])
-                protocol = protocol_of(call["service"], environ.get("CONTENT_TYPE"))
-                return answer(protocol, error)(environ, start_response)
-        answered = self._app(environ, start_response)
+                protocol = errors.protocol_of(call["service"], environ.get("CONTENT_TYPE"))
+                return errors.response(protocol, error)(environ, start_response)
+        answer = self._app(environ, start_response)
         time.sleep(delay)
-        return answered
+        return answer
 
     def _strikes(
-        self, one: Active, fault: CallFault, call: dict[str, Any], environ: WSGIEnvironment
+        self, active: Active, fault: CallFault, call: dict[str, Any], environ: WSGIEnvironment
     ) -> bool:
-        """Whether a fault meets this call."""
+        """Whether a fault strikes this call, which counts as a strike."""
         if not fault.covers(call["service"], call["operation"], call["resources"] or []):
             return False
         if isinstance(fault, RefusedWrites) and environ["REQUEST_METHOD"] in READING:
             return False
         with self._lock:
-            if isinstance(fault, Throttle) and one.random.random() >= fault.share:
+            if isinstance(fault, Throttle) and active.random.random() >= fault.share:
                 return False
-            one.strikes += 1
+            active.strikes += 1
         return True
 
     def _control(self, request: Request) -> Response:
         try:
             if not is_loopback(request.remote_addr):
-                raise Forbidden("faults are switched from the local cloud's own machine only")
+                raise Forbidden("faults are controlled from the local cloud's own machine only")
             parts = [part for part in request.path.removeprefix(PATH).split("/") if part]
             return self._dispatch(request, parts)
         except HTTPException as error:
@@ -136,7 +131,7 @@ class Faults:
     def _dispatch(self, request: Request, parts: list[str]) -> Response:
         match request.method, parts:
             case "GET", []:
-                shown = [one.shown() for one in list(self._active.values())]
+                shown = [active.shown() for active in list(self._active.values())]
                 return json_response({"faults": shown}, 200)
             case "GET", ["jobs", job_id]:
                 return json_response(self._job(job_id), 200)
@@ -161,27 +156,27 @@ class Faults:
             where = ".".join(str(part) for part in first["loc"]) or "fault"
             raise BadRequest(f"{where}: {first['msg']}, got {first['input']!r}") from error
         seed = fault.seed if isinstance(fault, Throttle) else 0
-        one = Active(str(next(self._ids)), fault, random.Random(seed))
-        self._do(one)
-        self._active[one.id] = one
+        active = Active(str(next(self._ids)), fault, random.Random(seed))
+        self._apply(active)
+        self._active[active.id] = active
         if fault.seconds is not None:
-            one.timer = threading.Timer(fault.seconds, self._end, (one.id,))
-            one.timer.daemon = True
-            one.timer.start()
-        return one
+            active.timer = threading.Timer(fault.seconds, self._end, (active.id,))
+            active.timer.daemon = True
+            active.timer.start()
+        return active
 
     def _end(self, fault_id: str) -> bool:
-        one = self._active.pop(fault_id, None)
-        if one is None:
+        active = self._active.pop(fault_id, None)
+        if active is None:
             return False
-        if one.timer is not None:
-            one.timer.cancel()
-        one.undo()
+        if active.timer is not None:
+            active.timer.cancel()
+        active.undo()
         return True
 
-    def _do(self, one: Active) -> None:
-        """Begin what a fault does to Batch itself."""
-        match one.fault:
+    def _apply(self, active: Active) -> None:
+        """Apply a fault to Batch itself."""
+        match active.fault:
             case InvalidEnvironment(compute_environment=name, reason=reason):
                 environment = find_environment(name)
                 if environment is None:
@@ -192,27 +187,26 @@ class Faults:
                     self._scheduler.environments_changed()
 
                 set_reason(reason)
-                one.undo = lambda: set_reason(None)
+                active.undo = lambda: set_reason(None)
             case MissingImage(image=image):
                 self._scheduler.missing_images.add(image)
-                one.undo = lambda: self._scheduler.missing_images.discard(image)
-            case SpotInterruption() as asked:
+                active.undo = lambda: self._scheduler.missing_images.discard(image)
+            case SpotInterruption() as fault:
 
-                def struck() -> None:
-                    one.strikes += 1
+                def on_strike() -> None:
+                    active.strikes += 1
 
-                reclaim = SpotReclaim(
-                    self._scheduler, struck=struck, **asked.model_dump(exclude={"kind", "seconds"})
-                )
+                fields = fault.model_dump(exclude={"kind", "seconds"})
+                reclaim = SpotReclaim(self._scheduler, on_strike=on_strike, **fields)
                 reclaim.begin()
-                one.undo = reclaim.end
+                active.undo = reclaim.end
 
     def _job(self, job_id: str) -> dict[str, Any]:
-        for backend in batch():
+        for backend in used_backends():
             with self._scheduler.lock:
                 job = backend.find_job(job_id)
                 if job is not None:
-                    attempt = job.running
+                    attempt = self._scheduler.attempts.get(job)
                     pids = attempt.command_pids() if attempt is not None else []
                     return {"job_id": job.id, "status": job.status, "pids": pids}
         raise NotFound(f"no job {job_id!r}")
@@ -225,35 +219,19 @@ def is_loopback(address: str | None) -> bool:
         return False
 
 
-def batch() -> list[Any]:
-    """The Batch of every account and region that was ever used."""
-    return [backend for regions in batch_backends.values() for backend in regions.values()]
-
-
 def find_environment(name: str) -> Any:
-    for backend in batch():
+    for backend in used_backends():
         if environment := backend.get_compute_environment(name):
             return environment
     return None
 
 
-def error_of(fault: CallFault, service: str | None) -> ServiceError:
+def error_of(fault: CallFault, service: str | None) -> errors.ServiceError:
     if isinstance(fault, RefusedWrites):
-        return REFUSED_WRITES[fault.code]
+        return errors.REFUSED_WRITES[fault.code]
     if isinstance(fault, Throttle) and service:
-        return throttled(service)
-    return UNAVAILABLE
-
-
-def protocol_of(service: str | None, content_type: str | None) -> str:
-    """What a caller of this service speaks; JSON where the service is not known."""
-    if not service:
-        return "json"
-    model = get_service_model(service)
-    try:
-        return determine_request_protocol(model, content_type)
-    except NotImplementedError:
-        return str(model.protocol)
+        return errors.throttled(service)
+    return errors.UNAVAILABLE
 
 
 def drop(environ: WSGIEnvironment) -> None:

@@ -1,4 +1,4 @@
-"""Athena: workgroups that change, saved queries that go."""
+"""Athena: changes of workgroups, deletion of saved queries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Reply = str | tuple[str, dict[str, int]]
 
 
 def fill() -> None:
-    """Answer the two calls that moto does not know."""
+    """Add the two calls that moto lacks."""
     AthenaResponse.update_work_group = update_work_group  # type: ignore[attr-defined]
     AthenaResponse.delete_named_query = delete_named_query  # type: ignore[attr-defined]
 
@@ -29,7 +29,7 @@ def update_work_group(self: AthenaResponse) -> Reply:
 
 
 def update(configuration: dict[str, Any], updates: dict[str, Any]) -> None:
-    """Set each value; a true `RemoveNAME` takes NAME away instead."""
+    """Set each value; a true `RemoveNAME` removes NAME instead."""
     for name, value in updates.items():
         if not name.startswith("Remove"):
             configuration[name] = value

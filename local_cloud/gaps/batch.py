@@ -1,4 +1,4 @@
-"""Batch without its jobs: compute environments, job queues and job definitions, as sent."""
+"""Batch without jobs: compute environments, job queues and job definitions, as sent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ import json
 from typing import Any
 
 from moto.batch.exceptions import ClientException
-from moto.batch.models import BatchBackend, ComputeEnvironment, JobDefinition, JobQueue
+from moto.batch.models import (
+    BatchBackend,
+    ComputeEnvironment,
+    JobDefinition,
+    JobQueue,
+    batch_backends,
+)
 from moto.batch.responses import BatchResponse
 from moto.iam.exceptions import NotFoundException
 
@@ -16,10 +22,10 @@ STATE_LIMIT_SECONDS = range(600, 86_401)
 
 
 class CompleteBatchBackend(BatchBackend):
-    """moto's backend with the fields it drops."""
+    """moto's backend, with the fields that it drops."""
 
     def service_linked_role_arn(self) -> str:
-        """The role Batch uses where a compute environment names none; made on first use."""
+        """The role of compute environments that name none; created on first use."""
         try:
             return str(self.iam_backend.get_role(SERVICE_LINKED_ROLE).arn)
         except NotFoundException:
@@ -27,7 +33,7 @@ class CompleteBatchBackend(BatchBackend):
             return str(role.arn)
 
     def create_compute_environment(self, *args: Any, **fields: Any) -> ComputeEnvironment:
-        """Name its cluster after it, as AWS does and policies rely on."""
+        """Name its cluster after it: AWS does, and policies rely on it."""
         environment = super().create_compute_environment(*args, **fields)
         name = f"{environment.name}_Batch_{environment.ecs_name.rpartition('_')[2]}"
         self.ecs_backend.clusters.pop(environment.ecs_name)
@@ -37,7 +43,7 @@ class CompleteBatchBackend(BatchBackend):
     def describe_compute_environments(
         self, environments: list[str] | None = None
     ) -> list[dict[str, Any]]:
-        """Add what the environments were created with and moto does not keep."""
+        """Add the fields that moto drops."""
         described = super().describe_compute_environments(environments)
         for environment in described:
             model = self._compute_environments[environment["computeEnvironmentArn"]]
@@ -45,7 +51,7 @@ class CompleteBatchBackend(BatchBackend):
         return described
 
     def delete_compute_environment(self, compute_environment_name: str) -> None:
-        """Refuse, as AWS does, while it is enabled or a queue needs it."""
+        """As in AWS, refuse while it is enabled or used by a queue."""
         environment = self.get_compute_environment(compute_environment_name)
         if environment is not None:
             if environment.state != "DISABLED":
@@ -54,18 +60,18 @@ class CompleteBatchBackend(BatchBackend):
                 raise ClientException("Cannot delete, found existing JobQueue relationship")
         super().delete_compute_environment(compute_environment_name)
         if environment is not None:
-            # moto goes on listing a deleted cluster as INACTIVE.
+            # moto would still list the deleted cluster, as INACTIVE.
             self.ecs_backend.clusters.pop(environment.ecs_name, None)
 
     def delete_job_queue(self, queue_name: str) -> None:
-        """Refuse, as AWS does, while it is enabled."""
+        """As in AWS, refuse while it is enabled."""
         queue = self.get_job_queue(queue_name)
         if queue is not None and queue.state != "DISABLED":
             raise ClientException("Cannot delete, Job Queue must be DISABLED first")
         super().delete_job_queue(queue_name)
 
     def register_job_definition(self, *args: Any, **fields: Any) -> JobDefinition:
-        """A new revision has what was sent, nothing of its predecessor."""
+        """Set a new revision's fields as sent: moto inherits them from its predecessor."""
         definition = super().register_job_definition(*args, **fields)
         definition.parameters = fields["parameters"] or {}
         definition.retry_strategy = fields["retry_strategy"]
@@ -74,7 +80,7 @@ class CompleteBatchBackend(BatchBackend):
         return definition
 
     def find_job_definition(self, identifier: str) -> JobDefinition:
-        """By ARN or name, each with or without revision: without one, the latest active."""
+        """A definition by ARN or name; without a revision, the latest active one."""
         name, _, revision = identifier.rpartition("job-definition/")[2].partition(":")
         found = [
             definition
@@ -89,16 +95,16 @@ class CompleteBatchBackend(BatchBackend):
 
 
 class CompleteBatchResponse(BatchResponse):
-    """moto's answers with the fields it drops; `_get_param` reads the request's JSON."""
+    """moto's answers, with the fields that it drops; `_get_param` reads the request's JSON."""
 
     @property
     def backend(self) -> CompleteBatchBackend:
-        """The backend, by its real type."""
+        """The backend, with its real type."""
         backend: CompleteBatchBackend = self.batch_backend  # type: ignore[assignment]
         return backend
 
     def createcomputeenvironment(self) -> str:
-        """Take no service role as the service-linked one; keep the update policy."""
+        """Default to the service-linked role; keep the update policy."""
         environment = self.backend.create_compute_environment(
             compute_environment_name=self._get_param("computeEnvironmentName"),
             _type=self._get_param("type"),
@@ -116,7 +122,7 @@ class CompleteBatchResponse(BatchResponse):
         )
 
     def updatecomputeenvironment(self) -> str:
-        """Apply the changed compute resources and update policy."""
+        """Also change compute resources and update policy."""
         answer = super().updatecomputeenvironment()
         environment = self.backend.get_compute_environment(self._get_param("computeEnvironment"))
         if environment is not None:
@@ -130,14 +136,14 @@ class CompleteBatchResponse(BatchResponse):
             environment.update_policy = update_policy
 
     def createjobqueue(self) -> str:
-        """Keep the queue's time limits."""
+        """Also keep the queue's time limits."""
         actions = self._checked_state_limits()
         answer = super().createjobqueue()
         self._queue(json.loads(answer)["jobQueueArn"]).state_time_limit_actions = actions or []
         return answer
 
     def updatejobqueue(self) -> str:
-        """Change the queue's time limits, if any are sent."""
+        """Also change the queue's time limits, if any are sent."""
         actions = self._checked_state_limits()
         answer = super().updatejobqueue()
         if actions is not None:
@@ -145,7 +151,7 @@ class CompleteBatchResponse(BatchResponse):
         return answer
 
     def describejobqueues(self) -> str:
-        """Add the time limits."""
+        """Also show time limits."""
         answer = json.loads(super().describejobqueues())
         for queue in answer["jobQueues"]:
             queue["jobStateTimeLimitActions"] = state_time_limit_actions(
@@ -154,12 +160,12 @@ class CompleteBatchResponse(BatchResponse):
         return json.dumps(answer)
 
     def registerjobdefinition(self) -> str:
-        """Refuse what AWS refuses."""
+        """Refuse timeouts that AWS refuses."""
         self._check_timeout()
         return super().registerjobdefinition()
 
     def describejobdefinitions(self) -> str:
-        """Add node properties."""
+        """Also show node properties."""
         answer = json.loads(super().describejobdefinitions())
         for definition in answer["jobDefinitions"]:
             model = self.backend.get_job_definition_by_arn(definition["jobDefinitionArn"])
@@ -171,7 +177,7 @@ class CompleteBatchResponse(BatchResponse):
         return self.backend.get_job_queue(identifier)
 
     def short_limits_allowed(self) -> bool:
-        """Whether limits below AWS's minimum are taken; the local cloud can be started so."""
+        """Whether limits below AWS's minimum are allowed; see `--allow-short-limits`."""
         return False
 
     def _checked_state_limits(self) -> list[dict[str, Any]] | None:
@@ -195,8 +201,13 @@ class CompleteBatchResponse(BatchResponse):
             )
 
 
+def used_backends() -> list[Any]:
+    """The Batch backends of all accounts and regions that were ever used."""
+    return [backend for regions in batch_backends.values() for backend in regions.values()]
+
+
 def extra_fields(environment: ComputeEnvironment) -> dict[str, Any]:
-    """What describe_compute_environments shows beyond moto's own answer."""
+    """The fields of describe_compute_environments that moto drops."""
     fields: dict[str, Any] = {"containerOrchestrationType": "ECS"}
     if update_policy := getattr(environment, "update_policy", None):
         fields["updatePolicy"] = update_policy
@@ -206,7 +217,7 @@ def extra_fields(environment: ComputeEnvironment) -> dict[str, Any]:
 
 
 def invalid_reason(environment: ComputeEnvironment) -> str | None:
-    """Why a compute environment is INVALID, which only a fault makes it here."""
+    """Why a compute environment is INVALID; None unless a fault makes it so."""
     reason: str | None = getattr(environment, "invalid_reason", None)
     return reason
 

@@ -1,4 +1,4 @@
-"""Budgets: subscribers, changes and tags, which moto does not know."""
+"""Budgets: subscribers, changes and tags, which moto lacks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from moto.budgets.exceptions import NotFoundException
 from moto.budgets.models import Budget
 from moto.budgets.responses import BudgetsResponse
 
-# moto dispatches a call to the response's method of its name; it leaves the types of these open.
+# moto calls the response's method with the name of the operation; its methods are untyped.
 Response = Any
 
 
 def fill() -> None:
-    """Add the calls that Terraform makes and moto does not answer."""
+    """Add the calls that Terraform makes and moto lacks."""
     answer_create = BudgetsResponse.create_budget
 
     def create_budget(self: Response) -> str:
@@ -42,18 +42,18 @@ def find(response: Response, name: str) -> Any:
 
 
 def tagged(response: Response) -> Any:
-    """The budget that a call on tags is about: ARNs end in `budget/<name>`."""
+    """The budget that a call about tags names: its ARN ends in `budget/<name>`."""
     return find(response, response._get_param("ResourceARN").rpartition("budget/")[2])
 
 
 def set_tags(budget: Any, response: Response, parameter: str) -> None:
-    """Add the sent tags to a budget's."""
+    """Add the tags in a parameter to those of a budget."""
     sent = {tag["Key"]: tag["Value"] for tag in response._get_param(parameter) or []}
     budget.resource_tags = {**getattr(budget, "resource_tags", {}), **sent}
 
 
 def update_budget(self: Response) -> str:
-    """Take the new budget; its notifications and tags stay."""
+    """Replace a budget; its notifications and tags stay."""
     new = self._get_param("NewBudget")
     budget = find(self, new["BudgetName"])
     budget.budget = Budget({"TimePeriod": budget.budget["TimePeriod"], **new}, []).budget
@@ -61,17 +61,17 @@ def update_budget(self: Response) -> str:
 
 
 def describe_subscribers_for_notification(self: Response) -> str:
-    """Who is told."""
+    """The subscribers of a notification."""
     wanted = self._get_param("Notification")
     budget = find(self, self._get_param("BudgetName"))
-    found = [each.subscribers for each in budget.notifications if each.details == wanted]
+    found = [known for known in budget.notifications if known.details == wanted]
     if not found:
         raise NotFoundException("Unable to get subscribers - the notification doesn't exist.")
-    return json.dumps({"Subscribers": found[0]})
+    return json.dumps({"Subscribers": found[0].subscribers})
 
 
 def list_tags_for_resource(self: Response) -> str:
-    """A budget's tags."""
+    """The tags of a budget."""
     tags = getattr(tagged(self), "resource_tags", {})
     return json.dumps({"ResourceTags": [{"Key": k, "Value": v} for k, v in tags.items()]})
 
@@ -83,7 +83,7 @@ def tag_resource(self: Response) -> str:
 
 
 def untag_resource(self: Response) -> str:
-    """Take tags off a budget."""
+    """Remove tags from a budget."""
     budget = tagged(self)
     gone = self._get_param("ResourceTagKeys")
     tags = getattr(budget, "resource_tags", {})

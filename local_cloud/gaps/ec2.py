@@ -1,8 +1,9 @@
-"""EC2: launch templates, VPC endpoints, security group rules, the history of Spot prices."""
+"""EC2: launch templates, VPC endpoints, security group rules, Spot price history."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from moto.core.responses import ActionResult
 from moto.ec2.models.launch_templates import LaunchTemplate, LaunchTemplateBackend
@@ -10,30 +11,30 @@ from moto.ec2.models.security_groups import SecurityGroupBackend, SecurityGroupR
 from moto.ec2.models.vpcs import VPCBackend
 from moto.ec2.responses.spot_instances import SpotInstances
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from local_cloud.prices import Prices
+from local_cloud.prices import Prices
 
 
 def fill(prices: Prices | None) -> None:
     """Close the gaps."""
-    give_no_spot_price_but_those_of(prices)
+    answer_spot_prices(prices)
     separate_tags()
     show_changed_tags()
     forget_deleted_endpoints()
     describe_all_rules()
 
 
-def give_no_spot_price_but_those_of(prices: Prices | None) -> None:
-    """Answer from the price file, where moto has 0.00001 USD for everything."""
-    asked_by = {"InstanceTypes": "InstanceType", "ProductDescriptions": "ProductDescription"}
+def answer_spot_prices(prices: Prices | None) -> None:
+    """Answer Spot prices from the price file: moto has 0.00001 USD for everything."""
+    filters = {
+        "InstanceTypes": "InstanceType",
+        "ProductDescriptions": "ProductDescription",
+    }
 
     def describe_spot_price_history(self: SpotInstances) -> ActionResult:
         history: tuple[dict[str, Any], ...] = ()
         if prices and prices.region == self.ec2_backend.region_name:
             history = prices.spot_history
-        for parameter, field in asked_by.items():
+        for parameter, field in filters.items():
             if wanted := self._get_param(parameter, []):
                 history = tuple(entry for entry in history if entry[field] in wanted)
         return ActionResult({"SpotPriceHistory": history})
@@ -42,7 +43,7 @@ def give_no_spot_price_but_those_of(prices: Prices | None) -> None:
 
 
 def describe_all_rules() -> None:
-    """Keep the descriptions of rules on groups and prefix lists too, not only on ranges."""
+    """Also keep the descriptions of rules for groups and prefix lists, not only for ranges."""
     create = SecurityGroupBackend._iterate_security_rules
     modify = SecurityGroupBackend.modify_security_group_rules
 
@@ -71,7 +72,7 @@ def describe_all_rules() -> None:
 
 
 def forget_deleted_endpoints() -> None:
-    """Take a deleted VPC endpoint out of what is described, where moto keeps it as "deleted"."""
+    """Stop describing deleted VPC endpoints, which moto keeps as "deleted"."""
     delete = VPCBackend.delete_vpc_endpoints
 
     def delete_vpc_endpoints(self: VPCBackend, vpce_ids: list[str] | None = None) -> None:
@@ -83,19 +84,19 @@ def forget_deleted_endpoints() -> None:
 
 
 def show_changed_tags() -> None:
-    """Show a launch template's tags as they are now, where moto keeps those it began with."""
+    """Show a launch template's current tags: moto shows those of its creation."""
 
     def tags_now(self: LaunchTemplate) -> Any:
         return self.get_tags()
 
     def keep_nothing(self: LaunchTemplate, tags: Any) -> None:
-        """moto's constructor sets them; they live in the EC2 backend already."""
+        """Ignore moto's constructor: the EC2 backend has the tags already."""
 
     LaunchTemplate.tags = property(tags_now, keep_nothing)  # type: ignore[assignment]
 
 
 def separate_tags() -> None:
-    """Keep a launch template's own tags out of the tags it gives to what it launches."""
+    """Keep a launch template's own tags apart from those of what it launches."""
     create = LaunchTemplateBackend.create_launch_template
 
     def create_launch_template(

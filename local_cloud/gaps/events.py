@@ -1,6 +1,6 @@
-"""EventBridge: patterns on arrays of objects, disabled rules, SNS topics, events as AWS sends them.
+"""EventBridge: patterns on arrays of objects, disabled rules, SNS topics, events in AWS's format.
 
-moto's Rule offers each event to its targets in `send_to_targets`; ours stands in front of it.
+Replaces `send_to_targets` of moto's Rule, and calls moto's for all other targets.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def fill() -> None:
                     alone.targets = [target]
                     send_as_moto_does(alone, original_event, transform_input)  # type: ignore[arg-type]
             except Exception:
-                # In AWS too, whoever sent the event hears nothing of a target that failed.
+                # As in AWS, a failing target is no error for the sender of the event.
                 log.exception("rule %s could not deliver to %s", self.name, target["Arn"])
 
     Rule.send_to_targets = send_to_targets  # type: ignore[method-assign,assignment]
 
 
 def flatten(node: Event, prefix: str = "", result: Event | None = None) -> Event:
-    """An event's fields by their dotted names; objects in an array add theirs up, as in AWS."""
+    """An event's fields by dotted name; as in AWS, fields of objects in an array are merged."""
     result = {} if result is None else result
     for key, value in node.items():
         name = f"{prefix}.{key}" if prefix else key
@@ -64,26 +64,26 @@ def flatten(node: Event, prefix: str = "", result: Event | None = None) -> Event
 
 
 def deliver(rule: Rule, target: Event, event: Event) -> bool:
-    """Deliver to an SNS topic, or to a log group as it is; False where moto does it well."""
+    """Deliver to an SNS topic, or unchanged to a log group; False for targets left to moto."""
     arn = parse_arn(target["Arn"])
     if arn.service == "sns":
         topic = sns_backends[arn.account][arn.region].topics[target["Arn"]]
         topic.publish(message(target, event))
         return True
     if arn.service == "logs" and "InputTransformer" not in target:
-        # moto's copy would lack the account.
+        # moto would drop the account.
         rule._send_to_cw_log_group(arn.resource_id, without_moto_fields(event))
         return True
     return False
 
 
 def without_moto_fields(event: Event) -> Event:
-    """The event without what moto adds for itself."""
+    """The event without the fields that moto adds."""
     return {key: value for key, value in event.items() if key != "ingestion-time"}
 
 
 def as_sent(event: Event) -> Event:
-    """The event as AWS sends it; moto keeps its time in seconds."""
+    """The event in AWS's format; moto has the time in seconds."""
     sent = without_moto_fields(event)
     if isinstance(sent["time"], int | float):
         time = datetime.fromtimestamp(sent["time"], UTC)
@@ -92,7 +92,7 @@ def as_sent(event: Event) -> Event:
 
 
 def message(target: Event, event: Event) -> str:
-    """What a target gets: its constant input, its filled template or the whole event."""
+    """What a target receives: its constant input, its filled template or the whole event."""
     if "Input" in target:
         return str(target["Input"])
     transformer = target.get("InputTransformer")
@@ -105,7 +105,7 @@ def message(target: Event, event: Event) -> str:
 
 
 def fill_text(template: str, paths: dict[str, str], event: Event) -> str:
-    """A quoted text with its variables filled in; AWS leaves its quotes, and nothing for a gap."""
+    """Fill in a quoted template. As in AWS, it keeps its quotes, and a missing value is empty."""
     for name, path in paths.items():
         found = parse_json_path(path).find(event)
         value = found[0].value if found else ""

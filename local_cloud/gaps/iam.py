@@ -7,5 +7,5 @@ from moto.iam.models import SERVICE_NAME_CONVERSION
 
 def fill() -> None:
     """Close the gap."""
-    # As AWS names it: AWSServiceRoleForBatch.
+    # Makes the name AWS's: AWSServiceRoleForBatch.
     SERVICE_NAME_CONVERSION["batch"] = "Batch"

@@ -1,26 +1,24 @@
-"""Price List API, which moto lacks: GetProducts answered from a price file."""
+"""The Price List API, which moto lacks: answers GetProducts from the price file."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from werkzeug.wrappers import Request, Response
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
-
-    from local_cloud.prices import Prices
+from local_cloud.prices import Prices
 
 TARGET = "AWSPriceListService.GetProducts"
-# What the On-Demand terms of Linux have after the product's own id.
+# The codes of Linux On-Demand terms, which follow the product's id.
 TERM, RATE = "JRTCKXETXF", "6YS6EN2CT7"
 
 
 class PriceList:
-    """WSGI middleware: GetProducts is answered here, all else by moto. No file, no offers."""
+    """WSGI middleware: answers GetProducts, with no offers if there is no price file."""
 
     def __init__(self, app: WSGIApplication, prices: Prices | None) -> None:
         self._app = app
@@ -32,18 +30,18 @@ class PriceList:
         answer = self._answer(Request(environ).get_json(force=True))
         return answer(environ, start_response)
 
-    def _answer(self, asked: dict[str, Any]) -> Response:
-        filters = asked.get("Filters", [])
-        if unknown := {one["Type"] for one in filters} - {"TERM_MATCH", "EQUALS"}:
+    def _answer(self, request: dict[str, Any]) -> Response:
+        filters = request.get("Filters", [])
+        if unknown := {wanted["Type"] for wanted in filters} - {"TERM_MATCH", "EQUALS"}:
             message = f"the local cloud knows no filter of type {', '.join(sorted(unknown))}"
             body = {"__type": "InvalidParameterException", "Message": message}
             return json_response(body, HTTPStatus.BAD_REQUEST)
-        wanted = [(one["Field"], one["Value"]) for one in filters]
+        attributes = [(wanted["Field"], wanted["Value"]) for wanted in filters]
         found = [
-            json.dumps(one)
-            for one in self._offers
-            if asked.get("ServiceCode") == one["serviceCode"]
-            and all(one["product"]["attributes"].get(name) == value for name, value in wanted)
+            json.dumps(offered)
+            for offered in self._offers
+            if request.get("ServiceCode") == offered["serviceCode"]
+            and all(offered["product"]["attributes"].get(key) == value for key, value in attributes)
         ]
         return json_response({"FormatVersion": "aws_v1", "PriceList": found}, HTTPStatus.OK)
 
@@ -53,7 +51,7 @@ def json_response(body: dict[str, Any], status: HTTPStatus) -> Response:
 
 
 def offer(prices: Prices, instance_type: str) -> dict[str, Any]:
-    """An On-Demand offer in AWS's shape, with an `origin` that AWS's lack: whose price it is."""
+    """An On-Demand offer in AWS's format, with one field more: `origin`, the price's source."""
     sku = instance_type.replace(".", "").replace("-", "").upper()
     term, rate = f"{sku}.{TERM}", f"{sku}.{TERM}.{RATE}"
     usd = f"{prices.on_demand[instance_type]:.10f}"

@@ -9,7 +9,7 @@ from typing import Any
 from moto.iam.access_control import IAMPolicy, PermissionResult
 from moto.s3.models import FakeBucket
 
-# A request over the loopback interface can't be read on the way: what TLS is asked for holds.
+# Nobody can read a request over the loopback interface, so it counts as encrypted.
 REQUEST_CONTEXT = {"aws:securetransport": "true", "s3:tlsversion": "1.3"}
 
 OPERATORS: dict[str, Callable[[str, str], bool]] = {
@@ -25,12 +25,12 @@ OPERATORS: dict[str, Callable[[str, str], bool]] = {
 
 
 def as_list(value: Any) -> list[Any]:
-    """A policy's field: one value or a list of them."""
+    """A policy's field, a value or a list of values, as a list."""
     return value if isinstance(value, list) else [value]
 
 
 def holds(condition: dict[str, dict[str, Any]]) -> bool:
-    """Whether all of a statement's conditions hold; one on an unknown key or operator does not."""
+    """Whether all conditions of a statement hold; one with an unknown key or operator does not."""
     for operator_name, wanted_by_key in condition.items():
         operator = OPERATORS.get(operator_name.removesuffix("IfExists"))
         for key, wanted in wanted_by_key.items():
@@ -43,7 +43,7 @@ def holds(condition: dict[str, dict[str, Any]]) -> bool:
 
 
 def applying(statements: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The statements whose conditions hold, without them."""
+    """The statements whose conditions hold, without the conditions."""
     return [
         {key: value for key, value in statement.items() if key != "Condition"}
         for statement in statements
@@ -52,7 +52,7 @@ def applying(statements: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def fill() -> None:
-    """Evaluate conditions in bucket policies, where moto denies whatever has one."""
+    """Evaluate conditions in bucket policies: moto denies every statement that has one."""
 
     def get_permission(self: FakeBucket, action: str, resource: str) -> PermissionResult:
         if self.policy is None:

@@ -1,4 +1,4 @@
-"""Service Quotas: EC2's vCPUs of running instances, which moto does not know."""
+"""Service Quotas: EC2's quotas of vCPUs, which moto lacks."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NAMES = {
     "L-C4BD4855": "All P5 Spot Instance Requests",
     "L-E3A00192": "All X Spot Instance Requests",
 }
-# The pool is what limits jobs here: the quota never does.
+# Never a limit here: the pool is.
 VCPUS = 1_000_000.0
 
 
 def fill() -> None:
-    """Answer for EC2 too."""
+    """Answer EC2's quotas too."""
     get = ServiceQuotasBackend.get_service_quota
 
     def get_service_quota(
@@ -37,7 +37,7 @@ def fill() -> None:
 
 
 def quota(code: str, region: str, account: str) -> dict[str, Any]:
-    """One of EC2's quotas, as GetServiceQuota shows it."""
+    """A quota of EC2, as GetServiceQuota describes it."""
     return {
         "ServiceCode": "ec2",
         "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)",

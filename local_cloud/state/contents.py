@@ -1,21 +1,20 @@
-"""What S3's objects contain: written once each, not with every change of their bucket."""
+"""The contents of S3 objects: each is written once, not with every change of its bucket."""
 
 from __future__ import annotations
 
+import sqlite3
 import uuid
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from moto.s3.models import FakeKey
 
 TABLE = "CREATE TABLE IF NOT EXISTS content (name TEXT PRIMARY KEY, data BLOB)"
-MARK = "kept_as"  # on moto's buffer, which a copy of an object has anew
+MARK = "kept_as"  # an attribute of moto's buffer; a copied object has a new buffer
 
 
 class Contents:
-    """The table of contents. `write` and `forget_others` want a transaction around them."""
+    """The contents in the database. Call `write` and `delete_unused` within a transaction."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -23,7 +22,7 @@ class Contents:
         self._seen: set[str] = set()
 
     def name(self, key: FakeKey) -> str:
-        """A name for an object's content, which `write` will have written."""
+        """The name of an object's content, which the next `write` writes if it is new."""
         buffer = key._value_buffer
         where, name = getattr(buffer, MARK, (None, ""))
         if where is not self:
@@ -33,15 +32,15 @@ class Contents:
         return name
 
     def write(self) -> None:
-        """Write what is new; where that fails, it stays new."""
+        """Write new contents; they count as new until `written` is called."""
         self._database.executemany("REPLACE INTO content VALUES (?, ?)", self._new.items())
 
     def written(self) -> None:
-        """What was new is on disk."""
+        """Record that the transaction of `write` was committed."""
         self._new.clear()
 
-    def give_back(self, key: FakeKey, name: str, state: dict[str, Any]) -> None:
-        """Make an object what it was."""
+    def restore(self, key: FakeKey, name: str, state: dict[str, Any]) -> None:
+        """Restore an object from its state and the content of this name."""
         (data,) = self._database.execute(
             "SELECT data FROM content WHERE name = ?", (name,)
         ).fetchone()
@@ -49,8 +48,8 @@ class Contents:
         setattr(key._value_buffer, MARK, (self, name))
         self._seen.add(name)
 
-    def forget_others(self) -> None:
-        """Delete what no object has that was given back: those objects are gone."""
+    def delete_unused(self) -> None:
+        """Delete contents that no restored object has."""
         stored = {name for (name,) in self._database.execute("SELECT name FROM content")}
         gone = [(name,) for name in stored - self._seen]
         self._database.executemany("DELETE FROM content WHERE name = ?", gone)

@@ -1,4 +1,4 @@
-"""moto's backends as bytes: what pickle does not know about them."""
+"""Pickles moto's backends, with what pickle alone can't handle."""
 
 from __future__ import annotations
 
@@ -23,46 +23,53 @@ from moto.s3.models import FakeKey
 
 Key = tuple[str, str, str]  # service, account, region
 
-NAMES = object()  # stands for the Names that read it
+# Former module -> present module of our classes, for states written before they moved.
+MOVED_MODULES = {
+    "local_cloud.batch.container": "local_cloud.batch.jobs.container",
+    "local_cloud.batch.job": "local_cloud.batch.jobs.job",
+    "local_cloud.batch.pool": "local_cloud.batch.jobs.resources",
+}
+
+REFERENCES = object()  # stands for the References of whoever unpickles
 LOCKS = {type(threading.Lock()): threading.Lock, type(threading.RLock()): threading.RLock}
 
 
-class Names(Protocol):
-    """What is only named in a row, and lives elsewhere."""
+class References(Protocol):
+    """Names of what a row refers to but does not contain: other backends, contents of objects."""
 
     def of_backend(self, backend: BaseBackend) -> Key | None:
-        """A backend's; None where it is nobody's but this one's."""
+        """A backend's name; None if it has none and is pickled with its owner."""
 
     def of_content(self, key: FakeKey) -> str:
-        """The content's of an object in S3."""
+        """The name of an S3 object's content."""
 
     def backend(self, key: Key) -> BaseBackend:
-        """The live backend of a name."""
+        """The live backend with this name."""
 
-    def give_back(self, key: FakeKey, name: str, state: dict[str, Any]) -> None:
-        """Make an object what it was, with the content of this name."""
+    def restore(self, key: FakeKey, name: str, state: dict[str, Any]) -> None:
+        """Restore an object from its state and the content of this name."""
 
 
 class BackendPickler(pickle.Pickler):
-    """Pickles what a backend holds; other backends and the contents of objects are only named."""
+    """Pickles a backend's attributes; other backends and objects' contents by their names."""
 
-    def __init__(self, file: io.BytesIO, names: Names) -> None:
+    def __init__(self, file: io.BytesIO, references: References) -> None:
         super().__init__(file, protocol=5)
-        self._names = names
+        self._references = references
 
     def persistent_id(self, obj: Any) -> Key | str | None:
-        """The name of what lives elsewhere."""
-        if obj is NAMES:
+        """The name of another backend."""
+        if obj is REFERENCES:
             return "names"
-        return self._names.of_backend(obj) if isinstance(obj, BaseBackend) else None
+        return self._references.of_backend(obj) if isinstance(obj, BaseBackend) else None
 
     def reducer_override(self, obj: Any) -> Any:
-        """How to make these again."""
+        """How to recreate what pickle can't handle."""
         if type(obj) in LOCKS:
             return LOCKS[type(obj)], ()
         if isinstance(obj, FakeKey):
             rest = {k: v for k, v in vars(obj).items() if k not in ("_value_buffer", "lock")}
-            named = (NAMES, self._names.of_content(obj), rest)
+            named = (REFERENCES, self._references.of_content(obj), rest)
             return copyreg.__newobj__, (type(obj),), named, None, None, give_back  # type: ignore[attr-defined]
         if isinstance(obj, FunctionType) and "<lambda>" in obj.__qualname__ and not obj.__closure__:
             return remade_function, (obj.__module__, marshal.dumps(obj.__code__))
@@ -76,41 +83,45 @@ class BackendPickler(pickle.Pickler):
 
 
 class BackendUnpickler(pickle.Unpickler):
-    """Reads it back."""
+    """Reads what BackendPickler wrote."""
 
-    def __init__(self, file: io.BytesIO, names: Names) -> None:
+    def __init__(self, file: io.BytesIO, references: References) -> None:
         super().__init__(file)
-        self._names = names
+        self._references = references
 
-    def persistent_load(self, pid: Any) -> BaseBackend | Names:
-        """What was named."""
-        return self._names if pid == "names" else self._names.backend(pid)
+    def persistent_load(self, pid: Any) -> BaseBackend | References:
+        """The backend of this name."""
+        return self._references if pid == "names" else self._references.backend(pid)
+
+    def find_class(self, module: str, name: str) -> Any:
+        """A class or function, in its present module."""
+        return super().find_class(MOVED_MODULES.get(module, module), name)
 
 
-def give_back(key: FakeKey, named: tuple[Names, str, dict[str, Any]]) -> None:
-    """An object's state, when it is read."""
-    names, content, state = named
-    names.give_back(key, content, state)
+def give_back(key: FakeKey, named: tuple[References, str, dict[str, Any]]) -> None:
+    """Set an S3 object's state when it is unpickled. States contain this function's name."""
+    references, content, state = named
+    references.restore(key, content, state)
 
 
 def private_key(der: bytes) -> Any:
-    """A key of KMS."""
+    """A private key of KMS."""
     return load_der_private_key(der, None)
 
 
 def remade_function(module: str, code: bytes) -> FunctionType:
-    """A function without closure, in its module."""
+    """A function without a closure, from its code."""
     return FunctionType(marshal.loads(code), vars(importlib.import_module(module)))  # noqa: S302
 
 
-def dumps(held: dict[str, Any], names: Names) -> bytes:
-    """What a backend holds, as bytes."""
+def dumps(held: dict[str, Any], references: References) -> bytes:
+    """Pickle a backend's attributes."""
     file = io.BytesIO()
-    BackendPickler(file, names).dump(held)
+    BackendPickler(file, references).dump(held)
     return file.getvalue()
 
 
-def loads(data: bytes, names: Names) -> dict[str, Any]:
-    """What a backend held."""
-    held: dict[str, Any] = BackendUnpickler(io.BytesIO(data), names).load()
+def loads(data: bytes, references: References) -> dict[str, Any]:
+    """Unpickle a backend's attributes."""
+    held: dict[str, Any] = BackendUnpickler(io.BytesIO(data), references).load()
     return held

@@ -1,15 +1,12 @@
-"""Which calls change what, and their answers held back until that is on disk."""
+"""Holds back the answer to a call until its changes are on disk."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from local_cloud.recorder import describe
-from local_cloud.state.store import ALL, OF_JOBS, Services, Store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+from local_cloud.calls import describe
+from local_cloud.state.store import ALL, JOB_SERVICES, Services, Store
 
 READING = (
     "BatchCheck",
@@ -23,8 +20,8 @@ READING = (
     "Search",
     "Select",
 )
-# Calls of these change nothing but their own service. Any other may change every service.
-ALONE = frozenset(
+# Their calls change their own service only. Those of any other service may change all.
+SELF_CONTAINED = frozenset(
     {
         "athena",
         "budgets",
@@ -40,11 +37,11 @@ ALONE = frozenset(
         "ssm",
     }
 )
-OF_JOBS_ALONE = ("SubmitJob", "TerminateJob", "CancelJob")
+JOB_CALLS = ("SubmitJob", "TerminateJob", "CancelJob")
 
 
-class Durable:
-    """WSGI middleware: what a call has changed is on disk before its answer is on its way."""
+class WriteThrough:
+    """WSGI middleware: a call's changes are on disk before it is answered."""
 
     def __init__(self, app: WSGIApplication, store: Store) -> None:
         self._app = app
@@ -56,7 +53,7 @@ class Durable:
         if is_reading(service, operation, environ["REQUEST_METHOD"]):
             return self._app(environ, start_response)
         reach = reach_of(service, operation)
-        if operation == "ReceiveMessage":  # may wait for long, and nobody may wait for it
+        if operation == "ReceiveMessage":  # may block for long, which would hold up every commit
             answer = list(self._app(environ, start_response))
             self._store.commit(reach)
             return answer
@@ -65,16 +62,16 @@ class Durable:
 
 
 def reach_of(service: str | None, operation: str | None) -> Services | None:
-    """The services that a call may change, ALL for every one."""
-    if service in ALONE:
+    """The services that a call may change."""
+    if service in SELF_CONTAINED:
         return frozenset({str(service)})
-    if service in ("events", "sns") or (service == "batch" and operation in OF_JOBS_ALONE):
-        return OF_JOBS
+    if service in ("events", "sns") or (service == "batch" and operation in JOB_CALLS):
+        return JOB_SERVICES
     return ALL
 
 
 def is_reading(service: str | None, operation: str | None, method: str) -> bool:
-    """Whether a call changes nothing; what is not known may change anything."""
+    """Whether a call changes nothing; an unknown call may change anything."""
     if service == "s3" or service is None:
         return method in ("GET", "HEAD", "OPTIONS")
     return operation is not None and operation.startswith(READING)

@@ -1,11 +1,11 @@
-"""Jobs as describe_jobs and list_jobs show them."""
+"""Jobs as describe_jobs and list_jobs describe them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Any
 
-from local_cloud.batch.job import STATUSES, AttemptRecord, Job, NodeRecord
+from local_cloud.batch.jobs.job import STATUSES, AttemptRecord, Job, NodeRecord
 
 CONTAINER_FIELDS = (
     "image",
@@ -24,7 +24,7 @@ CONTAINER_FIELDS = (
 
 
 def without_none(fields: dict[str, Any]) -> dict[str, Any]:
-    """Drop the fields AWS leaves out."""
+    """The fields without those that are None, which AWS leaves out."""
     return {key: value for key, value in fields.items() if value is not None}
 
 
@@ -82,7 +82,7 @@ def detail(job: Job, tags: dict[str, str]) -> dict[str, Any]:
 
 
 def node_summary(job: Job, node: int) -> dict[str, Any]:
-    """One node of a multi-node job, as a JobSummary."""
+    """The JobSummary of one node of a multi-node job."""
     record = job.attempts[-1].nodes[node] if job.attempts else None
     return {
         **summary(job),
@@ -98,7 +98,7 @@ def node_summary(job: Job, node: int) -> dict[str, Any]:
 
 
 def node_detail(job: Job, node: int, tags: dict[str, str]) -> dict[str, Any]:
-    """One node of a multi-node job, as a JobDetail."""
+    """The JobDetail of one node of a multi-node job."""
     fields = detail(job, tags)
     del fields["nodeProperties"]
     return {
@@ -112,7 +112,7 @@ def node_detail(job: Job, node: int, tags: dict[str, str]) -> dict[str, Any]:
 
 
 def array_properties(job: Job) -> dict[str, Any]:
-    """The size and the children's states of a parent, or the index of a child."""
+    """A parent's size and its children's states, or a child's index."""
     if job.index is not None:
         return {"index": job.index, "size": job.submission.array_size}
     counts = Counter(child.status for child in job.children)
@@ -123,7 +123,7 @@ def array_properties(job: Job) -> dict[str, Any]:
 
 
 def attempt(record: AttemptRecord, node: int) -> dict[str, Any]:
-    """An AttemptDetail, of one node."""
+    """The AttemptDetail of one node."""
     return without_none(
         {
             "container": {
@@ -139,7 +139,7 @@ def attempt(record: AttemptRecord, node: int) -> dict[str, Any]:
 
 
 def placement(record: NodeRecord) -> dict[str, Any]:
-    """Where a container ran and where its output is."""
+    """Where a container runs and where its output is."""
     return {
         "containerInstanceArn": record.container_instance_arn,
         "taskArn": record.task_arn,
@@ -148,12 +148,12 @@ def placement(record: NodeRecord) -> dict[str, Any]:
 
 
 def exit_fields(record: NodeRecord) -> dict[str, Any]:
-    """How a container ended, as far as it has."""
+    """How a container ended; empty while it runs."""
     return without_none({"exitCode": record.exit_code, "reason": record.reason})
 
 
 def container(job: Job, node: int) -> dict[str, Any]:
-    """A ContainerDetail: what was asked for, and the last attempt's outcome."""
+    """A ContainerDetail: what was requested, and the last attempt's outcome."""
     merged = job.submission.containers[node]
     needed = merged.requirements
     resources = [

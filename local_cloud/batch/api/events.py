@@ -1,4 +1,4 @@
-"""Events of jobs, to EventBridge: "Batch Job State Change" and "Batch Job Queue Blocked"."""
+"""Sends Batch's events to EventBridge: job state changes and blocked queues."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import logging
 import queue
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moto.events.models import events_backends
 from moto.moto_api._internal import mock_random
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 STATE_CHANGE = "Batch Job State Change"
 QUEUE_BLOCKED = "Batch Job Queue Blocked"
@@ -23,7 +21,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Event:
-    """One event, as it was when the job changed."""
+    """One event, with the job's state at its time."""
 
     account: str
     region: str
@@ -34,23 +32,23 @@ class Event:
 
 
 class Sender:
-    """Hands events to the rules, in order, from a thread of its own: no job ever waits for it.
+    """Delivers events in order, from a thread of its own, so that no job waits for it.
 
-    `keep` is called after each: it writes down what came of it.
+    `save` is called after each event: it writes the delivery to disk.
     """
 
-    def __init__(self, keep: Callable[[], None]) -> None:
-        self._keep = keep
+    def __init__(self, save: Callable[[], None]) -> None:
+        self._save = save
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._start = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def wanted(self, account: str, region: str) -> bool:
-        """Whether any rule could match; without one, no event need be described."""
+        """Whether there is any rule; without one, no event needs to be built."""
         return bool(rules(account, region))
 
     def send(self, event: Event) -> None:
-        """Deliver the event soon; returns at once."""
+        """Queue the event for delivery."""
         self._events.put(event)
         with self._start:
             if self._thread is None:
@@ -61,10 +59,10 @@ class Sender:
         while True:
             event = self._events.get()
             try:
-                offer(event)
-                self._keep()
+                deliver(event)
+                self._save()
             except Exception:
-                # The next event must not go missing for it.
+                # The thread must survive to deliver the next event.
                 log.exception("an event of %s was lost", event.resources)
 
 
@@ -74,8 +72,8 @@ def rules(account: str, region: str) -> dict[str, Any]:
     return found
 
 
-def offer(event: Event) -> None:
-    """Offer an event to every rule there is now."""
+def deliver(event: Event) -> None:
+    """Send an event to every current rule."""
     for rule in list(rules(event.account, event.region).values()):
         rule.send_to_targets(
             {

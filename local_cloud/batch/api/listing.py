@@ -1,31 +1,27 @@
-"""list_jobs: which jobs of a queue, an array or a multi-node job, and in pages."""
+"""Filters and pages of list_jobs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from moto.batch.exceptions import ClientException
 
-from local_cloud.batch import describe
-from local_cloud.batch.job import STATUSES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from local_cloud.batch.job import Job
+from local_cloud.batch.api import descriptions
+from local_cloud.batch.jobs.job import STATUSES, Job
 
 DEFAULT_PAGE = 100
 
 
 def by_status(jobs: Iterable[Job], status: str | None) -> list[Job]:
-    """Jobs in one state: RUNNING where none is asked for, as in AWS."""
+    """The jobs in a state; as in AWS, RUNNING by default."""
     if status is not None and status not in STATUSES:
         raise ClientException(f"jobStatus must be one of {' | '.join(STATUSES)}, not {status}")
     return [job for job in jobs if job.status == (status or "RUNNING")]
 
 
 def by_filters(jobs: Iterable[Job], filters: list[dict[str, Any]]) -> list[Job]:
-    """Jobs that pass the one filter AWS takes at a time, the newest first."""
+    """The jobs that pass the filter (AWS takes only one at a time), newest first."""
     if len(filters) != 1:
         raise ClientException(f"Only one filter can be used at a time, not {len(filters)}")
     name, values = filters[0]["name"], filters[0]["values"]
@@ -42,29 +38,29 @@ def by_filters(jobs: Iterable[Job], filters: list[dict[str, Any]]) -> list[Job]:
 
 
 def matches(name: str, pattern: str) -> bool:
-    """A filter's value: any case, and only the start where it ends in `*`."""
+    """Whether a name matches a filter's value: ignoring case, a prefix before a final `*`."""
     name, pattern = name.lower(), pattern.lower()
     return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
 
 
 def matches_definition(job: Job, pattern: str) -> bool:
-    """By the definition's ARN, or by its name with or without revision."""
+    """Whether a value matches the definition's ARN, or its name with or without revision."""
     definition = job.submission.definition
     names = (definition.name, f"{definition.name}:{definition.revision}", definition.arn)
     return any(matches(name, pattern) for name in names)
 
 
 def node_summaries(job: Job, status: str | None) -> list[dict[str, Any]]:
-    """The nodes of a multi-node job in its state."""
+    """The nodes of a multi-node job, if it is in this state."""
     if not by_status([job], status):
         return []
-    return [describe.node_summary(job, node) for node in range(len(job.submission.containers))]
+    return [descriptions.node_summary(job, node) for node in range(len(job.submission.containers))]
 
 
 def page(
     summaries: list[dict[str, Any]], max_results: int | None, token: str | None
 ) -> dict[str, Any]:
-    """One page of the answer; the token is the place where the next one starts."""
+    """One page of the answer; the token is the index where the next page starts."""
     start = int(token or 0)
     end = start + int(max_results or DEFAULT_PAGE)
     answer: dict[str, Any] = {"jobSummaryList": summaries[start:end]}

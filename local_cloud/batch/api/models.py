@@ -1,32 +1,29 @@
-"""moto's Batch backend with jobs that run. Its name and place are what moto looks for."""
+"""moto's Batch backend, with jobs that run. moto expects this module and its class name."""
 
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from moto.batch.exceptions import ClientException
-from moto.batch.models import batch_backends
+from moto.batch.models import JobQueue, batch_backends
 from moto.batch.utils import make_arn_for_job
 from moto.moto_api._internal import mock_random
 
-from local_cloud.batch import dependencies, describe, events, listing, submission
-from local_cloud.batch.docker_runtime import DockerRuntime
-from local_cloud.batch.job import Job, Submission
-from local_cloud.batch.process import ProcessRuntime
-from local_cloud.batch.scheduler import Scheduler
-from local_cloud.gaps.batch import CompleteBatchBackend
-
-if TYPE_CHECKING:
-    from moto.batch.models import JobQueue
-
-    from local_cloud.settings import Settings
+from local_cloud.batch.api import descriptions, events, listing, submission
+from local_cloud.batch.jobs import dependencies
+from local_cloud.batch.jobs.job import Job, Submission
+from local_cloud.batch.running.docker_runtime import DockerRuntime
+from local_cloud.batch.running.process_runtime import ProcessRuntime
+from local_cloud.batch.scheduling.scheduler import Scheduler
+from local_cloud.gaps.batch import CompleteBatchBackend, used_backends
+from local_cloud.settings import Settings
 
 MAX_DESCRIBED_JOBS = 100
 
 
 class JobsBatchBackend(CompleteBatchBackend):
-    """One account's Batch in one region. All of them share the machine and its scheduler."""
+    """Batch of one account and region. All instances share one machine and scheduler."""
 
     settings: ClassVar[Settings]
     scheduler: ClassVar[Scheduler]
@@ -36,7 +33,7 @@ class JobsBatchBackend(CompleteBatchBackend):
     _jobs: dict[str, Job]  # type: ignore[assignment]
 
     def submit(self, request: dict[str, Any]) -> Job:
-        """submit_job, of a job or of an array of them."""
+        """submit_job, for a single job or an array."""
         tag_list = self.tagger.convert_dict_to_tags_input(request.get("tags") or {})
         if problem := self.tagger.validate_tags(tag_list, 50):
             raise ClientException(problem)
@@ -67,12 +64,12 @@ class JobsBatchBackend(CompleteBatchBackend):
         return job
 
     def _send_events(self, job: Job) -> None:
-        """Send a job's new state to EventBridge, if there is any rule to hear of it."""
+        """Send a job's new state to EventBridge, if there is any rule."""
         if not self.event_sender.wanted(self.account_id, self.region_name):
             return
-        detail = describe.detail(job, self.list_tags_for_resource(job.arn))
+        detail = descriptions.detail(job, self.list_tags_for_resource(job.arn))
         resources = {events.STATE_CHANGE: [job.arn]}
-        # Batch gives a reason to a job that is RUNNABLE only where it can't start.
+        # Only a RUNNABLE job that can't start has a status reason.
         if job.status == "RUNNABLE" and job.status_reason is not None:
             resources[events.QUEUE_BLOCKED] = [job.arn, job.submission.queue.arn]
         for detail_type, arns in resources.items():
@@ -86,11 +83,11 @@ class JobsBatchBackend(CompleteBatchBackend):
         self.scheduler.submit(job, first)
 
     def find_job(self, identifier: str) -> Job | None:
-        """By id or ARN."""
+        """A job by its id or ARN."""
         return self._jobs.get(identifier.rpartition("job/")[2])
 
     def job_details(self, identifiers: list[str]) -> list[dict[str, Any]]:
-        """describe_jobs: unknown jobs are left out; `id#2` is a multi-node job's node."""
+        """describe_jobs: leaves out unknown jobs; `id#2` is a node of a multi-node job."""
         if len(identifiers) > MAX_DESCRIBED_JOBS:
             raise ClientException(
                 f"At most {MAX_DESCRIBED_JOBS} jobs can be described at a time, "
@@ -105,13 +102,13 @@ class JobsBatchBackend(CompleteBatchBackend):
                     continue
                 tags = self.list_tags_for_resource(job.arn)
                 if not node:
-                    details.append(describe.detail(job, tags))
+                    details.append(descriptions.detail(job, tags))
                 elif node.isdigit() and int(node) < len(job.submission.containers):
-                    details.append(describe.node_detail(job, int(node), tags))
+                    details.append(descriptions.node_detail(job, int(node), tags))
         return details
 
     def job_summaries(self, request: dict[str, Any]) -> dict[str, Any]:
-        """list_jobs, of a queue, an array job or a multi-node job."""
+        """list_jobs, for a queue, an array job or a multi-node job."""
         status, filters = request.get("jobStatus"), request.get("filters")
         with self.scheduler.lock:
             if node_parent := request.get("multiNodeJobId"):
@@ -123,7 +120,7 @@ class JobsBatchBackend(CompleteBatchBackend):
                     if filters
                     else listing.by_status(jobs, status)
                 )
-                summaries = [describe.summary(job) for job in kept]
+                summaries = [descriptions.summary(job) for job in kept]
         return listing.page(summaries, request.get("maxResults"), request.get("nextToken"))
 
     def _jobs_to_list(self, request: dict[str, Any]) -> list[Job]:
@@ -148,26 +145,26 @@ class JobsBatchBackend(CompleteBatchBackend):
         return job
 
     def cancel_job(self, job_id: str, reason: str) -> None:
-        """cancel_job; AWS takes ids it doesn't know without a word."""
+        """cancel_job; as in AWS, unknown ids are no error."""
         check_reason(job_id, reason)
         if job := self.find_job(job_id):
             self.scheduler.cancel(job, reason)
 
     def terminate_job(self, job_id: str, reason: str) -> None:
-        """terminate_job; AWS takes ids it doesn't know without a word."""
+        """terminate_job; as in AWS, unknown ids are no error."""
         check_reason(job_id, reason)
         if job := self.find_job(job_id):
             self.scheduler.terminate(job, reason)
 
     def delete_job_queue(self, queue_name: str) -> None:
-        """AWS ends the jobs that are left in a deleted queue."""
+        """Delete the queue and, as AWS does, end its jobs."""
         queue = self.get_job_queue(queue_name)
         super().delete_job_queue(queue_name)
         if queue is not None:
             self._terminate_all("The job queue was deleted", queue)
 
     def reset(self) -> None:
-        """End this backend's jobs before moto forgets them."""
+        """End this backend's jobs before moto deletes them."""
         self._terminate_all("The local cloud was reset")
         self._jobs.clear()
         super().reset()
@@ -180,36 +177,38 @@ class JobsBatchBackend(CompleteBatchBackend):
 
 
 def check_reason(job_id: str, reason: str) -> None:
-    """Both are required."""
+    """Raise ClientException if one is missing: both are required."""
     for field, value in (("jobId", job_id), ("reason", reason)):
         if not value:
             raise ClientException(f"{field} must be provided")
 
 
-def keep() -> None:
-    """Write down what jobs have come to, where that is kept."""
-    JobsBatchBackend.scheduler.keep()
+def save() -> None:
+    """Write the state of jobs to disk, where `--state` asks for it."""
+    JobsBatchBackend.scheduler.save()
 
 
 def resume() -> None:
-    """Go on with the jobs that the backends hold; call once, before the first request."""
-    backends: list[Any] = [one for regions in batch_backends.values() for one in regions.values()]
-    jobs: list[Job] = [job for backend in backends for job in backend._jobs.values()]
+    """Continue the jobs of all backends; call once, before the first request."""
+    jobs: list[Job] = [job for backend in used_backends() for job in backend._jobs.values()]
     last = max((job.sequence for job in jobs), default=-1)
     JobsBatchBackend._sequence = itertools.count(last + 1)
     JobsBatchBackend.scheduler.resume(jobs)
 
 
 def install(settings: Settings) -> Scheduler:
-    """Make moto use this backend; call before its first request. Returns what must be closed.
+    """Make moto use this backend; call before its first request.
+
+    Returns:
+        The scheduler, which must be closed.
 
     Raises:
-        RuntimeUnavailableError: jobs can't run the way the settings ask for.
+        RuntimeUnavailableError: jobs can't run the way that the settings ask for.
     """
     containers = settings.jobs == "containers"
     runtime = DockerRuntime(settings) if containers else ProcessRuntime(settings)
     JobsBatchBackend.settings = settings
     JobsBatchBackend.scheduler = Scheduler(settings, runtime)
-    JobsBatchBackend.event_sender = events.Sender(keep)
+    JobsBatchBackend.event_sender = events.Sender(save)
     batch_backends.backend = JobsBatchBackend
     return JobsBatchBackend.scheduler

@@ -1,4 +1,4 @@
-"""The HTTP side of jobs; everything else is answered as in gaps/batch.py."""
+"""Answers to HTTP requests about jobs; see gaps/batch.py for all others."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 from local_cloud.gaps.batch import CompleteBatchResponse
 
 if TYPE_CHECKING:
-    from local_cloud.batch.models import JobsBatchBackend
+    from local_cloud.batch.api.models import JobsBatchBackend
 
 
 class JobsBatchResponse(CompleteBatchResponse):
-    """Answers submit, describe, list, cancel and terminate."""
+    """moto's answers, with jobs from our backend."""
 
     @property
     def jobs(self) -> JobsBatchBackend:
-        """The backend, by its real type."""
+        """The backend, with its real type."""
         backend: JobsBatchBackend = self.batch_backend  # type: ignore[assignment]
         return backend
 
     def short_limits_allowed(self) -> bool:
-        """As the server was started."""
+        """See `--allow-short-limits`."""
         return self.jobs.settings.allow_short_limits
 
     def _request(self) -> dict[str, Any]:
@@ -29,7 +29,7 @@ class JobsBatchResponse(CompleteBatchResponse):
         return request
 
     def updatecomputeenvironment(self) -> str:
-        """Jobs may have waited for it."""
+        """Start jobs that may have waited for this change."""
         answer = super().updatecomputeenvironment()
         self.jobs.scheduler.environments_changed()
         return answer

@@ -1,19 +1,17 @@
-"""submit_job's request, checked as AWS checks it and with every name resolved."""
+"""Validates a submit_job request as AWS does, and resolves its names."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moto.batch.exceptions import ClientException
 
-from local_cloud.batch import dependencies, nodes
-from local_cloud.batch.container import Container, merge
-from local_cloud.batch.job import Submission
-
-if TYPE_CHECKING:
-    from local_cloud.batch.dependencies import FindJob
-    from local_cloud.gaps.batch import CompleteBatchBackend
+from local_cloud.batch.jobs import dependencies, node_ranges
+from local_cloud.batch.jobs.container import Container, merge
+from local_cloud.batch.jobs.dependencies import FindJob
+from local_cloud.batch.jobs.job import Submission
+from local_cloud.gaps.batch import CompleteBatchBackend
 
 JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 ARRAY_SIZES = range(2, 10_001)
@@ -21,28 +19,12 @@ ATTEMPTS = range(1, 11)
 
 
 def parse(request: dict[str, Any], backend: CompleteBatchBackend, find_job: FindJob) -> Submission:
-    """Turn a SubmitJob request into a Submission; raises ClientException where AWS would."""
-    for field in ("jobName", "jobQueue", "jobDefinition"):
-        if not request.get(field):
-            raise ClientException(f"{field} must be provided")
-    name = request["jobName"]
-    if JOB_NAME.fullmatch(name) is None:
-        raise ClientException(f"Job name should match valid pattern {JOB_NAME.pattern}: {name!r}")
-    queue = backend.get_job_queue(request["jobQueue"])
-    if queue is None:
-        raise ClientException(f"Job queue {request['jobQueue']} does not exist")
-    if queue.state != "ENABLED":
-        raise ClientException(f"Job queue {queue.name} is {queue.state}; it must be ENABLED")
+    """Parse a SubmitJob request; raises ClientException where AWS does."""
+    name, queue = parse_name_and_queue(request, backend)
     definition = backend.find_job_definition(request["jobDefinition"])
-
     array_size = parse_array_size(request)
     depends_on = request.get("dependsOn") or []
     parameters = {**definition.parameters, **(request.get("parameters") or {})}
-    retry_strategy = request.get("retryStrategy") or definition.retry_strategy or {}
-    if int(retry_strategy.get("attempts") or 1) not in ATTEMPTS:
-        raise ClientException(
-            f"retryStrategy.attempts must be 1 to 10, not {retry_strategy['attempts']}"
-        )
     try:
         dependencies.check(depends_on, array_size, find_job)
         node_properties, containers = parse_containers(request, definition, parameters)
@@ -55,7 +37,7 @@ def parse(request: dict[str, Any], backend: CompleteBatchBackend, find_job: Find
         queue=queue,
         definition=definition,
         parameters=parameters,
-        retry_strategy=retry_strategy,
+        retry_strategy=parse_retry_strategy(request, definition),
         timeout=request.get("timeout") or definition.timeout or {},
         depends_on=depends_on,
         container_overrides=request.get("containerOverrides") or {},
@@ -66,8 +48,32 @@ def parse(request: dict[str, Any], backend: CompleteBatchBackend, find_job: Find
     )
 
 
+def parse_name_and_queue(request: dict[str, Any], backend: CompleteBatchBackend) -> tuple[str, Any]:
+    """The job's name and its queue, which is there and enabled."""
+    for field in ("jobName", "jobQueue", "jobDefinition"):
+        if not request.get(field):
+            raise ClientException(f"{field} must be provided")
+    name = request["jobName"]
+    if JOB_NAME.fullmatch(name) is None:
+        raise ClientException(f"Job name should match valid pattern {JOB_NAME.pattern}: {name!r}")
+    queue = backend.get_job_queue(request["jobQueue"])
+    if queue is None:
+        raise ClientException(f"Job queue {request['jobQueue']} does not exist")
+    if queue.state != "ENABLED":
+        raise ClientException(f"Job queue {queue.name} is {queue.state}; it must be ENABLED")
+    return name, queue
+
+
+def parse_retry_strategy(request: dict[str, Any], definition: Any) -> dict[str, Any]:
+    """The request's strategy, or else the job definition's."""
+    strategy: dict[str, Any] = request.get("retryStrategy") or definition.retry_strategy or {}
+    if int(strategy.get("attempts") or 1) not in ATTEMPTS:
+        raise ClientException(f"retryStrategy.attempts must be 1 to 10, not {strategy['attempts']}")
+    return strategy
+
+
 def parse_array_size(request: dict[str, Any]) -> int | None:
-    """The array's size, or None for a job that is no array."""
+    """The array's size; None for a single job."""
     size = (request.get("arrayProperties") or {}).get("size")
     if size is None:
         return None
@@ -79,7 +85,7 @@ def parse_array_size(request: dict[str, Any]) -> int | None:
 def parse_containers(
     request: dict[str, Any], definition: Any, parameters: dict[str, str]
 ) -> tuple[dict[str, Any] | None, list[Container]]:
-    """The containers of all nodes, and the node properties of a multi-node job."""
+    """The node properties (None for a single-node job), and the containers of all nodes."""
     overrides = request.get("containerOverrides") or {}
     node_overrides = request.get("nodeOverrides") or {}
     if definition.node_properties is None:
@@ -95,15 +101,15 @@ def parse_containers(
         raise ValueError(msg)
     properties = definition.node_properties
     num_nodes = int(node_overrides.get("numNodes") or properties["numNodes"])
-    if num_nodes != int(properties["numNodes"]) and not nodes.open_ended(properties):
+    if num_nodes != int(properties["numNodes"]) and not node_ranges.open_ended(properties):
         msg = "numNodes can be overridden only where a node range has an open end, as in '0:'"
         raise ValueError(msg)
     if int(properties["mainNode"]) >= num_nodes:
         msg = f"mainNode {properties['mainNode']} must be below numNodes {num_nodes}"
         raise ValueError(msg)
     by_node = zip(
-        nodes.containers(properties, num_nodes),
-        nodes.overrides(node_overrides, num_nodes),
+        node_ranges.containers(properties, num_nodes),
+        node_ranges.overrides(node_overrides, num_nodes),
         strict=True,
     )
     merged = [merge(container, override, parameters) for container, override in by_node]

@@ -1,17 +1,17 @@
-"""One container of a job: the job definition's properties with the submission's overrides."""
+"""A job's container: the job definition's properties, with the submission's overrides."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from local_cloud.batch.parameters import substitute
-from local_cloud.batch.pool import Requirements
+from local_cloud.batch.jobs.parameters import substitute
+from local_cloud.batch.jobs.resources import Requirements
 
 
 @dataclass(frozen=True)
 class Container:
-    """What one node runs, merged and ready to start."""
+    """What one node runs: properties, overrides and parameters merged."""
 
     properties: dict[str, Any]
     command: list[str]
@@ -20,11 +20,11 @@ class Container:
 
     @property
     def log_group(self) -> str:
-        """The CloudWatch log group its output goes to."""
+        """The CloudWatch log group of its output."""
         return str(self._log_options().get("awslogs-group", "/aws/batch/job"))
 
     def log_stream_prefix(self, job_definition_name: str) -> str:
-        """The first part of its log stream's name."""
+        """The first part of the name of its log stream."""
         return str(self._log_options().get("awslogs-stream-prefix", job_definition_name))
 
     def _log_options(self) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def merge(
 
 
 def requirements(properties: dict[str, Any], overrides: dict[str, Any]) -> Requirements:
-    """vCPUs, MiB and GPUs; resourceRequirements win over the old vcpus and memory fields."""
+    """What a container requires; resourceRequirements win over the old vcpus and memory fields."""
     old_fields = {
         kind: source[key]
         for source in (properties, overrides)

@@ -1,17 +1,17 @@
-"""dependsOn: plain, N_TO_N and SEQUENTIAL."""
+"""Dependencies between jobs: `dependsOn`, plain, N_TO_N or SEQUENTIAL."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from local_cloud.batch.job import Job
+from local_cloud.batch.jobs.job import Job
 
 MAX_DEPENDENCIES = 20
 FindJob = Callable[[str], Job | None]
 
 
 def check(depends_on: Sequence[dict[str, str]], array_size: int | None, find: FindJob) -> None:
-    """Raise ValueError where AWS refuses the dependencies."""
+    """Raise ValueError for dependencies that AWS refuses."""
     if len(depends_on) > MAX_DEPENDENCIES:
         msg = f"A job can depend on at most {MAX_DEPENDENCIES} jobs, not on {len(depends_on)}"
         raise ValueError(msg)

@@ -1,35 +1,27 @@
-"""A job's state. It knows nothing of processes; the scheduler alone changes it, under its lock."""
+"""A job's state. Only the scheduler changes it, under its lock."""
 
 from __future__ import annotations
 
-import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from local_cloud.batch.pool import Requirements
+from local_cloud.batch.clock import now_milliseconds
+from local_cloud.batch.jobs.container import Container
+from local_cloud.batch.jobs.resources import Requirements
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from moto.batch.models import JobDefinition, JobQueue
-
-    from local_cloud.batch.attempt import Attempt
-    from local_cloud.batch.container import Container
 
 FINISHED = ("SUCCEEDED", "FAILED")
 NOT_STARTED = ("SUBMITTED", "PENDING", "RUNNABLE")
 STATUSES = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", *FINISHED)
 
 
-def now_milliseconds() -> int:
-    """The time as Batch gives it."""
-    return int(time.time() * 1000)
-
-
 @dataclass
 class NodeRecord:
-    """One container of one attempt, as describe_jobs shows it."""
+    """One container of an attempt, as describe_jobs shows it."""
 
     log_stream_name: str
     task_arn: str
@@ -39,7 +31,7 @@ class NodeRecord:
 
     @property
     def task_id(self) -> str:
-        """Its ECS task's id, which no other container has."""
+        """The id of its ECS task, unique to this container."""
         return self.task_arn.rpartition("/")[2]
 
 
@@ -57,7 +49,7 @@ class AttemptRecord:
 
 @dataclass
 class Submission:
-    """What submit_job was asked for, checked and with every name resolved."""
+    """A valid submit_job request, with all names resolved."""
 
     name: str
     queue: JobQueue
@@ -74,7 +66,7 @@ class Submission:
 
     @property
     def requirements(self) -> Requirements:
-        """What all nodes need together: they start at the same time or not at all."""
+        """The sum over all nodes: they start together or not at all."""
         return sum((container.requirements for container in self.containers), Requirements())
 
 
@@ -82,7 +74,7 @@ class Submission:
 class Job:
     """A job, an array job's parent (with children) or an array job's child (with an index).
 
-    `on_change` is told of each state the job enters; it must neither wait nor fail.
+    `on_change` is called after each change of state; it must neither block nor fail.
     """
 
     submission: Submission
@@ -101,27 +93,22 @@ class Job:
     started_at: int | None = None
     stopped_at: int | None = None
     attempts: list[AttemptRecord] = field(default_factory=list)
-    running: Attempt | None = None
     stop_reason: str | None = None
     is_cancelled: bool = False
     is_terminated: bool = False
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What is kept of a job; its containers are found again by their task's ids."""
-        return {**vars(self), "running": None}
-
     @property
     def finished(self) -> bool:
-        """Whether the job has come to its end."""
+        """Whether the job has ended."""
         return self.status in FINISHED
 
     @property
     def is_array_parent(self) -> bool:
-        """Whether the job only stands for its children."""
+        """Whether the job is an array job's parent, which does not run itself."""
         return self.submission.array_size is not None and self.index is None
 
     def enter(self, status: str, reason: str | None = None) -> None:
-        """Enter a state and say so."""
+        """Enter a state and report it."""
         self.status = status
         self.status_reason = reason
         self.on_change(self)
@@ -129,7 +116,6 @@ class Job:
     def finish(self, status: str, reason: str | None) -> None:
         """Enter SUCCEEDED or FAILED."""
         self.stopped_at = now_milliseconds()
-        self.running = None
         self.enter(status, reason)
 
 

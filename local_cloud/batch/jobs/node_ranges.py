@@ -6,7 +6,7 @@ from typing import Any
 
 
 def indices(target_nodes: str, num_nodes: int) -> range:
-    """The node indices a range names; open ends reach to the first or the last node."""
+    """The node indices in a range; an open end reaches to the first or last node."""
     first, colon, last = target_nodes.partition(":")
     start = int(first or 0)
     end = int(last or num_nodes - 1) if colon else start
@@ -14,7 +14,7 @@ def indices(target_nodes: str, num_nodes: int) -> range:
 
 
 def containers(node_properties: dict[str, Any], num_nodes: int) -> list[dict[str, Any]]:
-    """Each node's container properties by node index; of nested ranges the inner one wins."""
+    """The container properties of each node; the inner of two nested ranges wins."""
     by_index: dict[int, dict[str, Any]] = {}
     ranges = [
         (indices(node_range["targetNodes"], num_nodes), node_range["container"])
@@ -30,7 +30,7 @@ def containers(node_properties: dict[str, Any], num_nodes: int) -> list[dict[str
 
 
 def overrides(node_overrides: dict[str, Any], num_nodes: int) -> list[dict[str, Any]]:
-    """Each node's container overrides by node index."""
+    """The container overrides of each node."""
     by_index: list[dict[str, Any]] = [{} for _ in range(num_nodes)]
     for override in node_overrides.get("nodePropertyOverrides") or []:
         for index in indices(override["targetNodes"], num_nodes):
@@ -40,7 +40,7 @@ def overrides(node_overrides: dict[str, Any], num_nodes: int) -> list[dict[str, 
 
 
 def open_ended(node_properties: dict[str, Any]) -> bool:
-    """Whether a range reaches to the last node: only then may numNodes be overridden."""
+    """Whether a range has an open end, which lets numNodes be overridden."""
     return any(
         node_range["targetNodes"].endswith(":")
         for node_range in node_properties["nodeRangeProperties"]

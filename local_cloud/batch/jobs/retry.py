@@ -1,4 +1,4 @@
-"""Whether a failed attempt is tried again, by Batch's rules."""
+"""Batch's retry rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class AttemptEnd:
-    """How one attempt ended; the exit code is None where the command never started."""
+    """How an attempt ended; the exit code is None if the command never started."""
 
     exit_code: int | None
     reason: str | None
@@ -16,13 +16,13 @@ class AttemptEnd:
 
 
 def matches(pattern: str, value: str | None) -> bool:
-    """Batch's glob: exact, or the start where it ends in `*`; `*` alone takes no value as well."""
+    """Batch's glob: exact, or a prefix before a final `*`; a lone `*` also matches None."""
     seen = value or ""
     return seen.startswith(pattern[:-1]) if pattern.endswith("*") else seen == pattern
 
 
 def should_retry(strategy: dict[str, Any], attempt: int, end: AttemptEnd) -> bool:
-    """Decide after attempt number `attempt`; the first rule whose conditions all hold wins."""
+    """Whether to retry after attempt number `attempt`; the first rule that matches wins."""
     if attempt >= int(strategy.get("attempts") or 1):
         return False
     seen = {

@@ -1,29 +1,23 @@
-"""One attempt of a job: its containers started, stopped and waited for."""
+"""One attempt of a job: starts its containers, stops them and waits for them."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
+from moto.batch.models import ComputeEnvironment
 from moto.logs.models import logs_backends
 
-from local_cloud.batch.job import AttemptRecord, NodeRecord, new_task_id, now_milliseconds
-from local_cloud.batch.logs import LogStream
-from local_cloud.batch.retry import AttemptEnd
-from local_cloud.batch.runtime import Launch, StartError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from moto.batch.models import ComputeEnvironment
-
-    from local_cloud.batch.container import Container
-    from local_cloud.batch.job import Job
-    from local_cloud.batch.pool import Allocation
-    from local_cloud.batch.runtime import RunningContainer, Runtime
-    from local_cloud.settings import Settings
+from local_cloud.batch.clock import now_milliseconds
+from local_cloud.batch.jobs.container import Container
+from local_cloud.batch.jobs.job import AttemptRecord, Job, NodeRecord, new_task_id
+from local_cloud.batch.jobs.resources import Allocation
+from local_cloud.batch.jobs.retry import AttemptEnd
+from local_cloud.batch.running.log_stream import LogStream
+from local_cloud.batch.running.runtime import Launch, RunningContainer, Runtime, StartError
+from local_cloud.settings import Settings
 
 EXITED = "Essential container in task exited"
 NOT_STARTED = "Task failed to start"
@@ -33,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class Attempt:
-    """The containers of one attempt; `stop` may be called from any thread, at any time."""
+    """The containers of one attempt; `stop` may be called at any time, from any thread."""
 
     def __init__(
         self,
@@ -80,14 +74,14 @@ class Attempt:
         )
 
     def start(self) -> bool:
-        """Start all containers, the main node's first; say whether that worked."""
+        """Start all containers, the main node's first; returns whether that worked."""
         others = [node for node in self._node_order() if node != self._main]
         try:
             main = self._start(self._main, None)
             for node in others:
                 self._start(node, main.address)
         except Exception as error:
-            # Whatever it was: told as the job's outcome, or the job would stay in STARTING.
+            # Any error becomes the job's outcome: otherwise the job would stay in STARTING.
             self._start_error = error
             self.kill()
             return False
@@ -95,15 +89,15 @@ class Attempt:
         return True
 
     def resume(self) -> bool:
-        """Go on with what an earlier server began; say whether it runs, or has run, here."""
+        """Adopt the containers that an earlier server started; returns whether all are there."""
         try:
             for node in self._node_order():
                 container = self._runtime.adopt(self._launch(node, None))
                 if container is not None:
                     self._containers[node] = container
         except Exception as error:
-            # Whatever it was: as long as nobody can ask for them, the containers are lost.
-            log.warning("job %s is not found again: %s", self.job.id, error)
+            # Containers that cannot be inspected count as lost.
+            log.warning("the containers of job %s were not found: %s", self.job.id, error)
             self.lose_host(0.0)
             return False
         if not self._containers and self.record.started_at is None:
@@ -115,27 +109,27 @@ class Attempt:
         return False
 
     def wait(self) -> AttemptEnd:
-        """Wait for the main node's end, then end the others; they may take the grace to stop."""
+        """Wait for the main node, then stop the others, which get the stop grace."""
         if self._start_error is None and self._main in self._containers:
             self._containers[self._main].wait()
             self._end_others()
         for node, container in self._containers.items():
             record = self.record.nodes[node]
             record.exit_code, record.reason = container.wait()
-        end = self._how_it_ended(self.record.nodes[self._main])
+        end = self._outcome(self.record.nodes[self._main])
         self.record.stopped_at = now_milliseconds()
         self.record.status_reason = end.status_reason
         return end
 
     def _end_others(self) -> None:
         with self._lock:
-            others = [each for node, each in self._containers.items() if node != self._main]
+            others = [found for node, found in self._containers.items() if node != self._main]
             for container in others:
                 container.ask_to_stop()
             if others:
                 self._kill_after(self._settings.stop_grace_seconds)
 
-    def _how_it_ended(self, main: NodeRecord) -> AttemptEnd:
+    def _outcome(self, main: NodeRecord) -> AttemptEnd:
         with self._lock:
             for timer in self._kill_timers:
                 timer.cancel()
@@ -147,17 +141,17 @@ class Attempt:
             main.exit_code, main.reason = None, str(error)
             status_reason = NOT_STARTED
         elif host_lost is not None:
-            main.exit_code, status_reason = None, host_lost  # nobody was left to tell the code
+            main.exit_code, status_reason = None, host_lost  # the code was lost with the host
         else:
             status_reason = EXITED
         return AttemptEnd(main.exit_code, main.reason, self.stop_reason or status_reason)
 
     def _start(self, node: int, main_node_address: str | None) -> RunningContainer:
-        """Start one node's container; it is asked to stop at once where the attempt was."""
+        """Start one node's container, and stop it at once if the attempt is being stopped."""
         self._check_image(self.job.submission.containers[node])
         launch = self._launch(node, main_node_address)
         launch.log_stream.create()
-        # Not under the lock: pulling an image takes its time, and nothing may wait for it.
+        # Not under the lock: pulling an image can take minutes.
         container = self._runtime.start(launch)
         with self._lock:
             self._containers[node] = container
@@ -176,7 +170,7 @@ class Attempt:
         return Launch(self.job, node, self._gpu_ids(node), stream, main_node_address)
 
     def _check_image(self, container: Container) -> None:
-        """A fault may take an image away, whether jobs need one or not."""
+        """Raise StartError if a fault makes the image unavailable, even to a process."""
         image = container.properties.get("image")
         if image in self._missing_images:
             raise StartError(
@@ -186,39 +180,39 @@ class Attempt:
             )
 
     def _gpu_ids(self, node: int) -> tuple[str, ...]:
-        """The node's share of the GPUs assigned to the whole job."""
+        """The node's GPUs, of those assigned to the job."""
         counts = [container.requirements.gpus for container in self.job.submission.containers]
         first = sum(counts[:node])
         return self.allocation.gpu_ids[first : first + counts[node]]
 
     def stop(self, reason: str) -> None:
-        """Ask the containers to stop, and kill them after the grace; the first reason stays."""
+        """Ask the containers to stop, and kill them after the grace. The first reason wins."""
         with self._lock:
             if self.stop_reason is None:
                 self.stop_reason = reason
-                self._ask_all_to_stop(self._settings.stop_grace_seconds)
+                self._stop_all(self._settings.stop_grace_seconds)
 
     def lose_host(self, notice_seconds: float) -> bool:
-        """Take the attempt's instance away after this notice; say whether it was still there."""
+        """Take the attempt's instance away after this notice; returns whether it still had one."""
         with self._lock:
             if self.stop_reason is not None or self._host_lost is not None:
                 return False
             self._host_lost = HOST_LOST.format(f"i-{uuid.uuid4().hex[:17]}")
-            self._ask_all_to_stop(notice_seconds)
+            self._stop_all(notice_seconds)
         return True
 
     def command_pids(self) -> list[int]:
-        """The process ids of the containers' commands, as far as they run."""
-        return [pid for each in list(self._containers.values()) for pid in each.command_pids()]
+        """The process ids of the commands that are running."""
+        return [pid for found in list(self._containers.values()) for pid in found.command_pids()]
 
-    def _ask_all_to_stop(self, grace_seconds: float) -> None:
+    def _stop_all(self, grace_seconds: float) -> None:
         self._stop_grace = grace_seconds
         for container in self._containers.values():
             container.ask_to_stop()
         self._kill_after(grace_seconds)
 
     def _kill_after(self, seconds: float) -> None:
-        """Kill then what runs then; a timer that has rung knew nothing of a container since."""
+        """Kill the containers after this time, including those that start in the meantime."""
         timer = threading.Timer(seconds, self.kill)
         timer.daemon = True
         timer.start()
@@ -230,6 +224,6 @@ class Attempt:
             container.kill()
 
     def remove(self) -> None:
-        """Leave nothing of the containers, once they have ended and that is written down."""
+        """Remove the containers, once they have ended and their outcome is saved."""
         for container in self._containers.values():
             container.remove()

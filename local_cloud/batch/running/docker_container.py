@@ -1,27 +1,23 @@
-"""A job's container on a Docker engine: its output, its end, and what is left of it: nothing."""
+"""A job's container on a Docker engine."""
 
 from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from docker.errors import APIError, DockerException, NotFound
 from requests.exceptions import RequestException
 from urllib3.exceptions import HTTPError
 
-from local_cloud.batch.job import now_milliseconds
-from local_cloud.batch.logs import MAX_EVENT_BYTES
-from local_cloud.batch.runtime import Exit
+from local_cloud.batch.clock import now_milliseconds
+from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES, LogStream
+from local_cloud.batch.running.runtime import Exit
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from local_cloud.batch.logs import LogStream
-
-# An ended container's log ends, too; one of 30 MB is copied in less.
+# After a container's end the rest of its log is copied; 30 MB take less.
 OUTPUT_DRAIN_SECONDS = 60.0
 OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
 
@@ -29,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class DockerContainer:
-    """A container that was created; `container` is docker-py's."""
+    """A created container, running or not. `container` is docker-py's."""
 
     def __init__(self, container: Any, log_stream: LogStream, network: str | None) -> None:
         self._container = container
@@ -43,13 +39,13 @@ class DockerContainer:
         ]
 
     def start(self) -> None:
-        """Start it; raises docker's errors."""
+        """Start it; raises docker-py's errors."""
         self.started_at = now_milliseconds()
         self._container.start()
         self._read()
 
     def adopt(self) -> None:
-        """Take it over as it was started before; its whole log is written anew."""
+        """Take over a container that was started before, and write its whole log again."""
         self.started_at = milliseconds(self._container.attrs["State"]["StartedAt"])
         self._log_stream.clear()
         self._read()
@@ -60,7 +56,7 @@ class DockerContainer:
 
     @property
     def address(self) -> str:
-        """Its own on its network; without one it has all of its machine's."""
+        """Its own address on its network; without a network, its machine's loopback."""
         if self._network is None:
             return "127.0.0.1"
         self._container.reload()
@@ -68,7 +64,7 @@ class DockerContainer:
         return str(networks[self._network]["IPAddress"])
 
     def command_pids(self) -> list[int]:
-        """The command's process as the engine's machine numbers it; none once it has ended."""
+        """The command's process id on the engine's machine; none once it has ended."""
         with suppress(DockerException, RequestException):
             self._container.reload()
             first = int(self._container.attrs["State"]["Pid"])
@@ -90,9 +86,9 @@ class DockerContainer:
         try:
             self._container.kill(signal=name)
         except (DockerException, RequestException) as error:
-            # 404, 409: gone, or not running any more.
+            # 404 and 409: removed, or no longer running.
             if not (isinstance(error, APIError) and error.status_code in (404, 409)):
-                log.warning("%s could not be sent to a job: %s", name, told(error))
+                log.warning("%s could not be sent to a job: %s", name, message_of(error))
 
     def wait(self) -> Exit:
         """Wait for the end and copy the last output."""
@@ -107,34 +103,34 @@ class DockerContainer:
             code = int(self._container.wait(timeout=None)["StatusCode"])
             self._container.reload()
         except (DockerException, RequestException) as error:
-            return Exit(None, f"CannotInspectContainerError: {told(error)}")
+            return Exit(None, f"CannotInspectContainerError: {message_of(error)}")
         out_of_memory = self._container.attrs["State"]["OOMKilled"]
         return Exit(code, OUT_OF_MEMORY if out_of_memory else None)
 
     def remove(self) -> None:
-        """Remove the container, running or not, and its volumes without a name."""
+        """Remove the container, running or not, and its anonymous volumes."""
         try:
             self._container.remove(force=True, v=True)
         except NotFound:
             return
         except (DockerException, RequestException) as error:
-            log.warning("a job's container is left behind: %s", told(error))
+            log.warning("a job's container could not be removed: %s", message_of(error))
 
     def _copy_output(self, name: str) -> None:
-        """One stream alone: a long line's parts would mix with the other's lines."""
-        wanted = {each: each == name for each in ("stdout", "stderr")}
+        """Copy stdout or stderr; read together, they would mix within long lines."""
+        wanted = {"stdout": name == "stdout", "stderr": name == "stderr"}
         try:
             frames = self._container.logs(**wanted, stream=True, follow=True, timestamps=True)
             for written_at, line in lines(frames):
                 self._log_stream.write(line, written_at)
         except (DockerException, RequestException, HTTPError) as error:
-            log.warning("a job's output was lost: %s", told(error))
+            log.warning("a job's output was lost: %s", message_of(error))
 
 
 def lines(frames: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """The lines of frames that each begin with a time, with the milliseconds of that time.
+    """Each line with its time in epoch milliseconds, from frames that begin with a timestamp.
 
-    The engine cuts what is longer than its buffer, CloudWatch what is longer than an event.
+    Joins lines that the engine split at the size of its buffer; splits those too long for an event.
     """
     written_at, pending = 0, b""
     for frame in frames:
@@ -153,11 +149,11 @@ def lines(frames: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def milliseconds(time: str) -> int:
-    """The engine's time as Batch gives it."""
+    """An ISO 8601 time in epoch milliseconds."""
     return int(datetime.fromisoformat(time).timestamp() * 1000)
 
 
-def told(error: Exception) -> str:
-    """What the engine said, as the ECS agent passes it on."""
+def message_of(error: Exception) -> str:
+    """The engine's error message, in the ECS agent's format."""
     explanation = error.explanation if isinstance(error, APIError) else None
     return f"Error response from daemon: {explanation}" if explanation else str(error)

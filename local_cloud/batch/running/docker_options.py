@@ -1,15 +1,13 @@
-"""A job's container properties in the engine's words, as the ECS agent translates them."""
+"""Translates a job's container properties into Docker's options, as the ECS agent does."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from docker.types import DeviceRequest, LogConfig, Ulimit
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from local_cloud.batch.container import Container
+from local_cloud.batch.jobs.container import Container
 
 MIB = 2**20
 SHARES_PER_VCPU = 1024
@@ -20,15 +18,15 @@ PERMISSIONS = {"READ": "r", "WRITE": "w", "MKNOD": "m"}
 def create_options(
     container: Container, gpu_ids: Sequence[str], *, engine_has_gpus: bool
 ) -> dict[str, Any]:
-    """Keyword arguments of docker-py's `containers.create`, apart from names and the environment.
+    """Keyword arguments of docker-py's `containers.create`, without name, labels and environment.
 
     Raises:
-        ValueError: a property can't be had here.
+        ValueError: a property is not supported.
     """
     properties = container.properties
     linux = properties.get("linuxParameters") or {}
     options = {
-        "command": container.command or None,  # none: the image's own
+        "command": container.command or None,  # None: the image's own
         **memory(container.requirements.memory_mib, linux),
         "cpu_shares": max(LEAST_SHARES, int(container.requirements.vcpus * SHARES_PER_VCPU)),
         "user": properties.get("user"),
@@ -37,15 +35,15 @@ def create_options(
         "init": bool(linux.get("initProcessEnabled")),
         "shm_size": linux["sharedMemorySize"] * MIB if linux.get("sharedMemorySize") else None,
         "tmpfs": dict(map(tmpfs, linux.get("tmpfs") or [])),
-        "devices": [device(each) for each in linux.get("devices") or []],
+        "devices": [device(requested) for requested in linux.get("devices") or []],
         "ulimits": [
-            Ulimit(name=each["name"], soft=each["softLimit"], hard=each["hardLimit"])
-            for each in properties.get("ulimits") or []
+            Ulimit(name=limit["name"], soft=limit["softLimit"], hard=limit["hardLimit"])
+            for limit in properties.get("ulimits") or []
         ],
         "volumes": list(
             volumes(properties.get("volumes") or [], properties.get("mountPoints") or [])
         ),
-        # Whatever the engine's default is: the output is read back from this one.
+        # Not the engine's default: only some drivers let the output be read.
         "log_config": LogConfig(type=LogConfig.types.JSON),
         "use_config_proxy": False,
     }
@@ -57,7 +55,7 @@ def create_options(
 
 
 def memory(limit_mib: int, linux: dict[str, Any]) -> dict[str, int]:
-    """The hard limit, and swap only where it is asked for: Batch's instances have none else."""
+    """The hard limit, and swap as far as `maxSwap` asks for it: Batch's instances have none."""
     max_swap = linux.get("maxSwap")
     limits = {
         "mem_limit": limit_mib * MIB,
@@ -68,24 +66,24 @@ def memory(limit_mib: int, linux: dict[str, Any]) -> dict[str, int]:
     return limits
 
 
-def tmpfs(asked: dict[str, Any]) -> tuple[str, str]:
+def tmpfs(requested: dict[str, Any]) -> tuple[str, str]:
     """A path in the container and its mount options."""
-    size = f"size={asked['size']}m"
-    return asked["containerPath"], ",".join([size, *(asked.get("mountOptions") or [])])
+    size = f"size={requested['size']}m"
+    return requested["containerPath"], ",".join([size, *(requested.get("mountOptions") or [])])
 
 
-def device(asked: dict[str, Any]) -> str:
-    """A device of the host; all permissions unless some are named."""
-    allowed = [PERMISSIONS[name] for name in asked.get("permissions") or PERMISSIONS]
-    host_path = asked["hostPath"]
-    return f"{host_path}:{asked.get('containerPath') or host_path}:{''.join(allowed)}"
+def device(requested: dict[str, Any]) -> str:
+    """A device of the host, with all permissions unless some are listed."""
+    allowed = [PERMISSIONS[name] for name in requested.get("permissions") or PERMISSIONS]
+    host_path = requested["hostPath"]
+    return f"{host_path}:{requested.get('containerPath') or host_path}:{''.join(allowed)}"
 
 
 def volumes(
     declared: Iterable[dict[str, Any]], mount_points: Iterable[dict[str, Any]]
 ) -> Iterable[str]:
-    """Binds of the engine's own folders; a volume without a folder is a fresh, empty one."""
-    by_name = {each.get("name"): each for each in declared}
+    """Bind mounts of the engine's folders; a volume without a folder becomes an anonymous one."""
+    by_name = {volume.get("name"): volume for volume in declared}
     for mount in mount_points:
         name, path = mount.get("sourceVolume"), mount["containerPath"]
         volume = by_name.get(name)

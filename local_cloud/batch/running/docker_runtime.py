@@ -1,26 +1,22 @@
-"""Jobs as containers of a Docker engine."""
+"""Runs jobs as containers of a Docker engine."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import docker
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from requests.exceptions import RequestException
 
-from local_cloud.batch import environment
-from local_cloud.batch.docker_container import DockerContainer, told
-from local_cloud.batch.docker_options import create_options
-from local_cloud.batch.runtime import RuntimeUnavailableError, StartError
+from local_cloud.batch.running import environment_variables
+from local_cloud.batch.running.docker_container import DockerContainer, message_of
+from local_cloud.batch.running.docker_options import create_options
+from local_cloud.batch.running.runtime import Launch, RuntimeUnavailableError, StartError
+from local_cloud.settings import Settings
 
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from local_cloud.batch.runtime import Launch
-    from local_cloud.settings import Settings
-
-# The ECS agent's patience with its engine; it grants a pull more, and so do we: it is a stream.
+# The ECS agent's timeout for calls of its engine; a pull, which is a stream, may take longer.
 ENGINE_SECONDS = 240
 OWNER, JOB, TASK = "local-cloud.owner", "local-cloud.job", "local-cloud.task"
 PULL_STARTED, PULL_STOPPED = "local-cloud.pull-started-at", "local-cloud.pull-stopped-at"
@@ -28,16 +24,16 @@ METADATA_PATH = "/v4"
 
 
 class DockerRuntime:
-    """Starts each node as a container labelled with this local cloud, and removes all it left.
+    """Starts each node as a container, labelled with the local cloud that owns it.
 
     Raises:
-        RuntimeUnavailableError: no engine answers, or it does not have the network.
+        RuntimeUnavailableError: no engine answers, or the network does not exist.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._endpoint_url = settings.job_endpoint_url
         self._network = settings.job_network
-        # The same after a restart. Two local clouds on one engine differ in it.
+        # Stays the same after a restart, and differs between local clouds on one engine.
         self._owner = f"{settings.job_endpoint_url} on {settings.job_network or 'the host'}"
         self._closed = False
         try:
@@ -66,17 +62,17 @@ class DockerRuntime:
             container.start()
         except (DockerException, RequestException) as error:
             container.remove()
-            raise StartError("CannotStartContainerError", told(error)) from error
+            raise StartError("CannotStartContainerError", message_of(error)) from error
         return container
 
     def _pull_if_missing(self, image: str) -> dict[str, str]:
-        """Labels that say when the image was pulled; none where it was there."""
+        """Pull the image unless the engine has it; returns labels with the times of the pull."""
         try:
             self._client.images.get(image)
         except ImageNotFound:
             started = datetime.now(UTC).isoformat()
         except (DockerException, RequestException) as error:
-            raise StartError("CannotPullContainerError", told(error)) from error
+            raise StartError("CannotPullContainerError", message_of(error)) from error
         else:
             return {}
         repository, tag = docker.utils.parse_repository_tag(image)
@@ -86,7 +82,7 @@ class DockerRuntime:
             )
             problem = next((step["error"] for step in progress if "error" in step), None)
         except (DockerException, RequestException) as error:
-            raise StartError("CannotPullContainerError", told(error)) from error
+            raise StartError("CannotPullContainerError", message_of(error)) from error
         if problem is not None:
             raise StartError("CannotPullContainerError", f"Error response from daemon: {problem}")
         return {PULL_STARTED: started, PULL_STOPPED: datetime.now(UTC).isoformat()}
@@ -94,7 +90,7 @@ class DockerRuntime:
     def _create(self, launch: Launch, labels: dict[str, str]) -> Any:
         task_id = launch.record.task_id
         definition = launch.job.submission.definition
-        basis = environment.aws(launch.region, self._endpoint_url) | {
+        basis = environment_variables.aws(launch.region, self._endpoint_url) | {
             "AWS_EXECUTION_ENV": "AWS_ECS_EC2",
             "ECS_CONTAINER_METADATA_URI_V4": f"{self._endpoint_url}{METADATA_PATH}/{task_id}",
         }
@@ -103,18 +99,18 @@ class DockerRuntime:
             return self._client.containers.create(
                 launch.container.properties["image"],
                 name=f"ecs-{definition.name}-{definition.revision}-default-{task_id}",
-                environment=environment.for_node(launch, basis),
+                environment=environment_variables.for_node(launch, basis),
                 labels={**labels, OWNER: self._owner, JOB: launch.job.id, TASK: task_id},
                 **create_options(launch.container, launch.gpu_ids, engine_has_gpus=self._has_gpus),
                 **network,
             )
         except (DockerException, RequestException) as error:
-            raise StartError("CannotCreateContainerError", told(error)) from error
+            raise StartError("CannotCreateContainerError", message_of(error)) from error
         except ValueError as error:
             raise StartError("CannotCreateContainerError", str(error)) from error
 
     def adopt(self, launch: Launch) -> DockerContainer | None:
-        """A container that an earlier server started; one that it only created is removed."""
+        """Take over a container that was started; remove one that was only created."""
         found = self._mine(f"{TASK}={launch.record.task_id}")
         if not found:
             return None
@@ -126,13 +122,14 @@ class DockerRuntime:
         return container
 
     def remove_others(self, task_ids: Collection[str]) -> None:
-        """Remove what an earlier server left, but for the containers of these ECS tasks."""
+        """Remove this local cloud's containers, except those of these ECS tasks."""
         try:
             for container in self._mine():
                 if container.labels[TASK] not in task_ids:
                     self._remove(container)
         except (DockerException, RequestException) as error:
-            raise RuntimeUnavailableError(f"jobs' containers are left: {told(error)}") from error
+            msg = f"containers of jobs could not be removed: {message_of(error)}"
+            raise RuntimeUnavailableError(msg) from error
 
     def inspect(self, task_id: str) -> dict[str, Any] | None:
         """The engine's description of a task's container."""
@@ -141,7 +138,7 @@ class DockerRuntime:
         return attributes
 
     def close(self) -> None:
-        """Remove all containers of this local cloud, and start none more."""
+        """Remove all containers of this local cloud, and start no more."""
         self._closed = True
         self.remove_others(())
 
@@ -156,5 +153,5 @@ class DockerRuntime:
         try:
             container.remove(force=True, v=True)
         except APIError as error:
-            if error.status_code not in (404, 409):  # gone, or on its way
+            if error.status_code not in (404, 409):  # removed, or being removed
                 raise

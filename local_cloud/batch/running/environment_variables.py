@@ -1,25 +1,22 @@
-"""The environment variables a job's command gets."""
+"""The environment variables of a job's command."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from local_cloud.batch.jobs.job import Job
+from local_cloud.batch.running.runtime import Launch
 
-    from local_cloud.batch.job import Job
-    from local_cloud.batch.runtime import Launch
-
-# What a process gets of what a container has in its image; nothing else of the server's gets in.
+# Stand in for what a container has from its image; nothing else of the server's is passed on.
 FROM_THE_SERVER = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")
-# Stands for the job's role: it tells a job's calls from everybody else's.
+# Stands for the job's role: recorded calls show it as the caller.
 ACCESS_KEY_ID = "job"
 
 
 def for_node(launch: Launch, basis: Mapping[str, str]) -> dict[str, str]:
-    """Everything for one node of the job's current attempt; Batch's own variables win."""
+    """All variables of one node; those that Batch reserves win over the container's."""
     return {
         **basis,
         **launch.container.environment,
@@ -30,7 +27,7 @@ def for_node(launch: Launch, basis: Mapping[str, str]) -> dict[str, str]:
 
 
 def aws(region: str, endpoint_url: str) -> dict[str, str]:
-    """AWS settings that lead to the local cloud only."""
+    """AWS settings that lead to the local cloud and nowhere else."""
     return {
         "AWS_ENDPOINT_URL": endpoint_url,
         "AWS_DEFAULT_REGION": region,
@@ -43,13 +40,13 @@ def aws(region: str, endpoint_url: str) -> dict[str, str]:
 
 
 def inherited() -> dict[str, str]:
-    """The server's basics, for jobs that are processes and have no image."""
+    """The server's own basics, for jobs that run as processes, without an image."""
     found = {name: os.environ[name] for name in FROM_THE_SERVER if name in os.environ}
     return {**found, "PYTHONUNBUFFERED": "1"}
 
 
 def batch(job: Job) -> dict[str, str]:
-    """The variables every Batch job gets, and those of an array job's child."""
+    """The variables of every Batch job, and those of an array job's child."""
     record = job.attempts[-1]
     variables = {
         "AWS_BATCH_JOB_ID": job.id,
@@ -64,7 +61,7 @@ def batch(job: Job) -> dict[str, str]:
 
 
 def multi_node(job: Job, node: int, main_node_address: str | None) -> dict[str, str]:
-    """The variables of a multi-node job; a child node also learns where the main node is."""
+    """The variables of a multi-node job; child nodes also get the main node's address."""
     main_node = job.submission.main_node
     if main_node is None:
         return {}
@@ -80,12 +77,12 @@ def multi_node(job: Job, node: int, main_node_address: str | None) -> dict[str, 
 
 
 def gpus(gpu_ids: Sequence[str]) -> dict[str, str]:
-    """The GPUs assigned, real or only declared."""
+    """The ids of the assigned GPUs, real or only declared."""
     return {"NVIDIA_VISIBLE_DEVICES": ",".join(gpu_ids)} if gpu_ids else {}
 
 
 def cuda(gpu_ids: Sequence[str]) -> dict[str, str]:
-    """What keeps a process to its GPUs; CUDA is told of them only where they really exist."""
+    """Keep a process to its GPUs. Only if all of them exist: otherwise CUDA would see none."""
     if gpu_ids and all(Path(f"/dev/nvidia{gpu_id}").exists() for gpu_id in gpu_ids):
         return {"CUDA_VISIBLE_DEVICES": ",".join(gpu_ids)}
     return {}

@@ -1,9 +1,9 @@
-"""Runs one job command and leaves nothing of it behind: what a container's init is to a container.
+"""Runs a job's command and kills all its descendants at the end, as a container's init does.
 
-Started by the server as `python -I -S launcher.py COMMAND…`; it needs the standard library only,
-and little of that, because every job pays for its start. The server holds the other end of its
-standard input: when that closes, because the job is to be killed or the server itself is gone,
-everything the job started is killed. SIGTERM goes on to the command, as in `docker stop`.
+Started by the server as `python -I -S launcher.py COMMAND…`. It imports little, because every job
+waits for that. The server holds the other end of its standard input: once that is closed, to kill
+the job or because the server is gone, everything that the job started is killed. SIGTERM is passed
+on to the command, as by `docker stop`.
 """
 
 import _thread
@@ -17,7 +17,7 @@ PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of whatever the command leaves behind (Linux only)."""
+    """Become the parent of orphaned descendants of the command (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -40,14 +40,14 @@ def start(command: list[str]) -> int:
 
 
 def kill(pid: int) -> None:
-    """Kill the process and its group, whichever of the two still exists."""
+    """Kill the process and its group, if they still exist."""
     for end in (os.kill, os.killpg):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             end(pid, signal.SIGKILL)
 
 
 def children() -> list[int]:
-    """Process ids whose parent is this process; on systems without /proc, none are known."""
+    """The process ids of this process's children; none on systems without /proc."""
     found = []
     for entry in os.listdir("/proc") if os.path.isdir("/proc") else []:
         if entry.isdigit():
@@ -59,7 +59,7 @@ def children() -> list[int]:
 
 
 def wait_for(pid: int) -> int:
-    """Wait until the command ends; return its exit code as a container would report it."""
+    """Wait for the command to end; return its exit code, 128 + n for signal n."""
     while True:
         ended, status = os.waitpid(-1, 0)
         if ended == pid:
@@ -68,7 +68,7 @@ def wait_for(pid: int) -> int:
 
 
 def reap_rest() -> None:
-    """Kill and reap what the command left behind; each round adopts the next generation."""
+    """Kill and reap the command's descendants; each round adopts the next generation."""
     with contextlib.suppress(ChildProcessError):
         while True:
             if os.waitpid(-1, os.WNOHANG) == (0, 0):
@@ -78,9 +78,9 @@ def reap_rest() -> None:
 
 
 def main() -> None:
-    """Run the command given on the command line and exit as it did."""
+    """Run the command from the command line and exit with its code."""
     adopt_orphans()
-    # Blocked here and in every thread, so that none is lost; sigwait takes them one by one.
+    # Blocked here and in every thread, so that sigwait misses none.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     pid = start(sys.argv[1:])
 

@@ -1,4 +1,4 @@
-"""Containers as processes of this machine: the launcher, the command below it, their output."""
+"""Runs containers as processes of this machine: a launcher with the command below it."""
 
 from __future__ import annotations
 
@@ -7,30 +7,25 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 
-from local_cloud.batch import environment, launcher
-from local_cloud.batch.job import now_milliseconds
-from local_cloud.batch.logs import MAX_EVENT_BYTES
-from local_cloud.batch.runtime import Exit
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from local_cloud.batch.logs import LogStream
-    from local_cloud.batch.runtime import Launch
-    from local_cloud.settings import Settings
+from local_cloud.batch.clock import now_milliseconds
+from local_cloud.batch.running import environment_variables, launcher
+from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES, LogStream
+from local_cloud.batch.running.runtime import Exit, Launch
+from local_cloud.settings import Settings
 
 LOOPBACK = "127.0.0.1"
 OUTPUT_DRAIN_SECONDS = 5.0
 
 
 class ProcessRuntime:
-    """Starts commands as they are installed here; images, limits and mounts mean nothing."""
+    """Starts commands that are installed here; ignores images, limits and mounts."""
 
     def __init__(self, settings: Settings) -> None:
         self._endpoint_url = settings.job_endpoint_url
@@ -38,28 +33,32 @@ class ProcessRuntime:
 
     def start(self, launch: Launch) -> ContainerProcess:
         """Start the command; raises OSError or ValueError where that can't be done."""
-        basis = environment.inherited() | environment.aws(launch.region, self._endpoint_url)
-        variables = environment.for_node(launch, basis) | environment.cuda(launch.gpu_ids)
+        basis = environment_variables.inherited() | environment_variables.aws(
+            launch.region, self._endpoint_url
+        )
+        variables = environment_variables.for_node(launch, basis) | environment_variables.cuda(
+            launch.gpu_ids
+        )
         command = resolve(launch.container.command, variables.get("PATH", ""), self._job_dir)
         return ContainerProcess(command, variables, self._job_dir, launch.log_stream)
 
     def adopt(self, launch: Launch) -> ContainerProcess | None:  # noqa: ARG002
-        """Nothing: processes end with their server."""
+        """None: processes end with their server."""
         return None
 
     def remove_others(self, task_ids: Collection[str]) -> None:
-        """Nothing is left: see adopt."""
+        """Do nothing: see adopt."""
 
-    def inspect(self, task_id: str) -> dict[str, Any] | None:  # noqa: ARG002 - no engine, no answer
-        """Nothing: there is no engine."""
+    def inspect(self, task_id: str) -> dict[str, Any] | None:  # noqa: ARG002
+        """None: there is no engine."""
         return None
 
     def close(self) -> None:
-        """Nothing is left: each process ends with its attempt, or with this server."""
+        """Do nothing: each process ends with its attempt, or with this server."""
 
 
 class ContainerProcess:
-    """A started command. What it leaves behind is ended with it, or with this server."""
+    """A started command. Its descendants are killed when it ends, or when this server does."""
 
     address = LOOPBACK
 
@@ -93,7 +92,7 @@ class ContainerProcess:
                 self._log_stream.write(line)
 
     def command_pids(self) -> list[int]:
-        """The command's process, which its launcher is the parent of; none once it has ended."""
+        """The command's process, a child of the launcher; none once it has ended."""
         with suppress(psutil.NoSuchProcess):
             return [child.pid for child in psutil.Process(self._process.pid).children()]
         return []
@@ -115,11 +114,15 @@ class ContainerProcess:
         return Exit(code if code >= 0 else 128 - code)
 
     def remove(self) -> None:
-        """Nothing is left: the launcher ended last."""
+        """Do nothing: the launcher has ended, and it ends last."""
 
 
 def resolve(command: list[str], path: str, job_dir: Path) -> list[str]:
-    """The command with its program found; `python` and `python3` are this interpreter."""
+    """The command with its program's path; `python` and `python3` are this interpreter.
+
+    Raises:
+        OSError: there is no command, or its program is not found.
+    """
     if not command:
         msg = "no command specified; there is no image here whose command could run instead"
         raise OSError(msg)

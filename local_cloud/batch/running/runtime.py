@@ -1,24 +1,24 @@
-"""What a job's containers run on: `process` and `docker_runtime` are the two there are."""
+"""The interface to what containers run on: see `process_runtime` and `docker_runtime`."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Collection
+from local_cloud.batch.jobs.container import Container
+from local_cloud.batch.jobs.job import Job, NodeRecord
 
-    from local_cloud.batch.container import Container
-    from local_cloud.batch.job import Job, NodeRecord
-    from local_cloud.batch.logs import LogStream
+if TYPE_CHECKING:
+    from local_cloud.batch.running.log_stream import LogStream
 
 
 class RuntimeUnavailableError(Exception):
-    """Nothing there could run jobs the way the local cloud was started for."""
+    """Jobs cannot run the way that the command line asks for."""
 
 
 class StartError(Exception):
-    """A container can't be started; `kind` is the ECS agent's name for why."""
+    """A container can't be started; `kind` is the ECS agent's name of the error."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(f"{kind}: {message}")
@@ -26,7 +26,7 @@ class StartError(Exception):
 
 @dataclass(frozen=True)
 class Launch:
-    """One node of a job's current attempt; `main_node_address` is None for the main node."""
+    """A request to start one node; `main_node_address` is None for the main node itself."""
 
     job: Job
     node: int
@@ -36,12 +36,12 @@ class Launch:
 
     @property
     def container(self) -> Container:
-        """What the node was asked to run."""
+        """The container to run."""
         return self.job.submission.containers[self.node]
 
     @property
     def record(self) -> NodeRecord:
-        """The node as describe_jobs shows it."""
+        """The node's record, as describe_jobs shows it."""
         return self.job.attempts[-1].nodes[self.node]
 
     @property
@@ -51,22 +51,22 @@ class Launch:
 
 
 class Exit(NamedTuple):
-    """How a container ended: 128 + n for signal n; no code where nobody can tell it."""
+    """How a container ended: code 128 + n for signal n, None if it is not known."""
 
     code: int | None
     reason: str | None = None
 
 
 class RunningContainer(Protocol):
-    """A started container. All methods but `wait` return soon, and take a container that ended."""
+    """A started container. Only `wait` blocks; all methods may be called after its end."""
 
     @property
     def started_at(self) -> int:
-        """When its command was started, in epoch milliseconds."""
+        """The start of its command, in epoch milliseconds."""
 
     @property
     def address(self) -> str:
-        """Where the other nodes of its job reach it."""
+        """The IP address at which other nodes of its job reach it."""
 
     def command_pids(self) -> list[int]:
         """The process ids of its command; none once it has ended."""
@@ -78,10 +78,10 @@ class RunningContainer(Protocol):
         """Kill the command and everything that it has started."""
 
     def wait(self) -> Exit:
-        """Wait for the end; all output is in its log stream then."""
+        """Wait for the end, until all output is in the log stream."""
 
     def remove(self) -> None:
-        """Leave nothing behind."""
+        """Remove the container."""
 
 
 class Runtime(Protocol):
@@ -91,13 +91,13 @@ class Runtime(Protocol):
         """Start a node's container; raises StartError, or OSError or ValueError."""
 
     def adopt(self, launch: Launch) -> RunningContainer | None:
-        """A container that an earlier server started, running or ended, with its whole log."""
+        """Take over a container that an earlier server started, running or ended; None if gone."""
 
     def remove_others(self, task_ids: Collection[str]) -> None:
-        """Remove what an earlier server left, but for the containers of these ECS tasks."""
+        """Remove the containers that an earlier server left, except those of these ECS tasks."""
 
     def inspect(self, task_id: str) -> dict[str, Any] | None:
-        """The engine's description of an ECS task's container, where there is an engine."""
+        """The engine's description of an ECS task's container; None without an engine."""
 
     def close(self) -> None:
-        """Leave nothing behind; start nothing more."""
+        """Remove all containers, and start no more."""

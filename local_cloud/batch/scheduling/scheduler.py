@@ -1,30 +1,22 @@
-"""Moves jobs through their states: dependencies, the queue for the pool, attempts, the end."""
+"""Moves jobs through their states: from their dependencies over queue and attempts to the end."""
 
 from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
-from local_cloud.batch.attempt import Attempt
-from local_cloud.batch.job import NOT_STARTED, Job
-from local_cloud.batch.pool import Allocation, Pool, Reservation
-from local_cloud.batch.retry import should_retry
-from local_cloud.batch.time_limits import (
-    Alarms,
-    blocked_reason,
-    environment_for,
-    stuck_reason,
-)
+from moto.batch.models import ComputeEnvironment
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from moto.batch.models import ComputeEnvironment
-
-    from local_cloud.batch.retry import AttemptEnd
-    from local_cloud.batch.runtime import Runtime
-    from local_cloud.settings import Settings
+from local_cloud.batch.jobs.job import NOT_STARTED, AttemptRecord, Job
+from local_cloud.batch.jobs.resources import Allocation
+from local_cloud.batch.jobs.retry import AttemptEnd, should_retry
+from local_cloud.batch.running.attempt import Attempt
+from local_cloud.batch.running.runtime import Runtime
+from local_cloud.batch.scheduling.placement import blocked_reason, environment_for, stuck_reason
+from local_cloud.batch.scheduling.pool import Pool, Reservation
+from local_cloud.batch.scheduling.timers import JobTimers
+from local_cloud.settings import Settings
 
 DEPENDENCY_FAILED = "Dependent Job failed"
 CHILD_FAILED = "Array Child Job failed"
@@ -33,10 +25,14 @@ SHUTDOWN_SECONDS = 10.0
 
 
 class Scheduler:
-    """The one machine all queues share. `lock` guards every job's state.
+    """Runs the jobs of all queues on one machine.
 
-    Faults reach in here: no image of `missing_images` can be pulled, and `on_running` is told,
-    under the lock, of each attempt that has started. `keep` writes down what jobs have come to.
+    Attributes:
+        lock: guards every job's state, and the attributes below.
+        attempts: the attempts under way.
+        missing_images: images that no attempt can pull (a fault).
+        on_running: called with each attempt that has started, under the lock.
+        save: writes the state of all jobs to disk, where `--state` asks for it.
     """
 
     def __init__(self, settings: Settings, runtime: Runtime) -> None:
@@ -46,15 +42,16 @@ class Scheduler:
         self._pool = Pool(settings.vcpus, settings.memory_mib, settings.gpus)
         self._waiting: list[Job] = []
         self._dependants: dict[str, list[Job]] = defaultdict(list)
-        self._alarms = Alarms()
+        self._timers = JobTimers()
+        self.attempts: dict[Job, Attempt] = {}
         self._runners: dict[threading.Thread, Attempt] = {}
         self._closed = False
         self.missing_images: set[str] = set()
         self.on_running: list[Callable[[Job, Attempt], None]] = []
-        self.keep: Callable[[], None] = lambda: None
+        self.save: Callable[[], None] = lambda: None
 
     def submit(self, job: Job, prerequisites: Iterable[Job]) -> None:
-        """Take over a job that can run, which an array job's parent can't."""
+        """Queue a job once its prerequisites have succeeded; never the parent of an array job."""
         with self.lock:
             job.status = "PENDING"
             for other in prerequisites:
@@ -71,7 +68,7 @@ class Scheduler:
                 self._start_what_fits()
 
     def resume(self, jobs: Iterable[Job]) -> None:
-        """Go on with the jobs of an earlier server; what else it left is removed."""
+        """Continue the jobs of an earlier server, and remove any other container it left."""
         unfinished = sorted(
             (job for job in jobs if not job.finished and not job.is_array_parent),
             key=lambda job: job.sequence,
@@ -91,7 +88,7 @@ class Scheduler:
             self._start_what_fits()
 
     def cancel(self, job: Job, reason: str) -> None:
-        """End a job that has not reached STARTING; leave any other as it is."""
+        """End a job that has not reached STARTING; any other job is left alone."""
         with self.lock:
             for child in job.children:
                 self.cancel(child, reason)
@@ -100,7 +97,7 @@ class Scheduler:
                 self._leave_queue(job, reason)
 
     def terminate(self, job: Job, reason: str) -> None:
-        """End a job in whatever state it is."""
+        """End a job, whatever its state."""
         with self.lock:
             if job.finished:
                 return
@@ -108,17 +105,13 @@ class Scheduler:
             job.stop_reason = job.stop_reason or reason
             for child in job.children:
                 self.terminate(child, reason)
-            if job.running is not None:
-                job.running.stop(reason)
+            if job in self.attempts:
+                self.attempts[job].stop(reason)
             elif not job.children:
                 self._leave_queue(job, reason)
 
-    def running(self) -> list[tuple[Job, Attempt]]:
-        """The attempts under way; call it under the lock."""
-        return [(attempt.job, attempt) for attempt in self._runners.values()]
-
     def environments_changed(self) -> None:
-        """Look again at what waits for a compute environment that takes jobs."""
+        """Start jobs, or update their status reasons, after a compute environment has changed."""
         with self.lock:
             for job in self._waiting:
                 reason = blocked_reason(job.submission.queue)
@@ -127,14 +120,14 @@ class Scheduler:
             self._start_what_fits()
 
     def close(self) -> None:
-        """Kill every job's containers and wait until they are gone."""
+        """Kill all containers and wait until they are gone."""
         with self.lock:
             self._closed = True
             self._waiting.clear()
-            self._alarms.clear()
+            self._timers.clear()
             runners = dict(self._runners)
         for attempt in runners.values():
-            attempt.lose_host(0.0)  # not the job's fault: where it is kept, its own rules retry it
+            attempt.lose_host(0.0)  # as on a Spot reclaim: with --state the job may be retried
             attempt.kill()
         for runner in runners:
             runner.join(SHUTDOWN_SECONDS)
@@ -152,17 +145,17 @@ class Scheduler:
         if stuck is None:
             self._waiting.append(job)
             self._waiting.sort(
-                key=lambda each: (-int(each.submission.queue.priority), each.sequence)
+                key=lambda waiting: (-int(waiting.submission.queue.priority), waiting.sequence)
             )
         else:
-            self._alarms.set_state_limits(job, self._give_up)
+            self._timers.set_state_limits(job, self._give_up)
 
     def _give_up(self, job: Job, reason: str) -> None:
         self.cancel(job, reason)
-        self.keep()
+        self.save()
 
     def _start_what_fits(self) -> None:
-        """Start waiting jobs in their order; see Pool.take for how big ones get their turn."""
+        """Start waiting jobs in order; Pool.take keeps small jobs from starving large ones."""
         reserved = Reservation()
         for job in [] if self._closed else list(self._waiting):
             if reserved.everything():
@@ -176,38 +169,39 @@ class Scheduler:
                 self._start(job, allocation, environment)
 
     def _start(self, job: Job, allocation: Allocation, environment: ComputeEnvironment) -> None:
-        attempt = job.running = Attempt(
-            job, allocation, self._settings, self.runtime, environment, self.missing_images
-        )
+        attempt = self._new_attempt(job, allocation, environment)
         job.enter("STARTING")
-        self._run_beside(job, attempt, attempt.start)
+        self._run_in_thread(job, attempt, attempt.start)
 
     def _resume_attempt(self, job: Job) -> None:
         record, queue = job.attempts[-1], job.submission.queue
         environment = next(
-            (each for each in queue.environments if each.name == record.compute_environment),
+            (found for found in queue.environments if found.name == record.compute_environment),
             queue.environments[0],
         )
         allocation = self._pool.take_again(job.submission.requirements, record.gpu_ids)
-        attempt = job.running = Attempt(
-            job,
-            allocation,
-            self._settings,
-            self.runtime,
-            environment,
-            self.missing_images,
-            record,
-        )
-        self._run_beside(job, attempt, attempt.resume)
+        attempt = self._new_attempt(job, allocation, environment, record)
+        self._run_in_thread(job, attempt, attempt.resume)
 
-    def _run_beside(self, job: Job, attempt: Attempt, begin: Callable[[], bool]) -> None:
+    def _new_attempt(
+        self,
+        job: Job,
+        allocation: Allocation,
+        environment: ComputeEnvironment,
+        record: AttemptRecord | None = None,
+    ) -> Attempt:
+        return Attempt(
+            job, allocation, self._settings, self.runtime, environment, self.missing_images, record
+        )
+
+    def _run_in_thread(self, job: Job, attempt: Attempt, begin: Callable[[], bool]) -> None:
         runner = threading.Thread(target=self._run, args=(job, attempt, begin), daemon=True)
-        self._runners[runner] = attempt
+        self.attempts[job] = self._runners[runner] = attempt
         runner.start()
 
     def _run(self, job: Job, attempt: Attempt, begin: Callable[[], bool]) -> None:
-        """A runner thread: it lives as long as the attempt's containers do."""
-        self.keep()  # who comes after a SIGKILL must know of what begins here
+        """The thread of one attempt, from its start to the removal of its containers."""
+        self.save()  # after a SIGKILL, the next server must know this attempt
         started = begin()
         with self.lock:
             if started:
@@ -216,32 +210,32 @@ class Scheduler:
                     job.enter("RUNNING")
                 if job.stop_reason is not None:
                     attempt.stop(job.stop_reason)
-                self._alarms.set_timeout(job, lambda: self._time_out(job, attempt))
-                for tell in self.on_running:
-                    tell(job, attempt)
+                self._timers.set_timeout(job, lambda: self._time_out(job, attempt))
+                for callback in self.on_running:
+                    callback(job, attempt)
             if self._closed:
                 attempt.kill()
-        self.keep()  # or it would run twice
+        self.save()  # or the next server would start it again
         end = attempt.wait()
         with self.lock:
-            self._alarms.cancel(job)
+            self._timers.cancel(job)
             self._pool.give_back(attempt.allocation)
             self._settle(job, end)
             self._start_what_fits()
-        self.keep()
+        self.save()
         attempt.remove()
         with self.lock:
             del self._runners[threading.current_thread()]
 
     def _time_out(self, job: Job, attempt: Attempt) -> None:
         with self.lock:
-            if job.running is attempt:
+            if self.attempts.get(job) is attempt:
                 job.stop_reason = job.stop_reason or TIMED_OUT
                 attempt.stop(job.stop_reason)
 
     def _settle(self, job: Job, end: AttemptEnd) -> None:
-        """Decide what comes after an attempt. Stopped jobs are never retried, as in AWS."""
-        job.running = None
+        """Finish or retry a job after an attempt. As in AWS, a stopped job is never retried."""
+        del self.attempts[job]
         if job.stop_reason is not None:
             self._finish(job, "FAILED", job.stop_reason)
         elif end.exit_code == 0:
@@ -252,12 +246,12 @@ class Scheduler:
             self._finish(job, "FAILED", end.status_reason)
 
     def _finish(self, job: Job, status: str, reason: str | None) -> None:
-        """End a job and what follows from it: its array's parent, the jobs that depend on it."""
+        """End a job, and with it, where due, its array's parent and the jobs that depend on it."""
         job.finish(status, reason)
         ended = [job]
         while ended:
             job = ended.pop()
-            self._alarms.cancel(job)
+            self._timers.cancel(job)
             if job.parent is not None and self._finish_parent(job.parent):
                 ended.append(job.parent)
             for dependant in self._dependants.pop(job.id, []):
@@ -271,7 +265,7 @@ class Scheduler:
                     self._make_runnable(dependant)
 
     def _finish_parent(self, parent: Job) -> bool:
-        """End an array job once all its children have ended; say whether that is now."""
+        """End an array job if all its children have ended; returns whether it ended now."""
         if parent.finished or not all(child.finished for child in parent.children):
             return False
         if all(child.status == "SUCCEEDED" for child in parent.children):

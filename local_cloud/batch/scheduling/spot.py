@@ -1,29 +1,29 @@
-"""Takes the instances of running attempts away, as a Spot reclaim does."""
+"""Spot reclaims: running attempts lose their instance."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from local_cloud.batch.jobs.job import Job
 
-    from local_cloud.batch.attempt import Attempt
-    from local_cloud.batch.job import Job
-    from local_cloud.batch.scheduler import Scheduler
+if TYPE_CHECKING:
+    from local_cloud.batch.running.attempt import Attempt
+    from local_cloud.batch.scheduling.scheduler import Scheduler
 
 
 class SpotReclaim:
-    """Interrupts attempts between `begin` and `end`: those that run by then, and later ones.
+    """Interrupts attempts that run at any time between `begin` and `end`.
 
     Args:
-        job_name: which jobs, a glob.
-        compute_environment: only there; None for anywhere.
-        after_seconds: from an attempt's start, or from `begin`, to the notice.
-        notice_seconds: from SIGTERM to SIGKILL.
-        times: how many attempts; None for all.
-        struck: called, under the scheduler's lock, for each.
+        job_name: glob of the names of jobs to interrupt.
+        compute_environment: name of the only one affected; None for all.
+        after_seconds: time from an attempt's start, or from `begin`, to SIGTERM.
+        notice_seconds: time from SIGTERM to SIGKILL.
+        times: the number of attempts to interrupt; None for all.
+        on_strike: called for each interruption, under the scheduler's lock.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class SpotReclaim:
         after_seconds: float,
         notice_seconds: float,
         times: int | None,
-        struck: Callable[[], None],
+        on_strike: Callable[[], None],
     ) -> None:
         self._scheduler = scheduler
         self._job_name = job_name
@@ -43,13 +43,13 @@ class SpotReclaim:
         self._after_seconds = after_seconds
         self._notice_seconds = notice_seconds
         self._times = times
-        self._struck = struck
+        self._on_strike = on_strike
         self._is_over = False
 
     def begin(self) -> None:
         with self._scheduler.lock:
             self._scheduler.on_running.append(self._on_running)
-            for job, attempt in self._scheduler.running():
+            for job, attempt in self._scheduler.attempts.items():
                 self._on_running(job, attempt)
 
     def end(self) -> None:
@@ -70,8 +70,9 @@ class SpotReclaim:
     def _strike(self, job: Job, attempt: Attempt) -> None:
         with self._scheduler.lock:
             over = self._is_over or self._times == 0
-            if over or job.running is not attempt or not attempt.lose_host(self._notice_seconds):
+            under_way = self._scheduler.attempts.get(job) is attempt
+            if over or not under_way or not attempt.lose_host(self._notice_seconds):
                 return
             if self._times is not None:
                 self._times -= 1
-            self._struck()
+            self._on_strike()

@@ -1,4 +1,4 @@
-"""The wrapper over python-terraform, with the real binary and with stand-ins for a wrong one."""
+"""Terraform driven from Python: the real program, and stand-ins for unsuitable ones."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from batchmark.exceptions import TerraformError
-from batchmark.terraform import Terraform, find_provider_mirror
+from laptop.errors import TerraformError
+from laptop.terraform import Terraform, find_provider_mirror
+from tests.terraform.plans import plan_exit_code, planned_changes
 
 STACK = """
 variable "color" {
@@ -75,18 +76,18 @@ def fake_terraform(folder: Path, script: str) -> dict[str, str]:
 def test_the_whole_life_of_a_stack(stack_dir: Path) -> None:
     terraform = open_stack(stack_dir)
     terraform.init()
-    terraform.validate()
-    assert terraform.plan_exit_code() == 2
-    assert terraform.planned_changes() == {"terraform_data.this": "create"}
+    terraform.run("validate")
+    assert plan_exit_code(terraform) == 2
+    assert planned_changes(terraform) == {"terraform_data.this": "create"}
     assert terraform.outputs() == {}
 
     terraform.apply()
-    assert terraform.planned_changes() == {}
-    assert terraform.planned_changes(variables={"color": "red"}) == {
+    assert planned_changes(terraform) == {}
+    assert planned_changes(terraform, variables={"color": "red"}) == {
         "terraform_data.this": "update"
     }
     assert terraform.outputs() == {"color": "green", "sizes": [1]}
-    assert terraform.plan_exit_code() == 0
+    assert plan_exit_code(terraform) == 0
 
     terraform.destroy()
     assert terraform.outputs() == {}
@@ -102,8 +103,8 @@ def test_variables_come_from_a_file_and_from_values(stack_dir: Path, tmp_path: P
     terraform.init()
     terraform.apply(var_file=var_file, variables={"sizes": [2, 3]})
     assert terraform.outputs() == {"color": "red", "sizes": [2, 3]}, "values win over files"
-    assert terraform.plan_exit_code(var_file=var_file, variables={"sizes": [2, 3]}) == 0
-    assert terraform.plan_exit_code(var_file=var_file) == 2
+    assert plan_exit_code(terraform, var_file=var_file, variables={"sizes": [2, 3]}) == 0
+    assert plan_exit_code(terraform, var_file=var_file) == 2
 
 
 @needs_terraform
@@ -117,9 +118,9 @@ def test_an_error_carries_command_exit_code_and_reason(stack_dir: Path) -> None:
         terraform.apply()
     assert "Reference to undeclared input variable" in str(e.value)
     with pytest.raises(TerraformError, match=r"terraform plan .* exit code 1"):
-        terraform.plan_exit_code()
+        plan_exit_code(terraform)
     with pytest.raises(TerraformError, match=r"terraform validate .* exit code 1"):
-        terraform.validate()
+        terraform.run("validate")
 
 
 @needs_terraform
@@ -145,6 +146,17 @@ def test_the_environment_given_replaces_ours(
     terraform.init()
     terraform.apply()
     assert terraform.outputs()["color"] == "given"
+
+
+def test_a_state_file_in_the_current_folder_does_not_matter(
+    stack_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """python-terraform reads one, whatever it holds."""
+    (tmp_path / "terraform.tfstate").write_text("not JSON")
+    monkeypatch.chdir(tmp_path)
+    answer = '{"terraform_version": "1.12.0", "platform": "os_cpu"}'
+    env = fake_terraform(tmp_path / "bin", f"echo '{answer}'")
+    assert open_stack(stack_dir, env=env).run("validate").code == 0
 
 
 def test_missing_terraform_is_one_clear_line(stack_dir: Path, tmp_path: Path) -> None:
@@ -183,7 +195,7 @@ def test_init_uses_a_mirror_only_for_what_is_locked(stack_dir: Path, tmp_path: P
     lock(stack_dir, "5.100.0")
     env["HOME"] = str(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("batchmark.terraform.find_provider_mirror", lambda *_: tmp_path / "mirror")
+        patch.setattr("laptop.terraform.find_provider_mirror", lambda *_: tmp_path / "mirror")
         open_stack(stack_dir, env=env).init()
         open_stack(stack_dir, env={**env, "TF_CLI_ARGS_init": "-upgrade=false"}).init()
     calls = (tmp_path / "bin" / "terraform.calls").read_text().splitlines()
@@ -264,10 +276,10 @@ def interrupted(code: str, cwd: Path, started: Path, *, times: int = 1) -> subpr
 RUN = """
 import signal
 from pathlib import Path
-import batchmark.terraform
+import laptop.terraform
 signal.signal(signal.SIGINT, signal.default_int_handler)  # `nohup` and `&` leave it ignored
-batchmark.terraform.STOP_SECONDS = {stop_seconds}
-stack = batchmark.terraform.Terraform(
+laptop.terraform.STOP_SECONDS = {stop_seconds}
+stack = laptop.terraform.Terraform(
     Path("stack"), data_dir=Path("data"), state=Path("my.tfstate"), env={env!r}
 )
 stack.init()

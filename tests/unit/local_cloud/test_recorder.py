@@ -1,4 +1,4 @@
-"""What the local cloud writes down of each request, through real clients over HTTP."""
+"""What is recorded of each request, with real clients over HTTP."""
 
 import json
 import threading
@@ -12,7 +12,6 @@ from botocore.config import Config
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
-from local_cloud.__main__ import parse_arguments
 from local_cloud.gaps.pricing import PriceList
 from local_cloud.recorder import Recorder
 from local_cloud.server import QuietRequestHandler
@@ -69,12 +68,12 @@ def client(endpoint):
         return opened[-1]
 
     yield make
-    for one in opened:
-        one.close()
+    for made in opened:
+        made.close()
 
 
-def told(call):
-    """The line without its time."""
+def without_time(call):
+    """The recorded line without its time."""
     assert call.pop("time").endswith("+00:00")
     return call
 
@@ -192,7 +191,7 @@ def told(call):
         ("s3", "head_object", {"Bucket": "b-1", "Key": "k"}, "HeadObject", "arn:aws:s3:::b-1/k"),
     ],
 )
-def test_each_protocols_calls_are_told(
+def test_calls_of_each_protocol_are_recorded(
     client, new_calls, service, method, arguments, operation, resources
 ):
     caller = client(service)
@@ -201,7 +200,7 @@ def test_each_protocols_calls_are_told(
     except caller.exceptions.ClientError as error:
         status = error.response["ResponseMetadata"]["HTTPStatusCode"]
     (call,) = new_calls()
-    assert told(call) == {
+    assert without_time(call) == {
         "access_key_id": "airflow",
         "service": service,
         "operation": operation,
@@ -238,7 +237,7 @@ def test_a_body_reaches_the_application_whole(client, bucket, new_calls):
     assert client("ssm").get_parameter(Name="é")["Parameter"]["Value"] == "ü" * 1000
 
 
-def test_the_tags_that_a_policy_may_ask_for_are_told(client, new_calls):
+def test_tags_that_a_policy_may_require_are_recorded(client, new_calls):
     batch, ssm = client("batch"), client("ssm")
     with pytest.raises(batch.exceptions.ClientError):
         batch.submit_job(
@@ -273,7 +272,7 @@ def test_a_presigned_address_counts_for_who_signed_it(
     assert call["resources"] == ["arn:aws:s3:::recorded/a/b"]
 
 
-def test_callers_are_told_apart_and_lines_stay_whole(client, bucket, new_calls):
+def test_concurrent_callers_are_distinguished_and_lines_stay_whole(client, bucket, new_calls):
     def call(name):
         for _ in range(20):
             clients[name].list_objects_v2(Bucket=bucket)
@@ -302,18 +301,10 @@ SIGNED = "AWS4-HMAC-SHA256 Credential=who/20260101/us-east-1/{}/aws4_request, Si
         ),
     ],
 )
-def test_what_cannot_be_told_is_answered_all_the_same(endpoint, new_calls, headers, known):
+def test_calls_that_cannot_be_parsed_are_served(endpoint, new_calls, headers, known):
     answer = httpx.post(endpoint[0], content=b"{", headers=headers)
     (call,) = new_calls()
     assert call["status"] == answer.status_code
     assert known == tuple(
         call[name] for name in ("access_key_id", "service", "operation", "resources")
     )
-
-
-@pytest.mark.parametrize("path", ["/no/such/folder/calls.jsonl", "/"])
-def test_a_file_that_cannot_be_written_is_one_clear_line(capsys, path):
-    with pytest.raises(SystemExit):
-        parse_arguments(["--record-calls", path])
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith(f"{path!r} is not a file in an existing folder")

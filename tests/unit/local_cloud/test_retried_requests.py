@@ -1,4 +1,4 @@
-"""A call that comes twice, with the id that the SDKs give to all its attempts."""
+"""Requests that come again, with the invocation id of their first attempt."""
 
 import itertools
 
@@ -6,8 +6,8 @@ import pytest
 from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
-from local_cloud import repeats
-from local_cloud.repeats import Repeats
+from local_cloud import retried_requests
+from local_cloud.retried_requests import RetriedRequests
 
 
 class Counting:
@@ -30,8 +30,8 @@ def send(client, call="1", service="iam"):
     return client.post("/", data="Action=CreatePolicy", headers=headers)
 
 
-def test_it_is_answered_as_before():
-    client = Client(Repeats(Counting()))
+def test_a_retry_gets_the_first_answer():
+    client = Client(RetriedRequests(Counting()))
     first = send(client)
     assert first.text == first.headers["X-Of"] == "answer 1"
     for _ in range(2):
@@ -41,21 +41,21 @@ def test_it_is_answered_as_before():
 
 
 @pytest.mark.parametrize("call", [{"service": "batch"}, {"call": None}])
-def test_batch_and_clients_without_ids_are_served_anew(call):
-    client = Client(Repeats(Counting()))
+def test_batch_and_clients_without_invocation_ids_are_served_again(call):
+    client = Client(RetriedRequests(Counting()))
     assert [send(client, **call).text for _ in range(2)] == ["answer 1", "answer 2"]
 
 
-def test_what_was_refused_is_tried_again():
-    client = Client(Repeats(Counting(status=500)))
+def test_a_retry_after_an_error_is_served_again():
+    client = Client(RetriedRequests(Counting(status=500)))
     assert [send(client).text for _ in range(2)] == ["answer 1", "answer 2"]
 
 
-def test_only_so_much_is_kept(monkeypatch):
-    monkeypatch.setattr(repeats, "KEPT", 2)
-    client = Client(Repeats(Counting()))
+def test_only_the_latest_and_small_answers_are_kept(monkeypatch):
+    monkeypatch.setattr(retried_requests, "KEPT_ANSWERS", 2)
+    client = Client(RetriedRequests(Counting()))
     answers = [send(client, call).text for call in ("1", "2", "3", "2", "1")]
     assert answers == ["answer 1", "answer 2", "answer 3", "answer 2", "answer 4"]
-    monkeypatch.setattr(repeats, "LARGEST_BYTES", 7)
-    client = Client(Repeats(Counting()))
+    monkeypatch.setattr(retried_requests, "LARGEST_BYTES", 7)
+    client = Client(RetriedRequests(Counting()))
     assert [send(client).text for _ in range(2)] == ["answer 1", "answer 2"]

@@ -3,7 +3,7 @@
 import pytest
 from werkzeug.test import Client
 
-from local_cloud.batch.docker_runtime import PULL_STARTED, PULL_STOPPED
+from local_cloud.batch.running.docker_runtime import PULL_STARTED, PULL_STOPPED
 from local_cloud.task_metadata import TaskMetadata
 
 TASK_ID = "0123456789abcdef" * 2
@@ -27,7 +27,7 @@ class Runtime:
         return self.inspected if task_id == TASK_ID else None
 
 
-def asked(path, inspected=INSPECTED):
+def get(path, inspected=INSPECTED):
     def served(environ, start_response):
         start_response("200 OK", [("Content-Type", "text/plain")])
         return [b"served"]
@@ -35,30 +35,30 @@ def asked(path, inspected=INSPECTED):
     return Client(TaskMetadata(served, Runtime(inspected))).get(path)
 
 
-def test_a_container_learns_its_image():
-    described = asked(f"/v4/{TASK_ID}").json
+def test_a_containers_metadata_names_its_image():
+    described = get(f"/v4/{TASK_ID}").json
     assert (described["Image"], described["ImageID"]) == ("repository:tag", IMAGE_ID)
     assert described["Limits"] == {"CPU": 2048, "Memory": 64}
     assert described["StartedAt"] == INSPECTED["State"]["StartedAt"]
     assert described["DockerName"] == "ecs-definition-1-default"
 
 
-def test_a_task_tells_of_a_pull_only_where_there_was_one():
-    task = asked(f"/v4/{TASK_ID}/task").json
+def test_a_task_has_times_of_a_pull_only_if_there_was_one():
+    task = get(f"/v4/{TASK_ID}/task").json
     assert task["Limits"] == {"CPU": 2, "Memory": 64}
     assert [each["ImageID"] for each in task["Containers"]] == [IMAGE_ID]
     assert not {"PullStartedAt", "PullStoppedAt"} & set(task)
     labels = {PULL_STARTED: "2026-11-22T11:00:00+00:00", PULL_STOPPED: "2026-11-22T11:00:09+00:00"}
     pulled = {**INSPECTED, "Config": {**INSPECTED["Config"], "Labels": labels}}
-    task = asked(f"/v4/{TASK_ID}/task", pulled).json
+    task = get(f"/v4/{TASK_ID}/task", pulled).json
     assert task["PullStartedAt"] == "2026-11-22T11:00:00+00:00"
     assert task["PullStoppedAt"] == "2026-11-22T11:00:09+00:00"
 
 
 def test_an_unknown_task_is_not_found():
-    assert asked(f"/v4/{'0' * 32}").status_code == 404
+    assert get(f"/v4/{'0' * 32}").status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/", "/v4", "/v4/short", f"/v4/{TASK_ID}/stats", "/v1/submitjob"])
-def test_everything_else_is_the_services(path):
-    assert asked(path).data == b"served"
+def test_other_paths_are_passed_on(path):
+    assert get(path).data == b"served"

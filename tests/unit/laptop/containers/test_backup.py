@@ -5,20 +5,22 @@ import json
 import os
 import socket
 import threading
+from contextlib import closing
 from dataclasses import replace
 
 import boto3
 import pytest
+from botocore.stub import Stubber
 from moto import mock_aws
 
-from laptop import objects
-from laptop.cloud_state import Saved
-from laptop.compose import Deployment, as_published
-from laptop.containers_backup import backup, read_backup, restore
+from laptop.aws import AwsClients
+from laptop.containers import bucket
+from laptop.containers.backup import backup, read_backup, restore
+from laptop.containers.compose import Deployment, with_published_ports
+from laptop.containers.secret_files import make_missing
 from laptop.errors import LaptopError
-from laptop.secret_files import make_missing
+from tests.unit.laptop.containers.conftest import BUCKET, make_bucket
 
-BUCKET = "results"
 # Its services: those whose records are in the file `services`. It has no database `airflow`.
 DOCKER = """#!/bin/sh
 folder=$(dirname "$0")
@@ -53,24 +55,37 @@ def s3(monkeypatch):
 
 
 @pytest.fixture
-def saved(tmp_path, deployment, s3):
-    """A whole backup: a dump and one object."""
+def saved(tmp_path, deployment):
+    """A whole backup in format 1, which later versions must still restore."""
     folder = tmp_path / "backup"
-    s3.put_object(Bucket=BUCKET, Key="runs/a/report.html", Body=b"<p>", ContentType="text/html")
-    kept = objects.save(s3, BUCKET, folder / "objects")
-    record = Saved(bucket=BUCKET, objects=tuple(kept))
-    (folder / "objects" / "objects.json").write_text(record.model_dump_json())
+    (folder / "objects").mkdir(parents=True)
     (folder / "airflow.dump").write_bytes(b"PGDMP")
-    key = (deployment.secrets / "fernet_key").read_bytes()
-    about = {
+    (folder / "objects" / "0").write_bytes(b"<p>")
+    report = {
+        "key": "runs/a/report.html",
+        "file": "0",
+        "sha256": sha256(b"<p>"),
+        "content_type": "text/html",
+    }
+    write_json(folder / "objects" / "objects.json", {"bucket": BUCKET, "objects": [report]})
+    record = {
+        "format": 1,
         "version": "0.1.0",
         "made_at": "2026-11-22T12:00:00Z",
-        "dump_sha256": hashlib.sha256(b"PGDMP").hexdigest(),
-        "fernet_key_sha256": hashlib.sha256(key).hexdigest(),
+        "dump_sha256": sha256(b"PGDMP"),
+        "fernet_key_sha256": sha256((deployment.secrets / "fernet_key").read_bytes()),
         "has_objects": True,
     }
-    (folder / "backup.json").write_text(json.dumps(about))
+    write_json(folder / "backup.json", record)
     return folder
+
+
+def sha256(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+def write_json(path, content):
+    path.write_text(json.dumps(content))
 
 
 def test_ports_are_those_of_the_containers_that_run(docker, deployment):
@@ -78,7 +93,7 @@ def test_ports_are_those_of_the_containers_that_run(docker, deployment):
     inside = {"Service": "postgres", "Publishers": [{"TargetPort": 5432, "PublishedPort": 0}]}
     ended = {"Service": "local-cloud", "Publishers": None}
     docker.joinpath("services").write_text("\n".join(map(json.dumps, (api, inside, ended))))
-    found = as_published(deployment)
+    found = with_published_ports(deployment)
     assert (found.port, found.cloud_port) == (8090, deployment.cloud_port)
     assert found.secrets == deployment.secrets
 
@@ -88,7 +103,7 @@ def test_a_whole_backup_is_read(saved, deployment):
 
 
 @pytest.mark.parametrize(
-    ("damaged", "content", "told"),
+    ("damaged", "content", "message"),
     [
         ("backup.json", None, "is no backup: it has no backup.json"),
         ("backup.json", "{", "backup.json can't be read"),
@@ -101,10 +116,10 @@ def test_a_whole_backup_is_read(saved, deployment):
         ("objects/0", "<b>", "the content of runs/a/report.html, was changed"),
     ],
 )
-def test_a_damaged_backup_is_told(saved, deployment, damaged, content, told):
+def test_a_damaged_backup_is_reported(saved, deployment, damaged, content, message):
     path = saved / damaged
     path.unlink() if content is None else path.write_text(content)
-    with pytest.raises(LaptopError, match=told):
+    with pytest.raises(LaptopError, match=message):
         read_backup(saved, deployment)
 
 
@@ -112,13 +127,13 @@ def test_an_object_outside_the_backups_folder_is_refused(saved, deployment, tmp_
     (tmp_path / "elsewhere").write_bytes(b"<p>")
     listed = (saved / "objects" / "objects.json").read_text()
     (saved / "objects" / "objects.json").write_text(
-        listed.replace('"file":"0"', '"file":"../../elsewhere"')
+        listed.replace('"file": "0"', '"file": "../../elsewhere"')
     )
     with pytest.raises(LaptopError, match="is missing"):
         read_backup(saved, deployment)
 
 
-def test_a_backup_of_another_key_is_told(saved, deployment):
+def test_a_backup_of_another_key_is_reported(saved, deployment):
     (deployment.secrets / "fernet_key").write_text("another")
     with pytest.raises(LaptopError, match="encrypted with another key"):
         read_backup(saved, deployment)
@@ -181,10 +196,35 @@ def test_a_restore_that_broke_off_between_the_two_databases_is_done_again(
 
 
 @pytest.fixture
-def cloud_that_hangs_up(docker, monkeypatch):
-    """Its port: whoever connects is sent away."""
+def runs_cloud(docker):
     with (docker / "services").open("a") as services:
         services.write("\n" + running("local-cloud"))
+
+
+def test_a_restored_bucket_holds_what_was_saved_and_nothing_else(
+    deployment, runs_cloud, cloud_port, tmp_path, saved
+):
+    deployment = replace(deployment, cloud_port=cloud_port)
+    with closing(AwsClients(deployment)) as aws:
+        make_bucket(aws)
+        s3 = aws.client("s3")
+        s3.put_object(Bucket=BUCKET, Key="runs/a/report.json", Body=b"{}")
+        backup(deployment, tmp_path / "new")
+        s3.put_object(Bucket=BUCKET, Key="runs/a/report.json", Body=b"[]")
+        s3.put_object(Bucket=BUCKET, Key="runs/b/report.json", Body=b"{}")
+        restore(deployment, tmp_path / "new")
+        assert bucket.keys(s3, BUCKET) == ["runs/a/report.json"]
+        assert s3.get_object(Bucket=BUCKET, Key="runs/a/report.json")["Body"].read() == b"{}"
+
+        restore(deployment, saved)
+        assert bucket.keys(s3, BUCKET) == ["runs/a/report.html"]
+        report = s3.get_object(Bucket=BUCKET, Key="runs/a/report.html")
+        assert (report["Body"].read(), report["ContentType"]) == (b"<p>", "text/html")
+
+
+@pytest.fixture
+def cloud_that_hangs_up(runs_cloud, monkeypatch):
+    """Its port: whoever connects is sent away."""
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
@@ -202,22 +242,22 @@ def cloud_that_hangs_up(docker, monkeypatch):
         thread.join()
 
 
-def test_a_cloud_that_fails_meanwhile_is_told(deployment, cloud_that_hangs_up, tmp_path):
+def test_a_cloud_that_fails_meanwhile_is_reported(deployment, cloud_that_hangs_up, tmp_path):
     deployment = replace(deployment, cloud_port=cloud_that_hangs_up)
-    with pytest.raises(LaptopError, match=r"saving the bucket broke off.*cloud`: Connection"):
+    with pytest.raises(LaptopError, match=r"saving the bucket failed.*cloud`: Connection"):
         backup(deployment, tmp_path / "new")
     with pytest.raises(LaptopError, match="is no backup"):
         read_backup(tmp_path / "new", deployment)
 
 
 @pytest.mark.parametrize("broken", [False, True])
-def test_a_cloud_that_fails_while_the_bucket_is_restored_is_told(
+def test_a_cloud_that_fails_while_the_bucket_is_restored_is_reported(
     docker, deployment, cloud_that_hangs_up, saved, broken
 ):
-    if broken:  # then nothing starts afterwards, which is not what is to be told
+    if broken:  # nothing starts afterwards either, and the first error is reported
         (docker / "broken").touch()
     deployment = replace(deployment, cloud_port=cloud_that_hangs_up)
-    with pytest.raises(LaptopError, match=r"restoring the bucket broke off.*: Connection"):
+    with pytest.raises(LaptopError, match=r"restoring the bucket failed.*: Connection"):
         restore(deployment, saved)
     asked = (docker / "asked").read_text().splitlines()
     assert " up " in asked[-2 if broken else -1]  # then Compose is asked what failed
@@ -226,20 +266,26 @@ def test_a_cloud_that_fails_while_the_bucket_is_restored_is_told(
 def test_a_bucket_comes_back_as_it_was(s3, tmp_path):
     s3.put_object(Bucket=BUCKET, Key="raw/../odd key/ü.json", Body=b"1", ContentType="x/y")
     s3.put_object(Bucket=BUCKET, Key="changed", Body=b"old")
-    kept = objects.save(s3, BUCKET, tmp_path / "objects")
+    assert bucket.save(s3, BUCKET, tmp_path / "objects") == 2
     s3.put_object(Bucket=BUCKET, Key="changed", Body=b"new")
     s3.put_object(Bucket=BUCKET, Key="later", Body=b"")
     s3.delete_object(Bucket=BUCKET, Key="raw/../odd key/ü.json")
 
-    objects.put_back(s3, BUCKET, kept, tmp_path / "objects")
+    assert bucket.put_back(s3, BUCKET, tmp_path / "objects") == 2
 
-    assert sorted(objects.keys(s3, BUCKET)) == ["changed", "raw/../odd key/ü.json"]
+    assert sorted(bucket.keys(s3, BUCKET)) == ["changed", "raw/../odd key/ü.json"]
     assert s3.get_object(Bucket=BUCKET, Key="changed")["Body"].read() == b"old"
     odd = s3.get_object(Bucket=BUCKET, Key="raw/../odd key/ü.json")
     assert (odd["Body"].read(), odd["ContentType"]) == (b"1", "x/y")
 
 
-def test_more_objects_than_a_page_holds_are_all_saved(s3, tmp_path):
-    for number in range(1001):
-        s3.put_object(Bucket=BUCKET, Key=f"raw/{number:04}", Body=b"")
-    assert len(objects.save(s3, BUCKET, tmp_path / "objects")) == 1001
+def test_a_bucket_that_takes_two_pages_to_list_is_saved_whole(s3):
+    first = {"Contents": [{"Key": "a"}], "IsTruncated": True, "NextContinuationToken": "next"}
+    with Stubber(s3) as answers:
+        answers.add_response("list_objects_v2", first, {"Bucket": BUCKET})
+        answers.add_response(
+            "list_objects_v2",
+            {"Contents": [{"Key": "b"}]},
+            {"Bucket": BUCKET, "ContinuationToken": "next"},
+        )
+        assert bucket.keys(s3, BUCKET) == ["a", "b"]

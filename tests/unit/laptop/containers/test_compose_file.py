@@ -7,26 +7,26 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 
+from batchmark.core.prices import PRICES_FILE
 from laptop.airflow import Airflow
-from laptop.compose import AIRFLOW, LOCAL_CLOUD
-from laptop.secret_files import make_missing
+from laptop.containers.compose import AIRFLOW, LOCAL_CLOUD
+from laptop.containers.secret_files import make_missing
 from laptop.stack import aws_environment
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())
 SERVICES = COMPOSE["services"]
 RUNNING = [name for name in SERVICES if name != "airflow-migrate"]
 ENV_FILES = {name: ROOT / "containers" / f"{name}.env" for name in ("local", "aws")}
-# What a laptop's Airflow on SQLite is told in another way, or must be told and a container's not.
+# Settings of a laptop's Airflow that containers get from their image, and settings that differ.
 NOT_IN_CONTAINERS = {
-    "AIRFLOW_HOME",  # these four are the image's
+    "AIRFLOW_HOME",
     "PYTHONPATH",
     "AIRFLOW__CORE__DAGS_FOLDER",
     "AIRFLOW__CORE__PLUGINS_FOLDER",
@@ -54,7 +54,7 @@ ONLY_IN_CONTAINERS = {
 
 
 def environment_of(service: str) -> dict[str, str]:
-    """Ours, with a setting that a command tells under the setting's own name."""
+    """The settings of the compose file; one whose value a command prints under its own name."""
     found: dict[str, str] = SERVICES[service].get("environment", {})
     return {name.removesuffix("_CMD"): value for name, value in found.items()}
 
@@ -102,7 +102,7 @@ def test_what_the_image_sets_agrees_with_the_laptop():
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_no_container_may_more_than_it_needs(service):
+def test_no_container_has_more_rights_than_it_needs(service):
     asked = SERVICES[service]
     assert asked["cap_drop"] == ["ALL"]
     assert "cap_add" not in asked
@@ -130,7 +130,7 @@ def test_the_migration_runs_once_and_before_all_others():
         assert waits == {"condition": "service_completed_successfully"}
 
 
-def test_ports_are_on_loopback_unless_somebody_says_otherwise():
+def test_ports_are_on_loopback_unless_overridden():
     published = {name: asked["ports"] for name, asked in SERVICES.items() if "ports" in asked}
     assert published == {
         "api-server": ["${AIRFLOW_ADDRESS:-127.0.0.1}:${AIRFLOW_PORT:-8080}:8080"],
@@ -142,6 +142,11 @@ def test_only_the_local_cloud_has_the_engines_socket():
     for name, asked in SERVICES.items():
         has_it = "docker.sock" in json.dumps(asked.get("volumes", []))
         assert has_it == (name == LOCAL_CLOUD)
+
+
+def test_the_local_cloud_finds_the_prices_where_the_image_has_them():
+    (option,) = [word for word in SERVICES[LOCAL_CLOUD]["command"] if word.startswith("--prices")]
+    assert ROOT / Path(option.partition("=")[2]).relative_to("/opt/batchmark") == PRICES_FILE
 
 
 def test_jobs_reach_neither_postgres_nor_airflow():
@@ -182,25 +187,6 @@ def test_git_and_images_leave_the_secrets_out():
 def test_the_image_has_the_projects_version():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert SERVICES["scheduler"]["image"] == f"${{AIRFLOW_IMAGE:-batchmark-airflow:{version}}}"
-
-
-def test_the_image_locks_what_the_root_locks():
-    pinned = pins(ROOT / "requirements.txt")
-    ours = pins(ROOT / "containers" / "requirements.txt")
-    assert ours.items() <= pinned.items()
-    assert not {name for name, _ in ours} & {"torch", "opencv-python-headless", "pytest"}
-    direct = (ROOT / "containers" / "requirements.in").read_text().splitlines()[1:]
-    assert {re.match(r"[\w-]+", line)[0] for line in direct} <= {name for name, _ in ours}
-
-
-def pins(path: Path) -> dict[tuple[str, str], str]:
-    """Versions by name and marker."""
-    found = {}
-    for line in path.read_text().splitlines():
-        if pin := re.match(r"([\w.-]+)==(\S+)( ; .*?)?(\s+# .*)?$", line):
-            found[pin[1], (pin[3] or "").strip()] = pin[2]
-    assert found
-    return found
 
 
 class TestByCompose:
@@ -269,16 +255,3 @@ class TestByCompose:
         shown = self.config("local", COMPOSE_PROJECT_NAME="another")
         name = shown["networks"]["jobs"]["name"]
         assert f"--job-network={name}" in shown["services"][LOCAL_CLOUD]["command"]
-
-
-def test_it_has_composes_schema():
-    tool = Path(sys.executable).with_name("check-jsonschema")
-    if not tool.exists():
-        pytest.skip("check-jsonschema is not installed")
-    done = subprocess.run(
-        [tool, "--builtin-schema", "vendor.compose-spec", ROOT / "docker-compose.yaml"],
-        capture_output=True,
-        check=False,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr

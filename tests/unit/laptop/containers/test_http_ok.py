@@ -9,7 +9,7 @@ import pytest
 
 from laptop.processes import free_port
 
-SCRIPT = Path(__file__).resolve().parents[2] / "containers" / "http_ok.sh"
+SCRIPT = Path(__file__).resolve().parents[4] / "containers" / "http_ok.sh"
 HEALTH = b'{"scheduler":{"status":"unhealthy"},"triggerer":{"status":"healthy","latest":null}}'
 
 
@@ -26,7 +26,7 @@ class Answers(BaseHTTPRequestHandler):
 @pytest.fixture
 def port():
     server = HTTPServer(("127.0.0.1", 0), Answers)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield server.server_port
     server.shutdown()
@@ -43,7 +43,7 @@ def test_an_answer_of_200_is_healthy(port):
     assert code(port, "/health") == 0
 
 
-def test_another_status_is_not(port):
+def test_another_status_is_unhealthy(port):
     assert code(port, "/other") != 0
 
 
@@ -53,5 +53,5 @@ def test_the_text_decides_where_one_is_given(port):
     assert code(port, "/other", '"triggerer":{"status":"healthy"') != 0
 
 
-def test_who_does_not_listen_is_not_healthy():
+def test_a_closed_port_is_unhealthy():
     assert code(free_port(), "/health") != 0

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from laptop import containers
-from laptop.compose import Compose, Deployment, engine_socket
-from laptop.containers import prepared
+from laptop.containers import lifecycle
+from laptop.containers.compose import Compose, Deployment, engine_socket
+from laptop.containers.lifecycle import compose_for
 from laptop.errors import LaptopError
 from laptop.processes import free_port
 from laptop.session import Clock
@@ -64,7 +64,7 @@ def test_docker_compose_alone_finds_what_was_last(docker, deployment, monkeypatc
     monkeypatch.setenv("AIRFLOW_IMAGE", "mine:1")
     monkeypatch.setenv("SOMETHING_ELSE", "secret")
     deployment.folder.mkdir()
-    assert prepared(deployment).write_settings()
+    assert compose_for(deployment).write_settings()
     text = deployment.settings.read_text()
     lines = text.splitlines()[1:]
     assert {f"ENGINE_SOCKET='{socket}'", "ENGINE_GROUP='998'"} <= set(lines)
@@ -74,7 +74,7 @@ def test_docker_compose_alone_finds_what_was_last(docker, deployment, monkeypatc
     assert "SOMETHING_ELSE" not in text
 
     monkeypatch.delenv("AIRFLOW_IMAGE")
-    assert prepared(deployment).write_settings()
+    assert compose_for(deployment).write_settings()
     assert "AIRFLOW_IMAGE" not in deployment.settings.read_text()
 
 
@@ -85,23 +85,23 @@ def test_settings_of_the_users_own_stay(deployment):
     assert deployment.settings.read_text() == "AIRFLOW_ADDRESS=10.0.0.1\n"
 
 
-def test_a_missing_docker_is_told(deployment, monkeypatch, tmp_path):
+def test_a_missing_docker_is_reported(deployment, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(LaptopError, match="docker is needed and not on the PATH"):
-        prepared(deployment)
+        compose_for(deployment)
 
 
 @pytest.mark.parametrize("version", ["2.23.3", "1.29.2", "v2.9.0"])
-def test_an_old_compose_is_told(docker, deployment, version):
+def test_an_old_compose_is_reported(docker, deployment, version):
     docker(compose=version)
     with pytest.raises(LaptopError, match=rf"2\.24 or newer is needed, this is {version}"):
-        prepared(deployment)
+        compose_for(deployment)
 
 
-def test_a_docker_without_compose_is_told(docker, deployment):
+def test_a_docker_without_compose_is_reported(docker, deployment):
     docker(compose='"; exit 125; : "')
     with pytest.raises(LaptopError, match=r"has no Compose: install its plugin, 2\.24 or newer"):
-        prepared(deployment)
+        compose_for(deployment)
 
 
 @pytest.mark.parametrize("version", ["2.26.1-4", "v2.24.0", "5.0.1"])
@@ -110,16 +110,16 @@ def test_a_new_compose_will_do(docker, deployment, version):
     Compose(deployment).check()
 
 
-def test_an_engine_that_does_not_answer_is_told(docker, deployment):
+def test_an_engine_that_does_not_answer_is_reported(docker, deployment):
     docker(engine="echo 'Cannot connect to the Docker daemon' >&2; exit 1")
     with pytest.raises(LaptopError, match="Cannot connect to the Docker daemon"):
-        prepared(deployment)
+        compose_for(deployment)
 
 
-def test_an_unknown_profile_is_told(docker, deployment):
+def test_an_unknown_profile_is_reported(docker, deployment):
     docker()
     with pytest.raises(LaptopError, match="unknown profile 'moon': local or aws"):
-        prepared(Deployment(profile="moon", folder=deployment.folder))
+        compose_for(Deployment(profile="moon", folder=deployment.folder))
 
 
 def test_the_engines_socket_goes_with_its_group(docker, deployment, tmp_path):
@@ -148,24 +148,24 @@ def test_an_engine_in_a_virtual_machine_has_its_socket_there(
     docker, deployment, monkeypatch, platform, about
 ):
     docker(host="unix:///home/me/.docker/run/docker.sock", about=about)
-    monkeypatch.setattr("laptop.compose.sys.platform", platform)
+    monkeypatch.setattr("laptop.containers.compose.sys.platform", platform)
     assert engine_socket(Compose(deployment)) == {
         "ENGINE_SOCKET": "/var/run/docker.sock",
         "ENGINE_GROUP": "0",
     }
 
 
-def test_a_socket_that_is_not_there_is_told(docker, deployment, monkeypatch):
+def test_a_socket_that_is_not_there_is_reported(docker, deployment, monkeypatch):
     docker()
     monkeypatch.setenv("ENGINE_SOCKET", "/none/docker.sock")
     with pytest.raises(LaptopError, match=r"socket /none/docker\.sock: No such file"):
         engine_socket(Compose(deployment))
 
 
-def test_an_engine_on_another_machine_is_told(docker, deployment):
+def test_an_engine_on_another_machine_is_reported(docker, deployment):
     docker(host="ssh://me@elsewhere")
     with pytest.raises(LaptopError, match="the engine is at ssh://me@elsewhere, and the local cl"):
-        prepared(deployment)
+        compose_for(deployment)
 
 
 def test_a_socket_by_name_wins(docker, deployment, tmp_path, monkeypatch):
@@ -181,7 +181,7 @@ def test_aws_gets_the_callers_keys_as_a_file_and_no_socket(docker, deployment, m
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     monkeypatch.setenv("AWS_PROFILE", "another")
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
-    compose = prepared(Deployment(profile="aws", folder=deployment.folder))
+    compose = compose_for(Deployment(profile="aws", folder=deployment.folder))
     assert "secret" in (deployment.secrets / "aws" / "credentials").read_text()
     assert compose.env["AWS_FOLDER"] == str(deployment.secrets / "aws")
     assert compose.env["AWS_DEFAULT_REGION"] == "eu-west-1"
@@ -194,7 +194,7 @@ def test_aws_ends_a_local_cloud_that_ran_until_now(docker, deployment, monkeypat
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     deployment = Deployment(profile="aws", port=free_port(), folder=deployment.folder)
-    containers.up(deployment, build=False)
+    lifecycle.up(deployment, build=False)
     commands = [line for line in asked.read_text().splitlines() if " rm " in line or " up " in line]
     assert [line.partition(":")[0] for line in commands] == ["local", "aws"]
     assert commands[0].endswith(" rm --stop --force local-cloud")
@@ -202,7 +202,7 @@ def test_aws_ends_a_local_cloud_that_ran_until_now(docker, deployment, monkeypat
 
 def test_down_ends_the_services_of_all_profiles(docker, deployment):
     asked = docker()
-    containers.down(Deployment(profile="aws", folder=deployment.folder))
+    lifecycle.down(Deployment(profile="aws", folder=deployment.folder))
     (ended,) = [line for line in asked.read_text().splitlines() if " down " in line]
     assert ended.startswith("local: ")
 
@@ -216,31 +216,29 @@ def test_down_ends_the_services_of_all_profiles(docker, deployment):
         (("AIRFLOW_IMAGE", "JOB_IMAGE"), []),
     ],
 )
-def test_an_image_of_the_callers_own_is_never_built_over(
-    docker, deployment, monkeypatch, own, built
-):
+def test_an_image_of_the_users_own_is_never_built_over(docker, deployment, monkeypatch, own, built):
     asked = docker()
     for name in ("AIRFLOW_IMAGE", "JOB_IMAGE"):
         monkeypatch.delenv(name, raising=False)
     for name in own:
         monkeypatch.setenv(name, "mine:1")
-    containers._build(Compose(deployment), Clock())
+    lifecycle._build(Compose(deployment), Clock())
     asked.touch()
     assert [Path(line.split()[-1]).name for line in asked.read_text().splitlines()] == built
 
 
-def test_wheels_of_the_callers_own_go_into_the_job_image(docker, deployment, monkeypatch):
+def test_wheels_of_the_users_own_go_into_the_job_image(docker, deployment, monkeypatch):
     asked = docker()
     monkeypatch.setenv("WHEELS", "/wheels of mine")
-    containers._build(Compose(deployment), Clock())
+    lifecycle._build(Compose(deployment), Clock())
     assert "--build-context wheels=/wheels of mine " in asked.read_text()
 
 
-def test_two_commands_at_once_are_told(deployment):
+def test_two_commands_at_once_are_reported(deployment):
     with (
-        containers.at_work(deployment),
+        lifecycle.locked(deployment),
         pytest.raises(LaptopError, match="another `make containers-up` is at work"),
-        containers.at_work(deployment),
+        lifecycle.locked(deployment),
     ):
         pass
 
@@ -248,6 +246,6 @@ def test_two_commands_at_once_are_told(deployment):
 def test_a_deployment_is_reached_past_any_proxy(deployment, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "example.org")
     monkeypatch.setenv("no_proxy", "")
-    with containers.at_work(deployment):
+    with lifecycle.locked(deployment):
         assert os.environ["NO_PROXY"] == "example.org,127.0.0.1,localhost"
         assert os.environ["no_proxy"] == "127.0.0.1,localhost"

@@ -9,9 +9,9 @@ import pytest
 from cryptography.fernet import Fernet
 from sqlalchemy.engine import make_url
 
-from laptop import secret_files
+from laptop.containers import secret_files
+from laptop.containers.secret_files import aws_folder, make_missing, password
 from laptop.errors import LaptopError
-from laptop.secret_files import aws_folder, make_missing, password
 from laptop.stack import ROOT
 
 
@@ -61,7 +61,7 @@ def test_each_has_the_form_that_its_reader_wants(folder):
     assert len(made["jwt_secret"]) >= 64
 
 
-def test_a_database_whose_password_is_gone_is_told(folder):
+def test_a_database_whose_password_is_gone_is_reported(folder):
     (folder / "postgres_password").unlink()
     with pytest.raises(LaptopError, match="postgres_password back, or delete the database"):
         make_missing(folder, database_is_there=True)
@@ -107,7 +107,7 @@ class TestAwsCredentials:
         modes = [stat.S_IMODE(path.stat().st_mode) for path in (found, found / "credentials")]
         assert modes == [0o755, 0o644]
 
-    def test_half_of_the_keys_are_told(self, tmp_path):
+    def test_half_of_the_keys_are_reported(self, tmp_path):
         with pytest.raises(LaptopError, match="without AWS_SECRET_ACCESS_KEY: set both"):
             aws_folder(tmp_path / "secrets", {"AWS_ACCESS_KEY_ID": "a"})
 
@@ -123,6 +123,6 @@ class TestAwsCredentials:
         with pytest.raises(LaptopError, match="no container of ours runs as root"):
             aws_folder(tmp_path / "secrets", {"HOME": str(tmp_path)})
 
-    def test_none_at_all_are_told(self, tmp_path):
+    def test_missing_credentials_are_reported(self, tmp_path):
         with pytest.raises(LaptopError, match="no AWS credentials: set AWS_ACCESS_KEY_ID"):
             aws_folder(tmp_path / "secrets", {"HOME": str(tmp_path)})

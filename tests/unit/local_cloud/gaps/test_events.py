@@ -22,7 +22,7 @@ def test_objects_in_arrays_are_matched_by_any_of_them(event, flat):
     assert {name: got[name] for name in flat} == flat
 
 
-def test_a_text_is_filled_in():
+def test_a_template_is_filled_in():
     event = {"detail": {"name": "a <b>", "count": 2, "tags": ["x"]}}
     paths = {"n": "$.detail.name", "c": "$.detail.count", "t": "$.detail.tags", "m": "$.detail.no"}
     assert fill_text('"<n>: <c> <t> <m>."', paths, event) == '"a <b>: 2 ["x"] ."'

@@ -1,80 +1,34 @@
-"""What is kept of moto's backends, and when."""
+"""moto's backends on disk, and back."""
 
+import gzip
 import logging
 import sqlite3
 import threading
-from collections import defaultdict
-from contextlib import contextmanager
+from contextlib import closing
+from pathlib import Path
 
 import pytest
+from moto.batch.models import batch_backends
 from moto.core.base_backend import BackendDict
 from moto.s3.models import s3_backends
-from werkzeug.test import Client
 
+from local_cloud.batch.api.models import JobsBatchBackend
+from local_cloud.batch.jobs.job import Job
+from local_cloud.batch.jobs.resources import Requirements
 from local_cloud.state import StateError
-from local_cloud.state.durable import ALONE, Durable, is_reading, reach_of
-from local_cloud.state.pickling import dumps, loads
-from local_cloud.state.store import ALL, OF_JOBS, Gate, Store, live
+from local_cloud.state.store import ALL, FORMAT, Gate, Store, live
 
+DATA = Path(__file__).parents[3] / "data" / "local_cloud_state"
 ACCOUNT, REGION = "111122223333", "us-east-1"
 SOON_SECONDS = 10
 SSM, S3, SQS = ("ssm", ACCOUNT, REGION), ("s3", ACCOUNT, "aws"), ("sqs", ACCOUNT, REGION)
 KMS = ("kms", ACCOUNT, REGION)
-SIGNED = "AWS4-HMAC-SHA256 Credential=test/20261121/us-east-1/{}/aws4_request, Signature=0"
-
-
-class NoNames:
-    """Only a backend has a name here."""
-
-    def __init__(self, backend=None):
-        self._backend = backend
-
-    def of_backend(self, backend):
-        return SSM if backend is self._backend else None
-
-    def backend(self, key):
-        return live(key)
-
-
-def copied(value):
-    return loads(dumps({"value": value}, NoNames()), NoNames())["value"]
-
-
-class Counting(defaultdict):
-    """Has a constructor of its own, as moto's have."""
-
-    def __init__(self, name):
-        super().__init__(list)
-        self.name = name
-
-
-def test_what_pickle_does_not_know_comes_back():
-    for make in (threading.Lock, threading.RLock):
-        with copied(make()):
-            pass
-    nested = defaultdict(lambda: defaultdict(dict))
-    nested["a"]["b"]["c"] = 1
-    back = copied(nested)
-    assert back == nested
-    assert back["new"]["new"] == {}
-    counting = Counting("name")
-    counting["a"].append(1)
-    back = copied(counting)
-    assert (type(back), back.name, back["a"], back["b"]) == (Counting, "name", [1], [])
-
-
-def test_a_backend_is_named_not_copied():
-    ssm = live(SSM)
-    data = dumps({"of": ssm, "call": ssm.get_parameter}, NoNames(ssm))
-    held = loads(data, NoNames())
-    assert held["of"] is ssm
-    assert held["call"].__self__ is ssm
-    assert len(data) < 200
+OLD_BATCH = ("batch", "123456789012", REGION)
 
 
 @pytest.fixture
 def backends():
-    """An account of our own."""
+    """Resets the backends of the account that is used here."""
     yield
     for key in (SSM, S3, SQS, KMS):
         live(key).reset()
@@ -125,7 +79,7 @@ def test_state_comes_back(store):
 
 
 def rows(store):
-    """Contents of ours: other tests leave objects in other accounts."""
+    """The contents that these tests write: other tests leave objects in other accounts."""
     found = store._database.execute("SELECT data FROM content WHERE length(data) = 1000")
     return sorted(data[:1] for (data,) in found)
 
@@ -151,7 +105,7 @@ def test_an_objects_content_is_written_once(store):
     assert rows(store) == [b"a", b"a"]
 
 
-def test_a_content_that_could_not_be_written_is_written_next_time(store):
+def test_a_content_that_could_not_be_written_is_written_by_the_next_commit(store):
     s3 = live(S3)
     s3.create_bucket("kept", REGION)
     s3.put_object("kept", "a", b"content")
@@ -179,7 +133,7 @@ def test_a_second_folder_gets_the_contents_too(store, tmp_path):
     second.close()
 
 
-def test_only_what_is_named_is_written(store):
+def test_only_the_given_services_are_written(store):
     put("a")
     store.commit(ALL)
     put("b")
@@ -192,20 +146,20 @@ def test_only_what_is_named_is_written(store):
     assert list(live(SQS).queues) == ["q"]
 
 
-def test_what_can_not_be_kept_is_told_once_and_keeps_nothing_else_from_it(store, caplog):
+def test_a_backend_that_cannot_be_pickled_is_logged_once_and_stops_no_other(store, caplog):
     put("a")
     live(SQS).unkeepable = (each for each in "abc")
     with caplog.at_level(logging.WARNING):
         store.commit(ALL)
         store.commit(ALL)
-    (told,) = [each.message for each in caplog.records if "sqs" in each.message]
-    assert told.startswith("the state of sqs can't be kept: TypeError")
+    (logged,) = [each.message for each in caplog.records if "sqs" in each.message]
+    assert logged.startswith("the state of sqs can't be saved: TypeError")
     live(SSM).reset()
     store.load()
     assert parameters() == ["a"]
 
 
-def test_what_can_not_be_kept_any_more_comes_back_as_it_was_last_kept(store):
+def test_a_backend_that_can_no_longer_be_pickled_keeps_its_last_state(store):
     live(SQS).create_queue("q", {})
     store.commit(ALL)
     live(SQS).unkeepable = (each for each in "abc")
@@ -216,7 +170,7 @@ def test_what_can_not_be_kept_any_more_comes_back_as_it_was_last_kept(store):
     assert list(live(SQS).queues) == ["q"]
 
 
-def test_a_backend_that_is_gone_is_forgotten(store):
+def test_the_row_of_a_deleted_backend_is_deleted(store):
     gone = ("ssm", ACCOUNT, "eu-west-3")
     live(gone)
     store.commit(ALL)
@@ -227,19 +181,19 @@ def test_a_backend_that_is_gone_is_forgotten(store):
     assert found.fetchall() == []
 
 
-def test_jobs_go_on_where_nothing_can_be_written_and_the_next_time_keeps_all(store, caplog):
+def test_an_error_while_saving_jobs_is_logged_and_the_next_save_writes_all(store, caplog):
     live(SQS).create_queue("q", {})
     store._database.execute("ALTER TABLE backend RENAME TO elsewhere")
-    store.keep()
-    assert caplog.messages[-1] == ("what jobs have come to is not on disk: no such table: backend")
+    store.save_jobs()
+    assert caplog.messages[-1] == ("the state of jobs could not be saved: no such table: backend")
     store._database.execute("ALTER TABLE elsewhere RENAME TO backend")
-    store.keep()
+    store.save_jobs()
     live(SQS).reset()
     store.load()
     assert list(live(SQS).queues) == ["q"]
 
 
-def test_two_can_not_use_one_folder(store, tmp_path):
+def test_a_folder_serves_one_store_at_a_time(store, tmp_path):
     with pytest.raises(StateError, match=r"state.sqlite can't be used \(database is locked\)"):
         Store(tmp_path, threading.RLock())
 
@@ -251,113 +205,44 @@ def test_another_versions_state_is_refused(store, tmp_path):
         Store(tmp_path, threading.RLock())
 
 
-def test_what_can_not_be_read_is_refused(store):
+def test_an_unreadable_state_is_refused(store):
     store._database.execute("REPLACE INTO backend VALUES ('ssm', ?, ?, 'x')", (ACCOUNT, REGION))
     with pytest.raises(StateError, match=r"state.sqlite can't be read \(.*\): delete it"):
         store.load()
 
 
-def test_after_its_end_nothing_is_written(tmp_path, backends):
-    store = Store(tmp_path, threading.RLock())
+def test_a_closed_store_ignores_commits(store, tmp_path, caplog):
+    put("a")
     store.close()
-    store.keep()
+    put("b")
+    store.commit(ALL)
+    store.save_jobs()
+    assert caplog.messages == []
+    live(SSM).reset()
+    reopened = Store(tmp_path, threading.RLock())
+    reopened.load()
+    reopened.close()
+    assert parameters() == ["a"]
 
 
-def test_who_is_alone_waits_for_the_others_and_they_for_him():
+def test_exclusive_and_shared_holders_wait_for_each_other():
     gate, order = Gate(), []
-    alone = threading.Event()
+    exclusive = threading.Event()
 
-    def be_alone():
+    def hold_exclusively():
         with gate.exclusive():
-            order.append("alone")
-            alone.set()
+            order.append("exclusive")
+            exclusive.set()
 
     with gate.shared(), gate.shared():
-        thread = threading.Thread(target=be_alone)
+        thread = threading.Thread(target=hold_exclusively)
         thread.start()
-        assert not alone.wait(0.1)
-        order.append("together")
-    assert alone.wait(SOON_SECONDS)
+        assert not exclusive.wait(0.1)
+        order.append("shared")
+    assert exclusive.wait(SOON_SECONDS)
     thread.join(SOON_SECONDS)
     with gate.shared():
-        assert order == ["together", "alone"]
-
-
-@pytest.mark.parametrize(
-    ("service", "operation", "method", "reads"),
-    [
-        ("batch", "DescribeJobs", "POST", True),
-        ("batch", "SubmitJob", "POST", False),
-        ("ecr", "BatchGetImage", "POST", True),
-        ("ecr", "BatchDeleteImage", "POST", False),
-        ("sqs", "ReceiveMessage", "POST", False),
-        ("s3", "GetObject", "GET", True),
-        ("s3", None, "HEAD", True),
-        ("s3", "PutObject", "PUT", False),
-        (None, None, "GET", True),
-        (None, None, "POST", False),
-        ("new", None, "GET", False),
-    ],
-)
-def test_which_calls_only_read(service, operation, method, reads):
-    assert is_reading(service, operation, method) is reads
-
-
-@pytest.mark.parametrize(
-    ("service", "operation", "reach"),
-    [
-        ("s3", "PutObject", {"s3"}),
-        ("batch", "SubmitJob", OF_JOBS),
-        ("batch", "CreateComputeEnvironment", ALL),
-        ("events", "PutEvents", OF_JOBS),
-        ("fsx", "CreateFileSystem", ALL),
-        (None, None, ALL),
-    ],
-)
-def test_how_far_a_call_reaches(service, operation, reach):
-    assert reach_of(service, operation) == reach
-
-
-def test_all_services_that_change_alone_are_motos():
-    for service in ALONE | OF_JOBS:
-        key = (service, ACCOUNT, "aws" if service in ("iam", "s3", "budgets") else REGION)
-        assert live(key).account_id == ACCOUNT
-
-
-class Recording:
-    """A store that writes down what it was asked."""
-
-    def __init__(self, seen):
-        self.seen = seen
-
-    @contextmanager
-    def changing(self, services):
-        yield
-        self.commit(services)
-
-    def commit(self, services):
-        self.seen.append(("commit", services))
-
-
-def test_a_change_is_kept_before_it_is_answered():
-    seen = []
-
-    def served(environ, start_response):
-        seen.append("served")
-        start_response("200 OK", [])
-        yield b"answer"
-
-    def transport(environ, start_response):
-        answer = Durable(served, Recording(seen))(environ, start_response)
-        seen.append("answered")
-        return answer
-
-    client = Client(transport)
-    client.put("/bucket/key", data=b"x", headers={"Authorization": SIGNED.format("s3")})
-    assert seen == ["served", ("commit", {"s3"}), "answered"]
-    seen.clear()
-    client.get("/bucket/key", headers={"Authorization": SIGNED.format("s3")})
-    assert seen == ["answered", "served"]
+        assert order == ["shared", "exclusive"]
 
 
 def test_a_key_comes_back(store):
@@ -369,3 +254,38 @@ def test_a_key_comes_back(store):
     store.load()
     args = (key.id, b"message", signed, "RSASSA_PKCS1_V1_5_SHA_256")
     assert live(KMS).verify(*args)[1]
+
+
+@pytest.fixture
+def old_state(tmp_path, backends, monkeypatch):
+    """A store of a folder from before Batch's modules had rooms; it holds a Batch backend."""
+    data = gzip.decompress((DATA / "before-rooms.sqlite.gz").read_bytes())
+    (tmp_path / "state.sqlite").write_bytes(data)
+    with closing(sqlite3.connect(tmp_path / "state.sqlite")) as database, database:
+        database.execute("UPDATE format SET version = ?", (FORMAT,))
+    monkeypatch.setattr(batch_backends, "backend", JobsBatchBackend)
+    # An empty entry, so that the one made of it is deleted at the end.
+    monkeypatch.setitem(batch_backends, OLD_BATCH[1], None)
+    del batch_backends[OLD_BATCH[1]]
+    made = Store(tmp_path, threading.RLock())
+    yield made
+    made.close()
+
+
+def test_a_state_from_before_the_rooms_is_read(old_state):
+    old_state.load()
+    backend = live(OLD_BATCH)
+    jobs = {job.submission.name: job for job in backend._jobs.values() if job.index is None}
+    assert {name: job.status for name, job in jobs.items()} == {
+        "ended": "SUCCEEDED",
+        "array": "FAILED",
+        "running": "RUNNING",
+        "waiting": "RUNNABLE",
+        "dependent": "PENDING",
+        "nodes": "PENDING",
+    }
+    assert all(type(job) is Job for job in jobs.values())
+    assert [child.attempts[0].nodes[0].exit_code for child in jobs["array"].children] == [3, 3]
+    assert jobs["dependent"].unmet == {jobs["waiting"].id}
+    assert jobs["waiting"].submission.requirements == Requirements(2, 16, 0)
+    assert jobs["running"].on_change.__self__ is backend

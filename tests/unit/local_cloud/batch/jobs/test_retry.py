@@ -1,6 +1,6 @@
 import pytest
 
-from local_cloud.batch.retry import AttemptEnd, matches, should_retry
+from local_cloud.batch.jobs.retry import AttemptEnd, matches, should_retry
 
 FAILED = AttemptEnd(exit_code=7, reason=None, status_reason="Essential container in task exited")
 RECLAIMED = AttemptEnd(

@@ -1,27 +1,28 @@
-"""An attempt and its containers, whatever those run on."""
+"""An attempt and its containers, with a runtime of the test."""
 
 import threading
 from types import SimpleNamespace
 
 import pytest
 
-from local_cloud.batch.attempt import Attempt
-from local_cloud.batch.container import merge
-from local_cloud.batch.pool import Allocation, Requirements
-from local_cloud.batch.runtime import Exit, StartError
+from local_cloud.batch.jobs.container import merge
+from local_cloud.batch.jobs.resources import Allocation, Requirements
+from local_cloud.batch.running.attempt import Attempt
+from local_cloud.batch.running.runtime import Exit, StartError
 
 GRACE_SECONDS = 0.05
 SOON_SECONDS = 10
 
 
 class SlowRuntime:
-    """Starts what it is asked to when it is let; its containers end only by SIGKILL."""
+    """Starts containers once it may; they end only by SIGKILL."""
 
     def __init__(self):
         self.let = threading.Event()
         self.asked = threading.Event()
         self.ended = threading.Event()
         self.error = None
+        self.left = {}  # containers of an earlier server, by node
 
     def start(self, launch):
         assert self.let.wait(SOON_SECONDS)
@@ -36,7 +37,9 @@ class SlowRuntime:
         )
 
     def adopt(self, launch):
-        raise self.error
+        if self.error is not None:
+            raise self.error
+        return self.left.get(launch.node)
 
     def wait(self):
         assert self.ended.wait(SOON_SECONDS)
@@ -48,11 +51,11 @@ def runtime():
     return SlowRuntime()
 
 
-@pytest.fixture
-def attempt(runtime):
+def new_attempt(runtime, *, nodes=1, record=None):
+    container = merge({"image": "repository:tag", "command": ["true"]}, {}, {})
     submission = SimpleNamespace(
-        main_node=None,
-        containers=[merge({"image": "repository:tag", "command": ["true"]}, {}, {})],
+        main_node=0 if nodes > 1 else None,
+        containers=[container] * nodes,
         definition=SimpleNamespace(name="definition"),
     )
     job = SimpleNamespace(
@@ -65,10 +68,16 @@ def attempt(runtime):
         name="environment", ecs_arn="arn:aws:ecs:us-east-1:123456789012:cluster/environment"
     )
     settings = SimpleNamespace(stop_grace_seconds=GRACE_SECONDS)
-    return Attempt(job, Allocation(Requirements(1, 4), ()), settings, runtime, environment)
+    allocation = Allocation(Requirements(1, 4), ())
+    return Attempt(job, allocation, settings, runtime, environment, record=record)
 
 
-def test_what_was_stopped_before_it_had_started_is_killed_after_the_grace(attempt, runtime):
+@pytest.fixture
+def attempt(runtime):
+    return new_attempt(runtime)
+
+
+def test_a_container_stopped_before_its_start_is_killed_after_the_grace(attempt, runtime):
     starter = threading.Thread(target=attempt.start)
     starter.start()
     # Returns at once, though the image may still be on its way.
@@ -92,7 +101,7 @@ def test_what_was_stopped_before_it_had_started_is_killed_after_the_grace(attemp
         (OSError("no such program"), "CannotStartContainerError: no such program"),
     ],
 )
-def test_why_a_container_did_not_start_is_its_reason(attempt, runtime, error, reason):
+def test_an_error_at_the_start_is_the_containers_reason(attempt, runtime, error, reason):
     runtime.error = error
     runtime.let.set()
     assert not attempt.start()
@@ -100,8 +109,46 @@ def test_why_a_container_did_not_start_is_its_reason(attempt, runtime, error, re
     assert (end.exit_code, end.reason, end.status_reason) == (None, reason, "Task failed to start")
 
 
-def test_what_nobody_can_ask_for_after_a_restart_is_a_lost_host(attempt, runtime):
+def test_a_container_that_cannot_be_inspected_has_lost_its_host(attempt, runtime):
     runtime.error = TimeoutError("the engine does not answer")
+    assert not attempt.resume()
+    end = attempt.wait()
+    assert end.exit_code is None
+    assert end.status_reason.startswith("Host EC2 (instance i-")
+
+
+def left_over(runtime, *, started_at):
+    """A container that an earlier server started and that has ended with code 3."""
+    return SimpleNamespace(
+        started_at=started_at,
+        ask_to_stop=runtime.asked.set,
+        kill=runtime.ended.set,
+        wait=lambda: Exit(3),
+    )
+
+
+def test_containers_of_an_earlier_server_are_adopted(runtime):
+    runtime.left = {0: left_over(runtime, started_at=7), 1: left_over(runtime, started_at=8)}
+    attempt = new_attempt(runtime, nodes=2)
+    assert attempt.resume()
+    assert attempt.record.started_at == 7
+    end = attempt.wait()
+    assert (end.exit_code, end.status_reason) == (3, "Essential container in task exited")
+    assert [node.exit_code for node in attempt.record.nodes] == [3, 3]
+
+
+def test_an_attempt_that_had_not_started_is_started(attempt, runtime):
+    runtime.let.set()
+    assert attempt.resume()
+    assert attempt.record.started_at == 1
+
+
+@pytest.mark.parametrize("left", [(), (0,)])
+def test_an_attempt_whose_containers_are_gone_has_lost_its_host(runtime, left):
+    runtime.left = {node: left_over(runtime, started_at=7) for node in left}
+    record = new_attempt(runtime, nodes=2).record
+    record.started_at = 7
+    attempt = new_attempt(runtime, nodes=2, record=record)
     assert not attempt.resume()
     end = attempt.wait()
     assert end.exit_code is None

@@ -1,4 +1,4 @@
-"""A job's container where the engine does not do what it is asked to."""
+"""A job's container: signals that fail, output that breaks off, frames as lines."""
 
 import logging
 from types import SimpleNamespace
@@ -9,7 +9,8 @@ from requests.exceptions import ConnectionError as NoConnection
 from requests.exceptions import ReadTimeout
 from urllib3.exceptions import ProtocolError
 
-from local_cloud.batch.docker_container import DockerContainer
+from local_cloud.batch.running.docker_container import DockerContainer, lines
+from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES
 
 
 def container(error):
@@ -22,7 +23,7 @@ def container(error):
 @pytest.mark.parametrize(
     "error", [ReadTimeout("no answer"), NoConnection("refused"), APIError("no answer")]
 )
-def test_a_signal_that_can_not_be_sent_is_told_and_stops_nobody(error, caplog):
+def test_a_failure_to_send_a_signal_is_logged_only(error, caplog):
     with caplog.at_level(logging.WARNING):
         container(error).kill()
     assert caplog.messages == [f"SIGKILL could not be sent to a job: {error}"]
@@ -33,7 +34,7 @@ def test_a_container_that_is_gone_needs_no_signal(caplog):
     assert caplog.messages == []
 
 
-def test_output_that_breaks_off_is_told(caplog):
+def test_an_error_while_reading_output_is_logged(caplog):
     """docker-py reads a stream below requests, whose errors are not passed on as its own."""
 
     def logs(**_):
@@ -45,3 +46,32 @@ def test_output_that_breaks_off_is_told(caplog):
     assert caplog.messages == [
         "a job's output was lost: Connection broken: IncompleteRead(0 bytes read)"
     ]
+
+
+FIRST = b"2026-11-22T11:18:53.137168881Z "
+SECOND = b"2026-11-22T11:18:54.000000000Z "
+FIRST_MS, SECOND_MS = 1795346333137, 1795346334000
+
+
+def test_each_frame_is_a_line_with_its_time():
+    assert list(lines([FIRST + b"a b\n", SECOND + b"\n"])) == [
+        (FIRST_MS, b"a b\n"),
+        (SECOND_MS, b"\n"),
+    ]
+
+
+def test_parts_of_a_long_line_are_joined_under_the_first_time():
+    assert list(lines([FIRST + b"a" * 16_384, SECOND + b"b\n"])) == [
+        (FIRST_MS, b"a" * 16_384 + b"b\n")
+    ]
+
+
+def test_a_line_longer_than_an_event_is_split():
+    part = b"x" * 100_000
+    cut = [line for _, line in lines([FIRST + part] * 6 + [FIRST + b"\n"])]
+    assert [len(line) for line in cut] == [MAX_EVENT_BYTES, MAX_EVENT_BYTES, 75_765]
+
+
+def test_the_last_line_may_lack_its_newline():
+    assert list(lines([FIRST + b"end"])) == [(FIRST_MS, b"end")]
+    assert list(lines([])) == []

@@ -1,11 +1,11 @@
-"""Container properties in the engine's words."""
+"""Container properties as Docker's options."""
 
 import pytest
 from docker.models.containers import ContainerCollection
 from docker.types import DeviceRequest, Ulimit
 
-from local_cloud.batch.container import merge
-from local_cloud.batch.docker_options import create_options
+from local_cloud.batch.jobs.container import merge
+from local_cloud.batch.running.docker_options import create_options
 
 MIB = 2**20
 
@@ -20,7 +20,7 @@ def linux(**parameters):
     return options({"linuxParameters": parameters})
 
 
-def test_of_nothing_asked_nothing_is_given():
+def test_defaults():
     given = options()
     assert given == {
         "mem_limit": 512 * MIB,
@@ -58,7 +58,7 @@ def test_a_vcpu_is_1024_shares_and_two_are_the_least(vcpus, shares):
         ({"swappiness": 60}, 0, None),  # AWS: needs maxSwap
     ],
 )
-def test_swap_is_had_only_where_it_is_asked_for(parameters, swap_mib, swappiness):
+def test_swap_is_given_only_if_requested(parameters, swap_mib, swappiness):
     given = linux(**parameters)
     assert given["mem_limit"] == 512 * MIB
     assert given["memswap_limit"] == (512 + swap_mib) * MIB
@@ -84,7 +84,7 @@ def test_linux_parameters():
     assert given["devices"] == ["/dev/fuse:/dev/fuse:rwm", "/dev/a:/dev/b:rw"]
 
 
-def test_rights_and_limits():
+def test_privileges_and_limits():
     given = options(
         {
             "user": "10001:10001",
@@ -102,7 +102,7 @@ def mounts(*mount_points, volumes=({"name": "data", "host": {"sourcePath": "/dat
     return options({"volumes": volumes, "mountPoints": mount_points})["volumes"]
 
 
-def test_volumes_are_the_engines_folders_or_fresh_ones():
+def test_volumes_are_folders_of_the_engine_or_anonymous():
     assert mounts(
         {"sourceVolume": "data", "containerPath": "/in", "readOnly": True},
         {"sourceVolume": "data", "containerPath": "/out"},
@@ -112,7 +112,7 @@ def test_volumes_are_the_engines_folders_or_fresh_ones():
     assert mounts(fresh, volumes=[{"name": "scratch", "host": {}}]) == ["/scratch"]
 
 
-def test_a_volume_that_is_not_there_is_named():
+def test_an_unknown_or_unsupported_volume_is_refused():
     with pytest.raises(ValueError, match=r"volume 'dato', and volumes hold \['data'\]"):
         mounts({"sourceVolume": "dato", "containerPath": "/in"})
     efs = {"name": "shared", "efsVolumeConfiguration": {"fileSystemId": "fs-1"}}
@@ -128,7 +128,7 @@ def test_gpus_are_requested_by_their_ids_where_the_engine_has_any():
 
 
 class RecordingEngine:
-    """Takes what docker-py would send to an engine."""
+    """Records what docker-py would send to an engine."""
 
     _version = "1.45"
 
@@ -144,7 +144,7 @@ class RecordingEngine:
         return {"Id": "new"}
 
 
-def test_docker_py_takes_all_of_it():
+def test_docker_py_accepts_all_options():
     engine = RecordingEngine()
     properties = {
         "command": ["true"],

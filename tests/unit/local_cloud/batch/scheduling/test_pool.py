@@ -1,6 +1,7 @@
 import pytest
 
-from local_cloud.batch.pool import Pool, Requirements, Reservation
+from local_cloud.batch.jobs.resources import Requirements
+from local_cloud.batch.scheduling.pool import Pool, Reservation
 
 
 @pytest.fixture
@@ -62,3 +63,13 @@ def test_gpus_come_back_in_order():
     for allocation in reversed(allocations):
         pool.give_back(allocation)
     assert pool.free_gpu_ids == [str(index) for index in range(12)]
+
+
+def test_after_a_restart_a_job_gets_what_it_held_as_far_as_it_exists(pool):
+    allocation = pool.take_again(Requirements(3, 600, 2), ("1", "5"))
+    assert allocation.gpu_ids == ("1",)
+    assert take(pool, vcpus=2) is None
+    assert take(pool, memory_mib=500) is None
+    assert take(pool, gpus=2) is None
+    pool.give_back(allocation)
+    assert take(pool, vcpus=4, memory_mib=1000, gpus=2).gpu_ids == ("0", "1")

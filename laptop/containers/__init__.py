@@ -1,0 +1,1 @@
+"""The system as containers: start and stop it, save and restore what it holds."""

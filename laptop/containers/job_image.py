@@ -1,0 +1,57 @@
+"""The job image on the engine that runs a deployment's jobs: its build and its names."""
+
+from __future__ import annotations
+
+from laptop.containers.compose import Compose, version
+from laptop.errors import LaptopError
+from laptop.stack import ROOT
+
+TARGET = "cpu"
+
+
+def job_image(compose: Compose) -> str:
+    """The job image's name as it is built, or the user's own from `JOB_IMAGE`."""
+    return compose.env.get("JOB_IMAGE") or f"batchmark-job:{version()}"
+
+
+def build_job_image(compose: Compose) -> None:
+    base, wheels = compose.env.get("PYTHON_IMAGE"), compose.env.get("WHEELS")
+    compose.docker(
+        *("build", "--quiet", "--target", TARGET),
+        *(("--build-arg", f"PYTHON_IMAGE={base}") if base else ()),
+        *("--build-arg", f"VERSION={version()}"),
+        *(("--build-context", f"wheels={wheels}") if wheels else ()),
+        *("--tag", job_image(compose), str(ROOT / "job_container")),
+    )
+
+
+def tag_for_jobs(compose: Compose, image: str) -> None:
+    """Give the job image the name that job definitions use, which no registry can serve.
+
+    Raises:
+        LaptopError: the image was never built, or the user's own is not on this engine.
+    """
+    source = job_image(compose)
+    try:
+        compose.docker("tag", source, image)
+    except LaptopError as error:
+        if compose.env.get("JOB_IMAGE"):
+            raise LaptopError(f"JOB_IMAGE={source}: `docker pull` it first: {error}") from error
+        if image not in image_ids(compose):
+            raise LaptopError(
+                f"there is neither an image {source} nor {image}: leave out BUILD=no to build it"
+            ) from error
+
+
+def untag_for_jobs(compose: Compose, image: str) -> None:
+    """Remove that name, unless it is the image's only one."""
+    ids = image_ids(compose)
+    if image in ids and list(ids.values()).count(ids[image]) > 1:
+        compose.docker("image", "rm", image)
+
+
+def image_ids(compose: Compose) -> dict[str, str]:
+    """Ids of the engine's images by name."""
+    template = "{{.Repository}}:{{.Tag}} {{.ID}}"
+    listed = compose.docker("image", "ls", "--no-trunc", "--format", template).splitlines()
+    return dict(line.split() for line in listed)

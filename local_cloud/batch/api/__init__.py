@@ -1,0 +1,1 @@
+"""Answers to calls of AWS Batch, and the events that Batch sends."""

@@ -1,0 +1,27 @@
+"""Resources that jobs require and are allocated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What one node, or a whole job, needs at the same time."""
+
+    vcpus: float = 0.0
+    memory_mib: int = 0
+    gpus: int = 0
+
+    def __add__(self, other: Requirements) -> Requirements:
+        return Requirements(
+            self.vcpus + other.vcpus, self.memory_mib + other.memory_mib, self.gpus + other.gpus
+        )
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """What a job holds of the pool; GPUs by id."""
+
+    requirements: Requirements
+    gpu_ids: tuple[str, ...]

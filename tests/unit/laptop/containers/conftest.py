@@ -1,0 +1,48 @@
+"""moto's own server in the place of a deployment's local cloud."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from moto.server import ThreadedMotoServer
+
+from laptop.processes import free_port
+
+BUCKET = "results"
+PUBLISHED = {
+    "schema_version": 1,
+    "name": "batchmark",
+    "region": "us-east-1",
+    "bucket": BUCKET,
+    "topic_arn": "arn:topic",
+    "log_group": "/aws/batch/batchmark",
+    "targets": {},
+}
+
+
+@pytest.fixture(scope="module")
+def server_port() -> Iterator[int]:
+    port = free_port()
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False)
+    server.start()
+    yield port
+    server.stop()
+
+
+@pytest.fixture
+def cloud_port(server_port: int) -> Iterator[int]:
+    """The port of an empty local cloud."""
+    yield server_port
+    httpx.post(f"http://127.0.0.1:{server_port}/moto-api/reset").raise_for_status()
+
+
+def make_bucket(aws: Any) -> None:
+    """Make the bucket and publish its name, as Terraform does."""
+    aws.client("s3").create_bucket(Bucket=BUCKET)
+    aws.client("ssm").put_parameter(
+        Name="/airflow/variables/batchmark", Value=json.dumps(PUBLISHED), Type="String"
+    )

@@ -1,0 +1,107 @@
+"""Containers of an engine: those of an earlier server are adopted, strangers never touched."""
+
+import gc
+from pathlib import Path
+from types import SimpleNamespace
+
+import docker
+import pytest
+
+from local_cloud.batch.running.docker_runtime import DockerRuntime
+from local_cloud.batch.running.runtime import Exit, RuntimeUnavailableError
+from local_cloud.settings import Settings
+
+URL = "http://127.0.0.1:5000"
+SETTINGS = Settings(URL, URL, gpus=0, vcpus=1, memory_mib=64, job_dir=Path(), jobs="containers")
+OWNER = f"local-cloud.owner={URL} on the host"
+STARTED, STARTED_MS = "2026-11-22T11:18:53.137168881Z", 1795346333137
+
+
+# docker-py leaves the socket of its failed attempt open.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_without_an_engine_there_is_no_runtime(monkeypatch, tmp_path):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    message = "needs a Docker engine, and none answers .*: start one, set DOCKER_HOST, or run jobs"
+    with pytest.raises(RuntimeUnavailableError, match=message):
+        DockerRuntime(SETTINGS)
+    gc.collect()
+
+
+class Container:
+    """docker-py's container: it has written two lines and ended with code 3."""
+
+    def __init__(self, status):
+        self.status = status
+        self.attrs = {"State": {"StartedAt": STARTED, "OOMKilled": False}}
+        self.removed = False
+
+    def logs(self, *, stdout, stderr, **_):
+        text = "out" if stdout else "err"
+        return [f"{STARTED} {text}\n".encode()]
+
+    def wait(self, timeout):
+        return {"StatusCode": 3}
+
+    def reload(self):
+        pass
+
+    def remove(self, *, force, v):
+        self.removed = True
+
+
+class LogStream:
+    """Takes lines; an earlier server has written one of them."""
+
+    def __init__(self):
+        self.lines = [b"out\n"]
+
+    def clear(self):
+        self.lines.clear()
+
+    def write(self, line, written_at):
+        assert written_at == STARTED_MS
+        self.lines.append(line)
+
+
+@pytest.fixture
+def containers():
+    """The engine's containers by the label that names their task."""
+    return {}
+
+
+@pytest.fixture
+def runtime(containers, monkeypatch):
+    def listed(*, filters, **options):
+        assert options == {"all": True, "ignore_removed": True}
+        owner, task = filters["label"]
+        assert owner == OWNER
+        return containers.get(task, [])
+
+    engine = SimpleNamespace(info=dict, containers=SimpleNamespace(list=listed))
+    monkeypatch.setattr(docker, "from_env", lambda **_: engine)
+    return DockerRuntime(SETTINGS)
+
+
+def launch(log_stream):
+    return SimpleNamespace(record=SimpleNamespace(task_id="t1"), log_stream=log_stream)
+
+
+@pytest.mark.parametrize("status", ["running", "exited"])
+def test_a_started_container_is_adopted_with_its_start_log_and_end(runtime, containers, status):
+    containers["local-cloud.task=t1"] = [Container(status)]
+    stream = LogStream()
+    adopted = runtime.adopt(launch(stream))
+    assert adopted.started_at == STARTED_MS
+    assert adopted.wait() == Exit(3)
+    assert sorted(stream.lines) == [b"err\n", b"out\n"]
+    assert not containers["local-cloud.task=t1"][0].removed
+
+
+def test_a_container_that_was_only_created_is_removed(runtime, containers):
+    containers["local-cloud.task=t1"] = [created] = [Container("created")]
+    assert runtime.adopt(launch(LogStream())) is None
+    assert created.removed
+
+
+def test_a_container_that_is_gone_is_not_adopted(runtime):
+    assert runtime.adopt(launch(LogStream())) is None

@@ -1,0 +1,86 @@
+"""The command line of the local cloud."""
+
+import signal
+import socket
+
+import pytest
+
+from local_cloud import server
+from local_cloud.__main__ import endpoint_url, main, parse_arguments
+from local_cloud.batch.running.runtime import RuntimeUnavailableError
+from local_cloud.state import StateError
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--gpus", "-1"], "--gpus: -1 is too small, the least is 0"),
+        (["--vcpus", "0"], "--vcpus: 0 is too small, the least is 1"),
+        (["--memory", "3"], "--memory: 3 is too small, the least is 4"),
+        (["--vcpus", "many"], "--vcpus: 'many' is not a whole number"),
+        (["--port", "70000"], "--port: 70000 is no port, the highest is 65535"),
+        (["--stop-grace", "nan"], "--stop-grace: 'nan' is not a number of seconds"),
+        (["--job-dir", "/no/such/folder"], "'/no/such/folder' is not an existing folder"),
+        (["--prices", "/no/such/file"], "'/no/such/file' can't be read: No such file or directory"),
+        (["--prices", "/dev/null"], "'/dev/null' is no price table: JSONDecodeError("),
+        (["--record-calls", "/no/such/folder/calls"], "is not a file in an existing folder"),
+        (["--record-calls", "/"], "'/' is not a file in an existing folder"),
+        (["--jobs", "pods"], "--jobs: invalid choice: 'pods'"),
+        (["--job-network", "n"], "--job-network is for --jobs containers"),
+        (["--jobs", "containers", "--job-network", "n"], "--job-network needs --job-endpoint"),
+        (["--job-endpoint", "local-cloud:5000"], "'local-cloud:5000' is not like http://HOST:PORT"),
+        (["--job-endpoint", "http://h:1/path"], "'http://h:1/path' is not like http://HOST:PORT"),
+        (["--no-such-option"], "--no-such-option"),
+    ],
+)
+def test_a_wrong_option_is_reported_in_one_line(capsys, options, message):
+    with pytest.raises(SystemExit) as ended:
+        parse_arguments(options)
+    assert ended.value.code == 2
+    output = capsys.readouterr()
+    (line,) = output.err.splitlines()
+    assert message in line
+    assert output.out == ""
+
+
+def test_nothing_is_kept_by_default():
+    assert parse_arguments([]).state is None
+
+
+@pytest.fixture
+def no_signals(monkeypatch):
+    """Keeps `main` from replacing pytest's signal handlers."""
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+
+
+def test_a_port_in_use_is_reported_in_one_line(capsys, no_signals):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["--port", str(port)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"cannot listen on 127.0.0.1:{port}: it is taken" in line
+
+
+@pytest.mark.parametrize("error", [RuntimeUnavailableError, StateError])
+def test_a_failure_to_start_is_reported_in_one_line(capsys, no_signals, monkeypatch, error):
+    def serve(*_, **__):
+        raise error("this is why")
+
+    monkeypatch.setattr(server, "serve", serve)
+    assert main(["--port", "0"]) == 2
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ("", "local_cloud: this is why\n")
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:80"),
+        ("localhost", "http://localhost:80"),
+        ("0.0.0.0", "http://127.0.0.1:80"),  # noqa: S104
+        ("::", "http://[::1]:80"),
+        ("::1", "http://[::1]:80"),
+    ],
+)
+def test_jobs_reach_the_server_on_this_machine(host, expected):
+    assert endpoint_url(host, 80) == expected
