@@ -1,17 +1,17 @@
 """# Self-test of the detector
 
-Puts steps of 3, 5, 10 and 25 % into copies of the real history, calls the detector after every run
-as the schedule does, and shows how many it finds, after how many runs, and which alarms it raises
-where nothing was put. The page and its figures are `self_test/<date>/` in the result bucket.
+Inserts steps of 3, 5, 10 and 25 % into copies of the real history, runs the detector after every
+run as the schedule does, and shows how many steps it finds, after how many runs, and how many false
+alarms it raises. The page and its figures are in `self_test/<date>/` of the result bucket.
 
-It reads the history, submits no job and changes no alert.
+It only reads the history: it submits no job and changes no alert.
 """
 
 from datetime import timedelta
 
 from airflow.sdk import CronTriggerTimetable, dag, get_current_context, task
 
-from batchmark import self_test_tasks
+from batchmark.orchestration.tasks import self_test
 
 
 @dag(
@@ -20,7 +20,7 @@ from batchmark import self_test_tasks
     ),
     catchup=False,
     max_active_runs=1,
-    params=self_test_tasks.self_test_params(),
+    params=self_test.self_test_params(),
     description="What the detector would find in this installation's own history",
     tags=["batchmark", "regressions"],
     doc_md=__doc__,
@@ -29,11 +29,11 @@ from batchmark import self_test_tasks
 def detector_self_test():
     @task
     def try_detector() -> str:
-        return self_test_tasks.try_detector(get_current_context())
+        return self_test.try_detector(get_current_context())
 
     @task
     def publish_self_test(tested_key: str) -> str:
-        return self_test_tasks.publish_self_test(get_current_context(), tested_key)
+        return self_test.publish_self_test(get_current_context(), tested_key)
 
     publish_self_test(try_detector())
 

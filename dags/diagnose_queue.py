@@ -1,10 +1,10 @@
 """# Why does my job not start?
 
-Asks AWS of each target's queues why a job in RUNNABLE or STARTING does not go on, or what would
-hold the next one: states of queue and compute environments, what Batch says of the job, sizes and
-quotas, failed launches, the ECS cluster, routes, the image. Each cause comes with its evidence and
-remedy, and is called certain or suspected. The table stands in the task's log and, as a page and as
-JSON, in `diagnoses/` of the result bucket.
+Asks AWS why a job in RUNNABLE or STARTING makes no progress, or what would stop the next one, for
+each queue of the targets: states of queue and compute environments, Batch's reason for the job,
+sizes and quotas, failed launches, the ECS cluster, routes, the image. Each cause has its evidence
+and remedy, and is certain or suspected. The table is in the task's log and, as a page and as JSON,
+in `diagnoses/` of the result bucket.
 
 It changes nothing and starts nothing.
 """
@@ -13,7 +13,8 @@ from datetime import timedelta
 
 from airflow.sdk import dag, get_current_context, task
 
-from batchmark import dag_parts, diagnosis_tasks
+from batchmark.orchestration import dag_parts
+from batchmark.orchestration.tasks import diagnosis
 
 
 @dag(
@@ -29,7 +30,7 @@ from batchmark import dag_parts, diagnosis_tasks
 def diagnose_queue():
     @task
     def diagnose() -> str:
-        return diagnosis_tasks.diagnose_queues(get_current_context())
+        return diagnosis.diagnose_queues(get_current_context())
 
     diagnose()
 

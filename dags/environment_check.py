@@ -1,10 +1,10 @@
 """# Environment check
 
 Checks what a benchmark needs before it costs money: compute environments, queues, job definitions,
-image, roles, vCPU quotas, and that they are what Terraform published. One line per check, in the
-log and in `runs/<run>/environment.html` in the result bucket. It submits nothing.
+image, roles and vCPU quotas, and that they are as Terraform published them. There is one line per
+check, in the log and in `runs/<run>/environment.html` of the result bucket. It submits nothing.
 
-Every benchmark and calibration begins with the same check; a line that says *fail* stops it.
+Every benchmark and calibration begins with this check; a line that says *fail* stops it.
 *Not checked* means that AWS gave no answer, never that all is well.
 """
 
@@ -12,7 +12,8 @@ from datetime import timedelta
 
 from airflow.sdk import dag, get_current_context, task
 
-from batchmark import dag_parts, environment_tasks
+from batchmark.orchestration import dag_parts
+from batchmark.orchestration.tasks import environment
 
 
 @dag(
@@ -20,7 +21,7 @@ from batchmark import dag_parts, environment_tasks
     catchup=False,
     max_active_runs=1,
     params={"targets": dag_parts.targets_param()},
-    description="Whether all is there that a benchmark needs",
+    description="Check that everything is there that a benchmark needs",
     tags=["batchmark", "guard"],
     doc_md=__doc__,
     default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
@@ -28,7 +29,7 @@ from batchmark import dag_parts, environment_tasks
 def environment_check():
     @task
     def check_environment() -> str:
-        return environment_tasks.check_environment(get_current_context())
+        return environment.check_environment(get_current_context())
 
     check_environment()
 

@@ -1,13 +1,12 @@
 """# GPU against CPU
 
 Runs one suite on every target through AWS Batch, compares each GPU target with each CPU target in
-time and cost, writes the report to `runs/<run>/` in the result bucket, and tells of what got
-slower, dearer or noisier since the runs before: see the report, and the alert topic.
+time and cost, writes the report to `runs/<run>/` in the result bucket, and alerts of what became
+slower, dearer or noisier since earlier runs.
 
 **Each run costs money in AWS.** It is refused if its jobs could cost more than `max_cost_usd`;
 `dry_run` shows how much that is. What looks slower is measured again by fresh jobs, within the
-same limit. The targets come from Terraform, through the SSM parameter
-`/airflow/variables/batchmark`.
+same limit. Terraform publishes the targets as the SSM parameter `/airflow/variables/batchmark`.
 """
 
 from datetime import timedelta
@@ -15,12 +14,13 @@ from typing import Any
 
 from airflow.sdk import CronTriggerTimetable, chain, dag, get_current_context, task
 
-from batchmark import alert_tasks, assets, dag_parts, environment_tasks, tasks
+from batchmark.orchestration import assets, dag_parts
+from batchmark.orchestration.tasks import alerts, environment, run
 
 PARAMS = dag_parts.params(
     repeats=1,
     fewest_repeats=1,
-    about_repeats="Jobs per target. From 6 on, whole jobs and single calls have intervals too.",
+    about_repeats="Jobs per target. From 6 on, whole jobs and single calls have intervals, too.",
     max_cost_usd=50,
 ) | {"reruns": dag_parts.reruns_param()}
 
@@ -41,35 +41,35 @@ PARAMS = dag_parts.params(
 def gpu_cpu_benchmark():
     @task
     def check_environment() -> str:
-        return environment_tasks.check_environment(get_current_context())
+        return environment.check_environment(get_current_context())
 
     @task
     def plan_jobs() -> list[dict[str, Any]]:
-        return tasks.plan_jobs(get_current_context())
+        return run.plan_jobs(get_current_context())
 
     @task(trigger_rule="all_done", outlets=[assets.RESULTS])
     def collect_results() -> str:
-        return tasks.collect_results(get_current_context(), run_benchmark.task_id)
+        return run.collect_results(get_current_context(), run_benchmark.task_id)
 
     @task
     def compare(collected_key: str) -> str:
-        return tasks.compare(get_current_context(), collected_key)
+        return run.compare(get_current_context(), collected_key)
 
     @task
     def open_alerts(changes_key: str) -> list[str]:
-        return alert_tasks.open_alerts(get_current_context(), changes_key)
+        return alerts.open_alerts(get_current_context(), changes_key)
 
     @task(trigger_rule="all_done", outlets=[assets.REPORT])
     def publish_report(comparison_key: str | None) -> str:
-        return tasks.publish_report(get_current_context(), comparison_key)
+        return run.publish_report(get_current_context(), comparison_key)
 
     @task(trigger_rule="all_done")
     def publish_alerts(alert_ids: list[str] | None, report_key: str | None) -> None:
-        alert_tasks.publish_alerts(get_current_context(), alert_ids, report_key)
+        alerts.publish_alerts(get_current_context(), alert_ids, report_key)
 
     @task(outlets=[assets.REGRESSIONS])
     def announce_regressions() -> None:
-        alert_tasks.announce_regressions(get_current_context())
+        alerts.announce_regressions(get_current_context())
 
     planned = plan_jobs()
     run_benchmark = dag_parts.run_benchmark(planned)

@@ -1,18 +1,18 @@
 """# Leak guard
 
-Looks every hour for what bills though no Airflow run needs it: Batch jobs, instances and file
-systems of this installation. What it found stands in `guard/<date>/` in the result bucket; of a
-leak it tells the alert topic, and fails.
+Looks every hour for Batch jobs, instances and file systems of this installation that cost money
+and that no Airflow run needs. Its report is in `guard/<date>/` of the result bucket. If something
+leaks, it sends an alert to the topic and fails.
 
 **It ends jobs whose run is over.** Everything else it only reports, unless `end_leaks` names it.
-Jobs submitted by hand, and what lacks the installation's tag, it never touches.
+It never touches jobs submitted by hand, nor anything without the installation's tag.
 """
 
 from datetime import timedelta
 
 from airflow.sdk import CronTriggerTimetable, dag, get_current_context, task
 
-from batchmark import guard_tasks
+from batchmark.orchestration.tasks import leaks
 
 
 @dag(
@@ -21,7 +21,7 @@ from batchmark import guard_tasks
     ),
     catchup=False,
     max_active_runs=1,
-    params=guard_tasks.leak_params(),
+    params=leaks.leak_params(),
     description="Jobs, instances and file systems that no run needs any more",
     tags=["batchmark", "guard"],
     doc_md=__doc__,
@@ -30,11 +30,11 @@ from batchmark import guard_tasks
 def leak_guard():
     @task
     def look_for_leaks() -> str:
-        return guard_tasks.look_for_leaks(get_current_context())
+        return leaks.look_for_leaks(get_current_context())
 
     @task
     def report_leaks(found_key: str) -> str:
-        return guard_tasks.report_leaks(get_current_context(), found_key)
+        return leaks.report_leaks(get_current_context(), found_key)
 
     report_leaks(look_for_leaks())
 

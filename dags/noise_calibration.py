@@ -1,11 +1,10 @@
 """# Noise calibration (A/A)
 
-Runs one suite several times on each target and stores, row by row, how far equal jobs differ and
-which change a comparison can therefore find. `gpu_cpu_benchmark` holds its verdicts against the
-latest tables, `noise/<suite>/<dtype>/<target>.json` in the result bucket; `runs/<run>/` keeps each
-run's.
+Runs one suite several times on each target and stores for each row how much equal jobs differ, and
+so which change a comparison can find. `gpu_cpu_benchmark` checks its verdicts against the latest
+tables, `noise/<suite>/<dtype>/<target>.json` in the result bucket; `runs/<run>/` keeps each run's.
 
-Calibrate after a change of instance type, driver or torch: tables from before no longer apply.
+Calibrate after a change of instance type, driver or torch: earlier tables no longer apply.
 
 **Each run costs money in AWS:** targets x repeats jobs. It is refused if they could cost more than
 `max_cost_usd`; `dry_run` shows how much that is.
@@ -16,13 +15,14 @@ from typing import Any
 
 from airflow.sdk import chain, dag, get_current_context, task
 
-from batchmark import assets, dag_parts, environment_tasks, tasks
+from batchmark.orchestration import assets, dag_parts
+from batchmark.orchestration.tasks import environment, run
 
 PARAMS = dag_parts.params(
     repeats=6,
     fewest_repeats=2,
-    about_repeats="Equal jobs per target. The more, the smaller the change that shows; from 6 on, "
-    "the rule is also tried on the jobs themselves.",
+    about_repeats="Equal jobs per target. More of them show smaller changes; from 6 on, the rule "
+    "is also tested on the jobs themselves.",
     max_cost_usd=150,
 )
 
@@ -32,7 +32,7 @@ PARAMS = dag_parts.params(
     catchup=False,
     max_active_runs=1,
     params=PARAMS,
-    description="How far equal jobs differ, and which change a comparison can find",
+    description="How much equal jobs differ, and which change a comparison can find",
     tags=["batchmark", "calibration"],
     doc_md=__doc__,
     default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
@@ -40,21 +40,19 @@ PARAMS = dag_parts.params(
 def noise_calibration():
     @task
     def check_environment() -> str:
-        return environment_tasks.check_environment(get_current_context())
+        return environment.check_environment(get_current_context())
 
     @task
     def plan_jobs() -> list[dict[str, Any]]:
-        return tasks.plan_jobs(
-            get_current_context(), need_both_devices=False, purpose="calibration"
-        )
+        return run.plan_jobs(get_current_context(), need_both_devices=False, purpose="calibration")
 
     @task(trigger_rule="all_done", outlets=[assets.RESULTS])
     def collect_results() -> str:
-        return tasks.collect_results(get_current_context(), run_benchmark.task_id)
+        return run.collect_results(get_current_context(), run_benchmark.task_id)
 
     @task
     def publish_noise(collected_key: str) -> str:
-        return tasks.publish_noise(get_current_context(), collected_key)
+        return run.publish_noise(get_current_context(), collected_key)
 
     planned = plan_jobs()
     run_benchmark = dag_parts.run_benchmark(planned)

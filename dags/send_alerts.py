@@ -1,9 +1,8 @@
 """# Send alerts
 
-Sends every hour what quiet hours held back, once they are over, and what a channel did not take.
-It fails while one still does not.
+Retries every hour to send the messages that a channel did not accept, and fails until it does.
 
-A message whose task died while sending is not sent again: it may have arrived. The next run's
+A message whose task died while sending it is not sent again, as it may have arrived. The next run's
 message mentions it.
 """
 
@@ -11,7 +10,7 @@ from datetime import timedelta
 
 from airflow.sdk import CronTriggerTimetable, dag, get_current_context, task
 
-from batchmark import alert_tasks
+from batchmark.orchestration.tasks import alerts
 
 
 @dag(
@@ -20,7 +19,7 @@ from batchmark import alert_tasks
     ),
     catchup=False,
     max_active_runs=1,
-    description="Messages that were held or did not arrive",
+    description="Messages that did not arrive",
     tags=["batchmark", "alerts"],
     doc_md=__doc__,
     default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
@@ -28,7 +27,7 @@ from batchmark import alert_tasks
 def send_alerts():
     @task
     def send_pending() -> None:
-        alert_tasks.send_pending(get_current_context())
+        alerts.send_pending(get_current_context())
 
     send_pending()
 

@@ -1,4 +1,4 @@
-"""The size from which one cost stays below another, from both at a few sizes.
+"""The size from which one cost stays below another, given both at a few sizes.
 
 Sizes lie on a logarithmic axis, and so do times. Between two measured sizes a curve is known only
 within a band: the chord, and the lines that run on from the neighbouring intervals. Sums of powers
@@ -9,41 +9,37 @@ each size at which the two curves may still be equal.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
-from batchmark.estimate import CONFIDENCE
-from batchmark.record import Record
+from batchmark.core.intervals import CONFIDENCE, Median
+from batchmark.core.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from batchmark.estimate import Median
-
     Array = NDArray[np.float64]
 
-STEPS = 32  # between two measured sizes
-DRAWS_USED = 1_000
+STEPS = 32  # of the grid between two measured sizes
+DRAWS_USED = 1_000  # of the bootstrap's 4,000, for time and memory
 
-Side = Literal["gpu", "cpu"]
-Outcome = Literal["crossover", "gpu_ahead", "cpu_ahead", "undecided"]
+Leader = Literal["gpu", "cpu"]
+BreakEvenOutcome = Literal["crossover", "gpu_ahead", "cpu_ahead", "undecided"]
 
 
-class Breakeven(Record):
+class BreakEven(Record):
     """Where two curves cross, as far as the sizes measured tell.
 
-    With the outcome "crossover", each side is surely ahead somewhere, and a missing end of the
-    interval lies outside the sizes measured. Where one side alone ever surely is, that one is
-    ahead. Without an interval the outcome is undecided, whatever the best guess.
+    With the outcome "crossover", each side is surely ahead at some size, and a missing end of the
+    interval lies outside the sizes measured. Where only one side is surely ahead anywhere, the
+    outcome names it. Without an interval the outcome is undecided, whatever the best guess.
     """
 
-    outcome: Outcome
-    ahead_above: Side = Field(default="gpu", description="who stays ahead from `size` on")
+    outcome: BreakEvenOutcome
+    ahead_above: Leader = Field(default="gpu", description="who stays ahead from `size` on")
     size: float | None = Field(
         default=None,
         description="best guess, also of an undecided outcome without an interval; null "
@@ -87,7 +83,7 @@ class Curve(NamedTuple):
 
 def break_even(
     sizes: Sequence[float], gpu: Curve, cpu: Curve, verdicts: Sequence[int] | None = None
-) -> Breakeven:
+) -> BreakEven:
     """The size from which the curve that is surely the cheaper in the end stays the cheaper.
 
     Args:
@@ -104,7 +100,7 @@ def break_even(
         raise ValueError(f"a crossover needs two or more ascending sizes, got {list(sizes)}")
     if gpu.draws is None or cpu.draws is None:
         swapped = bool(cpu.values[-1] < gpu.values[-1])
-        return Breakeven(
+        return BreakEven(
             outcome="undecided",
             ahead_above="cpu" if swapped else "gpu",
             size=_guess(x, cpu, gpu) if swapped else _guess(x, gpu, cpu),
@@ -123,14 +119,14 @@ def break_even(
     }
     if not (ahead["gpu_ahead"] and ahead["cpu_ahead"]):
         sides = (name for name in ("gpu_ahead", "cpu_ahead") if ahead[name])
-        return Breakeven(outcome=next(sides, "undecided"), **ahead)
+        return BreakEven(outcome=next(sides, "undecided"), **ahead)
     decided = signs[signs != 0]
     swapped = bool(decided[-1] < 0)
     if swapped:
         gpu, cpu = cpu, gpu
     first, last = _ends(x, gpu, cpu)
     found = not (first is last is None)
-    return Breakeven(
+    return BreakEven(
         outcome="crossover" if found else "undecided",
         ahead_above="cpu" if swapped else "gpu",
         size=_guess(x, gpu, cpu) if found else None,

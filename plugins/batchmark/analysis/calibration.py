@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from pydantic import Field
-from rich.markup import escape
-from rich.table import Table
 
-from batchmark import figures
-from batchmark.exceptions import NoiseError
-from batchmark.noise import JOBS_A_SIDE, NoiseTable, RowName, measure_noise
-from batchmark.pooling import group_jobs
-from batchmark.record import Record
-from batchmark.series import Series, row_key
-from batchmark.significance import ENOUGH_REPEATS
-from batchmark.verdict import Contestant, judge
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from rich.console import Console
-
-    from batchmark.pooling import TargetJobs
-    from batchmark.run import CollectedRun
-
-MOST_NAMES = 3
-TOO_LARGE = 10  # changes beyond this share need no figure
+from batchmark.analysis.noise import NoiseTable, RowName, measure_noise
+from batchmark.analysis.pooling import TargetJobs, group_jobs
+from batchmark.analysis.samples import RowSamples, row_key
+from batchmark.analysis.significance import ENOUGH_REPEATS
+from batchmark.analysis.verdict import Contestant, judge
+from batchmark.core.errors import NoiseError
+from batchmark.core.record import Record
+from batchmark.core.run import CollectedRun
 
 
 class SelfCheck(Record):
     """A target's odd repeats against its even ones, by the rule for two targets.
 
-    Each half is held against its own scatter: noise that both halves were measured for would
+    Each half is judged by its own scatter: the table's noise, measured on both halves, would
     explain any difference between them.
     """
 
@@ -88,10 +75,10 @@ def calibrate(run: CollectedRun, *, region: str | None) -> CalibrationReport:
     )
 
 
-def part(series: Series, repeats: Collection[int]) -> Series:
-    """The same row in some of its jobs."""
-    measured = [(job, row) for job, row in series.measured if job.planned.repeat in repeats]
-    return Series(f"{row_key(series.row)} {sorted(repeats)}", measured=measured)
+def part(samples: RowSamples, repeats: Collection[int]) -> RowSamples:
+    """The row's samples in some of the repeats."""
+    measured = [(job, row) for job, row in samples.measured if job.planned.repeat in repeats]
+    return RowSamples(f"{row_key(samples.row)} {sorted(repeats)}", measured=measured)
 
 
 def _check(target: TargetJobs, table: NoiseTable) -> SelfCheck | None:
@@ -99,68 +86,13 @@ def _check(target: TargetJobs, table: NoiseTable) -> SelfCheck | None:
     odd, even = repeats[::2], repeats[1::2]
     rows = 0
     different: list[RowName] = []
-    for series in target.series.values():
-        halves = part(series, odd), part(series, even)
+    for samples in target.samples.values():
+        halves = part(samples, odd), part(samples, even)
         fewest = min(len(half.measured) for half in halves)
-        if fewest < ENOUGH_REPEATS or table.find(series) is None:
+        if fewest < ENOUGH_REPEATS or table.find(samples) is None:
             continue
         rows += 1
         first, second = (Contestant(target.name, half) for half in halves)
         if judge(first, second).faster:
-            different.append(RowName.of(series.row))
+            different.append(RowName.of(samples.row))
     return SelfCheck(rows=rows, different=tuple(different)) if rows else None
-
-
-def render_calibration(report: CalibrationReport, console: Console) -> None:
-    for calibration in report.calibrations:
-        for notice in calibration.notices:
-            console.print(f"[bold]{escape(notice)}[/bold]")
-        console.print(noise_rows(calibration.table))
-        for left_out in calibration.table.left_out:
-            console.print(escape(f"left out: {_name(left_out.row)}: {left_out.reason}"))
-        if check := calibration.self_check:
-            names = some([_name(row) for row in check.different])
-            console.print(
-                f"A/A: odd repeats against even ones, {len(check.different)} of {check.rows} rows "
-                f"called different{escape(names and f' ({names})')}\n"
-            )
-    for reason in report.refused:
-        console.print(f"[bold]No calibration:[/bold] {escape(reason)}")
-
-
-def noise_rows(table: NoiseTable) -> Table:
-    """The table for a terminal."""
-    shown = Table(
-        "Row",
-        "Code",
-        "Median",
-        "Noise from job to job",
-        *(f"{jobs} a side" for jobs in JOBS_A_SIDE),
-        title=escape(
-            f"{table.target}, suite {table.suite}: noise over {table.jobs} jobs (1 sd, at most "
-            "this at 95 %), and the smallest change that a comparison finds 95 times in 100"
-        ),
-    )
-    for row in table.series:
-        shown.add_row(
-            escape(_name(row.row)),
-            escape(", ".join(row.implementations)),
-            figures.seconds(row.median_seconds),
-            f"{figures.percent(row.floor)} ({figures.percent(row.floor_upper)})",
-            *(_change(row.smallest_detectable_change[jobs]) for jobs in JOBS_A_SIDE),
-        )
-    return shown
-
-
-def some(names: Sequence[str]) -> str:
-    """The first three, and how many more there are."""
-    more = len(names) - MOST_NAMES
-    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
-
-
-def _name(row: RowName) -> str:
-    return f"{row.workload} {figures.parameters(row.parameters)} {row.dtype}"
-
-
-def _change(share: float) -> str:
-    return figures.percent(share) if share < TOO_LARGE else f"over {TOO_LARGE}{figures.TIMES}"

@@ -1,13 +1,14 @@
-"""The way of a target's jobs from submission to steady state: where time and money go.
+"""A target's cold start: where time and money go from a job's submission to its steady state.
 
-Moments come from three clocks: Batch's record and events, the ECS agent on the instance, and the
-job itself. A moment that is not known in every job is left out, and its step belongs to the next.
-An instance is billed from its boot, which lies inside RUNNABLE and which neither Batch nor the job
-sees, so dollars are the least that the time costs at the On-Demand price.
+Timestamps come from three clocks: Batch's record and events, the ECS agent on the instance, and the
+job itself. A timestamp that some job lacks is left out, and its step is joined with the next one.
+An instance is billed from its boot. That falls within RUNNABLE, and neither Batch nor the job sees
+it, so dollars are a lower bound, at the On-Demand price.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
@@ -15,17 +16,15 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from batchmark.cost import SECONDS_PER_HOUR
-from batchmark.record import Record
+from batchmark.core.prices import SECONDS_PER_HOUR
+from batchmark.core.record import Record
 from batchmark_job.result import Device
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from batchmark.analysis.cost import PriceBasis
+    from batchmark.analysis.pooling import JobRecord, TargetRecord
 
-    from batchmark.cost import PriceBasis
-    from batchmark.pooling import JobRecord, TargetRecord
-
-# Events of Batch carry whole seconds: that much may one moment lie before the one that it follows.
+# Batch's events carry whole seconds, so a timestamp may precede the one it follows by that much.
 RESOLUTION = timedelta(seconds=1)
 STEPS = (
     "submission",
@@ -41,23 +40,24 @@ STEPS = (
     "trial",  # of rivals; checks against the reference
     "warm-up",
 )
-# Moments that an instance surely runs at: the end of RUNNABLE, where Batch has placed the job; else
-# the end of STARTING, where the image's pull begins; else the container's start.
+# Timestamps (as counted in STEPS) by which an instance is surely running: the end of RUNNABLE, when
+# Batch has placed the job; else the end of STARTING, when the image pull begins; else the
+# container's start.
 BILLED = (2, 3, 5)
 
 
 class Step(Record):
-    """What happened between two known moments; all figures are medians over the jobs."""
+    """What happened between two known timestamps; `seconds` and `usd` are medians over the jobs."""
 
-    name: str = Field(description="several joined by ', ' where a moment between is not known")
+    name: str = Field(description="several, joined by ', ', where a timestamp between is not known")
     seconds: float = Field(ge=0)
     least_seconds: float = Field(ge=0)
     most_seconds: float = Field(ge=0)
     usd: float | None = Field(description="null before the instance is known to be billed")
 
 
-class Ledger(Record):
-    """One target's jobs from submission to steady state, or as far as they tell."""
+class ColdStart(Record):
+    """One target's jobs from submission to steady state, or to the last known timestamp."""
 
     target: str
     jobs: int = Field(ge=1)
@@ -71,13 +71,13 @@ class Ledger(Record):
     notes: tuple[str, ...]
 
 
-def ledger_of(target: TargetRecord, price: PriceBasis) -> Ledger | None:
-    """None where no job went its way at the first attempt."""
+def cold_start_of(target: TargetRecord, price: PriceBasis) -> ColdStart | None:
+    """The cold start of a target's jobs; None where every job was retried or lost."""
     jobs = [job for job in target.jobs if job.job_attempt == 1]
     if not jobs:
         return None
-    moments = [_moments(job) for job in jobs]
-    known = [n for n in range(len(STEPS) + 1) if all(one[n] is not None for one in moments)]
+    all_moments = [_moments(job) for job in jobs]
+    known = [n for n, ends in enumerate(zip(*all_moments, strict=True)) if None not in ends]
     names = [
         ", ".join(_name(n, target) for n in range(start, end)) for start, end in pairwise(known)
     ]
@@ -85,14 +85,14 @@ def ledger_of(target: TargetRecord, price: PriceBasis) -> Ledger | None:
     if retried := len(target.jobs) - len(jobs):
         notes.append(f"{retried} of {len(target.jobs)} jobs are left out: they were retried.")
     ordered = [
-        _in_order([one[n] for n in known], names, job, notes)
-        for one, job in zip(moments, jobs, strict=True)
+        _in_order([moments[n] for n in known], names, job, notes)
+        for moments, job in zip(all_moments, jobs, strict=True)
     ]
     billed_from = min(known.index(n) for n in BILLED if n in known)
     rate = None if price.usd_per_hour is None else price.usd_per_hour / SECONDS_PER_HOUR
     steps = []
     for n, name in enumerate(names):
-        seconds = [(one[n + 1] - one[n]).total_seconds() for one in ordered]
+        seconds = [(moments[n + 1] - moments[n]).total_seconds() for moments in ordered]
         steps.append(
             Step(
                 name=name,
@@ -102,12 +102,12 @@ def ledger_of(target: TargetRecord, price: PriceBasis) -> Ledger | None:
                 usd=rate * median(seconds) if rate is not None and n >= billed_from else None,
             )
         )
-    billed = median((one[-1] - one[billed_from]).total_seconds() for one in ordered)
-    return Ledger(
+    billed = median((moments[-1] - moments[billed_from]).total_seconds() for moments in ordered)
+    return ColdStart(
         target=target.target,
         jobs=len(jobs),
         steps=tuple(steps),
-        seconds=median((one[-1] - one[0]).total_seconds() for one in ordered),
+        seconds=median((moments[-1] - moments[0]).total_seconds() for moments in ordered),
         billed_from=names[billed_from] if billed_from < len(names) else None,
         billed_seconds=billed,
         usd=rate * billed if rate is not None and billed else None,
@@ -148,7 +148,7 @@ def _name(step: int, target: TargetRecord) -> str:
 def _in_order(
     moments: Sequence[datetime | None], names: Sequence[str], job: JobRecord, notes: list[str]
 ) -> list[datetime]:
-    """No moment before the one that it follows: clocks differ."""
+    """The timestamps, none before its predecessor: clocks differ, and a note says by how much."""
     ordered: list[datetime] = []
     for name, moment in zip(("submission", *names), filter(None, moments), strict=True):
         earliest = ordered[-1] if ordered else moment

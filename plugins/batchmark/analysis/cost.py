@@ -1,29 +1,23 @@
-"""What measured time costs, in USD. The whole instance is charged to the job that runs on it.
+"""What measured time costs, in USD. A job is charged for the whole instance that it runs on.
 
-Targets are weighed against each other at On-Demand prices, however their instances were bought, so
-that chance in the buying is no part of a comparison. What a job cost is at the price it was bought
-at. Time that was measured on another machine than the priced one has no price.
+Targets are compared at On-Demand prices, so that how an instance happened to be bought plays no
+part. A job's own cost is at the price its instance was bought at. Time measured
+on a machine other than the priced one has no price.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from batchmark.config import PurchaseOption
-from batchmark.estimate import Estimate
-from batchmark.record import Record
+from batchmark.analysis.pooling import TargetRecord
+from batchmark.core.config import PurchaseOption
+from batchmark.core.intervals import Estimate
+from batchmark.core.prices import MILLION, SECONDS_PER_HOUR, PriceTable
+from batchmark.core.record import Record
+from batchmark.core.run import CollectedJob, CollectedRun, LostJob
 
-if TYPE_CHECKING:
-    from batchmark.config import Target
-    from batchmark.pooling import TargetRecord
-    from batchmark.prices import PriceTable
-    from batchmark.run import CollectedJob, CollectedRun, LostJob
-
-SECONDS_PER_HOUR = 3600
-MILLION = 1_000_000
 EARLIER_ATTEMPTS = (
     "Attempts before a job's last are charged as the last was: Batch does not tell how they were "
     "bought."
@@ -74,23 +68,8 @@ class Efficiency(Record):
     reason: str | None = Field(default=None, description="why it is unknown")
 
 
-def purchase_option(target: Target, compute_environment: str | None) -> PurchaseOption | None:
-    """How the instance of a job was bought; None where its compute environment is none of ours.
-
-    Args:
-        target: what the job was submitted to.
-        compute_environment: where the job says it ran; None outside Batch.
-    """
-    ours = target.compute_environments
-    if compute_environment is None:
-        return None
-    if compute_environment == ours.spot:
-        return "spot"
-    return "on_demand" if compute_environment == ours.on_demand else None
-
-
 def price_basis(target: TargetRecord, prices: PriceTable) -> PriceBasis:
-    """The prices of what a target's jobs ran on, if that is what the target stands for."""
+    """The prices of a target's instance type, if its jobs ran on it."""
     wanted = target.instance_type
     seen_types = {job.instance_type for job in target.jobs}
     usd = spot = None
@@ -124,9 +103,9 @@ def _no_on_demand_price(wanted: str, prices: PriceTable) -> str:
 
 
 def spot_factor(gpu: PriceBasis, cpu: PriceBasis) -> float | None:
-    """What to multiply an efficiency by if both targets are bought on Spot.
+    """The factor to an efficiency if both targets are bought on Spot.
 
-    None without both prices of both.
+    None where a target lacks its On-Demand or its Spot price.
     """
     if not (gpu.usd_per_hour and cpu.usd_per_hour):
         return None
@@ -136,7 +115,7 @@ def spot_factor(gpu: PriceBasis, cpu: PriceBasis) -> float | None:
 
 
 def efficiency(speedup: Estimate | None, gpu: PriceBasis, cpu: PriceBasis) -> Efficiency:
-    """The speedup weighed with both prices, which are taken as exactly known."""
+    """The speedup weighed with both prices, which are taken as exact."""
     if speedup is None:
         return Efficiency(estimate=None, reason="the times are not compared")
     if gpu.usd_per_hour is None or cpu.usd_per_hour is None:
@@ -168,7 +147,7 @@ def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:
 
 
 def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
-    """At the price it was bought at, without the instance's own start, idle time and disks."""
+    """A job's cost at the price its instance was bought at, without boot, idle time and disks."""
     usd_per_hour, reason = paid_per_hour(job, prices)
     if job.earlier_seconds and usd_per_hour is not None:
         reason = f"{reason} {EARLIER_ATTEMPTS}" if reason else EARLIER_ATTEMPTS
@@ -185,7 +164,7 @@ def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
 
 
 def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, str | None]:
-    """USD per hour of the instance that a job ran on, and why there is none or what it rests on."""
+    """USD per hour of the instance that a job ran on, and a note on it or why there is none."""
     environment = job.document.environment
     return _paid(
         job.planned.instance_type,
@@ -197,7 +176,7 @@ def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, 
 
 
 def lost_cost(lost: LostJob, prices: PriceTable) -> JobCost:
-    """As `job_cost`: a job without a result has run all the same."""
+    """As `job_cost`, for a job without a result: it has run all the same."""
     usd: float | None = None
     reason: str | None = None
     if lost.seconds is None:

@@ -1,44 +1,39 @@
 """The sizes from which a GPU target pays, in time and in dollars, warm and cold.
 
-Warm costs are medians of warm calls. Cold ones are those of a job that makes one call: from the
-start of its process until the device is ready, then the inputs' way in, the first call and the
-output's way out. A call takes at least as much longer than a warm one as the first of its code in
-the job did; what other workloads had loaded before is left out. What comes before the process is
-in the ledger.
+Warm costs are medians of warm calls. Cold costs are those of a job that makes a single call: from
+process start until the device is ready, then inputs in, first call, output out. An
+implementation's first call in a job loads its libraries, so every cold call counts at least that
+overhead; what other workloads had loaded before is left out. What precedes the process is in the
+cold start.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pydantic import Field
 from scipy import stats
 
-from batchmark.break_even import Breakeven, Curve, break_even
-from batchmark.estimate import CONFIDENCE, MINIMUM_SAMPLES, Median
-from batchmark.record import Record
-from batchmark.series import kept_samples
-from batchmark.significance import log_spread
-from batchmark_job.result import MeasurementStatus, Parameter, Phases
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from batchmark.cost import PriceBasis
-    from batchmark.noise import RowNoise, SideNoise
-    from batchmark.pooling import TargetJobs
-    from batchmark.run import CollectedJob
-    from batchmark.series import RowKey, Series
-    from batchmark_job.result import Measurement
+from batchmark.analysis.break_even import BreakEven, Curve, break_even
+from batchmark.analysis.cost import PriceBasis
+from batchmark.analysis.noise import RowNoise, SideNoise
+from batchmark.analysis.pooling import TargetJobs
+from batchmark.analysis.samples import RowKey, RowSamples, kept_samples
+from batchmark.analysis.significance import log_spread
+from batchmark.core.intervals import CONFIDENCE, MINIMUM_SAMPLES, Median
+from batchmark.core.record import Record
+from batchmark.core.run import CollectedJob
+from batchmark_job.result import Measurement, MeasurementStatus, Parameter, Phases
 
 NO_MARKS = "no job says when its device was ready"
 
 
 class RowVerdict(NamedTuple):
-    """What is known of a compared row: 1 for the GPU target, -1 for the CPU target, 0 undecided."""
+    """Who wins a compared row: 1 for the GPU target, -1 for the CPU target, 0 for undecided."""
 
     faster: int
     cheaper: int
@@ -53,11 +48,11 @@ class Crossover(Record):
     axis: str
     parameters: dict[str, Parameter] = Field(description="the other axes, the same at every size")
     sizes: tuple[float, ...] = Field(description="that both targets measured")
-    warm_seconds: Breakeven
-    warm_usd: Breakeven | None = Field(description="null without the prices of both targets")
-    cold_seconds: Breakeven | None = Field(description="of a job that makes one call")
-    cold_usd: Breakeven | None
-    cold_reason: str | None = Field(description="why there is none of a job that makes one call")
+    warm_seconds: BreakEven
+    warm_usd: BreakEven | None = Field(description="null without the prices of both targets")
+    cold_seconds: BreakEven | None = Field(description="of a job that makes one call")
+    cold_usd: BreakEven | None
+    cold_reason: str | None = Field(description="why there is no cold crossover")
 
 
 def find_crossovers(
@@ -67,11 +62,11 @@ def find_crossovers(
     cpu_price: PriceBasis,
     verdicts: Mapping[RowKey, RowVerdict],
 ) -> tuple[Crossover, ...]:
-    """One for each workload, dtype and axis with two compared sizes or more.
+    """The crossover of each workload, dtype and axis with two or more compared sizes.
 
     Args:
-        verdicts: of the rows compared. They decide who is ahead at a size; their noise widens the
-            interval by what the scatter of a target's jobs here does not show.
+        verdicts: of the compared rows. They decide who is ahead at a size; their noise widens the
+            interval by the job-to-job scatter that this run's own jobs do not show.
     """
     usd = None
     if gpu_price.usd_per_hour is not None and cpu_price.usd_per_hour is not None:
@@ -106,8 +101,8 @@ def find_crossovers(
     return tuple(found)
 
 
-def calls_until_gpu_pays(gpu: Series, cpu: Series) -> int | None:
-    """Calls of a row in one job from which the GPU's takes less time, from its process's start.
+def calls_until_gpu_pays(gpu: RowSamples, cpu: RowSamples) -> int | None:
+    """Number of calls in one job from which the GPU job is done first, process start included.
 
     None where there is no such number, or where no job says how long it took to start.
     """
@@ -122,9 +117,9 @@ def calls_until_gpu_pays(gpu: Series, cpu: Series) -> int | None:
 
 
 def _lines(keys: Iterable[RowKey]) -> list[tuple[str, list[RowKey]]]:
-    """An axis, and rows in ascending order that differ along it alone.
+    """Groups of rows that differ along one axis alone, in ascending order, each with its axis.
 
-    It is the axis with the most values; a batch only where nothing else varies.
+    The axis is the parameter with the most values; the batch only where nothing else varies.
     """
     workloads: dict[tuple[str, str], list[RowKey]] = defaultdict(list)
     for key in keys:
@@ -157,7 +152,7 @@ def _both(
     curves: Sequence[Curve | None],
     usd: tuple[float, float] | None,
     rows: Sequence[RowVerdict] = (),
-) -> tuple[Breakeven, Breakeven | None]:
+) -> tuple[BreakEven, BreakEven | None]:
     """In seconds and in dollars."""
     gpu, cpu = (curve for curve in curves if curve)
     seconds = break_even(sizes, gpu, cpu, [row.faster for row in rows] or None)
@@ -168,25 +163,25 @@ def _both(
 
 
 def _warm(target: TargetJobs, keys: Sequence[RowKey], noises: Sequence[SideNoise]) -> Curve:
-    series = [target.series[key] for key in keys]
+    samples = [target.samples[key] for key in keys]
     deviations = [
-        _unseen(
+        _unresampled(
             math.log1p(noise.floor),
             noise.degrees,
-            len(one.measured),
+            len(row.measured),
             resampled=noise.source == "repeats",
         )
-        for one, noise in zip(series, noises, strict=True)
+        for row, noise in zip(samples, noises, strict=True)
     ]
-    curve = Curve.of([one.median for one in series if one.median])
+    curve = Curve.of([row.median for row in samples if row.median])
     return curve.with_noise(deviations, seed=f"{target.name} {keys}")
 
 
-def _unseen(log_sd: float, degrees: float | None, jobs: int, *, resampled: bool) -> float:
-    """Log sd of a mean over jobs that resampling them leaves out.
+def _unresampled(log_sd: float, degrees: float | None, jobs: int, *, resampled: bool) -> float:
+    """Standard deviation of a log mean over jobs that resampling the jobs does not show.
 
-    What a mean may be off by has Student's t for a scatter known with few degrees of freedom;
-    resampling n jobs gives (n - 1) / n of their variance.
+    The error of a mean follows Student's t where its scatter is known with few degrees of freedom;
+    resampling n jobs reproduces (n - 1) / n of their variance.
     """
     tail = (1 - CONFIDENCE) / 2
     wider = stats.t.isf(tail, degrees) / stats.norm.isf(tail) if degrees else 1.0
@@ -195,29 +190,29 @@ def _unseen(log_sd: float, degrees: float | None, jobs: int, *, resampled: bool)
 
 
 def _cold(target: TargetJobs, keys: Sequence[RowKey]) -> Curve | None:
-    found = [_one_call(target.series[key], target.name) for key in keys]
-    known = [one for one in found if one]
-    if len(known) < len(found):
+    calls = [_one_call(target.samples[key], target.name) for key in keys]
+    known = [call for call in calls if call]
+    if len(known) < len(calls):
         return None
     curve = Curve.of(known)
-    jobs = min(one.samples.size for one in known)
+    jobs = min(call.samples.size for call in known)
     if curve.reason:
         there_are = "there is 1" if jobs == 1 else f"there are {jobs}"
         return curve._replace(reason=f"as it takes {MINIMUM_SAMPLES} jobs and {there_are}")
     deviations = [
-        _unseen(log_spread(list(one.samples)), count - 1, count, resampled=True)
-        for one in known
-        for count in [one.samples.size]
+        _unresampled(log_spread(list(call.samples)), count - 1, count, resampled=True)
+        for call in known
+        for count in [call.samples.size]
     ]
     return curve.with_noise(deviations, seed=f"{target.name} one call")
 
 
-def _one_call(series: Series, seed: str) -> Median | None:
-    """Seconds of a job that makes this one call, a sample a job; None without marks.
+def _one_call(samples: RowSamples, seed: str) -> Median | None:
+    """Seconds of a job that makes this call only, one sample per job; None without marks.
 
-    Rows of one target share their seed: start-up is common to them, so jobs are redrawn alike.
+    A target's rows share their seed: start-up is common to them, so jobs are redrawn alike.
     """
-    seconds = [_one_call_seconds(job, row) for job, row in series.measured]
+    seconds = [_one_call_seconds(job, row) for job, row in samples.measured]
     known = [[value] for value in seconds if value is not None]
     return Median(known, seed=seed) if known else None
 
@@ -238,14 +233,14 @@ def _one_call_seconds(job: CollectedJob, row: Measurement) -> float | None:
 
 
 def _first_use(job: CollectedJob, row: Measurement) -> float:
-    """Seconds beyond a warm call that the row's code took when the job first called it.
+    """Seconds beyond a warm call that the row's implementation took when the job first called it.
 
-    Libraries load then, so rows after the first don't show it in their own cold call.
+    Libraries load then, so the cold calls of later rows do not show it.
     """
     first = next(
-        one
-        for one in job.document.measurements
-        if one.status is MeasurementStatus.MEASURED
-        and (one.workload, one.implementation) == (row.workload, row.implementation)
+        earlier
+        for earlier in job.document.measurements
+        if earlier.status is MeasurementStatus.MEASURED
+        and (earlier.workload, earlier.implementation) == (row.workload, row.implementation)
     )
     return (first.cold_seconds or 0.0) - median(kept_samples(first))

@@ -1,18 +1,16 @@
-"""How far equal jobs of a target differ, row by row: measured once, used in later comparisons."""
+"""How much equal jobs of a target differ, row by row: measured once, used by later comparisons."""
 
 from __future__ import annotations
 
 import math
 from statistics import median
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from pydantic import AwareDatetime, Field, ValidationError
+from pydantic import AwareDatetime, ConfigDict, Field, ValidationError
 
-from batchmark.exceptions import NoiseError
-from batchmark.fingerprint import Fingerprint
-from batchmark.record import Record, first_problem
-from batchmark.series import kept_samples, row_key
-from batchmark.significance import (
+from batchmark.analysis.pooling import TargetJobs
+from batchmark.analysis.samples import RowSamples, kept_samples, row_key
+from batchmark.analysis.significance import (
     ENOUGH_REPEATS,
     JobNoise,
     NoiseSource,
@@ -21,27 +19,25 @@ from batchmark.significance import (
     relative,
     upper_bound,
 )
-from batchmark_job.result import Device, Parameter
+from batchmark.core.errors import NoiseError
+from batchmark.core.fingerprint import Fingerprint
+from batchmark.core.record import Record, first_problem
+from batchmark_job.result import Device, Measurement, Parameter
 
-if TYPE_CHECKING:
-    from batchmark.pooling import TargetJobs
-    from batchmark.series import Series
-    from batchmark_job.result import Measurement
-
-FEWEST_JOBS = 2
-JOBS_A_SIDE = (1, 3, 5, 10, 20)
+FEWEST_JOBS = 2  # a standard deviation needs them
+JOBS_A_SIDE = (1, 3, 5, 10, 20)  # for which a calibration states the smallest detectable change
 
 
 class SideNoise(Record):
     """How one target's jobs scatter on a row."""
 
     floor: float = Field(description="sd from job to job, relative to the median")
-    degrees: float | None = Field(description="of freedom that it is known with; null if assumed")
+    degrees: float | None = Field(description="of freedom of that estimate; null if assumed")
     source: NoiseSource
 
 
 class RowNoise(Record):
-    """What a row's verdict was held against."""
+    """The job-to-job noise that a row's verdict was held against."""
 
     lead: float = Field(
         description="of the GPU target: mean log of the CPU jobs' medians less that of the GPU's"
@@ -58,7 +54,7 @@ class RowNoise(Record):
         description="relative; noise alone exceeds it in 1 of 200 comparisons"
     )
     source: NoiseSource = Field(description="the weaker of the two targets' sources")
-    note: str | None = Field(default=None, description="why undecided, and how noise became known")
+    note: str | None = Field(default=None, description="why undecided, and how the noise is known")
 
 
 class RowName(Record):
@@ -73,8 +69,8 @@ class RowName(Record):
         return RowName(workload=row.workload, parameters=row.parameters, dtype=row.dtype)
 
 
-class SeriesNoise(Record):
-    """One row's scatter from job to job."""
+class RowScatter(Record):
+    """One row's scatter from job to job, as calibrated."""
 
     row: RowName
     implementations: tuple[str, ...] = Field(description="names and versions of the code measured")
@@ -92,7 +88,7 @@ class SeriesNoise(Record):
 
 
 class LeftOut(Record):
-    """A row of which too few jobs have a figure."""
+    """A row that too few jobs measured."""
 
     row: RowName
     reason: str
@@ -100,6 +96,8 @@ class LeftOut(Record):
 
 class NoiseTable(Record):
     """A calibration: one target's noise on one suite."""
+
+    model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
 
     schema_version: Literal[1] = 1
     suite: str
@@ -110,7 +108,7 @@ class NoiseTable(Record):
     created_at: AwareDatetime = Field(description="end of the last of its jobs")
     jobs: int = Field(ge=FEWEST_JOBS)
     fingerprint: Fingerprint
-    series: tuple[SeriesNoise, ...]
+    rows: tuple[RowScatter, ...] = Field(alias="series")
     left_out: tuple[LeftOut, ...] = ()
 
     def to_json(self) -> str:
@@ -126,12 +124,18 @@ class NoiseTable(Record):
             return f"it is of {self.jobs} jobs, and these are {other.jobs}"
         return None
 
-    def find(self, series: Series) -> SeriesNoise | None:
+    def changes_since(self, target: TargetJobs) -> str:
+        """What matters to noise and has changed on the target since; empty if nothing has."""
+        if not target.jobs:
+            return ""
+        return self.fingerprint.differences(Fingerprint.of(target.jobs[0].document))
+
+    def find(self, samples: RowSamples) -> RowScatter | None:
         """The noise of a measured row, if no other code was measured than then."""
-        key, implementations = row_key(series.row), set(series.implementations)
-        for one in self.series:
-            if row_key(one.row) == key and implementations <= set(one.implementations):
-                return one
+        key, implementations = row_key(samples.row), set(samples.implementations)
+        for scatter in self.rows:
+            if row_key(scatter.row) == key and implementations <= set(scatter.implementations):
+                return scatter
         return None
 
 
@@ -158,7 +162,7 @@ def measure_noise(
     region: str | None,
     run_id: str,
 ) -> NoiseTable:
-    """What equal jobs of one target say of its noise.
+    """The noise of one target, from its equal jobs.
 
     Raises:
         NoiseError: fewer than two jobs, or jobs from different environments.
@@ -171,16 +175,16 @@ def measure_noise(
         )
     if refusal := target.refusal():
         raise NoiseError(refusal)
-    measured: list[SeriesNoise] = []
+    measured: list[RowScatter] = []
     left_out: list[LeftOut] = []
-    for key, series in target.series.items():
+    for key, samples in target.samples.items():
         problem = target.problem(key)
-        if not problem and len(series.measured) < FEWEST_JOBS:
-            problem = f"only one job has it; {series.reasons() or 'the others lack it'}"
+        if not problem and len(samples.measured) < FEWEST_JOBS:
+            problem = f"only one job has it; {samples.reasons() or 'the others lack it'}"
         if problem:
-            left_out.append(LeftOut(row=RowName.of(series.row), reason=problem))
+            left_out.append(LeftOut(row=RowName.of(samples.row), reason=problem))
         else:
-            measured.append(series_noise(series))
+            measured.append(row_scatter(samples))
     return NoiseTable(
         suite=suite,
         dtype=dtype,
@@ -190,24 +194,24 @@ def measure_noise(
         created_at=max(job.stopped_at for job in target.jobs),
         jobs=len(target.jobs),
         fingerprint=Fingerprint.of(target.jobs[0].document),
-        series=tuple(measured),
+        rows=tuple(measured),
         left_out=tuple(left_out),
     )
 
 
-def job_medians(series: Series) -> list[float]:
-    """Of each job that measured the row, in seconds."""
-    return [median(kept_samples(row)) for _, row in series.measured]
+def job_medians(samples: RowSamples) -> list[float]:
+    """The median of each job that measured the row, in seconds."""
+    return [median(kept_samples(row)) for _, row in samples.measured]
 
 
-def series_noise(series: Series) -> SeriesNoise:
-    """The scatter of a row that two or more jobs measured."""
-    medians = job_medians(series)
+def row_scatter(samples: RowSamples) -> RowScatter:
+    """The scatter from job to job of a row that two or more jobs measured."""
+    medians = job_medians(samples)
     jobs, log_sd = len(medians), log_spread(medians)
     noise = JobNoise(log_sd, jobs - 1, "calibration")
-    return SeriesNoise(
-        row=RowName.of(series.row),
-        implementations=tuple(series.implementations),
+    return RowScatter(
+        row=RowName.of(samples.row),
+        implementations=tuple(samples.implementations),
         jobs=jobs,
         median_seconds=median(medians),
         floor=relative(log_sd),

@@ -1,4 +1,4 @@
-"""A target's jobs of one suite and dtype, pooled into one series per row.
+"""A target's jobs of one suite and dtype, with their samples pooled row by row.
 
 Samples of several jobs are pooled only if the jobs ran in the same environment.
 Durations are in seconds.
@@ -7,18 +7,19 @@ Durations are in seconds.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from batchmark.config import PurchaseOption
-from batchmark.estimate import Median
-from batchmark.exceptions import ComparisonError
-from batchmark.fingerprint import Fingerprint
-from batchmark.record import Record
-from batchmark.run import CONFIRMATION
-from batchmark.series import Provenance, RowKey, Series, provenance, row_key
+from batchmark.analysis.samples import Provenance, RowKey, RowSamples, provenance, row_key
+from batchmark.core.config import PurchaseOption
+from batchmark.core.errors import ComparisonError
+from batchmark.core.fingerprint import Fingerprint
+from batchmark.core.intervals import Median
+from batchmark.core.record import Record
+from batchmark.core.run import CONFIRMATION, CollectedJob, CollectedRun, LostJob
 from batchmark_job.result import (
     Device,
     Environment,
@@ -26,11 +27,6 @@ from batchmark_job.result import (
     MeasurementStatus,
     MetricSummary,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from batchmark.run import CollectedJob, CollectedRun, LostJob
 
 Span = Literal["process", "batch_job"]
 
@@ -76,7 +72,7 @@ class TargetJobs:
     instance_type: str
     jobs: list[CollectedJob] = field(default_factory=list)
     lost: list[LostJob] = field(default_factory=list)
-    series: dict[RowKey, Series] = field(default_factory=dict)
+    samples: dict[RowKey, RowSamples] = field(default_factory=dict)
 
     def record(self) -> TargetRecord:
         document = self.jobs[0].document if self.jobs else None
@@ -96,7 +92,7 @@ class TargetJobs:
         return any(fell_back(job) for job in self.jobs)
 
     def refusal(self) -> str | None:
-        """Why these jobs can't be pooled or compared."""
+        """Why these jobs can't be pooled or compared; None if they can."""
         if not self.jobs:
             reasons = "; ".join(dict.fromkeys(lost.reason for lost in self.lost))
             return f"{self.name} has no result: {reasons}"
@@ -129,19 +125,19 @@ class TargetJobs:
         return differences
 
     def problem(self, key: RowKey) -> str | None:
-        """Why there is no figure for a row."""
-        series = self.series.get(key)
-        if series is None:
+        """Why there is no figure for a row; None if there is one."""
+        samples = self.samples.get(key)
+        if samples is None:
             return f"{self.name}: not among its rows"
-        if not series.measured:
-            return f"{self.name}: {series.reasons()}"
-        if len(names := series.implementations) > 1 and not series.by_trial:
+        if not samples.measured:
+            return f"{self.name}: {samples.reasons()}"
+        if len(names := samples.implementations) > 1 and not samples.by_trial:
             return f"{self.name}: its jobs used different implementations ({', '.join(names)})"
         return None
 
     def warnings(self, key: RowKey) -> Iterable[str]:
         """What to know about a measured row before trusting it."""
-        return (f"{self.name}: {text}" for text in self.series[key].warnings())
+        return (f"{self.name}: {text}" for text in self.samples[key].warnings())
 
     def total(self, span: Span) -> Median | None:
         """Durations of whole jobs, one sample a job; interrupted jobs don't count."""
@@ -157,7 +153,7 @@ class TargetJobs:
 
 
 def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
-    """The run's jobs by (suite, dtype) and target, without those that looked at a suspect again.
+    """The run's jobs by (suite, dtype) and target, without those that re-ran a suspect.
 
     Raises:
         ComparisonError: a result document lists the same row twice.
@@ -178,7 +174,7 @@ def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
             target_of(lost).lost.append(lost)
     for targets in groups.values():
         for target in targets.values():
-            target.series = _pool(target)
+            target.samples = _pool(target)
     return {key: list(targets.values()) for key, targets in groups.items()}
 
 
@@ -187,8 +183,8 @@ def fell_back(job: CollectedJob) -> bool:
     return job.planned.device == "cuda" and job.document.actual_device is Device.CPU
 
 
-def _pool(target: TargetJobs) -> dict[RowKey, Series]:
-    series: dict[RowKey, Series] = {}
+def _pool(target: TargetJobs) -> dict[RowKey, RowSamples]:
+    pooled: dict[RowKey, RowSamples] = {}
     for job in target.jobs:
         seen: set[RowKey] = set()
         for row in job.document.measurements:
@@ -199,10 +195,10 @@ def _pool(target: TargetJobs) -> dict[RowKey, Series]:
                     "a suite may hold each row once"
                 )
             seen.add(key)
-            one = series.setdefault(key, Series(f"{target.name} {key}"))
+            samples = pooled.setdefault(key, RowSamples(f"{target.name} {key}"))
             measured = row.status is MeasurementStatus.MEASURED
-            (one.measured if measured else one.unmeasured).append((job, row))
-    return series
+            (samples.measured if measured else samples.unmeasured).append((job, row))
+    return pooled
 
 
 def _environment(job: CollectedJob) -> dict[str, str | int | None]:

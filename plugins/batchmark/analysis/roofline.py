@@ -1,19 +1,16 @@
-"""How much of what a device can do a row used, held against rates measured in the same jobs."""
+"""The share of a device's ceilings that a row reached; ceilings are measured in the same jobs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from batchmark.estimate import Estimate, Interval
-from batchmark.record import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from batchmark_job.result import Measurement, ResultDocument
+from batchmark.core.intervals import Estimate, Interval
+from batchmark.core.record import Record
+from batchmark_job.result import Measurement, ResultDocument
 
 
 class Roofline(Record):
@@ -40,7 +37,7 @@ class Roofline(Record):
 def roofline(
     row: Measurement, documents: Sequence[ResultDocument], seconds: Estimate
 ) -> Roofline | None:
-    """The rates of a row that took so many seconds a call; None where its work is not counted."""
+    """A row's rates, given its seconds per call; None where its work is not counted."""
     if not (row.flops or row.bytes_moved):
         return None
     compute = _ceiling(documents, "compute", row.dtype)
@@ -72,7 +69,7 @@ def _ceiling(documents: Sequence[ResultDocument], kind: str, dtype: str | None) 
 
 
 def rate(amount: int | None, seconds: Estimate) -> Estimate | None:
-    """An amount per call as one per second; None where it is not counted."""
+    """An amount per call as a rate per second; None where it is not counted."""
     if not amount:
         return None
     interval = seconds.interval and Interval(

@@ -1,31 +1,29 @@
-"""One row's measurements in all jobs of a target, and the figures made of them."""
+"""One row's measurements in all of a target's jobs, and the figures computed from them."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from pydantic import Field
 
-from batchmark.estimate import MINIMUM_SAMPLES, Estimate, Median
-from batchmark.figures import percent
-from batchmark.record import Record
-from batchmark.roofline import Roofline, rate, roofline
+from batchmark.analysis.roofline import Roofline, rate, roofline
+from batchmark.core.formatting import percent
+from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate, Median
+from batchmark.core.record import Record
+from batchmark.core.run import CollectedJob
 from batchmark_job.result import Implementation, Measurement, Parameter, Trial
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from batchmark.run import CollectedJob
-
-WIDE_SPREAD = 0.10  # of the median, between the quartiles
-ABOVE_CEILING = 1.05  # more than ceilings scatter
-MUCH_STEAL = 0.02  # of CPU time, taken by the hypervisor
-MUCH_WAITING = 0.05  # of the time of threads that had work
+# From here on a row carries a warning.
+WIDE_SPREAD = 0.10  # interquartile range over median
+ABOVE_CEILING = 1.05  # share of a ceiling; ceilings themselves scatter less
+MUCH_STEAL = 0.02  # share of CPU time taken by the hypervisor
+MUCH_WAITING = 0.05  # share of the time in which threads had work but no CPU
 
 Number = TypeVar("Number", int, float)
 RowKey = tuple[str, tuple[tuple[str, Parameter], ...], str]
@@ -56,7 +54,7 @@ class Provenance(Record):
 
 
 class Side(Record):
-    """One target's samples of one row."""
+    """One target's figures for one row."""
 
     median_seconds: Estimate
     samples: int = Field(ge=1, description="in the median")
@@ -86,16 +84,19 @@ class Side(Record):
 
 
 @dataclass
-class Series:
-    """One row's measurements in all jobs of a target; complete before a figure is asked for."""
+class RowSamples:
+    """One row's measurements in all of a target's jobs.
 
-    name: str  # seeds the resampling
+    Figures are cached, so all measurements are added before the first figure is read.
+    """
+
+    name: str  # the seed of the resampling
     measured: list[tuple[CollectedJob, Measurement]] = field(default_factory=list)
     unmeasured: list[tuple[CollectedJob, Measurement]] = field(default_factory=list)
 
     @cached_property
     def median(self) -> Median | None:
-        """Over all jobs' samples; None without a measured row."""
+        """Of all jobs' samples; None if no job measured the row."""
         if not self.measured:
             return None
         return Median([kept_samples(row) for _, row in self.measured], seed=self.name)
@@ -110,12 +111,12 @@ class Series:
 
     @property
     def implementations(self) -> list[str]:
-        named = [m.implementation for _, m in self.measured if m.implementation]
-        return list(dict.fromkeys(f"{one.name} {one.version}" for one in named))
+        used = [row.implementation for _, row in self.measured if row.implementation]
+        return list(dict.fromkeys(f"{code.name} {code.version}" for code in used))
 
     @property
     def by_trial(self) -> bool:
-        """Whether each job chose its implementation from the same rivals."""
+        """Whether each job chose its implementation in a trial of the same rivals."""
         rivals = {
             frozenset((t.implementation.name, t.implementation.version) for t in row.trials)
             for _, row in self.measured
@@ -124,7 +125,7 @@ class Series:
 
     @cached_property
     def side(self) -> Side | None:
-        """The pooled figures; None without a measured row."""
+        """The pooled figures; None if no job measured the row."""
         rows = [row for _, row in self.measured]
         cold = [row.cold_seconds for row in rows if row.cold_seconds]
         if not (self.median and cold and self.row.implementation):
@@ -146,8 +147,8 @@ class Series:
             peak_memory_bytes=_largest(row.peak_memory_bytes for row in rows),
             energy_joules=joules,
             flops_per_joule=self.row.flops / joules if self.row.flops and joules else None,
-            steal_share=_largest(one.cpu_steal_share for one in during),
-            wait_share=_largest(one.cpu_wait_share for one in during),
+            steal_share=_largest(conditions.cpu_steal_share for conditions in during),
+            wait_share=_largest(conditions.cpu_wait_share for conditions in during),
             throttled_samples=sum(len(row.throttled_samples) for row in rows),
             throttled_left_out=sum(
                 len(row.samples_seconds) - len(kept_samples(row)) for row in rows
@@ -159,11 +160,11 @@ class Series:
         )
 
     def reasons(self) -> str:
-        """Why jobs did not measure this row."""
+        """Why some jobs did not measure this row."""
         return "; ".join(dict.fromkeys(f"{m.status}: {m.reason}" for _, m in self.unmeasured))
 
     def warnings(self) -> Iterable[str]:
-        """What to know about a measured row before trusting it."""
+        """What to know of a measured row before trusting it."""
         side = self.side
         if side is None:
             return
@@ -211,12 +212,12 @@ def row_key(row: Keyed) -> RowKey:
 
 
 def parameters_json(parameters: Mapping[str, Parameter]) -> str:
-    """A point of a workload's grid as the history names it."""
+    """A point of a workload's grid, as the history's rows spell it."""
     return json.dumps(parameters, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def kept_samples(row: Measurement) -> list[float]:
-    """Without those of a slowed-down device, where enough for an interval remain."""
+    """Samples in seconds, without throttled ones where enough for an interval remain."""
     throttled = set(row.throttled_samples)
     kept = [value for i, value in enumerate(row.samples_seconds) if i not in throttled]
     return kept if len(kept) >= MINIMUM_SAMPLES else list(row.samples_seconds)

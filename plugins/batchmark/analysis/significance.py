@@ -1,4 +1,4 @@
-"""Whether two targets' jobs differ by more than jobs of one target do.
+"""Whether two targets' jobs differ by more than jobs of one target differ among themselves.
 
 A job's figure is the log of its median. Logs of equal jobs scatter with a standard deviation s, so
 a difference of means over m and n jobs has the standard error sqrt(s1²/m + s2²/n) and is held
@@ -9,37 +9,35 @@ against Student's t (Welch, Biometrika 34 (1947) 28; Satterthwaite, Biometrics B
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize, stats
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
     Values = float | NDArray[np.float64]
 
 NoiseSource = Literal["calibration", "repeats", "assumed"]
 
-# Two-sided. Half of the 1 in 100 that A/A comparisons may call different, as margin.
+# Two-sided. A/A comparisons may call 1 in 100 different; half of that is kept as a margin.
 LEVEL = 0.005
 POWER = 0.95
-# A decided row needs its interval to exclude 1 too, so the t-test may miss half as often only.
+# A decided row also needs its interval to exclude 1, so the t-test may miss only half as often.
 T_TEST_POWER = 1 - (1 - POWER) / 2
-ENOUGH_REPEATS = 3
-# For jobs of which nothing is known. With one job a side, 2.7 times is the least that counts.
+ENOUGH_REPEATS = 3  # jobs from which their own scatter is used
+# For jobs of which nothing is known: with one job a side, only a factor of 2.7 or more counts.
 ASSUMED_LOG_SD = 0.25
-# A handful of equal medians does not prove less.
+# A handful of equal medians does not prove a smaller scatter.
 LEAST_LOG_SD = 0.001
-# However many jobs a calibration had, one job may stall, so its noise counts as if known with so
-# few degrees of freedom; the mean of m jobs, with m times as many. Found by simulation: skewed and
-# heavy-tailed noise then stays below LEVEL x 2 from 1 job a side on.
+# However many jobs a calibration had, a single job may stall. So its noise counts as known with
+# this many degrees of freedom, and for a mean of m jobs with m times as many. Chosen by simulation:
+# with skewed and heavy-tailed noise, false calls stay below 2 x LEVEL from 1 job a side on.
 DEGREES_PER_JOB = 2
-QUANTILES = 50  # of a scatter, in the average over what it may come out as
+QUANTILES = 50  # of a scatter's distribution, which the power is averaged over
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class JobNoise:
     source: NoiseSource
 
     def credited_degrees(self, jobs: int) -> float:
-        """With which it is held against so many jobs' mean."""
+        """Degrees of freedom for a comparison of means over so many jobs."""
         if self.source == "calibration":
             return min(self.degrees, DEGREES_PER_JOB * jobs)
         return self.degrees
@@ -71,18 +69,18 @@ class Resolution:
 
     @property
     def critical_difference(self) -> float:
-        """Of mean log medians; noise alone exceeds it in LEVEL of all comparisons."""
+        """Of mean log medians; noise alone exceeds it in a share LEVEL of comparisons."""
         return float(_critical(*self._variances, *self._credited))
 
     @property
     def smallest_detectable_change(self) -> float:
-        """Relative slow-down that is found with POWER; with a calibration, at most that without."""
+        """Relative slow-down found with probability POWER; a calibration never makes it larger."""
         without = replace(self, first=_assumable(self.first), second=_assumable(self.second))
         return relative(min(self._detectable_difference, without._detectable_difference))
 
     @property
     def _detectable_difference(self) -> float:
-        """Of mean log medians, were no calibration given up for the assumed noise."""
+        """Difference of mean log medians, with each side's noise as given."""
         first, second = self._variances
         share = round(first / (first + second), 2)
         degrees = self.first.degrees, self.second.degrees
@@ -90,7 +88,7 @@ class Resolution:
 
     @property
     def _variances(self) -> tuple[float, float]:
-        """Of the two means."""
+        """Variances of the two means."""
         return self.first.log_sd**2 / self.first_jobs, self.second.log_sd**2 / self.second_jobs
 
     @property
@@ -102,10 +100,10 @@ class Resolution:
 
 
 def known_or_assumed(known: JobNoise, jobs: int) -> JobNoise:
-    """A calibration's noise for so many jobs a side, or the assumed one where that decides more.
+    """A calibration's noise for so many jobs a side, or the assumed noise where that decides more.
 
-    It does where the calibration had few jobs. Each errs in LEVEL of all comparisons, so the better
-    of both errs in twice that at most. More noise than is assumed is never argued away.
+    It does where the calibration had few jobs. Each alone errs in a share LEVEL of comparisons, so
+    the better of the two errs in at most twice that. Noise above the assumed one is never ignored.
     """
     return min(
         (known, _assumable(known)),
@@ -114,7 +112,7 @@ def known_or_assumed(known: JobNoise, jobs: int) -> JobNoise:
 
 
 def _assumable(noise: JobNoise) -> JobNoise:
-    """What counts if a calibration is given up: the assumed noise, unless it found more."""
+    """The noise without its calibration: the assumed one, unless the calibration found more."""
     if noise.source == "calibration" and noise.log_sd <= ASSUMED.log_sd:
         return ASSUMED
     return noise
@@ -136,7 +134,7 @@ def largest_credible(known: JobNoise, jobs: int) -> float:
 
 
 def relative(log_difference: float) -> float:
-    """As a share of the smaller one; finite, however absurd the difference."""
+    """A log difference as a share of the smaller value; capped, so that it stays finite."""
     return math.expm1(min(log_difference, 100.0))
 
 
@@ -145,9 +143,9 @@ def _critical(
 ) -> NDArray[np.float64]:
     """Critical difference for these variances of the means.
 
-    Welch's degrees of freedom, but at most twice the fewer of the two sides': with 3 jobs against
-    20 his own let three that agree by chance pass for certainty (2 to 4 false calls in 100 in
-    simulation).
+    With Welch's degrees of freedom, but at most twice those of the side that has fewer: with 3 jobs
+    against 20, Welch's alone take three jobs that agree by chance for certainty (2 to 4 false calls
+    in 100 in simulation).
     """
     variance = np.add(first, second)
     uncertainty = np.square(first) / first_degrees + np.square(second) / second_degrees
@@ -183,7 +181,7 @@ def _detectable(
 
 @lru_cache
 def _scatters(degrees: float) -> NDArray[np.float64]:
-    """How a variance comes out that is known with so many degrees of freedom, over the true one."""
+    """Quantiles of an estimated variance over the true one, by its degrees of freedom."""
     if math.isinf(degrees):
         return np.ones(1)
     quantiles = (np.arange(QUANTILES) + 0.5) / QUANTILES

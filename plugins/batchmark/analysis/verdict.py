@@ -1,17 +1,17 @@
-"""Which of two targets is faster on a row, if that can be told."""
+"""Which of two targets is faster on a row, if the data can tell."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
-from batchmark.estimate import ratio
-from batchmark.figures import percent
-from batchmark.noise import RowNoise, SideNoise, job_medians
-from batchmark.significance import (
+from batchmark.analysis.noise import RowNoise, RowScatter, SideNoise, job_medians
+from batchmark.analysis.samples import RowSamples
+from batchmark.analysis.significance import (
     ASSUMED,
     ENOUGH_REPEATS,
     JobNoise,
@@ -21,12 +21,8 @@ from batchmark.significance import (
     log_spread,
     relative,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from batchmark.noise import SeriesNoise
-    from batchmark.series import Series
+from batchmark.analysis.speedup import ratio
+from batchmark.core.formatting import percent
 
 WEAKEST_FIRST = ("assumed", "repeats", "calibration")
 
@@ -36,8 +32,8 @@ class Contestant:
     """One target's measured row, with its calibration if there is one that fits."""
 
     name: str
-    series: Series
-    calibration: SeriesNoise | None = None
+    samples: RowSamples
+    calibration: RowScatter | None = None
 
 
 @dataclass(frozen=True)
@@ -47,13 +43,13 @@ class Judgement:
 
 
 def judge(first: Contestant, second: Contestant) -> Judgement:
-    """The faster of a GPU target and a CPU target, if neither chance nor noise explains it.
+    """The faster of two contestants, if neither chance nor noise explains the difference.
 
-    Both must hold: the bootstrap interval of the medians' ratio, which tells of chance within jobs,
-    excludes 1, and the jobs' mean log medians differ by more than their noise does in LEVEL of all
-    comparisons.
+    Two conditions: the bootstrap interval of the ratio of medians, which covers chance within jobs,
+    excludes 1; and the jobs' mean log medians differ by more than noise alone does in a share LEVEL
+    of all comparisons.
     """
-    medians = job_medians(first.series), job_medians(second.series)
+    medians = job_medians(first.samples), job_medians(second.samples)
     noises = [_noise(*side) for side in zip((first, second), medians, strict=True)]
     (first_noise, first_note), (second_noise, second_note) = noises
     resolution = Resolution(first_noise, len(medians[0]), second_noise, len(medians[1]))
@@ -65,7 +61,7 @@ def judge(first: Contestant, second: Contestant) -> Judgement:
             f"undecided: jobs that are equal may differ by "
             f"{percent(relative(resolution.critical_difference))}"
         )
-    elif _excludes_one(first.series, second.series, lead):
+    elif _excludes_one(first.samples, second.samples, lead):
         faster = "first" if lead > 0 else "second"
     sources = {first_noise.source, second_noise.source}
     return Judgement(
@@ -83,24 +79,24 @@ def judge(first: Contestant, second: Contestant) -> Judgement:
     )
 
 
-def _side_noise(one: JobNoise) -> SideNoise:
+def _side_noise(noise: JobNoise) -> SideNoise:
     return SideNoise(
-        floor=relative(one.log_sd),
-        degrees=None if math.isinf(one.degrees) else one.degrees,
-        source=one.source,
+        floor=relative(noise.log_sd),
+        degrees=None if math.isinf(noise.degrees) else noise.degrees,
+        source=noise.source,
     )
 
 
 def _noise(side: Contestant, medians: Sequence[float]) -> tuple[JobNoise, str | None]:
-    """How one target's jobs scatter, by the best source there is, and what to say of it."""
+    """How one target's jobs scatter, by the best source there is, and a note on that source."""
     jobs, known = len(medians), side.calibration
-    own = log_spread(medians) if jobs > 1 else 0.0
+    spread = log_spread(medians) if jobs > 1 else 0.0
     note = None
     if known and jobs >= ENOUGH_REPEATS and jobs > known.jobs:
         note = f"{side.name}: its {jobs} jobs tell more of noise than the {known.jobs} calibrated"
     elif known:
-        most = largest_credible(known.job_noise, jobs) if jobs > 1 else own
-        if own <= most:
+        most = largest_credible(known.job_noise, jobs) if jobs > 1 else spread
+        if spread <= most:
             noise = known_or_assumed(known.job_noise, jobs)
             if noise.source == "assumed":
                 note = (
@@ -109,15 +105,15 @@ def _noise(side: Contestant, medians: Sequence[float]) -> tuple[JobNoise, str | 
                 )
             return noise, note
         note = (
-            f"{side.name}: its {jobs} jobs differ by {percent(relative(own))}, more than its "
+            f"{side.name}: its {jobs} jobs differ by {percent(relative(spread))}, more than its "
             f"calibration allows ({percent(relative(most))}), which is therefore not used"
         )
     if jobs >= ENOUGH_REPEATS:
-        return JobNoise(own, jobs - 1, "repeats"), note
-    return JobNoise(max(ASSUMED.log_sd, own), ASSUMED.degrees, "assumed"), note
+        return JobNoise(spread, jobs - 1, "repeats"), note
+    return JobNoise(max(ASSUMED.log_sd, spread), ASSUMED.degrees, "assumed"), note
 
 
-def _excludes_one(first: Series, second: Series, lead: float) -> bool:
+def _excludes_one(first: RowSamples, second: RowSamples, lead: float) -> bool:
     """Whether the interval of the ratio of medians lies on the side of 1 where the lead is."""
     if not (first.median and second.median):
         return False

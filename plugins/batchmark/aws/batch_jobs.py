@@ -1,4 +1,4 @@
-"""Batch's jobs through a boto3 client: described, found by name, submitted and ended."""
+"""Describes, finds, submits and terminates Batch jobs through a boto3 client."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as BotocoreConnectionError
 
-from batchmark.job_description import FINISHED, JobDescription
+from batchmark.aws.job_description import FINISHED, JobDescription
 
-# A job that ended so was no failure of its own: the next try submits another.
+# A job with this reason did not fail by itself: the next try submits another.
 KILLED = "The Airflow task was killed on its worker"
 DESCRIBE_JOBS_LIMIT = 100
 REASON_CHARACTERS = 1024  # of CancelJob and TerminateJob, by the API reference
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def describe_jobs(batch: Any, job_ids: Sequence[str]) -> dict[str, JobDescription]:
-    """Jobs by id, in as few calls as Batch allows; one that Batch does not know is left out."""
+    """Jobs by id, in as few calls as possible; jobs that Batch does not know are left out."""
     found = {}
     for start in range(0, len(job_ids), DESCRIBE_JOBS_LIMIT):
         answer = batch.describe_jobs(jobs=list(job_ids[start : start + DESCRIBE_JOBS_LIMIT]))
@@ -54,12 +54,12 @@ def is_live(job: JobDescription) -> bool:
 
 
 def was_killed(job: JobDescription) -> bool:
-    """Whether a job ended only because its task's worker was told to stop."""
+    """Whether a job ended only because its task's worker was stopped."""
     return job.get("statusReason") == KILLED
 
 
 def is_queue_at_work(batch: Any, queues: Iterable[str]) -> bool:
-    """Whether any of the queues starts or runs a job."""
+    """Whether any of the queues is starting or running a job."""
     return any(
         batch.list_jobs(jobQueue=queue, jobStatus=status, maxResults=1)["jobSummaryList"]
         for queue in dict.fromkeys(queues)
@@ -74,20 +74,20 @@ def submit_job(
     *,
     sleep: Callable[[float], object] = time.sleep,
 ) -> str:
-    """Submit a job at most once, as far as Batch lets that be known; return its id.
+    """Submit a job at most once, as far as Batch allows; return its id.
 
-    SubmitJob takes no token, so a lost answer may stand for a job that is there. Before each
-    repetition the job is therefore looked for by name. What remains: ListJobs may be some seconds
-    behind SubmitJob, so a caller that died, or lost the answer, and looks before the job shows
-    submits a second one. It has the same name, and collecting the run ends whatever runs then.
+    SubmitJob takes no idempotency token, so after a lost response the job may exist. Before each
+    repetition it is therefore searched by name. One gap remains: ListJobs can lag SubmitJob by some
+    seconds, so a caller that searches too early submits a second job. That has the same name, and
+    collecting the run terminates whatever still runs then.
 
     Args:
         batch: a client that repeats no call by itself.
         request: SubmitJob's arguments.
-        find: gives the id of the job if it is there by now.
+        find: returns the id of the job if it exists by now.
 
     Raises:
-        BotoCoreError, ClientError: Batch refused it, or gave no answer five times.
+        BotoCoreError, ClientError: Batch refused it, or did not answer five times.
     """
     for seconds in SUBMIT_AGAIN_AFTER_SECONDS:
         try:
@@ -103,7 +103,7 @@ def submit_job(
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether a call that failed so may succeed later: throttling, outages, lost connections."""
+    """Whether the error is transient: throttling, an outage, a lost connection."""
     if isinstance(error, ClientError):
         code = str(error.response["Error"].get("Code"))
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
@@ -112,6 +112,6 @@ def is_passing(error: Exception) -> bool:
 
 
 def terminate_job(batch: Any, job_id: str, reason: str) -> None:
-    """End a job in any state; one that has ended stays as it is."""
+    """Terminate a job in any state; a finished job is not changed."""
     log.warning("Terminating Batch job %s: %s", job_id, reason)
     batch.terminate_job(jobId=job_id, reason=reason[:REASON_CHARACTERS])

@@ -1,18 +1,17 @@
-"""What AWS says of the targets that Terraform published, as boto3 answers it."""
+"""The AWS resources of the published targets, as boto3 describes them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batchmark.config import Config, PurchaseOption, Target
+from batchmark.aws.boto_clients import Clients
+from batchmark.core.config import Config, PurchaseOption, Target
 
-# Gives the boto3 client of a service.
-Clients = Callable[[str], Any]
 NO_ANSWER = (BotoCoreError, ClientError)
 
 DENIED = (
@@ -22,7 +21,7 @@ DENIED = (
     "AuthorizationError",
     "UnauthorizedOperation",
 )
-# How each service says that there is no such thing.
+# Error codes of the services for a missing resource.
 MISSING = (
     "404",
     "ImageNotFoundException",
@@ -39,29 +38,13 @@ _ECR_IMAGE = re.compile(
 )
 
 
-def aws_clients(region: str) -> Clients:
-    """One boto3 client per service, made when it is first asked for."""
-    import boto3
-    from botocore.config import Config as ClientConfig
-
-    patience = ClientConfig(
-        connect_timeout=10, read_timeout=30, retries={"mode": "standard", "max_attempts": 4}
-    )
-
-    @cache
-    def client(service: str) -> Any:
-        return boto3.client(service, region_name=region, config=patience)
-
-    return client
-
-
 def error_code(error: BotoCoreError | ClientError) -> str | None:
-    """AWS's code of an answer; None where there was no answer at all."""
+    """The error code in AWS's response; None if there was no response."""
     return error.response["Error"]["Code"] if isinstance(error, ClientError) else None
 
 
 def is_there(call: Callable[..., object], **arguments: Any) -> bool:
-    """Whether AWS knows what this call asks about; an error of any other kind is raised."""
+    """Whether the resource that this call asks for exists; other errors are raised."""
     try:
         call(**arguments)
     except ClientError as error:
@@ -72,7 +55,7 @@ def is_there(call: Callable[..., object], **arguments: Any) -> bool:
 
 
 def why_unread(error: BotoCoreError | ClientError) -> str:
-    """Why a question has no answer, and what lets it have one."""
+    """Why a call failed, and how to fix it."""
     if (code := error_code(error)) is None:
         return f"no answer from AWS: {error}"
     message = error.response["Error"].get("Message", "")
@@ -83,7 +66,7 @@ def why_unread(error: BotoCoreError | ClientError) -> str:
 
 
 def name_of(arn: str) -> str:
-    """The last part of an ARN: of a compute environment, a queue, a role, an instance profile."""
+    """The name at the end of an ARN, such as that of a queue or a role."""
     return arn.rpartition("/")[2]
 
 
@@ -98,7 +81,7 @@ class Image(NamedTuple):
 
     @classmethod
     def parse(cls, uri: str) -> Image | None:
-        """None for an image that lies elsewhere, or that names neither tag nor digest."""
+        """None for an image outside ECR, or without tag and digest."""
         found = _ECR_IMAGE.match(uri)
         if not found:
             return None
@@ -106,12 +89,12 @@ class Image(NamedTuple):
 
     @property
     def id(self) -> dict[str, str]:
-        """As ECR wants it."""
+        """The image identifier for ECR's API."""
         return {"imageDigest": self.digest} if self.digest else {"imageTag": self.tag or ""}
 
 
 class BatchEnvironment:
-    """The AWS side of some targets. Each question is asked once, when its answer is needed.
+    """The AWS resources of some targets, each described once, when it is first needed.
 
     Every property and method may raise `botocore.exceptions.ClientError` or `BotoCoreError`.
     """
@@ -130,20 +113,20 @@ class BatchEnvironment:
             for name in published_environments(target).values()
         ]
         answer = self.client("batch").describe_compute_environments(computeEnvironments=names)
-        return {one["computeEnvironmentName"]: one for one in answer["computeEnvironments"]}
+        return {found["computeEnvironmentName"]: found for found in answer["computeEnvironments"]}
 
     @cached_property
     def job_queues(self) -> dict[str, dict[str, Any]]:
         """DescribeJobQueues, by ARN."""
         answer = self.client("batch").describe_job_queues(jobQueues=published_queues(self.targets))
-        return {one["jobQueueArn"]: one for one in answer["jobQueues"]}
+        return {found["jobQueueArn"]: found for found in answer["jobQueues"]}
 
     @cached_property
     def job_definitions(self) -> dict[str, dict[str, Any]]:
         """DescribeJobDefinitions, by ARN."""
         arns = [target.job_definition for target in self.targets.values()]
         answer = self.client("batch").describe_job_definitions(jobDefinitions=arns)
-        return {one["jobDefinitionArn"]: one for one in answer["jobDefinitions"]}
+        return {found["jobDefinitionArn"]: found for found in answer["jobDefinitions"]}
 
     @cached_property
     def instance_vcpus(self) -> dict[str, int]:
@@ -151,21 +134,24 @@ class BatchEnvironment:
         types = sorted({target.instance_type for target in self.targets.values()})
         answer = self.client("ec2").describe_instance_types(InstanceTypes=types)
         return {
-            one["InstanceType"]: one["VCpuInfo"]["DefaultVCpus"] for one in answer["InstanceTypes"]
+            found["InstanceType"]: found["VCpuInfo"]["DefaultVCpus"]
+            for found in answer["InstanceTypes"]
         }
 
     def newest_revision(self, definition_name: str) -> int:
-        """Of a job definition's ACTIVE revisions the newest; 0 without any."""
+        """The newest ACTIVE revision of a job definition; 0 if there is none."""
         pages = (
             self.client("batch")
             .get_paginator("describe_job_definitions")
             .paginate(jobDefinitionName=definition_name, status="ACTIVE")
         )
-        return max((one["revision"] for page in pages for one in page["jobDefinitions"]), default=0)
+        return max(
+            (found["revision"] for page in pages for found in page["jobDefinitions"]), default=0
+        )
 
 
 def published_environments(target: Target) -> dict[PurchaseOption, str]:
-    """A target's compute environments by purchase option, in the order its queue tries them."""
+    """A target's compute environments by purchase option, in the order of its queue."""
     named = target.compute_environments
     environments: dict[PurchaseOption, str | None] = {
         "spot": named.spot,

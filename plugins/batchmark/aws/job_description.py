@@ -1,4 +1,4 @@
-"""Reads what Batch's DescribeJobs says of one job."""
+"""Reads a job description as DescribeJobs returns it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ JobDescription = dict[str, Any]
 
 FINISHED = ("SUCCEEDED", "FAILED")
 LOG_TAIL_LINES = 50
-# How Batch words the end of an attempt whose instance was terminated, as a Spot reclaim does.
+# Batch's status reason for an attempt whose instance was terminated, such as by a Spot reclaim.
 HOST_TERMINATED = "Host EC2"
 
 
@@ -21,9 +21,9 @@ class LogLocation(NamedTuple):
 
 
 def log_location(job: JobDescription) -> LogLocation | None:
-    """Where the job's last attempt logs to; None before it has started.
+    """The log stream of the job's last attempt; None before it has started.
 
-    The group is the one of the job definition, or Batch's default.
+    The group is that of the job definition, or Batch's default.
     """
     container = job.get("container", {})
     stream = container.get("logStreamName")
@@ -34,7 +34,7 @@ def log_location(job: JobDescription) -> LogLocation | None:
 
 
 def log_url(location: LogLocation, region: str) -> str:
-    """The stream in the CloudWatch console, which wants its names escaped twice."""
+    """The stream in the CloudWatch console, whose URLs have names escaped twice."""
     group, stream = (quote_plus(quote_plus(part)).replace("%", "$") for part in location)
     return (
         f"https://{quote(region)}.console.aws.amazon.com/cloudwatch/home?region={quote(region)}"
@@ -43,40 +43,40 @@ def log_url(location: LogLocation, region: str) -> str:
 
 
 def moment(record: Mapping[str, Any], field: str) -> datetime:
-    """One of Batch's timestamps, which are milliseconds since the epoch."""
+    """A timestamp of Batch, which counts milliseconds since the epoch."""
     return datetime.fromtimestamp(record[field] / 1000, tz=UTC)
 
 
 def run_seconds(attempt: Mapping[str, Any]) -> float:
-    """How long one of a job's attempts ran; 0 where its container never started."""
+    """How long an attempt ran; 0 if its container never started."""
     if "startedAt" not in attempt or "stoppedAt" not in attempt:
         return 0.0
     return float(max(0, attempt["stoppedAt"] - attempt["startedAt"])) / 1000
 
 
 def all_seconds(job: JobDescription | None) -> float | None:
-    """How long all of a job's attempts ran; None where Batch does not tell, or not yet."""
+    """How long all attempts of a job ran; None if unknown, or not finished yet."""
     if job is None or job["status"] not in FINISHED:
         return None
     attempts = job.get("attempts", ())
-    if any("startedAt" in one and "stoppedAt" not in one for one in attempts):
+    if any("startedAt" in each and "stoppedAt" not in each for each in attempts):
         return None
     return sum(map(run_seconds, attempts))
 
 
 def waiting_since(job: JobDescription) -> float:
-    """Since when a job that doesn't run waits for its next attempt, in seconds since the epoch."""
+    """Since when a pending job has waited for its next attempt, in seconds since the epoch."""
     stops = [attempt.get("stoppedAt", 0) for attempt in job.get("attempts", [])]
     return float(max(job["createdAt"], *stops, 0)) / 1000
 
 
 def host_terminated(attempt: Mapping[str, Any]) -> bool:
-    """Whether an attempt, or the job that it was the last of, ended because its instance did."""
+    """Whether an attempt, or a job by its last attempt, ended because its instance did."""
     return str(attempt.get("statusReason", "")).startswith(HOST_TERMINATED)
 
 
 def is_reclaimed(job: JobDescription) -> bool:
-    """Whether a job failed because its last attempt lost its host, and nobody had it ended."""
+    """Whether a job failed because its last attempt lost its host, and not by termination."""
     was_ended = job.get("isTerminated") or job.get("isCancelled")
     return job["status"] == "FAILED" and host_terminated(job) and not was_ended
 
@@ -85,8 +85,8 @@ def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -
     """A job's phases in seconds and its timestamps, as JSON.
 
     Args:
-        first_seen: when a watcher saw that it had entered a state, in seconds since the epoch;
-            Batch itself keeps no time of RUNNABLE and STARTING.
+        first_seen: when a watcher first saw the job in a state, in seconds since the epoch; Batch
+            itself records no time of RUNNABLE and STARTING.
     """
     attempts = job.get("attempts", [])
     seconds = [run_seconds(attempt) for attempt in attempts]
@@ -131,10 +131,10 @@ def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -
 def failure_message(
     job: JobDescription, log_lines: Sequence[str], problem: str | None = None
 ) -> str:
-    """Why a job failed: exit code, reasons, each attempt and the end of its log.
+    """Why a job failed: exit code, reasons, all attempts and the end of its log.
 
     Args:
-        problem: what makes a failure of a job that Batch calls SUCCEEDED.
+        problem: why a job that Batch calls SUCCEEDED counts as failed.
     """
     text = f"Batch job {job['jobId']} ({job['jobName']}) is {job['status']}"
     text = f"{text}, but {problem}" if problem else f"{text}: {'; '.join(_facts(job))}"

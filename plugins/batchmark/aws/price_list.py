@@ -1,4 +1,4 @@
-"""Asks AWS what instances cost today. As a program it rewrites the committed table (`make prices`).
+"""Fetches today's instance prices. As a program it rewrites the committed table (`make prices`).
 
 On-Demand prices come from the Price List API, Spot prices from EC2's price history.
 """
@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import boto3
 from botocore.config import Config as ClientConfig
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batchmark.exceptions import PriceError
-from batchmark.prices import (
+from batchmark.aws.result_bucket import PRICES, PRICES_FOLDER, RunStore
+from batchmark.core.errors import PriceError
+from batchmark.core.prices import (
     PRICES_FILE,
     PriceTable,
     SpotPrice,
@@ -27,16 +29,10 @@ from batchmark.prices import (
     price_file,
     spot_prices,
 )
-from batchmark.store import PRICES, PRICES_FOLDER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from batchmark.store import RunStore
 
 # The Price List API has endpoints in few regions; each answers for all regions.
 PRICE_LIST_REGION = "us-east-1"
-# What a user of Linux pays who shares the host and has reserved nothing; no local zones.
+# Linux on a shared host without reservation; no local zones.
 PLAIN_LINUX = {
     "locationType": "AWS Region",
     "operatingSystem": "Linux",
@@ -45,7 +41,7 @@ PLAIN_LINUX = {
     "capacitystatus": "Used",
     "marketoption": "OnDemand",
 }
-# EC2 adds the last change before it, so every zone that has a price gives one.
+# EC2 includes the last change before it, so every zone with a price returns one.
 SPOT_HISTORY = timedelta(hours=3)
 CLIENT_CONFIG = ClientConfig(
     connect_timeout=5, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 4}
@@ -63,11 +59,11 @@ def price_clients(region: str) -> tuple[Any, Any]:
 def fetch_prices(
     pricing: Any, ec2: Any, *, region: str, instance_types: Iterable[str], now: datetime
 ) -> PriceTable:
-    """Today's prices of some instance types; the table's notes say which of them have none.
+    """Today's prices of some instance types; notes in the table say which have none.
 
     Raises:
         PriceError: AWS lists no price at all.
-        BotoCoreError, ClientError: the Price List API did not answer, or refused.
+        BotoCoreError, ClientError: the Price List API did not answer, or denied access.
     """
     names = sorted(set(instance_types))
     if not names:
@@ -106,13 +102,13 @@ def fetch_prices(
 
 
 class RunPrices(NamedTuple):
-    """A run's prices, and whether AWS gave them when it was planned."""
+    """A run's prices, and whether they came from AWS when it was planned."""
 
     table: PriceTable
     asked: bool
 
     def store(self, store: RunStore) -> None:
-        """Leave them in the run's folder; what AWS answered is kept by its date too."""
+        """Write them to the run's folder, and AWS's own by date as well."""
         text = self.table.model_dump_json(indent=2)
         if self.asked:
             store.put(
@@ -124,10 +120,10 @@ class RunPrices(NamedTuple):
 def current_prices(
     pricing: Any, ec2: Any, *, region: str, instance_types: Iterable[str], now: datetime
 ) -> RunPrices:
-    """Today's prices, or else the committed ones, whose notes say why."""
+    """Today's prices, or else the committed ones with a note that says why."""
     try:
         table = fetch_prices(pricing, ec2, region=region, instance_types=instance_types, now=now)
-    except Exception as error:  # whatever it is, the run's measurements are worth more
+    except Exception as error:  # whatever it is, it must not cost the run its measurements
         return RunPrices(committed_prices(region, _clause(error), now), asked=False)
     return RunPrices(table, asked=True)
 
@@ -164,12 +160,12 @@ def _spot_history(ec2: Any, instance_types: Sequence[str], now: datetime) -> lis
 
 
 def _clause(error: Exception) -> str:
-    """An error as part of a sentence."""
+    """An error message as part of a sentence."""
     return (str(error) or repr(error)).rstrip(".")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Rewrite a region's committed table with today's prices; returns 1 where AWS gives none."""
+    """Rewrite a region's committed table with today's prices; return 1 if AWS has none."""
     parser = argparse.ArgumentParser(prog="make prices", description=__doc__)
     parser.add_argument("--region", default="us-east-1", help="AWS region (%(default)s)")
     parser.add_argument("--file", type=Path, help="the region's committed one, if not given")

@@ -1,4 +1,4 @@
-"""The result bucket: raw documents as the jobs wrote them, and each run's own folder."""
+"""The result bucket: the jobs' raw documents, and a folder for each run."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 from typing import Any, Self
 from urllib.parse import quote
 
-from batchmark.config import Config
-from batchmark.exceptions import CollectError
-from batchmark.job_identity import slug
+from batchmark.aws.boto_clients import client
+from batchmark.core.config import Config
+from batchmark.core.errors import CollectError
+from batchmark.core.names import slug
 
-# What a run's folder holds, beside the jobs' logs.
+# The objects in a run's folder, beside the jobs' logs.
 PLAN = "plan.json"
 COLLECTED = "collected.json"
 COMPARISON = "comparison.json"
@@ -24,45 +25,45 @@ NOISE_JSON = "noise.json"
 NOISE_HTML = "noise.html"
 ENVIRONMENT_JSON = "environment.json"
 ENVIRONMENT_HTML = "environment.html"
-# Prices by region, day and run, beside the runs.
+# Prices by region, day and run.
 PRICES_FOLDER = "prices/"
-# What the DAG diagnose_queue found, by its own runs.
+# The findings of the DAG diagnose_queue, by its runs.
 DIAGNOSES_FOLDER = "diagnoses/"
 WEEK_SECONDS = 7 * 24 * 3600
 BROWSER_ENDPOINT = "BATCHMARK_BROWSER_ENDPOINT_URL"
-# S3's answers to a write on a condition; the latter to one of two at the same moment.
+# S3's error codes for a conditional write; the latter for one of two concurrent writes.
 CONDITION_NOT_MET = ("PreconditionFailed", "ConditionalRequestConflict")
 
 
 def rerun_name(number: int) -> str:
-    """What a run's folder calls the plan of a round of fresh jobs, counted from 1."""
+    """The name of the plan of a round of fresh jobs, counted from 1, in a run's folder."""
     return f"rerun-{number}.json"
 
 
 def noise_key(suite: str, dtype: str, target: str) -> str:
-    """Where a target's calibration lies that is in use; each run's folder keeps its own."""
+    """The key of the calibration in use for a target; each run's folder keeps that run's."""
     return f"noise/{suite}/{dtype}/{target}.json"
 
 
 def guard_key(date: str, run_id: str, ending: str) -> str:
-    """Where the leak guard's look of a day lies; ending is json or html."""
+    """The key of a report of the leak guard; `ending` is json or html."""
     return f"guard/{date}/{slug(run_id)}.{ending}"
 
 
 def self_test_key(date: str, run_id: str, ending: str) -> str:
-    """Where a day's test of the detector lies; ending is json or html."""
+    """The key of a report of the detector's self-test; `ending` is json or html."""
     return f"self_test/{date}/{slug(run_id)}.{ending}"
 
 
 def is_aws(client: Any) -> bool:
-    """Whether a boto3 client reaches AWS itself, not a local cloud."""
+    """Whether a boto3 client talks to AWS itself, not to a local cloud."""
     return bool(client.meta.endpoint_url.endswith((".amazonaws.com", ".amazonaws.com.cn")))
 
 
 def browser_endpoint(client: Any) -> str:
-    """Where a browser finds the local cloud that a client reaches.
+    """The address of the client's local cloud for a browser.
 
-    A container knows it by another name: the environment then holds the one for people.
+    Containers reach it by another name; then the environment holds the one for browsers.
     """
     return os.environ.get(BROWSER_ENDPOINT) or str(client.meta.endpoint_url)
 
@@ -78,9 +79,7 @@ class RunStore:
 
     @classmethod
     def of(cls, config: Config, run_id: str) -> Self:
-        import boto3
-
-        return cls(boto3.client("s3", region_name=config.region), config.bucket, run_id)
+        return cls(client("s3", config.region), config.bucket, run_id)
 
     def of_run(self, run_id: str) -> Self:
         """Another run's folder in the same bucket."""
@@ -108,14 +107,14 @@ class RunStore:
         return key
 
     def create(self, key: str, text: str) -> bool:
-        """Store `text` where nothing is yet; false, and nothing done, where something is."""
+        """Store `text` unless the key exists; return whether it was stored."""
         return self._put_if(key, text, IfNoneMatch="*")
 
     def read_version(self, key: str) -> tuple[bytes, str]:
-        """An object's content, and what names this version of it.
+        """An object's content and its version.
 
         Raises:
-            KeyError: there is none.
+            KeyError: there is no such object.
         """
         try:
             answer = self._s3.get_object(Bucket=self.bucket, Key=key)
@@ -124,7 +123,7 @@ class RunStore:
         return answer["Body"].read(), answer["ETag"]
 
     def replace(self, key: str, text: str, version: str) -> bool:
-        """Store `text` in place of that version; false, and nothing done, if it is another now."""
+        """Store `text` if the object still has that version; return whether it was stored."""
         return self._put_if(key, text, IfMatch=version)
 
     def _put_if(self, key: str, text: str, **condition: str) -> bool:
@@ -140,7 +139,7 @@ class RunStore:
         """An object's content.
 
         Raises:
-            CollectError: it is larger than `most_bytes`; then nothing of it was read.
+            CollectError: it is larger than `most_bytes`; it was not read.
         """
         answer = self._s3.get_object(Bucket=self.bucket, Key=key)
         if most_bytes is not None and (size := answer["ContentLength"]) > most_bytes:
@@ -159,14 +158,14 @@ class RunStore:
             return None
 
     def keys(self, folder: str) -> list[str]:
-        """Of all objects whose key begins with `folder`."""
+        """The keys of all objects that begin with `folder`."""
         pages = self._s3.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=folder
         )
         return [found["Key"] for page in pages for found in page.get("Contents", ())]
 
     def object_url(self, key: str) -> str:
-        """A page for people: the S3 console in AWS, elsewhere the object itself for a week."""
+        """A link for people: the S3 console in AWS, elsewhere the object itself for a week."""
         if self.is_aws():
             region = self._s3.meta.region_name
             return (
@@ -182,7 +181,7 @@ class RunStore:
 
     @property
     def bucket_url(self) -> str:
-        """What the addresses of all objects begin with, outside AWS."""
+        """The common prefix of the addresses of all objects outside AWS."""
         return f"{browser_endpoint(self._s3)}/{self.bucket}/"
 
     def is_aws(self) -> bool:

@@ -1,6 +1,6 @@
-"""When Batch's jobs changed state: DescribeJobs keeps no time of RUNNABLE and STARTING.
+"""The times of a job's state changes: DescribeJobs has none for RUNNABLE and STARTING.
 
-Batch's events hold it; Terraform has EventBridge write them to a log group.
+Batch's events do; Terraform makes EventBridge write them to a log group.
 """
 
 from __future__ import annotations
@@ -8,13 +8,11 @@ from __future__ import annotations
 import json
 import logging
 from collections import defaultdict
+from collections.abc import Collection
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 STATE_CHANGE = "Batch Job State Change"
 
@@ -22,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class StateTimes(NamedTuple):
-    """To the second; None where no event tells."""
+    """To the second; None without an event."""
 
     runnable_at: datetime | None = None
     starting_at: datetime | None = None
@@ -36,15 +34,15 @@ def state_times(
     created_at: datetime,
     stopped_at: datetime,
 ) -> dict[str, StateTimes]:
-    """Each job's last changes to RUNNABLE and to STARTING.
+    """When each job last became RUNNABLE and STARTING.
 
-    What can't be had is logged and left out: a report can do without.
+    Missing times are logged and left out: a report can do without them.
 
     Args:
         logs: a boto3 client, allowed to call FilterLogEvents on the group.
-        group: where EventBridge writes; None where Terraform made none.
-        job_ids: of one run.
-        created_at, stopped_at: the first job's and the last one's.
+        group: the log group that EventBridge writes to; None if Terraform made none.
+        job_ids: the jobs of a run.
+        created_at, stopped_at: of the first and of the last job.
     """
     seen: dict[str, dict[str, datetime]] = defaultdict(dict)
     try:
@@ -52,7 +50,7 @@ def state_times(
             pages = logs.get_paginator("filter_log_events").paginate(
                 logGroupName=group,
                 filterPattern=f'"{STATE_CHANGE}"',
-                startTime=_milliseconds(created_at) - 1000,  # events are to the second
+                startTime=_milliseconds(created_at) - 1000,  # events have whole seconds
                 endTime=_milliseconds(stopped_at) + 60_000,  # they arrive late
             )
             for page in pages:

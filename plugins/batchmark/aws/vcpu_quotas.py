@@ -1,4 +1,4 @@
-"""Which of EC2's vCPU quotas an instance type counts against, and how high it is.
+"""The EC2 vCPU quota that an instance type counts against, and its value.
 
 The codes are those of Service Quotas, https://docs.aws.amazon.com/general/latest/gr/ec2-service.html.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from batchmark.batch_environment import Clients
-from batchmark.config import PurchaseOption
+from batchmark.aws.boto_clients import Clients
+from batchmark.core.config import PurchaseOption
 
 
 class Quota(NamedTuple):
@@ -19,7 +19,7 @@ class Quota(NamedTuple):
 
 _STANDARD = "Standard (A, C, D, H, I, M, R, T, Z)"
 
-# what the type begins with -> its quota by purchase option
+# prefix of the instance type -> quota by purchase option
 _QUOTAS: dict[str, dict[PurchaseOption, Quota]] = {
     r"[acdhimrtz]\d": {
         "on_demand": Quota("L-1216C47A", f"Running On-Demand {_STANDARD} instances"),
@@ -45,7 +45,7 @@ _QUOTAS: dict[str, dict[PurchaseOption, Quota]] = {
 
 
 def vcpu_quota(instance_type: str, purchase: PurchaseOption) -> Quota | None:
-    """The quota that instances of this type count against; None for a family not known here."""
+    """The quota that instances of this type count against; None for an unknown family."""
     for pattern, quotas in _QUOTAS.items():
         if re.match(pattern, instance_type):
             return quotas[purchase]
@@ -53,10 +53,10 @@ def vcpu_quota(instance_type: str, purchase: PurchaseOption) -> Quota | None:
 
 
 def describe_quota(client: Clients, quota: Quota) -> dict[str, Any]:
-    """A quota in the account and region: its `Value` in vCPUs, and its `UsageMetric`.
+    """A quota of the account in the region: its `Value` in vCPUs, and its `UsageMetric`.
 
     Raises:
-        ClientError, BotoCoreError: Service Quotas does not tell.
+        ClientError, BotoCoreError: Service Quotas did not answer.
     """
     answer = client("service-quotas").get_service_quota(ServiceCode="ec2", QuotaCode=quota.code)
     described: dict[str, Any] = answer["Quota"]

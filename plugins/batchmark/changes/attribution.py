@@ -1,44 +1,47 @@
-"""Of many series that moved, the few things that happened, and what may be to blame.
+"""Groups the change points of many series into a few changes, with likely causes and costs.
 
-Points are of one change if they are of one suite, target, metric and direction, and their first
-runs are the same or near each other. Where they are half of the target's rows, its environment
-moved; otherwise each workload did. What happened to several targets at once, with the same
-recorded cause, is one change, too.
+Points belong to one change if they share suite, target, metric and direction, and their first runs
+are the same or near each other. If they make up half of the target's rows, its environment changed;
+otherwise each workload did. Several targets that moved at once, with the same recorded cause, are
+one change, too.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import chain, pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from batchmark.change_records import BETTER, WORSE, Change
-from batchmark.circumstances import differences, row_name
+from batchmark.changes.conditions import RunConditions, differences, row_name
+from batchmark.changes.records import (
+    BETTER,
+    WORSE,
+    Cause,
+    Change,
+    ChangeKind,
+    ChangePoint,
+    Confirmation,
+    Metric,
+    SeriesKey,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
+    RunTargets = Mapping[tuple[str, str], RunConditions]
 
-    from batchmark.change_records import (
-        Cause,
-        ChangePoint,
-        Confirmation,
-        Kind,
-        Metric,
-        SeriesKey,
-    )
-    from batchmark.circumstances import Circumstances
-
-    RunTargets = Mapping[tuple[str, str], Circumstances]
-
+# Judgment: two rows can move together by chance, and an environment moves most of its rows.
 FEWEST_ROWS = 3  # that must move together before an environment is blamed
 SHARE_OF_ROWS = 0.5
-HOURS_PER_MONTH = 730
-KINDS: tuple[Kind, ...] = (*WORSE.values(), *BETTER.values())  # in the order of pages and messages
-# Anything else may make a run slower, but not its instance dearer.
+HOURS_PER_MONTH = 730  # 365 days / 12, as AWS's own calculators have it
+KINDS: tuple[ChangeKind, ...] = (
+    *WORSE.values(),
+    *BETTER.values(),
+)  # in the order of pages and messages
+# Other differences may make a run slower, but not its instance dearer.
 CAUSES_OF_A_PRICE = {"instance type", "compute environment", "purchase option", "region"}
 WITHOUT_USD: Mapping[Metric, str] = {
     "noise": "scatter by itself costs nothing",
@@ -47,18 +50,20 @@ WITHOUT_USD: Mapping[Metric, str] = {
 
 
 class _Bucket(NamedTuple):
+    """Which change points can be one change at all."""
+
     suite: str
     target: str
     against: str | None
-    kind: Kind
+    kind: ChangeKind
 
 
 @dataclass
 class _Group:
-    """What is to become one change."""
+    """Change points that become one change."""
 
     suite: str
-    kind: Kind
+    kind: ChangeKind
     workload: str | None
     environment: bool
     points: list[ChangePoint]
@@ -67,7 +72,7 @@ class _Group:
 
     @property
     def shared(self) -> set[tuple[str, str | None, str | None]]:
-        """Differences that all targets have."""
+        """The differences that all targets have."""
         return set.intersection(
             *({cause.difference for cause in causes} for causes in self.causes.values())
         )
@@ -80,15 +85,13 @@ def group_changes(
     measured: Iterable[SeriesKey],
     confirmations: Iterable[Confirmation] = (),
 ) -> tuple[Change, ...]:
-    """The worse changes first, then by kind, an environment's before others, then by size.
+    """Group change points; worse changes come first, then by kind, environments first, by size.
 
     Args:
         points: of any metrics, in any order.
-        runs: by run id and target: of each point's first run, of the last one before it and of
-            those near it. What is not there is not recorded.
-        measured: the series that were looked at; which share of a target's rows moved tells an
-            environment from a workload.
-        confirmations: each goes to the change that its series and run are of, if there is one.
+        runs: by run id and target, for the runs of `runs_around`; a run may be missing.
+        measured: all series that were searched, to know which share of a target's rows moved.
+        confirmations: each goes to the change of its series and run, if there is one.
     """
     rows: dict[tuple[str, str], set[str]] = defaultdict(set)
     for series in measured:
@@ -114,13 +117,13 @@ def group_changes(
     return tuple(sorted(changes, key=_rank))
 
 
-def runs_about(points: Iterable[ChangePoint]) -> set[str]:
-    """The runs whose circumstances `group_changes` takes."""
+def runs_around(points: Iterable[ChangePoint]) -> set[str]:
+    """The runs whose conditions `group_changes` compares."""
     return {run for point in points for run in (point.last_run_id, *_window(point))}
 
 
 def are_near(one: ChangePoint, other: ChangePoint) -> bool:
-    """Whether both may be of the same run."""
+    """Whether both may begin with the same run."""
     return one.first_run_id in _window(other) or other.first_run_id in _window(one)
 
 
@@ -141,7 +144,10 @@ def _rank(change: Change) -> tuple[int, bool, float]:
 
 
 def _explanation(speedup: ChangePoint, points: Iterable[ChangePoint]) -> list[ChangePoint]:
-    """The changed times that a speedup moved with: its GPU's the same way, its CPU's the other."""
+    """The changed times that explain a changed speedup.
+
+    The GPU's got worse or better as the speedup did, the CPU's the other way.
+    """
     if speedup.metric != "speedup":
         return []
     own = speedup.series
@@ -159,7 +165,7 @@ def _explanation(speedup: ChangePoint, points: Iterable[ChangePoint]) -> list[Ch
 
 
 def _clusters(points: Sequence[ChangePoint]) -> Iterator[list[ChangePoint]]:
-    """Those that may be of the run that most of them may be of, then the same of the rest."""
+    """Split points by first run: those that fit the most common one, then the rest alike."""
     rest = list(points)
     while rest:
         may_be = Counter(run for point in rest for run in _window(point))
@@ -172,7 +178,7 @@ def _clusters(points: Sequence[ChangePoint]) -> Iterator[list[ChangePoint]]:
 def _groups(
     bucket: _Bucket, points: Sequence[ChangePoint], rows: int, runs: RunTargets
 ) -> Iterator[_Group]:
-    """The environment's group, or one for each workload."""
+    """One group for the environment, or one for each workload."""
     moved = len({row_name(point.series) for point in points})
     environment = rows > 0 and moved >= max(FEWEST_ROWS, SHARE_OF_ROWS * rows)
     parts: dict[str | None, list[ChangePoint]] = defaultdict(list)
@@ -191,7 +197,7 @@ def _groups(
 
 
 def _join(group: _Group, groups: list[_Group]) -> None:
-    """Add it, to one of another target if both are of the same time and cause."""
+    """Add a group; it joins one of another target that has the same time and cause."""
     for other in groups:
         if (
             group.points[0].metric in {"time", "noise"}
@@ -208,9 +214,9 @@ def _join(group: _Group, groups: list[_Group]) -> None:
 
 
 def _causes(points: Sequence[ChangePoint], target: str, runs: RunTargets) -> tuple[Cause, ...]:
-    """What differs at the run that most points name; if nothing does, at the nearest that does.
+    """What differs at the run that most points name, or else at the nearest run where any does.
 
-    A row's own property must differ in half of the rows.
+    A property of rows, such as the implementation, must differ for half of the points.
     """
     named = Counter((point.last_run_id, point.first_run_id) for point in points).most_common()
     at_change = named[0][0]
@@ -249,7 +255,7 @@ def _change(group: _Group, runs: RunTargets, verdicts: Sequence[Confirmation]) -
         kind=group.kind,
         points=points,
         environment=group.environment,
-        causes=_told_causes(group),
+        causes=_named_causes(group),
         confirmations=tuple(one for one in verdicts if one.run_id in windows.get(one.series, ())),
         speedups=tuple(sorted(group.speedups, key=_size, reverse=True)),
         fell_back=tuple(
@@ -267,8 +273,8 @@ def _change(group: _Group, runs: RunTargets, verdicts: Sequence[Confirmation]) -
     )
 
 
-def _told_causes(group: _Group) -> tuple[Cause, ...]:
-    """Those of all targets once, then those of one, with its name."""
+def _named_causes(group: _Group) -> tuple[Cause, ...]:
+    """The causes that all targets share, then each target's own with its name."""
     shared = group.shared
     first = next(iter(group.causes.values()))
     common = [cause for cause in first if cause.difference in shared]
@@ -282,7 +288,7 @@ def _told_causes(group: _Group) -> tuple[Cause, ...]:
 
 
 def _prices(points: Sequence[ChangePoint], runs: RunTargets) -> dict[str, float | None]:
-    """USD an hour of each target, at the change; None off EC2 and where none is recorded."""
+    """USD an hour of each target at the change; None off EC2 and if it is not recorded."""
     prices: dict[str, float | None] = {}
     for point in points:
         target = point.series.target
@@ -300,7 +306,7 @@ def _prices(points: Sequence[ChangePoint], runs: RunTargets) -> dict[str, float 
 def _usd_per_month(
     points: Sequence[ChangePoint], prices: Mapping[str, float | None]
 ) -> tuple[float | None, str | None]:
-    """As `Change.usd_per_month` says, or why it is unknown."""
+    """`Change.usd_per_month`, or why it is unknown."""
     metric = points[0].metric
     if reason := WITHOUT_USD.get(metric):
         return None, reason

@@ -1,73 +1,81 @@
-"""Where a series of logs changes its level: run by run, as a schedule would learn of it.
+"""Where a series of logs changes its level, found run by run as a schedule would.
 
-After each run every earlier one is a candidate for the first of a new level. The runs from it on
-are held against the noise of up to WINDOW runs before it (`noise_density`). The first candidate
-with enough evidence is a change, and the search goes on behind it. At the end, changes that later
-runs took back are dropped.
+After each run every earlier run is a candidate for the first of a new level: the runs from it on
+are tested against the noise of up to WINDOW runs before it (`noise_model`). The first candidate
+with enough evidence is a change, and the search continues behind it. At the end, changes that the
+later runs do not bear out are dropped.
+
+Constants called tuned were chosen in the simulation of docs/regressions.md ("How good it is"): few
+false alerts at the same recall. The others are judgment, unless they name a reason.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special, stats
 
-from batchmark.noise_density import CLIP, NoiseDensity, Prior
+from batchmark.changes.noise_model import CLIP, NoiseDensity, Prior
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from batchmark.changes.noise_model import Array
 
-    from numpy.typing import NDArray
-
-    from batchmark.noise_density import Array
-
-WINDOW = 60  # runs before a candidate that count
-LEAST_BEFORE = 9  # runs, at the start of a history
-LEAST_BETWEEN = 7  # runs, after a change
+WINDOW = 60  # runs before a candidate that describe its noise: older ones say less of it
+LEAST_BEFORE = 9  # runs at the start of a history, before there can be a change
+LEAST_BETWEEN = 7  # runs from one change to the next: the noise before it is known, too
+# Stretches of later runs, about evenly spaced in their logs. That four runs may do was tuned.
 LENGTHS = (4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 20, 23, 26, 30, 35, 40)
 LEAST_AFTER = LENGTHS[0]
-EVIDENCE = 5.0
-# A small shift takes many runs to show, in which drift and noise with a memory show, too.
-EVIDENCE_PER_DOUBLING = 0.05
-EVIDENCE_OF_SHORTEST = 6.0  # that no run may disagree with
-DOWN_FACTOR = 1.5  # nobody waits for good news; and a false one makes the next slow-down look false
-WORTH_A_LOOK = 2.5  # standard errors; below, the evidence is never enough
-LEAST_LOG_SHIFT = 0.02  # whatever the evidence
-AGREEING = 0.6  # of the later runs, at least, lie about their own median
-OUTLYING = 3.0  # scales from that median
-ON_THE_WRONG_SIDE = 0.1  # of the later runs, at most, beside what the noise lets expect
-EXPECTED_FACTOR = 1.2
-NEAR = 3  # runs that the best place may lie from the candidate
-AT_A_TIME = 32  # series; more take longer, for their tables leave the caches
-CARRIED_RUNS = 10  # for which the noise of one level counts in the next
-KEPT_P_VALUE = 5e-4  # of a change, with all runs on either side
-SETTLED_AFTER = 10  # runs; a newer change is not taken back yet
-KEPT_LOG_SHIFT = 0.015
+EVIDENCE = 5.0  # log likelihood ratio that a change needs; tuned
+# Small shifts take long to show, and over long stretches drift and noise with a memory show, too.
+EVIDENCE_PER_DOUBLING = 0.05  # share of EVIDENCE, added per doubling of the stretch; tuned
+EVIDENCE_OF_SHORTEST = 6.0  # instead, for the shortest stretch, of which no run may disagree; tuned
+# Nobody waits for good news, and after a false one the old level would look like a slowdown.
+DOWN_FACTOR = 1.5  # tuned
+WORTH_A_LOOK = 2.5  # standard errors: evidence is never enough below them; for speed
+LEAST_LOG_SHIFT = 0.02  # however sure: changes below 2 % are hardly of interest; tuned
+AGREEING = 0.6  # share of the later runs that must not be outliers of their own level
+OUTLYING = 3.0  # scales from that level's median beyond which a run is one: the usual three sigma
+ON_THE_WRONG_SIDE = 0.1  # share of later runs allowed on the old level's side; tuned ...
+EXPECTED_FACTOR = 1.2  # ... beside this many times those that the noise alone puts there
+NEAR = 3  # runs that the best fit may lie from the candidate
+AT_A_TIME = 32  # series; with more, their tables leave the processor's caches
+CARRIED_RUNS = 10  # runs that the noise of one level counts as on the next, at most
+KEPT_P_VALUE = 5e-4  # of a change once all runs on either side are known; tuned
+KEPT_LOG_SHIFT = 0.015  # then, too; below LEAST_LOG_SHIFT, lest changes come and go
+SETTLED_AFTER = 10  # runs on the new level; a newer change is not dropped yet
+LEAST_ERROR = 1e-12  # of a mean, so that equal runs divide by something
 
 
 @dataclass(frozen=True)
-class Found:
+class LevelChange:
     """A change of level.
 
     Attributes:
         index: first run of the new level.
-        at: number of runs after which it showed.
+        shown_after: number of runs of the series after which the change showed.
     """
 
     index: int
-    at: int
+    shown_after: int
 
 
 @dataclass
-class _Series:
-    """How far the search through one series is."""
+class _Search:
+    """How far the search through one series has come.
+
+    Attributes:
+        start: first run of the current level.
+    """
 
     values: Array
     prior: Prior
     start: int = 0
-    found: list[Found] = field(default_factory=list)
+    found: list[LevelChange] = field(default_factory=list)
 
     @property
     def candidates(self) -> NDArray[np.int64]:
@@ -79,55 +87,55 @@ def search(
     series: Sequence[Array],
     priors: Sequence[Prior] | None = None,
     least_log_shift: float = LEAST_LOG_SHIFT,
-) -> list[list[Found]]:
-    """For each series all changes that stand at its end, by index.
+) -> list[list[LevelChange]]:
+    """Find, for each series, the changes that still show at its end, by index.
 
     Args:
-        series: of shapes (n,), finite logs in the order of the runs.
+        series: each of shape (n,), finite logs in the order of the runs.
         priors: of the noise, one a series; None for the default.
-        least_log_shift: below which a change is none.
+        least_log_shift: smallest shift that counts as a change.
     """
     known = priors or [Prior()] * len(series)
-    states = [_Series(values, prior) for values, prior in zip(series, known, strict=True)]
-    for first in range(0, len(states), AT_A_TIME):
-        going = states[first : first + AT_A_TIME]
-        while going := [state for state in going if state.candidates.size]:
-            going = _advance(going, least_log_shift)
-    return [_standing(state.values, state.found) for state in states]
+    searches = [_Search(values, prior) for values, prior in zip(series, known, strict=True)]
+    for first in range(0, len(searches), AT_A_TIME):
+        going = searches[first : first + AT_A_TIME]
+        while going := [one for one in going if one.candidates.size]:
+            going = _next_changes(going, least_log_shift)
+    return [_still_shown(one.values, one.found) for one in searches]
 
 
 def windows_before(values: Array, indexes: NDArray[np.int64], start: int = 0) -> Array:
-    """The WINDOW runs before each index and not before `start`, NaN where there are fewer."""
+    """The WINDOW runs before each index, but none before `start`; NaN where there are fewer."""
     columns = indexes[:, None] - 1 - np.arange(WINDOW)
     return np.where(columns >= start, values[np.maximum(columns, 0)], np.nan)
 
 
-def _advance(states: Sequence[_Series], least_log_shift: float) -> list[_Series]:
-    """Find each series' next change; those that have one go on behind it."""
-    indexes = [state.candidates for state in states]
+def _next_changes(searches: Sequence[_Search], least_log_shift: float) -> list[_Search]:
+    """Find the next change of each series; return the searches that found one."""
+    indexes = [one.candidates for one in searches]
     sizes = [one.size for one in indexes]
     noise = NoiseDensity.of(
         np.concatenate(
             [
-                windows_before(state.values, one, state.start)
-                for state, one in zip(states, indexes, strict=True)
+                windows_before(one.values, own, one.start)
+                for one, own in zip(searches, indexes, strict=True)
             ]
         ),
-        np.repeat([state.prior.log_sd for state in states], sizes),
-        np.repeat([state.prior.runs for state in states], sizes),
+        np.repeat([one.prior.log_sd for one in searches], sizes),
+        np.repeat([one.prior.runs for one in searches], sizes),
     )
     later = np.concatenate(
-        [_runs_from(state.values, one) for state, one in zip(states, indexes, strict=True)]
+        [_runs_from(one.values, own) for one, own in zip(searches, indexes, strict=True)]
     )
-    rows, lengths, weights = _candidates(later - noise.center[:, None], noise, least_log_shift)
-    place = np.concatenate(indexes)[rows]
-    owner = np.repeat(np.arange(len(states)), sizes)[rows]
-    order = np.lexsort((-weights, place + lengths, owner))
-    ends = np.searchsorted(owner[order], np.arange(len(states) + 1))
+    rows, lengths, weights = _evident(later - noise.center[:, None], noise, least_log_shift)
+    firsts = np.concatenate(indexes)[rows]
+    owner = np.repeat(np.arange(len(searches)), sizes)[rows]
+    order = np.lexsort((-weights, firsts + lengths, owner))
+    ends = np.searchsorted(owner[order], np.arange(len(searches) + 1))
     return [
-        state
-        for state, first, end in zip(states, ends, ends[1:], strict=False)
-        if _accept(state, noise, rows[own := order[first:end]], place[own], lengths[own])
+        one
+        for one, start, end in zip(searches, ends, ends[1:], strict=False)
+        if _take_first(one, noise, rows[own := order[start:end]], firsts[own], lengths[own])
     ]
 
 
@@ -137,36 +145,36 @@ def _runs_from(values: Array, indexes: NDArray[np.int64]) -> Array:
     return np.where(columns < values.size, values[np.minimum(columns, values.size - 1)], np.nan)
 
 
-def _accept(
-    state: _Series,
+def _take_first(
+    one: _Search,
     noise: NoiseDensity,
     rows: NDArray[np.int64],
-    places: NDArray[np.int64],
+    indexes: NDArray[np.int64],
     lengths: NDArray[np.int64],
 ) -> bool:
-    """Take the first candidate to show, the strongest of its run, if a step fits best near it.
+    """Take the first change to show, the strongest of its run, if a step fits best near it.
 
     Args:
-        rows: of the candidates in `noise`, in the order in which they show.
-        places: of the candidates in the series.
-        lengths: of the stretches that show them.
+        rows: of the candidates in `noise`; by when they show, then the strongest first.
+        indexes: of the candidates in the series.
+        lengths: of the stretches in which they show.
     """
-    ends, firsts = np.unique(places + lengths, return_index=True)
-    for at, first in zip(ends, firsts, strict=True):
-        row, index = rows[first], int(places[first])
-        place = _place(state.values, state.start, index, int(at), float(noise.scale[row]))
-        if abs(place - index) <= NEAR:
-            state.found.append(Found(place, int(at)))
-            state.start = place
-            state.prior = Prior(float(noise.log_sd[row]), min(int(noise.runs[row]), CARRIED_RUNS))
+    ends, firsts = np.unique(indexes + lengths, return_index=True)
+    for end, first in zip(ends, firsts, strict=True):
+        row, index = rows[first], int(indexes[first])
+        best = _best_fit(one.values, one.start, index, int(end), float(noise.scale[row]))
+        if abs(best - index) <= NEAR:
+            one.found.append(LevelChange(best, int(end)))
+            one.start = best
+            one.prior = Prior(float(noise.log_sd[row]), min(int(noise.runs[row]), CARRIED_RUNS))
             return True
     return False
 
 
-def _candidates(
+def _evident(
     later: Array, noise: NoiseDensity, least_log_shift: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-    """Row, length and weight of every stretch of later runs with evidence for its own level."""
+    """Row, length and weight of every stretch of later runs that shows a level of its own."""
     bound = CLIP * noise.scale[:, None]
     sums = np.cumsum(np.clip(later, -bound, bound), axis=1)
     counts = np.array(LENGTHS)
@@ -189,7 +197,12 @@ def _candidates(
 def _weigh(
     later: Array, rows: NDArray[np.int64], noise: NoiseDensity, least_log_shift: float
 ) -> tuple[NDArray[np.int64], Array]:
-    """Which stretches of one length, `later` of shape (rows, length), are enough, and how much."""
+    """Which stretches have evidence enough, and their evidence over what is enough.
+
+    Args:
+        later: stretches of one length, shape (rows, length), minus their windows' centers.
+        rows: their windows.
+    """
     length = later.shape[1]
     shortest = length == LEAST_AFTER
     median = np.median(later, axis=1)
@@ -215,12 +228,20 @@ def _weigh(
     return alike[weight > 1], weight[weight > 1]
 
 
-def _place(values: Array, start: int, index: int, at: int, scale: float) -> int:
-    """Where before `at` a step fits best by least squares, outliers clipped."""
+def _best_fit(values: Array, start: int, index: int, end: int, scale: float) -> int:
+    """First run of the new level where a step fits the runs before `end` best.
+
+    By least squares, outliers clipped.
+
+    Args:
+        start: first run of the old level.
+        index: of the candidate.
+        scale: of the noise.
+    """
     first = max(start, index - WINDOW)
-    levels = np.median(values[first:index]), np.median(values[index:at])
+    levels = np.median(values[first:index]), np.median(values[index:end])
     margin = 2 * scale
-    clipped = np.clip(values[first:at], min(levels) - margin, max(levels) + margin)
+    clipped = np.clip(values[first:end], min(levels) - margin, max(levels) + margin)
     before = np.arange(1, clipped.size)
     after = clipped.size - before
     sums = np.cumsum(clipped)
@@ -230,8 +251,8 @@ def _place(values: Array, start: int, index: int, at: int, scale: float) -> int:
     return first + int(before[np.argmax(fits)])
 
 
-def _standing(values: Array, found: Sequence[Found]) -> list[Found]:
-    """Without the changes that all runs together no longer show, the weakest dropped first."""
+def _still_shown(values: Array, found: Sequence[LevelChange]) -> list[LevelChange]:
+    """The changes that all runs together still show; the weakest is dropped first."""
     kept = list(found)
     while kept:
         borders = [0, *(change.index for change in kept), values.size]
@@ -261,4 +282,4 @@ def _strength(before: Array, after: Array) -> float:
     if shift < KEPT_LOG_SHIFT:
         return 0.0
     error = np.sqrt(squares / degrees * (1 / before.size + 1 / after.size))
-    return float(shift / max(error, 1e-12) / stats.t.isf(KEPT_P_VALUE / 2, degrees))
+    return float(shift / max(error, LEAST_ERROR) / stats.t.isf(KEPT_P_VALUE / 2, degrees))

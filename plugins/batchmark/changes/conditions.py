@@ -1,26 +1,22 @@
-"""What a target's jobs of one run ran with, and what of it differs between two runs."""
+"""The conditions that a target's jobs ran under, and how those of two runs differ."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pydantic import AwareDatetime, Field
 
-from batchmark import figures
-from batchmark.change_records import Cause
-from batchmark.record import Record
-from batchmark.run import CONFIRMATION
+from batchmark.changes.records import Cause, SeriesKey
+from batchmark.core import formatting
+from batchmark.core.record import Record
+from batchmark.core.run import CONFIRMATION
 from batchmark_job.result import Device
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from batchmark.change_records import SeriesKey
-
-# The history's columns and their names in a cause, the most telling first.
+# The history's columns and their names in a cause, the likeliest cause first.
 PROPERTIES: Final = {
     "image_digest": "image digest",
     "driver_version": "driver version",
@@ -39,11 +35,11 @@ PROPERTIES: Final = {
     "region": "region",
     "price_usd_per_hour": "price",
 }
-# Of these, none is a value; of all others it means that nobody knows.
+# Here null means that there is none, as of a CPU target; elsewhere that it is unknown.
 NONE_IS_A_VALUE = {"driver_version", "cuda_version", "gpu_model"}
 OF_A_ROW = ("implementation_name", "implementation_version", "implementation_threads")
 OF_A_JOB = tuple(name for name in PROPERTIES if name != "implementation")
-# What `circumstances` takes of the history.
+# Columns of the history that `run_conditions` reads.
 COLUMNS = (
     *("run_id", "target", "recorded_at", "purpose", "requested_device", "actual_device"),
     *("workload", "parameters", "dtype"),
@@ -52,8 +48,8 @@ COLUMNS = (
 )
 
 
-class Circumstances(Record):
-    """Each property with all values that the jobs had; none of what is not recorded."""
+class RunConditions(Record):
+    """A target's jobs in one run: each property with all values they had, () if not recorded."""
 
     recorded_at: AwareDatetime
     fell_back: bool = Field(default=False, description="a job of a GPU target ran on the CPU")
@@ -79,17 +75,21 @@ class Circumstances(Record):
         return median(self.price_usd_per_hour) if self.price_usd_per_hour else None
 
     def values(self, name: str, row: str) -> tuple[str, ...]:
-        """What `PROPERTIES` names, as text."""
+        """The values of a property of `PROPERTIES`, as text.
+
+        Args:
+            row: as of `row_name`, for what differs from row to row.
+        """
         if name == "implementation":
             return self.implementation.get(row, ())
         if name == "price_usd_per_hour":
-            return tuple(figures.usd_per_hour(usd) for usd in self.price_usd_per_hour)
+            return tuple(formatting.usd_per_hour(usd) for usd in self.price_usd_per_hour)
         found: tuple[str, ...] = getattr(self, name)
         return found
 
 
 def row_name(series: SeriesKey) -> str:
-    """What names a row among those of a target."""
+    """Identifies a row among those of its target."""
     return _row_name(series.workload, series.parameters, series.dtype)
 
 
@@ -97,11 +97,11 @@ def _row_name(workload: str | None, parameters: str | None, dtype: str | None) -
     return f"{workload} {parameters} {dtype}"
 
 
-def circumstances(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Circumstances]:
-    """By run id and target; of the jobs that its series are made of, so of no re-run's.
+def run_conditions(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], RunConditions]:
+    """Conditions by run id and target; fresh jobs are left out, as they are of the series.
 
     Args:
-        rows: of the history, with `COLUMNS`; one that is missing counts as not recorded.
+        rows: of the history, with `COLUMNS`; a column may be missing.
     """
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -111,10 +111,10 @@ def circumstances(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Ci
     return {key: _of(group) for key, group in groups.items()}
 
 
-def differences(before: Circumstances, after: Circumstances, row: str) -> Iterator[Cause]:
-    """What is known of both and not the same, the most telling first.
+def differences(before: RunConditions, after: RunConditions, row: str) -> Iterator[Cause]:
+    """What is known of both and differs, the likeliest cause first.
 
-    A Spot price moves by itself, so that it differs says nothing.
+    Two Spot prices are not compared: they move by themselves.
     """
     spot = before.purchase_option == after.purchase_option == ("spot",)
     for name, plain in PROPERTIES.items():
@@ -125,14 +125,14 @@ def differences(before: Circumstances, after: Circumstances, row: str) -> Iterat
         yield Cause(name=plain, before=", ".join(old) or None, after=", ".join(new) or None)
 
 
-def _of(rows: list[Mapping[str, Any]]) -> Circumstances:
+def _of(rows: list[Mapping[str, Any]]) -> RunConditions:
     implementations: dict[str, set[str]] = defaultdict(set)
     for row in rows:
         name, version, threads = (row.get(column) for column in OF_A_ROW)
         if name:
             text = f"{name} {version}" + (f", {threads} threads" if threads else "")
             implementations[_row_name(row["workload"], row["parameters"], row["dtype"])].add(text)
-    return Circumstances(
+    return RunConditions(
         recorded_at=min(_aware(row["recorded_at"]) for row in rows),
         fell_back=any(
             row.get("requested_device") == Device.CUDA and row.get("actual_device") == Device.CPU

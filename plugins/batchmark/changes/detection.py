@@ -1,62 +1,57 @@
-"""Changes of level in the history of each series, held down over all series looked at.
+"""Changes of level in the histories of many series, and recoveries.
 
-`detect_changes` is what a run calls; `detect` is the same on bare numbers, for those who judge
-detectors. What decides is in `change_search` and `noise_density`.
+`detect_changes` is what a run calls. `detect` does the same for bare numbers: harnesses that judge
+detectors call it. The search itself is in `change_points` and `noise_model`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 from scipy import stats
 
-from batchmark.change_records import ChangePoint, Level
-from batchmark.change_search import LEAST_LOG_SHIFT, LENGTHS, WINDOW, search
-from batchmark.noise_density import MAD_TO_SD, Prior
-from batchmark.record import Record
-from batchmark.series_history import moment
+from batchmark.changes.change_points import LEAST_LOG_SHIFT, LENGTHS, WINDOW, LevelChange, search
+from batchmark.changes.noise_model import CLIP, MAD_TO_SD, Prior
+from batchmark.changes.records import ChangePoint, Level, Series, SeriesKey, moment
+from batchmark.core.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from batchmark.changes.noise_model import Array
 
-    from numpy.typing import NDArray
-
-    from batchmark.change_records import SeriesKey
-    from batchmark.change_search import Found
-    from batchmark.noise_density import Array
-    from batchmark.series_history import SeriesHistory
-
-NEAR_RUNS = 3  # on either side, that a later look may shift a change
-LEAST_SPREAD = 1e-6  # of equal figures, so that a step between them is possible, not certain
+NEAR_RUNS = 3  # on either side, to which a later run may move a change
+RUNS_BACK = 3  # in a row: two levels are known, so fewer runs tell them apart than find a new one
+LEAST_SPREAD = 1e-6  # of equal figures: makes a step between them probable instead of certain
 
 
 class DetectorSettings(Record):
-    """What makes a change worth the name."""
+    """What counts as a change."""
 
     least_change: float = Field(
         default=round(float(np.expm1(LEAST_LOG_SHIFT)), 4),
         ge=0,
-        description="relative; smaller shifts of a level are none, however sure",
+        description="relative; a smaller shift is no change, however sure",
     )
     false_discovery_rate: float = Field(
         default=0.05,
         gt=0,
         le=1,
-        description="share of false ones among the changes of all series of a metric, at most",
+        description="largest expected share of false changes among those of a metric's series",
     )
-    runs: int = Field(default=200, ge=20, description="newest runs of a series that are looked at")
+    runs: int = Field(default=200, ge=20, description="newest runs of a series that count")
 
 
 class Timeline(NamedTuple):
-    """A series' usable runs in their order.
+    """A series' usable runs in order of time.
 
     Attributes:
-        run_ids: n.
+        run_ids: of the n runs.
         recorded_at: shape (n,).
-        logs: shape (n,), of the figures.
+        logs: shape (n,), natural logs of the figures.
     """
 
     run_ids: list[str]
@@ -64,30 +59,30 @@ class Timeline(NamedTuple):
     logs: Array
 
 
-def timeline(history: SeriesHistory, runs: int | None = None) -> Timeline:
-    """The runs that count, in their order.
+def timeline(series: Series, runs: int | None = None) -> Timeline:
+    """Put a series' usable runs in order.
 
     Args:
-        runs: how many of the newest; None for all.
+        runs: only so many of the newest; None for all.
     """
-    usable = history.usable()
+    usable = series.usable()
     chosen = usable if runs is None else usable[-runs:]
     return Timeline(
-        [history.run_ids[place] for place in chosen],
-        history.recorded_at[chosen],
-        np.log(np.asarray(history.values, dtype=float)[chosen]),
+        [series.run_ids[place] for place in chosen],
+        series.recorded_at[chosen],
+        np.log(np.asarray(series.values, dtype=float)[chosen]),
     )
 
 
 def detect_changes(
-    histories: Sequence[SeriesHistory],
+    histories: Sequence[Series],
     settings: DetectorSettings | None = None,
     priors: Mapping[SeriesKey, Prior] | None = None,
 ) -> list[ChangePoint]:
-    """Every change of level that stands at the end of the histories, in both directions.
+    """Find every change of level, in both directions, that still shows at the end of the histories.
 
     Args:
-        histories: of any metrics; the rate of false discoveries is held for each metric.
+        histories: of any metrics; the rate of false discoveries is controlled for each metric.
         settings: None for the default.
         priors: what calibrations say of the noise of times.
     """
@@ -95,7 +90,7 @@ def detect_changes(
     known = priors or {}
     lines = [timeline(history, chosen.runs) for history in histories]
     found = search(
-        # Of a speedup the fall is what somebody waits to hear of.
+        # A speedup that falls is the bad news, and the search finds rises sooner.
         [
             -line.logs if history.metric == "speedup" else line.logs
             for history, line in zip(histories, lines, strict=True)
@@ -107,23 +102,19 @@ def detect_changes(
         float(np.log1p(chosen.least_change)),
     )
     points: dict[str, list[ChangePoint]] = defaultdict(list)
-    looked_at: dict[str, int] = defaultdict(int)
+    searched: dict[str, int] = defaultdict(int)
     for history, line, changes in zip(histories, lines, found, strict=True):
-        looked_at[history.metric] += 1
+        searched[history.metric] += 1
         points[history.metric] += _points(history, line, changes)
-    rate = chosen.false_discovery_rate
     return [
         point
-        for metric, own in points.items()
-        for point, stands in zip(
-            own, held_down([one.p_value for one in own], looked_at[metric], rate), strict=True
-        )
-        if stands
+        for metric, of_metric in points.items()
+        for point in discoveries(of_metric, searched[metric], chosen.false_discovery_rate)
     ]
 
 
 def detect(series: Sequence[float]) -> list[int]:
-    """Indexes of the first run of each new level.
+    """Find the indexes of the first run of each new level.
 
     Args:
         series: one figure a run, oldest first; what is not finite and above 0 counts as missing.
@@ -134,7 +125,7 @@ def detect(series: Sequence[float]) -> list[int]:
 
 
 def level(logs: Array) -> Level:
-    """What runs between two changes have in common.
+    """Summarise the runs between two changes.
 
     Args:
         logs: shape (n,), n at least 1.
@@ -149,8 +140,8 @@ def level(logs: Array) -> Level:
 
 
 def _points(
-    history: SeriesHistory, line: Timeline, changes: Iterable[Found]
-) -> Iterable[ChangePoint]:
+    history: Series, line: Timeline, changes: Iterable[LevelChange]
+) -> Iterator[ChangePoint]:
     indexes = [change.index for change in changes]
     borders = [0, *indexes, line.logs.size]
     for start, index, end in zip(borders[:-2], indexes, borders[2:], strict=True):
@@ -159,14 +150,14 @@ def _points(
 
 
 def change_point(
-    history: SeriesHistory, line: Timeline, index: int, before: Array, after: Array, p: float
+    history: Series, line: Timeline, index: int, before: Array, after: Array, p: float
 ) -> ChangePoint:
-    """A change at a run of a series.
+    """Describe a change of a series.
 
     Args:
         index: of the first run of the new level in `line`.
         before, after: logs of the figures on the two levels.
-        p: see `p_value`.
+        p: as of `p_value`.
     """
     old, new = level(before), level(after)
     return ChangePoint(
@@ -184,37 +175,75 @@ def change_point(
 
 
 def p_value(before: Array, after: Array) -> float:
-    """How often equal levels look as different, among as many lengths as are tried.
+    """Probability that equal levels look as different as these.
 
-    Student's t over the runs nearest to the change, outliers pulled in to three robust standard
-    deviations, times the number of lengths (Bonferroni).
+    Student's t between the runs nearest to the change, outliers clipped, times the number of
+    lengths that the search tries (Bonferroni).
+
+    Args:
+        before, after: logs, shapes (m,) and (n,).
     """
     near = (before[-WINDOW:], after[:WINDOW])
-    pulled = [_pulled_in(logs) for logs in near]
-    degrees = sum(logs.size for logs in pulled) - 2
+    clipped = [_clipped(logs) for logs in near]
+    degrees = sum(logs.size for logs in clipped) - 2
     if degrees < 1:
         return 1.0
-    squares = sum(float(np.sum((logs - logs.mean()) ** 2)) for logs in pulled)
-    error = np.sqrt(squares / degrees * sum(1 / logs.size for logs in pulled)) + LEAST_SPREAD
-    t = abs(float(pulled[1].mean() - pulled[0].mean())) / error
+    squares = sum(float(np.sum((logs - logs.mean()) ** 2)) for logs in clipped)
+    error = np.sqrt(squares / degrees * sum(1 / logs.size for logs in clipped)) + LEAST_SPREAD
+    t = abs(float(clipped[1].mean() - clipped[0].mean())) / error
     return min(1.0, len(LENGTHS) * 2 * float(stats.t.sf(t, degrees)))
 
 
-def _pulled_in(logs: Array) -> Array:
+def _clipped(logs: Array) -> Array:
+    """With outliers pulled in to CLIP robust standard deviations."""
     center = np.median(logs)
-    bound = 3 * MAD_TO_SD * np.median(np.abs(logs - center)) + LEAST_SPREAD
+    bound = CLIP * MAD_TO_SD * np.median(np.abs(logs - center)) + LEAST_SPREAD
     return np.clip(logs, center - bound, center + bound)
 
 
-def held_down(p_values: Sequence[float], looked_at: int, rate: float) -> NDArray[np.bool_]:
-    """Which of some results stand, if at most a share of `rate` of those that do may be false.
+def controlled_false_discoveries(
+    p_values: Sequence[float], tests: int, rate: float
+) -> NDArray[np.bool_]:
+    """Tell which results count if at most a share of `rate` of these is expected to be false.
 
-    By the rule of Benjamini and Hochberg, J. R. Stat. Soc. B 57 (1995) 289.
+    Benjamini and Hochberg, J. R. Stat. Soc. B 57 (1995) 289.
 
     Args:
-        p_values: of the results that are worth a thought.
-        looked_at: how many there could have been.
+        p_values: of the results that may count, shape (n,).
+        tests: how many results there could have been; the others have a p-value of 1.
+
+    Returns:
+        Shape (n,).
     """
-    others = np.ones(max(0, looked_at - len(p_values)))
+    others = np.ones(max(0, tests - len(p_values)))
     adjusted = stats.false_discovery_control(np.concatenate([p_values, others]))
     return np.asarray(adjusted[: len(p_values)] <= rate)
+
+
+def discoveries(points: Sequence[ChangePoint], tests: int, rate: float) -> Iterator[ChangePoint]:
+    """The change points that count by `controlled_false_discoveries`."""
+    counts = controlled_false_discoveries([point.p_value for point in points], tests, rate)
+    return (point for point, one in zip(points, counts, strict=True) if one)
+
+
+def recoveries(histories: Iterable[Series], slower: Iterable[ChangePoint]) -> Iterator[ChangePoint]:
+    """Find the series that are back on their level from before an alert, and since which run.
+
+    Args:
+        histories: of times.
+        slower: change points of alerts that are not closed.
+    """
+    by_key = {history.key: history for history in histories}
+    for point in slower:
+        history = by_key.get(point.series)
+        line = timeline(history) if history else None
+        if history is None or line is None or point.first_run_id not in line.run_ids:
+            continue
+        first = line.run_ids.index(point.first_run_id)
+        middle = np.log(point.before.median * point.after.median) / 2
+        slow = np.flatnonzero(line.logs[first:] > middle)
+        # The alert's own first run may be a fast one, if the history placed it.
+        back = first + max(int(slow[-1]) + 1 if slow.size else 1, 1)
+        if line.logs.size - back >= RUNS_BACK:
+            before, after = line.logs[first:back], line.logs[back:]
+            yield change_point(history, line, back, before, after, p_value(before, after))

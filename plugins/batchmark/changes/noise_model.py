@@ -1,11 +1,14 @@
-"""The noise of a series as its own earlier runs show it, and what it says of later ones.
+"""The noise of a series as its earlier runs show it, and how well it explains later ones.
 
-Values are natural logs, so that a difference is a relative change. The density of a run about its
-level is a kernel estimate over the runs before (Silverman, Density Estimation (1986), chapter 2),
-mixed with Student's t, which stands for runs that did not happen yet, and with a flat part for the
-runs that a noisy neighbour slows down. Against it a stretch of later runs is held: the log of the
-likelihood ratio between "their level is shifted by d" and "it is not". One outlier hardly counts in
-it, and a series that jumps between two values by itself is no news.
+Values are natural logs, so a difference is a relative change. The density of a run about its level
+is a kernel estimate from the earlier runs (Silverman, Density Estimation for Statistics and Data
+Analysis, 1986, chapter 2), mixed with Student's t for values that were not seen yet, and with a
+flat part for runs that a noisy neighbour slows down. Later runs are tested against it with the
+log of the likelihood ratio between "their level is shifted by d" and "it is not". So a single
+outlier is hardly any evidence, and a series that jumps between two values by itself has no change.
+
+Constants called tuned were chosen in the simulation of docs/regressions.md ("How good it is"): few
+false alerts at the same recall. The others are judgment, unless they name a reason.
 """
 
 from __future__ import annotations
@@ -15,23 +18,22 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     Array = NDArray[np.float64]
 
-MAD_TO_SD = 1.4826  # of a normal distribution
-CLIP = 3.0  # of the scale, in the standard deviation
-LEAST_LOG_SD = 0.004  # a handful of equal runs does not prove less
-EXPECTED_LOG_SD = 0.03
-EXPECTED_RUNS = 2  # that the expectation counts for
-BANDWIDTH = 0.5  # of the scale
-UNSEEN_RUNS = 8  # that Student's t counts for
-UNSEEN_DEGREES = 5
-FLAT_SHARE = 0.05  # spread over a factor of e
-STEP, REACH = 0.25, 8.0  # of the density's grid, in scales
+MAD_TO_SD = 1.4826  # median absolute deviation to sd, for a normal distribution: 1 / z(0.75)
+CLIP = 3.0  # scales beyond which a run is an outlier and pulled in: the usual three sigma
+LEAST_LOG_SD = 0.004  # a handful of equal runs does not prove less noise than 0.4 %
+EXPECTED_LOG_SD = 0.03  # noise of a series of which nothing is known; tuned
+EXPECTED_RUNS = 2  # runs that this expectation counts as; tuned
+BANDWIDTH = 0.5  # of the kernel, in scales; tuned
+UNSEEN_RUNS = 8  # runs that Student's t counts as; tuned
+UNSEEN_DEGREES = 5  # of freedom of that t: tails heavier than normal, with a finite variance
+FLAT_SHARE = 0.05  # of runs that a neighbour slows down, by anything up to a factor of e
+STEP, REACH = 0.25, 8.0  # of the density's grid, in scales: half a bandwidth apart; for speed
 GRID = np.arange(-REACH, REACH + STEP / 2, STEP)
 
 
@@ -47,9 +49,13 @@ def _unseen() -> Array:
 
 @dataclass(frozen=True)
 class Prior:
-    """What is known of the noise before the runs of a window are: a sd, and for how many it counts.
+    """What is known of the noise before the runs of a window are.
 
-    A calibration or the level before gives a better one than the default.
+    A calibration, or the level before, gives a better one than the default.
+
+    Attributes:
+        log_sd: standard deviation of the logs.
+        runs: how many runs this knowledge counts as.
     """
 
     log_sd: float = EXPECTED_LOG_SD
@@ -58,14 +64,15 @@ class Prior:
 
 @dataclass(frozen=True)
 class NoiseDensity:
-    """The noise before each of q runs, from up to w runs before it.
+    """The noise before each of q runs, estimated from up to w earlier runs.
 
     Attributes:
-        runs: shape (q,), runs in each window.
-        center: shape (q,), their median.
+        windows: shape (q, w), the earlier runs about their center; NaN where there are fewer.
+        runs: shape (q,), number of runs in each window.
+        center: shape (q,), median of each window.
         mean: shape (q,), of the runs about the center, outliers clipped.
-        log_sd: shape (q,), the robust standard deviation.
-        scale: shape (q,), in which the density's grid counts.
+        log_sd: shape (q,), robust standard deviation.
+        scale: shape (q,), unit of the density's grid.
     """
 
     windows: Array
@@ -77,10 +84,10 @@ class NoiseDensity:
 
     @classmethod
     def of(cls, windows: Array, prior_log_sd: Array, prior_runs: Array) -> Self:
-        """The noise in windows of shape (q, w), NaN where a window has fewer runs.
+        """Estimate the noise in windows of shape (q, w), NaN where a window has fewer runs.
 
         Args:
-            prior_log_sd, prior_runs: `Prior`'s two, of shape (q,).
+            prior_log_sd, prior_runs: the attributes of `Prior`, shape (q,).
         """
         runs = np.count_nonzero(~np.isnan(windows), axis=1)
         center = _median(windows, runs)
@@ -96,12 +103,12 @@ class NoiseDensity:
         return cls(about, runs, center, mean, log_sd, np.maximum(scale, log_sd))
 
     def among(self, rows: NDArray[np.int64]) -> Self:
-        """Of some windows only."""
+        """The noise in some of the windows only."""
         return type(self)(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     @cached_property
     def _log_density(self) -> Array:
-        """Shape (q, grid)."""
+        """On the grid, per scale; shape (q, grid)."""
         count, bins = self.runs.size, GRID.size
         cells = np.rint((np.clip(self.windows / self.scale[:, None], -REACH, REACH) + REACH) / STEP)
         rows, columns = np.nonzero(~np.isnan(cells))
@@ -111,7 +118,7 @@ class NoiseDensity:
         return np.log((1 - FLAT_SHARE) * density + FLAT_SHARE * self.scale[:, None])
 
     def _log_likelihood(self, rows: NDArray[np.int64], residuals: Array) -> Array:
-        """Sum over each row's residuals, of shape (rows, m)."""
+        """Summed over each row's residuals, which have shape (rows, m)."""
         place = np.clip(residuals / self.scale[rows, None], -REACH, REACH) + REACH
         place = np.minimum(place / STEP, GRID.size - 1.001)
         left = place.astype(np.int64)
@@ -122,29 +129,29 @@ class NoiseDensity:
         return total
 
     def tail(self, rows: NDArray[np.int64], shifts: Array) -> Array:
-        """How often noise alone is as far up as a later run is about its window's center.
+        """Probability that noise alone puts a run at least so far above its window's center.
 
         Args:
             rows: which windows.
-            shifts: shape (rows,), the later runs less the windows' centers.
+            shifts: shape (rows,), later runs minus their windows' centers.
         """
         density = np.exp(self._log_density[rows])
         above = np.cumsum(density[:, ::-1], axis=1)[:, ::-1]
         place = np.clip(shifts / self.scale[rows], -REACH, REACH) + REACH
         left = np.minimum(place / STEP, GRID.size - 1.001).astype(np.int64)
         share = place / STEP - left
-        one = np.arange(rows.size)
-        tails = above[one, left] + share * (above[one, left + 1] - above[one, left])
+        row = np.arange(rows.size)
+        tails = above[row, left] + share * (above[row, left + 1] - above[row, left])
         return np.asarray(tails / above[:, 0])
 
     def evidence(self, rows: NDArray[np.int64], later: Array, *shifts: Array) -> Array:
-        """For the best of some shifts of later runs: log likelihood ratios, shape (rows,).
+        """Log likelihood ratios for the best of some shifts of later runs, shape (rows,).
 
-        Weighed down for what the windows' own level is not known exactly.
+        Scaled down the less exactly the windows' own level is known.
 
         Args:
             rows: which windows.
-            later: shape (rows, m), the later runs less the windows' centers.
+            later: shape (rows, m), later runs minus their windows' centers.
             shifts: each of shape (rows,).
         """
         unshifted = self._log_likelihood(rows, later)
@@ -156,7 +163,7 @@ class NoiseDensity:
 
 
 def _median(values: Array, counts: NDArray[np.int64]) -> Array:
-    """Along rows, NaN left out; far quicker than nanmedian on many short rows."""
+    """Median of each row without its NaN; far quicker than nanmedian on many short rows."""
     ordered = np.sort(values, axis=1)  # NaN last
     rows = np.arange(counts.size)
     return np.asarray((ordered[rows, (counts - 1) // 2] + ordered[rows, counts // 2]) / 2)

@@ -1,17 +1,22 @@
-"""What a change of a series is: the records that detection, attribution, alerts and pages share."""
+"""Series and their changes: the records that detection, attribution, alerts and pages share."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import AwareDatetime, Field
 
-from batchmark.record import Record
+from batchmark.core.record import Record
 from batchmark_job.result import Device
 
 Metric = Literal["time", "price", "noise", "speedup"]
-Outcome = Literal["confirmed", "refuted", "unsettled"]
-Kind = Literal[
+RerunOutcome = Literal["confirmed", "refuted", "unsettled"]
+ChangeKind = Literal[
     "slower",
     "faster",
     "dearer",
@@ -21,13 +26,13 @@ Kind = Literal[
     "speedup lost",
     "speedup gained",
 ]
-WORSE: dict[Metric, Kind] = {
+WORSE: dict[Metric, ChangeKind] = {
     "time": "slower",
     "price": "dearer",
     "noise": "noisier",
     "speedup": "speedup lost",
 }
-BETTER: dict[Metric, Kind] = {
+BETTER: dict[Metric, ChangeKind] = {
     "time": "faster",
     "price": "cheaper",
     "noise": "steadier",
@@ -36,9 +41,9 @@ BETTER: dict[Metric, Kind] = {
 
 
 class SeriesKey(Record):
-    """One row of a suite on one target, as it really ran; the columns that name it in the history.
+    """One row of a suite on one target and the machine it ran on, by the history's columns.
 
-    A price is its target's own: it has no workload, parameters and dtype.
+    A price belongs to a target: it has no workload, parameters and dtype.
     """
 
     suite: str
@@ -55,16 +60,46 @@ class SeriesKey(Record):
     )
 
 
+@dataclass(frozen=True)
+class Series:
+    """A series: one figure a run, in any order. Runs without a figure are NaN or left out.
+
+    Attributes:
+        run_ids: of the n runs; of a run that is there twice, the one recorded last counts.
+        recorded_at: shape (n,), datetime64[us] in UTC; it orders the runs.
+        values: shape (n,), in the units of `Level.median`.
+    """
+
+    key: SeriesKey
+    metric: Metric
+    run_ids: Sequence[str]
+    recorded_at: NDArray[np.datetime64]
+    values: NDArray[np.float64]
+
+    def usable(self) -> NDArray[np.int64]:
+        """Indexes of the runs with a figure above 0, in order of time."""
+        values = np.asarray(self.values, dtype=float)
+        known = np.isfinite(values) & (values > 0) & ~np.isnat(self.recorded_at)
+        places = np.flatnonzero(known)
+        order = places[np.argsort(self.recorded_at[places], kind="stable")].tolist()
+        last = {self.run_ids[place]: place for place in order}
+        return np.array(
+            [place for place in order if last[self.run_ids[place]] == place], dtype=np.int64
+        )
+
+
 class Level(Record):
-    """A series between two changes."""
+    """A series between two of its changes."""
 
     median: float = Field(
         ge=0,
-        description="over its runs: seconds (time), USD an hour (price), interquartile range over "
-        "median (noise), CPU time over GPU time (speedup)",
+        description="over its runs, in seconds (time), USD an hour (price), interquartile range "
+        "over median (noise) or CPU time over GPU time (speedup)",
     )
     spread: float | None = Field(
-        ge=0, description="sd from run to run, relative to the median; null for a single run"
+        ge=0,
+        description="standard deviation from run to run, relative to the median; null for a "
+        "single run",
     )
     runs: int = Field(ge=1)
 
@@ -78,24 +113,26 @@ class ChangePoint(Record):
     first_recorded_at: AwareDatetime
     last_run_id: str = Field(description="last run of the old level")
     near_run_ids: tuple[str, ...] = Field(
-        description="runs about the first one, among which a later look may place the same change"
+        description="runs around the first one, to which a later run may move the same change"
     )
     before: Level
     after: Level
     change: float = Field(gt=-1, description="after / before - 1, of the medians")
-    p_value: float = Field(ge=0, le=1, description="that equal levels look as different as this")
+    p_value: float = Field(
+        ge=0, le=1, description="probability that equal levels look as different"
+    )
 
     @property
     def worse(self) -> bool:
         return self.change < 0 if self.metric == "speedup" else self.change > 0
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ChangeKind:
         return (WORSE if self.worse else BETTER)[self.metric]
 
 
 class Confirmation(Record):
-    """What fresh jobs said of a suspect."""
+    """What fresh jobs say of a suspect."""
 
     series: SeriesKey
     kind: Literal["run", "level"] = Field(
@@ -106,11 +143,11 @@ class Confirmation(Record):
     suspect: float = Field(gt=0, description="the run's own figure, in seconds")
     reruns: tuple[float, ...] = Field(description="of fresh jobs, in seconds, in their order")
     job_ids: tuple[str, ...] = Field(description="of the fresh jobs")
-    hosts: int | None = Field(description="instances that they ran on; null if unknown")
+    hosts: int | None = Field(description="number of instances they ran on; null if unknown")
     other_hosts: int | None = Field(
-        default=None, description="of these, other ones than the run's own; null if unknown"
+        default=None, description="how many of these are not the run's own; null if unknown"
     )
-    outcome: Outcome
+    outcome: RerunOutcome
     reason: str
 
 
@@ -121,7 +158,7 @@ class Cause(Record):
     before: str | None
     after: str | None
     run_id: str | None = Field(
-        default=None, description="first run with it, where that is another than the change's"
+        default=None, description="first run with it, if that is not the change's first run"
     )
 
     @property
@@ -130,19 +167,19 @@ class Cause(Record):
 
 
 class Change(Record):
-    """One thing that happened: a series that moved, or many that moved together."""
+    """One event: a series that moved, or several that moved together."""
 
-    kind: Kind
+    kind: ChangeKind
     points: tuple[ChangePoint, ...] = Field(min_length=1, description="the largest change first")
     environment: bool = Field(
-        description="so many series of a target moved together that its environment is to blame"
+        description="so many of a target's series moved that its environment must be the reason"
     )
     causes: tuple[Cause, ...] = Field(
-        description="what differs, the most telling first; a hint, no proof"
+        description="what differs, the likeliest cause first; a hint, no proof"
     )
     confirmations: tuple[Confirmation, ...] = ()
     speedups: tuple[ChangePoint, ...] = Field(
-        default=(), description="that moved because these times did"
+        default=(), description="that moved because the times above did"
     )
     fell_back: tuple[str, ...] = Field(
         default=(), description="GPU targets whose jobs ran on the CPU"
@@ -151,11 +188,11 @@ class Change(Record):
         default={}, description="what an instance costs after the change, by target"
     )
     usd_per_month: float | None = Field(
-        description="what the work of an instance that is busy all month (730 hours) costs more "
-        "from now on, summed over the targets, the rows that moved taken as equal shares of the "
-        "time; below 0 it is saved; null without a price"
+        description="additional cost of an instance that is busy all month (730 hours), summed "
+        "over the targets, with the rows that moved as equal shares of its time; negative if it "
+        "saves; null without a price"
     )
-    usd_reason: str | None = Field(default=None, description="why that is not known")
+    usd_reason: str | None = Field(default=None, description="why the cost is not known")
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -167,10 +204,16 @@ class Change(Record):
 
 
 class RunChanges(Record):
-    """All that one run says of changes: `runs/<run>/changes.json`."""
+    """All changes that one run found: `runs/<run>/changes.json`."""
 
     run_id: str
     changes: tuple[Change, ...]
     confirmations: tuple[Confirmation, ...] = Field(
-        default=(), description="of every suspect that was run again, refuted ones too"
+        default=(), description="of every suspect that was measured again, refuted ones included"
     )
+
+
+def moment(recorded_at: np.datetime64) -> datetime:
+    """As a Python datetime in UTC."""
+    found: datetime = recorded_at.astype("datetime64[us]").item()
+    return found.replace(tzinfo=UTC)

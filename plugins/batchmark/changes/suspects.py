@@ -1,50 +1,56 @@
 """Runs that are slower than their series' noise explains, and what fresh jobs say of them.
 
-A suspect run costs one fresh job. Only if that is slow, too, two more follow, and only if they
-agree the run is the first of a slower level. So an outlier, which most suspects are, costs one job,
-and a regression is known in the run that it first shows in. A new level that only the history shows
-costs three: they are seldom, and one job says little of a small shift.
+A suspect run costs one fresh job. Only if that is slow, too, two more run, and only if they agree
+is the run the first of a slower level. So an outlier, which most suspects are, costs one job, and a
+regression is known in the run in which it first shows. A new level that only the history shows
+costs three jobs: such levels are rare, and one job says little about a small shift.
+
+The constants were set by simulating a prototype. `make bench-reruns` measures them, and
+`python -m benchmarks.detector_reruns HARNESS --set NAME=VALUE` what another value would do.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from pydantic import Field
 
-from batchmark import figures
-from batchmark.change_records import ChangePoint, Confirmation, SeriesKey
-from batchmark.change_search import LEAST_AFTER, LEAST_BEFORE, search, windows_before
-from batchmark.noise_density import NoiseDensity, Prior
-from batchmark.record import Record
-from batchmark.regressions import Timeline, change_point, held_down, timeline
+from batchmark.changes.change_points import LEAST_AFTER, LEAST_BEFORE, search, windows_before
+from batchmark.changes.detection import (
+    Timeline,
+    change_point,
+    controlled_false_discoveries,
+    timeline,
+)
+from batchmark.changes.noise_model import NoiseDensity, Prior
+from batchmark.changes.records import ChangePoint, Confirmation, RerunOutcome, Series, SeriesKey
+from batchmark.core import formatting
+from batchmark.core.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from batchmark.changes.noise_model import Array
 
-    from batchmark.noise_density import Array
-    from batchmark.series_history import SeriesHistory
-
-JOBS_OF_ROUND = (1, 2)  # fresh jobs, the second lot only if the first is slow, too
+JOBS_OF_ROUND = (1, 2)  # fresh jobs; the second round only if the first is slow, too
 MOST_RERUNS = sum(JOBS_OF_ROUND)
-LEAST_RERUNS = 2  # with a figure, to confirm a run
-LEAST_RUNS = 6  # on a level, before a run of it can be odd
-TAIL = 0.05  # of the noise, above a suspect; held over all series of its target
-LEAST_LOG_SHIFT = 0.075  # of a suspect: less is left to the history, which needs more runs
-LEAST_ERRORS = 1.4  # standard deviations
-SLOW_SHARE = 0.4  # of a suspect's shift, that a fresh job must exceed to be slow, too
-LARGE_LOG_SHIFT = 0.2  # of more it is not asked
-EVIDENCE = 3.5  # log likelihood ratio of all fresh jobs together
-EVIDENCE_OF_TWO = 4.5  # where one of them left no figure
-CONFIRMED_LOG_SHIFT = 0.07  # of their median, at least
-MIDDLE = 0.6  # of the way to the new level, which the fresh jobs' mean must exceed
+LEAST_RERUNS = 2  # with a figure, to confirm a run: one alone may be an outlier itself
+LEAST_RUNS = 6  # on a level before a run can stand out from it
+TAIL = 0.05  # false discovery rate among the runs of all series of a target
+LEAST_LOG_SHIFT = 0.075  # of a suspect; smaller shifts are left to the history, which sees more
+LEAST_ERRORS = 1.4  # standard deviations that a suspect is above its level, at least
+SLOW_SHARE = 0.4  # of a suspect's shift above which a fresh job counts as slow, too
+LARGE_LOG_SHIFT = 0.2  # of larger shifts no more is asked
+EVIDENCE = 3.5  # log likelihood ratio that all fresh jobs together need
+EVIDENCE_OF_TWO = 4.5  # if one of them left no figure: two err more easily than three
+CONFIRMED_LOG_SHIFT = 0.07  # least shift of their median; about that of a suspect
+MIDDLE = 0.6  # of the way to the new level, beyond which fresh jobs confirm it; 0.5 is no sign
 
 
 class Suspect(Record):
-    """A run, or a new level of several runs, that fresh jobs shall confirm."""
+    """A run, or a new level of several runs, that fresh jobs are to confirm."""
 
     series: SeriesKey
     run_id: str = Field(description="the run itself, or the first of the new level")
@@ -52,9 +58,13 @@ class Suspect(Record):
     expected: float = Field(gt=0, description="level before, in seconds")
     seconds: float = Field(gt=0, description="the run's figure, or the new level's median")
 
+    @property
+    def log_shift(self) -> float:
+        return float(np.log(self.seconds / self.expected))
+
 
 class Suspects(Record):
-    """Of a run, with why some can't be looked at again."""
+    """A run's suspects, and why some can't be measured again."""
 
     suspects: tuple[Suspect, ...]
     notes: tuple[str, ...] = ()
@@ -65,13 +75,13 @@ class Suspects(Record):
 
 
 @dataclass(frozen=True)
-class Standing:
+class NoiseBefore:
     """A series just before one of its runs: its level, and the noise about it.
 
     Attributes:
-        place: of the run in `line`.
-        start: first run of the level.
-        noise: of one window, that before the run.
+        place: index of the run in `line`.
+        start: index of the first run of the level.
+        noise: of a single window, the one before the run.
     """
 
     line: Timeline
@@ -88,31 +98,31 @@ class Standing:
         return float(self.noise.log_sd[0])
 
     def tail(self, log_value: float) -> float:
-        """How often noise alone is as slow."""
+        """Probability that noise alone is at least as slow."""
         return float(
             self.noise.tail(np.zeros(1, int), np.array([log_value]) - self.noise.center)[0]
         )
 
     def evidence(self, logs: Array) -> float:
-        """Log likelihood ratio of a higher level, of some jobs at once."""
+        """Log likelihood ratio of a higher level, for all of some jobs, shape (n,)."""
         later = (logs - self.noise.center[0])[None, :]
         mean, median = later.mean(axis=1) - self.noise.mean, np.median(later, axis=1)
         found = self.noise.evidence(np.zeros(1, int), later, mean, median)
         return float(found[0]) if logs.mean() > self.log_level else 0.0
 
 
-def standings(
-    histories: Sequence[SeriesHistory],
+def noise_before(
+    histories: Sequence[Series],
     run_id: str,
     *,
     starts: Mapping[SeriesKey, Collection[str]],
     priors: Mapping[SeriesKey, Prior],
-) -> dict[SeriesKey, Standing]:
-    """How each series stood before a run; those with too few runs on their level left out.
+) -> dict[SeriesKey, NoiseBefore]:
+    """Estimate each series' noise just before a run, unless its level has too few runs.
 
     Args:
         histories: of times.
-        starts: first runs of levels that are known already, as of alerts.
+        starts: first runs of levels that are known otherwise, as from alerts.
         priors: what calibrations say of the noise.
     """
     lines = [(history.key, timeline(history)) for history in histories]
@@ -123,11 +133,11 @@ def standings(
         [line.logs[:place] for (_, line), place in zip(lines, places, strict=True)], known
     )
     found = {}
-    for (key, line), place, prior, own in zip(lines, places, known, changes, strict=True):
-        told = [
+    for (key, line), place, prior, shown in zip(lines, places, known, changes, strict=True):
+        given = [
             index for index, name in enumerate(line.run_ids[:place]) if name in starts.get(key, ())
         ]
-        start = max([0, *told, *(change.index for change in own)])
+        start = max([0, *given, *(change.index for change in shown)])
         if place - start < LEAST_RUNS:
             continue
         noise = NoiseDensity.of(
@@ -135,12 +145,12 @@ def standings(
             np.array([prior.log_sd]),
             np.array([prior.runs]),
         )
-        found[key] = Standing(line, place, start, noise)
+        found[key] = NoiseBefore(line, place, start, noise)
     return found
 
 
-def too_early(histories: Iterable[SeriesHistory]) -> str | None:
-    """Why no change can show yet; None where a series has runs enough for all looks.
+def too_early(histories: Iterable[Series]) -> str | None:
+    """Say why no change can show yet; None once a series has enough runs.
 
     Args:
         histories: of any metrics.
@@ -150,25 +160,25 @@ def too_early(histories: Iterable[SeriesHistory]) -> str | None:
     if runs >= needed:
         return None
     return (
-        f"The longest series has {figures.count(runs, 'run')}: a change shows from {needed} on, a "
-        f"slower run that fresh jobs confirm from {LEAST_RUNS + 1}."
+        f"The longest series has {formatting.count(runs, 'run')}: a change shows from {needed} on, "
+        f"a slower run that fresh jobs confirm from {LEAST_RUNS + 1}."
     )
 
 
 def suspect_runs(
-    standing: Mapping[SeriesKey, Standing], uncertainty: Mapping[SeriesKey, float]
+    before: Mapping[SeriesKey, NoiseBefore], uncertainty: Mapping[SeriesKey, float]
 ) -> list[Suspect]:
-    """The runs that noise does not explain, held down over all series of a target.
+    """Find the runs that noise does not explain; false ones are controlled for each target.
 
     Args:
         uncertainty: relative half-width of a run's own median, from the samples inside it.
     """
     tails: dict[str, list[tuple[float, Suspect]]] = defaultdict(list)
-    for key, one in standing.items():
+    for key, one in before.items():
         value = float(one.line.logs[one.place])
         shift = value - one.log_level
-        surely = shift + np.log1p(-min(uncertainty.get(key, 0.0), 0.99))
-        odd = shift > max(LEAST_LOG_SHIFT, LEAST_ERRORS * one.log_sd) and surely > 0
+        certain = shift + np.log1p(-min(uncertainty.get(key, 0.0), 0.99))
+        stands_out = shift > max(LEAST_LOG_SHIFT, LEAST_ERRORS * one.log_sd) and certain > 0
         suspect = Suspect(
             series=key,
             run_id=one.line.run_ids[one.place],
@@ -176,24 +186,26 @@ def suspect_runs(
             expected=float(np.exp(one.log_level)),
             seconds=float(np.exp(value)),
         )
-        tails[key.target].append((one.tail(value) if odd else 1.0, suspect))
+        tails[key.target].append((one.tail(value) if stands_out else 1.0, suspect))
     return [
         suspect
-        for own in tails.values()
-        for (_, suspect), stands in zip(
-            own, held_down([tail for tail, _ in own], len(own), TAIL), strict=True
+        for of_target in tails.values()
+        for (_, suspect), counts in zip(
+            of_target,
+            controlled_false_discoveries([tail for tail, _ in of_target], len(of_target), TAIL),
+            strict=True,
         )
-        if stands
+        if counts
     ]
 
 
 def suspect_levels(
-    points: Iterable[ChangePoint], told: Mapping[SeriesKey, Collection[str]]
+    points: Iterable[ChangePoint], known: Mapping[SeriesKey, Collection[str]]
 ) -> list[Suspect]:
-    """New levels that only the history shows: slower ones that nobody was told of yet.
+    """Find the slower levels that only the history shows and nobody was told of yet.
 
     Args:
-        told: first runs of changes that are known, and of levels that fresh jobs refuted.
+        known: first runs of changes that were announced, and of levels that fresh jobs refuted.
     """
     return [
         Suspect(
@@ -206,22 +218,22 @@ def suspect_levels(
         for point in points
         if point.metric == "time"
         and point.worse
-        and not set(point.near_run_ids) & set(told.get(point.series, ()))
+        and not set(point.near_run_ids) & set(known.get(point.series, ()))
     ]
 
 
-def needs_more(standing: Standing | None, suspect: Suspect, reruns: Sequence[float]) -> bool:
-    """Whether the first fresh job of a suspect is slow, too, or left no figure."""
+def needs_more(before: NoiseBefore | None, suspect: Suspect, reruns: Sequence[float]) -> bool:
+    """Tell whether a suspect's first fresh job is slow, too, or left no figure."""
     if suspect.kind == "level" or not reruns:
         return True
-    if standing is None:
+    if before is None:
         return False
-    asked = min(float(np.log(suspect.seconds / suspect.expected)), LARGE_LOG_SHIFT)
-    return any(np.log(seconds) - standing.log_level > SLOW_SHARE * asked for seconds in reruns)
+    asked = min(suspect.log_shift, LARGE_LOG_SHIFT)
+    return any(np.log(seconds) - before.log_level > SLOW_SHARE * asked for seconds in reruns)
 
 
 def verdict(
-    standing: Standing | None,
+    before: NoiseBefore | None,
     suspect: Suspect,
     reruns: Sequence[float],
     *,
@@ -229,40 +241,24 @@ def verdict(
     hosts: int | None,
     other_hosts: int | None = None,
 ) -> Confirmation:
-    """What the fresh jobs say.
+    """Judge a suspect by its fresh jobs.
 
     Args:
-        standing: of the series before the suspect run; None only for a level.
+        before: the series before the suspect run; None only for a level.
         reruns: of fresh jobs, in seconds.
         job_ids: of these.
         hosts: instances that they ran on; None if not known.
-        other_hosts: of these, other ones than the run's own; None if not known.
+        other_hosts: how many of these are not the run's own; None if not known.
     """
     logs = np.log(np.asarray(reruns, dtype=float))
-    slower = figures.percent(suspect.seconds / suspect.expected - 1)
     if not logs.size:
-        outcome, reason = "unsettled", "no fresh job left a figure"
+        outcome, reason = _unsettled("no fresh job left a figure")
     elif suspect.kind == "level":
-        middle = np.log(suspect.expected) + MIDDLE * np.log(suspect.seconds / suspect.expected)
-        agrees = float(logs.mean()) > middle
-        outcome = "confirmed" if agrees else "refuted"
-        reason = f"the mean of the fresh jobs is {'' if agrees else 'not '}at the new level"
-    elif standing is None:
-        outcome, reason = "unsettled", "the series has too few runs"
-    elif not needs_more(standing, suspect, reruns):
-        outcome, reason = "refuted", f"a fresh job was not slow; the run's {slower} were its own"
-    elif logs.size < LEAST_RERUNS:
-        outcome, reason = "unsettled", f"only {logs.size} of {MOST_RERUNS} fresh jobs has a figure"
+        outcome, reason = _level_verdict(suspect, logs)
+    elif before is None:
+        outcome, reason = _unsettled("the series has too few runs")
     else:
-        needed = EVIDENCE if logs.size >= MOST_RERUNS else EVIDENCE_OF_TWO
-        strong = standing.evidence(logs) >= needed
-        far = float(np.median(logs)) - standing.log_level >= CONFIRMED_LOG_SHIFT
-        outcome = "confirmed" if strong and far else "refuted"
-        reason = (
-            f"{logs.size} fresh jobs agree"
-            if strong and far
-            else "the fresh jobs together are within the noise"
-        )
+        outcome, reason = _run_verdict(before, suspect, reruns, logs)
     return Confirmation(
         series=suspect.series,
         kind=suspect.kind,
@@ -278,20 +274,46 @@ def verdict(
     )
 
 
+def _unsettled(reason: str) -> tuple[RerunOutcome, str]:
+    return "unsettled", reason
+
+
+def _level_verdict(suspect: Suspect, logs: Array) -> tuple[RerunOutcome, str]:
+    middle = np.log(suspect.expected) + MIDDLE * suspect.log_shift
+    if float(logs.mean()) > middle:
+        return "confirmed", "the mean of the fresh jobs is at the new level"
+    return "refuted", "the mean of the fresh jobs is not at the new level"
+
+
+def _run_verdict(
+    before: NoiseBefore, suspect: Suspect, reruns: Sequence[float], logs: Array
+) -> tuple[RerunOutcome, str]:
+    if not needs_more(before, suspect, reruns):
+        slower = formatting.percent(suspect.seconds / suspect.expected - 1)
+        return "refuted", f"a fresh job was not slow; the run's {slower} were its own"
+    if logs.size < LEAST_RERUNS:
+        return _unsettled(f"only {logs.size} of {MOST_RERUNS} fresh jobs has a figure")
+    needed = EVIDENCE if logs.size >= MOST_RERUNS else EVIDENCE_OF_TWO
+    shift = float(np.median(logs)) - before.log_level
+    if before.evidence(logs) >= needed and shift >= CONFIRMED_LOG_SHIFT:
+        return "confirmed", f"{logs.size} fresh jobs agree"
+    return "refuted", "the fresh jobs together are within the noise"
+
+
 def confirmed_point(
-    history: SeriesHistory, standing: Standing, confirmation: Confirmation
+    history: Series, before: NoiseBefore, confirmation: Confirmation
 ) -> ChangePoint:
-    """The change that a confirmed run is the first of, as far as is known in that run.
+    """The change that begins with a confirmed run, as far as it is known in that run.
 
     Its new level is that of the run and the fresh jobs.
     """
     logs = np.log([confirmation.suspect, *confirmation.reruns])
     point = change_point(
         history,
-        standing.line,
-        standing.place,
-        standing.line.logs[standing.start : standing.place],
+        before.line,
+        before.place,
+        before.line.logs[before.start : before.place],
         logs,
-        standing.tail(float(np.median(logs))),
+        before.tail(float(np.median(logs))),
     )
     return point.model_copy(update={"after": point.after.model_copy(update={"runs": 1})})

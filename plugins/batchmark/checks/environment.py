@@ -1,4 +1,4 @@
-"""Whether what Terraform published is there, in order and large enough for a run."""
+"""Check that what Terraform published exists, is in order, and is large enough for a run."""
 
 from __future__ import annotations
 
@@ -6,31 +6,28 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from batchmark.batch_environment import (
+from batchmark.aws.batch_targets import (
     NO_ANSWER,
     BatchEnvironment,
-    Clients,
     is_there,
     name_of,
     published_environments,
     why_unread,
 )
-from batchmark.config import Config, Target
-from batchmark.environment_records import Check, EnvironmentCheck
-from batchmark.image_check import check_images
-from batchmark.quota_check import check_quotas
+from batchmark.aws.boto_clients import Clients
+from batchmark.checks.image import check_images
+from batchmark.checks.quota import check_quotas
+from batchmark.checks.records import Check, EnvironmentCheck
+from batchmark.core.config import Config, Target
 
-APPLY = "`terraform apply`: the SSM parameter names what is not so in AWS."
+APPLY = "`terraform apply`: the SSM parameter and AWS differ."
 CHANGING = ("CREATING", "UPDATING")
 
 
 def check_environment(
     config: Config, client: Clients, *, targets: Collection[str], now: datetime
 ) -> EnvironmentCheck:
-    """Ask AWS about these targets.
-
-    What AWS does not answer becomes 'not checked'; no error of AWS is raised.
-    """
+    """Check these targets; questions that AWS does not answer are 'not checked'."""
     chosen = {name: config.targets[name] for name in targets}
     environment = BatchEnvironment(config, chosen, client)
     checks: list[Check] = []
@@ -45,19 +42,19 @@ def check_environment(
 
 
 def check_published(environment: BatchEnvironment) -> Iterator[Check]:
-    """The names that belong to no target."""
+    """Check the published names that belong to no target."""
     config, client = environment.config, environment.client
     bucket, topic = config.bucket, config.topic_arn
     yield _existence("bucket", "all", bucket, client("s3").head_bucket, Bucket=bucket)
     yield _existence("topic", "all", topic, client("sns").get_topic_attributes, TopicArn=topic)
     for group in filter(None, (config.log_group, config.events_log_group)):
-        # Asked for one stream, CloudWatch says whether there is such a group.
+        # Asking for one stream fails if there is no such group.
         ask = client("logs").describe_log_streams
         yield _existence("log group", "all", group, ask, logGroupName=group, limit=1)
 
 
 def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]:
-    """VALID, ENABLED, and large enough for one job."""
+    """Check that they are VALID, ENABLED, and large enough for one job."""
     for target_name, target in environment.targets.items():
         for name in published_environments(target).values():
             described = environment.compute_environments.get(name)
@@ -78,7 +75,7 @@ def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]
 
 
 def check_queues(environment: BatchEnvironment) -> Iterator[Check]:
-    """VALID, ENABLED, and trying the published compute environments in the published order."""
+    """Check that they are VALID, ENABLED, and try the published environments in order."""
     for target_name, target in environment.targets.items():
         environments = published_environments(target)
         orders = {target.job_queue: list(environments.values())}
@@ -104,7 +101,7 @@ def check_queues(environment: BatchEnvironment) -> Iterator[Check]:
 
 
 def check_job_definitions(environment: BatchEnvironment) -> Iterator[Check]:
-    """ACTIVE, the newest revision, and asking for what is published."""
+    """Check that they are ACTIVE, the newest revision, and request what is published."""
     for target_name, target in environment.targets.items():
         described = environment.job_definitions.get(target.job_definition)
         if described is None or described["status"] != "ACTIVE":
@@ -126,13 +123,15 @@ def check_job_definitions(environment: BatchEnvironment) -> Iterator[Check]:
             name="job definition",
             target=target_name,
             status="warn" if differences else "ok",
-            seen=f"{name} is ACTIVE" + "".join(f"; {one}" for one in differences) + ".",
+            seen=f"{name} is ACTIVE"
+            + "".join(f"; {difference}" for difference in differences)
+            + ".",
             remedy=APPLY if differences else "",
         )
 
 
 def check_roles(environment: BatchEnvironment) -> Iterator[Check]:
-    """The roles of the jobs, and the instance profiles of the compute environments."""
+    """Check the jobs' roles and the compute environments' instance profiles."""
     iam = environment.client("iam")
     asked = {
         "job role": (iam.get_role, "RoleName"),
@@ -179,7 +178,7 @@ def _not_checked(what: str, target: str, error: Any) -> Check:
 
 
 def _state(what: str, target: str, name: str, described: Mapping[str, Any]) -> Check:
-    """Whether a compute environment or a queue is VALID and ENABLED."""
+    """Check that a compute environment or queue is VALID and ENABLED."""
     state, status = described["state"], described["status"]
     if (state, status) == ("ENABLED", "VALID"):
         return Check(name=what, target=target, status="ok", seen=f"{name} is ENABLED and VALID.")
@@ -190,27 +189,30 @@ def _state(what: str, target: str, name: str, described: Mapping[str, Any]) -> C
     remedy = (
         "Enable it in the Batch console, or `terraform apply`."
         if state != "ENABLED"
-        else "Mend what its reason names, then `terraform apply`."
+        else "Fix what its reason names, then `terraform apply`."
     )
     return Check(name=what, target=target, status="fail", seen=seen, remedy=remedy)
 
 
 def _order(queue: Mapping[str, Any]) -> list[str]:
-    """The names of a queue's compute environments, in the order in which it tries them."""
+    """Return the names of a queue's compute environments in the order in which it tries them."""
     entries = sorted(queue["computeEnvironmentOrder"], key=lambda entry: int(entry["order"]))
     return [name_of(entry["computeEnvironment"]) for entry in entries]
 
 
 def _differences(target: Target, definition: Mapping[str, Any]) -> Iterator[str]:
-    """Where a job definition asks for something else than what is published."""
+    """Yield each way in which a job definition differs from what is published."""
     container = definition["containerProperties"]
-    asked = {one["type"]: float(one["value"]) for one in container.get("resourceRequirements", ())}
+    asked = {
+        requirement["type"]: float(requirement["value"])
+        for requirement in container.get("resourceRequirements", ())
+    }
     pairs = {
         "vCPUs": (asked.get("VCPU"), target.vcpus),
         "MiB of memory": (asked.get("MEMORY"), target.memory_mib),
         "GPUs": (asked.get("GPU", 0), target.gpus),
         "attempts": (definition.get("retryStrategy", {}).get("attempts", 1), target.attempts),
-        "seconds a try": (
+        "seconds per attempt": (
             definition.get("timeout", {}).get("attemptDurationSeconds"),
             target.timeout_seconds,
         ),
@@ -218,11 +220,11 @@ def _differences(target: Target, definition: Mapping[str, Any]) -> Iterator[str]
     for what, (seen, published) in pairs.items():
         if seen != published:
             shown = "no" if seen is None else f"{seen:g}"
-            yield f"it has {shown} {what}, published are {published}"
+            yield f"it has {shown} {what}, but {published} are published"
 
 
 def _roles(environment: BatchEnvironment) -> dict[tuple[str, str], list[str]]:
-    """(kind, ARN) of each role that is used -> the targets that use it."""
+    """Return the targets that use each role; its key is (kind, ARN)."""
     found: dict[tuple[str, str], list[str]] = {}
     for name, target in environment.targets.items():
         definition = environment.job_definitions.get(target.job_definition, {})
@@ -231,10 +233,10 @@ def _roles(environment: BatchEnvironment) -> dict[tuple[str, str], list[str]]:
             "job role": {container.get("jobRoleArn")},
             "execution role": {container.get("executionRoleArn")},
             "instance profile": {
-                environment.compute_environments.get(one, {})
+                environment.compute_environments.get(published, {})
                 .get("computeResources", {})
                 .get("instanceRole")
-                for one in published_environments(target).values()
+                for published in published_environments(target).values()
             },
         }
         for kind, arns in used.items():

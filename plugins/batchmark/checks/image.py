@@ -1,4 +1,4 @@
-"""Whether the job image is in ECR, and what its scan for vulnerabilities found."""
+"""Check that the job image is in ECR, and what its vulnerability scan found."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from batchmark.batch_environment import MISSING, BatchEnvironment, Image, error_code
-from batchmark.environment_records import Check
+from batchmark.aws.batch_targets import MISSING, BatchEnvironment, Image, error_code
+from batchmark.checks.records import Check
 
-SCANNED = ("COMPLETE", "ACTIVE")  # ACTIVE is Inspector's word for a scan that goes on
+SCANNED = ("COMPLETE", "ACTIVE")  # ACTIVE: Inspector scans continuously
 SERIOUS = ("CRITICAL", "HIGH")
 
 
 def check_images(environment: BatchEnvironment) -> Iterator[Check]:
-    """Two checks per image: that it is there, and that its scan found nothing serious."""
+    """Yield two checks per image: that it exists, and that its scan found nothing serious."""
     for uri, targets in _images(environment).items():
         shown = ", ".join(targets)
         image = Image.parse(uri)
         if image is None or image.region != environment.config.region:
-            seen = f"{uri!r} is no image of ECR in {environment.config.region}."
+            seen = f"{uri!r} is not an image in ECR in {environment.config.region}."
             yield Check(name="image", target=shown, status="not checked", seen=seen)
             continue
         ecr = environment.client("ecr")
@@ -40,7 +40,7 @@ def check_images(environment: BatchEnvironment) -> Iterator[Check]:
 
 
 def _images(environment: BatchEnvironment) -> dict[str, list[str]]:
-    """Each image of the job definitions, and the targets that run it."""
+    """Return each image of the job definitions, and the targets that run it."""
     images: dict[str, list[str]] = {}
     for name, target in environment.targets.items():
         definition = environment.job_definitions.get(target.job_definition)
@@ -50,10 +50,10 @@ def _images(environment: BatchEnvironment) -> dict[str, list[str]]:
 
 
 def find_image(ecr: Any, image: Image) -> dict[str, Any] | None:
-    """ECR's details of an image; None where it, or its repository, is not there.
+    """Return ECR's details of an image; None if it, or its repository, does not exist.
 
     Raises:
-        ClientError, BotoCoreError: ECR does not tell.
+        ClientError, BotoCoreError: ECR does not answer.
     """
     try:
         answer = ecr.describe_images(
@@ -68,7 +68,7 @@ def find_image(ecr: Any, image: Image) -> dict[str, Any] | None:
 
 
 def _scan(ecr: Any, image: Image, targets: str) -> Check:
-    """From DescribeImageScanFindings: DescribeImages says nothing of newer kinds of scan."""
+    """Check the scan. DescribeImages does not know the newer kinds of scan."""
     try:
         answer = ecr.describe_image_scan_findings(
             registryId=image.account, repositoryName=image.repository, imageId=image.id

@@ -1,4 +1,4 @@
-"""What the leak guard found: everything that may bill, and whether a run needs it."""
+"""What the leak guard reports: each resource that may bill, and whether a run needs it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Literal, get_args
 
 from pydantic import AwareDatetime, Field
 
-from batchmark.record import Record
+from batchmark.core.record import Record
 
-Kind = Literal["job", "instance", "file system"]
-Verdict = Literal["leaked", "by hand", "new", "ending", "in use"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)  # the worst first
+LeakKind = Literal["job", "instance", "file system"]
+LeakVerdict = Literal["leaked", "by hand", "new", "ending", "in use"]
+VERDICTS: tuple[LeakVerdict, ...] = get_args(LeakVerdict)  # the worst first
 # What the guard can be allowed to end.
 Endable = Literal["jobs", "jobs_of_unknown_runs", "instances", "file_systems"]
 ENDABLE: tuple[Endable, ...] = get_args(Endable)
 
 
-class Limits(Record):
-    """From when on something may be called a leak."""
+class LeakAges(Record):
+    """How old a resource must be to count as leaked."""
 
     grace_minutes: float = Field(default=15, ge=0, description="A younger job is left alone.")
     idle_minutes: float = Field(
@@ -32,22 +32,22 @@ class Limits(Record):
 
 
 class RunName(Record):
-    """An Airflow run, as its job or file system tells it; the DAG where that is told too."""
+    """The Airflow run that a job or file system names; without a DAG if only the run is named."""
 
     dag_id: str | None
     run_id: str
 
 
 class Resource(Record):
-    """One job, instance or file system, and why it may or may not be there."""
+    """A job, instance or file system, with the verdict on it and the reason."""
 
-    kind: Kind
+    kind: LeakKind
     id: str
     what: str = Field(description="its name, or what it is")
     target: str | None = None
     since: AwareDatetime = Field(description="submitted, launched or created")
     run: RunName | None = None
-    verdict: Verdict
+    verdict: LeakVerdict
     reason: str
     endable: Endable | None = Field(
         default=None, description="what the guard must be allowed to end; null if nothing leaked"
@@ -57,7 +57,7 @@ class Resource(Record):
 
 
 class GuardReport(Record):
-    """What one look found."""
+    """Everything found at one time."""
 
     installation: str
     region: str
@@ -65,17 +65,17 @@ class GuardReport(Record):
     resources: tuple[Resource, ...]
     unread: tuple[str, ...] = Field(default=(), description="what could not be looked at, and why")
 
-    def of(self, verdict: Verdict) -> list[Resource]:
-        return [one for one in self.resources if one.verdict == verdict]
+    def of(self, verdict: LeakVerdict) -> list[Resource]:
+        return [resource for resource in self.resources if resource.verdict == verdict]
 
     @property
     def summary(self) -> str:
-        """How much was found, and how much of it leaked."""
+        """The number of resources by verdict, the worst first."""
         counts = [f"{len(self.of(verdict))} {verdict}" for verdict in VERDICTS if self.of(verdict)]
         return ", ".join(counts) or "nothing runs"
 
     def alarm(self) -> str:
-        """Each leak in a line, with what was done about it; empty without any."""
+        """One line per leak, with what was done about it; empty if there is none."""
         return "\n".join(
             f"{one.kind} {one.id} ({one.what}), since {one.since:%Y-%m-%d %H:%M %Z}: "
             f"{one.reason} {one.action}"

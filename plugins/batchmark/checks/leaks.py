@@ -1,7 +1,6 @@
-"""Finds what bills for an installation though no Airflow run needs it, and ends it if allowed.
+"""Resources that bill although no Airflow run needs them: found, and ended where that is allowed.
 
-Only what carries the installation's tag is ever ended. Whatever is younger than a grace period is
-left alone.
+Only resources with the installation's tag are ever ended, and none within its grace period.
 """
 
 from __future__ import annotations
@@ -10,39 +9,43 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from batchmark.batch_environment import (
-    NO_ANSWER,
-    Clients,
-    published_queues,
-    why_unread,
+from batchmark.aws.batch_jobs import describe_jobs, is_live, terminate_job
+from batchmark.aws.batch_targets import NO_ANSWER, published_queues, why_unread
+from batchmark.aws.boto_clients import Clients
+from batchmark.aws.job_description import JobDescription, moment
+from batchmark.checks.leak_records import (
+    GuardReport,
+    LeakAges,
+    LeakKind,
+    Resource,
+    RunName,
+    allowed,
 )
-from batchmark.config import Config, Target
-from batchmark.job_description import JobDescription, moment
-from batchmark.job_identity import DAG_TAG, INSTALLATION_TAG, RUN_TAG, slug
-from batchmark.jobs import describe_jobs, is_live, terminate_job
-from batchmark.leak_records import GuardReport, Kind, Limits, Resource, RunName, allowed
+from batchmark.core.config import Config, Target
+from batchmark.core.names import DAG_TAG, INSTALLATION_TAG, RUN_TAG, slug
 
 RUN_ID_TAG = "batchmark:run-id"
-TARGET_TAG = "Target"  # of instances, by their launch template
+TARGET_TAG = "Target"  # set on instances by their launch template
 MANUAL_RUN_ID = "manual"  # the job definitions' default
-# Longer than a job can wait and run; Batch forgets finished jobs after 7 days.
+# Longer than any job waits and runs. Batch forgets finished jobs after 7 days.
 LOOK_BACK = timedelta(days=30)
 ON_AN_INSTANCE = ("STARTING", "RUNNING")
 REASON = "Batchmark's leak guard: its Airflow run is over"
 
 RunState = Literal["live", "over", "unknown"]
-# What Airflow says of a run; unknown where it has no such run, or cannot have.
+# Asks Airflow about a run: unknown if this Airflow has none of that id.
 AskRun = Callable[[RunName], RunState]
 Jobs = Mapping[str, list[JobDescription]]
 
 
 def look(
-    config: Config, client: Clients, ask_run: AskRun, *, limits: Limits, now: datetime
+    config: Config, client: Clients, ask_run: AskRun, *, limits: LeakAges, now: datetime
 ) -> GuardReport:
-    """Everything that runs for this installation, judged.
+    """List and judge everything that runs for this installation.
 
     Raises:
-        ClientError, BotoCoreError: Batch does not tell the jobs; the rest may stay unread.
+        ClientError, BotoCoreError: Batch can't list the jobs. Instances and file systems that
+            can't be listed are named in the report's `unread`.
     """
     jobs = _jobs(config, client("batch"), now)
     found = [
@@ -69,24 +72,24 @@ def look(
 def end_leaks(
     report: GuardReport, client: Clients, ask_run: AskRun, *, may_end: Collection[str]
 ) -> GuardReport:
-    """End what leaked and may be ended; the report that comes back says what was done."""
+    """End the leaks that may be ended; the returned report says what was done about each."""
     resources = []
-    for one in report.resources:
+    for resource in report.resources:
         changes: dict[str, object] = {}
-        if one.verdict == "leaked":
-            if not allowed(one, may_end):
-                changes["action"] = f"Left alone: end_leaks does not name {one.endable}."
-            elif one.run and ask_run(one.run) == "live":
+        if resource.verdict == "leaked":
+            if not allowed(resource, may_end):
+                changes["action"] = f"Left alone: end_leaks does not name {resource.endable}."
+            elif resource.run and ask_run(resource.run) == "live":
                 changes["action"] = "Left alone: its run was started again meanwhile."
             else:
-                changes = _end(one, client)
-        resources.append(one.model_copy(update=changes))
+                changes = _end(resource, client)
+        resources.append(resource.model_copy(update=changes))
     return report.model_copy(update={"resources": tuple(resources)})
 
 
-def _end(one: Resource, client: Clients) -> dict[str, object]:
+def _end(resource: Resource, client: Clients) -> dict[str, object]:
     try:
-        done = ENDINGS[one.kind](client, one.id)
+        done = ENDINGS[resource.kind](client, resource.id)
     except NO_ANSWER as error:
         return {"action": f"Could not be ended: {why_unread(error)}"}
     return {"ended": True, "action": done}
@@ -110,7 +113,7 @@ def _end_file_system(client: Clients, file_system_id: str) -> str:
     return "Deleted."
 
 
-ENDINGS: Mapping[Kind, Callable[[Clients, str], str]] = {
+ENDINGS: Mapping[LeakKind, Callable[[Clients, str], str]] = {
     "job": _end_job,
     "instance": _end_instance,
     "file system": _end_file_system,
@@ -118,7 +121,7 @@ ENDINGS: Mapping[Kind, Callable[[Clients, str], str]] = {
 
 
 def _jobs(config: Config, batch: Any, now: datetime) -> dict[str, list[JobDescription]]:
-    """Each queue's jobs, the newest first: finished ones as listed, others as described."""
+    """Each queue's jobs: finished ones as ListJobs gives them, live ones as DescribeJobs does."""
     since = str(int((now - LOOK_BACK).timestamp() * 1000))
     found = {}
     for queue in published_queues(config.targets):
@@ -133,18 +136,18 @@ def _jobs(config: Config, batch: Any, now: datetime) -> dict[str, list[JobDescri
 
 
 def _judge_job(
-    config: Config, job: JobDescription, ask_run: AskRun, limits: Limits, now: datetime
+    config: Config, job: JobDescription, ask_run: AskRun, limits: LeakAges, now: datetime
 ) -> Resource:
     tags = job.get("tags", {})
     run_id = job.get("parameters", {}).get("run_id")
-    is_told = run_id and run_id != MANUAL_RUN_ID and slug(run_id) == tags.get(RUN_TAG)
+    names_run = run_id and run_id != MANUAL_RUN_ID and slug(run_id) == tags.get(RUN_TAG)
     seen = Resource(
         kind="job",
         id=job["jobId"],
         what=f"{job['jobName']}, {job['status']}",
         target=tags.get("batchmark:target") or _target_of(config, job["jobQueue"]),
         since=moment(job, "createdAt"),
-        run=RunName(dag_id=tags.get(DAG_TAG), run_id=run_id) if is_told else None,
+        run=RunName(dag_id=tags.get(DAG_TAG), run_id=run_id) if names_run else None,
         verdict="in use",
         reason="Its run is live.",
     )
@@ -172,95 +175,100 @@ def _judge_job(
 
 
 def _instances(
-    config: Config, client: Clients, jobs: Jobs, _: AskRun, limits: Limits, now: datetime
+    config: Config, client: Clients, jobs: Jobs, _: AskRun, limits: LeakAges, now: datetime
 ) -> Iterator[Resource]:
-    """Our targets' instances; idle since their start or their target's last job, if that is later.
+    """The instances of our targets.
 
-    A target's instance counts as used while any job of the target runs, on whichever instance.
+    An instance counts as used while any job of its target runs, on whichever instance.
     """
-    pages = (
-        client("ec2")
-        .get_paginator("describe_instances")
-        .paginate(
-            Filters=[
-                {"Name": f"tag:{INSTALLATION_TAG}", "Values": [config.name]},
-                {"Name": "instance-state-name", "Values": ["pending", "running"]},
-            ]
-        )
-    )
-    described = [
-        instance
-        for page in pages
-        for reservation in page["Reservations"]
-        for instance in reservation["Instances"]
+    filters = [
+        {"Name": f"tag:{INSTALLATION_TAG}", "Values": [config.name]},
+        {"Name": "instance-state-name", "Values": ["pending", "running"]},
     ]
-    for instance in described:
-        target_name = _tags(instance).get(TARGET_TAG)
-        of_target = _jobs_of(config.targets.get(target_name or ""), jobs)
-        running = [job for job in of_target if job["status"] in ON_AN_INSTANCE]
-        stopped = [moment(job, "stoppedAt") for job in of_target if "stoppedAt" in job]
-        since = instance["LaunchTime"]
-        idle_since = max([since, *stopped])
-        is_idle = now - idle_since >= timedelta(minutes=limits.idle_minutes)
-        waiting = [job for job in of_target if job["status"] == "RUNNABLE"]
-        seen = Resource(
-            kind="instance",
-            id=instance["InstanceId"],
-            what=f"{instance['InstanceType']}, {instance['State']['Name']}",
-            target=target_name,
-            since=since,
-            verdict="in use" if running else "new",
-            reason=f"{len(running)} job(s) of its target run."
-            if running
-            else f"Idle for less than {limits.idle_minutes:g} minutes.",
-        )
-        if running or not is_idle:
-            yield seen
-            continue
-        reason = f"No job in STARTING or RUNNING since {idle_since:%Y-%m-%d %H:%M %Z}"
-        if waiting:
-            reason += f", though {len(waiting)} in RUNNABLE: it may never have joined its cluster"
-        yield seen.model_copy(
-            update={"verdict": "leaked", "reason": f"{reason}.", "endable": "instances"}
-        )
+    pages = client("ec2").get_paginator("describe_instances").paginate(Filters=filters)
+    for reservation in (entry for page in pages for entry in page["Reservations"]):
+        for instance in reservation["Instances"]:
+            target = _tags(instance).get(TARGET_TAG)
+            of_target = _jobs_of(config.targets.get(target or ""), jobs)
+            yield _judge_instance(instance, target, of_target, limits, now)
+
+
+def _judge_instance(
+    instance: Mapping[str, Any],
+    target: str | None,
+    jobs: list[JobDescription],
+    limits: LeakAges,
+    now: datetime,
+) -> Resource:
+    """Idle since its launch, or since its target's last job ended if that is later."""
+    running = sum(job["status"] in ON_AN_INSTANCE for job in jobs)
+    waiting = sum(job["status"] == "RUNNABLE" for job in jobs)
+    stopped = [moment(job, "stoppedAt") for job in jobs if "stoppedAt" in job]
+    idle_since = max([instance["LaunchTime"], *stopped])
+    seen = Resource(
+        kind="instance",
+        id=instance["InstanceId"],
+        what=f"{instance['InstanceType']}, {instance['State']['Name']}",
+        target=target,
+        since=instance["LaunchTime"],
+        verdict="in use",
+        reason=f"{running} job(s) of its target run.",
+    )
+    if running:
+        return seen
+    if now - idle_since < timedelta(minutes=limits.idle_minutes):
+        reason = f"Idle for less than {limits.idle_minutes:g} minutes."
+        return seen.model_copy(update={"verdict": "new", "reason": reason})
+    reason = f"No job in STARTING or RUNNING since {idle_since:%Y-%m-%d %H:%M %Z}"
+    if waiting:
+        reason += f", though {waiting} in RUNNABLE: it may never have joined its cluster"
+    return seen.model_copy(
+        update={"verdict": "leaked", "reason": f"{reason}.", "endable": "instances"}
+    )
 
 
 def _file_systems(
-    config: Config, client: Clients, jobs: Jobs, ask_run: AskRun, limits: Limits, now: datetime
+    config: Config, client: Clients, jobs: Jobs, ask_run: AskRun, limits: LeakAges, now: datetime
 ) -> Iterator[Resource]:
-    """Our file systems: used while their run is live, or any job of ours where none is named."""
-    live = [job for listed in jobs.values() for job in listed if is_live(job)]
+    """Our file systems."""
+    live = sum(is_live(job) for listed in jobs.values() for job in listed)
     pages = client("fsx").get_paginator("describe_file_systems").paginate()
-    for described in (one for page in pages for one in page["FileSystems"]):
-        tags = _tags(described)
-        if tags.get(INSTALLATION_TAG) != config.name:
-            continue
-        run_id = tags.get(RUN_ID_TAG)
-        run = RunName(dag_id=tags.get(DAG_TAG), run_id=run_id) if run_id else None
-        is_used = ask_run(run) == "live" if run else bool(live)
-        seen = Resource(
-            kind="file system",
-            id=described["FileSystemId"],
-            what=f"{described['FileSystemType']}, {described['StorageCapacity']} GiB, "
-            f"{described['Lifecycle']}",
-            since=described["CreationTime"],
-            run=run,
-            verdict="in use",
-            reason="Its run is live." if run else f"{len(live)} job(s) of the installation live.",
+    for described in (entry for page in pages for entry in page["FileSystems"]):
+        if _tags(described).get(INSTALLATION_TAG) == config.name:
+            yield _judge_file_system(described, live, ask_run, limits, now)
+
+
+def _judge_file_system(
+    described: Mapping[str, Any], live: int, ask_run: AskRun, limits: LeakAges, now: datetime
+) -> Resource:
+    """Used while the run that its tags name is live; without one, while any job of ours is."""
+    tags = _tags(described)
+    run_id = tags.get(RUN_ID_TAG)
+    run = RunName(dag_id=tags.get(DAG_TAG), run_id=run_id) if run_id else None
+    seen = Resource(
+        kind="file system",
+        id=described["FileSystemId"],
+        what=f"{described['FileSystemType']}, {described['StorageCapacity']} GiB, "
+        f"{described['Lifecycle']}",
+        since=described["CreationTime"],
+        run=run,
+        verdict="in use",
+        reason="Its run is live." if run else f"{live} job(s) of the installation live.",
+    )
+
+    def judged(**changes: object) -> Resource:
+        return seen.model_copy(update=changes)
+
+    if described["Lifecycle"] == "DELETING":
+        return judged(verdict="ending", reason="It is being deleted.")
+    if ask_run(run) == "live" if run else live:
+        return seen
+    if now - seen.since < timedelta(hours=limits.file_system_hours):
+        return judged(
+            verdict="new", reason=f"It is younger than {limits.file_system_hours:g} hours."
         )
-        age = now - seen.since
-        if described["Lifecycle"] == "DELETING":
-            yield seen.model_copy(update={"verdict": "ending", "reason": "It is being deleted."})
-        elif is_used:
-            yield seen
-        elif age < timedelta(hours=limits.file_system_hours):
-            reason = f"It is younger than {limits.file_system_hours:g} hours."
-            yield seen.model_copy(update={"verdict": "new", "reason": reason})
-        else:
-            reason = f"Its run {run_id} is not live." if run else "No job of ours is live."
-            yield seen.model_copy(
-                update={"verdict": "leaked", "reason": reason, "endable": "file_systems"}
-            )
+    reason = f"Its run {run_id} is not live." if run else "No job of ours is live."
+    return judged(verdict="leaked", reason=reason, endable="file_systems")
 
 
 def _jobs_of(target: Target | None, jobs: Jobs) -> list[JobDescription]:
@@ -277,5 +285,5 @@ def _target_of(config: Config, queue: str) -> str | None:
 
 
 def _tags(described: Mapping[str, Any]) -> dict[str, str]:
-    """Tags as EC2 and FSx list them."""
+    """Tags as a dictionary; EC2 and FSx list them as pairs."""
     return {tag["Key"]: tag["Value"] for tag in described.get("Tags", ())}

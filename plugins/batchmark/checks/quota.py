@@ -1,34 +1,34 @@
-"""Whether the account's vCPU quotas let the targets' instances start."""
+"""Check whether the account's vCPU quotas let the targets' instances start."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
 
-from batchmark.batch_environment import (
+from batchmark.aws.batch_targets import (
     NO_ANSWER,
     BatchEnvironment,
     published_environments,
     why_unread,
 )
-from batchmark.environment_records import Check
-from batchmark.vcpu_quotas import Quota, describe_quota, vcpu_quota
+from batchmark.aws.vcpu_quotas import Quota, describe_quota, vcpu_quota
+from batchmark.checks.records import Check
 
 NAME = "vCPU quota"
 
 
 def check_quotas(environment: BatchEnvironment) -> Iterator[Check]:
-    """One check per quota: each target's instance, and one instance of all its targets at once.
+    """Yield a check per quota: for an instance of each target, and of all its targets at once.
 
-    A quota too small for a target fails only where it leaves the target no other way to buy.
-    What else uses the quota is not known here.
+    A quota too small for a target fails only if no other purchase option is left to it. What else
+    uses the quota is not considered.
     """
     wanted: dict[Quota, dict[str, int]] = defaultdict(dict)
     for name, target in environment.targets.items():
         for purchase in published_environments(target):
             quota = vcpu_quota(target.instance_type, purchase)
             if quota is None:
-                seen = f"No quota of {target.instance_type} is known here."
+                seen = f"The quota of {target.instance_type} is not known here."
                 yield Check(name=NAME, target=name, status="not checked", seen=seen)
             else:
                 wanted[quota][name] = environment.instance_vcpus[target.instance_type]
@@ -55,24 +55,23 @@ def check_quotas(environment: BatchEnvironment) -> Iterator[Check]:
 
 
 def _judge(quota: Quota, value: float, asked: dict[str, int], can_start: set[str]) -> Check:
-    too_large = [name for name, vcpus in asked.items() if vcpus > value]
-    stuck = [name for name in too_large if name not in can_start]
-    together = sum(asked.values())
+    """Check a quota in vCPUs against what an instance of each target takes."""
     seen = f"{quota.name} ({quota.code}): {value:,.0f} vCPUs."
-    remedy = f"Ask for at least {together} in the Service Quotas console."
+    together = sum(asked.values())
+    if together <= value:
+        return Check(name=NAME, target=", ".join(asked), status="ok", seen=seen)
+    too_large = [f"{name} takes {vcpus}" for name, vcpus in asked.items() if vcpus > value]
+    stuck = [name for name in asked if name not in can_start]
     if too_large:
-        needs = ", ".join(f"{name} takes {asked[name]}" for name in too_large)
-        seen += f" One instance of {needs}."
+        seen += f" One instance of {', '.join(too_large)}."
         if not stuck:
-            seen += " Only its other way to buy is left."
-    elif together > value:
-        seen += f" One instance of each takes {together}: their jobs wait for each other."
+            seen += " Only the other purchase option is left."
     else:
-        remedy = ""
+        seen += f" One instance of each takes {together}: their jobs wait for each other."
     return Check(
         name=NAME,
         target=", ".join(stuck or asked),
-        status="fail" if stuck else "warn" if remedy else "ok",
+        status="fail" if stuck else "warn",
         seen=seen,
-        remedy=remedy,
+        remedy=f"Ask for at least {together} in the Service Quotas console.",
     )

@@ -1,4 +1,4 @@
-"""What a check of the environment says: one line per question and target."""
+"""The results of the environment check: one per question and target."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from batchmark.record import Record
+from batchmark.core.record import Record
 
 Status = Literal["fail", "warn", "not checked", "ok"]
 STATUSES: tuple[Status, ...] = ("fail", "warn", "not checked", "ok")  # the worst first
 
 
 class Check(Record):
-    """One question, what was seen, and what to do about it."""
+    """One question, what AWS answered, and what to do about it."""
 
     name: str
     target: str = Field(description="a target, several, or 'all'")
-    status: Status = Field(description="'not checked' where AWS gave no answer: never taken for ok")
+    status: Status = Field(
+        description="'not checked' if AWS gave no answer, which never counts as ok"
+    )
     seen: str
     remedy: str = ""
 
 
 class EnvironmentCheck(Record):
-    """All checks of one time."""
+    """All checks made at one time."""
 
     installation: str
     region: str
@@ -36,12 +38,12 @@ class EnvironmentCheck(Record):
 
     @property
     def summary(self) -> str:
-        """How many checks are what, the worst first."""
+        """The number of checks of each status, the worst first."""
         counts = Counter(check.status for check in self.checks)
         return ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
 
     def failures(self) -> str:
-        """Every failing check with its remedy, one a line; empty without any."""
+        """Return every failed check with its remedy, one per line; empty if there is none."""
         return "\n".join(
             f"{check.name} of {check.target}: {check.seen}"
             + (f" Remedy: {check.remedy}" if check.remedy else "")

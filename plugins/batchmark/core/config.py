@@ -1,4 +1,4 @@
-"""What Terraform published: where to run, and where results go."""
+"""The configuration that Terraform publishes: where to run, and where results go."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from batchmark.exceptions import ConfigError
-from batchmark.record import first_problem
+from batchmark.core.errors import ConfigError
+from batchmark.core.record import first_problem
 
 # Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark.
 VARIABLE = "batchmark"
@@ -20,7 +20,7 @@ class _Published(BaseModel):
 
 
 class ComputeEnvironments(_Published):
-    """Names, as a job reads its own from AWS_BATCH_CE_NAME; none where a target buys otherwise."""
+    """Names, as AWS_BATCH_CE_NAME has them in a job; null for an option that the target lacks."""
 
     spot: str | None
     on_demand: str | None
@@ -29,8 +29,8 @@ class ComputeEnvironments(_Published):
 class Target(_Published):
     """One instance type on one device, with its own queues and job definition.
 
-    `on_demand_queue` is for retries after a Spot reclaim: it may be `job_queue` itself, and is
-    none where the target buys Spot alone.
+    `on_demand_queue` takes the retries after a Spot reclaim. It may be `job_queue` itself, and is
+    null if the target buys Spot only.
     """
 
     device: Literal["cpu", "cuda"]
@@ -55,22 +55,22 @@ class Config(_Published):
     topic_arn: str
     log_group: str
     events_log_group: str | None = Field(
-        default=None, description="of job state changes; null where an older Terraform published"
+        default=None, description="of job state changes; null from an older Terraform"
     )
     monthly_cap_usd: float | None = Field(
         default=None,
         gt=0,
         allow_inf_nan=False,
-        description="most that the runs of a calendar month may cost; null for no cap",
+        description="cap on the cost of all runs of a calendar month; null for no cap",
     )
     targets: dict[str, Target]
 
 
 def parse_config(text: str | None) -> Config:
-    """Read the published JSON.
+    """Parse the published JSON.
 
     Raises:
-        ConfigError: there is none, or it is not of this release.
+        ConfigError: it is missing, or of another release.
     """
     if not text:
         raise ConfigError(
@@ -85,10 +85,3 @@ def parse_config(text: str | None) -> Config:
             f"Airflow variable '{VARIABLE}' can't be used: {first_problem(error)}, got "
             f"{error.errors()[0]['input']!r}; apply the Terraform of this release"
         ) from error
-
-
-def load_config() -> Config:
-    """Read the configuration through Airflow's secrets backends."""
-    from airflow.sdk import Variable
-
-    return parse_config(Variable.get(VARIABLE, default=None))

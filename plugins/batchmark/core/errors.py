@@ -1,20 +1,20 @@
-"""The errors of the Airflow side."""
+"""Errors raised by the plugins."""
 
 
 class BatchmarkError(Exception):
-    """Base of all errors here; the message states the value seen and the fix."""
+    """Base class; a message states the value seen and the fix."""
 
 
 class ConfigError(BatchmarkError):
-    """What Terraform published is missing or can't be used."""
+    """The published configuration is missing or can't be used."""
 
 
 class PlanError(BatchmarkError):
-    """A run that was asked for can't be planned."""
+    """The requested run can't be planned."""
 
 
 class BudgetError(PlanError):
-    """A run may cost more than it is allowed to."""
+    """A run could exceed a cap on its cost."""
 
 
 class CollectError(BatchmarkError):
@@ -26,24 +26,20 @@ class ComparisonError(BatchmarkError):
 
 
 class NoiseError(BatchmarkError):
-    """Noise can't be told from these jobs, or a stored table can't be read."""
+    """Noise can't be estimated from these jobs, or a stored table can't be read."""
 
 
 class PriceError(BatchmarkError):
-    """Prices can't be had or used."""
+    """Prices are not available or can't be used."""
 
 
 class HistoryError(BatchmarkError):
-    """A foreign result can't be imported, or the history can't be exported."""
+    """Another tool's result can't be imported, or the history can't be exported."""
 
 
 class DiagnosisError(BatchmarkError):
-    """A question of a diagnosis can't be asked."""
+    """A diagnosis can't be started."""
 
 
 class AlertError(BatchmarkError):
     """An alert can't be read, changed or sent, or the settings of alerts can't be used."""
-
-
-class TerraformError(BatchmarkError):
-    """Terraform is missing, too old, or ended with an error."""

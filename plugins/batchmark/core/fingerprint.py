@@ -1,21 +1,18 @@
-"""What decides how fast and how steady a machine is, as its jobs saw it."""
+"""What decides how fast and how steady a machine is, as seen by its jobs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from batchmark.record import Record
-from batchmark_job.result import Device
-
-if TYPE_CHECKING:
-    from batchmark_job.result import ResultDocument
+from batchmark.core.record import Record
+from batchmark_job.result import Device, ResultDocument
 
 
 class Fingerprint(Record):
     """What must agree for a calibration to hold.
 
-    The image's digest is not among it: a rebuilt image with the same torch is as steady, and a
-    row's library is held against its `implementations`.
+    The image's digest is not part of it: a rebuilt image with the same torch is as steady, and a
+    row's library is checked against its `implementations`.
     """
 
     device: Device

@@ -1,16 +1,15 @@
-"""Figures as text, with no more digits than their interval supports."""
+"""Formats figures, with no more digits than their interval supports."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from batchmark_job.result import Parameter
 
-    from batchmark.break_even import Breakeven
-    from batchmark.estimate import Estimate
-    from batchmark_job.result import Parameter
+if TYPE_CHECKING:
+    from batchmark.core.intervals import Estimate
 
 MOST_DIGITS = 4
 DIGITS_WITHOUT_INTERVAL = 2
@@ -30,7 +29,7 @@ TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 class Figure(NamedTuple):
-    """A value and its interval, the latter empty where there is none."""
+    """A formatted value and its interval; the latter is empty if there is none."""
 
     value: str
     interval: str
@@ -40,20 +39,20 @@ class Figure(NamedTuple):
 
 
 def time(estimate: Estimate, digits_without_interval: int = 3) -> Figure:
-    """A duration given in seconds, in the unit that suits it."""
+    """A duration given in seconds, in a suitable unit."""
     scale, unit = _time_unit(estimate.value)
     figure = _figure(estimate.scaled(1 / scale), digits_without_interval)
     return Figure(f"{figure.value} {unit}", figure.interval)
 
 
 def factor(estimate: Estimate) -> Figure:
-    """A ratio such as a speedup; an interval that leaves out 1 is printed so that one sees it."""
+    """A ratio such as a speedup; if its interval excludes 1, the digits printed show it."""
     figure = number(estimate)
     return Figure(f"{figure.value}{TIMES}", figure.interval)
 
 
 def number(estimate: Estimate) -> Figure:
-    """A ratio without a sign; an interval that leaves out 1 is printed so that one sees it."""
+    """A ratio without the sign; if its interval excludes 1, the digits printed show it."""
     return _figure(estimate, DIGITS_WITHOUT_INTERVAL, visibly_not=1.0)
 
 
@@ -87,45 +86,17 @@ def change(share: float) -> str:
 
 def memory(size_bytes: float) -> str:
     units = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
-    unit, name = next((one for one in units if size_bytes >= one[0] / 2), units[-1])
+    unit, name = next((pair for pair in units if size_bytes >= pair[0] / 2), units[-1])
     return f"{size_bytes / unit:.1f} {name}"
 
 
-def break_even(one: Breakeven, gpu: str, cpu: str) -> Figure:
-    """Where two targets break even, or that they do not within the sizes measured."""
-    if one.outcome in {"gpu_ahead", "cpu_ahead"}:
-        name = gpu if one.outcome == "gpu_ahead" else cpu
-        if one.undecided:
-            return Figure(f"none seen: {name} is ahead wherever that can be told", "")
-        at_once = " already at the smallest size, and" if one.outcome == "gpu_ahead" else ""
-        return Figure(f"none: {name} is ahead{at_once} throughout", "")
-    if one.outcome == "undecided":
-        if one.size is None:
-            return Figure("undecided", "")
-        name = f"{cpu} ahead from " if one.ahead_above == "cpu" else ""
-        return Figure(f"undecided; by point estimates only, {name}about {about(one.size)}", "")
-    ends = [size(end) if end is not None else None for end in (one.low, one.high)]
-    if one.size is not None:
-        value = size(one.size)
-    elif one.low is None:
-        value = f"at most {ends[1]}"
-    else:
-        value = f"at least {ends[0]}"
-    if one.ahead_above == "cpu":
-        value = f"{cpu} ahead from {value}"
-    measured = (*one.gpu_ahead, *one.cpu_ahead, *one.undecided)
-    low = ends[0] or f"below {size(min(measured))}"
-    high = ends[1] or f"above {size(max(measured))}"
-    return Figure(value, f"[{low}, {high}]")
-
-
 def size(value: float) -> str:
-    """A measured size in full, which is a whole number; any other to three digits."""
+    """A whole number in full; an interpolated size to three digits."""
     return f"{value:.0f}" if value == round(value) else _rounded(value, _last_digit(value, 3))
 
 
 def about(value: float) -> str:
-    """A guess or a count to two digits."""
+    """A rough figure to two digits."""
     return _rounded(value, _last_digit(value, 2))
 
 
@@ -138,7 +109,7 @@ def seconds(value: float) -> str:
 
 
 def usd(value: float) -> str:
-    """An amount; small ones keep two significant digits."""
+    """An amount of money; below $1, to two significant digits."""
     if value == 0:
         return "$0"
     return f"${value:,.2f}" if value >= 1 else f"${_rounded(value, _last_digit(value, 2))}"
@@ -149,7 +120,7 @@ def usd_per_hour(value: float) -> str:
 
 
 def count(number: int, singular: str, plural: str | None = None) -> str:
-    """A number of things, such as '1 run' or '2 runs'."""
+    """A number with its noun, such as '1 run' or '2 runs'."""
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
@@ -158,12 +129,12 @@ def parameters(values: Mapping[str, Parameter]) -> str:
 
 
 def _time_unit(value: float) -> tuple[float, str]:
-    """The largest unit that suits the value, also once it is rounded: 0.98 ms, not 980 µs."""
+    """The largest suitable unit, also once the value is rounded: 0.98 ms, not 980 µs."""
     return next((unit for unit in TIME_UNITS if value >= 0.95 * unit[0]), TIME_UNITS[-1])
 
 
 def _prefix(value: float) -> tuple[float, str]:
-    return next((one for one in PREFIXES if abs(value) >= 0.9995 * one[0]), PREFIXES[-1])
+    return next((pair for pair in PREFIXES if abs(value) >= 0.9995 * pair[0]), PREFIXES[-1])
 
 
 def _figure(
@@ -177,7 +148,7 @@ def _figure(
     half_width = (interval.high - interval.low) / 2
     if half_width > 0:
         last = max(last, _last_digit(half_width, 1))
-    if interval.low > 0:  # never round the lower end to nothing
+    if interval.low > 0:  # never round the lower end to zero
         last = min(last, _last_digit(interval.low, 1))
     if visibly_not is not None and not interval.low <= visibly_not <= interval.high:
         nearest = interval.low if interval.low > visibly_not else interval.high
@@ -187,9 +158,14 @@ def _figure(
 
 
 def _last_digit(value: float, digits: int) -> int:
-    """The power of ten of the last of so many significant digits."""
+    """The power of ten of the last of `digits` significant digits."""
     return 1 - digits if value == 0 else math.floor(math.log10(abs(value))) - digits + 1
 
 
 def _rounded(value: float, last_digit: int) -> str:
     return f"{round(value, -last_digit):.{max(0, -last_digit)}f}"
+
+
+def target_label(name: str, *, fell_back: bool) -> str:
+    """A target's name, marked if its job fell back to the CPU."""
+    return f"{name} (ran on the CPU)" if fell_back else name

@@ -1,19 +1,15 @@
-"""Medians and their ratios, each with a bootstrap interval; same samples, same interval."""
+"""Medians with a bootstrap interval; the same samples give the same interval."""
 
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
-from batchmark.record import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
+from batchmark.core.record import Record
 
 CONFIDENCE = 0.95
 DRAWS = 4_000
@@ -23,7 +19,7 @@ _CHUNK_ELEMENTS = 1_000_000
 
 
 class Interval(Record):
-    """Holds the true value with the given confidence, as far as the samples tell."""
+    """A confidence interval of the true value, as far as the samples represent it."""
 
     low: float
     high: float
@@ -31,14 +27,14 @@ class Interval(Record):
 
 
 class Estimate(Record):
-    """A figure in its field's unit; where the samples don't carry an interval, the reason why."""
+    """A figure in its field's unit, with its interval or the reason why there is none."""
 
     value: float
     interval: Interval | None
     interval_reason: str | None = Field(default=None, description="why there is no interval")
 
     def scaled(self, factor: float) -> Estimate:
-        """This figure times an exactly known positive factor."""
+        """This figure times a positive factor that is known exactly."""
         interval = self.interval and Interval(
             low=self.interval.low * factor,
             high=self.interval.high * factor,
@@ -59,7 +55,7 @@ class Median:
     """
 
     def __init__(self, jobs_samples: Sequence[Sequence[float]], *, seed: str) -> None:
-        """Take each job's samples (any positive unit); `seed` names the series."""
+        """Take each job's samples (positive, any unit); `seed` names the series."""
         self.samples = np.concatenate([np.asarray(job, dtype=float) for job in jobs_samples])
         if not self.samples.size:
             raise ValueError(f"{seed}: no samples")
@@ -70,7 +66,7 @@ class Median:
 
     @property
     def interval_reason(self) -> str | None:
-        """Why the samples don't carry an interval; None if they do."""
+        """Why the samples don't allow an interval; None if they do."""
         count = self.samples.size
         if count >= MINIMUM_SAMPLES:
             return None
@@ -88,7 +84,7 @@ class Median:
     def estimate(self) -> Estimate:
         if reason := self.interval_reason:
             return Estimate(value=self.value, interval=None, interval_reason=reason)
-        return Estimate(value=self.value, interval=_interval(self.draws()))
+        return Estimate(value=self.value, interval=interval_of(self.draws()))
 
     def relative_spread(self) -> float | None:
         """Interquartile range over median; None below 4 samples."""
@@ -98,15 +94,8 @@ class Median:
         return float((high - low) / self.value)
 
 
-def ratio(numerator: Median, denominator: Median) -> Estimate:
-    """The ratio of two independently measured medians."""
-    value = numerator.value / denominator.value
-    if reason := numerator.interval_reason or denominator.interval_reason:
-        return Estimate(value=value, interval=None, interval_reason=reason)
-    return Estimate(value=value, interval=_interval(numerator.draws() / denominator.draws()))
-
-
-def _interval(draws: NDArray[np.float64]) -> Interval:
+def interval_of(draws: NDArray[np.float64]) -> Interval:
+    """The interval that holds CONFIDENCE of the draws, shape (n,)."""
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(draws, [tail, 1 - tail])
     return Interval(low=float(low), high=float(high))

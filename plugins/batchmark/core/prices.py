@@ -1,24 +1,26 @@
-"""EC2 prices in USD per hour, of Linux on whole shared-tenancy instances, and where they are from.
+"""EC2 prices in USD per hour, for Linux on whole shared-tenancy instances, with their source.
 
-The shapes of AWS's answers are those of GetProducts (Price List Query API, format aws_v1) and of
+The shapes of AWS's responses are those of GetProducts (Price List Query API, format aws_v1) and of
 DescribeSpotPriceHistory.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
+from fractions import Fraction
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, ValidationError
 
-from batchmark.exceptions import PriceError
-from batchmark.record import Record
+from batchmark.core.errors import PriceError
+from batchmark.core.record import Record
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+SECONDS_PER_HOUR = 3600
+MILLION = 1_000_000
 
 STALE_DAYS = 30
 SPOT_DAYS = 1  # how long committed Spot prices are used
@@ -29,7 +31,7 @@ UsdPerHour = Annotated[float, Field(gt=0)]
 
 
 def price_file(region: str) -> Path:
-    """Where a region's committed table is, or would be."""
+    """The path of a region's committed table, which may not exist."""
     return Path(__file__).with_name(f"prices.{region}.json")
 
 
@@ -40,7 +42,7 @@ class SpotPrice(Record):
     """The latest Spot price of each availability zone that has one."""
 
     zones: dict[str, UsdPerHour] = Field(min_length=1, description="USD per hour by zone")
-    changed_at: AwareDatetime = Field(description="the latest change of price among them")
+    changed_at: AwareDatetime = Field(description="the latest price change among the zones")
 
     @property
     def usd_per_hour(self) -> float:
@@ -48,7 +50,7 @@ class SpotPrice(Record):
         return median(self.zones.values())
 
     def in_zone(self, zone: str | None) -> float | None:
-        """None where the zone is not known, or has no price."""
+        """None if the zone is unknown or has no price."""
         return self.zones.get(zone) if zone else None
 
     @property
@@ -67,13 +69,13 @@ class PriceTable(Record):
     currency: Literal["USD"] = "USD"
     region: str
     operating_system: Literal["Linux"] = "Linux"
-    as_of: date = Field(description="when they were asked for, Spot prices too")
+    as_of: date = Field(description="the day of the request, of Spot prices too")
     source: str
     source_url: str | None = None
     on_demand: dict[str, UsdPerHour] = Field(description="USD per hour by EC2 instance type")
     spot: dict[str, SpotPrice] = Field(default={}, description="by EC2 instance type")
     notes: tuple[str, ...] = Field(
-        default=(), description="what is missing from it, and why it isn't today's"
+        default=(), description="what is missing, and why the prices aren't today's"
     )
     type_notes: dict[str, str] = Field(
         default={}, description="why an instance type has no price, by EC2 instance type"
@@ -84,7 +86,7 @@ class PriceTable(Record):
         return (*self.notes, *self.type_notes.values())
 
     def only(self, instance_types: Iterable[str]) -> PriceTable:
-        """This table with the prices and notes of some instance types only."""
+        """This table, restricted to some instance types."""
         wanted = set(instance_types)
         kept = {
             field: {name: price for name, price in getattr(self, field).items() if name in wanted}
@@ -93,7 +95,7 @@ class PriceTable(Record):
         return self.model_copy(update=kept)
 
     def without_old_spot(self, now: datetime) -> PriceTable:
-        """This table, without its Spot prices where they are too old to charge time at."""
+        """This table, without its Spot prices if they are too old to be used."""
         if not self.spot or self.age_days(now) <= SPOT_DAYS:
             return self
         note = f"The committed Spot prices, of {self.as_of}, are too old to be used."
@@ -103,7 +105,7 @@ class PriceTable(Record):
         return (now.astimezone(UTC).date() - self.as_of).days
 
     def staleness(self, now: datetime) -> str | None:
-        """What to say of prices too old to trust; None of newer ones, and where there are none."""
+        """A warning if the prices are too old to trust; None otherwise, or without prices."""
         age = self.age_days(now)
         if age <= STALE_DAYS or not (self.on_demand or self.spot):
             return None
@@ -126,13 +128,13 @@ def load_prices(path: Path = PRICES_FILE) -> PriceTable:
 
 
 def committed_prices(region: str, reason: str, now: datetime) -> PriceTable:
-    """The committed table for a run in `region` that got none of its own.
+    """The committed table, for a run in `region` that could not get current prices.
 
-    One region's prices are not another's: elsewhere the table comes without a single price.
+    Prices differ between regions, so for a region without a committed table it is empty.
 
     Args:
         region: where the run's instances are.
-        reason: why there are no prices of today, as a clause.
+        reason: why there are no current prices, as a clause.
         now: Spot prices older than a day are left out.
     """
     missing = f"There are no prices of today: {reason}."
@@ -148,13 +150,13 @@ def committed_prices(region: str, reason: str, now: datetime) -> PriceTable:
 
 
 def on_demand_price(offers: Iterable[str]) -> float | None:
-    """The hourly On-Demand price among the offers for one instance type; None without any.
+    """The hourly On-Demand price in the offers for one instance type; None if there is none.
 
     Args:
         offers: the JSON texts of GetProducts' PriceList.
 
     Raises:
-        PriceError: there are several prices, or an offer is not of the shape known here.
+        PriceError: there are several prices, or an offer has an unknown shape.
     """
     found = set()
     for text in offers:
@@ -168,7 +170,7 @@ def on_demand_price(offers: Iterable[str]) -> float | None:
             }
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PriceError(f"an offer has another shape than known here: {error!r}") from error
-    found.discard(0.0)  # what a reservation has paid for already
+    found.discard(0.0)  # prepaid by a reservation
     if len(found) > 1:
         listed = ", ".join(f"{price:g}" for price in sorted(found))
         raise PriceError(f"several prices are listed: {listed}")
@@ -178,14 +180,14 @@ def on_demand_price(offers: Iterable[str]) -> float | None:
 def origin_of(offer: str | None, today: date) -> dict[str, Any]:
     """The table's fields `source`, `source_url` and `as_of`.
 
-    AWS's offers hold on the day they are asked for; what stands in for AWS names its own origin.
+    AWS's offers are valid on the day of the request; a stand-in for AWS states its own origin.
 
     Args:
-        offer: any of those that the table was made of; None where it holds Spot prices only.
-        today: when AWS was asked.
+        offer: any one that the table was made from; None if it has Spot prices only.
+        today: the day of the request.
     """
-    own: dict[str, Any] = (offer and json.loads(offer).get("origin")) or {}
-    return {"source": AWS_SOURCE, "source_url": AWS_SOURCE_URL, "as_of": today} | own
+    stated: dict[str, Any] = (offer and json.loads(offer).get("origin")) or {}
+    return {"source": AWS_SOURCE, "source_url": AWS_SOURCE_URL, "as_of": today} | stated
 
 
 def spot_prices(history: Iterable[Mapping[str, Any]]) -> dict[str, SpotPrice]:
@@ -207,3 +209,8 @@ def spot_prices(history: Iterable[Mapping[str, Any]]) -> dict[str, SpotPrice]:
         )
         for instance_type, zones in sorted(latest.items())
     }
+
+
+def exact(usd: float) -> Fraction:
+    """The decimal number as written, so that 0.1 is exactly a tenth."""
+    return Fraction(str(usd))

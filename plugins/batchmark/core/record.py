@@ -1,13 +1,8 @@
-"""What all records share: frozen, no unknown fields, no NaN."""
+"""The base of all records: frozen, no unknown fields, no NaN."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pydantic import BaseModel, ConfigDict
-
-if TYPE_CHECKING:
-    from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 
 class Record(BaseModel):
@@ -15,7 +10,7 @@ class Record(BaseModel):
 
 
 def first_problem(error: ValidationError) -> str:
-    """Where a document first departs from its schema, and how."""
+    """Where and how a document first violates its schema."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"]) or "document"
     return f"{where}: {first['msg']}"

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+from datetime import date
 from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from batchmark.budget import WorstCase
-from batchmark.config import PurchaseOption
-from batchmark.record import Record
+from batchmark.core import formatting
+from batchmark.core.config import PurchaseOption, Target
+from batchmark.core.prices import SECONDS_PER_HOUR, exact
+from batchmark.core.record import Record
 from batchmark_job.result import ResultDocument
 
 Purpose = Literal["scheduled", "confirmation", "calibration"]
-CONFIRMATION: Purpose = "confirmation"  # of a suspect's fresh job; no series is made of it
+CONFIRMATION: Purpose = "confirmation"  # a fresh job for a suspect; it is in no series
 
 
 class PlannedJob(Record):
@@ -27,8 +31,72 @@ class PlannedJob(Record):
     result_prefix: str = Field(description="s3:// folder of this job's result documents")
     purpose: Purpose = Field(
         default="scheduled",
-        description="why it runs; confirmation: once more, because a figure looked odd",
+        description="why it runs; confirmation: a fresh job, because a figure looked odd",
     )
+
+
+class TargetWorst(Record):
+    """The worst-case cost of one target's jobs."""
+
+    target: str
+    instance_type: str
+    jobs: int = Field(ge=1)
+    submissions: int = Field(
+        ge=1, description="of each job: 2 where Spot attempts are followed by the On-Demand queue"
+    )
+    attempts: int = Field(ge=1, description="of each submission")
+    timeout_seconds: int = Field(ge=1, description="of each attempt")
+    usd_per_hour: float | None = Field(description="On-Demand; null where it is not known")
+    usd: float | None = Field(description="rounded up to a cent; null without a price")
+
+    @property
+    def seconds(self) -> int:
+        return self.jobs * self.submissions * self.attempts * self.timeout_seconds
+
+    @property
+    def cents(self) -> int | None:
+        """Exact for any price and duration, unlike a float."""
+        if self.usd_per_hour is None:
+            return None
+        return math.ceil(100 * exact(self.usd_per_hour) * self.seconds / SECONDS_PER_HOUR)
+
+    @property
+    def usd_per_job(self) -> float | None:
+        return None if self.usd is None else self.usd / self.jobs
+
+    def __str__(self) -> str:
+        usd = formatting.usd(self.usd) if self.usd is not None else "unknown"
+        times = formatting.TIMES
+        return (
+            f"{self.target}: {usd} (jobs {self.jobs} {times} submissions {self.submissions} "
+            f"{times} attempts {self.attempts} {times} {self.timeout_seconds} s at "
+            f"{self.usd_per_hour or 'no known'} USD per hour)"
+        )
+
+
+class WorstCase(Record):
+    """The worst-case cost of a run, and the prices behind it."""
+
+    targets: tuple[TargetWorst, ...]
+    usd: float | None = Field(description="of all targets; null if one of them has no price")
+    region: str
+    prices_as_of: date
+    prices_source: str
+    notes: tuple[str, ...] = Field(description="problems of the prices, such as their age")
+
+    @property
+    def cents(self) -> int | None:
+        found = [target.cents for target in self.targets]
+        known = [cents for cents in found if cents is not None]
+        return sum(known) if len(known) == len(found) else None
+
+    @property
+    def unpriced(self) -> list[str]:
+        return [each.instance_type for each in self.targets if each.usd_per_hour is None]
+
+    def usd_per_job(self, target: str) -> float | None:
+        """None for a target that is not part of the run or has no price."""
+        return next((each.usd_per_job for each in self.targets if each.target == target), None)
 
 
 class RunPlan(Record):
@@ -36,17 +104,17 @@ class RunPlan(Record):
 
     jobs: tuple[PlannedJob, ...]
     worst_case: WorstCase | None = Field(
-        default=None, description="null where an older release planned, as is spending_key"
+        default=None, description="null in plans of older releases, as is spending_key"
     )
-    dag_id: str | None = Field(default=None, description="null where an older release planned")
-    dry_run: bool = Field(default=False, description="nothing of it was submitted")
+    dag_id: str | None = Field(default=None, description="null in plans of older releases")
+    dry_run: bool = Field(default=False, description="nothing was submitted")
     spending_key: str | None = Field(
-        default=None, description="of the run's record among those of its month"
+        default=None, description="key of the run's record in the spending of its month"
     )
 
 
 class InterruptedAttempt(Record):
-    """An attempt before the one that counts, and what it had measured when its host was lost."""
+    """An earlier attempt whose host was lost, and how much it had measured by then."""
 
     job_id: str
     job_attempt: int = Field(ge=1)
@@ -55,8 +123,11 @@ class InterruptedAttempt(Record):
     measured_rows: int = Field(ge=0)
 
 
-class CollectedJob(Record):
-    """A planned job that left a document, and where to find its traces."""
+class StoredJob(Record):
+    """A planned job that left a document, and where to find its traces, as `collected.json` has it.
+
+    The document itself is stored once, at `document_uri`.
+    """
 
     planned: PlannedJob
     job_id: str
@@ -73,27 +144,40 @@ class CollectedJob(Record):
     starting_at: AwareDatetime | None = Field(default=None, description="as runnable_at")
     started_at: AwareDatetime
     stopped_at: AwareDatetime
-    document: ResultDocument
+    document: ResultDocument | None = Field(
+        default=None, exclude=True, description="only in what older releases stored"
+    )
     purchase_option: PurchaseOption | None = Field(
-        default=None, description="how its instance was bought; null if unknown"
+        default=None, description="how its instance was purchased; null if unknown"
     )
     earlier_seconds: float = Field(
         default=0,
         ge=0,
-        description="from start to stop of all attempts before the last, a replaced job's too",
+        description="run time of all attempts before the last, including those of a replaced job",
     )
     replaced_job_id: str | None = Field(
-        default=None, description="the Spot job that this one was submitted On-Demand for"
+        default=None, description="the Spot job that this On-Demand job was submitted to replace"
     )
     host: str | None = Field(
         default=None, description="ARN of the container instance that it ran on; null if unknown"
     )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
-        default=(), description="earlier attempts that left a document; it is kept and not compared"
+        default=(),
+        description="earlier attempts with a document, which is kept but not compared",
     )
     failure: str | None = Field(
-        default=None, description="why Batch calls the job failed: rows failed, or it was stopped"
+        default=None,
+        description="why Batch calls the job failed: rows failed, or it was stopped",
     )
+
+    def with_document(self, document: ResultDocument) -> CollectedJob:
+        return CollectedJob(**dict(self) | {"document": document})
+
+
+class CollectedJob(StoredJob):
+    """A planned job with the document that it left."""
+
+    document: ResultDocument = Field(exclude=True)
 
 
 class LostJob(Record):
@@ -103,22 +187,48 @@ class LostJob(Record):
     job_id: str | None
     reason: str
     instance_type: str | None = Field(
-        default=None, description="the only one it can have run on; null outside AWS"
+        default=None, description="the type that it must have run on; null outside AWS"
     )
     seconds: float | None = Field(
-        default=None, ge=0, description="from start to stop of all its attempts; null if unknown"
+        default=None, ge=0, description="run time of all its attempts; null if unknown"
     )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
-        default=(), description="earlier attempts that left a document; it is kept and not compared"
+        default=(),
+        description="earlier attempts with a document, which is kept but not compared",
     )
 
 
-class CollectedRun(Record):
-    """All jobs of a run."""
+class StoredRun(Record):
+    """All jobs of a run, as `collected.json` holds them."""
 
     run_id: str
-    jobs: tuple[CollectedJob, ...]
+    jobs: tuple[StoredJob, ...]
     lost: tuple[LostJob, ...] = ()
     superseded: tuple[LostJob, ...] = Field(
-        default=(), description="jobs of this run that others count instead of; they were paid too"
+        default=(), description="jobs of this run that others replaced; they were paid for, too"
     )
+
+    def with_jobs(self, jobs: Iterable[CollectedJob], lost: Iterable[LostJob] = ()) -> CollectedRun:
+        """This run with its jobs' documents, and the jobs that turned out to be lost since."""
+        return CollectedRun(**dict(self) | {"jobs": tuple(jobs), "lost": (*self.lost, *lost)})
+
+
+class CollectedRun(StoredRun):
+    """All jobs of a run, with their documents."""
+
+    jobs: tuple[CollectedJob, ...]
+
+
+def purchase_option(target: Target, compute_environment: str | None) -> PurchaseOption | None:
+    """How a job's instance was purchased; None if its compute environment is not the target's.
+
+    Args:
+        target: the job's target.
+        compute_environment: where the job reports to have run; None outside Batch.
+    """
+    ours = target.compute_environments
+    if compute_environment is None:
+        return None
+    if compute_environment == ours.spot:
+        return "spot"
+    return "on_demand" if compute_environment == ours.on_demand else None

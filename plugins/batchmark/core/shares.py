@@ -1,4 +1,4 @@
-"""A share of cases with its interval."""
+"""A proportion with its confidence interval."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Self
 
 from pydantic import Field
 
-from batchmark import figures
-from batchmark.record import Record
+from batchmark.core import formatting
+from batchmark.core.record import Record
 
 
 class Rate(Record):
@@ -18,7 +18,7 @@ class Rate(Record):
 
     @classmethod
     def of(cls, hits: int, cases: int) -> Self:
-        from scipy.stats import binomtest
+        from scipy.stats import binomtest  # takes a second, and few readers of a rate compute one
 
         interval = binomtest(hits, cases).proportion_ci(method="wilson")
         return cls(hits=hits, cases=cases, low=float(interval.low), high=float(interval.high))
@@ -29,4 +29,4 @@ class Rate(Record):
 
     @property
     def interval(self) -> str:
-        return f"{figures.percent(self.low)} to {figures.percent(self.high)}"
+        return f"{formatting.percent(self.low)} to {formatting.percent(self.high)}"

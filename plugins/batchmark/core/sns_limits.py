@@ -1,28 +1,28 @@
-"""What Amazon SNS takes: https://docs.aws.amazon.com/sns/latest/api/API_Publish.html."""
+"""The limits of Amazon SNS: https://docs.aws.amazon.com/sns/latest/api/API_Publish.html."""
 
 from __future__ import annotations
 
 import json
 
-from batchmark import figures
+from batchmark.core import formatting
 
 # "less than 100 characters"
 SUBJECT_CHARACTERS = 99
 SUBJECT_END = 24
 IN_ASCII = str.maketrans(
-    {"\N{RIGHTWARDS ARROW}": "->", figures.MINUS: "-", figures.TIMES: "x", "µ": "u"}
+    {"\N{RIGHTWARDS ARROW}": "->", formatting.MINUS: "-", formatting.TIMES: "x", "µ": "u"}
 )
-# SNS takes four times that, and bills each 64 KiB as a message; the attributes count, too.
+# SNS accepts four times as much, but bills each 64 KiB as a message, attributes included.
 TEXT_BYTES = 60 * 1024
 
 
 def subject_line(text: str) -> str:
-    """Text as a subject: ASCII, one line, short enough; it has to begin with a letter or digit.
+    """Text as a subject: ASCII, a single line, short enough. It must begin with a letter or digit.
 
-    Of one that is too long the end stays, which says by how much.
+    A text that is too long is cut in the middle: its end says how large the change is.
     """
     plain = "".join(
-        one if one.isprintable() and one.isascii() else "?" for one in text.translate(IN_ASCII)
+        char if char.isprintable() and char.isascii() else "?" for char in text.translate(IN_ASCII)
     )
     if len(plain) <= SUBJECT_CHARACTERS:
         return plain
@@ -30,12 +30,12 @@ def subject_line(text: str) -> str:
 
 
 def size(text: str) -> int:
-    """Bytes of a text as the provider's hook sends it: as JSON, where a 'µ' takes six."""
+    """The size of a text in bytes as the provider's hook sends it: JSON, where 'µ' takes six."""
     return len(json.dumps(text))
 
 
 def cut(text: str) -> str:
-    """The beginning of a text, as much of it as fits."""
+    """As much of the beginning of a text as fits."""
     while size(text) > TEXT_BYTES:
         text = text[: len(text) * TEXT_BYTES // size(text)]
     return text

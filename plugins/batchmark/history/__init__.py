@@ -1,4 +1,4 @@
-"""The history: one row per measurement of all runs, as Parquet files in the result bucket.
+"""The history: one row per measurement of every run, as Parquet files in the result bucket.
 
-`python -m batchmark.history --help` rebuilds it, imports what other tools measured and exports it.
+`python -m batchmark.history --help` shows how to rebuild it, import into it and export it.
 """

@@ -1,4 +1,4 @@
-"""The history by hand: make it anew, import what other tools measured, export it."""
+"""Rebuild the history, import other tools' results, or export it."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from batchmark.exceptions import BatchmarkError, HistoryError
+from botocore.exceptions import BotoCoreError, ClientError
+
+from batchmark.aws.boto_clients import client
+from batchmark.core.errors import BatchmarkError, HistoryError
 from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.exports import asv, bencher, csv
 from batchmark.history.exports.runs import COLUMNS
 from batchmark.history.imports.file import FORMATS, ImportedFile, detect
+from batchmark.history.imports.measurement import Parsed
 from batchmark.history.rebuild import rebuild
-from batchmark.history.store import HistoryStore
+from batchmark.history.store import HistoryStore, Selection
 from batchmark_job.result import Device
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-NAMED = 20  # of many keys
+MOST_KEYS = 20  # in a message
+LONG = 100  # steps: from here on, progress is printed
 EXPORTS = {"asv": asv.files, "bencher": bencher.files}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns 1 after telling in one line why it can't be done."""
-    import boto3
-    from botocore.exceptions import BotoCoreError, ClientError
-
+    """Run one command; return 1 after printing in one line why it failed."""
     options = _parser().parse_args(arguments)
     try:
-        options.run(boto3.client("s3", region_name=options.region), options)
+        options.run(client("s3", options.region), options)
     except (BatchmarkError, BotoCoreError, ClientError, OSError) as error:
         print(f"history {options.command}: {error}", file=sys.stderr)
         return 1
@@ -45,47 +45,50 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--bucket", required=True, help="result bucket of the installation")
-    common.add_argument("--region", help="AWS region (default: as the AWS settings say)")
+    common.add_argument("--region", help="AWS region (default: that of the AWS settings)")
 
     again = commands.add_parser(
-        "rebuild", parents=[common], help="make it anew of the raw documents and imported files"
+        "rebuild", parents=[common], help="rebuild it from raw documents and imported files"
     )
-    again.add_argument("--dry-run", action="store_true", help="only say what would change")
+    again.add_argument("--dry-run", action="store_true", help="only print what would change")
     again.set_defaults(run=_rebuild)
 
     add = commands.add_parser(
-        "import", parents=[common], help="add results of other tools, as the suite `imported`"
+        "import", parents=[common], help="add other tools' results as the suite `imported`"
     )
     add.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE", help="of one tool, or of several"
+        "files", nargs="+", type=Path, metavar="FILE", help="results of one or several tools"
     )
     add.add_argument(
         "--target",
-        type=_name_given,
+        type=_target_name,
         required=True,
-        help="name of the machine that they were made on",
+        help="name of the machine that measured them",
     )
-    add.add_argument("--format", choices=FORMATS, help="default: as the file looks")
+    add.add_argument("--format", choices=FORMATS, help="default: detected")
     add.add_argument(
         "--device",
         type=Device,
         choices=list(Device),
         default=Device.CPU,
-        help="that they measured (default: %(default)s)",
+        help="device that they measured (default: %(default)s)",
     )
     add.set_defaults(run=_import)
 
-    out = commands.add_parser("export", parents=[common], help="write it for other tools")
+    out = commands.add_parser("export", parents=[common], help="write it in another tool's format")
     out.add_argument("--format", choices=("csv", *EXPORTS), required=True)
     out.add_argument(
         "--output",
         required=True,
         type=Path,
-        help="file of the CSV, or folder of asv's or Bencher's",
+        help="CSV file, or folder for asv or Bencher",
     )
-    out.add_argument("--suite", action="append", help="only this one; may be repeated")
+    out.add_argument("--suite", action="append", help="only this suite; may be repeated")
     out.add_argument(
-        "--since", type=date.fromisoformat, metavar="YYYY-MM-DD", help="only from this day on, UTC"
+        "--since",
+        type=date.fromisoformat,
+        metavar="YYYY-MM-DD",
+        help="only rows from this day on, UTC",
     )
     out.set_defaults(run=_export)
     return parser
@@ -93,54 +96,64 @@ def _parser() -> argparse.ArgumentParser:
 
 def _rebuild(s3: Any, options: argparse.Namespace) -> None:
     region = options.region or s3.meta.region_name
-    done = rebuild(s3, options.bucket, region, dry_run=options.dry_run, progress=_progress)
+    result = rebuild(s3, options.bucket, region, dry_run=options.dry_run, progress=_progress)
     would = "would be " if options.dry_run else ""
     print(
-        f"{done.sources} runs and imported files: {len(done.written)} files {would}written, "
-        f"{done.unchanged} as they were, {len(done.removed)} {would}removed"
+        f"{result.sources} runs and imported files: {len(result.written)} files {would}written, "
+        f"{result.unchanged} unchanged, {len(result.removed)} {would}removed"
     )
-    _name(f"{would}removed, for no run and no import accounts for them".capitalize(), done.removed)
-    _name("Raw documents that no collected run accounts for, not in the history", done.uncounted)
-    for problem in done.problems:
+    _print_keys(f"{would}removed, as no run or import has them".capitalize(), result.removed)
+    _print_keys("Raw documents of no collected run, not in the history", result.uncounted)
+    for problem in result.problems:
         print(problem, file=sys.stderr)
 
 
-def _progress(steps: Iterable[Any], count: int) -> Iterable[Any]:
-    from rich.console import Console
-    from rich.progress import track
+def _progress(steps: Iterable[Any], count: int) -> Iterator[Any]:
+    """Yield the steps; where there are many, print every tenth how far it is."""
+    tenth = count // 10 if count >= LONG else count + 1
+    for number, step in enumerate(steps, 1):
+        yield step
+        if number % tenth == 0:
+            print(f"{number} of {count} done", file=sys.stderr)
 
-    return track(steps, "Rebuilding", count, console=Console(stderr=True), transient=True)
 
-
-def _name(what: str, keys: Sequence[str]) -> None:
+def _print_keys(title: str, keys: Sequence[str]) -> None:
     if keys:
-        more = f" and {len(keys) - NAMED} more" if len(keys) > NAMED else ""
-        print(f"{what}: {len(keys)} ({', '.join(keys[:NAMED])}{more})")
+        more = f" and {len(keys) - MOST_KEYS} more" if len(keys) > MOST_KEYS else ""
+        print(f"{title}: {len(keys)} ({', '.join(keys[:MOST_KEYS])}{more})")
 
 
 def _import(s3: Any, options: argparse.Namespace) -> None:
-    """All files are read, and their rows made, before one is imported."""
+    """Import all files, or none if one of them can't be imported."""
     history = HistoryStore(s3, options.bucket)
-    read = []
+    converted = []
     for path in options.files:
         file = _read(path, options)
-        parsed = file.parse()
-        refused = ", ".join(f"{count} in {unit!r}" for unit, count in parsed.refused.items())
-        if not parsed.measurements:
-            raise HistoryError(f"{path} holds no time and no rate of calls: {refused or 'nothing'}")
-        runs = len({one.run_id for one in parsed.measurements})
-        counted = f"{len(parsed.measurements)} measurements of {runs} runs"
-        counted += f"; no times, so left out: {refused}" if refused else ""
-        read.append((file, file.files(), counted))
-    for file, files, counted in read:
+        summary = _summary(path, file.parse())
+        converted.append((file, file.files(), summary))
+    for file, files, summary in converted:
         history.append_import(file, files)
-        print(f"{file.file_name}: {counted}")
+        print(f"{file.file_name}: {summary}")
+
+
+def _summary(path: Path, parsed: Parsed) -> str:
+    """Return what a file holds.
+
+    Raises:
+        HistoryError: it holds no times.
+    """
+    refused = ", ".join(f"{count} in {unit!r}" for unit, count in parsed.refused.items())
+    if not parsed.measurements:
+        raise HistoryError(f"{path} has no time and no rate of calls: {refused or 'nothing'}")
+    runs = len({measurement.run_id for measurement in parsed.measurements})
+    left_out = f"; not times, so left out: {refused}" if refused else ""
+    return f"{len(parsed.measurements)} measurements of {runs} runs{left_out}"
 
 
 def _read(path: Path, options: argparse.Namespace) -> ImportedFile:
     text = _text(path)
-    # asv keeps it in the folder above its machines'.
-    above = path.resolve().parent.parent / "benchmarks.json"
+    # asv has one in the folder above its machines' folders.
+    benchmarks = path.resolve().parent.parent / "benchmarks.json"
     kind = options.format or detect(text, str(path))
     return ImportedFile(
         format=kind,
@@ -148,13 +161,13 @@ def _read(path: Path, options: argparse.Namespace) -> ImportedFile:
         device=options.device,
         file_name=os.fsencode(path.name).decode(errors="replace"),
         text=text,
-        benchmarks_text=_text(above) if kind == "asv" and above.exists() else None,
+        benchmarks_text=_text(benchmarks) if kind == "asv" and benchmarks.exists() else None,
     )
 
 
-def _name_given(text: str) -> str:
+def _target_name(text: str) -> str:
     if not text.strip() or not text.isprintable():
-        raise argparse.ArgumentTypeError(f"{text!a} is no name")
+        raise argparse.ArgumentTypeError(f"{text!a} is not a name")
     return text
 
 
@@ -162,11 +175,15 @@ def _text(path: Path) -> str:
     try:
         return path.read_bytes().decode()
     except UnicodeDecodeError as error:
-        raise HistoryError(f"{path} is no text: {error}") from error
+        raise HistoryError(f"{path} is not UTF-8 text: {error}") from error
 
 
 def _export(s3: Any, options: argparse.Namespace) -> None:
-    """Raises HistoryError before anything is written: there is no such suite, or none at all."""
+    """Write the rows chosen.
+
+    Raises:
+        HistoryError: there is no such suite, or no history; nothing has been written.
+    """
     history = HistoryStore(s3, options.bucket)
     known = history.suites()
     if not known:
@@ -175,7 +192,7 @@ def _export(s3: Any, options: argparse.Namespace) -> None:
         raise HistoryError(
             f"the history has no suite {', '.join(unknown)}; it has {', '.join(known)}"
         )
-    chosen = {"suites": options.suite, "since": options.since}
+    chosen: Selection = {"suites": options.suite, "since": options.since}
     if options.format == "csv":
         count = csv.write(history.tables(ALL_COLUMNS, **chosen), options.output)
         print(f"{options.output}: {count} rows")
@@ -188,7 +205,7 @@ def _export(s3: Any, options: argparse.Namespace) -> None:
             files += 1
         print(f"{options.output}: {files} files")
     for key in history.unreadable:
-        print(f"left aside, for it can't be read: {key}", file=sys.stderr)
+        print(f"skipped, as it can't be read: {key}", file=sys.stderr)
 
 
 if __name__ == "__main__":

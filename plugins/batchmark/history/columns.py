@@ -1,4 +1,4 @@
-"""The history's columns, as terraform/modules/analytics/history_columns.json explains them."""
+"""The history's columns, documented in terraform/modules/analytics/history_columns.json."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ INT = pa.int32()
 BIGINT = pa.int64()
 DOUBLE = pa.float64()
 BOOLEAN = pa.bool_()
-TIMESTAMP = pa.timestamp("us")  # UTC, without saying so: what Athena calls a timestamp
+TIMESTAMP = pa.timestamp("us")  # UTC without a time zone, as Athena has timestamps
 
 SCHEMA = pa.schema(
     [
@@ -89,8 +89,8 @@ SCHEMA = pa.schema(
         ("job_cost_usd", DOUBLE),
     ]
 )
-# Folders of the data set, not in its files.
+# These are in the names of the folders, not in the files.
 PARTITION_KEYS = ("suite", "month")
 ALL_COLUMNS = (*SCHEMA.names, *PARTITION_KEYS)
-# The suite of what other tools measured.
+# The suite of all results that came from other tools.
 IMPORTED = "imported"

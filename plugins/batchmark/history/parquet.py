@@ -1,9 +1,10 @@
-"""The history's files: rows to bytes, always the same ones, and the columns asked for back."""
+"""Encode and decode the history's Parquet files."""
 
 from __future__ import annotations
 
 import re
-from datetime import datetime, time
+from collections.abc import Collection, Sequence
+from datetime import date, datetime, time
 from io import BytesIO
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -15,20 +16,18 @@ import pyarrow.parquet as pq
 from batchmark.history.columns import PARTITION_KEYS, SCHEMA, STRING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-    from datetime import date
-
     from batchmark.history.rows import Row
 
 FOLDER = "history/"
-# Most texts repeat from row to row; in memory each is there once.
+FILTERED = {"recorded_at", "run_id"}
+# Most strings repeat from row to row: dictionaries keep each in memory once.
 TEXT = pa.dictionary(pa.int32(), STRING)
-# What pyarrow raises of a file that is none, or not whole; a name that is no text is a ValueError.
+# What pyarrow raises for a damaged or foreign file, ValueError if a column's name is not UTF-8.
 UNREADABLE = (pa.ArrowException, OSError, ValueError)
 
 
-class Place(NamedTuple):
-    """Where a file lies: one for each run or imported file, suite and month."""
+class FileLocation(NamedTuple):
+    """Where a file is: there is one per suite, month, and run or imported file."""
 
     suite: str
     month: str
@@ -40,34 +39,37 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, key: str) -> Self | None:
-        """None for a key that is none of a file of the history."""
+        """Parse a key; None if it is not that of a history file."""
         parts = re.fullmatch(
             rf"{FOLDER}suite=([^/]+)/month=([0-9]{{4}}-[0-9]{{2}})/([^/]+)\.parquet", key
         )
         return cls._make(parts.groups()) if parts else None
 
 
-def files_of(rows: Sequence[Row], name: str) -> dict[str, bytes]:
-    """What to write of a run or an imported file, by key; the same rows give the same bytes."""
+def encode_rows(rows: Sequence[Row], name: str) -> dict[str, bytes]:
+    """Return the files of a run or an imported file by key; equal rows give equal bytes."""
 
     def partition(row: Row) -> tuple[str, str]:
         return row["suite"], row["month"]
 
     return {
-        Place(suite, month, name).key: encode(pa.Table.from_pylist(list(group), schema=SCHEMA))
+        FileLocation(suite, month, name).key: encode(
+            pa.Table.from_pylist(list(group), schema=SCHEMA)
+        )
         for (suite, month), group in groupby(sorted(rows, key=partition), key=partition)
     }
 
 
 def encode(table: pa.Table) -> bytes:
+    """Return a table as a Parquet file."""
     sink = BytesIO()
-    # Arrow's own schema beside it, which only pyarrow reads, would add a quarter to a small file.
+    # Arrow's own schema, which only pyarrow reads, would add a quarter to a small file.
     pq.write_table(table, sink, compression="zstd", store_schema=False)
     return sink.getvalue()
 
 
-def schema_of(columns: Sequence[str]) -> pa.Schema:
-    """Of rows in memory: the columns asked for, then the partition keys."""
+def schema_for(columns: Sequence[str]) -> pa.Schema:
+    """Return the schema of rows in memory: the given columns, then the partition keys."""
     kinds = {name: SCHEMA.field(name).type for name in columns if name not in PARTITION_KEYS}
     kinds |= dict.fromkeys(PARTITION_KEYS, STRING)
     return pa.schema([(name, TEXT if kind == STRING else kind) for name, kind in kinds.items()])
@@ -75,30 +77,30 @@ def schema_of(columns: Sequence[str]) -> pa.Schema:
 
 def decode(
     body: bytes,
-    place: Place,
+    location: FileLocation,
     schema: pa.Schema,
     *,
     since: date | None = None,
     run_ids: Collection[str] | None = None,
 ) -> pa.Table:
-    """A file's rows; a column that the release which wrote it did not know is null.
+    """Return a file's rows; a column that an older release did not write is null.
 
     Args:
-        place: where it lies, which tells the partition keys.
-        schema: of the answer, as schema_of makes it; no other column is read but two.
-        since: without the rows recorded before this day, in UTC.
-        run_ids: without the rows of other runs.
+        location: gives the partition keys.
+        schema: from schema_for; other columns are not read, except for those of the filters.
+        since: leave out rows recorded before this day, in UTC.
+        run_ids: leave out rows of other runs.
 
     Raises:
-        UNREADABLE: it is cut off or damaged, or no file of the history.
+        UNREADABLE: the file is cut off, damaged or not one of the history.
     """
     metadata = pq.read_metadata(pa.BufferReader(body))
     known = set(metadata.schema.names)
-    if not {"recorded_at", "run_id"} <= known:
-        raise pa.ArrowInvalid("no file of the history")
-    read = known & {*schema.names, "recorded_at", "run_id"}
-    text = [field.name for field in SCHEMA if field.name in read and field.type == STRING]
-    file = pq.ParquetFile(pa.BufferReader(body), metadata=metadata, read_dictionary=text)
+    if not known >= FILTERED:
+        raise pa.ArrowInvalid("not a file of the history")
+    read = known & {*schema.names, *FILTERED}
+    strings = [field.name for field in SCHEMA if field.name in read and field.type == STRING]
+    file = pq.ParquetFile(pa.BufferReader(body), metadata=metadata, read_dictionary=strings)
     rows = file.read(columns=sorted(read), use_threads=False)
     if since is not None:
         rows = rows.filter(pc.greater_equal(rows["recorded_at"], datetime.combine(since, time())))
@@ -107,7 +109,7 @@ def decode(
 
     def column(field: pa.Field) -> pa.Array | pa.ChunkedArray:
         if field.name in PARTITION_KEYS:
-            value = getattr(place, field.name)
+            value = getattr(location, field.name)
             return pa.repeat(pa.scalar(value, STRING), rows.num_rows).dictionary_encode()
         if field.name in known:
             return rows[field.name].cast(field.type)
@@ -116,6 +118,6 @@ def decode(
     return pa.table([column(field) for field in schema], schema=schema)
 
 
-def together(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """One table of several, whose chunks share their dictionaries."""
+def concatenated(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """Return several tables as one whose chunks share their dictionaries."""
     return pa.concat_tables([schema.empty_table(), *tables]).unify_dictionaries()

@@ -1,49 +1,66 @@
-"""The history made anew: of each run's raw documents, and of the imported files.
+"""Rebuild the history from the runs' raw documents and the imported files.
 
-A run's folder says which documents count, what Batch told of their jobs, and what they cost.
+A run's folder says which documents count, what Batch reported of their jobs, and what they cost.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from pydantic import ValidationError
 
-from batchmark.documents import ExpectedDocument
-from batchmark.exceptions import CollectError, HistoryError
-from batchmark.history.imports import file as imports
-from batchmark.history.parquet import Place, files_of
-from batchmark.history.rows import rows_of
+from batchmark.aws.result_bucket import COLLECTED, RunStore
+from batchmark.core.errors import CollectError, HistoryError
+from batchmark.core.record import first_problem
+from batchmark.core.run import StoredRun
+from batchmark.history.imports.file import FOLDER as IMPORTS
+from batchmark.history.imports.file import ImportedFile
+from batchmark.history.parquet import FileLocation, encode_rows
+from batchmark.history.rows import history_rows
 from batchmark.history.store import HistoryStore, run_prices
-from batchmark.record import first_problem
-from batchmark.run import CollectedRun
-from batchmark.store import COLLECTED, RunStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+from batchmark.runs.collected_runs import read_raw_document
 
 RUNS, RAW = "runs/", "raw/"
 COLLECTED_KEY = rf"{RUNS}[^/]+/{re.escape(COLLECTED)}"
-AT_A_TIME = 4  # each holds the documents of a run
-LOOKS = 3  # at a run that is written meanwhile
+AT_A_TIME = 4  # each holds all documents of a run
+TRIES = 3  # at a source whose files a running DAG is writing, too
+
+
+class _Contents(NamedTuple):
+    """The files that a source should have, by key.
+
+    If they are incomplete, the files that it has stay, and only missing ones are written.
+    """
+
+    files: dict[str, bytes]
+    problems: tuple[str, ...] = ()
+    complete: bool = True
+
+
+class _Source(NamedTuple):
+    """A run or an imported file."""
+
+    name: str
+    read: Callable[[], _Contents]
 
 
 @dataclass
-class Rebuilt:
+class RebuildResult:
     """What a rebuild did, or would have done.
 
     Attributes:
-        sources: runs and imported files that the history is made of.
-        written: keys of files that were not there, or not like this.
-        unchanged: how many files were as they should be.
-        removed: keys of objects that no run and no import accounts for.
-        uncounted: keys of raw documents that no collected run accounts for.
-        problems: what could not be read, and what stands instead.
+        sources: number of runs and imported files that the history consists of.
+        written: keys of files that were missing or different.
+        unchanged: number of files that were right.
+        removed: keys of objects that belong to no run and no import.
+        uncounted: keys of raw documents that belong to no collected run.
+        problems: what could not be read, and what is used instead.
     """
 
     sources: int = 0
@@ -53,38 +70,43 @@ class Rebuilt:
     uncounted: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
+    def add(self, contents: _Contents, written: set[str]) -> None:
+        """Count a source."""
+        self.problems += contents.problems
+        self.written += [key for key in contents.files if key in written]
+        self.unchanged += len(contents.files.keys() - written)
 
-class _Made(NamedTuple):
-    """The files of a run or an imported file; None where what it wrote before has to stay."""
 
-    files: dict[str, bytes] | None
-    problems: tuple[str, ...] = ()
+class _Snapshot(NamedTuple):
+    """A source's files in the history, and then what they should be.
 
-
-class _Look(NamedTuple):
-    """What was made of a source, and what the history had of it before the source was read.
-
-    So a file that a run writes in between is not taken for the one that was compared.
+    In this order, so that a file written after the source was read is noticed.
     """
 
-    make: Callable[[], _Made]
-    found: dict[str, tuple[bytes, str] | None]
-    made: _Made
+    source: _Source
+    existing: dict[str, tuple[bytes, str] | None]  # by key: body and ETag
+    contents: _Contents
 
     @classmethod
-    def at(cls, history: HistoryStore, make: Callable[[], _Made], keys: Iterable[str]) -> Self:
-        found = {key: history.get_version(key) for key in keys}
-        return cls(make, found, make())
+    def take(cls, history: HistoryStore, source: _Source, keys: Iterable[str]) -> Self:
+        existing = {key: history.get_version(key) for key in keys}
+        return cls(source, existing, source.read())
 
-    def wrong(self) -> dict[str, bytes]:
-        """Files that are missing or different."""
-        had = {key: there and there[0] for key, there in self.found.items()}
-        files = self.made.files or {}
-        return {key: body for key, body in files.items() if had.get(key) != body}
+    def differing(self) -> dict[str, bytes]:
+        """Return the files to write."""
+        existing = {key: version[0] for key, version in self.existing.items() if version}
+        return {
+            key: body
+            for key, body in self.contents.files.items()
+            if key not in existing or (self.contents.complete and existing[key] != body)
+        }
 
-    def version(self, key: str) -> str | None:
-        there = self.found.get(key)
-        return there and there[1]
+    def etag(self, key: str) -> str | None:
+        version = self.existing.get(key)
+        return version and version[1]
+
+    def retake(self, history: HistoryStore) -> Self:
+        return self.take(history, self.source, {*self.existing, *self.contents.files})
 
 
 def rebuild(
@@ -94,48 +116,39 @@ def rebuild(
     *,
     dry_run: bool = False,
     progress: Callable[[Iterable[Any], int], Iterable[Any]] = lambda steps, _: steps,
-) -> Rebuilt:
-    """Write every file of the history that is missing or different, then remove what is too much.
+) -> RebuildResult:
+    """Write every file of the history that is missing or different, then remove all others.
 
-    What is written meanwhile stays. Nothing outside `history/` is ever changed.
+    Files written meanwhile stay. Nothing outside `history/` is ever changed.
 
     Args:
-        region: of the installation; its committed prices hold for runs without their own.
-        dry_run: change nothing at all.
-        progress: given the steps and how many there are, it passes them on.
+        region: the installation's; its committed prices apply to runs without their own.
+        dry_run: change nothing.
+        progress: passes the steps on, given them and their number.
     """
     history = HistoryStore(s3, bucket)
     store = RunStore(s3, bucket, "")
-    before = set(history.keys())  # first of all
+    present = set(history.keys())  # listed first: what is written from now on is not removed
     runs = [key.split("/")[1] for key in store.keys(RUNS) if re.fullmatch(COLLECTED_KEY, key)]
-    sources: list[tuple[str, Callable[[], _Made]]] = [
-        *((name, partial(_of_run, RunStore(s3, bucket, name), region)) for name in runs),
-        *(
-            (
-                key.removeprefix(imports.FOLDER).removesuffix(".json"),
-                partial(_of_import, store, key),
-            )
-            for key in store.keys(imports.FOLDER)
-        ),
-    ]
-    own = defaultdict(list)
-    for key in before:
-        own[_name(key)].append(key)
-    result = Rebuilt(sources=len(sources))
+    sources = _sources(store, runs, region)
+    take = partial(_Snapshot.take, history)
+    result = RebuildResult(sources=len(sources))
     kept: set[str] = set()
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        looks = pool.map(lambda source: _Look.at(history, source[1], own[source[0]]), sources)
-        for look in progress(looks, len(sources)):
-            made, written = (look.made, set(look.wrong())) if dry_run else _write(history, look)
-            result.problems += made.problems
-            if made.files is None:
-                kept |= set(look.found)
-                continue
-            kept |= set(made.files)
-            before |= written  # also what a later look took back
-            result.written += [key for key in made.files if key in written]
-            result.unchanged += len(made.files.keys() - written)
-    result.removed = sorted(before - kept)
+        snapshots = pool.map(take, sources, _keys_of(sources, present))
+        for snapshot in progress(snapshots, len(sources)):
+            contents, written = (
+                (snapshot.contents, set(snapshot.differing()))
+                if dry_run
+                else _write(history, snapshot)
+            )
+            result.add(contents, written)
+            kept |= set(contents.files)
+            if contents.complete:
+                present |= written  # a later try may have dropped some of them
+            else:
+                kept |= set(snapshot.existing)
+    result.removed = sorted(present - kept)
     if not dry_run:
         for key in result.removed:
             history.remove(key)
@@ -144,58 +157,73 @@ def rebuild(
     return result
 
 
-def _name(key: str) -> str | None:
-    place = Place.of(key)
-    return place and place.name
+def _sources(store: RunStore, runs: Iterable[str], region: str) -> list[_Source]:
+    of_runs = [_Source(name, partial(_read_run, store.of_run(name), region)) for name in runs]
+    of_imports = [
+        _Source(key.removeprefix(IMPORTS).removesuffix(".json"), partial(_read_import, store, key))
+        for key in store.keys(IMPORTS)
+    ]
+    return of_runs + of_imports
 
 
-def _write(history: HistoryStore, look: _Look) -> tuple[_Made, set[str]]:
-    """Write what is wrong; look again where something else was written meanwhile.
+def _keys_of(sources: Sequence[_Source], keys: Iterable[str]) -> list[list[str]]:
+    """Return which of the history's keys belong to each source."""
+    by_name = defaultdict(list)
+    for key in keys:
+        if location := FileLocation.of(key):
+            by_name[location.name].append(key)
+    return [by_name[source.name] for source in sources]
+
+
+def _write(history: HistoryStore, snapshot: _Snapshot) -> tuple[_Contents, set[str]]:
+    """Write the files that differ; start again where another program wrote one meanwhile.
 
     Returns:
-        What was made at last, and the keys of all files written.
+        What the source should have, as last read, and the keys of all files written.
     """
     written: set[str] = set()
-    for _ in range(LOOKS):
-        for key, body in look.wrong().items():
-            if not history.swap(key, body, look.version(key)):
+    for _ in range(TRIES):
+        for key, body in snapshot.differing().items():
+            if not history.swap(key, body, snapshot.etag(key)):
                 break
             written.add(key)
         else:
-            return look.made, written
-        look = _Look.at(history, look.make, {*look.found, *(look.made.files or ())})
-    problem = f"{key} was written by others again and again: it stays as it is; rebuild later"
-    return _Made(None, (*look.made.problems, problem)), written
+            return snapshot.contents, written
+        snapshot = snapshot.retake(history)
+    problem = f"{key} keeps being changed by others: it stays as it is; rebuild later"
+    return _Contents({}, (*snapshot.contents.problems, problem), complete=False), written
 
 
-def _of_run(store: RunStore, region: str) -> _Made:
-    """Of the raw documents; of the copy in the run's folder where one can't be read any more."""
+def _read_run(store: RunStore, region: str) -> _Contents:
+    """Read a run's raw documents; for one that is gone, the copy that older releases stored."""
     key = store.prefix + COLLECTED
     try:
-        run = CollectedRun.model_validate_json(store.read(key))
+        run = StoredRun.model_validate_json(store.read(key))
         prices = run_prices(store, region, run)
     except ValidationError as error:
-        problem = f"{store.prefix} is not of this release ({first_problem(error)}): its rows stay"
-        return _Made(None, (problem,))
+        problem = f"{store.prefix} is of another release ({first_problem(error)}): its rows stay"
+        return _Contents({}, (problem,), complete=False)
     jobs, problems = [], []
     for job in run.jobs:
-        expected = ExpectedDocument.of(run.run_id, job.planned)
         try:
-            document = expected.read(store, job.job_id, job.job_attempt)
+            document = read_raw_document(store, run.run_id, job)
         except CollectError as error:
-            problems.append(f"{error}; its copy in {key} counts instead")
+            if job.document is None:
+                problems.append(f"{error}; the rows that run {run.run_id} has stay")
+                continue
+            problems.append(f"{error}; its copy in {key} is used instead")
             document = job.document
-        jobs.append(job.model_copy(update={"document": document}))
-    rows = rows_of(run.model_copy(update={"jobs": tuple(jobs)}), prices)
-    return _Made(files_of(rows, store.name), tuple(problems))
+        jobs.append(job.with_document(document))
+    files = encode_rows(history_rows(run.with_jobs(jobs), prices), store.name)
+    return _Contents(files, tuple(problems), complete=len(jobs) == len(run.jobs))
 
 
-def _of_import(store: RunStore, key: str) -> _Made:
+def _read_import(store: RunStore, key: str) -> _Contents:
     try:
-        file = imports.ImportedFile.model_validate_json(store.read(key))
-        return _Made(file.files())
+        return _Contents(ImportedFile.model_validate_json(store.read(key)).files())
     except ValidationError as error:
         reason = first_problem(error)
     except HistoryError as error:
         reason = str(error)
-    return _Made(None, (f"{key} can't be imported again ({reason}): its rows stay",))
+    problem = f"{key} can't be imported again ({reason}): its rows stay"
+    return _Contents({}, (problem,), complete=False)

@@ -1,26 +1,21 @@
-"""The rows that a collected run adds to the history."""
+"""The rows of a collected run."""
 
 from __future__ import annotations
 
-from datetime import UTC
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 
-from batchmark.cost import job_cost, paid_per_hour
-from batchmark.documents import key_of
-from batchmark.estimate import Median
+from batchmark.analysis.cost import job_cost, paid_per_hour
+from batchmark.analysis.roofline import roofline
+from batchmark.analysis.samples import kept_samples, parameters_json, row_key
+from batchmark.core.intervals import Median
+from batchmark.core.prices import PriceTable
+from batchmark.core.run import CollectedJob, CollectedRun
 from batchmark.history.columns import SCHEMA
-from batchmark.roofline import roofline
-from batchmark.series import kept_samples, parameters_json, row_key
-from batchmark_job.result import Environment, MeasurementStatus, Phases
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from batchmark.prices import PriceTable
-    from batchmark.run import CollectedJob, CollectedRun
-    from batchmark_job.result import Measurement
+from batchmark.runs.result_documents import key_of
+from batchmark_job.result import Environment, Measurement, MeasurementStatus, Phases
 
 Row = dict[str, Any]
 
@@ -32,43 +27,43 @@ QUANTILES = {
     "p95_seconds": 0.95,
     "max_seconds": 1.0,
 }
-OF_ENVIRONMENT = set(Environment.model_fields) & set(SCHEMA.names)
+ENVIRONMENT_COLUMNS = set(Environment.model_fields) & set(SCHEMA.names)
 
 
-def rows_of(run: CollectedRun, prices: PriceTable) -> list[Row]:
-    """One row per measurement, in the order of the jobs: columns and partition keys by name.
+def history_rows(run: CollectedRun, prices: PriceTable) -> list[Row]:
+    """Return one row per measurement, in the order of the jobs, with its partition keys.
 
     Args:
-        prices: those that the run was planned with.
+        prices: the prices that the run was planned with.
     """
     return [
-        of_job | _of_measurement(job, row)
+        job_columns | _measurement_columns(job, row)
         for job in run.jobs
-        for of_job in [_of_job(run.run_id, job, prices)]
+        for job_columns in [_job_columns(run.run_id, job, prices)]
         for row in job.document.measurements
     ]
 
 
-def when(moment: datetime) -> Row:
-    """The columns that say when a row was recorded."""
+def time_columns(moment: datetime) -> Row:
+    """Return the columns that say when a row was recorded."""
     utc = moment.astimezone(UTC).replace(tzinfo=None)
     return {"recorded_at": utc, "month": f"{utc:%Y-%m}"}
 
 
-def figures_of(middle: Median) -> Row:
-    """What samples in seconds say of a call."""
-    interval = middle.estimate().interval
-    quantiles = np.quantile(middle.samples, list(QUANTILES.values()))
+def sample_columns(median: Median) -> Row:
+    """Return the columns that summarise samples in seconds."""
+    interval = median.estimate().interval
+    quantiles = np.quantile(median.samples, list(QUANTILES.values()))
     return {
-        "median_seconds": middle.value,
+        "median_seconds": median.value,
         "median_low_seconds": interval.low if interval else None,
         "median_high_seconds": interval.high if interval else None,
-        "relative_spread": middle.relative_spread(),
+        "relative_spread": median.relative_spread(),
         **dict(zip(QUANTILES, map(float, quantiles), strict=True)),
     }
 
 
-def _of_job(run_id: str, job: CollectedJob, prices: PriceTable) -> Row:
+def _job_columns(run_id: str, job: CollectedJob, prices: PriceTable) -> Row:
     planned, document = job.planned, job.document
     environment = document.environment
     usd_per_hour, _ = paid_per_hour(job, prices)
@@ -84,18 +79,18 @@ def _of_job(run_id: str, job: CollectedJob, prices: PriceTable) -> Row:
         "target": planned.target,
         "requested_device": document.requested_device,
         "actual_device": document.actual_device.value,
-        **environment.model_dump(include=OF_ENVIRONMENT),
+        **environment.model_dump(include=ENVIRONMENT_COLUMNS),
         "region": prices.region if environment.instance_type else None,
         "purchase_option": job.purchase_option,
         "process_seconds": document.total_seconds,
         "batch_seconds": (job.stopped_at - job.started_at).total_seconds(),
         "price_usd_per_hour": usd_per_hour,
         "job_cost_usd": job_cost(job, prices).usd,
-        **when(document.finished_at),
+        **time_columns(document.finished_at),
     }
 
 
-def _of_measurement(job: CollectedJob, row: Measurement) -> Row:
+def _measurement_columns(job: CollectedJob, row: Measurement) -> Row:
     code, during = row.implementation, row.conditions_during
     return {
         "workload": row.workload,
@@ -115,16 +110,16 @@ def _of_measurement(job: CollectedJob, row: Measurement) -> Row:
         "energy_joules": row.energy_joules,
         "relative_error": row.correctness and row.correctness.relative_error,
         **(row.phases or Phases()).model_dump(),
-        **_statistics(job, row),
+        **_statistics_columns(job, row),
     }
 
 
-def _statistics(job: CollectedJob, row: Measurement) -> Row:
-    """Of samples that are complete; the interval is that of a report on this job alone."""
+def _statistics_columns(job: CollectedJob, row: Measurement) -> Row:
+    """Return the statistics of complete samples; the interval is a report's on this job alone."""
     if row.status not in WITH_STATISTICS or not row.samples_seconds:
         return {}
-    middle = Median([kept_samples(row)], seed=f"{job.planned.target} {row_key(row)}")
-    line = roofline(row, [job.document], middle.estimate())
+    median = Median([kept_samples(row)], seed=f"{job.planned.target} {row_key(row)}")
+    line = roofline(row, [job.document], median.estimate())
     flops, moved = (line.flops_per_second, line.bytes_per_second) if line else (None, None)
     return {
         "samples": len(row.samples_seconds),
@@ -138,5 +133,5 @@ def _statistics(job: CollectedJob, row: Measurement) -> Row:
         "bytes_per_second": moved and moved.value,
         "compute_ceiling_share": line and line.compute_share,
         "memory_ceiling_share": line and line.memory_share,
-        **figures_of(middle),
+        **sample_columns(median),
     }

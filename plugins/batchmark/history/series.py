@@ -1,23 +1,19 @@
-"""Series over their runs, made of the history's rows."""
+"""Build series over runs from the history's rows."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from batchmark.change_records import Metric, SeriesKey
-from batchmark.run import CONFIRMATION
-from batchmark.series_history import SeriesHistory
+from batchmark.changes.records import Metric, Series, SeriesKey
+from batchmark.core.run import CONFIRMATION
 from batchmark_job.result import Device
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from numpy.typing import NDArray
 
 MACHINE = ("suite", "target", "actual_device", "instance_type", "cpu_model", "gpu_model")
 POINT = ("workload", "parameters", "dtype")
@@ -26,7 +22,7 @@ FIGURES: dict[Metric, str] = {
     "noise": "relative_spread",
     "price": "price_usd_per_hour",
 }
-# What is read here of the history; the suite comes with every table.
+# The columns to read from the history, which adds the suite to every table.
 COLUMNS = (
     *MACHINE[1:],
     *POINT,
@@ -38,18 +34,18 @@ COLUMNS = (
     "purchase_option",
     *FIGURES.values(),
 )
-MOST_CODES = 2**62  # of 64 bits with a sign
+MOST_CODES = 2**62  # as many as an int64 can number, with room to spare
 
 
 class _Group(NamedTuple):
-    """Rows that are alike in some columns, as one figure a run.
+    """Rows with equal values in some columns, summarised as one figure per run.
 
     Attributes:
-        names: what they have in these columns.
-        runs: shape (n,), indexes of the runs, ascending.
-        recorded_at: shape (n,), of each run's last row.
-        figures: shape (n,), medians over each run's rows.
-        rows: shape (n,), how many these are.
+        names: the equal values by column.
+        runs: indices of the runs, ascending; shape (n,).
+        recorded_at: time of each run's last row, in UTC; shape (n,).
+        figures: median over each run's rows; shape (n,).
+        rows: number of rows of each run; shape (n,).
     """
 
     names: dict[str, Any]
@@ -59,25 +55,24 @@ class _Group(NamedTuple):
     rows: NDArray[np.int64]
 
 
-def series_histories(table: pa.Table, metric: Metric) -> list[SeriesHistory]:
-    """Every series in the history, one figure a run: the median over the run's jobs.
+def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
+    """Return every series of a metric, with one figure per run: the median over the run's jobs.
 
-    Only measured rows count, and none of a confirmation: a run that looked odd would have more
-    jobs than others. A price series keeps to one way of buying: that of most rows of its newest
-    run.
+    Only measured rows count, and no confirmations: they would give a suspicious run more jobs
+    than others. A price series has one purchase option: that of most rows of its newest run.
 
     Args:
-        table: with COLUMNS.
+        table: has COLUMNS.
     """
     if metric == "speedup":
         return speedups(table)
     if metric == "price":
         groups = _prices(table)
     else:
-        groups = list(_groups(table, (*MACHINE, *POINT), FIGURES[metric], counted(table)))
-    _, run_ids = encoded(table["run_id"])
+        groups = list(_groups(table, (*MACHINE, *POINT), FIGURES[metric], is_counted(table)))
+    _, run_ids = dictionary_codes(table["run_id"])
     return [
-        SeriesHistory(
+        Series(
             SeriesKey(**group.names),
             metric,
             run_ids[group.runs].tolist(),
@@ -88,35 +83,41 @@ def series_histories(table: pa.Table, metric: Metric) -> list[SeriesHistory]:
     ]
 
 
-def speedups(table: pa.Table) -> list[SeriesHistory]:
-    """CPU time over GPU time: each GPU target's series against each CPU target, run by run.
+def speedups(table: pa.Table) -> list[Series]:
+    """Return a series of CPU time / GPU time for each GPU target and CPU target.
 
-    What was to run on a GPU and ran on the CPU is on neither side.
+    Rows that fell back from the GPU to the CPU are on neither side.
 
     Args:
-        table: with COLUMNS.
+        table: has COLUMNS.
     """
-    which = counted(table)
+    counted = is_counted(table)
     on_cpu, on_gpu = (
-        which & _is(table, "requested_device", device) & _is(table, "actual_device", device)
+        counted & _is(table, "requested_device", device) & _is(table, "actual_device", device)
         for device in (Device.CPU, Device.CUDA)
     )
     by_point = defaultdict(list)
     for cpu in _groups(table, ("suite", *POINT, "target"), FIGURES["time"], on_cpu):
         by_point[_point(cpu)].append(cpu)
-    _, run_ids = encoded(table["run_id"])
-    found = []
+    _, run_ids = dictionary_codes(table["run_id"])
+    histories = []
     for gpu in _groups(table, (*MACHINE, *POINT), FIGURES["time"], on_gpu):
         for cpu in by_point[_point(gpu)]:
-            runs, ours, theirs = np.intersect1d(
+            runs, of_gpu, of_cpu = np.intersect1d(
                 gpu.runs, cpu.runs, assume_unique=True, return_indices=True
             )
-            if runs.size:
-                key = SeriesKey(**gpu.names, against=cpu.names["target"])
-                values = cpu.figures[theirs] / gpu.figures[ours]
-                when = gpu.recorded_at[ours]
-                found.append(SeriesHistory(key, "speedup", run_ids[runs].tolist(), when, values))
-    return found
+            if not runs.size:
+                continue
+            histories.append(
+                Series(
+                    SeriesKey(**gpu.names, against=cpu.names["target"]),
+                    "speedup",
+                    run_ids[runs].tolist(),
+                    gpu.recorded_at[of_gpu],
+                    cpu.figures[of_cpu] / gpu.figures[of_gpu],
+                )
+            )
+    return histories
 
 
 def _point(group: _Group) -> tuple[Any, ...]:
@@ -124,13 +125,13 @@ def _point(group: _Group) -> tuple[Any, ...]:
 
 
 def _prices(table: pa.Table) -> list[_Group]:
-    """Of each machine, bought as most of its newest run was."""
-    # Bought in a way that nobody knows is charged as On-Demand.
+    """Return each machine's prices, with the purchase option of most rows of its newest run."""
+    # An unknown purchase option is charged as On-Demand.
     bought = pc.fill_null(table["purchase_option"].cast(pa.string()), "on_demand")
     place = table.column_names.index("purchase_option")
     table = table.set_column(place, "purchase_option", bought)
     machines = defaultdict(list)
-    for group in _groups(table, (*MACHINE, "purchase_option"), FIGURES["price"], counted(table)):
+    for group in _groups(table, (*MACHINE, "purchase_option"), FIGURES["price"], is_counted(table)):
         del group.names["purchase_option"]
         machines[tuple(group.names.values())].append(group)
     return [max(groups, key=_rows_of_newest_run(groups)) for groups in machines.values()]
@@ -143,37 +144,33 @@ def _rows_of_newest_run(groups: Sequence[_Group]) -> Callable[[_Group], int]:
 
 
 def _groups(
-    table: pa.Table, names: Sequence[str], figure: str, which: NDArray[np.bool_]
+    table: pa.Table, names: Sequence[str], figure: str, mask: NDArray[np.bool_]
 ) -> Iterator[_Group]:
-    """The rows chosen that have a figure, by what they have in some columns and by run."""
+    """Yield the chosen rows that have a figure, grouped by some columns and summarised by run.
+
+    Args:
+        mask: the chosen rows; shape (table.num_rows,).
+    """
     figures = table[figure].to_numpy()
     recorded_at = table["recorded_at"].to_numpy()
-    chosen = np.flatnonzero(which & ~np.isnan(figures) & ~np.isnat(recorded_at))
-    combined = np.zeros(chosen.size, np.int64)
-    size = 1
-    for name in names:
-        codes, texts = encoded(table[name])
-        if size * texts.size > MOST_CODES:
-            distinct, combined = np.unique(combined, return_inverse=True)
-            size = distinct.size
-        combined = combined * texts.size + codes[chosen]
-        size *= texts.size
-    _, first, group = np.unique(combined, return_index=True, return_inverse=True)
-    run = encoded(table["run_id"])[0][chosen]
+    chosen = np.flatnonzero(mask & ~np.isnan(figures) & ~np.isnat(recorded_at))
+    codes = _combined_codes(table, names, chosen)
+    _, first, group = np.unique(codes, return_index=True, return_inverse=True)
+    run = dictionary_codes(table["run_id"])[0][chosen]
     order = np.lexsort((figures[chosen], run, group))
     group, run, rows = group[order], run[order], chosen[order]
-    # Where a run's rows of a group begin, the smallest figure first.
+    # The first row of each group and run: the one with the smallest figure.
     starts = np.flatnonzero(np.diff(group, prepend=-1) | np.diff(run, prepend=-1))
     counts = np.diff(starts, append=rows.size)
-    middles = rows[starts + (counts - 1) // 2], rows[starts + counts // 2]
-    medians = (figures[middles[0]] + figures[middles[1]]) / 2
+    lower, upper = rows[starts + (counts - 1) // 2], rows[starts + counts // 2]
+    medians = (figures[lower] + figures[upper]) / 2
     last = np.maximum.reduceat(recorded_at[rows], starts) if rows.size else recorded_at[:0]
     runs = run[starts]
     edges = np.searchsorted(group[starts], np.arange(first.size + 1))
-    alike = table.select(names).take(pa.array(chosen[first])).to_pylist()
-    for own, start, end in zip(alike, edges, edges[1:], strict=False):
+    distinct = table.select(names).take(pa.array(chosen[first])).to_pylist()
+    for values, start, end in zip(distinct, edges, edges[1:], strict=False):
         yield _Group(
-            names=own,
+            names=values,
             runs=runs[start:end],
             recorded_at=last[start:end],
             figures=medians[start:end],
@@ -181,21 +178,37 @@ def _groups(
         )
 
 
-def counted(table: pa.Table) -> NDArray[np.bool_]:
-    """Which rows make a run's figures."""
+def _combined_codes(
+    table: pa.Table, names: Sequence[str], chosen: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return a number for each chosen row: equal where the rows are equal in these columns."""
+    combined = np.zeros(chosen.size, np.int64)
+    size = 1
+    for name in names:
+        codes, strings = dictionary_codes(table[name])
+        if size * strings.size > MOST_CODES:
+            used, combined = np.unique(combined, return_inverse=True)
+            size = used.size
+        combined = combined * strings.size + codes[chosen]
+        size *= strings.size
+    return combined
+
+
+def is_counted(table: pa.Table) -> NDArray[np.bool_]:
+    """Return a mask of the rows that count for a run's figures; shape (table.num_rows,)."""
     return _is(table, "status", "measured") & ~_is(table, "purpose", CONFIRMATION)
 
 
 def _is(table: pa.Table, column: str, text: str) -> NDArray[np.bool_]:
-    codes, texts = encoded(table[column])
-    return np.isin(codes, np.flatnonzero(texts == text))
+    codes, strings = dictionary_codes(table[column])
+    return np.isin(codes, np.flatnonzero(strings == text))
 
 
-def encoded(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], NDArray[np.object_]]:
-    """For each row the index of its text among all texts, of which the first is None."""
+def dictionary_codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], NDArray[np.object_]]:
+    """Return each row's index into the column's distinct strings, and these; the first is None."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     array = column.unify_dictionaries().combine_chunks()
     indices = pc.fill_null(array.indices, -1).to_numpy(zero_copy_only=False)
-    texts = np.array([None, *array.dictionary.to_pylist()], dtype=object)
-    return indices + 1, texts
+    strings = np.array([None, *array.dictionary.to_pylist()], dtype=object)
+    return indices + 1, strings

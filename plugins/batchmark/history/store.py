@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self
+from datetime import UTC, date, datetime
+from typing import Any, Self, TypedDict, Unpack
 
+import pyarrow as pa
+
+from batchmark.aws.boto_clients import client
+from batchmark.aws.price_list import stored_prices
+from batchmark.aws.result_bucket import CONDITION_NOT_MET, RunStore
+from batchmark.core.config import Config
+from batchmark.core.names import slug
+from batchmark.core.prices import PriceTable
+from batchmark.core.run import CollectedRun, StoredRun
 from batchmark.history.columns import IMPORTED
+from batchmark.history.imports.file import ImportedFile
 from batchmark.history.parquet import (
     FOLDER,
     UNREADABLE,
-    Place,
+    FileLocation,
+    concatenated,
     decode,
-    files_of,
-    schema_of,
-    together,
+    encode_rows,
+    schema_for,
 )
-from batchmark.history.rows import rows_of
-from batchmark.job_identity import slug
-from batchmark.price_fetching import stored_prices
-from batchmark.store import CONDITION_NOT_MET
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from datetime import date
-
-    import pyarrow as pa
-
-    from batchmark.config import Config
-    from batchmark.history.imports.file import ImportedFile
-    from batchmark.prices import PriceTable
-    from batchmark.run import CollectedRun
-    from batchmark.store import RunStore
+from batchmark.history.rows import history_rows
 
 THREADS = 8  # below the ten connections that a boto3 client keeps
 FILES_AT_A_TIME = 256
@@ -41,8 +37,22 @@ PARQUET = "application/vnd.apache.parquet"
 log = logging.getLogger(__name__)
 
 
-def run_prices(store: RunStore, region: str, run: CollectedRun) -> PriceTable:
-    """The prices that a run is charged at, the same whenever one asks."""
+class Selection(TypedDict, total=False):
+    """Which rows to read; all of them by default.
+
+    Attributes:
+        suites: only these.
+        since: only rows recorded on this day, in UTC, or later.
+        run_ids: only rows of these runs.
+    """
+
+    suites: Collection[str] | None
+    since: date | None
+    run_ids: Collection[str] | None
+
+
+def run_prices(store: RunStore, region: str, run: StoredRun) -> PriceTable:
+    """Return the prices that a run is charged at: the same whenever this is called."""
     ended = max((job.stopped_at for job in run.jobs), default=datetime.now(UTC))
     return stored_prices(store, region, ended)
 
@@ -51,7 +61,7 @@ class HistoryStore:
     """The data set below `history/`, written run by run and read by column and partition.
 
     Attributes:
-        unreadable: keys that reads left aside, for they are cut off or no file of the history.
+        unreadable: keys that reads skipped because they are damaged or no files of the history.
     """
 
     def __init__(self, s3: Any, bucket: str) -> None:
@@ -61,18 +71,16 @@ class HistoryStore:
 
     @classmethod
     def of(cls, config: Config) -> Self:
-        import boto3
-
-        return cls(boto3.client("s3", region_name=config.region), config.bucket)
+        return cls(client("s3", config.region), config.bucket)
 
     def append(self, run: CollectedRun, prices: PriceTable) -> tuple[str, ...]:
-        """Write a run's rows in the place of those that it wrote before; return their keys.
+        """Write a run's rows, replacing its earlier ones; return their keys.
 
         Args:
-            prices: see run_prices.
+            prices: from run_prices.
         """
         name = slug(run.run_id)
-        files = files_of(rows_of(run, prices), name)
+        files = encode_rows(history_rows(run, prices), name)
         lost = (*run.lost, *run.superseded)
         suites = {job.planned.suite for job in run.jobs} | {job.planned.suite for job in lost}
         self.replace(name, suites, files)
@@ -81,13 +89,16 @@ class HistoryStore:
     def append_import(
         self, file: ImportedFile, files: Mapping[str, bytes] | None = None
     ) -> tuple[str, ...]:
-        """Keep a file of another tool and write its rows, in the place of what it wrote before.
+        """Store another tool's file and write its rows, replacing its earlier ones.
 
         Args:
-            files: what `file.files()` gave, where that is already known.
+            files: what `file.files()` returned, if it has been called already.
+
+        Returns:
+            The keys of its rows.
 
         Raises:
-            HistoryError: it is not of its format, or a value fits in no column.
+            HistoryError: the file does not have its format, or a value does not fit its column.
         """
         if files is None:
             files = file.files()
@@ -96,80 +107,68 @@ class HistoryStore:
         return tuple(files)
 
     def replace(self, name: str, suites: Iterable[str], files: Mapping[str, bytes]) -> None:
-        """Write a run's files, and only then remove what else lies under its name in `suites`.
+        """Write a run's files, and only then remove its other files in these suites.
 
-        A run that was cleared may have ended in another month before.
+        There are some where a run was cleared and this time ended in another month.
         """
         for key, body in files.items():
             self.put(key, body)
         for suite in sorted(suites):
             for key in self.keys(suite):
-                place = Place.of(key)
-                if place and place.name == name and key not in files:
+                location = FileLocation.of(key)
+                if location and location.name == name and key not in files:
                     self.remove(key)
 
-    def read(
-        self,
-        columns: Sequence[str],
-        *,
-        suites: Collection[str] | None = None,
-        since: date | None = None,
-        run_ids: Collection[str] | None = None,
-    ) -> pa.Table:
-        """The rows of the history: the columns asked for, suite and month; texts as dictionaries.
+    def read(self, columns: Sequence[str], **selection: Unpack[Selection]) -> pa.Table:
+        """Return the selected rows: the given columns, suite and month; strings as dictionaries.
 
         Args:
             columns: names in columns.SCHEMA.
-            suites: only these.
-            since: only what was recorded on this day, by UTC, or later.
-            run_ids: only the rows of these runs.
         """
-        tables = self.tables(columns, suites=suites, since=since, run_ids=run_ids)
-        return together(list(tables), schema_of(columns))
+        return concatenated(list(self.tables(columns, **selection)), schema_for(columns))
 
-    def tables(
-        self,
-        columns: Sequence[str],
-        *,
-        suites: Collection[str] | None = None,
-        since: date | None = None,
-        run_ids: Collection[str] | None = None,
-    ) -> Iterator[pa.Table]:
-        """As `read`, some files at a time, by suite and month."""
-        schema = schema_of(columns)
-        names = None if run_ids is None else {slug(run_id) for run_id in run_ids}
-        places = []
-        for suite in sorted(self.suites() if suites is None else suites):
-            for key in self.keys(suite, since):
-                place = Place.of(key)
-                if place is None:
-                    self._leave_aside(key, "its name is none of a file of the history")
-                elif names is None or suite == IMPORTED or place.name in names:
-                    places.append(place)
+    def tables(self, columns: Sequence[str], **selection: Unpack[Selection]) -> Iterator[pa.Table]:
+        """Yield the rows that `read` returns, some files at a time, by suite and month."""
+        schema = schema_for(columns)
+        since, run_ids = selection.get("since"), selection.get("run_ids")
+        locations = list(self._locations(selection))
 
-        def rows(place: Place) -> pa.Table | Exception:
+        def decoded(location: FileLocation) -> pa.Table | Exception:
             try:
-                body = self.get(place.key)
-            except self._s3.exceptions.NoSuchKey:  # a cleared run's, replaced meanwhile
+                body = self.get(location.key)
+            except self._s3.exceptions.NoSuchKey:  # its run was cleared and has replaced it
                 return schema.empty_table()
             try:
-                return decode(body, place, schema, since=since, run_ids=run_ids)
+                return decode(body, location, schema, since=since, run_ids=run_ids)
             except UNREADABLE as error:
                 return error
 
         with ThreadPoolExecutor(THREADS) as pool:
-            for start in range(0, len(places), FILES_AT_A_TIME):
-                some = places[start : start + FILES_AT_A_TIME]
+            for start in range(0, len(locations), FILES_AT_A_TIME):
+                some = locations[start : start + FILES_AT_A_TIME]
                 tables = []
-                for place, found in zip(some, pool.map(rows, some), strict=True):
-                    if isinstance(found, Exception):
-                        self._leave_aside(place.key, str(found))
+                for location, table in zip(some, pool.map(decoded, some), strict=True):
+                    if isinstance(table, Exception):
+                        self._skip(location.key, str(table))
                     else:
-                        tables.append(found)
-                yield together(tables, schema).combine_chunks()
+                        tables.append(table)
+                yield concatenated(tables, schema).combine_chunks()
+
+    def _locations(self, selection: Selection) -> Iterator[FileLocation]:
+        """Yield the files that may hold selected rows, by suite and month."""
+        suites, run_ids = selection.get("suites"), selection.get("run_ids")
+        names = None if run_ids is None else {slug(run_id) for run_id in run_ids}
+        for suite in sorted(self.suites() if suites is None else suites):
+            for key in self.keys(suite, selection.get("since")):
+                location = FileLocation.of(key)
+                if location is None:
+                    self._skip(key, "its name is not that of a history file")
+                # An imported file is named by its digest and holds many runs.
+                elif names is None or suite == IMPORTED or location.name in names:
+                    yield location
 
     def suites(self) -> list[str]:
-        """Of which there are rows."""
+        """Return the suites that have rows."""
         pages = self._s3.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=f"{FOLDER}suite=", Delimiter="/"
         )
@@ -177,33 +176,34 @@ class HistoryStore:
         return [folder.removeprefix(f"{FOLDER}suite=").rstrip("/") for folder in folders]
 
     def keys(self, suite: str | None = None, since: date | None = None) -> list[str]:
-        """Of all objects, of those of a suite, or of these from the month of a day on."""
+        """Return the keys of all objects, or of a suite's, or of a suite's from a month on."""
         folder = FOLDER if suite is None else f"{FOLDER}suite={suite}/"
         start = {"StartAfter": f"{folder}month={since:%Y-%m}"} if since else {}
         pages = self._s3.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=folder, **start
         )
         found = [item["Key"] for page in pages for item in page.get("Contents", ())]
-        return [key for key in found if not key.endswith("/")]  # consoles make such for folders
+        return [key for key in found if not key.endswith("/")]  # consoles create such for folders
 
     def get(self, key: str) -> bytes:
         body: bytes = self._s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
         return body
 
     def get_version(self, key: str) -> tuple[bytes, str] | None:
-        """A file, and what names this version of it; None where there is none."""
+        """Return a file and its ETag, or None if there is no such file."""
         try:
             answer = self._s3.get_object(Bucket=self.bucket, Key=key)
         except self._s3.exceptions.NoSuchKey:
             return None
         return answer["Body"].read(), answer["ETag"]
 
-    def swap(self, key: str, body: bytes, version: str | None) -> bool:
-        """Write a file in place of that version, None for where no file is.
+    def swap(self, key: str, body: bytes, etag: str | None) -> bool:
+        """Replace the file that has this ETag; None creates a file.
 
-        False, and nothing done, where it is another by now.
+        Returns:
+            False, with nothing changed, if the file has changed meanwhile.
         """
-        condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
+        condition = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
         try:
             self._s3.put_object(
                 Bucket=self.bucket, Key=key, Body=body, ContentType=PARQUET, **condition
@@ -220,6 +220,6 @@ class HistoryStore:
     def remove(self, key: str) -> None:
         self._s3.delete_object(Bucket=self.bucket, Key=key)
 
-    def _leave_aside(self, key: str, reason: str) -> None:
-        log.warning("s3://%s/%s is left aside: %s", self.bucket, key, reason)
+    def _skip(self, key: str, reason: str) -> None:
+        log.warning("s3://%s/%s is skipped: %s", self.bucket, key, reason)
         self.unreadable.append(key)

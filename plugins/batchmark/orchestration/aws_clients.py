@@ -1,4 +1,4 @@
-"""boto3 clients for operators and triggers: made once, shared, patient with throttling."""
+"""Shared boto3 clients for operators and triggers, which wait when throttled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENT_ATTEMPTS = 6
 
 
 class AwsAccess(NamedTuple):
-    """How to reach AWS: what the provider's operators and triggers are given, hashable."""
+    """How to reach AWS: the arguments of the provider's operators and triggers, hashable."""
 
     aws_conn_id: str | None = None
     region_name: str | None = None
@@ -24,15 +24,15 @@ class AwsAccess(NamedTuple):
 
     @classmethod
     def of(cls, owner: Any) -> Self:
-        """Of one of the provider's operators or triggers."""
+        """Return the access of one of the provider's operators or triggers."""
         config = json.dumps(owner.botocore_config or {}, sort_keys=True)
         return cls(owner.aws_conn_id, owner.region_name or None, owner.verify, config)
 
 
 class AwsClients:
-    """boto3 clients by service, of one session: a second one of a service costs little.
+    """boto3 clients by service, from one session: a service's second client is cheap.
 
-    Any thread may ask; others wait while one is made.
+    Thread-safe: others wait while a client is made.
     """
 
     _shared: ClassVar[WeakValueDictionary[AwsAccess, AwsClients]] = WeakValueDictionary()
@@ -40,18 +40,18 @@ class AwsClients:
     def __init__(self, access: AwsAccess) -> None:
         self.access = access
         self._made: dict[tuple[str, int], Any] = {}
-        self._lock = threading.RLock()  # on_kill asks from a signal handler
+        self._lock = threading.RLock()  # re-entrant, as on_kill runs in a signal handler
 
     @classmethod
     def shared(cls, access: AwsAccess) -> AwsClients:
-        """This process's clients for an access, for as long as somebody holds them."""
+        """Return this process's clients for an access, kept while they are in use."""
         clients = cls._shared.get(access)
         if clients is None:
             clients = cls._shared[access] = cls(access)
         return clients
 
     def __call__(self, service: str, *, attempts: int = PATIENT_ATTEMPTS) -> Any:
-        """A client that sends what was throttled or lost up to `attempts` times."""
+        """Return a client that sends a throttled or lost request up to `attempts` times."""
         with self._lock:
             key = (service, attempts)
             if key not in self._made:

@@ -1,4 +1,4 @@
-"""Runs one benchmark job on AWS Batch."""
+"""The operator that runs one benchmark job on AWS Batch."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow.providers.amazon.aws.operators.batch import BatchOperator
 from airflow.providers.amazon.aws.utils import trim_none_values
+from airflow.sdk import Context
 from airflow.sdk.exceptions import (
     AirflowException,
     AirflowFailException,
@@ -18,17 +19,7 @@ from airflow.sdk.exceptions import (
 )
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batchmark.documents import ExpectedDocument
-from batchmark.hooks.aws import AwsAccess, AwsClients
-from batchmark.job_identity import (
-    DAG_TAG,
-    GENERATION_TAG,
-    full_name,
-    generation,
-    generation_of,
-    names_of_task,
-)
-from batchmark.jobs import (
+from batchmark.aws.batch_jobs import (
     KILLED,
     describe_jobs,
     is_live,
@@ -38,43 +29,39 @@ from batchmark.jobs import (
     terminate_job,
     was_killed,
 )
-from batchmark.links import JobLogLink, job_log_url
-from batchmark.outcome import outcome
-from batchmark.triggers.batch import (
+from batchmark.aws.job_description import JobDescription
+from batchmark.core.names import DAG_TAG, GENERATION_TAG, full_name, generation_of, names_of_task
+from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
+from batchmark.orchestration.batch_trigger import (
     ENDING_SECONDS,
-    FAILURE_XCOM,
-    JOB_ID_XCOM,
-    JOB_IDS_XCOM,
-    TIMING_XCOM,
     BenchmarkJobTrigger,
     goes_on_demand,
 )
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
-
-    from batchmark.job_description import JobDescription
+from batchmark.orchestration.links import JobLogLink, job_log_url
+from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
+from batchmark.runs.job_outcome import outcome
+from batchmark.runs.result_documents import ExpectedDocument
 
 
 class BenchmarkJobOperator(BatchOperator):
     """A deferring BatchOperator that submits its job once, ends it, and says why it failed.
 
     Before it submits, it looks for its job by name (docs/decisions/0010). A retry finds the job of
-    its predecessor and waits for it, or tells how it ended; a task that was cleared ends what it
-    left running and submits anew. A job that failed is never run again by a retry: those are
-    for lost workers and triggerers. While tries are left its task goes through `up_for_retry`, and
-    the next try fails at once.
+    the try before and waits for it, or reports how it ended; a cleared task terminates what it
+    left running and submits a new job. Retries are for lost workers and triggerers, and never run
+    a failed job again: if tries are left, its task goes through `up_for_retry`, and the next try
+    fails at once.
 
-    XComs: `job_id` from the submission on, and `job_ids` with the Spot job that an On-Demand job
-    replaced; `timing` and, of a failure, `failure` when it has ended.
+    XComs: `job_id` after the submission, and `job_ids` with the Spot job that an On-Demand job
+    replaced; at the end `timing` and, if it failed, `failure`.
 
     Args:
         job_name: unique among the tasks of a run; a digest and the generation are appended.
         runnable_seconds, starting_seconds, longest_seconds: see BenchmarkJobTrigger.
-        on_demand_queue: where the job goes once if its last attempt lost its host; None for
-            nowhere.
+        on_demand_queue: where a second job goes if the last attempt lost its host; None for no
+            second job.
         queues_of_same_quota, document, events_log_group: see BenchmarkJobTrigger.
-        execution_timeout: of the task, its deferral included; then its job is terminated.
+        execution_timeout: time for the task with its deferral, after which its job is terminated.
     """
 
     operator_extra_links = (JobLogLink(),)  # type: ignore[assignment]
@@ -116,14 +103,14 @@ class BenchmarkJobOperator(BatchOperator):
             raise
 
     def execute_complete(self, context: Context, event: Any = None) -> str:  # noqa: ARG002
-        """Only `dag.test()` comes here: it resumes a task that its trigger has already ended."""
+        """Finish a task that its trigger has ended already; only `dag.test()` comes here."""
         job_id = self._listed(context)[0]["jobId"]
         return self._conclude(context, describe_jobs(self.clients("batch"), [job_id])[job_id])
 
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
     ) -> Any:
-        """Airflow resumes a task on a worker only where its trigger could not end it.
+        """Handle a task that its trigger could not end.
 
         Either no triggerer ran it until the deferral's timeout, or its code raised.
         """
@@ -147,7 +134,7 @@ class BenchmarkJobOperator(BatchOperator):
             raise
 
     def on_kill(self) -> None:
-        """End the job: a user marked or cleared the task, or its worker was told to stop."""
+        """Terminate the job: a user marked or cleared the task, or its worker is shutting down."""
         self._is_killed = True
         if self.job_id:
             terminate_job(self.clients("batch"), self.job_id, KILLED)
@@ -155,26 +142,26 @@ class BenchmarkJobOperator(BatchOperator):
     def _find_or_submit(self, context: Context) -> str | None:
         batch = self.clients("batch")
         request = self._request(context)
-        own, older = [], []
+        current, other = [], []
         for job in self._listed(context):
             if job["jobName"] != request["jobName"]:
-                older.append(job)
+                other.append(job)
             elif not was_killed(job):
-                own.append(job)
+                current.append(job)
         self._end_jobs(
-            context, (*own[1:], *older), "Another job of its Airflow task took its place"
+            context, (*current[1:], *other), "Another job of its Airflow task took its place"
         )
-        if own:
-            self.job_id = str(own[0]["jobId"])
-            self.log.info("Job %s of this task is there: %s", self.job_id, own[0]["status"])
+        if current:
+            self.job_id = str(current[0]["jobId"])
+            self.log.info("Found job %s of this task: %s", self.job_id, current[0]["status"])
         else:
             self.job_id = self._submit(context, request)
-        earlier = [str(job["jobId"]) for job in reversed(own[1:])]
+        earlier = [str(job["jobId"]) for job in reversed(current[1:])]
         context["ti"].xcom_push(key=JOB_ID_XCOM, value=self.job_id)
         context["ti"].xcom_push(key=JOB_IDS_XCOM, value=[*earlier, self.job_id])
         self.job_log_url = job_log_url(batch, self.job_id)
         on_demand = self._on_demand(request)
-        if own and not is_live(own[0]):
+        if current and not is_live(current[0]):
             job = describe_jobs(batch, [self.job_id])[self.job_id]
             if not goes_on_demand(job, on_demand):
                 return self._conclude(context, job)
@@ -205,7 +192,7 @@ class BenchmarkJobOperator(BatchOperator):
         longest = self.longest_seconds and self.longest_seconds * (2 if on_demand else 1)
         bounds = [seconds for seconds in (timeout, longest) if seconds]
         self.defer(
-            # The trigger ends the task in time; this is for where no triggerer runs.
+            # The trigger ends the task in time; this is in case no triggerer runs.
             timeout=timedelta(seconds=min(bounds) + ENDING_SECONDS) if bounds else None,
             trigger=BenchmarkJobTrigger(
                 job_id=str(self.job_id),
@@ -268,12 +255,12 @@ class BenchmarkJobOperator(BatchOperator):
         return request | {"jobQueue": self.on_demand_queue}
 
     def _listed(self, context: Context) -> list[dict[str, Any]]:
-        """All jobs of this task in its run, of all generations, the newest first."""
+        """Return all jobs of this task in its run, of all generations, newest first."""
         prefix = names_of_task(self.job_name, context["run_id"])
         return list_jobs(self.clients("batch"), [self.job_queue, self.on_demand_queue], prefix)
 
     def _end_jobs(self, context: Context, jobs: Iterable[dict[str, Any]], reason: str) -> None:
-        """End jobs of this task; a worker that comes late leaves those of a later clear alone."""
+        """Terminate jobs of this task, except those of later generations."""
         for job in jobs:
             if is_live(job) and generation_of(job["jobName"]) <= generation(context):
                 terminate_job(self.clients("batch"), job["jobId"], reason)
@@ -287,3 +274,8 @@ class BenchmarkJobOperator(BatchOperator):
             self._end_jobs(context, self._listed(context), reason)
         except (BotoCoreError, ClientError) as error:
             self.log.warning("Collecting the run must end what may be running: %s", error)
+
+
+def generation(context: Context) -> int:
+    """Return how often a task was cleared: only then does Airflow raise max_tries."""
+    return context["ti"].max_tries - (context["task"].retries or 0)

@@ -1,20 +1,19 @@
-"""The channels out: the alert topic in SNS, and Airflow connections of type Apprise."""
+"""The channels for messages: the SNS topic of alerts, and Airflow connections of type Apprise."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from batchmark.alerts.delivering import UnsureError
-from batchmark.alerts.sns_limits import cut, subject_line
-from batchmark.exceptions import AlertError
+from batchmark.changes.alerts.delivering import UnsureError
+from batchmark.changes.alerts.outbox import RunMessage
+from batchmark.changes.alerts.settings import AlertSettings
+from batchmark.core.config import Config
+from batchmark.core.errors import AlertError
+from batchmark.core.sns_limits import cut, subject_line
 
 if TYPE_CHECKING:
     from apprise import Apprise
-
-    from batchmark.alerts.outbox import RunMessage
-    from batchmark.alerts.settings import AlertSettings
-    from batchmark.config import Config
 
 TOPIC = "sns"
 APPRISE = "apprise:"
@@ -26,10 +25,10 @@ def channels_of(settings: AlertSettings) -> tuple[str, ...]:
 
 
 def send(config: Config, channel: str, message: RunMessage) -> str:
-    """Send a message through a channel, once; its receipt.
+    """Send a message through a channel, once; return the receipt.
 
     Raises:
-        UnsureError: it may have arrived.
+        UnsureError: it may or may not have arrived.
         AlertError: it did not arrive.
     """
     if channel == TOPIC:
@@ -40,19 +39,19 @@ def send(config: Config, channel: str, message: RunMessage) -> str:
 def publish(
     config: Config, subject: str, text: str, attributes: Mapping[str, Sequence[str]]
 ) -> str:
-    """Publish to the alert topic; the message's id.
+    """Publish to the alert topic; return the message's id.
 
     Args:
         attributes: for subscribers' filter policies.
 
     Raises:
-        UnsureError, AlertError: as `send`.
+        UnsureError, AlertError: as in `send`.
     """
     from airflow.providers.amazon.aws.hooks.sns import SnsHook
     from botocore.config import Config as BotoConfig
     from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
-    # botocore would send once more what got no answer, and a topic doesn't know a message again.
+    # botocore would resend what got no answer, and the topic would deliver it twice.
     once = BotoConfig(
         retries={"total_max_attempts": 1}, connect_timeout=10, read_timeout=LONGEST_SEND_SECONDS
     )
@@ -69,12 +68,12 @@ def publish(
 
 
 def notify(conn_id: str, subject: str, text: str) -> str:
-    """Send to all services of a connection; how many they are.
+    """Send to all services of a connection; return how many there are.
 
-    The hook's own `notify` drops Apprise's answer, so a message that was lost would count as sent.
+    The hook's own `notify` drops Apprise's answer, so a lost message would count as sent.
 
     Raises:
-        UnsureError: some services took it, or one gave no answer in time.
+        UnsureError: only some services took it, or one gave no answer in time.
         AlertError: none took it.
     """
     from apprise import NotifyType
@@ -95,8 +94,8 @@ def notify(conn_id: str, subject: str, text: str) -> str:
     )
     if result.status is AppriseResultStatus.SUCCESS:
         return f"{len(services)} service(s)"
-    told = "; ".join(dict.fromkeys(entry.message for entry in result.logs()))
-    reason = f"{conn_id}: {result.success_count} of {len(services)} service(s) took it: {told}"
+    log = "; ".join(dict.fromkeys(entry.message for entry in result.logs()))
+    reason = f"{conn_id}: {result.success_count} of {len(services)} service(s) took it: {log}"
     if result.success_count or result.timeout_count:
         raise UnsureError(reason)
     raise AlertError(reason)
@@ -106,8 +105,8 @@ def apprise_services(conn_id: str) -> Apprise:
     """The services that an Airflow connection names.
 
     Raises:
-        AlertError: there is no such connection, or nothing in it that Apprise knows. What else
-            the connections' backend raises may pass.
+        AlertError: there is no such connection, or Apprise knows nothing in it. Other errors of
+            the connections' backend pass.
     """
     import apprise
     from airflow.providers.apprise.hooks.apprise import AppriseHook
@@ -131,7 +130,7 @@ def apprise_services(conn_id: str) -> Apprise:
 
 
 def check_channels(settings: AlertSettings) -> None:
-    """Whether all connections are there; nothing is sent.
+    """Check whether all connections can be used; send nothing.
 
     Raises:
         AlertError: one can't be used.

@@ -1,29 +1,26 @@
-"""What the DAGs have in common: the form's fields, and the jobs themselves."""
+"""What DAGs have in common: fields of the trigger form, and the tasks that run jobs."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import Param, chain, get_current_context, task
+from airflow.sdk import Param, XComArg, chain, get_current_context, task
+from airflow.sdk.definitions.mappedoperator import MappedOperator
 
-from batchmark import regression_tasks
-from batchmark.operators.batch import BenchmarkJobOperator
-from batchmark.run_look import RERUN_TASKS
-from batchmark.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
+from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
+from batchmark.orchestration.batch_operator import BenchmarkJobOperator
+from batchmark.orchestration.tasks import regressions
+from batchmark.orchestration.xcom import RERUN_TASKS
 
-if TYPE_CHECKING:
-    from airflow.sdk import XComArg
-    from airflow.sdk.definitions.mappedoperator import MappedOperator
-
-# One call describes a hundred jobs, so a short interval costs little.
+# A short interval is cheap, as one call describes a hundred jobs.
 POLL_SECONDS = 2
 
 
 def params(
     repeats: int, fewest_repeats: int, about_repeats: str, max_cost_usd: float
 ) -> dict[str, Param]:
-    """Fields of the trigger form; `repeats` (jobs per target) and `max_cost_usd` are defaults."""
+    """Return the form's fields; `repeats` (jobs per target) and `max_cost_usd` are defaults."""
     return {
         "suite": Param("blog", enum=list(SUITES), description="What to measure.", section="What"),
         "dtype": Param(
@@ -60,23 +57,23 @@ def params(
 
 
 def targets_param() -> Param:
-    """The field that names targets."""
+    """Return the field that names targets."""
     return Param(
         [],
         type="array",
         items={"type": "string"},
-        description="Instance types, one a line; none means all that Terraform made.",
+        description="Instance types, one per line; none means all that Terraform made.",
         section="Where",
     )
 
 
 def reruns_param() -> Param:
-    """The field that allows fresh jobs for what looks slower."""
+    """Return the field that allows fresh jobs for what looks slower."""
     return Param(
         True,
         type="boolean",
-        description="Measure what looks slower again, by one to three fresh jobs of its target, "
-        "before telling of it. They count against max_cost_usd.",
+        description="Measure again what looks slower, by one to three fresh jobs of its target, "
+        "before an alert. They count against max_cost_usd.",
         section="Where",
     )
 
@@ -89,10 +86,10 @@ def run_benchmark(
     starting_seconds: float = 1800,
     execution_timeout: timedelta | None = None,
 ) -> MappedOperator:
-    """The mapped task that runs every job that `tasks.plan_jobs` planned.
+    """Return the mapped task that runs every planned job.
 
     Its retries are for lost workers and triggerers; they submit no second job. The two limits are
-    BenchmarkJobTrigger's: pulling a GPU image takes minutes, and an instance may be long in coming.
+    BenchmarkJobTrigger's: an instance may take long to start, and pulling a GPU image minutes.
     """
     return BenchmarkJobOperator.partial(
         task_id=task_id,
@@ -108,21 +105,21 @@ def run_benchmark(
 
 
 def detect_regressions(collected: Any) -> XComArg:
-    """The tasks from a collected run to what changed: suspects, fresh jobs for them, a decision."""
+    """Return the tasks from a collected run to what changed: suspects, fresh jobs, a decision."""
 
     @task
     def find_suspects(collected_key: str) -> list[dict[str, Any]]:
-        return regression_tasks.find_suspects(get_current_context(), collected_key)
+        return regressions.find_suspects(get_current_context(), collected_key)
 
-    # A fresh job that is lost leaves it to the others.
+    # Even if a fresh job is lost, the others decide.
     @task(trigger_rule="all_done")
     def find_agreeing() -> list[dict[str, Any]]:
-        return regression_tasks.find_agreeing(get_current_context())
+        return regressions.find_agreeing(get_current_context())
 
-    # A fresh job that fails takes no regression with it.
+    # A fresh job that fails must hide no regression.
     @task(trigger_rule="all_done")
     def detect_regressions(collected_key: str | None) -> str:
-        return regression_tasks.detect_regressions(get_current_context(), collected_key)
+        return regressions.detect_regressions(get_current_context(), collected_key)
 
     once, twice = RERUN_TASKS
     suspects, agreeing, changes = (
@@ -132,7 +129,7 @@ def detect_regressions(collected: Any) -> XComArg:
     )
     rerun_once = run_benchmark(suspects, task_id=once)
     chain(rerun_once, agreeing, run_benchmark(agreeing, task_id=twice), changes)
-    # Where the jobs are not cleared with them, what decides still runs in its order.
+    # These keep their order even if they are cleared without the jobs between them.
     chain(suspects, agreeing, changes)
     chain(suspects, changes)
     return changes

@@ -1,33 +1,33 @@
-"""How far a job has come, by what Batch said of it, and whether it takes too long."""
+"""Track a job from Batch's descriptions of it, and whether it exceeds a limit."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from batchmark.job_description import FINISHED, JobDescription, waiting_since
+from batchmark.aws.job_description import FINISHED, JobDescription, waiting_since
 
 if TYPE_CHECKING:
-    from batchmark.triggers.job_watch import Answer
+    from batchmark.orchestration.job_watch import Answer
 
 NOT_PLACED = ("SUBMITTED", "PENDING", "RUNNABLE")
-# As Batch's reasons for a blocked queue begin.
+# How Batch's reasons for a blocked queue begin.
 NEVER_FITS = "MISCONFIGURATION:"
 BLOCKED = (NEVER_FITS, "CAPACITY:")
-# How long to wait for the end of a job that was told to stop.
+# How long to wait for a job to end after it was terminated.
 STOP_SECONDS = 300
-# How long a job that was just submitted may be unknown to DescribeJobs.
+# How long DescribeJobs may not know a job that was just submitted.
 UNKNOWN_SECONDS = 60
 
 
-class Passed(NamedTuple):
-    """A limit that a job is past."""
+class ExceededLimit(NamedTuple):
+    """A limit that a job has exceeded."""
 
     reason: str
-    is_stuck: bool = False  # it waits for something that a diagnosis may name
+    is_stuck: bool = False  # whether a diagnosis may find out what the job waits for
 
 
-class Limits(NamedTuple):
-    """In seconds, the deadline since the epoch; None for no limit."""
+class WaitLimits(NamedTuple):
+    """Limits in seconds, the deadline since the epoch; None for no limit."""
 
     runnable_seconds: float | None = None
     starting_seconds: float | None = None
@@ -35,30 +35,31 @@ class Limits(NamedTuple):
     deadline: float | None = None
 
 
-class Progress:
-    """One job, followed from one answer to the next. Times are in seconds since the epoch."""
+class JobProgress:
+    """A job as of Batch's latest answer. Times are in seconds since the epoch."""
 
-    def __init__(self, job_id: str, limits: Limits, now: float) -> None:
+    def __init__(self, job_id: str, limits: WaitLimits, now: float) -> None:
         self.job: JobDescription = {"jobId": job_id, "jobName": "?", "status": "UNKNOWN"}
-        self.first_seen: dict[str, float] = {}  # by state, as it last entered it
+        self.first_seen: dict[str, float] = {}  # time of the latest entry into each state
         self.diagnosis: str | None = None
         self._limits = limits
         self._now = self._known_at = now
         self._is_current = False
-        self._excused_until = 0.0
+        self._waiting_from = 0.0
         self._stop_reason: str | None = None
-        self._is_told = False
-        self._stop_since: float | None = None
+        self._is_terminated = False
+        self._stopping_since: float | None = None
 
-    def note(self, answer: Answer, now: float) -> None:
+    def update(self, answer: Answer, now: float) -> None:
+        """Take in Batch's answer."""
         self._now = now
         self._is_current = answer.job is not None
         if answer.job is None and answer.problem is None:
             return
         self._known_at = now
         if answer.job is not None:
-            before, self.job = _place(self.job), answer.job
-            if _place(self.job) != before:
+            before, self.job = _attempt_state(self.job), answer.job
+            if _attempt_state(self.job) != before:
                 self.first_seen[self.job["status"]] = now
 
     @property
@@ -68,13 +69,13 @@ class Progress:
 
     @property
     def may_wait_for_others(self) -> bool:
-        """Whether an end of other jobs may let it run: not where Batch says that it never fits."""
+        """Whether it may run once other jobs end: not if Batch says that it never fits."""
         reason = str(self.job.get("statusReason", ""))
         return self.is_waiting and not reason.startswith(NEVER_FITS)
 
     @property
     def was_cancelled_as_stuck(self) -> bool:
-        """Whether its queue's own time limit cancelled it before it ever started."""
+        """Whether its queue's time limit cancelled it before it first started."""
         reason = str(self.job.get("statusReason", ""))
         return (
             self.job["status"] == "FAILED"
@@ -83,57 +84,60 @@ class Progress:
             and any(words in reason for words in BLOCKED)
         )
 
-    def passed(self) -> Passed | None:
-        """The first limit that the job is past."""
+    def exceeded_limit(self) -> ExceededLimit | None:
+        """Return the first limit that the job has exceeded."""
         limits, job = self._limits, self.job
         if limits.deadline is not None and self._now > limits.deadline:
-            return Passed("The task's execution_timeout has passed")
+            return ExceededLimit("The task's execution_timeout has passed")
         longest = limits.longest_seconds
         if longest is not None and self._now - job.get("createdAt", 1e15) / 1000 > longest:
-            return Passed(
+            return ExceededLimit(
                 f"It did not end before Batchmark's deadline, {longest:g} s after its submission"
             )
         if not self._is_current:
             return None
-        limit = waited = None
-        if self.is_waiting:
-            limit = limits.runnable_seconds
-            waited = self._now - max(waiting_since(job), self._excused_until)
-        elif job["status"] == "STARTING":
-            limit = limits.starting_seconds
-            waited = self._now - self.first_seen["STARTING"]
-        if limit is None or waited is None or waited <= limit:
-            self.diagnosis = None
-            if not self._is_told:
-                self._stop_since = None
-            return None
-        return Passed(f"It was {job['status']} for more than {limit:g} s", is_stuck=True)
+        limit, waited = self._wait()
+        if limit is not None and waited > limit:
+            return ExceededLimit(f"It was {job['status']} for more than {limit:g} s", is_stuck=True)
+        self.diagnosis = None
+        if not self._is_terminated:
+            self._stopping_since = None
+        return None
 
-    def excuse(self) -> None:
-        """Count its wait from now on: what it waits for is in use."""
-        self._excused_until = self._now
+    def _wait(self) -> tuple[float | None, float]:
+        """Return the limit of the job's state and how long it has been in it, in seconds."""
+        if self.is_waiting:
+            since = max(waiting_since(self.job), self._waiting_from)
+            return self._limits.runnable_seconds, self._now - since
+        if self.job["status"] == "STARTING":
+            return self._limits.starting_seconds, self._now - self.first_seen["STARTING"]
+        return None, 0.0
+
+    def restart_wait(self) -> None:
+        """Count its waiting time from now on, as what it waits for is in use."""
+        self._waiting_from = self._now
 
     @property
     def is_stopping(self) -> bool:
-        """Whether Batch has been told to end it."""
-        return self._is_told
+        """Whether Batch has accepted its termination."""
+        return self._is_terminated
 
-    def stop(self, reason: str, *, is_told: bool) -> None:
-        """It has to end; `is_told` once Batch has taken that."""
+    def stop(self, reason: str, *, is_terminated: bool) -> None:
+        """Note that the job has to end, and whether Batch has accepted its termination."""
         self._stop_reason = reason
-        self._is_told = is_told
-        if self._stop_since is None:
-            self._stop_since = self._now
+        self._is_terminated = is_terminated
+        if self._stopping_since is None:
+            self._stopping_since = self._now
 
     def ended(self) -> bool:
-        """Whether the job has ended, or is to be given up; its reason is then told in full."""
+        """Return whether the job has ended or is given up; then its reason is complete."""
         reason = self._stop_reason
         if self.job["status"] in FINISHED:
-            # Batch keeps but the beginning of a long reason.
-            if self._is_told and str(reason).startswith(self.job.get("statusReason", "?")):
+            # Batch cuts off a long reason.
+            if self._is_terminated and str(reason).startswith(self.job.get("statusReason", "?")):
                 self._set_reason(str(reason))
             return True
-        if self._stop_since is not None and self._now - self._stop_since > STOP_SECONDS:
+        if self._stopping_since is not None and self._now - self._stopping_since > STOP_SECONDS:
             self._set_reason(f"{reason}. It was to end then, and {STOP_SECONDS} s later it had not")
             return True
         if self._now - self._known_at > UNKNOWN_SECONDS:
@@ -148,6 +152,6 @@ class Progress:
         self.job = self.job | {"statusReason": reason}
 
 
-def _place(job: JobDescription) -> tuple[str, int]:
-    """The state, and in which attempt: between two answers a job may have begun another."""
+def _attempt_state(job: JobDescription) -> tuple[str, int]:
+    """Return the state and its attempt: between two answers a job may have begun another."""
     return job["status"], len(job.get("attempts", []))

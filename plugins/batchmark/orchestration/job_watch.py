@@ -1,4 +1,4 @@
-"""One watch over all jobs that a triggerer waits for, in as few calls as Batch allows."""
+"""Watch all jobs that a triggerer waits for, in as few calls as Batch allows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from functools import partial
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from batchmark.hooks.aws import AwsAccess, AwsClients
-from batchmark.job_description import JobDescription
-from batchmark.jobs import DESCRIBE_JOBS_LIMIT, describe_jobs
+from batchmark.aws.batch_jobs import DESCRIBE_JOBS_LIMIT, describe_jobs
+from batchmark.aws.job_description import JobDescription
+from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
 
 Describe = Callable[[list[str]], Awaitable[dict[str, JobDescription]]]
 
@@ -23,18 +23,18 @@ log = logging.getLogger(__name__)
 
 
 class Answer(NamedTuple):
-    """What one round told of a job; neither field is set where Batch knows no such job."""
+    """Batch's answer about a job; neither field is set if Batch knows no such job."""
 
     job: JobDescription | None = None
     problem: str | None = None  # why Batch gave no answer
 
 
 class JobWatch:
-    """Describes each job that somebody waits for once per interval, a hundred a call.
+    """Describes each awaited job once per interval, a hundred per call.
 
-    The calls are spread over the interval. A job is described at the latest two intervals after
-    somebody began to wait for it. The watch runs while somebody waits, in a task of its own: a
-    waiter that is cancelled takes nothing with it.
+    The calls are spread over the interval, so the first description of a job comes within two
+    intervals. The watch runs while there are waiters, in an asyncio task of its own: cancelling a
+    waiter affects no other.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class JobWatch:
         self._rounds: asyncio.Task[None] | None = None
 
     async def next(self, job_id: str) -> Answer:
-        """The next description of a job; call it again for the one after."""
+        """Wait for the next description of a job."""
         waiter: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[job_id].append(waiter)
         if self._rounds is None or self._rounds.done():
-            # In a context of its own, or its log would go to the task that came first.
+            # In a context of its own, or its log would go to the first waiter's task.
             self._rounds = asyncio.create_task(self._run(), context=contextvars.Context())
         try:
             return await waiter
@@ -86,7 +86,7 @@ class JobWatch:
         problem = None
         try:
             answers = await self._describe(job_ids)
-        except Exception as error:  # whatever it was: all jobs of this process hang on this task
+        except Exception as error:  # whatever it is: all jobs of this process depend on this task
             log.warning("Batch gave no answer on %d jobs: %s", len(job_ids), error)
             problem = str(error) or repr(error)
         for job_id in job_ids:
@@ -100,9 +100,9 @@ _watches: WeakValueDictionary[tuple[AwsAccess, float, int], JobWatch] = WeakValu
 
 
 def shared_watch(clients: AwsClients, interval_seconds: float) -> JobWatch:
-    """The running event loop's watch over the jobs that these clients reach.
+    """Return the running event loop's watch over the jobs of these clients.
 
-    It has a thread of its own, so that nothing else that blocks delays it.
+    It has a thread of its own, so that no other blocking call delays it.
     """
     loop = asyncio.get_running_loop()
     key = (clients.access, interval_seconds, id(loop))
@@ -118,5 +118,5 @@ def shared_watch(clients: AwsClients, interval_seconds: float) -> JobWatch:
 
 
 def _describe(clients: AwsClients, job_ids: list[str]) -> dict[str, JobDescription]:
-    # The next round repeats what fails; meanwhile the client's own rate falls when throttled.
+    # The next round repeats a failed call; when throttled, the client lowers its rate.
     return describe_jobs(clients("batch", attempts=2), job_ids)

@@ -1,24 +1,19 @@
-"""The link from a task to its job's log, in AWS or in the local cloud."""
+"""The link from a task to its job's log, in AWS or the local cloud."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
-from airflow.sdk import BaseOperatorLink
+from airflow.sdk import BaseOperator, BaseOperatorLink
+from airflow.sdk.types import TaskInstanceKey
 
-from batchmark.job_description import log_location, log_url
-from batchmark.store import browser_endpoint, is_aws
-
-if TYPE_CHECKING:
-    from airflow.sdk import BaseOperator
-    from airflow.sdk.types import TaskInstanceKey
-
-    from batchmark.job_description import JobDescription
+from batchmark.aws.job_description import JobDescription, log_location, log_url
+from batchmark.aws.result_bucket import browser_endpoint, is_aws
 
 
 class JobLogLink(BaseOperatorLink):
-    """An XCom holds it: the task when it defers, then its trigger when the job has ended."""
+    """Stored as an XCom: by the task when it defers, and by its trigger when the job has ended."""
 
     name = "Job log"
 
@@ -27,11 +22,11 @@ class JobLogLink(BaseOperatorLink):
 
 
 def job_log_url(batch: Any, job_id: str, job: JobDescription | None = None) -> str:
-    """Where a person reads a job's log: its CloudWatch stream, or its page before it has one.
+    """Return the page of a job's CloudWatch stream, or of the job before it has one.
 
     Args:
-        batch: the boto3 client that the job was submitted with; tells AWS from the local cloud,
-            which shows logs by job id (local_cloud/log_pages.py).
+        batch: the boto3 client that the job was submitted with. The local cloud, which it may
+            belong to, shows logs by job id (local_cloud/log_pages.py).
     """
     region = batch.meta.region_name
     if not is_aws(batch):

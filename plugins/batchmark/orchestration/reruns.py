@@ -1,42 +1,45 @@
-"""Fresh jobs for suspects: planned within the budget, collected, and what they measured."""
+"""Fresh jobs for suspects: planned within the budget, collected, and their figures."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from fractions import Fraction
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from batchmark.budget import RUN_CAP, check_cap, exact, refusals, worst_case
-from batchmark.change_records import SeriesKey
-from batchmark.collecting import collect_run
-from batchmark.fingerprint import Fingerprint
-from batchmark.noise_density import Prior
-from batchmark.price_fetching import stored_prices
-from batchmark.run import CONFIRMATION, CollectedRun, RunPlan
-from batchmark.series import kept_samples, parameters_json
-from batchmark.spending import month_spending, run_spending
-from batchmark.store import rerun_name
-from batchmark.suspects import JOBS_OF_ROUND
-from batchmark_job.result import MeasurementStatus
+from batchmark.analysis.noise import NoiseTable
+from batchmark.analysis.samples import kept_samples, parameters_json
+from batchmark.aws.price_list import stored_prices
+from batchmark.aws.result_bucket import RunStore, rerun_name
+from batchmark.changes.noise_model import Prior
+from batchmark.changes.records import SeriesKey
+from batchmark.changes.suspects import JOBS_OF_ROUND, Suspect
+from batchmark.core.config import Config
+from batchmark.core.fingerprint import Fingerprint
+from batchmark.core.prices import exact
+from batchmark.core.run import (
+    CONFIRMATION,
+    CollectedJob,
+    CollectedRun,
+    LostJob,
+    PlannedJob,
+    RunPlan,
+    WorstCase,
+)
+from batchmark.runs.budget import RUN_CAP, book, refusals, worst_case
+from batchmark.runs.collecting import collect_run
+from batchmark.runs.spending import month_spending, run_spending
+from batchmark_job.result import Measurement, MeasurementStatus
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
-    from batchmark.config import Config
-    from batchmark.noise import NoiseTable
-    from batchmark.run import CollectedJob, LostJob, PlannedJob
-    from batchmark.spending import RunSpending
-    from batchmark.store import RunStore
-    from batchmark.suspects import Suspect
-    from batchmark_job.result import Measurement
-
-MOST_RUNS_OF_A_CALIBRATION = 5  # it counts for: jobs of one day differ less than those of a year
+# A calibration counts for at most this many runs: jobs of one day differ less than those of a year.
+MOST_RUNS_OF_A_CALIBRATION = 5
 
 
 def plan_round(number: int, planned: Sequence[PlannedJob], targets: Iterable[str]) -> RunPlan:
-    """The fresh jobs of a round, counted from 1: some for each target.
+    """The plan of a round of fresh jobs for each target; rounds count from 1.
 
     Args:
         planned: the run's own jobs, all of one suite and dtype.
@@ -68,13 +71,13 @@ def reserve(
     config: Config,
     plan: RunPlan,
     targets: Collection[str],
-    max_cost_usd: object,
+    max_cost_usd: float | None,
 ) -> str | None:
-    """Book the most that the fresh jobs of all rounds can cost; None, or why they may not run.
+    """Book the worst case of the fresh jobs of all rounds; None, or why they may not run.
 
     Args:
-        plan: the run's own.
-        max_cost_usd: of the whole run, its fresh jobs included.
+        plan: the run's plan; without a booking where an older release made it.
+        max_cost_usd: cap on the whole run, fresh jobs included; None for no cap.
     """
     jobs = [
         job
@@ -83,37 +86,37 @@ def reserve(
     ]
     now = datetime.now(UTC)
     worst = worst_case(config, jobs, stored_prices(store, config.region, now), now)
-    cap = check_cap(RUN_CAP, max_cost_usd)
     key = plan.spending_key
-    record = run_spending(store, key) if key else None
-    if key and record is None:
+    if key is None:
+        reason = _above_run_cap(worst, exact(0), max_cost_usd, len(jobs))
+        return reason or " ".join(refusals(worst, max_cost_usd=max_cost_usd)) or None
+    booked = run_spending(store, key)
+    if booked is None:
         return f"the run's own booking is gone ({key}), so what it has spent is not known"
-    spent = record.model_copy(update={"reserved_usd": 0.0}) if record else None
-    used = float(spent.exact_usd) if spent else 0.0
-    whole = (
-        cap is not None and worst.usd is not None and exact(worst.usd) + exact(used) > exact(cap)
-    )
-    if whole:
-        return (
-            f"{len(jobs)} fresh jobs could cost {worst.usd:.2f} USD, and {RUN_CAP} leaves "
-            f"{max(0.0, cap - used) if cap is not None else 0:.2f}"
-        )
-    month_cap = config.monthly_cap_usd if key else None
-    month = month_spending(store, key).without(key, spent) if key else None
-    reasons = refusals(worst, max_cost_usd=cap, month=month, monthly_cap_usd=month_cap)
-    if not reasons and key and record and spent:
-        _book(store, key, spent, worst.usd)
-        # With that in the sum: of two that book at a time the last one sees both.
-        month = month_spending(store, key).without(key, spent)
-        reasons = refusals(worst, max_cost_usd=None, month=month, monthly_cap_usd=month_cap)
-        if reasons:
-            store.put(key, record.model_dump_json(indent=2))
+    spent = booked.model_copy(update={"reserved_usd": 0.0})
+    if reason := _above_run_cap(worst, spent.exact_usd, max_cost_usd, len(jobs)):
+        return reason
+    reasons = refusals(
+        worst,
+        max_cost_usd=max_cost_usd,
+        month=month_spending(store, key).without(key, spent),
+        monthly_cap_usd=config.monthly_cap_usd,
+    ) or book(store, key, spent, worst, monthly_cap_usd=config.monthly_cap_usd, if_refused=booked)
     return " ".join(reasons) or None
 
 
-def _book(store: RunStore, key: str, spent: RunSpending, usd: float | None) -> None:
-    booked = spent.model_copy(update={"finished": False}).reserving(usd)
-    store.put(key, booked.model_dump_json(indent=2))
+def _above_run_cap(
+    worst: WorstCase, spent_usd: Fraction, max_cost_usd: float | None, jobs: int
+) -> str | None:
+    if max_cost_usd is None or worst.usd is None:
+        return None
+    left = exact(max_cost_usd) - spent_usd
+    if exact(worst.usd) <= left:
+        return None
+    return (
+        f"{jobs} fresh jobs could cost {worst.usd:.2f} USD, and {RUN_CAP} leaves "
+        f"{max(0.0, float(left)):.2f}"
+    )
 
 
 def collect_rounds(
@@ -124,13 +127,13 @@ def collect_rounds(
     run_id: str,
     config: Config,
     rounds: int,
-    told_ids: Callable[[int, int], Sequence[str | None]],
+    job_ids: Callable[[int, int], Sequence[str | None]],
 ) -> CollectedRun:
-    """What the fresh jobs of some rounds left; none where none was planned.
+    """The collected fresh jobs of the first rounds; none if none was planned.
 
     Args:
         batch, logs: boto3 clients.
-        told_ids: the ids that the tasks of a round told, for so many jobs.
+        job_ids: given a round and its number of jobs, the ids that its tasks reported.
     """
     jobs: list[CollectedJob] = []
     lost: list[LostJob] = []
@@ -145,7 +148,7 @@ def collect_rounds(
                 logs,
                 run_id=run_id,
                 planned=planned,
-                job_ids=told_ids(number, len(planned)),
+                job_ids=job_ids(number, len(planned)),
                 config=config,
             )
             jobs += found.jobs
@@ -159,7 +162,7 @@ def collect_rounds(
 def figures_of(
     suspect: Suspect, jobs: Iterable[CollectedJob]
 ) -> Iterator[tuple[CollectedJob, float]]:
-    """The fresh jobs that measured a suspect's very series, with their medians in seconds."""
+    """The fresh jobs that measured a suspect's series, with their medians in seconds."""
     for job in jobs:
         for row in job.document.measurements:
             if row.status is MeasurementStatus.MEASURED and key_of(job, row) == suspect.series:
@@ -187,7 +190,7 @@ def key_of(job: CollectedJob, row: Measurement) -> SeriesKey:
 
 
 def uncertainties(jobs: Iterable[CollectedJob]) -> dict[SeriesKey, float]:
-    """How far each row's median may be off by the samples inside its job, relative to it."""
+    """The relative uncertainty of each row's median from the samples within its job."""
     found: dict[SeriesKey, float] = defaultdict(float)
     for job in jobs:
         for row in job.document.measurements:
@@ -200,7 +203,7 @@ def uncertainties(jobs: Iterable[CollectedJob]) -> dict[SeriesKey, float]:
 def calibrated(
     tables: Iterable[NoiseTable], jobs: Sequence[CollectedJob]
 ) -> dict[SeriesKey, Prior]:
-    """What the calibrations that still apply say of each row's noise."""
+    """Each row's noise by the calibrations that still apply."""
     by_target = {(table.suite, table.dtype, table.target): table for table in tables}
     found = {}
     for job in jobs:
@@ -208,12 +211,12 @@ def calibrated(
         if table is None or table.fingerprint.differences(Fingerprint.of(job.document)):
             continue
         floors = {
-            (one.row.workload, parameters_json(one.row.parameters), one.row.dtype): one
-            for one in table.series
+            (noise.row.workload, parameters_json(noise.row.parameters), noise.row.dtype): noise
+            for noise in table.rows
         }
         for row in job.document.measurements:
-            one = floors.get((row.workload, parameters_json(row.parameters), row.dtype))
-            if one is not None:
-                runs = min(one.jobs, MOST_RUNS_OF_A_CALIBRATION)
-                found[key_of(job, row)] = Prior(math.log1p(one.floor), runs)
+            noise = floors.get((row.workload, parameters_json(row.parameters), row.dtype))
+            if noise is not None:
+                runs = min(noise.jobs, MOST_RUNS_OF_A_CALIBRATION)
+                found[key_of(job, row)] = Prior(math.log1p(noise.floor), runs)
     return found

@@ -1,37 +1,35 @@
-"""The one message of a run: what is new, by kind, in plain text that every channel takes."""
+"""Alerts in words: the message of a run, in plain text for every channel, and the report's list."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import groupby
-from typing import TYPE_CHECKING
 
-from batchmark import change_words, figures
-from batchmark.alerts.outbox import Delivery, RunMessage
-from batchmark.alerts.sns_limits import TEXT_BYTES, size, subject_line
-from batchmark.change_records import WORSE
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from batchmark.alerts.merging import Merged
-    from batchmark.alerts.records import Alert, Improvement, Recovery
-    from batchmark.change_records import ChangePoint
+from batchmark.changes.alerts.merging import Merged
+from batchmark.changes.alerts.outbox import Delivery, RunMessage
+from batchmark.changes.alerts.records import LISTED, Alert, Improvement, Recovery
+from batchmark.changes.records import WORSE, ChangePoint
+from batchmark.core import formatting
+from batchmark.core.shares import Rate
+from batchmark.core.sns_limits import TEXT_BYTES, size, subject_line
+from batchmark.report import change_words
+from batchmark.report.changes import AlertBoard, AlertLine
 
 DAG_ID = "change_alert"
 GOOD_NEWS = "improved"
-MOST_MENTIONS = 5
+MOST_MENTIONS = 5  # of runs whose messages may not have arrived
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """What a message says beside the changes themselves.
+class MessageContext:
+    """What a message says beside the changes.
 
     Attributes:
         log_urls: of the run's jobs, by suite and target.
         airflow_url: of Airflow's UI; none where it is not configured.
-        unsure_runs: whose messages may not have arrived.
+        unsure_runs: runs whose messages may not have arrived.
     """
 
     installation: str
@@ -55,17 +53,16 @@ class _Entry:
 def build_message(
     merged: Merged,
     alerts: Iterable[Alert],
-    surroundings: Surroundings,
+    context: MessageContext,
     *,
     run_id: str,
     created_at: datetime,
     channels: Sequence[str],
-    hold_until: datetime | None,
 ) -> RunMessage | None:
     """The message of a run; None if nothing is new.
 
     Args:
-        alerts: all that were there before the run.
+        alerts: all that existed before the run.
     """
     known = {alert.id: alert for alert in (*alerts, *merged.opened)}
     message = RunMessage(
@@ -77,12 +74,11 @@ def build_message(
         opened=merged.opened,
         recoveries=merged.recoveries,
         improvements=merged.improvements,
-        mentions=tuple(surroundings.unsure_runs),
-        hold_until=hold_until,
+        mentions=tuple(context.unsure_runs),
         deliveries=tuple(Delivery(channel=channel) for channel in channels),
     )
     entries = [
-        *_new(message.new_alerts, surroundings),
+        *_new(message.new_alerts, context),
         *_recovered(message.recoveries, known),
         *_improved(message.improvements),
     ]
@@ -90,8 +86,8 @@ def build_message(
         return None
     return message.model_copy(
         update={
-            "subject": _subject(entries, surroundings),
-            "text": _text(entries, message, surroundings),
+            "subject": _subject(entries, context),
+            "text": _text(entries, message, context),
             "attributes": {
                 "kind": tuple(dict.fromkeys(entry.kind for entry in entries)),
                 "state": tuple(dict.fromkeys(entry.state for entry in entries)),
@@ -100,25 +96,26 @@ def build_message(
     )
 
 
-def _new(alerts: Sequence[Alert], around: Surroundings) -> Iterator[_Entry]:
+def _new(alerts: Sequence[Alert], context: MessageContext) -> Iterator[_Entry]:
     for kind in WORSE.values():
         for alert in alerts:
             change = alert.change
             if change.kind == kind:
                 lines = (
                     *change_words.lines(change),
-                    *_logs(change.points, around.log_urls),
+                    *_logs(change.points, context.log_urls),
                     f"alert: {alert.id}",
                 )
                 yield _Entry(kind, "open", change_words.title(change), lines)
 
 
 def _recovered(recoveries: Sequence[Recovery], alerts: Mapping[str, Alert]) -> Iterator[_Entry]:
-    for found in sorted(recoveries, key=lambda one: not one.closes):
+    for found in sorted(recoveries, key=lambda recovery: not recovery.closes):
         alert = alerts[found.alert_id]
         change = alert.change
+        whole = formatting.count(len(alert.series), "series", "series")
         lines = (
-            f"{len(found.points)} of {figures.count(len(alert.series), 'series', 'series')} back",
+            f"{len(found.points)} of {whole} back",
             *change_words.point_lines(found.points, change.fell_back),
             f"suite: {change.points[0].series.suite}",
             f"it was so since run {change.first_run_id}, {alert.state} until now"
@@ -135,14 +132,17 @@ def _recovered(recoveries: Sequence[Recovery], alerts: Mapping[str, Alert]) -> I
 
 
 def _improved(improvements: Sequence[Improvement]) -> Iterator[_Entry]:
-    for one in improvements:
-        if not one.brought_back:
-            title, lines = change_words.title(one.change), tuple(change_words.lines(one.change))
-            yield _Entry(one.change.kind, GOOD_NEWS, title, lines)
+    for improvement in improvements:
+        if not improvement.brought_back:
+            title, lines = (
+                change_words.title(improvement.change),
+                tuple(change_words.lines(improvement.change)),
+            )
+            yield _Entry(improvement.change.kind, GOOD_NEWS, title, lines)
 
 
 def _logs(points: Sequence[ChangePoint], log_urls: Mapping[tuple[str, str], str]) -> Iterator[str]:
-    """Where to read what the jobs of this run did; a price has none."""
+    """Where the logs of this run's jobs are; a price has none."""
     jobs = dict.fromkeys(
         (point.series.suite, point.series.target) for point in points if point.metric != "price"
     )
@@ -162,8 +162,8 @@ def _counts(entries: Iterable[_Entry]) -> str:
     )
 
 
-def _subject(entries: Sequence[_Entry], around: Surroundings) -> str:
-    begin = f"Batchmark {around.installation}: "
+def _subject(entries: Sequence[_Entry], context: MessageContext) -> str:
+    begin = f"Batchmark {context.installation}: "
     if len(entries) > 1:
         return subject_line(begin + _counts(entries))
     (only,) = entries
@@ -171,10 +171,10 @@ def _subject(entries: Sequence[_Entry], around: Surroundings) -> str:
     return subject_line(f"{begin}{came_back}{only.title}")
 
 
-def _text(entries: Sequence[_Entry], message: RunMessage, around: Surroundings) -> str:
-    """All entries that fit, each group under its heading; the rest is counted."""
-    head = f"Batchmark {around.installation}, run {message.run_id}: {_counts(entries)}."
-    tail = "\n\n".join(_tail(message, around))
+def _text(entries: Sequence[_Entry], message: RunMessage, context: MessageContext) -> str:
+    """All entries that fit, each group under its heading, and the number of the others."""
+    head = f"Batchmark {context.installation}, run {message.run_id}: {_counts(entries)}."
+    tail = "\n\n".join(_tail(message, context))
     more = f"And {len(entries)} more; the report has all."
     room = TEXT_BYTES - size("\n\n".join((head, more, tail)))
     parts, heading = [head], ""
@@ -191,10 +191,10 @@ def _text(entries: Sequence[_Entry], message: RunMessage, around: Surroundings) 
     return "\n\n".join((*parts, tail))
 
 
-def _tail(message: RunMessage, around: Surroundings) -> Iterator[str]:
-    yield f"Report: {around.report_url}"
+def _tail(message: RunMessage, context: MessageContext) -> Iterator[str]:
+    yield f"Report: {context.report_url}"
     if message.new_alerts:
-        yield how_to_change(message.new_alerts[0].id, around.airflow_url)
+        yield how_to_change(message.new_alerts[0].id, context.airflow_url)
     if message.mentions:
         shown = ", ".join(message.mentions[:MOST_MENTIONS])
         rest = len(message.mentions) - MOST_MENTIONS
@@ -206,7 +206,7 @@ def _tail(message: RunMessage, around: Surroundings) -> Iterator[str]:
 
 
 def how_to_change(alert_id: str, airflow_url: str | None) -> str:
-    """How a person acknowledges an alert, or says that it is invalid or fixed."""
+    """How a person acknowledges an alert, or calls it invalid or fixed."""
     page = f" ({alert_page(airflow_url)})" if airflow_url else ""
     return (
         f"Acknowledge an alert, or call it invalid or fixed, with Airflow's DAG {DAG_ID}{page}: "
@@ -219,3 +219,35 @@ def how_to_change(alert_id: str, airflow_url: str | None) -> str:
 def alert_page(airflow_url: str) -> str:
     """Where the form is behind the button 'Trigger': no address of Airflow 3.3 opens it itself."""
     return f"{airflow_url.rstrip('/')}/dags/{DAG_ID}"
+
+
+def alert_board(
+    alerts: Sequence[Alert], precision: Rate | None, airflow_url: str | None
+) -> AlertBoard:
+    """The alerts that are neither closed nor recovered, those nobody has judged first.
+
+    Args:
+        precision: of all alerts, as `batchmark.changes.alerts.records.precision` has it.
+        airflow_url: of Airflow's UI; None where it is not configured.
+    """
+    listed = [alert for state in LISTED for alert in alerts if alert.state == state]
+    return AlertBoard(
+        lines=tuple(_line(alert, airflow_url) for alert in listed),
+        precision=precision,
+        how_to_change=how_to_change(listed[0].id, airflow_url) if listed else "",
+    )
+
+
+def _line(alert: Alert, airflow_url: str | None) -> AlertLine:
+    change = alert.change
+    return AlertLine(
+        alert_id=alert.id,
+        kind=change.kind,
+        title=change_words.title(change),
+        suite=change.points[0].series.suite,
+        state=alert.state,
+        since_run_id=change.first_run_id,
+        change=change.points[0].change,
+        change_url=alert_page(airflow_url) if airflow_url else None,
+        note=alert.transitions[-1].note or None,
+    )

@@ -1,39 +1,43 @@
-"""What a report is given of changes: those found, the re-runs' verdicts, and open alerts."""
+"""The report's data on changes: those found, what re-runs said of suspects, and open alerts."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from collections.abc import Iterable
+from typing import Self
 
 from pydantic import AwareDatetime, Field
 
-from batchmark.alerts.records import State
-from batchmark.change_records import Change, ChangePoint, Confirmation, Kind, Metric, SeriesKey
-from batchmark.rates import Rate
-from batchmark.record import Record
-from batchmark.series_history import moment
+from batchmark.changes.alerts.records import State
+from batchmark.changes.records import (
+    Change,
+    ChangeKind,
+    ChangePoint,
+    Confirmation,
+    Metric,
+    Series,
+    SeriesKey,
+    moment,
+)
+from batchmark.core.record import Record
+from batchmark.core.shares import Rate
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from batchmark.series_history import SeriesHistory
-
-MOST_RUNS = 60  # that a trace shows
-RUNS_BEFORE = 20  # of these, kept before a change
+MOST_RUNS = 60  # shown by a trace
+RUNS_BEFORE = 20  # of these, kept from before the change
 
 
 class SeriesTrace(Record):
-    """A changed series over its latest runs, as the page draws it."""
+    """A changed series over its latest runs, for the page's chart."""
 
     series: SeriesKey
     metric: Metric
-    first_run_id: str = Field(description="of the change point that it is drawn for")
-    first: int = Field(ge=0, description="place of that run among the values")
+    first_run_id: str = Field(description="of the change point that the trace is for")
+    first: int = Field(ge=0, description="index of that run among the values")
     recorded_at: tuple[AwareDatetime, ...]
     values: tuple[float, ...] = Field(min_length=1, description="in the unit of a level's median")
 
     @classmethod
-    def of(cls, history: SeriesHistory, point: ChangePoint) -> Self | None:
-        """The latest runs that count, the change among them; None if its run is not there."""
+    def of(cls, history: Series, point: ChangePoint) -> Self | None:
+        """The latest usable runs, the change among them; None if the change's run is missing."""
         kept = history.usable()
         ids = [history.run_ids[place] for place in kept]
         if point.first_run_id not in ids:
@@ -52,55 +56,55 @@ class SeriesTrace(Record):
 
 
 class ChangesSection(Record):
-    """What the look at the history after a run found."""
+    """What a run's search of the history found."""
 
-    changes: tuple[Change, ...] = Field(description="in the order in which they are shown")
+    changes: tuple[Change, ...] = Field(description="in the order shown")
     confirmations: tuple[Confirmation, ...] = Field(
         default=(), description="of every suspect of this run, refuted ones too"
     )
     traces: tuple[SeriesTrace, ...] = Field(default=(), description="of the changes' points")
-    series: int = Field(ge=0, description="looked at")
-    runs: int = Field(ge=0, description="that the longest of these has")
+    series: int = Field(ge=0, description="searched")
+    runs: int = Field(ge=0, description="of the longest of these")
     notes: tuple[str, ...] = Field(
-        default=(), description="such as suspects that there was no budget to re-run"
+        default=(), description="such as suspects that the budget left no re-run for"
     )
 
     @classmethod
     def of(
         cls,
         changes: Iterable[Change],
-        histories: Iterable[SeriesHistory],
+        histories: Iterable[Series],
         *,
         confirmations: Iterable[Confirmation] = (),
         notes: Iterable[str] = (),
     ) -> Self:
-        """With the traces of all points.
+        """The section, with the traces of all change points.
 
         Args:
-            histories: all that were looked at, of any metrics.
+            histories: all series that were searched, of any metric.
         """
         found = tuple(changes)
-        looked_at = {(one.key, one.metric): one for one in histories}
+        searched = {(history.key, history.metric): history for history in histories}
         traces = [
             SeriesTrace.of(history, point)
             for change in found
             for point in change.points
-            if (history := looked_at.get((point.series, point.metric)))
+            if (history := searched.get((point.series, point.metric)))
         ]
         return cls(
             changes=found,
             confirmations=tuple(confirmations),
-            traces=tuple(one for one in traces if one),
-            series=len(looked_at),
-            runs=max((len(set(one.run_ids)) for one in looked_at.values()), default=0),
+            traces=tuple(trace for trace in traces if trace),
+            series=len(searched),
+            runs=max((len(set(history.run_ids)) for history in searched.values()), default=0),
             notes=tuple(notes),
         )
 
     def trace(self, point: ChangePoint) -> SeriesTrace | None:
         wanted = (point.series, point.metric, point.first_run_id)
-        for one in self.traces:
-            if (one.series, one.metric, one.first_run_id) == wanted:
-                return one
+        for trace in self.traces:
+            if (trace.series, trace.metric, trace.first_run_id) == wanted:
+                return trace
         return None
 
 
@@ -108,7 +112,7 @@ class AlertLine(Record):
     """An alert as the report lists it."""
 
     alert_id: str
-    kind: Kind
+    kind: ChangeKind
     title: str
     suite: str
     state: State
@@ -122,7 +126,7 @@ class AlertLine(Record):
 
 
 class AlertBoard(Record):
-    """Alerts that are not closed, and how often people found them right."""
+    """Alerts that are not closed, and the share of alerts that people found right."""
 
     lines: tuple[AlertLine, ...]
     precision: Rate | None = Field(
@@ -130,4 +134,4 @@ class AlertBoard(Record):
         description="of all alerts ever that were acknowledged, fixed, recovered or called "
         "invalid, those that were not called invalid; null where there is none",
     )
-    how_to_change: str = Field(default="", description="what a person types; its last line")
+    how_to_change: str = Field(default="", description="instructions; the last line is a command")

@@ -1,24 +1,20 @@
-"""Diagnoses of several queues as a table on a terminal and as one self-contained HTML page."""
+"""Diagnoses of queues as a table on a terminal and as a self-contained HTML page."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import AwareDatetime
 from rich import box
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from batchmark.diagnosis.records import Diagnosis
-from batchmark.record import Record
-from batchmark.report_page import page_templates
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from batchmark.checks.diagnosis.records import Diagnosis
+from batchmark.core.record import Record
+from batchmark.report.page import page_templates
 
 
 class DiagnosisReport(Record):
-    """What `diagnose_queue` found, one entry per queue."""
+    """What `diagnose_queue` found, with an entry per queue."""
 
     created_at: AwareDatetime
     region: str
@@ -29,19 +25,19 @@ def render_table(report: DiagnosisReport, console: Console) -> None:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for heading in ("queue", "job", "", "cause", "evidence", "remedy"):
         table.add_column(heading, overflow="fold", no_wrap=heading in ("", "cause"))
-    for one in report.diagnoses:
-        subject = (Text(one.queue), Text(one.job_id or "-"))
-        for finding in one.findings:
+    for diagnosis in report.diagnoses:
+        subject = (Text(diagnosis.queue), Text(diagnosis.job_id or "-"))
+        for finding in diagnosis.findings:
             certainty = "certain" if finding.certain else "suspected"
             words = (certainty, finding.cause, finding.evidence, finding.remedy)
             table.add_row(*subject, *map(Text, words))
-        if not one.findings:
-            table.add_row(*subject, "", "", Text(one.summary), "")
+        if not diagnosis.findings:
+            table.add_row(*subject, "", "", Text(diagnosis.summary), "")
         table.add_section()
     console.print(table)
-    for one in report.diagnoses:
-        for text in one.unread:
-            console.print(Text(f"Not asked of {one.queue}: {text}"), soft_wrap=True)
+    for diagnosis in report.diagnoses:
+        for text in diagnosis.unread:
+            console.print(Text(f"Not asked of {diagnosis.queue}: {text}"), soft_wrap=True)
 
 
 def render_html(report: DiagnosisReport) -> str:

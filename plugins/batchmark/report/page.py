@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from batchmark import change_words, figures, report_words
-from batchmark.changes_page import change_views
+from batchmark.changes.records import Change, ChangePoint
+from batchmark.core import formatting
+from batchmark.core.intervals import Estimate
+from batchmark.report import change_words, words
+from batchmark.report.changes import ChangesSection, SeriesTrace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from batchmark.analysis.comparison import Pair
+    from batchmark.report.model import Report
 
-    from batchmark.comparison import Pair
-    from batchmark.estimate import Estimate
-    from batchmark.report import Report
+SHOWN_ROWS = 6  # of a change; the others are folded
+MARGIN = 0.08  # of a chart's width and height
+LEAST_RANGE = 0.02  # of a chart's values, as a share of the level: less would make noise look large
 
 TEMPLATES = Path(__file__).with_name("templates")
-CHART_MINIMUM_DECADES = 0.8
-OF_ONE_JOB = {"availability_zone"}  # no part of what a target's machines have in common
+CHART_MINIMUM_DECADES = 0.8  # so that small differences look small
+OF_ONE_JOB = {"availability_zone"}  # not common to a target's machines
 
 
+@cache
 def page_templates() -> Environment:
-    """What every page is made with: values are escaped, and a missing one is an error."""
+    """The environment of all pages: values are escaped, and a missing value is an error."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -34,14 +42,14 @@ def page_templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        time=figures.time,
-        factor=figures.factor,
-        number=figures.number,
-        percent=figures.percent,
-        change=figures.change,
-        seconds=figures.seconds,
-        usd=figures.usd,
-        parameters=figures.parameters,
+        time=formatting.time,
+        factor=formatting.factor,
+        number=formatting.number,
+        percent=formatting.percent,
+        change=formatting.change,
+        seconds=formatting.seconds,
+        usd=formatting.usd,
+        parameters=formatting.parameters,
         web_address=_web_address,
     )
     return environment
@@ -51,13 +59,13 @@ def render_html(report: Report) -> str:
     page = page_templates().get_template("report.html.jinja")
     return page.render(
         report=report,
-        words=report_words,
+        words=words,
         changed=change_words,
         views=change_views(report.changes),
         staleness=report.prices.staleness(report.created_at),
         age_days=report.prices.age_days(report.created_at),
         charts=[_Chart(row.speedup for row in pair.rows) for pair in report.pairs],
-        fingerprints=[_fingerprint(pair) for pair in report.pairs],
+        environments=[_environments(pair) for pair in report.pairs],
     )
 
 
@@ -86,28 +94,101 @@ class _Chart:
         decades = range(math.floor(self._low), math.ceil(self._high) + 1)
         values = [step * 10.0**decade for decade in decades for step in steps]
         inside = [value for value in values if 4 < self.percent(value) < 96]
-        return [(self.percent(value), f"{value:g}{figures.TIMES}") for value in inside]
+        return [(self.percent(value), f"{value:g}{formatting.TIMES}") for value in inside]
 
 
 def _web_address(address: str) -> str | None:
-    """The address if it leads to the web or to a file beside the page; None for anything else."""
+    """The address if it is on the web or a file beside the page, else None."""
     parts = urlsplit(address)
     beside = bool(parts.path) and not (parts.scheme or parts.netloc or "\\" in address)
     safe = parts.scheme in {"http", "https"} or beside
     return address if safe and address.isprintable() else None
 
 
-def _fingerprint(pair: Pair) -> list[tuple[str, str, str, bool]]:
-    """Each property of both environments, and whether they differ."""
+def _environments(pair: Pair) -> list[tuple[str, str, str, bool]]:
+    """Each property of both targets' environments, and whether they differ."""
     sides = []
     for target in (pair.gpu, pair.cpu):
         properties = {"ran on": str(target.actual_device or "no job")}
         if target.environment:
             for name, value in target.environment.model_dump(exclude=OF_ONE_JOB).items():
                 if value is not None and name.endswith("_bytes"):
-                    value = figures.memory(value)  # noqa: PLW2901
+                    value = formatting.memory(value)  # noqa: PLW2901
                 properties[name.removesuffix("_bytes")] = "none" if value is None else str(value)
         sides.append(properties)
     names = dict.fromkeys((*sides[0], *sides[1]))
     rows = [(name, sides[0].get(name, "unknown"), sides[1].get(name, "unknown")) for name in names]
     return [(name.replace("_", " "), gpu, cpu, gpu != cpu) for name, gpu, cpu in rows]
+
+
+class RowView(NamedTuple):
+    target: str
+    name: str
+    point: ChangePoint
+    chart: HistoryChart | None
+
+
+class ChangeView(NamedTuple):
+    change: Change
+    title: str
+    shown: list[RowView]
+    folded: list[RowView]
+
+
+class HistoryChart:
+    """Where a trace's runs and its two levels lie, in percent of the chart's width and height.
+
+    Values far from both levels are drawn at the edge, so that a wild run does not flatten the rest.
+    """
+
+    def __init__(self, trace: SeriesTrace, point: ChangePoint) -> None:
+        values = np.array(trace.values)
+        levels = (point.before.median, point.after.median)
+        low, high = np.quantile(values, (0.05, 0.95))
+        low, high = min(low, *levels), max(high, *levels)
+        missing = max(0.0, LEAST_RANGE * max(levels) - (high - low)) / 2
+        self._low, self._high = low - missing, high + missing
+        self._last = max(1, values.size - 1)
+        self.low, self.high = (
+            change_words.value(max(0.0, end), point.metric) for end in (self._low, self._high)
+        )
+        self.dots = [
+            (self._x(place), self._y(value), place >= trace.first)
+            for place, value in enumerate(values)
+        ]
+        start = max(0, trace.first - point.before.runs)
+        end = min(values.size, trace.first + point.after.runs) - 1
+        self.before = (self._x(start), self._x(max(start, trace.first - 1)), self._y(levels[0]))
+        self.after = (self._x(trace.first), self._x(end), self._y(levels[1]))
+        self.span = f"{values.size} runs since {trace.recorded_at[0]:%Y-%m-%d}"
+
+    def _x(self, place: int) -> float:
+        return _percent(place / self._last)
+
+    def _y(self, value: float) -> float:
+        share = (value - self._low) / (self._high - self._low)
+        return _percent(1 - min(1.0, max(0.0, share)))
+
+
+def change_views(found: ChangesSection | None) -> list[ChangeView]:
+    if found is None:
+        return []
+    views = []
+    for change in found.changes:
+        rows = [
+            RowView(
+                change_words.target(point.series.target, change.fell_back),
+                change_words.row(point.series),
+                point,
+                HistoryChart(trace, point) if (trace := found.trace(point)) else None,
+            )
+            for point in change.points
+        ]
+        views.append(
+            ChangeView(change, change_words.title(change), rows[:SHOWN_ROWS], rows[SHOWN_ROWS:])
+        )
+    return views
+
+
+def _percent(share: float) -> float:
+    return round(100 * (MARGIN + (1 - 2 * MARGIN) * float(share)), 2)

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from rich import box
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from batchmark import self_test_words
-from batchmark.report_page import page_templates
+from batchmark.changes.self_test.records import Part, SelfTest, Source, Steps
+from batchmark.core import formatting
+from batchmark.core.shares import Rate
+from batchmark.report.page import page_templates
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+SOURCES: dict[Source, str] = {
+    "history": "Copies of the real history",
+    "synthetic": "Synthetic histories",
+}
+NOT_REPLAYED = (
+    "Fresh re-runs of suspects can't be replayed: with them the schedule finds large steps sooner "
+    "and raises fewer false alarms than stated here."
+)
 
-    from rich.console import Console
-
-    from batchmark.rates import Rate
-    from batchmark.self_test_records import SelfTest, Steps
-
-TOP, BOTTOM, LEFT = 6, 88, 9  # of the recall chart's frame, in percent
-BESIDE = 2.5  # percent of the width between the marks of one size
+TOP, BOTTOM, LEFT = 6, 88, 9  # frame of the recall chart, in percent
+MARK_DISTANCE = 2.5  # between a size's two marks, in percent of the width
 
 
 class Mark(NamedTuple):
@@ -40,15 +45,15 @@ class RecallChart:
         self.ticks = [(_height(percent / 100), f"{percent} %") for percent in (0, 50, 100)]
         self.sizes: list[tuple[float, str]] = []
         self.marks: list[Mark] = []
-        for number, one in enumerate(steps):
+        for number, step in enumerate(steps):
             x = LEFT + (100 - LEFT) * (number + 0.5) / len(steps)
-            self.sizes.append((round(x, 2), self_test_words.size(one)))
-            self.marks.append(_mark("waited", x - BESIDE / 2, one.found))
-            self.marks.append(_mark("early", x + BESIDE / 2, one.found_early))
+            self.sizes.append((round(x, 2), size(step)))
+            self.marks.append(_mark("waited", x - MARK_DISTANCE / 2, step.found))
+            self.marks.append(_mark("early", x + MARK_DISTANCE / 2, step.found_early))
 
 
 class Bar(NamedTuple):
-    """Of a delay chart, in percent of its width and height."""
+    """A bar of a delay chart, in percent of its width and height."""
 
     x: float
     width: float
@@ -57,10 +62,10 @@ class Bar(NamedTuple):
     found: bool
 
 
-def delay_bars(one: Steps, waited: int) -> list[Bar]:
-    """How many steps were found after each number of runs; the last bar is of those never found."""
-    counts = [one.delays.count(runs) for runs in range(1, waited + 1)]
-    counts.append(one.found.cases - one.found.hits)
+def delay_bars(step: Steps, waited: int) -> list[Bar]:
+    """How many steps were found after each number of runs; the last bar: how many never were."""
+    counts = [step.delays.count(runs) for runs in range(1, waited + 1)]
+    counts.append(step.found.cases - step.found.hits)
     width = 100 / (waited + 2)
     return [
         Bar(
@@ -75,26 +80,81 @@ def delay_bars(one: Steps, waited: int) -> list[Bar]:
     ]
 
 
+def rate(rate: Rate) -> formatting.Figure:
+    return formatting.Figure(
+        f"{rate.hits} of {rate.cases}", f"{formatting.percent(rate.share)}, {rate.interval}"
+    )
+
+
+def size(step: Steps) -> str:
+    return f"{100 * step.size:g} %"
+
+
+def delay(step: Steps) -> str:
+    if step.median_delay is None:
+        return "-"
+    runs = f"{step.median_delay:g} run{'' if step.median_delay == 1 else 's'}"
+    first, last = step.delays[0], step.delays[-1]
+    return runs if first == last else f"{runs} ({first} to {last})"
+
+
+def alarms(part: Part) -> str:
+    """False alarms in synthetic histories; in real ones nobody knows which alarms are false."""
+    found = part.alarms
+    if found.high is None:
+        return "No run could be checked for alarms."
+    what = "Alarms in untouched histories" if part.source == "history" else "False alarms"
+    text = (
+        f"{what}: {found.alarms} in {found.series_runs} runs of a series, {found.per_thousand:.2g} "
+        f"per 1,000 (95 % interval {found.low:.2g} to {found.high:.2g})"
+    )
+    if part.source == "synthetic":
+        return f"{text}."
+    if found.alarms:
+        text += f". Later runs did not bear out {found.withdrawn}; the others may be real changes"
+    return f"{text}."
+
+
+def summary(report: SelfTest) -> list[str]:
+    """A line per suite, or a single line if there was nothing to test."""
+    lines = []
+    for suite in report.suites:
+        for part in suite.parts:
+            found = ", ".join(f"{rate(step.found).value} ({size(step)})" for step in part.of(None))
+            result = f"steps found: {found}" if found else "no step could be planted"
+            lines.append(f"Suite {suite.suite}, {SOURCES[part.source].lower()}: {result}.")
+    return lines or ["Nothing to test: the history has no series that is long enough."]
+
+
 def render_html(report: SelfTest) -> str:
     page = page_templates().get_template("self_test.html.jinja")
     return page.render(
-        report=report, words=self_test_words, recall_chart=RecallChart, delay_bars=delay_bars
+        report=report,
+        sources=SOURCES,
+        not_replayed=NOT_REPLAYED,
+        rate=rate,
+        size=size,
+        delay=delay,
+        alarms=alarms,
+        summary=summary,
+        recall_chart=RecallChart,
+        delay_bars=delay_bars,
     )
 
 
 def render_table(report: SelfTest, console: Console) -> None:
     """Print the report, without its charts."""
-    for line in (*report.notes, *self_test_words.summary(report)):
+    for line in (*report.notes, *summary(report)):
         console.print(Text(line), soft_wrap=True)
     for suite in report.suites:
         for note in suite.notes:
             console.print(Text(f"Note: {suite.suite}: {note}"), soft_wrap=True)
         for part in suite.parts:
-            title = f"{suite.suite}: {self_test_words.SOURCES[part.source].lower()}"
+            title = f"{suite.suite}: {SOURCES[part.source].lower()}"
             console.print(_table(title, part.steps, report))
-            console.print(Text(self_test_words.alarms(part)), soft_wrap=True)
+            console.print(Text(alarms(part)), soft_wrap=True)
     if report.suites:
-        console.print(Text(self_test_words.NOT_REPLAYED), soft_wrap=True)
+        console.print(Text(NOT_REPLAYED), soft_wrap=True)
 
 
 def _table(title: str, steps: Sequence[Steps], report: SelfTest) -> Table:
@@ -106,19 +166,19 @@ def _table(title: str, steps: Sequence[Steps], report: SelfTest) -> Table:
         show_edge=False,
         pad_edge=False,
     )
-    for one in steps:
+    for step in steps:
         table.add_row(
-            Text(str(one.machine or "all")),
-            self_test_words.size(one),
-            str(self_test_words.rate(one.found)),
-            str(self_test_words.rate(one.found_early)),
-            self_test_words.delay(one),
+            Text(str(step.machine or "all")),
+            size(step),
+            str(rate(step.found)),
+            str(rate(step.found_early)),
+            delay(step),
         )
     return table
 
 
-def _mark(kind: str, x: float, one: Rate) -> Mark:
-    return Mark(kind, round(x, 2), _height(one.share), _height(one.low), _height(one.high))
+def _mark(kind: str, x: float, share: Rate) -> Mark:
+    return Mark(kind, round(x, 2), _height(share.share), _height(share.low), _height(share.high))
 
 
 def _height(share: float) -> float:

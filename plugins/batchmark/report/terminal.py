@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich import box
+from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from batchmark import figures, report_words
-from batchmark.changes_terminal import change_lines
+from batchmark.analysis.cold_start import ColdStart
+from batchmark.core import formatting
+from batchmark.core.intervals import Estimate
+from batchmark.report import change_words, words
+from batchmark.report.changes import AlertBoard, ChangesSection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from batchmark.analysis.compared_rows import Row, UncomparedRow
+    from batchmark.analysis.comparison import Pair
+    from batchmark.report.model import Report
 
-    from rich.console import Console
-
-    from batchmark.comparison import UncomparedRow
-    from batchmark.estimate import Estimate
-    from batchmark.ledger import Ledger
-    from batchmark.report import Report, ReportPair, ReportRow
-
-WARNED_ROWS = 2  # whose warnings are printed in full
+WARNED_ROWS = 2  # printed with all their warnings; a log is no place for more
 
 
 class _Layout(NamedTuple):
@@ -33,7 +33,7 @@ class _Layout(NamedTuple):
     no_wrap: bool = True
 
 
-# The first that fits is taken, else the last.
+# The first that fits the console is taken, else the last.
 LAYOUTS = (
     _Layout(separator=" "),
     _Layout(separator=" ", ceilings=False),
@@ -44,11 +44,11 @@ LAYOUTS = (
 
 
 def render_table(report: Report, console: Console) -> None:
-    """Print the report; what must be known before any figure comes first."""
+    """Print the report, beginning with what must be known before any figure."""
     for notice in report.notices:
         _print(console, notice, "bold yellow")
     _print(console, f"Run {report.run_id}, {report.created_at:%Y-%m-%d %H:%M %Z}")
-    for line in change_lines(report):
+    for line in _change_lines(report):
         _print(console, line)
     for pair in report.pairs:
         console.print()
@@ -56,7 +56,7 @@ def render_table(report: Report, console: Console) -> None:
     console.print()
     for lost, cost in zip(report.lost, report.lost_costs, strict=True):
         job = f"job {lost.job_id}" if lost.job_id else "no job"
-        paid = f", {figures.usd(cost.usd)}" if cost.usd else ""
+        paid = f", {formatting.usd(cost.usd)}" if cost.usd else ""
         _print(
             console,
             f"Lost: {lost.planned.target}, {lost.planned.suite}, repeat {lost.planned.repeat} "
@@ -65,7 +65,7 @@ def render_table(report: Report, console: Console) -> None:
         )
     if report.cost.usd is not None:
         note = f" ({report.cost.reason})" if report.cost.reason else ""
-        total = f"{figures.usd(report.cost.usd)}, {report_words.JOB_COSTS}"
+        total = f"{formatting.usd(report.cost.usd)}, {words.JOB_COSTS}"
         _print(console, f"Cost of the run's jobs: {total}{note}")
     prices = report.prices
     _print(
@@ -77,38 +77,42 @@ def render_table(report: Report, console: Console) -> None:
         _print(console, f"Note: {note}")
 
 
-def _print_pair(pair: ReportPair, console: Console) -> None:
+def _print_pair(pair: Pair, console: Console) -> None:
     _print(console, f"{pair.label}, suite {pair.suite}", "bold")
-    if prices := report_words.prices(pair):
+    if prices := words.prices(pair):
         _print(console, prices)
     if pair.refused:
         _print(console, f"Not compared: {pair.refused}", "yellow")
     jobs = {job.job_id: n for n, job in enumerate((*pair.gpu.jobs, *pair.cpu.jobs), start=1)}
-    costs = {one.job_id: one.usd for one in pair.job_costs}
     if pair.rows or pair.totals:
         console.print(_comparison(pair, jobs, console))
     for text in _remarks(pair):
         _print(console, text)
     for text in _crossovers(pair):
         _print(console, text)
-    for ledger in pair.ledgers:
-        for text in _ledger(ledger, pair):
+    for start in pair.cold_starts:
+        for text in _cold_start(start, pair):
             _print(console, text)
+    for text in _jobs(pair, jobs):
+        _print(console, text)
+
+
+def _jobs(pair: Pair, job_numbers: Mapping[str, int]) -> Iterable[str]:
+    costs = {cost.job_id: cost.usd for cost in pair.job_costs}
     for target in (pair.gpu, pair.cpu):
         for job in target.jobs:
-            paid = f", {figures.usd(usd)}" if (usd := costs[job.job_id]) else ""
-            _print(
-                console,
-                f"[{jobs[job.job_id]}] {target.target} repeat {job.repeat}: job {job.job_id} "
-                f"attempt {job.job_attempt}{paid}, log {job.log_group} {job.log_stream}\n"
-                f"    {job.log_url}\n    {job.document_uri}",
+            paid = f", {formatting.usd(usd)}" if (usd := costs[job.job_id]) else ""
+            yield (
+                f"[{job_numbers[job.job_id]}] {target.target} repeat {job.repeat}: job "
+                f"{job.job_id} attempt {job.job_attempt}{paid}, log {job.log_group} "
+                f"{job.log_stream}\n    {job.log_url}\n    {job.document_uri}"
             )
             if job.telemetry:
-                metrics = "; ".join(report_words.metric(one) for one in job.telemetry)
-                _print(console, f"    telemetry, mean (range): {metrics}")
+                metrics = "; ".join(words.metric(summary) for summary in job.telemetry)
+                yield f"    telemetry, mean (range): {metrics}"
 
 
-def _comparison(pair: ReportPair, job_numbers: Mapping[str, int], console: Console) -> Table:
+def _comparison(pair: Pair, job_numbers: Mapping[str, int], console: Console) -> Table:
     """The widest layout that fits."""
     unbounded = console.options.update(width=10_000)
     tables = [_table(pair, job_numbers, layout) for layout in LAYOUTS]
@@ -120,12 +124,12 @@ def _comparison(pair: ReportPair, job_numbers: Mapping[str, int], console: Conso
     return next(fitting, tables[-1])
 
 
-def _table(pair: ReportPair, job_numbers: Mapping[str, int], layout: _Layout) -> Table:
-    def cell(estimate: Estimate | None, kind: Callable[[Estimate], figures.Figure]) -> str:
+def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table:
+    def cell(estimate: Estimate | None, kind: Callable[[Estimate], formatting.Figure]) -> str:
         return layout.separator.join(filter(None, kind(estimate))) if estimate else "-"
 
     def shares(values: Iterable[float | None]) -> str:
-        texts = ("-" if value is None else figures.percent(value) for value in values)
+        texts = ("-" if value is None else formatting.percent(value) for value in values)
         return f",{layout.separator}".join(texts)
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
@@ -144,14 +148,14 @@ def _table(pair: ReportPair, job_numbers: Mapping[str, int], layout: _Layout) ->
         table.add_column(Text(_clean(heading)), justify="right", no_wrap=layout.no_wrap)
     for row in pair.rows:
         sides = (row.gpu, row.cpu)
-        numbers = [job_numbers[one.job_id] for side in sides for one in side.provenance]
+        numbers = [job_numbers[source.job_id] for side in sides for source in side.provenance]
         noise = (row.noise.floor, row.noise.smallest_detectable_change)
-        ceilings = [one.share if (one := side.roofline) else None for side in sides]
+        ceilings = [side.roofline.share if side.roofline else None for side in sides]
         table.add_row(
             Text(_clean(_row_name(row, layout.separator))),
-            *(cell(side.median_seconds, figures.time) for side in sides),
+            *(cell(side.median_seconds, formatting.time) for side in sides),
             cell(row.speedup, partial(_speedup, row)),
-            cell(row.efficiency.estimate, figures.number),
+            cell(row.efficiency.estimate, formatting.number),
             *([shares(noise)] if layout.noise else []),
             *([shares(ceilings)] if layout.ceilings else []),
             f",{layout.separator}".join(str(side.samples) for side in sides),
@@ -160,22 +164,22 @@ def _table(pair: ReportPair, job_numbers: Mapping[str, int], layout: _Layout) ->
     table.add_section()
     for total in pair.totals:
         table.add_row(
-            report_words.SPAN_NAMES[total.span],
-            *(cell(one, figures.time) for one in (total.gpu_seconds, total.cpu_seconds)),
-            cell(total.speedup, figures.factor),
-            cell(total.efficiency.estimate, figures.number),
+            words.SPAN_NAMES[total.span],
+            *(cell(seconds, formatting.time) for seconds in (total.gpu_seconds, total.cpu_seconds)),
+            cell(total.speedup, formatting.factor),
+            cell(total.efficiency.estimate, formatting.number),
         )
     return table
 
 
-def _speedup(row: ReportRow, estimate: Estimate) -> figures.Figure:
-    figure = figures.factor(estimate)
+def _speedup(row: Row, estimate: Estimate) -> formatting.Figure:
+    figure = formatting.factor(estimate)
     mark = " ?" if row.verdict == "undecided" else ""
     return figure._replace(value=figure.value + mark)
 
 
-def _row_name(row: ReportRow | UncomparedRow, separator: str = " ") -> str:
-    return f"{row.workload}{separator}{figures.parameters(row.parameters)}, {row.dtype}"
+def _row_name(row: Row | UncomparedRow, separator: str = " ") -> str:
+    return f"{row.workload}{separator}{formatting.parameters(row.parameters)}, {row.dtype}"
 
 
 def _ranges(numbers: Sequence[int]) -> str:
@@ -189,7 +193,7 @@ def _ranges(numbers: Sequence[int]) -> str:
     return " ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
-def _remarks(pair: ReportPair) -> Iterable[str]:
+def _remarks(pair: Pair) -> Iterable[str]:
     if pair.summary:
         yield pair.summary
     for uncompared in pair.uncompared:
@@ -205,40 +209,42 @@ def _remarks(pair: ReportPair) -> Iterable[str]:
             f"Warning: {len(warned) - WARNED_ROWS} more of {len(pair.rows)} rows have warnings; "
             "the page shows each beside its row."
         )
-    for note in (*pair.notes, *report_words.price_notes(pair)):
+    for note in (*pair.notes, *words.price_notes(pair)):
         yield f"Note: {note}"
 
 
-def _crossovers(pair: ReportPair) -> Iterable[str]:
+def _crossovers(pair: Pair) -> Iterable[str]:
     if not pair.crossovers:
         return
     yield f"Sizes from which {pair.gpu.target} stays ahead of {pair.cpu.target} [95 %]:"
-    for one in pair.crossovers:
+    for crossover in pair.crossovers:
         found = [
             f"{kind} {figure}"
             for kind, figure in zip(
-                report_words.CROSSOVER_KINDS,
-                report_words.crossover_figures(one, pair),
+                words.CROSSOVER_KINDS,
+                words.crossover_figures(crossover, pair),
                 strict=True,
             )
             if figure
         ]
-        name = f"{report_words.crossover_name(one)} ({report_words.crossover_sizes(one)})"
+        name = f"{words.crossover_name(crossover)} ({words.crossover_sizes(crossover)})"
         yield f"  {name}: {'; '.join(found)}"
-        for remark in report_words.crossover_remarks(one, pair):
+        for remark in words.crossover_remarks(crossover, pair):
             yield f"    {remark}"
 
 
-def _ledger(ledger: Ledger, pair: ReportPair) -> Iterable[str]:
-    label = report_words.gpu_label(pair) if ledger.target == pair.gpu.target else ledger.target
-    jobs = f"median of {ledger.jobs} jobs" if ledger.jobs > 1 else "one job"
+def _cold_start(start: ColdStart, pair: Pair) -> Iterable[str]:
+    label = words.gpu_label(pair) if start.target == pair.gpu.target else start.target
+    jobs = f"median of {start.jobs} jobs" if start.jobs > 1 else "one job"
     usd = ""
-    if ledger.usd:
-        usd = f", at least {figures.usd(ledger.usd)}, billed from {ledger.billed_from} on"
-    span = report_words.ledger_span(ledger)
-    yield f"{label}, {span}: {figures.seconds(ledger.seconds)}{usd} ({jobs})"
-    yield "  " + "; ".join(f"{step.name} {figures.seconds(step.seconds)}" for step in ledger.steps)
-    for note in ledger.notes:
+    if start.usd:
+        usd = f", at least {formatting.usd(start.usd)}, billed from {start.billed_from} on"
+    span = words.cold_start_span(start)
+    yield f"{label}, {span}: {formatting.seconds(start.seconds)}{usd} ({jobs})"
+    yield "  " + "; ".join(
+        f"{step.name} {formatting.seconds(step.seconds)}" for step in start.steps
+    )
+    for note in start.notes:
         yield f"  Note: {note}"
 
 
@@ -249,5 +255,40 @@ def _print(console: Console, text: str, style: str = "") -> None:
 def _clean(text: str) -> str:
     """Keep a terminal's control sequences out of the output."""
     return "".join(
-        one if one.isprintable() or one == "\n" else "\N{REPLACEMENT CHARACTER}" for one in text
+        character if character.isprintable() or character == "\n" else "\N{REPLACEMENT CHARACTER}"
+        for character in text
     )
+
+
+def _change_lines(report: Report) -> Iterator[str]:
+    """What changed, what re-runs said, and the alerts; the histories are on the page alone."""
+    if report.changes:
+        yield from _changes(report.changes, report.fell_back)
+    if report.alerts:
+        yield from _alerts(report.alerts)
+
+
+def _changes(found: ChangesSection, fell_back: Collection[str]) -> Iterator[str]:
+    yield f"Changes: {change_words.summary(found)}"
+    for note in found.notes:
+        yield f"Note: {note}"
+    for change in found.changes:
+        yield f"  {change_words.title(change)}"
+        yield from (f"    {line}" for line in change_words.lines(change))
+    if found.confirmations:
+        yield change_words.suspects(found.confirmations)
+    for confirmation in found.confirmations:
+        target = change_words.target(confirmation.series.target, fell_back)
+        figures = change_words.confirmation(confirmation)
+        yield f"  {confirmation.outcome}: {target}, {figures} ({confirmation.reason})"
+
+
+def _alerts(board: AlertBoard) -> Iterator[str]:
+    yield change_words.precision(board)
+    for alert in board.lines:
+        note = f" ({alert.note})" if alert.note else ""
+        yield (
+            f"Alert {alert.alert_id}, {alert.state}: {alert.title}, suite {alert.suite}, since run "
+            f"{alert.since_run_id}{note}"
+        )
+    yield from board.how_to_change.splitlines()

@@ -1,38 +1,32 @@
-"""What a run can cost at most, in USD, and whether it may.
+"""The worst-case cost of a run in USD, checked against its caps and booked.
 
-At most, every job uses all its attempts, each for its whole timeout, at the On-Demand price: for
-Spot, Batch never pays more than `bidPercentage` of that (its API reference), and Terraform keeps it
-at 100 or below. A target whose Spot attempts are followed by the On-Demand queue can do all that
-twice. As everywhere here this is the time of containers on whole instances: an instance's boot, its
-idle minutes and its disks are not in it.
+In the worst case every job uses all its attempts, each for its whole timeout, at the On-Demand
+price. For Spot, Batch never pays more than `bidPercentage` of that (its API reference), and
+Terraform keeps it at 100 or below. A target that continues On-Demand after Spot can do all that
+twice. As everywhere here, this is container time on whole instances: booting, idle minutes and
+disks are not included.
 
-Sums and comparisons are exact, in whole cents: each target is rounded up, so what is shown adds up
-and is never less than what was compared.
+Sums and comparisons are exact, in whole cents. Each target is rounded up, so the figures shown add
+up and are never less than what was compared.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from datetime import date
-from fractions import Fraction
+from collections.abc import Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from batchmark import figures
-from batchmark.cost import SECONDS_PER_HOUR
-from batchmark.exceptions import PlanError
-from batchmark.record import Record
+from batchmark.core import formatting
+from batchmark.core.config import Config, Target
+from batchmark.core.errors import PlanError
+from batchmark.core.prices import PriceTable, exact
+from batchmark.core.run import PlannedJob, TargetWorst, WorstCase
+from batchmark.runs.spending import MonthSpending, RunSpending, month_spending
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    from batchmark.config import Config, Target
-    from batchmark.prices import PriceTable
-    from batchmark.run import PlannedJob
-    from batchmark.spending import MonthSpending
+    from batchmark.aws.result_bucket import RunStore
 
 RUN_CAP = "max_cost_usd"
 MONTH_CAP = "monthly_cap_usd"
@@ -42,78 +36,15 @@ ASK_FOR_LESS = (
 )
 
 
-class TargetWorst(Record):
-    """What one target's jobs can cost at most."""
-
-    target: str
-    instance_type: str
-    jobs: int = Field(ge=1)
-    submissions: int = Field(
-        ge=1, description="of each job: 2 where Spot attempts are followed by the On-Demand queue"
-    )
-    attempts: int = Field(ge=1, description="of each submission")
-    timeout_seconds: int = Field(ge=1, description="of each attempt")
-    usd_per_hour: float | None = Field(description="On-Demand; null where it is not known")
-    usd: float | None = Field(description="rounded up to a cent; null without a price")
-
-    @property
-    def seconds(self) -> int:
-        return self.jobs * self.submissions * self.attempts * self.timeout_seconds
-
-    @property
-    def cents(self) -> int | None:
-        """Exact for any price and time, unlike a float."""
-        if self.usd_per_hour is None:
-            return None
-        return math.ceil(100 * exact(self.usd_per_hour) * self.seconds / SECONDS_PER_HOUR)
-
-    @property
-    def usd_per_job(self) -> float | None:
-        return None if self.usd is None else self.usd / self.jobs
-
-    def __str__(self) -> str:
-        return (
-            f"{self.target}: {figures.usd(self.usd) if self.usd is not None else 'unknown'} "
-            f"(jobs {self.jobs} {figures.TIMES} submissions {self.submissions} {figures.TIMES} "
-            f"attempts {self.attempts} {figures.TIMES} {self.timeout_seconds} s at "
-            f"{self.usd_per_hour or 'no known'} USD per hour)"
-        )
-
-
-class WorstCase(Record):
-    """What a run can cost at most, and by which prices."""
-
-    targets: tuple[TargetWorst, ...]
-    usd: float | None = Field(description="of all targets; null where one of them has no price")
-    region: str
-    prices_as_of: date
-    prices_source: str
-    notes: tuple[str, ...] = Field(description="what is wrong with the prices, old age included")
-
-    @property
-    def cents(self) -> int | None:
-        found = [target.cents for target in self.targets]
-        known = [cents for cents in found if cents is not None]
-        return sum(known) if len(known) == len(found) else None
-
-    @property
-    def unpriced(self) -> list[str]:
-        return [one.instance_type for one in self.targets if one.usd_per_hour is None]
-
-    def usd_per_job(self, target: str) -> float | None:
-        """None for a target that is not in it, or has no price."""
-        return next((one.usd_per_job for one in self.targets if one.target == target), None)
-
-
 def worst_case(
     config: Config, jobs: Iterable[PlannedJob], prices: PriceTable, now: datetime
 ) -> WorstCase:
-    """What these jobs can cost at most.
+    """The most that these jobs can cost.
 
     Args:
-        config: what the jobs were planned with.
+        config: the one that the jobs were planned with.
         prices: of the run's region.
-        now: tells how old the prices are.
+        now: for the age of the prices.
     """
     targets = tuple(
         _target_worst(name, count, config.targets[name], prices)
@@ -128,19 +59,19 @@ def worst_case(
         prices_source=prices.source,
         notes=(
             *([stale] if stale else []),
-            *prices.only(one.instance_type for one in targets).all_notes,
+            *prices.only(target.instance_type for target in targets).all_notes,
         ),
     )
     return worst.model_copy(update={"usd": _usd(worst.cents)})
 
 
 def _target_worst(name: str, jobs: int, target: Target, prices: PriceTable) -> TargetWorst:
-    goes_on = target.on_demand_queue not in {None, target.job_queue}
+    has_fallback_queue = target.on_demand_queue not in {None, target.job_queue}
     worst = TargetWorst(
         target=name,
         instance_type=target.instance_type,
         jobs=jobs,
-        submissions=2 if goes_on else 1,
+        submissions=2 if has_fallback_queue else 1,
         attempts=target.attempts,
         timeout_seconds=target.timeout_seconds,
         usd_per_hour=prices.on_demand.get(target.instance_type),
@@ -149,11 +80,11 @@ def _target_worst(name: str, jobs: int, target: Target, prices: PriceTable) -> T
     return worst.model_copy(update={"usd": _usd(worst.cents)})
 
 
-def check_cap(name: str, value: object) -> float | None:
-    """A cap in USD, None for none.
+def parse_cap(value: object) -> float | None:
+    """The run's cap in USD as the DAG's form gave it; None for no cap.
 
     Raises:
-        PlanError: it is no finite number above 0.
+        PlanError: it is not a finite number above 0.
     """
     if value is None:
         return None
@@ -163,7 +94,9 @@ def check_cap(name: str, value: object) -> float | None:
                 return value
         except OverflowError:  # an int beyond every float
             pass
-    raise PlanError(f"{name} must be a number of USD above 0, or empty for no cap, got {value!r}")
+    raise PlanError(
+        f"{RUN_CAP} must be a number of USD above 0, or empty for no cap, got {value!r}"
+    )
 
 
 def refusals(
@@ -173,36 +106,34 @@ def refusals(
     month: MonthSpending | None = None,
     monthly_cap_usd: float | None = None,
 ) -> tuple[str, ...]:
-    """Why a run may not be submitted; empty where it may.
+    """The reasons why a run may not be submitted; empty if it may.
 
-    A run that can't be bounded is refused under any cap.
+    Without a price there is no upper bound, so the run is refused under any cap.
 
     Args:
-        max_cost_usd: of this run; None for no cap.
+        max_cost_usd: the run's cap, see `parse_cap`; None for no cap.
         month: what other runs of this month cost or may still cost; None only without its cap.
-        monthly_cap_usd: of all runs of a month; None for no cap.
-
-    Raises:
-        PlanError: a cap is no finite number above 0.
+        monthly_cap_usd: the cap on all runs of a month; None for no cap.
     """
-    run_cap = check_cap(RUN_CAP, max_cost_usd)
-    month_cap = check_cap(MONTH_CAP, monthly_cap_usd)
-    caps = [name for name, cap in ((RUN_CAP, run_cap), (MONTH_CAP, month_cap)) if cap is not None]
-    if not caps:
+    caps = {RUN_CAP: max_cost_usd, MONTH_CAP: monthly_cap_usd}
+    names = [name for name, cap in caps.items() if cap is not None]
+    if not names:
         return ()
     if worst.cents is None or worst.usd is None:
-        return (_unbounded(worst, caps),)
+        return (_unbounded(worst, names),)
     found = []
-    if run_cap is not None and worst.cents > 100 * exact(run_cap):
-        parts = "; ".join(str(one) for one in worst.targets)
+    if max_cost_usd is not None and worst.cents > 100 * exact(max_cost_usd):
+        parts = "; ".join(str(target) for target in worst.targets)
         found.append(
-            f"This run can cost up to {figures.usd(worst.usd)}, above its {RUN_CAP} of "
-            f"{_cap(run_cap)}: {parts}. {ASK_FOR_LESS}, or raise {RUN_CAP}."
+            f"This run can cost up to {formatting.usd(worst.usd)}, above its {RUN_CAP} of "
+            f"{_cap(max_cost_usd)}: {parts}. {ASK_FOR_LESS}, or raise {RUN_CAP}."
         )
-    if month_cap is not None:
+    if monthly_cap_usd is not None:
         if month is None:
-            raise PlanError(f"{MONTH_CAP} is {_cap(month_cap)}, and nobody summed up the month")
-        found += _month_refusals(worst.cents, worst.usd, month, month_cap)
+            raise PlanError(
+                f"{MONTH_CAP} is {_cap(monthly_cap_usd)}, and nobody summed up the month"
+            )
+        found += _month_refusals(worst.cents, worst.usd, month, monthly_cap_usd)
     return tuple(found)
 
 
@@ -215,7 +146,7 @@ def _month_refusals(cents: int, usd: float, month: MonthSpending, cap: float) ->
     if 100 * month.exact_usd + cents <= 100 * exact(cap):
         return []
     return [
-        f"{month}. With this run's {figures.usd(usd)} at most, that is above the {MONTH_CAP} of "
+        f"{month}. With this run's {formatting.usd(usd)} at most, that is above the {MONTH_CAP} of "
         f"{_cap(cap)}. {ASK_FOR_LESS}, wait for the next month, or raise {MONTH_CAP} in Terraform."
     ]
 
@@ -231,14 +162,43 @@ def _unbounded(worst: WorstCase, caps: Iterable[str]) -> str:
     )
 
 
-def exact(usd: float) -> Fraction:
-    """A number as it is written, so that 0.1 is a tenth."""
-    return Fraction(str(usd))
+def book(
+    store: RunStore,
+    key: str,
+    record: RunSpending,
+    worst: WorstCase,
+    *,
+    monthly_cap_usd: float | None,
+    if_refused: RunSpending,
+) -> tuple[str, ...]:
+    """Book the worst case of some jobs; return why that is refused after all, or nothing.
+
+    The month is summed up again once the booking is in it. S3 lists every object written before, so
+    of several runs that book at the same time, the last to write sees all others: never do two pass
+    that exceed the cap together. Both may be refused.
+
+    Args:
+        key: of the run's record, see `spending_key`.
+        record: the run's spending without these jobs.
+        if_refused: what is stored instead if the month's cap refuses the booking.
+    """
+    _store(store, key, record.reserving(worst.usd))
+    if monthly_cap_usd is None:
+        return ()
+    month = month_spending(store, key).without(key, record)
+    reasons = refusals(worst, max_cost_usd=None, month=month, monthly_cap_usd=monthly_cap_usd)
+    if reasons:
+        _store(store, key, if_refused)
+    return reasons
 
 
-def _usd(cents: int | None) -> float | None:
-    return None if cents is None else cents / 100
+def _store(store: RunStore, key: str, record: RunSpending) -> None:
+    store.put(key, record.model_dump_json(indent=2))
 
 
 def _cap(usd: float) -> str:
     return f"${usd:,.12g}"
+
+
+def _usd(cents: int | None) -> float | None:
+    return None if cents is None else cents / 100

@@ -1,4 +1,4 @@
-"""Gathers what the jobs of a run left: result documents, logs and Batch's own record."""
+"""Collects the results of a run's jobs: documents, logs and Batch's own records."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from collections.abc import Mapping, Sequence
 from os.path import commonprefix
 from typing import Any, NamedTuple
 
-from batchmark.config import Config
-from batchmark.cost import purchase_option
-from batchmark.documents import ExpectedDocument, key_of
-from batchmark.exceptions import CollectError
-from batchmark.job_description import (
+from batchmark.aws.batch_jobs import describe_jobs, is_live, list_jobs, terminate_job, was_killed
+from batchmark.aws.job_description import (
     JobDescription,
     all_seconds,
     failure_message,
@@ -21,11 +18,20 @@ from batchmark.job_description import (
     moment,
     run_seconds,
 )
-from batchmark.jobs import describe_jobs, is_live, list_jobs, terminate_job, was_killed
-from batchmark.planning import names_of_job
-from batchmark.run import CollectedJob, CollectedRun, InterruptedAttempt, LostJob, PlannedJob
-from batchmark.state_times import state_times
-from batchmark.store import RunStore
+from batchmark.aws.result_bucket import RunStore
+from batchmark.aws.state_times import state_times
+from batchmark.core.config import Config
+from batchmark.core.errors import CollectError
+from batchmark.core.run import (
+    CollectedJob,
+    CollectedRun,
+    InterruptedAttempt,
+    LostJob,
+    PlannedJob,
+    purchase_option,
+)
+from batchmark.runs.planning import names_of_job
+from batchmark.runs.result_documents import ExpectedDocument, key_of
 from batchmark_job.result import MeasurementStatus
 
 LEFT_OVER = "Its run is being collected, and no task owns it any more"
@@ -35,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class _Found(NamedTuple):
-    """A planned job in Batch: the one that counts, and the Spot job that it replaced."""
+    """The Batch job that counts for a planned job, and the Spot job that it replaced."""
 
     job_id: str | None
     replaced_job_id: str | None
@@ -53,43 +59,45 @@ def collect_run(
 ) -> CollectedRun:
     """Pair each planned job with its result, or with the reason why there is none.
 
-    Call it once the run's tasks have ended: a job that goes on then has no owner, and is ended.
+    Call it once the run's tasks have ended: a job that still runs then has no owner and is
+    terminated.
 
     Args:
-        store: where the run's files go; each job's log is copied there.
+        store: the run's folder; each job's log is copied there.
         batch, logs: boto3 clients.
-        planned, job_ids: in the same order; None for a job whose task told no id.
-        config: what the run was planned with.
+        planned, job_ids: in the same order; None for a job whose task reported no id.
+        config: the one that the run was planned with.
     """
     named = _jobs_by_name(batch, run_id, planned, config)
     for jobs in named:
         for job in filter(is_live, jobs):
             terminate_job(batch, job["jobId"], LEFT_OVER)
     found = [_find(job_id, jobs) for job_id, jobs in zip(job_ids, named, strict=True)]
-    beside = [
+    superseded = [
         (plan, job["jobId"])
-        for plan, one, jobs in zip(planned, found, named, strict=True)
+        for plan, chosen, jobs in zip(planned, found, named, strict=True)
         for job in jobs
-        if job["jobId"] not in one
+        if job["jobId"] not in chosen
     ]
-    ids = [job_id for one in found for job_id in one if job_id]
-    described = describe_jobs(batch, [*ids, *(job_id for _, job_id in beside)])
+    ids = [job_id for chosen in found for job_id in chosen if job_id]
+    described = describe_jobs(batch, [*ids, *(job_id for _, job_id in superseded)])
     collected: list[CollectedJob] = []
     lost: list[LostJob] = []
-    for plan, one in zip(planned, found, strict=True):
+    for plan, chosen in zip(planned, found, strict=True):
         try:
-            collected.append(_collect_job(store, logs, run_id, plan, one, described, config))
+            collected.append(_collect_job(store, logs, run_id, plan, chosen, described, config))
         except CollectError as error:
-            kept = _interrupted(store, ExpectedDocument.of(run_id, plan), one, described)
-            told = _without_result(store, plan, one, described, str(error))
-            lost.append(told.model_copy(update={"interrupted": kept}))
+            interrupted = _interrupted(store, ExpectedDocument.of(run_id, plan), chosen, described)
+            without = _without_result(store, plan, chosen, described, str(error))
+            lost.append(without.model_copy(update={"interrupted": interrupted}))
     collected = _with_state_times(collected, logs, config.events_log_group)
     return CollectedRun(
         run_id=run_id,
         jobs=tuple(collected),
         lost=tuple(lost),
         superseded=tuple(
-            _without_result(store, plan, [job_id], described, SUPERSEDED) for plan, job_id in beside
+            _without_result(store, plan, [job_id], described, SUPERSEDED)
+            for plan, job_id in superseded
         ),
     )
 
@@ -101,7 +109,7 @@ def _without_result(
     described: Mapping[str, JobDescription],
     reason: str,
 ) -> LostJob:
-    """A job that gives no result but was paid, with the one that it replaced."""
+    """A job without a result that was paid for, including the one that it replaced."""
     known = [job_id for job_id in job_ids if job_id]
     seconds = [all_seconds(described.get(job_id)) for job_id in known]
     return LostJob(
@@ -116,34 +124,34 @@ def _without_result(
 def _jobs_by_name(
     batch: Any, run_id: str, planned: Sequence[PlannedJob], config: Config
 ) -> list[list[dict[str, Any]]]:
-    """Each planned job's summaries in Batch, the newest first; none where its target is gone."""
+    """The Batch summaries of each planned job, newest first; none if its target is gone."""
     prefixes = [names_of_job(config.name, run_id, plan) for plan in planned]
     listed = {}
     for name in dict.fromkeys(plan.target for plan in planned):
         if target := config.targets.get(name):
-            own = [
+            of_target = [
                 prefix
                 for plan, prefix in zip(planned, prefixes, strict=True)
                 if plan.target == name
             ]
             queues = [target.job_queue, target.on_demand_queue]
-            listed[name] = list_jobs(batch, queues, commonprefix(own))  # noqa: RUF071, no paths
+            listed[name] = list_jobs(batch, queues, commonprefix(of_target))  # noqa: RUF071, no paths
     return [
         [job for job in listed.get(plan.target, []) if job["jobName"].startswith(prefix)]
         for plan, prefix in zip(planned, prefixes, strict=True)
     ]
 
 
-def _find(told_id: str | None, jobs: Sequence[JobDescription]) -> _Found:
-    """The newest of the name that a task told of, or else the newest of all.
+def _find(reported_id: str | None, jobs: Sequence[JobDescription]) -> _Found:
+    """The newest job with the name of the job that the task reported, or else the newest of all.
 
-    A task that could not tell of its On-Demand job told of the Spot job before it.
+    A task that died before it could report its On-Demand job has reported the Spot job before it.
     """
-    told = next((job for job in jobs if job["jobId"] == told_id), None)
-    if told_id and told is None:
-        return _Found(told_id, None)
-    of_name = [job for job in jobs if told is None or job["jobName"] == told["jobName"]]
-    newest = next((job for job in of_name if not was_killed(job)), told)
+    reported = next((job for job in jobs if job["jobId"] == reported_id), None)
+    if reported_id and reported is None:
+        return _Found(reported_id, None)
+    of_name = [job for job in jobs if reported is None or job["jobName"] == reported["jobName"]]
+    newest = next((job for job in of_name if not was_killed(job)), reported)
     newest = newest or next(iter(jobs), None)
     if newest is None:
         return _Found(None, None)
@@ -238,8 +246,7 @@ def _interrupted(
     jobs: _Found,
     described: Mapping[str, JobDescription],
 ) -> tuple[InterruptedAttempt, ...]:
-    """The earlier attempts that left a document, though they lost their hosts."""
-
+    """The earlier attempts that left a document before they lost their hosts."""
     attempts: list[tuple[str, int]] = []
     for job_id, that_count in ((jobs.replaced_job_id, 0), (jobs.job_id, 1)):
         if job_id is not None and job_id in described:
@@ -268,9 +275,9 @@ def _interrupted(
 
 
 def _log_lines(logs: Any, group: str, stream: str) -> list[str]:
-    """All lines of a stream, none where it never came to be.
+    """All lines of a stream; none if it does not exist.
 
-    CloudWatch repeats the token where there is no more.
+    At the end CloudWatch repeats the token.
     """
     lines: list[str] = []
     token: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What a Batch job came to: success, or why not, told from all that its end left."""
+"""Whether a finished Batch job succeeded, judged by its description, log and document."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batchmark.documents import ExpectedDocument
-from batchmark.exceptions import CollectError
-from batchmark.job_description import (
+from batchmark.aws.job_description import (
     LOG_TAIL_LINES,
     JobDescription,
     failure_message,
     log_location,
     timing,
 )
-from batchmark.store import RunStore
+from batchmark.aws.result_bucket import RunStore
+from batchmark.core.errors import CollectError
+from batchmark.runs.result_documents import ExpectedDocument
 
 
-class Outcome(NamedTuple):
+class JobOutcome(NamedTuple):
     failure: str | None
     timing: dict[str, Any]
 
@@ -29,35 +29,35 @@ def outcome(
     job: JobDescription,
     expected: ExpectedDocument | None,
     first_seen: Mapping[str, float] | None = None,
-) -> Outcome:
-    """Judge a job that has ended; it blocks on S3 and CloudWatch Logs.
+) -> JobOutcome:
+    """Judge a finished job; blocks on S3 and CloudWatch Logs.
 
     Args:
-        client: gives a boto3 client by its service's name.
-        expected: the document without which its success is a failure; None for any job.
+        client: returns the boto3 client of a service.
+        expected: the document that it must have left; None if it need not leave one.
         first_seen: see job_description.timing.
 
     Raises:
-        BotoCoreError, ClientError: S3 doesn't answer now, so nothing is known yet.
+        BotoCoreError, ClientError: S3 does not answer at the moment.
     """
     times = timing(job, first_seen)
     if job["status"] != "SUCCEEDED":
-        return Outcome(failure_message(job, log_tail(client("logs"), job)), times)
+        return JobOutcome(failure_message(job, log_tail(client("logs"), job)), times)
     if expected is None:
-        return Outcome(None, times)
+        return JobOutcome(None, times)
     try:
         store = RunStore(client("s3"), expected.bucket, expected.run_id)
         document = expected.read_last(store, job)
     except CollectError as error:
         problem = f"it left no valid result document: {error}"
-        return Outcome(failure_message(job, log_tail(client("logs"), job), problem), times)
+        return JobOutcome(failure_message(job, log_tail(client("logs"), job), problem), times)
     if document.marks:
         times["marks"] = document.marks.model_dump(mode="json", exclude_none=True)
-    return Outcome(None, times)
+    return JobOutcome(None, times)
 
 
 def log_tail(logs: Any, job: JobDescription) -> list[str]:
-    """The last lines of a job's log, or one that says why there are none."""
+    """The last lines of a job's log, or a line that says why there are none."""
     location = log_location(job)
     if location is None:
         return []
@@ -68,6 +68,6 @@ def log_tail(logs: Any, job: JobDescription) -> list[str]:
             limit=LOG_TAIL_LINES,
             startFromHead=False,
         )
-    except (BotoCoreError, ClientError) as error:  # the failure itself must still be told
+    except (BotoCoreError, ClientError) as error:  # the failure itself must still be reported
         return [f"(the log could not be read: {error})"]
     return [event["message"] for event in answer["events"]]

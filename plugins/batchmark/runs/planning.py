@@ -1,19 +1,19 @@
-"""From what was asked for to the jobs that Batch gets."""
+"""Turns a run's parameters into its jobs, and these into Batch submissions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from batchmark.config import Config, PurchaseOption, Target
-from batchmark.documents import ExpectedDocument
-from batchmark.exceptions import PlanError
-from batchmark.job_identity import INSTALLATION_TAG, RUN_TAG, names_of_task, slug
-from batchmark.run import PlannedJob, Purpose
-from batchmark.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
-from batchmark.vcpu_quotas import Quota, vcpu_quota
+from batchmark.aws.vcpu_quotas import Quota, vcpu_quota
+from batchmark.core.config import Config, PurchaseOption, Target
+from batchmark.core.errors import PlanError
+from batchmark.core.names import INSTALLATION_TAG, RUN_TAG, names_of_task, slug
+from batchmark.core.run import PlannedJob, Purpose
+from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
+from batchmark.runs.result_documents import ExpectedDocument
 
-# For the queue and the starts of instances, beside the attempts themselves.
+# For waiting in the queue and starting instances, in addition to the attempts.
 LONGEST_WAIT_SECONDS = 6 * 3600
 
 
@@ -28,9 +28,9 @@ def plan_jobs(
     need_both_devices: bool = True,
     purpose: Purpose = "scheduled",
 ) -> list[PlannedJob]:
-    """Every job of a run; no targets means all of them.
+    """All jobs of a run; no targets means all targets.
 
-    Repeats are the outer loop, so that the repeats of one target are spread over the run's time.
+    Repeats are the outer loop, so that a target's repeats are spread over the run.
 
     Raises:
         PlanError: a name is unknown, a number is out of range, or nothing could be compared.
@@ -82,7 +82,7 @@ def check_targets(config: Config, targets: Sequence[str], *, need_both_devices: 
 
 
 def names_of_job(config_name: str, run_id: str, job: PlannedJob) -> str:
-    """What the names of a planned job begin with, of all generations."""
+    """The common prefix of the names of a planned job in all generations."""
     return names_of_task(_label(config_name, job.target, job.suite, job.repeat), run_id)
 
 
@@ -96,16 +96,18 @@ def _queues_of_same_quota(config: Config, name: str) -> list[str]:
     def quotas(target: Target) -> set[Quota | None]:
         return {vcpu_quota(target.instance_type, purchase) for purchase in get_args(PurchaseOption)}
 
-    own = quotas(config.targets[name]) - {None}
+    counted = quotas(config.targets[name]) - {None}
     others = [
-        target for other, target in config.targets.items() if other != name and own & quotas(target)
+        target
+        for other, target in config.targets.items()
+        if other != name and counted & quotas(target)
     ]
     queues = [queue for target in others for queue in (target.job_queue, target.on_demand_queue)]
     return [queue for queue in queues if queue]
 
 
 def operator_kwargs(config: Config, run_id: str, job: PlannedJob) -> dict[str, Any]:
-    """What BenchmarkJobOperator needs to submit this job and to follow it to its end."""
+    """The arguments of BenchmarkJobOperator for this job."""
     target = config.targets[job.target]
     return {
         "job_name": _label(config.name, job.target, job.suite, job.repeat),
@@ -113,7 +115,7 @@ def operator_kwargs(config: Config, run_id: str, job: PlannedJob) -> dict[str, A
         "on_demand_queue": target.on_demand_queue,
         "job_definition": target.job_definition,
         "region_name": config.region,
-        # Its earlier repeats may all run before it, one after the other.
+        # All its earlier repeats may run before it, one by one.
         "longest_seconds": LONGEST_WAIT_SECONDS
         + job.repeat * target.attempts * target.timeout_seconds,
         "queues_of_same_quota": _queues_of_same_quota(config, job.target),

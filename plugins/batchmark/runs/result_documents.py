@@ -1,30 +1,29 @@
-"""A job's result document, read from S3 and held against what was planned."""
+"""Reads a job's result document from S3 and checks it against the plan."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self
 
 from botocore.exceptions import ClientError
 
-from batchmark.exceptions import CollectError
-from batchmark.jobs import is_passing
-from batchmark.record import Record
-from batchmark.suites import OWN_DTYPES
+from batchmark.aws.batch_jobs import is_passing
+from batchmark.aws.job_description import JobDescription
+from batchmark.core.errors import CollectError
+from batchmark.core.record import Record
+from batchmark.core.run import PlannedJob
+from batchmark.core.suites import OWN_DTYPES
 from batchmark_job.result import ResultDocument, ResultError, parse_document
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from batchmark.aws.result_bucket import RunStore
 
-    from batchmark.job_description import JobDescription
-    from batchmark.run import PlannedJob
-    from batchmark.store import RunStore
-
-# A document of some 300 rows has below 1 MiB; no suite comes near this.
+# A document of 300 rows is below 1 MiB; no suite comes near this.
 MOST_BYTES = 16 * 2**20
 
 
 class ExpectedDocument(Record):
-    """Which document a planned job is to leave, and what that must say of itself."""
+    """The document that a planned job must leave, and the fields it must have."""
 
     run_id: str
     target: str
@@ -49,7 +48,7 @@ class ExpectedDocument(Record):
         return self.prefix.removeprefix("s3://").partition("/")[0]
 
     def uri(self, job_id: str, attempt: int) -> str:
-        """Where the job writes it (batchmark_job/output.py)."""
+        """The address that the job writes to (batchmark_job/output.py)."""
         return f"{self.prefix}{job_id}.{attempt}.json"
 
     def read(self, store: RunStore, job_id: str, attempt: int) -> ResultDocument:
@@ -66,15 +65,15 @@ class ExpectedDocument(Record):
 def read_document(
     store: RunStore, uri: str, expected: Mapping[str, object], dtype: str
 ) -> ResultDocument:
-    """Read a document and check that it is the one.
+    """Read a document and check that it is the expected one.
 
     Args:
-        expected: the document's fields by name: run, job, attempt, target, suite, device.
-        dtype: that every row must have; `suite` allows any.
+        expected: expected fields by name: run, job, attempt, target, suite, device.
+        dtype: of every row; `suite` allows any.
 
     Raises:
-        CollectError: there is none, it is too large, cut off, of another version or another job.
-        BotoCoreError, ClientError: S3 gave no answer that holds for later, too.
+        CollectError: it is missing, too large, cut off, of another version or another job.
+        BotoCoreError, ClientError: S3 does not answer at the moment.
     """
     try:
         text = store.read(key_of(uri), most_bytes=MOST_BYTES)

@@ -1,50 +1,49 @@
-"""What the runs of a month cost, in USD: one small object a run, `costs/<yyyy-mm>/<run>.json`.
+"""The spending of a month in USD: one small object for each run, `costs/<yyyy-mm>/<run>.json`.
 
-Written when a run is planned, with the most that it can cost, and again with what it did cost once
-its results are collected. A run counts in the month that it was planned in, by UTC.
+It is written with the worst case when the run is planned, and with the actual cost once its results
+are collected. A run counts in the month in which it was planned, in UTC.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pydantic import AwareDatetime, Field, ValidationError
 
-from batchmark import figures
-from batchmark.budget import exact
-from batchmark.record import Record
+from batchmark.core import formatting
+from batchmark.core.prices import exact
+from batchmark.core.record import Record
+from batchmark.core.run import WorstCase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from fractions import Fraction
-
-    from batchmark.budget import WorstCase
-    from batchmark.cost import JobCost
-    from batchmark.store import RunStore
+    from batchmark.analysis.cost import JobCost
+    from batchmark.aws.result_bucket import RunStore
 
 COSTS_FOLDER = "costs/"
 
 
 class RunSpending(Record):
-    """One run's part in the spending of a month."""
+    """A run's share of the spending of a month."""
 
     run_id: str
     planned_at: AwareDatetime
     generation: int = Field(ge=0, description="how often its plan was cleared")
     reserved_usd: float | None = Field(
-        description="the most that jobs can cost that are not finished; null if not known"
+        description="worst case of the jobs that are not finished; null if unknown"
     )
     finished: bool = False
     job_usd: dict[str, float | None] = Field(
         default={},
-        description="of finished jobs, by id; of a job whose cost is not known, the most that it "
-        "can be; null if neither is known",
+        description="cost of finished jobs by id; of a job with unknown cost, the worst case; "
+        "null if that is unknown, too",
     )
 
     @property
     def exact_usd(self) -> Fraction:
-        """Of all that is known."""
+        """The sum of all known amounts."""
         amounts = (self.reserved_usd, *self.job_usd.values())
         return sum((exact(usd) for usd in amounts if usd is not None), exact(0))
 
@@ -53,56 +52,56 @@ class RunSpending(Record):
         return None not in (self.reserved_usd, *self.job_usd.values())
 
     def replanned(self, generation: int) -> RunSpending:
-        """What stays of this record where its run is planned once more.
+        """What remains of this record when its run is planned again.
 
-        A retry of the plan has submitted nothing. A clear may have ended jobs that are not booked.
+        A retry has submitted nothing. A cleared run may have had jobs whose cost was never settled.
         """
-        unbooked = not self.finished and generation != self.generation
+        unsettled = not self.finished and generation != self.generation
         update = {
             "generation": generation,
             "finished": False,
-            "reserved_usd": self.reserved_usd if unbooked else 0.0,
+            "reserved_usd": self.reserved_usd if unsettled else 0.0,
         }
         return self.model_copy(update=update)
 
     def reserving(self, usd: float | None) -> RunSpending:
-        """This record with so much more that jobs can cost."""
+        """This record with that much more reserved; it is open again."""
         reserved = None
         if usd is not None and self.reserved_usd is not None:
             reserved = float(exact(self.reserved_usd) + exact(usd))
-        return self.model_copy(update={"reserved_usd": reserved})
+        return self.model_copy(update={"finished": False, "reserved_usd": reserved})
 
     def settled(self, costs: Iterable[JobCost], worst: WorstCase) -> RunSpending:
-        """This record with what the run's jobs cost, those of an earlier settlement kept."""
+        """This record with the jobs' actual cost, added to that of earlier settlements."""
         job_usd = {
-            one.job_id: worst.usd_per_job(one.target) if one.usd is None else one.usd
-            for one in costs
-            if one.job_id
+            cost.job_id: worst.usd_per_job(cost.target) if cost.usd is None else cost.usd
+            for cost in costs
+            if cost.job_id
         }
         update = {"finished": True, "reserved_usd": 0.0, "job_usd": self.job_usd | job_usd}
         return self.model_copy(update=update)
 
 
 class MonthSpending(Record):
-    """What the runs of a month cost, and may still cost."""
+    """What the runs of a month have cost and may still cost."""
 
     month: str = Field(description="yyyy-mm")
     runs: dict[str, RunSpending] = Field(description="by key")
-    unreadable: tuple[str, ...] = Field(description="keys that hold no such record")
+    unreadable: tuple[str, ...] = Field(description="keys without a valid record")
 
     @property
     def exact_usd(self) -> Fraction:
-        """Of all that is known."""
+        """The sum of all known amounts."""
         return sum((run.exact_usd for run in self.runs.values()), exact(0))
 
     def without(self, key: str, record: RunSpending | None = None) -> MonthSpending:
-        """This month with `record`, or nothing, in the place of the one at `key`."""
+        """This month with `record` instead of the one at `key`, or without it."""
         runs = {found: run for found, run in self.runs.items() if found != key}
         return self.model_copy(update={"runs": runs | ({key: record} if record else {})})
 
     @property
     def unpriced(self) -> tuple[str, ...]:
-        """Keys of runs that are not, or only partly, in the sum."""
+        """Keys of runs that are missing from the sum, or only partly in it."""
         return tuple(key for key, run in self.runs.items() if not run.is_known)
 
     def __str__(self) -> str:
@@ -111,20 +110,20 @@ class MonthSpending(Record):
             runs = [run for run in self.runs.values() if run.finished is finished]
             if runs:
                 usd = float(sum((run.exact_usd for run in runs), exact(0)))
-                parts.append(f"{len(runs)} {words} {figures.usd(usd)}")
+                parts.append(f"{len(runs)} {words} {formatting.usd(usd)}")
         if unknown := (*self.unreadable, *self.unpriced):
             parts.append(f"not or only partly in it: {', '.join(unknown)}")
         listed = f" ({'; '.join(parts)})" if parts else ""
-        return f"Runs of {self.month}: {figures.usd(float(self.exact_usd))}{listed}"
+        return f"Runs of {self.month}: {formatting.usd(float(self.exact_usd))}{listed}"
 
 
 def spending_key(store: RunStore, planned_at: datetime) -> str:
-    """Where a run's record lies."""
+    """The key of a run's record."""
     return f"{COSTS_FOLDER}{planned_at.astimezone(UTC):%Y-%m}/{store.name}.json"
 
 
 def run_spending(store: RunStore, key: str) -> RunSpending | None:
-    """None where there is no record, or nothing that is one."""
+    """None if there is no valid record."""
     try:
         return RunSpending.model_validate_json(store.read_if_there(key) or "")
     except ValidationError:
@@ -132,7 +131,7 @@ def run_spending(store: RunStore, key: str) -> RunSpending | None:
 
 
 def month_spending(store: RunStore, key: str) -> MonthSpending:
-    """Sum up the month that the record `key` belongs to."""
+    """The spending of the month that the record `key` belongs to."""
     folder = key.rpartition("/")[0] + "/"
     records = {found: run_spending(store, found) for found in store.keys(folder)}
     return MonthSpending(

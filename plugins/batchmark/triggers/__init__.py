@@ -1,1 +1,1 @@
-"""Triggers, one AWS service per file."""
+"""Where the trigger was in 0.1; see batch.py."""

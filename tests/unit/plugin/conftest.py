@@ -1,32 +1,28 @@
-"""Collected runs, and reports of them, for the tests of comparison, cost and report."""
+"""Collected runs, and reports of them; made once, as records are frozen."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from batchmark.core.run import CollectedRun
+from batchmark.report.model import Report
 from batchmark_job.result import Device, MeasurementStatus
-from tests.unit.report_builders import report_of
-from tests.unit.run_builders import (
+from tests.builders.reports import report_of
+from tests.builders.runs import (
     CPU_MEDIANS,
     GPU_MEDIANS,
     LAPTOP_ENVIRONMENT,
+    build_full_job,
     build_job,
     build_lost,
     build_row,
     build_rows,
     build_run,
-    build_told_job,
     noisy,
 )
 
-if TYPE_CHECKING:
-    from batchmark.report import Report
-    from batchmark.run import CollectedRun
 
-
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run_of_gpu() -> CollectedRun:
     """Two repeats of a real GPU target against a CPU target, with a skipped and a lost job."""
     too_large = build_row(
@@ -47,19 +43,19 @@ def run_of_gpu() -> CollectedRun:
     return build_run(*jobs, lost=lost)
 
 
-@pytest.fixture
-def told_run() -> CollectedRun:
+@pytest.fixture(scope="session")
+def full_run() -> CollectedRun:
     """As run_of_gpu, without losses, of jobs that say all they can, at three sizes and more."""
     return build_run(
         *(
-            build_told_job(target, build_rows(medians, seed=repeat + len(target)), repeat=repeat)
+            build_full_job(target, build_rows(medians, seed=repeat + len(target)), repeat=repeat)
             for repeat in (1, 2, 3)
             for target, medians in (("g5.xlarge", GPU_MEDIANS), ("c5.2xlarge", CPU_MEDIANS))
         )
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run_of_laptop() -> CollectedRun:
     """One repeat on a laptop without a GPU: the GPU target fell back to the CPU."""
     medians = {key: value for key, value in CPU_MEDIANS.items() if value < 1}
@@ -77,11 +73,11 @@ def run_of_laptop() -> CollectedRun:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def report_of_gpu(run_of_gpu: CollectedRun) -> Report:
     return report_of(run_of_gpu)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def report_of_laptop(run_of_laptop: CollectedRun) -> Report:
     return report_of(run_of_laptop)

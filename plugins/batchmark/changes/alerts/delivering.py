@@ -1,4 +1,4 @@
-"""A message's way out: written down before and after each try, so that none is made twice."""
+"""Delivers messages. Each try is recorded before and after it, so that none is made twice."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from functools import partial
 from operator import methodcaller
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from batchmark.alerts.outbox import OUTSTANDING, Delivery, RunMessage
-from batchmark.exceptions import AlertError
+from batchmark.changes.alerts.outbox import OUTSTANDING, Delivery, RunMessage
+from batchmark.changes.alerts.store import AlertStore
+from batchmark.core.errors import AlertError
 
-if TYPE_CHECKING:
-    from batchmark.alerts.store import AlertStore
-
-# A try of another task that is no older may still be going on.
+# A younger try of another task may still be going on. Far above channels' own timeouts of a minute.
 LONGEST_TRY = timedelta(minutes=10)
 DIED = "the task that sent it ended before there was an answer"
 
@@ -23,7 +20,7 @@ Send = Callable[[str, RunMessage], str]
 
 
 class UnsureError(AlertError):
-    """A message may have been sent, or not."""
+    """A message may or may not have been sent."""
 
 
 def deliver(
@@ -35,13 +32,13 @@ def deliver(
     now: datetime,
     longest_try: timedelta,
 ) -> RunMessage:
-    """Send what is outstanding of a run's message, each channel by itself; the message then.
+    """Send a run's message through the channels that lack it; return the message as it is then.
 
     Args:
-        send: sends a message through a channel and returns its receipt; raises UnsureError, or an
-            AlertError where it surely was not sent.
-        channels: that are in use; nothing is sent through others.
-        longest_try: a try that began longer ago, without an answer, has died.
+        send: sends a message through a channel and returns the receipt; raises an UnsureError, or
+            another AlertError if it certainly was not sent.
+        channels: those in use; nothing is sent through others.
+        longest_try: a try that began longer ago and has no answer is dead.
     """
     message = alerts.change_message(run_id, partial(_with_the_dead, begun_until=now - longest_try))
     for delivery in message.of(*OUTSTANDING):
@@ -58,8 +55,8 @@ def _try(alerts: AlertStore, run_id: str, seen: Delivery, send: Send, now: datet
         "try_id": uuid4().hex,
     }
     tried = seen.model_copy(update=update)
-    # Where S3's answer was lost, botocore writes again and is refused: this try's own write is
-    # there, though nothing says that it was made.
+    # If S3's answer is lost, botocore writes again and is refused. The stored try tells whether the
+    # write was ours.
     message = alerts.change_message(
         run_id, lambda one: one.with_delivery(tried) if one.delivery(seen.channel) == seen else one
     )
@@ -71,13 +68,13 @@ def _try(alerts: AlertStore, run_id: str, seen: Delivery, send: Send, now: datet
         ended = {"state": "unsure", "reason": str(error)}
     except AlertError as error:
         ended = {"state": "failed", "reason": str(error)}
-    # Also over an 'unsure' that another task wrote meanwhile: here it is known.
+    # Also replaces an 'unsure' that another task wrote meanwhile: this task knows the outcome.
     outcome = tried.model_copy(update=ended)
     return alerts.change_message(run_id, methodcaller("with_delivery", outcome))
 
 
 def _with_the_dead(message: RunMessage, begun_until: datetime) -> RunMessage:
-    """The message with each try unsure that began until then and has no answer."""
+    """Return the message with every try unsure that began by then and has no answer."""
     for one in message.of("sending"):
         if one.at and one.at <= begun_until:
             unsure = one.model_copy(update={"state": "unsure", "reason": DIED})

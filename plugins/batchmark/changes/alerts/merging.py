@@ -1,12 +1,12 @@
-"""What a run's changes add to the alerts that are there: new ones, and what came back."""
+"""Compares a run's changes with the alerts that exist: which are new, and what came back."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
 
-from batchmark.alerts.records import (
+from batchmark.changes.alerts.records import (
     MOST_SERIES,
     WATCHED,
     Alert,
@@ -15,20 +15,16 @@ from batchmark.alerts.records import (
     Recovery,
     change_id,
 )
-from batchmark.attribution import are_near
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from batchmark.alerts.settings import AlertSettings
-    from batchmark.change_records import Change, ChangePoint
+from batchmark.changes.alerts.settings import AlertSettings
+from batchmark.changes.attribution import are_near
+from batchmark.changes.records import Change, ChangePoint
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What is new with a run. An alert that is opened may recover in the same run.
+    """What is new with a run. An alert that it opens may recover in the same run.
 
-    What joined an alert comes before what recovers: it counts there.
+    Series join an alert before any recover, so they count for its recovery.
     """
 
     opened: tuple[Alert, ...]
@@ -46,56 +42,101 @@ def merge(
     run_id: str,
     at: datetime,
 ) -> Merged:
-    """Hold a run's changes against all alerts and improvements that were there before it."""
-    opened: list[Alert] = []
-    recoveries: list[Recovery] = []
-    noted: list[Improvement] = []
-    joined: list[Joined] = []
-    worse = Told(alert.change for alert in alerts)
-    better = Told(one.change for one in improvements)
-    watched = {alert.id: alert for alert in alerts if alert.state in WATCHED}
+    """Compare a run's changes with all alerts and improvements from before the run."""
+    merger = _Merger(alerts, improvements, settings, run_id, at)
     for change in sorted(changes, key=_begins):
-        told = settings.worth_telling(change)
         if change.points[0].worse:
-            if told and not worse.knows(change):
-                alert = Alert.opened(told, run_id=run_id, at=at)
-                opened.append(alert)
-                watched[alert.id] = alert
-            elif told and (new := worse.unknown(told)):
-                before = (watched[alert.id] for alert in alerts if alert.id in watched)
-                for alert in before:
-                    if Told([alert.change]).knows(change):
-                        joined.append(Joined(alert_id=alert.id, points=new, change=change))
-                        watched[alert.id] = alert.join(joined[-1])
-                        break
+            merger.add_regression(change)
         else:
-            found = [
-                one
-                for alert in watched.values()
-                if (one := _recovery(alert, change, run_id=run_id, at=at))
-            ]
-            recoveries += found
-            for one in found:
-                watched[one.alert_id] = watched[one.alert_id].recover(one)
-                if one.closes:
-                    del watched[one.alert_id]
-            is_good_news = told and settings.improvements and not better.knows(change)
-            kept = change if found else told
-            if kept and (found or is_good_news):
-                noted.append(
-                    Improvement(
-                        id=change_id(kept),
-                        change=kept,
-                        run_id=run_id,
-                        at=at,
-                        brought_back=tuple(one.alert_id for one in found),
-                    )
-                )
-    return Merged(tuple(opened), tuple(recoveries), tuple(noted), tuple(joined))
+            merger.add_improvement(change)
+    return Merged(
+        tuple(merger.opened),
+        tuple(merger.recoveries),
+        tuple(merger.improvements),
+        tuple(merger.joined),
+    )
 
 
-class Told:
-    """Changes that were told, by what moved."""
+class _Merger:
+    """Takes a run's changes in order of time.
+
+    Attributes:
+        watched: alerts whose level may still come back, by id, with what the changes did so far.
+    """
+
+    def __init__(
+        self,
+        alerts: Sequence[Alert],
+        improvements: Sequence[Improvement],
+        settings: AlertSettings,
+        run_id: str,
+        at: datetime,
+    ) -> None:
+        self.opened: list[Alert] = []
+        self.recoveries: list[Recovery] = []
+        self.improvements: list[Improvement] = []
+        self.joined: list[Joined] = []
+        self._settings, self._run_id, self._at = settings, run_id, at
+        self._known_worse = KnownChanges(alert.change for alert in alerts)
+        self._known_better = KnownChanges(one.change for one in improvements)
+        self._earlier = [alert.id for alert in alerts]
+        self.watched = {alert.id: alert for alert in alerts if alert.state in WATCHED}
+
+    def add_regression(self, change: Change) -> None:
+        """Open an alert, or let new series join the one that the change has."""
+        relevant = self._settings.worth_telling(change)
+        if relevant is None:
+            return
+        if not self._known_worse.has(change):
+            alert = Alert.opened(relevant, run_id=self._run_id, at=self._at)
+            self.opened.append(alert)
+            self.watched[alert.id] = alert
+        elif new := self._known_worse.missing(relevant):
+            self._join(new, change)
+
+    def _join(self, points: tuple[ChangePoint, ...], change: Change) -> None:
+        for alert in (self.watched[one] for one in self._earlier if one in self.watched):
+            if KnownChanges([alert.change]).has(change):
+                joined = Joined(alert_id=alert.id, points=points, change=change)
+                self.joined.append(joined)
+                self.watched[alert.id] = alert.join(joined)
+                return
+
+    def add_improvement(self, change: Change) -> None:
+        """Note which alerts it brings back, and whether it is good news by itself."""
+        found = [
+            recovery
+            for alert in self.watched.values()
+            if (recovery := _recovery(alert, change, run_id=self._run_id, at=self._at))
+        ]
+        self.recoveries += found
+        for recovery in found:
+            alert = self.watched[recovery.alert_id].recover(recovery)
+            self.watched[alert.id] = alert
+            if recovery.closes:
+                del self.watched[alert.id]
+        if found:
+            self._note(change, found)
+        elif (
+            self._settings.improvements
+            and not self._known_better.has(change)
+            and (relevant := self._settings.worth_telling(change))
+        ):
+            self._note(relevant, ())
+
+    def _note(self, change: Change, recoveries: Sequence[Recovery]) -> None:
+        improvement = Improvement(
+            id=change_id(change),
+            change=change,
+            run_id=self._run_id,
+            at=self._at,
+            brought_back=tuple(recovery.alert_id for recovery in recoveries),
+        )
+        self.improvements.append(improvement)
+
+
+class KnownChanges:
+    """Changes that were announced, by series, metric and direction."""
 
     def __init__(self, changes: Iterable[Change]) -> None:
         self._points: dict[Hashable, list[ChangePoint]] = {}
@@ -103,16 +144,16 @@ class Told:
             for point in change.points:
                 self._points.setdefault(_moved(point), []).append(point)
 
-    def knows(self, change: Change) -> bool:
+    def has(self, change: Change) -> bool:
         """Whether one of these is the same change, though it may begin at a run nearby."""
-        return len(self.unknown(change)) < len(change.points)
+        return len(self.missing(change)) < len(change.points)
 
-    def unknown(self, change: Change) -> tuple[ChangePoint, ...]:
+    def missing(self, change: Change) -> tuple[ChangePoint, ...]:
         """The change's points that none of these has."""
         return tuple(
             point
             for point in change.points
-            if not any(are_near(point, told) for told in self._points.get(_moved(point), ()))
+            if not any(are_near(point, known) for known in self._points.get(_moved(point), ()))
         )
 
 
@@ -121,7 +162,7 @@ def _moved(point: ChangePoint) -> Hashable:
 
 
 def _recovery(alert: Alert, change: Change, *, run_id: str, at: datetime) -> Recovery | None:
-    """What of an alert this improvement brings back; None for nothing that is new."""
+    """What of an alert an improvement brings back; None if that is nothing new."""
     points = tuple(_brought_back(alert, change))
     if not points:
         return None
@@ -144,7 +185,7 @@ def _brought_back(alert: Alert, change: Change) -> Iterator[ChangePoint]:
 
 
 def _undoes(better: ChangePoint, worse: ChangePoint) -> bool:
-    """Whether a later level has made up for at least half of what was lost, or for more."""
+    """Whether a later level makes up for at least half of what was lost."""
     halfway = (worse.before.median + worse.after.median) / 2
     level = better.after.median
     return better.first_recorded_at > worse.first_recorded_at and (
@@ -153,5 +194,5 @@ def _undoes(better: ChangePoint, worse: ChangePoint) -> bool:
 
 
 def _begins(change: Change) -> tuple[datetime, bool]:
-    """In the order of time; of what begins at once, the worse first."""
+    """Sorts by time; of changes that begin at once, the worse come first."""
     return change.points[0].first_recorded_at, not change.points[0].worse

@@ -1,22 +1,24 @@
-"""What is kept of an alert and of an improvement, and which state may follow which."""
+"""Alerts and improvements as they are stored, and which state may follow which."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from math import log1p
 from typing import Literal, Self, get_args
 
 from pydantic import AwareDatetime, Field
 
-from batchmark.change_records import Change, ChangePoint, SeriesKey
-from batchmark.exceptions import AlertError
-from batchmark.record import Record
+from batchmark.changes.records import Change, ChangePoint, SeriesKey
+from batchmark.core.errors import AlertError
+from batchmark.core.record import Record
+from batchmark.core.shares import Rate
 
 State = Literal["open", "acknowledged", "invalid", "fixed", "recovered"]
 STATES: tuple[State, ...] = get_args(State)
-# A level that came back says nothing of the verdict, so a recovered alert may still be called
-# invalid. It is not opened again: a series that moves anew has a new alert.
+# That a level came back is no verdict, so a recovered alert may still be called invalid. It is not
+# opened again: a series that moves once more has a new alert.
 MAY_FOLLOW: Mapping[State, tuple[State, ...]] = {
     "open": ("acknowledged", "invalid", "fixed", "recovered"),
     "acknowledged": ("open", "invalid", "fixed", "recovered"),
@@ -24,55 +26,59 @@ MAY_FOLLOW: Mapping[State, tuple[State, ...]] = {
     "fixed": ("open", "invalid", "recovered"),
     "recovered": ("invalid",),
 }
-# Only a run sees that a level came back.
+# Which people may set: only a run sees that a level came back.
 BY_HAND: tuple[State, ...] = tuple(state for state in STATES if state != "recovered")
-# Whose level may still come back.
+# Whose levels may still come back.
 WATCHED: tuple[State, ...] = tuple(
     state for state, following in MAY_FOLLOW.items() if "recovered" in following
 )
-# That nobody closed and no run saw recover, those without a verdict first.
+# Which reports list, those that nobody has judged yet first.
 LISTED: tuple[State, ...] = ("open", "acknowledged")
+# A level that came back was a real one, unless somebody called the alert invalid.
+RIGHT: tuple[State, ...] = ("acknowledged", "fixed", "recovered")
 THE_RUN = "the run"
-# Of its series, that have to come back before an alert is recovered.
+# Share of its series that has to come back before an alert is recovered; judgment.
 MOST_SERIES = 0.8
 DIGEST_CHARACTERS = 10
 
 
 class Transition(Record):
-    """When an alert came into a state, and who brought it there."""
+    """A change of an alert's state: when, by whom and why."""
 
     state: State
     at: AwareDatetime
     by: str = Field(description="a user's name, or 'the run'")
     note: str = ""
-    run_id: str = Field(description="the DAG run that did it")
+    run_id: str = Field(description="the DAG run that made it")
 
 
 class Recovery(Record):
-    """What a run found of an alert's series that are back on their old level."""
+    """Series of an alert that a run found back on their old level."""
 
     alert_id: str
     run_id: str
     at: AwareDatetime
     points: tuple[ChangePoint, ...] = Field(min_length=1, description="how they came back")
-    closes: bool = Field(description="with those that were back before, it is most of them")
+    closes: bool = Field(
+        description="with those that came back earlier, these are most of the alert's series"
+    )
 
 
 class Joined(Record):
-    """Series that a later run found to have moved with an alert's."""
+    """Series that a later run found to have moved together with an alert's."""
 
     alert_id: str
     points: tuple[ChangePoint, ...] = Field(min_length=1)
-    change: Change = Field(description="as the later run has it")
+    change: Change = Field(description="as the later run sees it")
 
 
 class Alert(Record):
-    """A change for the worse. One change has one alert, whatever later runs say of it."""
+    """A change for the worse. One change has one alert, whatever later runs make of it."""
 
     id: str
     change: Change
     transitions: tuple[Transition, ...] = Field(min_length=1)
-    back: tuple[SeriesKey, ...] = Field(default=(), description="whose level came back")
+    back: tuple[SeriesKey, ...] = Field(default=(), description="series whose level came back")
 
     @classmethod
     def opened(cls, change: Change, *, run_id: str, at: AwareDatetime) -> Self:
@@ -90,10 +96,10 @@ class Alert(Record):
     def become(
         self, state: State, *, at: AwareDatetime, by: str, run_id: str, note: str = ""
     ) -> Alert:
-        """This alert in another state; unchanged if the same DAG run brought it there before.
+        """Return the alert in another state; unchanged if the same DAG run did that before.
 
         Raises:
-            AlertError: that state may not follow.
+            AlertError: this state may not follow the current one.
         """
         if any((one.run_id, one.state) == (run_id, state) for one in self.transitions[1:]):
             return self
@@ -107,9 +113,9 @@ class Alert(Record):
         return self.model_copy(update={"transitions": (*self.transitions, following)})
 
     def join(self, joined: Joined) -> Alert:
-        """This alert with the series that joined its change; unchanged if it has them."""
-        mine = {(point.series, point.metric) for point in self.change.points}
-        new = [one for one in joined.points if (one.series, one.metric) not in mine]
+        """Return the alert with the series that joined its change; unchanged if it has them."""
+        present = {(point.series, point.metric) for point in self.change.points}
+        new = [one for one in joined.points if (one.series, one.metric) not in present]
         if not new:
             return self
         seen = joined.change
@@ -121,13 +127,13 @@ class Alert(Record):
             "environment": self.change.environment or seen.environment,
             "fell_back": tuple(dict.fromkeys((*self.change.fell_back, *seen.fell_back))),
         }
-        # A later look that does not see all targets does not know what they all cost.
+        # A later run that does not see all targets does not know the whole cost.
         if set(seen.targets) >= set(self.change.targets):
             update |= seen.model_dump(include={"usd_per_hour", "usd_per_month", "usd_reason"})
         return self.model_copy(update={"change": self.change.model_copy(update=update)})
 
     def recover(self, found: Recovery) -> Alert:
-        """This alert with what came back; what a person closed meanwhile stays so."""
+        """Return the alert with what came back; if a person closed it meanwhile, it stays so."""
         back = tuple(dict.fromkeys((*self.back, *(point.series for point in found.points))))
         alert = self.model_copy(update={"back": back})
         if not found.closes or self.state not in WATCHED:
@@ -136,7 +142,7 @@ class Alert(Record):
 
 
 class Improvement(Record):
-    """A change for the better; kept so that it is told once."""
+    """A change for the better; stored so that it is announced only once."""
 
     id: str
     change: Change
@@ -148,7 +154,15 @@ class Improvement(Record):
 
 
 def change_id(change: Change) -> str:
-    """The same for the same change, so that a retry writes the same object."""
+    """Identify a change by its series and first run, so that a retry writes the same object."""
     series = sorted(point.series.model_dump_json() for point in change.points)
     text = "\n".join((change.kind, change.first_run_id, *series))
     return sha256(text.encode()).hexdigest()[:DIGEST_CHARACTERS]
+
+
+def precision(alerts: Iterable[Alert]) -> Rate | None:
+    """Share of alerts that were right, among those with a verdict; None without any."""
+    states = Counter(alert.state for alert in alerts)
+    right = sum(states[state] for state in RIGHT)
+    known = right + states["invalid"]
+    return Rate.of(right, known) if known else None

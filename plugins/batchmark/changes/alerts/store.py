@@ -1,6 +1,6 @@
-"""Alerts, improvements and messages in the result bucket, one object each, under `alerts/`.
+"""Stores alerts, improvements and messages in the result bucket, one object each, in `alerts/`.
 
-Several tasks may write the same object at once: each write says which version it read.
+Several tasks may change an object at once, so each write names the version that it read.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
 
-from batchmark.alerts.outbox import RunMessage
-from batchmark.alerts.records import LISTED, Alert, Improvement
-from batchmark.exceptions import AlertError
-from batchmark.job_identity import slug
-from batchmark.record import Record, first_problem
+from batchmark.changes.alerts.outbox import RunMessage
+from batchmark.changes.alerts.records import LISTED, Alert, Improvement
+from batchmark.core.errors import AlertError
+from batchmark.core.names import slug
+from batchmark.core.record import Record, first_problem
 
 if TYPE_CHECKING:
-    from batchmark.store import RunStore
+    from batchmark.aws.result_bucket import RunStore
 
 FOLDER = "alerts/"
 IMPROVEMENTS = f"{FOLDER}improvements/"
@@ -33,13 +33,13 @@ def message_key(run_id: str) -> str:
 
 
 class AlertStore:
-    """What is under `alerts/`."""
+    """The objects in `alerts/`."""
 
     def __init__(self, store: RunStore) -> None:
         self._store = store
 
     def alerts(self) -> list[Alert]:
-        """All that ever were, in the order of their beginning."""
+        """All alerts ever, in the order in which they were opened."""
         keys = [key for key in self._store.keys(FOLDER) if "/" not in key.removeprefix(FOLDER)]
         alerts = [self._read(key, Alert) for key in keys]
         return sorted(alerts, key=lambda alert: (alert.transitions[0].at, alert.id))
@@ -48,25 +48,25 @@ class AlertStore:
         return [self._read(key, Improvement) for key in self._store.keys(IMPROVEMENTS)]
 
     def messages(self) -> list[RunMessage]:
-        """Of all runs, the oldest first."""
+        """The messages of all runs, oldest first."""
         messages = [self._read(key, RunMessage) for key in self._store.keys(MESSAGES)]
         return sorted(messages, key=lambda message: message.created_at)
 
     def message(self, run_id: str) -> RunMessage | None:
-        """A run's message; None where it has nothing to tell."""
+        """A run's message; None if it had nothing to announce."""
         key = message_key(run_id)
         text = self._store.read_if_there(key)
         return None if text is None else _parse(key, text, RunMessage)
 
     def create(self, message: RunMessage) -> RunMessage:
-        """Keep a run's message unless it has one; the one that it has now."""
+        """Store a run's message unless it has one; return the stored one."""
         key = message_key(message.run_id)
         if self._store.create(key, message.model_dump_json(indent=2)):
             return message
         return self._read(key, RunMessage)
 
     def apply(self, message: RunMessage) -> None:
-        """Do what a message decided, as far as it was not done."""
+        """Do what a message decided and is not done yet."""
         for alert in message.opened:
             self._store.create(_alert_key(alert.id), alert.model_dump_json(indent=2))
         for improvement in message.improvements:
@@ -76,13 +76,13 @@ class AlertStore:
             self.change_alert(recovery.alert_id, methodcaller("recover", recovery))
 
     def change_alert(self, alert_id: str, change: Callable[[Alert], Alert]) -> Alert:
-        """Change an alert, whoever else does at the same time.
+        """Change an alert, even if others change it at the same time.
 
         Args:
-            change: may be called several times.
+            change: returns the changed alert; may be called several times.
 
         Raises:
-            AlertError: there is none, or `change` refuses.
+            AlertError: there is no such alert, or `change` raised it.
         """
         try:
             return self._change(_alert_key(alert_id), Alert, change)

@@ -1,4 +1,4 @@
-"""What a test of the detector found: steps of known size, and alarms where none were put."""
+"""Results of a self-test: how many steps were found, and alarms where there were none."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from batchmark.rates import Rate
-from batchmark.record import Record
+from batchmark.core.record import Record
+from batchmark.core.shares import Rate
 from batchmark_job.result import Device
 
 Source = Literal["history", "synthetic"]
 
 
 class Machine(Record):
-    """A target, and what its jobs really ran on."""
+    """A target, and the device that its jobs really ran on."""
 
     target: str
     device: Device
@@ -25,14 +25,14 @@ class Machine(Record):
 
 
 class Steps(Record):
-    """Steps of one size, each put into a copy of a series at a run that is known."""
+    """How steps of one size fared, each put into a copy of a series at a known run."""
 
-    machine: Machine | None = Field(description="null for all of the part")
+    machine: Machine | None = Field(description="null for all machines of the part")
     size: float = Field(gt=0, description="0.1 makes every run from the step on 10 % slower")
-    found: Rate = Field(description="within the runs that were waited for")
+    found: Rate = Field(description="within the runs that the test waits")
     found_early: Rate
     delays: tuple[int, ...] = Field(
-        description="runs until found, of those found; 1: in the first slow one"
+        description="runs until each was found, of those found; 1 is the first slow run"
     )
 
     @property
@@ -41,13 +41,17 @@ class Steps(Record):
 
 
 class Alarms(Record):
-    """Alerts that untouched histories would have raised."""
+    """Alarms that untouched histories would have raised."""
 
     alarms: int = Field(ge=0)
-    withdrawn: int = Field(ge=0, description="of these, no change once all runs are known")
-    series_runs: int = Field(ge=0, description="runs of series that were looked at")
-    low: float = Field(description="end of the 95 % interval, per 1,000 runs of a series")
-    high: float | None = Field(description="null where no run was looked at")
+    withdrawn: int = Field(
+        ge=0, description="how many of these are no change once all runs are known"
+    )
+    series_runs: int = Field(
+        ge=0, description="runs in which a series could have raised one, summed over the series"
+    )
+    low: float = Field(description="lower end of the 95 % interval, per 1,000 runs of a series")
+    high: float | None = Field(description="upper end; null without any run")
 
     @property
     def per_thousand(self) -> float:
@@ -55,12 +59,12 @@ class Alarms(Record):
 
 
 class Part(Record):
-    """Histories of one kind of a suite."""
+    """The results of a suite's real, or of its synthetic, histories."""
 
     source: Source
     series: int = Field(ge=1)
     runs: int = Field(ge=1)
-    steps: tuple[Steps, ...] = Field(description="of all machines first, then by machine")
+    steps: tuple[Steps, ...] = Field(description="for all machines first, then by machine")
     alarms: Alarms
 
     @property
@@ -74,18 +78,20 @@ class Part(Record):
 class SuiteTest(Record):
     suite: str
     parts: tuple[Part, ...]
-    notes: tuple[str, ...] = Field(description="what could not be tested, and what stands in")
+    notes: tuple[str, ...] = Field(
+        description="what could not be tested, and what was tested instead"
+    )
 
 
 class SelfTest(Record):
-    """How the detector does on this installation's own histories."""
+    """How well the detector does on this installation's own histories."""
 
     schema_version: Literal[1] = 1
     created_at: AwareDatetime
     months: int = Field(description="of history")
     seed: int
-    detector: str = Field(description="its settings, as it writes them")
-    waited: int = Field(description="runs after a step, in which it could be found")
+    detector: str = Field(description="its settings, as text")
+    waited: int = Field(description="runs from a step on in which it may be found")
     early: int
     suites: tuple[SuiteTest, ...]
     notes: tuple[str, ...] = ()

@@ -1,57 +1,59 @@
-"""Histories as they stood after each of their runs, with or without a step in some of them."""
+"""Replays histories run by run, with or without a step in some of them."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from batchmark.series_history import SeriesHistory
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from batchmark.change_records import ChangePoint, SeriesKey
+from batchmark.changes.records import ChangePoint, Series, SeriesKey
 
 
 @dataclass(frozen=True)
 class PlacedSeries:
-    """A series with one usable figure a run, in the order of the runs of its suite.
+    """A series with one usable figure a run, and the places of its runs among all runs.
 
     Attributes:
-        places: shape (n,), ascending, of its runs among all runs.
+        places: shape (n,), ascending.
     """
 
-    history: SeriesHistory
+    series: Series
     places: Sequence[int]
 
     @property
     def key(self) -> SeriesKey:
-        return self.history.key
+        return self.series.key
 
     @property
     def values(self) -> NDArray[np.float64]:
-        return self.history.values
+        return self.series.values
 
-    def until(self, place: int, step: tuple[int, float] | None = None) -> SeriesHistory:
-        """Its runs up to a place; from run `step[0]` of its own on, `step[1]` times as slow."""
-        end, own = bisect_right(self.places, place), self.history
-        values = own.values[:end]
+    def until(self, place: int, step: tuple[int, float] | None = None) -> Series:
+        """The series up to and including a place.
+
+        Args:
+            step: index of a run of the series, and the factor for its values from there on.
+        """
+        end, whole = bisect_right(self.places, place), self.series
+        values = whole.values[:end]
         if step:
             first, factor = step
             values = values.copy()
             values[first:] *= factor
-        return SeriesHistory(own.key, own.metric, own.run_ids[:end], own.recorded_at[:end], values)
+        return Series(whole.key, whole.metric, whole.run_ids[:end], whole.recorded_at[:end], values)
 
 
 class Replay:
-    """The series of one suite, run by run."""
+    """Series as they stood after each run, as a schedule would see them.
 
-    def __init__(self, histories: Sequence[SeriesHistory]) -> None:
+    Attributes:
+        runs: number of runs; a place is one of range(runs), in order of time.
+    """
+
+    def __init__(self, histories: Sequence[Series]) -> None:
         began: dict[str, np.datetime64] = {}
         for history in histories:
             for run, at in zip(history.run_ids, history.recorded_at, strict=True):
@@ -63,26 +65,30 @@ class Replay:
         self.series = [one for one in placed if one.places]
         self._numbers = {one.key: number for number, one in enumerate(self.series)}
 
-    def at(self, place: int, steps: Mapping[int, tuple[int, float]]) -> list[SeriesHistory]:
-        """What the detector would have been given after the run at `place`.
+    def at(self, place: int, steps: Mapping[int, tuple[int, float]]) -> list[Series]:
+        """The series after the run at `place`, without those that have no run yet.
 
         Args:
-            steps: by the series' number, as `PlacedSeries.until` takes them.
+            steps: by the number of the series, as `PlacedSeries.until` takes them.
         """
         found = [one.until(place, steps.get(number)) for number, one in enumerate(self.series)]
         return [one for one in found if one.run_ids]
 
+    def measured_at(self, place: int) -> list[Series]:
+        """The series after the run at `place`, only those that this run measured."""
+        return [one.until(place) for one in self.series if place in one.places]
+
     def find(self, point: ChangePoint) -> tuple[int, int]:
-        """The number of a point's series, and of its first run among the series' own."""
+        """The number of a point's series, and the index of its first run in this series."""
         number = self._numbers[point.series]
         return number, self.series[number].places.index(self._place[point.first_run_id])
 
-    def _placed(self, history: SeriesHistory) -> PlacedSeries:
+    def _placed(self, history: Series) -> PlacedSeries:
         of_run = {self._place[history.run_ids[number]]: number for number in history.usable()}
         places = sorted(of_run)
         numbers = [of_run[place] for place in places]
         return PlacedSeries(
-            SeriesHistory(
+            Series(
                 history.key,
                 history.metric,
                 [history.run_ids[number] for number in numbers],

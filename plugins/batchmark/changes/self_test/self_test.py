@@ -1,79 +1,79 @@
-"""Tests the detector on real histories: with steps put into copies of them, and as they are.
+"""Tests the detector on real histories: on copies with steps, and on the histories as they are.
 
-The detector is called the way the schedule calls it: after every run, with all series of the suite
-up to that run. Fresh re-runs can't be replayed, so what is told here is of the history alone.
+The detector is called as a schedule calls it: after every run, with all series of the suite up to
+that run. Fresh jobs can't be replayed, so the results are those of the history alone.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
+from scipy import stats
 
-from batchmark.change_records import ChangePoint
-from batchmark.noise_density import MAD_TO_SD
-from batchmark.rates import Rate
-from batchmark.replay import Replay
-from batchmark.self_test_records import Alarms, Machine, Part, Source, Steps, SuiteTest
-from batchmark.series_history import SeriesHistory
+from batchmark.changes.noise_model import MAD_TO_SD
+from batchmark.changes.records import ChangePoint, Series, SeriesKey
+from batchmark.changes.self_test.records import Alarms, Machine, Part, Source, Steps, SuiteTest
+from batchmark.changes.self_test.replay import PlacedSeries, Replay
+from batchmark.core.shares import Rate
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from numpy.random import Generator
-
-    from batchmark.change_records import SeriesKey
-    from batchmark.replay import PlacedSeries
-
-SIZES = (0.03, 0.05, 0.10, 0.25)
-RUNS_BEFORE = 10  # a step, without a change
-WAITED = 10  # runs, the first with the step among them
+SIZES = (0.03, 0.05, 0.10, 0.25)  # as in the simulation of docs/regressions.md
+RUNS_BEFORE = 10  # without a change, before a step: one more than the search needs
+WAITED = 10  # runs in which a step may be found, its first among them
 EARLY = 5
-SAME_RUNS = 3  # apart, and still the same change
+SAME_RUNS = 3  # that two points may be apart and still be the same change, as in `detection`
 SHARE_WITH_STEP = 0.02  # of a suite's series at a time: many steps at once are easier to find
-ANCHORS = 8  # runs at which steps are put
-FIRST_LOOK = 8  # runs of a history before its alarms count
-MOST_LOOKS = 100  # at the latest runs of an untouched history
-FEWEST_FOR_NOISE = 5
-SYNTHETIC_RUNS = 40
+ANCHORS = 8  # runs at which steps begin; few, so that steps share a replay
+RUNS_BEFORE_ALARMS = 8  # of a history, before its alarms count
+MOST_RUNS_OF_ALARMS = 100  # the newest of an untouched history; each costs a call of the detector
+FEWEST_FOR_NOISE = 5  # runs from which a series' noise is estimated
+SYNTHETIC_RUNS = 40  # of a history made up: room for steps on both sides
 
-Detector = Callable[[Sequence[SeriesHistory]], Sequence[ChangePoint]]
+Detector = Callable[[Sequence[Series]], Sequence[ChangePoint]]
 
 
 class Step(NamedTuple):
-    """A series that becomes slower, from one of its runs on."""
+    """A series that becomes slower from one of its runs on.
+
+    Attributes:
+        series: its number in the replay.
+        first: index of that run in the series.
+        place: of that run among all runs.
+        size: relative.
+    """
 
     series: int
-    first: int  # among the series' own runs
-    place: int  # of that run among all runs
+    first: int
+    place: int
     size: float
 
 
 def try_suite(
     suite: str,
-    histories: Sequence[SeriesHistory],
+    histories: Sequence[Series],
     detector: Detector,
     *,
     seed: int = 0,
     steps: int = 20,
 ) -> SuiteTest:
-    """Put steps into a suite's histories, and look what the detector makes of them.
+    """Put steps into a suite's histories and count what the detector finds.
 
-    Targets whose histories are too short get synthetic ones with the noise of their own series.
+    Machines whose histories are too short get synthetic ones with the noise of their own series.
 
     Args:
-        histories: of the metric time.
-        seed: the same one puts the same steps.
-        steps: for each size and machine, where there is room for so many.
+        histories: of times.
+        seed: of the places of the steps.
+        steps: for each size and machine, if there is room for so many.
     """
     rng = np.random.default_rng(seed)
     replay = Replay(histories)
     parts = []
     openings: list[tuple[int, int]] = []
-    if replay.runs > FIRST_LOOK:
+    if replay.runs > RUNS_BEFORE_ALARMS:
         openings = list(_openings(replay, detector))
         parts.append(_part("history", replay, openings, detector, rng, steps))
     tested = {_machine(replay.series[number].key) for number, _ in openings}
@@ -105,27 +105,24 @@ def _part(
     count: int,
 ) -> Part:
     planned = _plan(replay, openings, rng, count)
-    delays: dict[Step, int | None] = {}
+    found: dict[Step, int | None] = {}
     for together in _rounds(planned, max(1, round(SHARE_WITH_STEP * len(replay.series)))):
-        delays |= _delays(replay, together, detector)
+        found |= _delays(replay, together, detector)
+    delays: dict[tuple[Machine | None, float], list[int | None]] = defaultdict(list)
+    for step, delay in found.items():
+        delays[None, step.size].append(delay)
+        delays[_machine(replay.series[step.series].key), step.size].append(delay)
     machines = dict.fromkeys(_machine(replay.series[step.series].key) for step in planned)
-    results = [
-        _steps(machine, size, own)
-        for machine in (None, *machines)
-        for size in SIZES
-        if (
-            own := [
-                delay
-                for step, delay in delays.items()
-                if step.size == size and machine in {None, _machine(replay.series[step.series].key)}
-            ]
-        )
-    ]
     return Part(
         source=source,
         series=len(replay.series),
         runs=replay.runs,
-        steps=tuple(results),
+        steps=tuple(
+            _steps(machine, size, delays[machine, size])
+            for machine in (None, *machines)
+            for size in SIZES
+            if (machine, size) in delays
+        ),
         alarms=_alarms(replay, detector),
     )
 
@@ -139,7 +136,7 @@ def _slower(points: Iterable[ChangePoint]) -> Iterator[ChangePoint]:
 
 
 def _openings(replay: Replay, detector: Detector) -> Iterator[tuple[int, int]]:
-    """Series and their runs at which a step may be put: amid runs without a change."""
+    """Where a step may begin, by number of series and index of its run: far from any change."""
     changes = defaultdict(set)
     for point in detector(replay.at(replay.runs, {})):
         number, first = replay.find(point)
@@ -153,7 +150,7 @@ def _openings(replay: Replay, detector: Detector) -> Iterator[tuple[int, int]]:
 def _plan(
     replay: Replay, openings: Sequence[tuple[int, int]], rng: Generator, count: int
 ) -> list[Step]:
-    """Steps of every size for every machine, at few runs, so that many can share a replay."""
+    """Steps of every size for every machine; they begin at few runs, so many share a replay."""
     places = np.unique([replay.series[number].places[first] for number, first in openings])
     anchors = set(rng.permutation(places)[:ANCHORS].tolist())
     by_machine: dict[Machine, list[tuple[int, int, int]]] = defaultdict(list)
@@ -161,8 +158,8 @@ def _plan(
         one = replay.series[number]
         by_machine[_machine(one.key)].append((number, first, one.places[first]))
     planned = []
-    for own in by_machine.values():
-        chosen = [opening for opening in own if opening[2] in anchors] or own
+    for possible in by_machine.values():
+        chosen = [opening for opening in possible if opening[2] in anchors] or possible
         for size in SIZES:
             picked = (chosen[pick] for pick in rng.permutation(len(chosen))[:count])
             planned += [Step(number, first, place, size) for number, first, place in picked]
@@ -170,7 +167,7 @@ def _plan(
 
 
 def _rounds(planned: Iterable[Step], most: int) -> Iterator[list[Step]]:
-    """Steps at the same run, each in another series, and no more than `most` at a time."""
+    """Steps that share a replay: at the same run, in different series, at most `most`."""
     waiting: dict[int, list[Step]] = defaultdict(list)
     for step in planned:
         waiting[step.place].append(step)
@@ -186,7 +183,7 @@ def _rounds(planned: Iterable[Step], most: int) -> Iterator[list[Step]]:
 
 
 def _delays(replay: Replay, together: Sequence[Step], detector: Detector) -> dict[Step, int | None]:
-    """How many runs it took until each step was found; None of those that were not."""
+    """Runs until each of the steps of a round was found; None if it was not."""
     put = {step.series: (step.first, 1 + step.size) for step in together}
     waiting = {step.series: step for step in together}
     delays: dict[Step, int | None] = dict.fromkeys(together)
@@ -218,53 +215,51 @@ def _steps(machine: Machine | None, size: float, delays: Sequence[int | None]) -
 
 
 def _alarms(replay: Replay, detector: Detector) -> Alarms:
-    """What the schedule would have alerted of, had nothing been put in; each change once."""
-    from scipy.stats import chi2
-
-    start = max(FIRST_LOOK, replay.runs - MOST_LOOKS)
+    """Alarms of the histories as they are, each change once, with a Poisson interval."""
+    start = max(RUNS_BEFORE_ALARMS, replay.runs - MOST_RUNS_OF_ALARMS)
     known: list[tuple[int, int]] = []
     alarms: list[tuple[int, int]] = []
     series_runs = 0
-    standing: list[tuple[int, int]] = []
-    for place in range(start - 1, replay.runs):  # the first look tells what was known before
-        standing = [replay.find(point) for point in _slower(detector(replay.at(place, {})))]
-        for number, first in standing:
-            if not _is_among((number, first), known):
-                known.append((number, first))
+    shown: list[tuple[int, int]] = []
+    for place in range(start - 1, replay.runs):  # the first call tells what was known before
+        shown = [replay.find(point) for point in _slower(detector(replay.at(place, {})))]
+        for change in shown:
+            if not _is_among(change, known):
+                known.append(change)
                 if place >= start:
-                    alarms.append((number, first))
+                    alarms.append(change)
         if place >= start:
-            series_runs += sum(place in one.places for one in replay.series)
+            series_runs += len(replay.measured_at(place))
     count = len(alarms)
     per_run = 1000 / series_runs if series_runs else None
     return Alarms(
         alarms=count,
-        withdrawn=sum(not _is_among(alarm, standing) for alarm in alarms),
+        withdrawn=sum(not _is_among(alarm, shown) for alarm in alarms),
         series_runs=series_runs,
-        low=float(chi2.ppf(0.025, 2 * count)) / 2 * per_run if count and per_run else 0.0,
-        high=float(chi2.ppf(0.975, 2 * count + 2)) / 2 * per_run if per_run else None,
+        low=float(stats.chi2.ppf(0.025, 2 * count)) / 2 * per_run if count and per_run else 0.0,
+        high=float(stats.chi2.ppf(0.975, 2 * count + 2)) / 2 * per_run if per_run else None,
     )
 
 
 def _is_among(alarm: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
-    """Whether one of the others is of the same series and of about the same run."""
-    number, first = alarm
-    return any(number == one and abs(first - other) <= SAME_RUNS for one, other in others)
+    """Whether one of the others is in the same series, at about the same run."""
+    series, first = alarm
+    return any(series == other and abs(first - at) <= SAME_RUNS for other, at in others)
 
 
-def _synthetic(one: PlacedSeries, rng: Generator) -> SeriesHistory | None:
-    """A history without a change, with a series' own level and noise; None if these are unknown."""
+def _synthetic(one: PlacedSeries, rng: Generator) -> Series | None:
+    """A history without changes, with the level and noise of a series; None if it is too short."""
     logs = np.log(one.values)
     if logs.size < FEWEST_FOR_NOISE:
         return None
-    steps = np.diff(logs)  # of which a change of level is only one
+    steps = np.diff(logs)  # a change of level is only one of them
     noise = MAD_TO_SD * float(np.median(np.abs(steps - np.median(steps)))) / np.sqrt(2)
     values = np.exp(np.median(logs) + noise * rng.standard_normal(SYNTHETIC_RUNS))
     days = np.arange(SYNTHETIC_RUNS).astype("timedelta64[D]")
-    return SeriesHistory(
+    return Series(
         key=one.key,
-        metric=one.history.metric,
+        metric=one.series.metric,
         run_ids=[f"synthetic-{number}" for number in range(SYNTHETIC_RUNS)],
-        recorded_at=one.history.recorded_at[0] + days,
+        recorded_at=one.series.recorded_at[0] + days,
         values=values,
     )

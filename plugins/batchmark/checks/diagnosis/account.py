@@ -1,33 +1,71 @@
-"""The question whether the account may run as many vCPUs of the instance family."""
+"""Questions about the account: is the image in ECR, and does the vCPU quota leave room."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
+from operator import itemgetter
 
-from batchmark.diagnosis.instances import instance_types
-from batchmark.diagnosis.records import Finding
-from batchmark.diagnosis.subject import Described, Hit, Subject, is_spot, name_of
-from batchmark.exceptions import DiagnosisError
-from batchmark.vcpu_quotas import describe_quota, vcpu_quota
+from batchmark.aws.batch_targets import Image
+from batchmark.aws.vcpu_quotas import describe_quota, vcpu_quota
+from batchmark.checks.diagnosis.instances import instance_types
+from batchmark.checks.diagnosis.records import Finding
+from batchmark.checks.diagnosis.subject import Described, Obstacle, Subject, is_spot, name_of
+from batchmark.checks.image import find_image
+from batchmark.core.errors import DiagnosisError
 
-# The usage metrics come every five minutes.
+# CloudWatch has usage metrics every five minutes.
 USAGE_PERIOD_SECONDS = 300
 USAGE_WITHIN = timedelta(minutes=30)
 
 
+def image_missing(subject: Subject) -> Iterator[Finding]:
+    """Look for the job's image, if it is in ECR.
+
+    Raises:
+        DiagnosisError: it is in another region, which `subject.client` does not ask.
+    """
+    uri = str(subject.container.get("image"))
+    image = Image.parse(uri)
+    if image is None:
+        return
+    ecr = subject.client("ecr")
+    if image.region != ecr.meta.region_name:
+        raise DiagnosisError(f"{uri} is in {image.region}, not in {ecr.meta.region_name}")
+    if find_image(ecr, image) is None:
+        text = f"ECR has no {uri}."
+        waits = subject.job is not None and subject.job.get("status") == "RUNNABLE"
+        if waits:
+            text += " That does not keep the job waiting for an instance, but there it will fail."
+        yield Finding.of("image_missing", text, certain=not waits)
+
+
+def image_not_pulled(subject: Subject) -> Iterator[Finding]:
+    """Look at why earlier attempts of the job failed."""
+    attempts: list[Described] = (subject.job or {}).get("attempts", [])
+    reasons = [str(attempt.get("container", {}).get("reason", "")) for attempt in attempts]
+    failed = [reason for reason in reasons if reason.startswith("CannotPull")]
+    if failed:
+        yield Finding.of(
+            "image_not_pulled",
+            f"{len(failed)} attempt(s) could not pull the image, the last with: {failed[-1]}",
+            certain=True,
+        )
+
+
 def service_quota(subject: Subject) -> Iterator[Finding]:
-    hits: list[Hit] = []
-    for environment in subject.candidates:
-        types = instance_types(subject, environment)
-        if types:
-            smallest = min(types, key=lambda one: int(one["VCpuInfo"]["DefaultVCpus"]))
-            hits += _hits(subject, environment, smallest)
-    yield from subject.findings(hits)
+    yield from subject.findings(partial(_quota_exceeded, subject))
 
 
-def _hits(subject: Subject, environment: Described, instance_type: Described) -> Iterator[Hit]:
-    vcpus, name = int(instance_type["VCpuInfo"]["DefaultVCpus"]), instance_type["InstanceType"]
+def _quota_exceeded(subject: Subject, environment: Described) -> Obstacle | None:
+    types = instance_types(subject, environment)
+    if not types:
+        return None
+    vcpus, name = min(
+        ((int(each["VCpuInfo"]["DefaultVCpus"]), each["InstanceType"]) for each in types),
+        key=itemgetter(0),
+    )
     known = vcpu_quota(name, "spot" if is_spot(environment) else "on_demand")
     if known is None:
         raise DiagnosisError(f"the vCPU quota of {name} is not known here")
@@ -38,17 +76,15 @@ def _hits(subject: Subject, environment: Described, instance_type: Described) ->
         f"{name_of(environment)} takes {vcpus}"
     )
     if vcpus > limit:
-        yield Hit(environment, "service_quota", f"{text}.")
-        return
-    used = _in_use(subject, quota)
+        return Obstacle("service_quota", f"{text}.")
+    used = _vcpus_in_use(subject, quota)
     if used is not None and used + vcpus > limit:
-        yield Hit(
-            environment, "service_quota", f"{text}, with {used:g} in use already.", certain=False
-        )
+        return Obstacle("service_quota", f"{text}; {used:g} are already in use.", certain=False)
+    return None
 
 
-def _in_use(subject: Subject, quota: Described) -> float | None:
-    """The newest value of the quota's usage metric; None where there is none."""
+def _vcpus_in_use(subject: Subject, quota: Described) -> float | None:
+    """Return the newest value of the quota's usage metric, if it has one."""
     metric = quota.get("UsageMetric")
     if not metric:
         return None
@@ -64,5 +100,5 @@ def _in_use(subject: Subject, quota: Described) -> float | None:
         Period=USAGE_PERIOD_SECONDS,
         Statistics=["Maximum"],
     )["Datapoints"]
-    newest = max(points, key=lambda one: one["Timestamp"], default=None)
+    newest = max(points, key=lambda point: point["Timestamp"], default=None)
     return float(newest["Maximum"]) if newest else None

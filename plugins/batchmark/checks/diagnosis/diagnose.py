@@ -1,6 +1,6 @@
-"""Why a Batch job does not start: every question that AWS's APIs can answer, with its evidence.
+"""Find out from AWS why a Batch job does not start.
 
-`diagnose` runs alone (the DAG `diagnose_queue`) and where a job has waited longer than it may.
+The DAG `diagnose_queue` does so on demand, and a task does when its job has waited too long.
 """
 
 from __future__ import annotations
@@ -9,16 +9,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from batchmark.batch_environment import NO_ANSWER, Clients, why_unread
-from batchmark.diagnosis.image import image_missing, image_not_pulled
-from batchmark.diagnosis.instances import (
+from batchmark.aws.batch_jobs import describe_jobs
+from batchmark.aws.batch_targets import NO_ANSWER, why_unread
+from batchmark.aws.boto_clients import Clients
+from batchmark.aws.job_description import JobDescription
+from batchmark.checks.diagnosis.account import image_missing, image_not_pulled, service_quota
+from batchmark.checks.diagnosis.instances import (
     failed_launches,
     job_does_not_fit,
     max_vcpus_reached,
     missing_from_cluster,
 )
-from batchmark.diagnosis.network import subnets_without_route
-from batchmark.diagnosis.queue import (
+from batchmark.checks.diagnosis.network import subnets_without_route
+from batchmark.checks.diagnosis.queue import (
     blocked_events,
     environment_state,
     jobs_ahead,
@@ -26,24 +29,19 @@ from batchmark.diagnosis.queue import (
     queue_state,
     status_reason,
 )
-from batchmark.diagnosis.quota import service_quota
-from batchmark.diagnosis.records import Cause, Diagnosis, Finding, found
-from batchmark.diagnosis.subject import (
+from batchmark.checks.diagnosis.records import Cause, Diagnosis, Finding
+from batchmark.checks.diagnosis.subject import (
     Subject,
     describe_definition,
     describe_environments,
     describe_queue,
     waiting_jobs,
 )
-from batchmark.exceptions import DiagnosisError
-from batchmark.job_description import JobDescription
-from batchmark.jobs import describe_jobs
-
-__all__ = ["Cause", "Diagnosis", "Finding", "diagnose"]
+from batchmark.core.errors import DiagnosisError
 
 Question = Callable[[Subject], Iterator[Finding]]
 
-# What stands first is told first, among findings that are equally certain.
+# Findings of equal certainty are listed in this order.
 QUESTIONS: tuple[tuple[str, Question], ...] = (
     ("the queue's state", queue_state),
     ("the compute environments' state", environment_state),
@@ -71,15 +69,15 @@ def diagnose(
     events_log_group: str | None = None,
     now: datetime,
 ) -> Diagnosis:
-    """Ask AWS why a job of a queue does not start. Never raises: what fails stands in `unread`.
+    """Ask AWS why a queue's job does not start. Never raises: failed questions are in `unread`.
 
     Args:
-        client: gives a boto3 client of the queue's region by its service's name.
+        client: returns a boto3 client for the queue's region by its service's name.
         queue: name or ARN.
-        job: as DescribeJobs gave it; without one, the job that has waited longest is looked at.
-        job_definition: with its revision; its needs and image are looked at where no job waits.
+        job: from DescribeJobs; without one, the job that has waited longest.
+        job_definition: with its revision; takes the job's place if none is waiting.
         events_log_group: where EventBridge logs Batch's events.
-        now: with its time zone.
+        now: the time, with its time zone.
     """
     answers = _Answers()
     subject = Subject(client, now, events_log_group, queue={}, job=job)
@@ -87,30 +85,30 @@ def diagnose(
         described = describe_queue(client("batch"), queue)
         if described is None:
             text = f"Batch knows no queue {queue}."
-            answers.findings.append(found("queue_unknown", text, certain=True))
+            answers.findings.append(Finding.of("queue_unknown", text, certain=True))
         else:
             subject.queue = described
     if subject.queue:
         _fill(subject, job_definition, answers)
         for title, question in QUESTIONS:
             with answers.asking(title):
-                for finding in question(subject):
+                for finding in question(subject):  # keeps those before an error
                     answers.findings.append(finding)
     return Diagnosis(
         queue=subject.queue.get("jobQueueName", queue),
         job_id=subject.job["jobId"] if subject.job else None,
         asked_at=now,
-        findings=_in_order(answers.findings),
+        findings=_merged(answers.findings),
         checked=tuple(answers.checked),
         unread=tuple(answers.unread),
     )
 
 
 def _fill(subject: Subject, job_definition: str | None, answers: _Answers) -> None:
-    """Find out what the questions share: environments, waiting jobs, the job, its container."""
+    """Fill in what the questions share: environments, waiting jobs, the job, its container."""
     with answers.asking("the compute environments"):
         subject.environments = describe_environments(subject.client("batch"), subject.queue)
-    with answers.asking("the jobs that wait"):
+    with answers.asking("the waiting jobs"):
         batch = subject.client("batch")
         subject.waiting = waiting_jobs(batch, subject.queue)
         if subject.job is None and subject.waiting:
@@ -124,7 +122,7 @@ def _fill(subject: Subject, job_definition: str | None, answers: _Answers) -> No
 
 
 class _Answers:
-    """What came of the questions so far."""
+    """The results of the questions asked so far."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
@@ -133,28 +131,23 @@ class _Answers:
 
     @contextmanager
     def asking(self, title: str) -> Iterator[None]:
-        """Note how a question went; none that fails keeps the others from being asked."""
+        """Record whether a question was answered; if it fails, the others are still asked."""
         try:
             yield
         except NO_ANSWER as error:
             self.unread.append(f"{title}: {why_unread(error)}")
         except DiagnosisError as error:
             self.unread.append(f"{title}: {error}")
-        except Exception as error:  # a diagnosis must not hide the failure that it is to explain
+        except Exception as error:  # a diagnosis must not hide the failure that it explains
             self.unread.append(f"{title}: {error!r}")
         else:
             self.checked.append(title)
 
 
-def _in_order(findings: list[Finding]) -> tuple[Finding, ...]:
-    """One finding per cause, with all its evidence; the certain ones first."""
+def _merged(findings: list[Finding]) -> tuple[Finding, ...]:
+    """Merge the findings of each cause; the certain ones come first."""
     by_cause: dict[Cause, Finding] = {}
-    for one in findings:
-        before = by_cause.get(one.cause)
-        by_cause[one.cause] = one.model_copy(
-            update={
-                "certain": one.certain or (before is not None and before.certain),
-                "evidence": f"{before.evidence} {one.evidence}" if before else one.evidence,
-            }
-        )
-    return tuple(sorted(by_cause.values(), key=lambda one: not one.certain))
+    for finding in findings:
+        before = by_cause.get(finding.cause)
+        by_cause[finding.cause] = before.merged(finding) if before else finding
+    return tuple(sorted(by_cause.values(), key=lambda finding: not finding.certain))

@@ -1,36 +1,36 @@
-"""Questions about instances: can they hold the job, were they launched, did they join."""
+"""Questions about instances: does the job fit, were they launched, did they join the cluster."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import Any
+from functools import partial
 
-from batchmark.diagnosis.records import Cause, Finding
-from batchmark.diagnosis.subject import (
+from batchmark.checks.diagnosis.records import Cause, Finding
+from batchmark.checks.diagnosis.subject import (
     Described,
-    Hit,
     Needs,
+    Obstacle,
     Subject,
     is_spot,
     name_of,
     resources_of,
 )
-from batchmark.exceptions import DiagnosisError
+from batchmark.core.errors import DiagnosisError
 
 # Batch User Guide, "Compute resource memory management" and "Reserve system memory": the default
-# AMI keeps this much from jobs, the kernel some more; leaving 5 % free is what it recommends.
+# AMI reserves this much, the kernel some more; the guide recommends to leave 5 % free.
 AGENT_MEMORY_MIB = 32
 FREE_MEMORY_SHARE = 0.05
-# A GPU instance takes a few minutes from launch to its cluster.
+# A GPU instance joins its cluster a few minutes after its launch.
 BOOT_TIME = timedelta(minutes=10)
 LAUNCHED_WITHIN = timedelta(hours=1)
 MOST_INSTANCES = 100
 CHOSEN_BY_BATCH = ("optimal", "default_")
 
-# EC2's and Auto Scaling's words for a launch that failed ("Troubleshoot issues in Amazon EC2 Auto
-# Scaling" and EC2's error codes), the more special ones first.
+# How EC2 and Auto Scaling describe a failed launch ("Troubleshoot issues in Amazon EC2 Auto
+# Scaling" and EC2's error codes), from the specific to the general.
 LAUNCH_FAILURES: tuple[tuple[str, Cause], ...] = (
     (r"vCPU (capacity|limit)|Max spot instance count|quota|instance limit", "service_quota"),
     (r"Spot capacity|capacity-not-available|No Spot", "no_spot_capacity"),
@@ -39,30 +39,27 @@ LAUNCH_FAILURES: tuple[tuple[str, Cause], ...] = (
 
 
 def job_does_not_fit(subject: Subject) -> Iterator[Finding]:
-    needs = subject.needs
-    if needs is None:
-        return
-    hits = []
-    for environment in subject.candidates:
-        types = instance_types(subject, environment)
-        shortfalls = [_shortfall(needs, one) for one in types]
-        if any(one is None for one in shortfalls):
-            continue
-        texts = [one for one in shortfalls if one is not None]
-        offered = "; ".join(text for text, _ in texts) or "EC2 knows no such instance type here"
-        hits.append(
-            Hit(
-                environment,
-                "job_does_not_fit",
-                f"The job asks for {needs}, in {name_of(environment)} there is: {offered}.",
-                certain=all(certain for _, certain in texts),
-            )
-        )
-    yield from subject.findings(hits)
+    if needs := subject.needs:
+        yield from subject.findings(partial(_too_small, subject, needs))
+
+
+def _too_small(subject: Subject, needs: Needs, environment: Described) -> Obstacle | None:
+    shortfalls = []
+    for instance_type in instance_types(subject, environment):
+        shortfall = _shortfall(needs, instance_type)
+        if shortfall is None:
+            return None
+        shortfalls.append(shortfall)
+    offered = "; ".join(text for text, _ in shortfalls) or "EC2 has no such instance type here"
+    return Obstacle(
+        "job_does_not_fit",
+        f"The job asks for {needs}; {name_of(environment)} offers: {offered}.",
+        certain=all(certain for _, certain in shortfalls),
+    )
 
 
 def instance_types(subject: Subject, environment: Described) -> list[Described]:
-    """What EC2 says of the environment's instance types; a family stands for all of its sizes.
+    """Return EC2's description of the environment's instance types, of a family all its sizes.
 
     Raises:
         DiagnosisError: Batch chooses the types itself.
@@ -80,59 +77,62 @@ def instance_types(subject: Subject, environment: Described) -> list[Described]:
         .get_paginator("describe_instance_types")
         .paginate(Filters=[{"Name": "instance-type", "Values": patterns}])
     )
-    return [one for page in pages for one in page["InstanceTypes"]]
+    return [described for page in pages for described in page["InstanceTypes"]]
 
 
 def _shortfall(needs: Needs, instance_type: Described) -> tuple[str, bool] | None:
-    """What an instance has, and whether it is surely too little; None where the job fits."""
+    """Return what an instance has, and whether it is certainly too small; None if the job fits."""
     vcpus = int(instance_type["VCpuInfo"]["DefaultVCpus"])
     memory = int(instance_type["MemoryInfo"]["SizeInMiB"])
-    gpus = sum(int(one["Count"]) for one in instance_type.get("GpuInfo", {}).get("Gpus", ()))
+    gpus = sum(int(gpu["Count"]) for gpu in instance_type.get("GpuInfo", {}).get("Gpus", ()))
     has = f"{instance_type['InstanceType']} with {Needs(vcpus, memory, gpus)}"
     if needs.vcpus > vcpus or needs.gpus > gpus or needs.memory_mib > memory - AGENT_MEMORY_MIB:
         return has, True
     if needs.memory_mib > memory * (1 - FREE_MEMORY_SHARE):
-        return f"{has}, some of whose memory is kept from jobs", False
+        return f"{has}, part of whose memory jobs can't have", False
     return None
 
 
 def max_vcpus_reached(subject: Subject) -> Iterator[Finding]:
-    hits = []
-    for environment in subject.candidates:
-        resources = resources_of(environment)
-        limit, desired = resources.get("maxvCpus"), resources.get("desiredvCpus")
-        if limit is None or desired is None or desired < limit:
-            continue
-        tasks = sum(
-            int(one["runningTasksCount"]) for one in _container_instances(subject, environment)
-        )
-        if tasks:
-            text = (
-                f"{name_of(environment)} has {desired} of at most {limit} vCPUs, and {tasks} "
-                "job(s) run there."
-            )
-            hits.append(Hit(environment, "max_vcpus_reached", text, certain=False))
-    yield from subject.findings(hits)
+    yield from subject.findings(partial(_all_vcpus_in_use, subject))
+
+
+def _all_vcpus_in_use(subject: Subject, environment: Described) -> Obstacle | None:
+    resources = resources_of(environment)
+    limit, desired = resources.get("maxvCpus"), resources.get("desiredvCpus")
+    if limit is None or desired is None or desired < limit:
+        return None
+    instances = _container_instances(subject, environment)
+    tasks = sum(int(instance["runningTasksCount"]) for instance in instances)
+    text = (
+        f"{name_of(environment)} has {desired} of at most {limit} vCPUs, and {tasks} job(s) run "
+        "there."
+    )
+    return Obstacle("max_vcpus_reached", text, certain=False) if tasks else None
 
 
 def missing_from_cluster(subject: Subject) -> Iterator[Finding]:
-    """Instances that run but never joined their ECS cluster, or whose agent is gone."""
-    hits = []
-    for environment in subject.candidates:
-        registered = _container_instances(subject, environment)
-        lost = [one["ec2InstanceId"] for one in registered if not one["agentConnected"]]
-        old = _running_instances(subject, environment)
-        joined = {one["ec2InstanceId"] for one in registered}
-        if old and not joined & set(old):
-            text = (
-                f"{_few(old)} of {name_of(environment)} run for more than "
-                f"{BOOT_TIME.seconds // 60} minutes, and none has joined its ECS cluster."
-            )
-            hits.append(Hit(environment, "no_container_instance", text))
-        elif registered and len(lost) == len(registered):
-            text = f"The ECS agent of {_few(lost)} of {name_of(environment)} is disconnected."
-            hits.append(Hit(environment, "agent_disconnected", text))
-    yield from subject.findings(hits)
+    """Find instances that never joined their ECS cluster, or whose agent is disconnected."""
+    yield from subject.findings(partial(_not_in_cluster, subject))
+
+
+def _not_in_cluster(subject: Subject, environment: Described) -> Obstacle | None:
+    registered = {
+        instance["ec2InstanceId"]: instance["agentConnected"]
+        for instance in _container_instances(subject, environment)
+    }
+    booted = _booted_instances(subject, environment)
+    if booted and not registered.keys() & set(booted):
+        text = (
+            f"{_first_few(booted)} of {name_of(environment)} have run for more than "
+            f"{BOOT_TIME.seconds // 60} minutes, and none has joined its ECS cluster."
+        )
+        return Obstacle("no_container_instance", text)
+    if registered and not any(registered.values()):
+        ids = _first_few(list(registered))
+        text = f"The ECS agent of {ids} of {name_of(environment)} is disconnected."
+        return Obstacle("agent_disconnected", text)
+    return None
 
 
 def _container_instances(subject: Subject, environment: Described) -> list[Described]:
@@ -152,8 +152,8 @@ def _container_instances(subject: Subject, environment: Described) -> list[Descr
     return answer
 
 
-def _running_instances(subject: Subject, environment: Described) -> list[str]:
-    """Ids of the environment's instances that had time enough to boot."""
+def _booted_instances(subject: Subject, environment: Described) -> list[str]:
+    """Return the ids of the environment's instances that have had time to boot."""
     filters = [
         {"Name": "instance-state-name", "Values": ["running"]},
         {"Name": "tag:aws:autoscaling:groupName", "Values": [f"*{_group_part(environment)}*"]},
@@ -169,51 +169,61 @@ def _running_instances(subject: Subject, environment: Described) -> list[str]:
 
 
 def failed_launches(subject: Subject) -> Iterator[Finding]:
-    """The newest launch of each environment, where it failed within the last hour."""
-    scaling = subject.client("autoscaling")
-    # What Batch tags its groups with, as its managed policies show.
-    pages = scaling.get_paginator("describe_auto_scaling_groups").paginate(
-        Filters=[{"Name": "tag-key", "Values": ["AWSBatchServiceTag"]}]
+    """Check each environment's newest launch within the last hour."""
+    # Batch's managed policies show that it gives its groups this tag.
+    pages = (
+        subject.client("autoscaling")
+        .get_paginator("describe_auto_scaling_groups")
+        .paginate(Filters=[{"Name": "tag-key", "Values": ["AWSBatchServiceTag"]}])
     )
-    names = [group["AutoScalingGroupName"] for page in pages for group in page["AutoScalingGroups"]]
-    hits = []
-    for environment in subject.candidates:
-        part = _group_part(environment)
-        launches = [
-            activity
-            for name in names
-            if part in name
-            for activity in _activities(scaling, name)
-            if subject.now - activity["StartTime"] < LAUNCHED_WITHIN
-        ]
-        newest = max(launches, key=lambda one: one["StartTime"], default=None)
-        if newest and newest["StatusCode"] in ("Failed", "Cancelled"):
-            words = newest.get("StatusMessage") or newest["Cause"]
-            text = (
-                f"The newest launch in {name_of(environment)}, at "
-                f"{newest['StartTime']:%Y-%m-%d %H:%M:%S %Z}, failed: {words}"
-            )
-            cause = launch_failure(words)
-            if cause == "no_capacity" and is_spot(environment):
-                cause = "no_spot_capacity"
-            hits.append(Hit(environment, cause, text))
-    yield from subject.findings(hits)
+    groups = [
+        group["AutoScalingGroupName"] for page in pages for group in page["AutoScalingGroups"]
+    ]
+    yield from subject.findings(partial(_failed_launch, subject, groups))
 
 
-def launch_failure(words: str) -> Cause:
-    """The cause that EC2's message of a failed launch stands for."""
+def _failed_launch(
+    subject: Subject, groups: Sequence[str], environment: Described
+) -> Obstacle | None:
+    launches = [
+        launch
+        for group in groups
+        if _group_part(environment) in group
+        for launch in _launches(subject, group)
+    ]
+    newest = max(launches, key=lambda launch: launch["StartTime"], default=None)
+    if newest is None or newest["StatusCode"] not in ("Failed", "Cancelled"):
+        return None
+    message = newest.get("StatusMessage") or newest["Cause"]
+    cause = launch_failure(message)
+    if cause == "no_capacity" and is_spot(environment):
+        cause = "no_spot_capacity"
+    text = (
+        f"The newest launch in {name_of(environment)}, at "
+        f"{newest['StartTime']:%Y-%m-%d %H:%M:%S %Z}, failed: {message}"
+    )
+    return Obstacle(cause, text)
+
+
+def launch_failure(message: str) -> Cause:
+    """Return the cause behind EC2's message about a failed launch."""
     for pattern, cause in LAUNCH_FAILURES:
-        if re.search(pattern, words, re.IGNORECASE):
+        if re.search(pattern, message, re.IGNORECASE):
             return cause
     return "launch_failed"
 
 
-def _activities(scaling: Any, group: str) -> list[Described]:
-    """The group's latest launches and ends of instances."""
-    answer: list[Described] = scaling.describe_scaling_activities(
+def _launches(subject: Subject, group: str) -> list[Described]:
+    """Return an Auto Scaling group's launches within the last hour."""
+    activities = subject.client("autoscaling").describe_scaling_activities(
         AutoScalingGroupName=group, MaxRecords=20
     )["Activities"]
-    return [one for one in answer if one["Description"].startswith(("Launching", "Placing"))]
+    return [
+        activity
+        for activity in activities
+        if activity["Description"].startswith(("Launching", "Placing"))
+        and subject.now - activity["StartTime"] < LAUNCHED_WITHIN
+    ]
 
 
 def _group_part(environment: Described) -> str:
@@ -221,6 +231,6 @@ def _group_part(environment: Described) -> str:
     return f"{name_of(environment)}-asg-"
 
 
-def _few(names: Sequence[str]) -> str:
+def _first_few(names: Sequence[str]) -> str:
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return f"{', '.join(names[:3])}{more}"

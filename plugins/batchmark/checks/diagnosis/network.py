@@ -1,12 +1,13 @@
-"""The question whether instances in the environments' subnets can reach ECS and the registry."""
+"""The question whether instances can reach ECS and the registry from their subnets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from batchmark.diagnosis.records import Finding
-from batchmark.diagnosis.subject import Described, Hit, Subject, name_of, resources_of
+from batchmark.checks.diagnosis.records import Finding
+from batchmark.checks.diagnosis.subject import Described, Obstacle, Subject, name_of, resources_of
 
 EVERYWHERE = ("0.0.0.0/0", "::/0")
 WAYS_OUT = (
@@ -21,31 +22,24 @@ WAYS_OUT = (
     "LocalGatewayId",
     "CoreNetworkArn",
 )
-# What an instance without a way out has to reach: ECS Developer Guide, "Amazon ECS interface VPC
-# endpoints", and ECR User Guide for the image.
+# What an instance without a default route has to reach: ECS Developer Guide, "Amazon ECS interface
+# VPC endpoints"; ECR User Guide for the image.
 ENDPOINTS = ("ecs", "ecs-agent", "ecs-telemetry", "ecr.api", "ecr.dkr", "logs", "s3")
 
 
 def subnets_without_route(subject: Subject) -> Iterator[Finding]:
-    ec2 = subject.client("ec2")
-    hits = []
-    for environment in subject.candidates:
-        ids = resources_of(environment).get("subnets") or []
-        if not ids:
-            continue
-        subnets = ec2.describe_subnets(SubnetIds=ids)["Subnets"]
-        problems = [text for subnet in subnets if (text := _problem(ec2, subnet))]
-        if problems:
-            hits.append(
-                Hit(
-                    environment,
-                    "subnet_without_route",
-                    f"Of the subnets of {name_of(environment)}, {'; '.join(problems)}.",
-                    # Others may still work, and only a host that fails to join proves it.
-                    certain=False,
-                )
-            )
-    yield from subject.findings(hits)
+    yield from subject.findings(partial(_no_way_out, subject.client("ec2")))
+
+
+def _no_way_out(ec2: Any, environment: Described) -> Obstacle | None:
+    ids = resources_of(environment).get("subnets") or []
+    subnets = ec2.describe_subnets(SubnetIds=ids)["Subnets"] if ids else []
+    problems = [text for subnet in subnets if (text := _problem(ec2, subnet))]
+    if not problems:
+        return None
+    text = f"Of the subnets of {name_of(environment)}, {'; '.join(problems)}."
+    # Other subnets may work, and only an instance that fails to join proves anything.
+    return Obstacle("subnet_without_route", text, certain=False)
 
 
 def _problem(ec2: Any, subnet: Described) -> str | None:
@@ -65,7 +59,7 @@ def _problem(ec2: Any, subnet: Described) -> str | None:
 
 
 def _route_table(ec2: Any, subnet_id: str, vpc_id: str) -> Described:
-    """The subnet's own table, or its VPC's main one."""
+    """Return the subnet's own table, or its VPC's main table."""
     pages = ec2.get_paginator("describe_route_tables").paginate(
         Filters=[{"Name": "vpc-id", "Values": [vpc_id]}]
     )
@@ -92,5 +86,7 @@ def _missing_endpoints(ec2: Any, vpc_id: str) -> list[str]:
     pages = ec2.get_paginator("describe_vpc_endpoints").paginate(
         Filters=[{"Name": "vpc-id", "Values": [vpc_id]}]
     )
-    services = [one["ServiceName"] for page in pages for one in page["VpcEndpoints"]]
-    return [name for name in ENDPOINTS if not any(one.endswith(f".{name}") for one in services)]
+    services = [endpoint["ServiceName"] for page in pages for endpoint in page["VpcEndpoints"]]
+    return [
+        name for name in ENDPOINTS if not any(service.endswith(f".{name}") for service in services)
+    ]

@@ -1,20 +1,30 @@
-"""Questions to Batch: the queue, the compute environments' state, what is said of the job."""
+"""Questions to Batch: the queue, the compute environments, the job and those ahead of it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 
-from batchmark.diagnosis.records import Cause, Finding, found
-from batchmark.diagnosis.subject import Hit, Subject, is_spot, is_usable, name_of, resources_of
-from batchmark.exceptions import DiagnosisError
+from batchmark.checks.diagnosis.records import Cause, Finding
+from batchmark.checks.diagnosis.subject import (
+    Described,
+    Needs,
+    Obstacle,
+    Subject,
+    is_spot,
+    is_usable,
+    name_of,
+    resources_of,
+)
+from batchmark.core.errors import DiagnosisError
 
 BLOCKED = "Batch Job Queue Blocked"
 BLOCKED_WITHIN = timedelta(hours=1)
 
-# Batch User Guide, "Jobs stuck in a RUNNABLE status": how a statusReason begins, which a job that
-# jobStateTimeLimitActions cancelled repeats.
+# Batch User Guide, "Jobs stuck in a RUNNABLE status": how a statusReason begins. A job that was
+# cancelled by jobStateTimeLimitActions repeats it.
 REASONS: dict[str, Cause] = {
     "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY": "no_capacity",
     "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE": "max_vcpus_too_small",
@@ -31,15 +41,15 @@ def queue_state(subject: Subject) -> Iterator[Finding]:
     if state == "DISABLED":
         text = f"Queue {name} is DISABLED: Batch takes no new job for it."
         if subject.job:
-            text += " By its documentation it still finishes those that are in it."
-        yield found("queue_disabled", text, certain=subject.job is None)
+            text += " According to its documentation it still finishes those that it has."
+        yield Finding.of("queue_disabled", text, certain=subject.job is None)
     if status not in ("VALID", "UPDATING"):
         reason = queue.get("statusReason", "no reason given")
-        yield found("queue_invalid", f"Queue {name} is {status}: {reason}", certain=True)
+        yield Finding.of("queue_invalid", f"Queue {name} is {status}: {reason}", certain=True)
 
 
 def environment_state(subject: Subject) -> Iterator[Finding]:
-    nothing_usable = not any(is_usable(one) for one in subject.known_environments)
+    nothing_usable = not any(map(is_usable, subject.known_environments))
     for environment in subject.environments:
         if is_usable(environment):
             continue
@@ -53,7 +63,9 @@ def environment_state(subject: Subject) -> Iterator[Finding]:
             cause, text = "environment_disabled", "is DISABLED: Batch places no job in it"
         else:
             cause, text = "environment_not_ready", f"is {status}: {reason}"
-        yield found(cause, f"Compute environment {name} {_sentence(text)}", certain=nothing_usable)
+        yield Finding.of(
+            cause, f"Compute environment {name} {_sentence(text)}", certain=nothing_usable
+        )
 
 
 def status_reason(subject: Subject) -> Iterator[Finding]:
@@ -63,7 +75,7 @@ def status_reason(subject: Subject) -> Iterator[Finding]:
 
 
 def blocked_events(subject: Subject) -> Iterator[Finding]:
-    """What EventBridge logged of the job, or of the queue where none waits; it may have passed."""
+    """Find logged events of the job, or of the queue if no job waits; they may be outdated."""
     if subject.events_log_group is None:
         return
     pages = (
@@ -76,50 +88,51 @@ def blocked_events(subject: Subject) -> Iterator[Finding]:
         )
     )
     events = [json.loads(entry["message"]) for page in pages for entry in page["events"]]
-    of_queue = [
+    blocked = [
         event
         for event in events
         if event.get("detail-type") == BLOCKED
         and event["detail"]["jobQueue"] == subject.queue["jobQueueArn"]
         and (subject.job is None or event["detail"]["jobId"] == subject.job["jobId"])
     ]
-    if of_queue:
-        last = max(of_queue, key=lambda event: str(event["time"]))
+    if blocked:
+        last = max(blocked, key=lambda event: str(event["time"]))
         reason = last["detail"].get("statusReason", "")
         text = f"At {last['time']} job {last['detail']['jobId']} blocked the queue: {reason}"
         yield from _of_reason(subject, reason, _sentence(text), certain=False)
 
 
 def jobs_ahead(subject: Subject) -> Iterator[Finding]:
-    """A queue without a scheduling policy is first in, first out: its first job holds the rest."""
+    """Find older jobs: without a scheduling policy, a queue is first in, first out."""
     job = subject.job
     if job is None or job.get("status") != "RUNNABLE":
         return
     if subject.waiting is None:
-        raise DiagnosisError("the jobs that wait are not known")
-    ahead = [one for one in subject.waiting if one["createdAt"] < job["createdAt"]]
+        raise DiagnosisError("the waiting jobs are not known")
+    ahead = [other for other in subject.waiting if other["createdAt"] < job["createdAt"]]
     if not ahead:
         return
     first = ahead[0]
     reason = first.get("statusReason")
     text = f"{len(ahead)} RUNNABLE job(s) are ahead in the queue, first of them {first['jobId']}"
     text += f", of which Batch says: {reason}" if reason else ""
-    yield found("behind_other_jobs", _sentence(text), certain=bool(reason))
+    yield Finding.of("behind_other_jobs", _sentence(text), certain=bool(reason))
 
 
 def max_vcpus_too_small(subject: Subject) -> Iterator[Finding]:
     if needs := subject.needs:
-        yield from subject.findings(
-            Hit(
-                environment,
-                "max_vcpus_too_small",
-                f"The job asks for {needs.vcpus:g} vCPUs and {name_of(environment)} may have at "
-                f"most {limit}.",
-            )
-            for environment in subject.candidates
-            if (limit := resources_of(environment).get("maxvCpus")) is not None
-            and needs.vcpus > int(limit)
-        )
+        yield from subject.findings(partial(_limit_too_small, needs))
+
+
+def _limit_too_small(needs: Needs, environment: Described) -> Obstacle | None:
+    limit = resources_of(environment).get("maxvCpus")
+    if limit is None or needs.vcpus <= int(limit):
+        return None
+    return Obstacle(
+        "max_vcpus_too_small",
+        f"The job asks for {needs.vcpus:g} vCPUs, and {name_of(environment)} may have at most "
+        f"{limit}.",
+    )
 
 
 def _of_reason(subject: Subject, reason: str, evidence: str, *, certain: bool) -> Iterator[Finding]:
@@ -128,7 +141,7 @@ def _of_reason(subject: Subject, reason: str, evidence: str, *, certain: bool) -
     if cause == "no_capacity" and environments and all(map(is_spot, environments)):
         cause = "no_spot_capacity"
     if cause:
-        yield found(cause, evidence, certain=certain and cause != "undetermined")
+        yield Finding.of(cause, evidence, certain=certain and cause != "undetermined")
 
 
 def _sentence(text: str) -> str:

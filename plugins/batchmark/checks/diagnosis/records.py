@@ -1,13 +1,14 @@
-"""What a diagnosis says: causes and their remedies, what was checked, what could not be asked."""
+"""The result of a diagnosis: causes, their remedies, and which questions AWS answered."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import AwareDatetime, Field
 
-from batchmark.record import Record
+from batchmark.core.record import Record
 
 Cause = Literal[
     "queue_unknown",
@@ -34,15 +35,15 @@ Cause = Literal[
 ]
 
 REMEDIES: Mapping[Cause, str] = {
-    "queue_unknown": "Run `terraform apply`, and submit again what names an old queue.",
+    "queue_unknown": "Run `terraform apply`, and submit jobs that name an old queue again.",
     "queue_disabled": "Enable it: `aws batch update-job-queue --job-queue QUEUE --state ENABLED`, "
     "or `terraform apply`.",
-    "queue_invalid": "Mend what its reason names, then `terraform apply`.",
+    "queue_invalid": "Fix what its reason names, then `terraform apply`.",
     "environment_disabled": "Enable it: `aws batch update-compute-environment "
     "--compute-environment NAME --state ENABLED`, or `terraform apply`.",
-    "environment_invalid": "Mend what its reason names (instance profile, role, subnet, security "
-    "group, launch template), then update it, by `terraform apply` for example: Batch looks at it "
-    "again only then.",
+    "environment_invalid": "Fix what its reason names (instance profile, role, subnet, security "
+    "group, launch template), then update it, for example by `terraform apply`: only then does "
+    "Batch check it again.",
     "environment_not_ready": "Wait until it is VALID. If it stays so, look at its reason in the "
     "Batch console.",
     "service_role": "Give Batch's service role what the reason names; with the service-linked "
@@ -57,7 +58,7 @@ REMEDIES: Mapping[Cause, str] = {
     "no_spot_capacity": "Wait, name more `availability_zones`, or buy On-Demand: "
     '`purchasing = "spot_first"` or "on_demand" in `target_overrides`.',
     "no_capacity": "Wait, name more `availability_zones`, or take another instance type or region.",
-    "launch_failed": "Mend what the message names: the launch template, the AMI, the subnet, the "
+    "launch_failed": "Fix what the message names: the launch template, the AMI, the subnet, the "
     "key, or a policy that forbids it.",
     "subnet_without_route": "Give the subnet a way out: public addresses and an internet gateway, "
     "`enable_nat_gateway`, or `enable_interface_endpoints`.",
@@ -74,25 +75,34 @@ REMEDIES: Mapping[Cause, str] = {
 
 
 class Finding(Record):
-    """One cause that holds a job, or would hold the next one."""
+    """A cause that keeps a job, or would keep the next one, from starting."""
 
     cause: Cause
-    certain: bool = Field(description="AWS's answers leave no doubt; otherwise it is suspected")
+    certain: bool = Field(
+        description="whether AWS's answers leave no doubt; if not, it is suspected"
+    )
     evidence: str = Field(description="what AWS answered, with its values")
     remedy: str
 
+    @classmethod
+    def of(cls, cause: Cause, evidence: str, *, certain: bool) -> Self:
+        return cls(cause=cause, certain=certain, evidence=evidence, remedy=REMEDIES[cause])
 
-def found(cause: Cause, evidence: str, *, certain: bool) -> Finding:
-    return Finding(cause=cause, certain=certain, evidence=evidence, remedy=REMEDIES[cause])
+    def merged(self, other: Self) -> Self:
+        """Return one finding with the evidence of both."""
+        certain, evidence = self.certain or other.certain, f"{self.evidence} {other.evidence}"
+        return self.model_copy(update={"certain": certain, "evidence": evidence})
+
+    @property
+    def certainty(self) -> str:
+        return "certain" if self.certain else "suspected"
 
 
 class Diagnosis(Record):
-    """Why a queue's job does not start, as far as AWS can tell."""
+    """Why a queue's job does not start, as far as AWS's APIs can tell."""
 
     queue: str
-    job_id: str | None = Field(
-        description="the job looked at; null where none waits, or none is known"
-    )
+    job_id: str | None = Field(description="the job diagnosed; null if none is waiting or known")
     asked_at: AwareDatetime
     findings: tuple[Finding, ...] = Field(description="the certain ones first")
     checked: tuple[str, ...] = Field(description="the questions that AWS answered")
@@ -100,36 +110,34 @@ class Diagnosis(Record):
 
     @property
     def summary(self) -> str:
-        """What holds the job, or that nothing was found."""
+        """What keeps the job from starting, or that nothing was found."""
         subject = f"job {self.job_id} in queue" if self.job_id else "queue"
-        certain = [one.cause for one in self.findings if one.certain]
-        suspected = [one.cause for one in self.findings if not one.certain]
-        parts = [
-            f"{len(causes)} {kind} ({', '.join(causes)})"
-            for kind, causes in (("certain", certain), ("suspected", suspected))
-            if causes
-        ]
-        if parts:
-            return f"Causes found for {subject} {self.queue}: {', '.join(parts)}."
+        subject = f"{subject} {self.queue}"
+        if self.findings:
+            causes = defaultdict(list)
+            for finding in self.findings:
+                causes[finding.certainty].append(finding.cause)
+            parts = [f"{len(some)} {kind} ({', '.join(some)})" for kind, some in causes.items()]
+            return f"Causes found for {subject}: {', '.join(parts)}."
         if self.job_id is None:
-            return f"Nothing found that would hold a job in queue {self.queue}."
+            return f"Nothing found that would keep a job in {subject} from starting."
         if self.unread:
             return (
-                f"No cause found for {subject} {self.queue}, but {len(self.unread)} question(s) "
-                "could not be asked."
+                f"No cause found for {subject}, but {len(self.unread)} question(s) could not be "
+                "asked."
             )
         return (
-            f"No cause found for {subject} {self.queue}. The likeliest is then that EC2 has no "
-            "capacity free, which is not certain."
+            f"No cause found for {subject}. Most likely EC2 has no free capacity, which is not "
+            "certain."
         )
 
     def message(self) -> str:
-        """The whole diagnosis as lines of text."""
+        """Return the whole diagnosis as lines of text."""
         lines = [f"Diagnosis: {self.summary}"]
-        for one in self.findings:
-            lines.append(f"- {'certain' if one.certain else 'suspected'}: {one.evidence}")
-            lines.append(f"  Remedy: {one.remedy}")
+        for finding in self.findings:
+            lines.append(f"- {finding.certainty}: {finding.evidence}")
+            lines.append(f"  Remedy: {finding.remedy}")
         if not self.findings:
             lines.append(f"- checked: {', '.join(self.checked) or 'nothing'}")
-        lines += [f"- not asked: {one}" for one in self.unread]
+        lines += [f"- not asked: {question}" for question in self.unread]
         return "\n".join(lines)

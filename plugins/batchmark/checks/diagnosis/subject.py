@@ -1,17 +1,17 @@
-"""What a diagnosis looks at: a queue, its compute environments, and the job that waits in it."""
+"""The subject of a diagnosis: a queue, its compute environments, and the job waiting in it."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from batchmark.batch_environment import Clients
-from batchmark.diagnosis.records import Cause, Finding, found
-from batchmark.exceptions import DiagnosisError
-from batchmark.job_description import JobDescription
+from batchmark.aws.boto_clients import Clients
+from batchmark.aws.job_description import JobDescription
+from batchmark.checks.diagnosis.records import Cause, Finding
+from batchmark.core.errors import DiagnosisError
 
 Described = dict[str, Any]
 
@@ -19,7 +19,7 @@ MOST_WAITING_JOBS = 1000
 
 
 class Needs(NamedTuple):
-    """What a job asks of one instance."""
+    """What a job requests of one instance."""
 
     vcpus: float
     memory_mib: int
@@ -29,10 +29,9 @@ class Needs(NamedTuple):
         return f"{self.vcpus:g} vCPUs, {self.memory_mib} MiB and {self.gpus} GPU(s)"
 
 
-class Hit(NamedTuple):
-    """A cause that stands in the way of one compute environment."""
+class Obstacle(NamedTuple):
+    """A cause that keeps the job from starting in one compute environment."""
 
-    environment: Described
     cause: Cause
     evidence: str
     certain: bool = True
@@ -40,7 +39,7 @@ class Hit(NamedTuple):
 
 @dataclass
 class Subject:
-    """Everything the questions share; `client` gives a boto3 client by its service's name."""
+    """What all questions share; `client` returns a boto3 client by its service's name."""
 
     client: Clients
     now: datetime
@@ -56,7 +55,7 @@ class Subject:
         """The queue's compute environments.
 
         Raises:
-            DiagnosisError: AWS did not tell.
+            DiagnosisError: AWS did not answer.
         """
         if not self.environments:
             raise DiagnosisError("the compute environments are not known")
@@ -64,16 +63,16 @@ class Subject:
 
     @property
     def candidates(self) -> list[Described]:
-        """The environments that the job could go to; all of them where none is usable."""
-        usable = [one for one in self.known_environments if is_usable(one)]
+        """The environments that the job could go to, or all of them if none is usable."""
+        usable = list(filter(is_usable, self.known_environments))
         return usable or self.environments
 
     @property
     def needs(self) -> Needs | None:
-        """What the job asks for; None where there is no job, or one of several nodes."""
+        """What the job requests; None if there is no job, or it has several nodes."""
         asked = {
-            one["type"]: float(one["value"])
-            for one in self.container.get("resourceRequirements", ())
+            requirement["type"]: float(requirement["value"])
+            for requirement in self.container.get("resourceRequirements", ())
         }
         vcpus = asked.get("VCPU", self.container.get("vcpus"))
         memory = asked.get("MEMORY", self.container.get("memory"))
@@ -81,21 +80,20 @@ class Subject:
             return None
         return Needs(vcpus, int(memory), int(asked.get("GPU", 0)))
 
-    def findings(self, hits: Iterable[Hit]) -> Iterator[Finding]:
-        """One finding per cause; certain only where no candidate is left without a certain hit."""
-        by_cause: dict[Cause, list[Hit]] = defaultdict(list)
-        sure = set()
-        for hit in hits:
-            by_cause[hit.cause].append(hit)
-            if hit.certain:
-                sure.add(name_of(hit.environment))
-        nothing_is_left = sure >= {name_of(one) for one in self.candidates}
+    def findings(self, obstacle_in: Callable[[Described], Obstacle | None]) -> Iterator[Finding]:
+        """Yield one finding per cause: certain only if every candidate has a certain obstacle.
+
+        Args:
+            obstacle_in: returns the obstacle in a compute environment.
+        """
+        obstacles = list(map(obstacle_in, self.candidates))
+        nowhere_left = all(obstacle and obstacle.certain for obstacle in obstacles)
+        by_cause: dict[Cause, list[Obstacle]] = defaultdict(list)
+        for obstacle in filter(None, obstacles):
+            by_cause[obstacle.cause].append(obstacle)
         for cause, some in by_cause.items():
-            yield found(
-                cause,
-                " ".join(hit.evidence for hit in some),
-                certain=nothing_is_left and all(hit.certain for hit in some),
-            )
+            evidence = " ".join(obstacle.evidence for obstacle in some)
+            yield Finding.of(cause, evidence, certain=nowhere_left)
 
 
 def name_of(environment: Described) -> str:
@@ -103,7 +101,7 @@ def name_of(environment: Described) -> str:
 
 
 def resources_of(environment: Described) -> Described:
-    """Instance types, subnets and limits; none for an unmanaged environment."""
+    """Return instance types, subnets and limits; none for an unmanaged environment."""
     resources: Described = environment.get("computeResources") or {}
     return resources
 
@@ -122,16 +120,20 @@ def describe_queue(batch: Any, queue: str) -> Described | None:
 
 
 def describe_environments(batch: Any, queue: Described) -> list[Described]:
-    """The queue's compute environments, in the order in which it tries them."""
-    order = sorted(queue["computeEnvironmentOrder"], key=lambda one: int(one["order"]))
-    names = [one["computeEnvironment"] for one in order]
+    """Return the queue's compute environments in the order in which it tries them."""
+    order = sorted(queue["computeEnvironmentOrder"], key=lambda entry: int(entry["order"]))
+    names = [entry["computeEnvironment"] for entry in order]
     answer = batch.describe_compute_environments(computeEnvironments=names)["computeEnvironments"]
-    by_name = {key: one for one in answer for key in (one["computeEnvironmentArn"], name_of(one))}
+    by_name = {
+        key: environment
+        for environment in answer
+        for key in (environment["computeEnvironmentArn"], name_of(environment))
+    }
     return [by_name[name] for name in names if name in by_name]
 
 
 def waiting_jobs(batch: Any, queue: Described) -> list[Described]:
-    """The queue's RUNNABLE jobs, the oldest first; those STARTING where there is none."""
+    """Return the queue's RUNNABLE jobs, oldest first, or those STARTING if there are none."""
     for status in ("RUNNABLE", "STARTING"):
         pages = batch.get_paginator("list_jobs").paginate(
             jobQueue=queue["jobQueueArn"],
@@ -145,7 +147,7 @@ def waiting_jobs(batch: Any, queue: Described) -> list[Described]:
 
 
 def describe_definition(batch: Any, job_definition: str) -> Described:
-    """The container of a job definition, as a job without overrides would have it."""
+    """Return the container that a job of this definition has without overrides."""
     answer = batch.describe_job_definitions(jobDefinitions=[job_definition])["jobDefinitions"]
     container: Described = (answer[0].get("containerProperties") or {}) if answer else {}
     return container

@@ -1,1 +1,1 @@
-"""The history in the formats of other tools; a module for each."""
+"""Write the history in other tools' formats; one module per format."""

@@ -1,4 +1,4 @@
-"""airspeed velocity's folder of results: what is a commit there is a run here."""
+"""Write airspeed velocity's folder of results; a run takes the place of a commit."""
 
 from __future__ import annotations
 
@@ -6,37 +6,36 @@ import itertools
 import json
 import math
 from collections import defaultdict
-from datetime import UTC
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from batchmark.core.names import slug
+from batchmark.history.asv_format import QUARTILES, RESULT, RESULTS_VERSION
 from batchmark.history.columns import IMPORTED, STRING
-from batchmark.history.exports.runs import measured, middle, runs
+from batchmark.history.exports.runs import job_median, measured, runs
 from batchmark.history.series import POINT
-from batchmark.job_identity import slug
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
     from batchmark.history.rows import Row
 
-RESULTS_VERSION, BENCHMARKS_VERSION, MACHINE_VERSION = 2, 2, 1  # of asv's kinds of files
-# asv passes over a result whose version is not that of its benchmark.
+BENCHMARKS_VERSION, MACHINE_VERSION = 2, 1
+# asv ignores results whose version differs from their benchmark's.
 VERSION = "1"
-COLUMNS = {"result": "median_seconds", "stats_q_25": "p25_seconds", "stats_q_75": "p75_seconds"}
+COLUMNS = {RESULT: "median_seconds", **QUARTILES}
 ABSENT = repr(None)
 
-Point = dict[str, str]  # parameters as asv holds them: the name, and what repr() gives
-Axes = dict[str, list[str]]
+Point = dict[str, str]  # the repr() of a parameter's value by its name
+Axes = dict[str, list[str]]  # all values of a parameter by its name
 
 
 def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
-    """Each file by its path in asv's `results/`.
+    """Yield each file of asv's `results/`: its path there and its content.
 
     Args:
-        table: with runs.COLUMNS.
+        table: has runs.COLUMNS.
     """
     table = measured(table)
     grids = _grids(table)
@@ -50,34 +49,38 @@ def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
         by_environment = defaultdict(list)
         for row in rows:
             by_environment[_environment(row)].append(row)
-        for environment, own in by_environment.items():
-            newest = max(own, key=lambda row: row["recorded_at"])
+        for environment, chosen in by_environment.items():
+            newest = max(chosen, key=lambda row: row["recorded_at"])
             machine = _machine(newest)
             machines[machine["machine"]] = machine
             path = f"{machine['machine']}/{slug(newest['run_id'])}-{environment}.json"
-            results = {name: _results(own, name, axes) for name, axes in grids.items()}
-            yield (
-                path,
-                {
-                    "commit_hash": _commit(newest),
-                    "env_name": environment,
-                    "date": _milliseconds(newest),
-                    "params": machine | {"python": newest["python_version"] or ""},
-                    "python": newest["python_version"] or "",
-                    "requirements": {},
-                    "env_vars": {},
-                    "result_columns": ["result", "params", "version", *list(COLUMNS)[1:]],
-                    "results": {name: columns for name, columns in results.items() if columns},
-                    "durations": {},
-                    "version": RESULTS_VERSION,
-                },
-            )
+            results = {name: _results(chosen, name, axes) for name, axes in grids.items()}
+            yield path, _result_file(newest, environment, machine, results)
     for name, machine in machines.items():
         yield f"{name}/machine.json", machine | {"version": MACHINE_VERSION}
 
 
+def _result_file(
+    newest: Row, environment: str, machine: dict[str, str], results: Mapping[str, list[Any]]
+) -> dict[str, Any]:
+    python = newest["python_version"] or ""
+    return {
+        "commit_hash": _commit(newest),
+        "env_name": environment,
+        "date": _milliseconds(newest),
+        "params": machine | {"python": python},
+        "python": python,
+        "requirements": {},
+        "env_vars": {},
+        "result_columns": [RESULT, "params", "version", *QUARTILES],
+        "results": {name: columns for name, columns in results.items() if columns},
+        "durations": {},
+        "version": RESULTS_VERSION,
+    }
+
+
 def _grids(table: pa.Table) -> dict[str, Axes]:
-    """Of each benchmark the values that its parameters ever had."""
+    """Return for each benchmark all values that its parameters ever had."""
     points = defaultdict(list)
     names = ["suite", *POINT]
     texts = table.select(names).cast(pa.schema([(name, STRING) for name in names]))
@@ -89,7 +92,10 @@ def _grids(table: pa.Table) -> dict[str, Axes]:
 def _axes(points: Sequence[Point]) -> Axes:
     names = sorted(set().union(*points))
     return {
-        name: sorted({point.get(name, ABSENT) for point in points}, key=lambda one: (len(one), one))
+        # By length first, so that numbers ascend.
+        name: sorted(
+            {point.get(name, ABSENT) for point in points}, key=lambda text: (len(text), text)
+        )
         for name in names
     }
 
@@ -116,26 +122,26 @@ def _about(name: str, axes: Axes) -> dict[str, Any]:
 
 
 def _results(rows: Sequence[Row], name: str, axes: Axes) -> list[Any]:
-    """A benchmark's columns, each with a value at every point of its grid; empty without a row."""
+    """Return a benchmark's columns, each with a value per point of its grid; empty without rows."""
     found = defaultdict(list)
     for row in rows:
         if _benchmark(row) == name:
             point = _point(row)
-            found[tuple(point.get(one, ABSENT) for one in axes)].append(row)
+            found[tuple(point.get(axis, ABSENT) for axis in axes)].append(row)
     if not found:
         return []
     grid = list(itertools.product(*axes.values()))
     result, *others = (
-        [middle(found[point], column) if point in found else None for point in grid]
+        [job_median(found[point], column) if point in found else None for point in grid]
         for column in COLUMNS.values()
     )
-    # null would say that it failed.
-    measured_or_not = [math.nan if value is None else value for value in result]
-    return [measured_or_not, list(axes.values()), VERSION, *others]
+    # asv takes null for a failure and NaN for a point that was skipped.
+    result = [math.nan if value is None else value for value in result]
+    return [result, list(axes.values()), VERSION, *others]
 
 
 def _machine(row: Row) -> dict[str, str]:
-    """asv has texts for all of it."""
+    """Return asv's description of a machine, in which every value is a string."""
     return {
         "arch": "",
         "cpu": row["cpu_model"],

@@ -1,19 +1,18 @@
-"""Bencher Metric Format: a report for each target, which is a testbed there, and run."""
+"""Write Bencher Metric Format: one report per target (a testbed there) and run."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from batchmark.history.exports.runs import measured, middle, runs
-from batchmark.job_identity import slug
+import pyarrow as pa
+
+from batchmark.core.names import slug
+from batchmark.history.exports.runs import job_median, measured, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    import pyarrow as pa
-
     from batchmark.history.rows import Row
 
 NANOSECONDS = 1e9
@@ -25,25 +24,25 @@ FIGURES = {
 
 
 def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
-    """Each report by its path, `<target>/<run>.json`.
+    """Yield each report: its path, `<target>/<run>.json`, and its content.
 
     Args:
-        table: with runs.COLUMNS.
+        table: has runs.COLUMNS.
     """
     for rows in runs(measured(table)):
         points = defaultdict(list)
         for row in rows:
             points[_name(row)].append(row)
-        report = {name: {"latency": _latency(own)} for name, own in points.items()}
+        report = {name: {"latency": _latency(chosen)} for name, chosen in points.items()}
         yield f"{slug(rows[0]['target'])}/{slug(rows[0]['run_id'])}.json", report
 
 
 def _name(row: Row) -> str:
-    named = (f"{name}={value}" for name, value in json.loads(row["parameters"]).items())
-    return " ".join((f"{row['suite']}/{row['workload']}", *named, row["dtype"]))
+    parameters = (f"{name}={value}" for name, value in json.loads(row["parameters"]).items())
+    return " ".join((f"{row['suite']}/{row['workload']}", *parameters, row["dtype"]))
 
 
 def _latency(rows: Sequence[Row]) -> dict[str, float]:
-    """In nanoseconds, with the ends of the median's interval where there is one."""
-    figures = {name: middle(rows, column) for name, column in FIGURES.items()}
+    """Return the median in nanoseconds, and the ends of its interval if it has one."""
+    figures = {name: job_median(rows, column) for name, column in FIGURES.items()}
     return {name: NANOSECONDS * value for name, value in figures.items() if value is not None}

@@ -1,21 +1,18 @@
-"""All columns as CSV, one line a row."""
+"""Write all columns as CSV, one line per row."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv
 
 from batchmark.history.columns import ALL_COLUMNS, PARTITION_KEYS, SCHEMA, STRING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
 
 def write(tables: Iterable[pa.Table], path: Path) -> int:
-    """Write tables that have all columns; returns the number of their rows."""
+    """Write tables that have all columns; return the number of their rows."""
     types = {name: SCHEMA.field(name).type for name in SCHEMA.names}
     schema = pa.schema((types | dict.fromkeys(PARTITION_KEYS, STRING)).items())
     rows = 0

@@ -1,21 +1,20 @@
-"""What was measured on a target in a run, as the tools that know runs want it."""
+"""Group the history's rows by target and run, as other tools have them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from batchmark.history.series import POINT, counted, encoded
+from batchmark.history.series import POINT, dictionary_codes, is_counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from batchmark.history.rows import Row
 
-# The suite comes with every table.
+# The history adds the suite to every table.
 COLUMNS = (
     *("target", "run_id", "recorded_at", "status", "purpose", *POINT),
     *("median_seconds", "median_low_seconds", "median_high_seconds", "p25_seconds", "p75_seconds"),
@@ -24,18 +23,18 @@ COLUMNS = (
 
 
 def measured(table: pa.Table) -> pa.Table:
-    """The rows that make a run's figures.
+    """Return the rows that count for a run's figures.
 
     Args:
-        table: with COLUMNS.
+        table: has COLUMNS.
     """
-    return table.filter(pa.array(counted(table)))
+    return table.filter(pa.array(is_counted(table)))
 
 
 def runs(table: pa.Table) -> Iterator[list[Row]]:
-    """The rows of each target and run."""
-    targets, _ = encoded(table["target"])
-    run_ids, names = encoded(table["run_id"])
+    """Yield the rows of each target and run."""
+    targets, _ = dictionary_codes(table["target"])
+    run_ids, names = dictionary_codes(table["run_id"])
     group = targets.astype(np.int64) * names.size + run_ids
     order = np.argsort(group, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
@@ -44,7 +43,7 @@ def runs(table: pa.Table) -> Iterator[list[Row]]:
             yield found
 
 
-def middle(rows: Iterable[Row], column: str) -> float | None:
-    """The median of a column over a run's jobs; None where none of them has it."""
+def job_median(rows: Iterable[Row], column: str) -> float | None:
+    """Return the median of a column over a run's jobs; None if no job has it."""
     values = [row[column] for row in rows if row[column] is not None]
     return median(values) if values else None

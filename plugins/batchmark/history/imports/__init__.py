@@ -1,1 +1,1 @@
-"""What other tools measured, as rows of the suite `imported`; a module for each format."""
+"""Read other tools' results as rows of the suite `imported`; one module per format."""

@@ -1,4 +1,4 @@
-"""airspeed velocity's results of a commit and environment: `results/<machine>/<commit>-….json`."""
+"""Read airspeed velocity's results of a commit and environment (`<machine>/<commit>-….json`)."""
 
 from __future__ import annotations
 
@@ -7,47 +7,47 @@ import itertools
 import math
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from batchmark.exceptions import HistoryError
+from batchmark.core.errors import HistoryError
+from batchmark.history.asv_format import QUARTILES, RESULT, RESULTS_VERSION
 from batchmark.history.imports.measurement import (
     UNKNOWN,
     ForeignMeasurement,
     Parsed,
-    figures_of_samples,
-    moment_of,
+    figures_or_reason,
+    from_milliseconds,
+    sample_figures,
+    to_seconds,
 )
-from batchmark.history.imports.units import to_seconds
+from batchmark.history.rows import Row
+from batchmark_job.result import Parameter
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from batchmark.history.rows import Row
-    from batchmark_job.result import Parameter
-
-VERSION = 2
-# A benchmark's kind is the start of its name, where benchmarks.json does not tell its unit.
+# The unit by the start of a benchmark's name, for where there is no benchmarks.json.
 UNITS = {"time_": "seconds", "timeraw_": "seconds", "mem_": "bytes", "peakmem_": "bytes"}
-NO_UNIT = "unknown unit, for benchmarks.json is missing"
+NO_UNIT = "unknown unit, as benchmarks.json is missing"
 
 
 def parse(document: Mapping[str, Any], benchmarks: Mapping[str, Any]) -> Parsed:
-    """Every timing benchmark at every point of its parameters; all others are refused.
+    """Return every timing benchmark at every point of its parameters; others are refused.
 
     Args:
-        benchmarks: `benchmarks.json` from the folder above, empty where there is none.
+        benchmarks: `benchmarks.json` from the folder above; empty if there is none.
 
     Raises:
-        HistoryError: the file is of another version.
+        HistoryError: the file has another version.
     """
-    if (version := document.get("version")) != VERSION:
+    if (version := document.get("version")) != RESULTS_VERSION:
         raise HistoryError(
-            f"asv results of version {version!r}: let `asv update` make it {VERSION}"
+            f"asv results of version {version!r}: `asv update` makes it {RESULTS_VERSION}"
         )
     measurements: list[ForeignMeasurement] = []
     refused: Counter[str] = Counter()
     for name, values in document["results"].items():
-        columns = dict(zip(document["result_columns"], values, strict=False))  # the rest is null
+        columns = dict(
+            zip(document["result_columns"], values, strict=False)
+        )  # asv omits trailing nulls
         about = benchmarks.get(name, {})
         points = list(_points(columns, about.get("param_names") or ()))
         unit = about.get("unit") or _unit(name)
@@ -55,23 +55,18 @@ def parse(document: Mapping[str, Any], benchmarks: Mapping[str, Any]) -> Parsed:
             refused[unit] += len(points)
             continue
         for parameters, point in points:
-            figures: Row = {}
-            reason = None
-            try:
-                figures = _figures(point, unit, name)
-            except ValueError as error:
-                reason = str(error)
+            figures, reason = figures_or_reason(_figures, point, unit, name)
             measurements.append(
                 ForeignMeasurement(
                     commit=document["commit_hash"],
-                    recorded_at=moment_of(document["date"]),
+                    recorded_at=from_milliseconds(document["date"]),
                     workload=name,
-                    # asv, too, holds its environments apart.
+                    # asv, too, keeps its environments apart.
                     parameters=parameters | {"env": document["env_name"]},
                     figures=figures,
                     machine=_machine(document),
                     reason=reason,
-                    skipped=_is_nan(point.get("result")),
+                    skipped=_is_nan(point.get(RESULT)),
                 )
             )
     return Parsed(measurements, refused)
@@ -80,7 +75,7 @@ def parse(document: Mapping[str, Any], benchmarks: Mapping[str, Any]) -> Parsed:
 def _points(
     columns: Mapping[str, Any], names: Sequence[str]
 ) -> Iterator[tuple[dict[str, Parameter], dict[str, Any]]]:
-    """Each point of a benchmark's grid: its parameters and its value in each column."""
+    """Yield each point of a benchmark's grid: its parameters and its value in each column."""
     grid = list(itertools.product(*(columns.get("params") or ())))
     for number, values in enumerate(grid):
         known = [*names, *(f"param{index}" for index in range(len(names) + 1, len(values) + 1))]
@@ -95,7 +90,7 @@ def _points(
 
 
 def _value(text: str) -> Parameter:
-    """asv stores what repr() gives."""
+    """Return the value of which asv stored the repr()."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -113,27 +108,27 @@ def _unit(name: str) -> str:
 
 
 def _figures(point: Mapping[str, Any], unit: str, name: str) -> Row:
-    result = point.get("result")
+    result = point.get(RESULT)
     if result is None or _is_nan(result):
-        raise ValueError(f"asv has {'NaN' if _is_nan(result) else 'no result'} of it")
+        raise ValueError(f"asv has {'NaN' if _is_nan(result) else 'no result'} for it")
     if samples := point.get("samples"):
-        return figures_of_samples(samples, name)
+        return sample_figures(samples, name)
     seconds = to_seconds(result, unit)
     figures = {"samples": point.get("stats_repeat"), "median_seconds": seconds}
-    low, high = point.get("stats_q_25"), point.get("stats_q_75")
+    low, high = quartiles = [point.get(name) for name in QUARTILES]
     if seconds and low is not None and high is not None:
-        spread = (high - low) / seconds
-        figures |= {"p25_seconds": low, "p75_seconds": high, "relative_spread": spread}
+        figures |= dict(zip(QUARTILES.values(), quartiles, strict=True))
+        figures["relative_spread"] = (high - low) / seconds
     return figures
 
 
 def _machine(document: Mapping[str, Any]) -> Row:
-    told = document["params"]
-    threads = str(told.get("num_cpu") or "")
+    machine = document["params"]
+    threads = str(machine.get("num_cpu") or "")
     python = str(document.get("python") or "")
     return {
-        "cpu_model": told.get("cpu") or UNKNOWN,
+        "cpu_model": machine.get("cpu") or UNKNOWN,
         "cpu_threads": int(threads) if threads.isdecimal() else None,
-        "kernel": told.get("os") or None,
+        "kernel": machine.get("os") or None,
         "python_version": python if re.fullmatch(r"[0-9.]+", python) else None,
     }

@@ -1,23 +1,25 @@
-"""github-action-benchmark's history: `data.js` of its page, or the JSON file it keeps instead."""
+"""Read github-action-benchmark's history: its page's `data.js`, or its JSON file."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-from batchmark.history.imports.measurement import ForeignMeasurement, Parsed, moment_of
-from batchmark.history.imports.units import to_seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from batchmark.history.rows import Row
+from batchmark.history.imports.measurement import (
+    ForeignMeasurement,
+    Parsed,
+    figures_or_reason,
+    from_milliseconds,
+    to_seconds,
+)
+from batchmark.history.rows import Row
 
 VARIABLE = "window.BENCHMARK_DATA"
 
 
 def parse(document: Mapping[str, Any]) -> Parsed:
-    """Every time and rate; other units, such as bytes, are refused."""
+    """Return every time and rate; other units, such as bytes, are refused."""
     measurements: list[ForeignMeasurement] = []
     refused: Counter[str] = Counter()
     for suite, entries in document["entries"].items():
@@ -27,16 +29,11 @@ def parse(document: Mapping[str, Any]) -> Parsed:
                 if to_seconds(1.0, unit) is None:
                     refused[unit] += 1
                     continue
-                figures: Row = {}
-                reason = None
-                try:
-                    figures = {"median_seconds": to_seconds(float(bench["value"]), unit)}
-                except ValueError as error:
-                    reason = str(error)
+                figures, reason = figures_or_reason(_figures, bench)
                 measurements.append(
                     ForeignMeasurement(
                         commit=entry["commit"]["id"],
-                        recorded_at=moment_of(entry["date"]),
+                        recorded_at=from_milliseconds(entry["date"]),
                         workload=f"{suite}/{bench['name']}",
                         parameters={},
                         figures=figures,
@@ -44,3 +41,7 @@ def parse(document: Mapping[str, Any]) -> Parsed:
                     )
                 )
     return Parsed(measurements, refused)
+
+
+def _figures(bench: Mapping[str, Any]) -> Row:
+    return {"median_seconds": to_seconds(float(bench["value"]), bench["unit"])}

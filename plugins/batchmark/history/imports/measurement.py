@@ -1,42 +1,47 @@
-"""One figure that another tool measured, and the row that it becomes."""
+"""A figure that another tool measured, its unit, and the row it becomes."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from batchmark.estimate import Median
+from batchmark.analysis.samples import parameters_json
+from batchmark.core.intervals import Median
 from batchmark.history.columns import IMPORTED
-from batchmark.history.imports.units import to_seconds
-from batchmark.history.rows import figures_of, when
-from batchmark.series import parameters_json
+from batchmark.history.rows import Row, sample_columns, time_columns
 from batchmark_job.result import Device
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from batchmark.history.rows import Row
+SECONDS = {
+    **dict.fromkeys(("ns", "nsec", "nanosecond"), 1e-9),
+    **dict.fromkeys(("us", "\N{GREEK SMALL LETTER MU}s", "usec", "microsecond"), 1e-6),
+    **dict.fromkeys(("ms", "msec", "millisecond"), 1e-3),
+    **dict.fromkeys(("s", "sec", "second"), 1.0),
+    **dict.fromkeys(("min", "minute"), 60.0),
+}
+CALLS = ("call", "it", "iter", "iteration", "op", "operation", "run")
 
 UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
 class ForeignMeasurement:
-    """A benchmark's figure at one point of its parameters.
+    """A benchmark's result at one point of its parameters.
 
     Attributes:
-        commit: what was measured; None where the tool did not know.
-        recorded_at: when, or the time of its commit.
-        figures: columns of the history that are statistics.
-        machine: columns of the history that tell what it ran on.
+        commit: what was measured; None if the tool did not know.
+        recorded_at: time of the measurement, or of its commit.
+        figures: the history's columns of statistics.
+        machine: the history's columns on what it ran on.
         reason: why there are no figures.
-        skipped: it was not to be measured at this point.
+        skipped: the benchmark does not apply at this point.
 
     Raises:
-        TypeError: the commit is no text.
-        ValueError: the time is none in UTC.
+        TypeError: the commit is not a string.
+        ValueError: the time can't be expressed in UTC.
     """
 
     commit: str | None
@@ -50,15 +55,15 @@ class ForeignMeasurement:
 
     def __post_init__(self) -> None:
         if not isinstance(self.commit, str | None):
-            raise TypeError(f"the commit {self.commit!r:.100} is no text")
+            raise TypeError(f"the commit {self.commit!r:.100} is not a string")
         try:
             self.recorded_at.astimezone(UTC)
         except OverflowError:
-            raise ValueError(f"{self.recorded_at} is no date in UTC") from None
+            raise ValueError(f"{self.recorded_at} is not a date in UTC") from None
 
     @property
     def run_id(self) -> str:
-        """What was measured at one time, of one commit, is a run."""
+        """The measurements of one commit at one time are a run."""
         moment = self.recorded_at.astimezone(UTC)
         return f"{self.commit or IMPORTED}__{moment:%Y-%m-%dT%H:%M:%SZ}"
 
@@ -80,37 +85,69 @@ class ForeignMeasurement:
             "code_version": self.commit and self.commit[:12],
             "status": unmeasured if self.reason else "measured",
             "reason": self.reason,
-            **when(self.recorded_at),
+            **time_columns(self.recorded_at),
             **self.machine,
             **self.figures,
         }
 
 
 class Parsed(NamedTuple):
-    """What a file holds: times of calls, and how many figures in each unit of anything else."""
+    """A file's times of calls, and its number of figures in each other unit."""
 
     measurements: list[ForeignMeasurement]
     refused: Counter[str]
 
 
-def moment_of(milliseconds: float) -> datetime:
-    """A time as JavaScript counts it.
+def figures_or_reason(figures: Callable[..., Row], *arguments: Any) -> tuple[Row, str | None]:
+    """Return a point's figures and None, or no figures and why."""
+    try:
+        return figures(*arguments), None
+    except ValueError as error:
+        return {}, str(error)
+
+
+def from_milliseconds(milliseconds: float) -> datetime:
+    """Return a time given in milliseconds since the epoch.
 
     Raises:
-        ValueError: it is beyond the calendar, or no number.
+        ValueError: it is not a number, or beyond the calendar.
     """
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (OverflowError, OSError, TypeError, ValueError):
-        raise ValueError(f"{milliseconds!r:.100} is no date in milliseconds") from None
+        raise ValueError(f"{milliseconds!r:.100} is not a date in milliseconds") from None
 
 
-def figures_of_samples(samples: Sequence[float], name: str) -> Row:
-    """Of times a call in seconds, one by one.
+def sample_figures(samples: Sequence[float], name: str) -> Row:
+    """Return the statistics of single calls' times in seconds.
 
     Raises:
-        ValueError: one of them is zero, negative or not finite.
+        ValueError: a time is zero, negative or not finite.
     """
     for value in samples:
         to_seconds(value, "s")
-    return {"samples": len(samples), **figures_of(Median([samples], seed=name))}
+    return {"samples": len(samples), **sample_columns(Median([samples], seed=name))}
+
+
+def to_seconds(value: float, unit: str) -> float | None:
+    """Convert a time, a time per call or a rate of calls to seconds per call.
+
+    Returns:
+        None for any other unit.
+
+    Raises:
+        ValueError: the value is zero, negative or not finite.
+    """
+    over, slash, under = unit.partition("/")
+    over, under = _singular(over), _singular(under)
+    is_time = over in SECONDS and (not slash or under in CALLS)
+    if not (is_time or (over in CALLS and under in SECONDS)):
+        return None
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{value:g} {unit} is not the time of a call")
+    return value * SECONDS[over] if is_time else SECONDS[under] / value
+
+
+def _singular(name: str) -> str:
+    name = name.strip().casefold()  # turns the micro sign into the Greek letter
+    return name if name in SECONDS else name.removesuffix("s")

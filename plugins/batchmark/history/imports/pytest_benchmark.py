@@ -1,41 +1,34 @@
-"""pytest-benchmark's JSON, as `pytest --benchmark-json` writes it."""
+"""Read pytest-benchmark's JSON, as `pytest --benchmark-json` writes it."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from batchmark.history.imports.measurement import (
     UNKNOWN,
     ForeignMeasurement,
     Parsed,
-    figures_of_samples,
+    figures_or_reason,
+    sample_figures,
+    to_seconds,
 )
-from batchmark.history.imports.units import to_seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from batchmark.history.rows import Row
+from batchmark.history.rows import Row
 
 
 def parse(document: Mapping[str, Any]) -> Parsed:
-    """Every benchmark; it has no other unit than seconds."""
+    """Return every benchmark; their only unit is seconds."""
     recorded_at = datetime.fromisoformat(document["datetime"])
-    if recorded_at.tzinfo is None:  # as old releases wrote it
+    if recorded_at.tzinfo is None:  # old releases wrote UTC without saying so
         recorded_at = recorded_at.replace(tzinfo=UTC)
     commit = (document.get("commit_info") or {}).get("id")
     machine = _machine(document["machine_info"])
     measurements = []
     for benchmark in document["benchmarks"]:
         name, parameters = benchmark["fullname"], benchmark.get("params") or {}
-        figures: Row = {}
-        reason = None
-        try:
-            figures = _figures(benchmark["stats"], name)
-        except ValueError as error:
-            reason = str(error)
+        figures, reason = figures_or_reason(_figures, benchmark["stats"], name)
         measurements.append(
             ForeignMeasurement(
                 commit=None if commit == "unversioned" else commit,
@@ -62,7 +55,7 @@ def _machine(info: Mapping[str, Any]) -> Row:
 
 def _figures(stats: Mapping[str, Any], name: str) -> Row:
     if samples := stats.get("data"):
-        return figures_of_samples(samples, name)
+        return sample_figures(samples, name)
     median = to_seconds(stats["median"], "s")
     return {
         "samples": stats["rounds"],

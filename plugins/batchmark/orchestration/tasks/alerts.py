@@ -1,42 +1,39 @@
-"""What the tasks of alerts do, those of a benchmark's run and those of the DAGs beside it.
+"""The tasks of alerts: those of a benchmark run, and those of change_alert and send_alerts.
 
-`open_alerts` decides and keeps, `publish_alerts` sends, `announce_regressions` tells other DAGs.
-The latter two depend on the first alone, so that a channel that is down keeps no event back.
+`open_alerts` decides and stores, `publish_alerts` sends, `announce_regressions` tells other DAGs.
+The latter two depend on the first alone, so a channel that is down holds no event back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import methodcaller
 from typing import TYPE_CHECKING
 
-from airflow.sdk import Param
+from airflow.sdk import Context, Param
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from batchmark.assets import REGRESSIONS, regressions_metadata
-from batchmark.config import load_config
-from batchmark.exceptions import AlertError, ConfigError
-from batchmark.store import COLLECTED, PLAN, REPORT_HTML, RunStore
+from batchmark.aws.result_bucket import COLLECTED, PLAN, REPORT_HTML, RunStore
+from batchmark.core.config import Config
+from batchmark.core.errors import AlertError, ConfigError
+from batchmark.orchestration.assets import REGRESSIONS, regressions_metadata
+from batchmark.orchestration.settings import load_alert_settings, load_config
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from airflow.sdk import Context
-
-    from batchmark.alerts.outbox import RunMessage
-    from batchmark.alerts.records import Alert
-    from batchmark.alerts.settings import AlertSettings
-    from batchmark.alerts.store import AlertStore
-    from batchmark.change_records import Change
-    from batchmark.config import Config
+    from batchmark.changes.alerts.outbox import RunMessage
+    from batchmark.changes.alerts.records import Alert
+    from batchmark.changes.alerts.settings import AlertSettings
+    from batchmark.changes.alerts.store import AlertStore
+    from batchmark.changes.records import Change
 
 TERMINAL_WIDTH = 160
 
 
 def change_params() -> dict[str, Param]:
-    """Fields of the form of change_alert."""
-    from batchmark.alerts.records import BY_HAND
+    """Fields of change_alert's form."""
+    from batchmark.changes.alerts.records import BY_HAND
 
     return {
         "alert_id": Param(
@@ -48,33 +45,31 @@ def change_params() -> dict[str, Param]:
             description="acknowledged: somebody looks after it. invalid: nothing had changed. "
             "fixed: it should be gone. open: none of these after all.",
         ),
-        "note": Param("", type="string", description="Why; kept with the alert."),
+        "note": Param("", type="string", description="Why; stored with the alert."),
     }
 
 
 def check_settings() -> None:
-    """Whether alerts could be sent as they are set up; sends nothing.
+    """Check whether alerts could be sent with the current settings; send nothing.
 
     Raises:
-        AlertError: the variable or a connection that it names can't be used.
+        AlertError: the variable, or a connection that it names, can't be used.
     """
-    from batchmark.alerts.sending import check_channels
-    from batchmark.alerts.settings import load_settings
+    from batchmark.orchestration.channels import check_channels
 
-    check_channels(load_settings())
+    check_channels(load_alert_settings())
 
 
 def open_alerts(context: Context, changes_key: str, report_key: str | None = None) -> list[str]:
-    """Keep what is new in the run's changes, and its message; return the ids of its alerts.
+    """Store what is new in the run's changes, and a message; return the ids of its alerts.
 
-    A retry finds the message and does only what it decided and is not done. Nothing is sent.
+    Nothing is sent. A retry finds the message and does what it decided and is not done yet.
     """
     from rich.console import Console
 
-    from batchmark.alerts.settings import load_settings
-    from batchmark.alerts.store import AlertStore
-    from batchmark.alerts.terminal import alert_table
-    from batchmark.change_records import RunChanges
+    from batchmark.changes.alerts.store import AlertStore
+    from batchmark.changes.records import RunChanges
+    from batchmark.report.tables import alert_table
 
     config, run_id = load_config(), context["run_id"]
     store = RunStore.of(config, run_id)
@@ -82,7 +77,7 @@ def open_alerts(context: Context, changes_key: str, report_key: str | None = Non
     message = alerts.message(run_id)
     if message is None:
         changes = RunChanges.model_validate_json(store.read(changes_key)).changes
-        message = _decide(config, load_settings(), store, alerts, run_id, changes, report_key)
+        message = _decide(config, load_alert_settings(), store, alerts, run_id, changes, report_key)
     if message is None:
         print("Nothing new to tell.")
         return []
@@ -96,21 +91,21 @@ def open_alerts(context: Context, changes_key: str, report_key: str | None = Non
 def publish_alerts(
     context: Context, alert_ids: Sequence[str] | None, report_key: str | None
 ) -> None:
-    """Send the run's message, each channel by itself; nothing where there is none.
+    """Send the run's message, if there is one, through each channel by itself.
 
-    The last task of a run: it fails where one before it left nothing.
+    As the last task of a run it fails if an earlier one left nothing.
 
     Args:
-        alert_ids, report_key: None where open_alerts or publish_report failed.
+        alert_ids, report_key: None if open_alerts or publish_report failed.
 
     Raises:
-        AlertError: a channel did not take it; a retry, or the DAG send_alerts, tries once more.
-        AirflowFailException: after sending, where the run is not whole, or where it is unsure
-            whether a channel has the message. The latter fails once: cleared, the task passes.
+        AlertError: a channel did not take it; a retry, or the DAG send_alerts, tries again.
+        AirflowFailException: after sending, if the run is incomplete or a channel may or may not
+            have the message. The latter fails once: after it is cleared, the task passes.
         AirflowSkipException: a dry run.
     """
-    from batchmark.alerts.store import AlertStore
-    from batchmark.run import RunPlan
+    from batchmark.changes.alerts.store import AlertStore
+    from batchmark.core.run import RunPlan
 
     try:
         config = load_config()
@@ -122,7 +117,7 @@ def publish_alerts(
     if message is None:
         print("Nothing to send.")
     else:
-        # Whatever try of this task is not over died with it.
+        # A try of this task that has no answer died with the task.
         _send(config, alerts, [message], longest_try=timedelta(0))
     if alert_ids is None or report_key is None:
         plan = store.read_if_there(store.prefix + PLAN)
@@ -133,30 +128,30 @@ def publish_alerts(
 
 
 def announce_regressions(context: Context) -> None:
-    """Make an event of the asset REGRESSIONS of the alerts that the run opened.
+    """Make an event of the asset REGRESSIONS from the alerts that the run opened.
 
     Raises:
         AirflowSkipException: it opened none, so there is no event.
     """
-    from batchmark.alerts.store import AlertStore, message_key
+    from batchmark.changes.alerts.store import AlertStore, message_key
 
     message = AlertStore(RunStore.of(load_config(), context["run_id"])).message(context["run_id"])
     if message is None or not message.new_alerts:
         raise AirflowSkipException("this run opened no alert")
-    told = regressions_metadata(message, message_key(message.run_id))
-    context["outlet_events"][REGRESSIONS].extra = told
+    metadata = regressions_metadata(message, message_key(message.run_id))
+    context["outlet_events"][REGRESSIONS].extra = metadata
 
 
 def change_alert(context: Context) -> str:
-    """Bring an alert into the state that a person asks for; return its id.
+    """Set an alert to the state that a person asks for; return its id.
 
     Raises:
         AirflowFailException: there is no such alert, or that state may not follow.
     """
     from rich.console import Console
 
-    from batchmark.alerts.store import AlertStore
-    from batchmark.alerts.terminal import alert_table
+    from batchmark.changes.alerts.store import AlertStore
+    from batchmark.report.tables import alert_table
 
     params, run_id = context["params"], context["run_id"]
     by = context["dag_run"].triggering_user_name or "somebody"
@@ -176,20 +171,20 @@ def change_alert(context: Context) -> str:
 
 
 def send_pending(context: Context) -> None:
-    """Send what quiet hours held, or what did not arrive, of all runs.
+    """Send the messages of all runs that did not arrive yet.
 
     Raises:
         AlertError: a channel still does not take a message.
-        AirflowFailException: as of publish_alerts, once for each that is unsure.
+        AirflowFailException: a channel may or may not have a message; once for each message.
     """
-    from batchmark.alerts.delivering import LONGEST_TRY
-    from batchmark.alerts.store import AlertStore
+    from batchmark.changes.alerts.delivering import LONGEST_TRY
+    from batchmark.changes.alerts.store import AlertStore
 
     config = load_config()
     alerts = AlertStore(RunStore.of(config, context["run_id"]))
     waiting = [one for one in alerts.messages() if one.of("pending", "failed", "sending")]
     for message in waiting:
-        alerts.apply(message)  # where open_alerts died for good
+        alerts.apply(message)  # open_alerts may have died for good
     _send(config, alerts, waiting, longest_try=LONGEST_TRY)
 
 
@@ -202,24 +197,23 @@ def _decide(
     changes: Iterable[Change],
     report_key: str | None,
 ) -> RunMessage | None:
-    """Create the message of a run; None if it has nothing new.
+    """Create the run's message; None if nothing is new.
 
-    What joins an older alert is no news, so it is kept at once: a retry finds nothing that joins.
+    What joins an older alert is no news and is stored at once; a retry then finds nothing to join.
     """
     from airflow.sdk.configuration import conf
 
-    from batchmark.alerts.merging import merge
-    from batchmark.alerts.message import Surroundings, build_message
-    from batchmark.alerts.outbox import unsure_runs
-    from batchmark.alerts.quiet_hours import held_until
-    from batchmark.alerts.sending import channels_of
+    from batchmark.changes.alerts.merging import merge
+    from batchmark.changes.alerts.outbox import unsure_runs
+    from batchmark.orchestration.channels import channels_of
+    from batchmark.report.alert_message import MessageContext, build_message
 
     now = datetime.now(UTC)
     before = alerts.alerts()
     merged = merge(before, alerts.improvements(), changes, settings, run_id=run_id, at=now)
     for joined in merged.joined:
         alerts.change_alert(joined.alert_id, methodcaller("join", joined))
-    surroundings = Surroundings(
+    message_context = MessageContext(
         installation=config.name,
         report_url=store.object_url(report_key or store.prefix + REPORT_HTML),
         log_urls=_log_urls(store),
@@ -229,63 +223,55 @@ def _decide(
     message = build_message(
         merged,
         alerts.alerts() if merged.joined else before,
-        surroundings,
+        message_context,
         run_id=run_id,
         created_at=now,
         channels=channels_of(settings),
-        hold_until=held_until(settings.quiet_hours, now),
     )
     return message and alerts.create(message)
 
 
 def _log_urls(store: RunStore) -> dict[tuple[str, str], str]:
-    """Of the run's jobs, by suite and target; of several repeats the first."""
-    from batchmark.run import CollectedRun
+    """Log URLs of the run's jobs by suite and target; the first repeat's, if there are several."""
+    from batchmark.runs.collected_runs import stored_run
 
-    text = store.read_if_there(store.prefix + COLLECTED)
-    jobs = CollectedRun.model_validate_json(text).jobs if text else ()
+    run = stored_run(store, store.prefix + COLLECTED)
+    jobs = run.jobs if run else ()
     return {(job.planned.suite, job.planned.target): job.log_url for job in reversed(jobs)}
 
 
 def _send(
     config: Config, alerts: AlertStore, messages: Iterable[RunMessage], *, longest_try: timedelta
 ) -> None:
-    """Send messages, unless it is quiet; tell how far each came.
+    """Send messages; print how far each came.
 
     Raises:
         AlertError: a channel did not take one.
-        AirflowFailException: it is unsure whether a channel did, and no task failed of it before.
+        AirflowFailException: a channel may or may not have one, and no task has failed for it yet.
     """
-    from batchmark.alerts.delivering import deliver
-    from batchmark.alerts.quiet_hours import held_until
-    from batchmark.alerts.sending import channels_of, send
-    from batchmark.alerts.settings import load_settings
-    from batchmark.alerts.terminal import delivery_lines
+    from batchmark.changes.alerts.delivering import deliver
+    from batchmark.orchestration.channels import channels_of, send
+    from batchmark.report.tables import delivery_lines
 
-    settings = load_settings()
-    channels = channels_of(settings)
+    channels = channels_of(load_alert_settings())
     failed, unsure = [], []
     for message in messages:
-        now = datetime.now(UTC)
-        if until := held_until(settings.quiet_hours, now):
-            told = alerts.change_message(message.run_id, methodcaller("held", until))
-        else:
-            told = deliver(
-                alerts,
-                message.run_id,
-                partial(send, config),
-                channels=channels,
-                now=now,
-                longest_try=longest_try,
-            )
-            failed += [
-                f"run {told.run_id}, {one.channel}: {one.reason}"
-                for one in told.of("failed")
-                if one.channel in channels
-            ]
-        if any(not one.shown for one in told.of("unsure")):
-            unsure.append(told)
-        print(f"Message of run {told.run_id}:", *delivery_lines(told), sep="\n  ")
+        sent = deliver(
+            alerts,
+            message.run_id,
+            partial(send, config),
+            channels=channels,
+            now=datetime.now(UTC),
+            longest_try=longest_try,
+        )
+        failed += [
+            f"run {sent.run_id}, {one.channel}: {one.reason}"
+            for one in sent.of("failed")
+            if one.channel in channels
+        ]
+        if any(not one.shown for one in sent.of("unsure")):
+            unsure.append(sent)
+        print(f"Message of run {sent.run_id}:", *delivery_lines(sent), sep="\n  ")
     if failed:
         raise AlertError("not all was sent: " + "; ".join(failed))
     for message in unsure:

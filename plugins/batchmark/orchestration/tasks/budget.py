@@ -1,45 +1,38 @@
-"""Money's part in the DAGs' tasks: asked before anything is submitted, booked, told afterwards."""
+"""Approves a run's worst-case cost before it is submitted, books it and settles the actual cost."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from airflow.sdk import Context
 from rich.console import Console
 
-from batchmark.budget import RUN_CAP, check_cap, refusals, worst_case
-from batchmark.cost import run_costs
-from batchmark.cost_terminal import amount, render_costs, render_worst_case
-from batchmark.exceptions import BudgetError, PlanError
-from batchmark.job_identity import generation
-from batchmark.price_fetching import current_prices, price_clients, stored_prices
-from batchmark.run import RunPlan
-from batchmark.spending import RunSpending, month_spending, run_spending, spending_key
-from batchmark.store import PLAN, RunStore
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from airflow.sdk import Context
-
-    from batchmark.budget import WorstCase
-    from batchmark.config import Config
-    from batchmark.run import CollectedRun, PlannedJob
+from batchmark.analysis.cost import run_costs
+from batchmark.aws.price_list import current_prices, price_clients, stored_prices
+from batchmark.aws.result_bucket import PLAN, RunStore
+from batchmark.core.config import Config
+from batchmark.core.errors import BudgetError, PlanError
+from batchmark.core.run import CollectedRun, PlannedJob, RunPlan
+from batchmark.orchestration.batch_operator import generation
+from batchmark.report.tables import amount, render_costs, render_worst_case
+from batchmark.runs.budget import RUN_CAP, book, parse_cap, refusals, worst_case
+from batchmark.runs.spending import RunSpending, month_spending, run_spending, spending_key
 
 TERMINAL_WIDTH = 160
 
 
 def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> RunPlan:
-    """Keep the plan of a run that may be submitted, its prices and what it can cost at most.
+    """Book the worst case of a run that may be submitted; store its prices and its plan.
 
-    A dry run is not refused but told what would be, and leaves its plan only.
+    A dry run only prints what would be refused, and stores its plan.
 
     Raises:
-        PlanError: the cap is no amount, or the run may cost more than is allowed; nothing was
-            written then, except where another run was planned at the same time.
+        PlanError: the cap is not a valid amount, or the run could exceed a cap. Nothing was written
+            then, unless another run was planned at the same time.
     """
     params = context["params"]
-    cap = check_cap(RUN_CAP, params[RUN_CAP])
+    cap = parse_cap(params[RUN_CAP])
     store = RunStore.of(config, context["run_id"])
     check_run_id(context, store)
     now = datetime.now(UTC)
@@ -72,7 +65,13 @@ def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> Run
     kept = kept or RunSpending(
         run_id=context["run_id"], planned_at=now, generation=number, reserved_usd=0.0
     )
-    _reserve(store, key, kept, worst, config.monthly_cap_usd)
+    if reasons := book(
+        store, key, kept, worst, monthly_cap_usd=config.monthly_cap_usd, if_refused=kept
+    ):
+        raise BudgetError(
+            "Nothing was submitted, for another run was planned at the same time. "
+            f"{' '.join(reasons)}"
+        )
     prices.store(store)
     plan = plan.model_copy(update={"spending_key": key})
     store.write(PLAN, plan.model_dump_json(indent=2))
@@ -80,7 +79,7 @@ def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> Run
 
 
 def check_run_id(context: Context, store: RunStore) -> None:
-    """Refuse a run id that another DAG's run has: both would share folder, jobs and booking.
+    """Refuse the run id of another DAG's run: they would share folder, jobs and booking.
 
     Raises:
         PlanError: it is taken.
@@ -91,30 +90,10 @@ def check_run_id(context: Context, store: RunStore) -> None:
         raise PlanError(f"run id {context['run_id']!r} is that of a run of {other}: choose another")
 
 
-def _reserve(
-    store: RunStore, key: str, kept: RunSpending, worst: WorstCase, monthly_cap_usd: float | None
-) -> None:
-    """Book the most that a run can cost, and sum up the month again with that in it.
-
-    S3 lists what was written before. So of runs that are planned at the same time the last one to
-    write sees all others, and never do two pass that exceed the cap together. Both may be refused.
-    """
-    store.put(key, kept.reserving(worst.usd).model_dump_json(indent=2))
-    if monthly_cap_usd is None:
-        return
-    month = month_spending(store, key).without(key, kept)
-    if reasons := refusals(worst, max_cost_usd=None, month=month, monthly_cap_usd=monthly_cap_usd):
-        store.put(key, kept.model_dump_json(indent=2))
-        raise BudgetError(
-            "Nothing was submitted, for another run was planned at the same time. "
-            f"{' '.join(reasons)}"
-        )
-
-
 def settle(store: RunStore, config: Config, plan: RunPlan, collected: CollectedRun) -> None:
-    """Book what a run did cost instead of the most that it could.
+    """Replace the booked worst case of a run by its actual cost.
 
-    A job whose cost is not known stays booked at the most.
+    A job whose cost is unknown stays booked at its worst case.
     """
     if plan.spending_key is None or plan.worst_case is None:
         return
@@ -128,7 +107,7 @@ def settle(store: RunStore, config: Config, plan: RunPlan, collected: CollectedR
 
 
 def print_costs(store: RunStore, config: Config, collected: CollectedRun) -> None:
-    """What a run's jobs cost, what they could have, and this month's sum."""
+    """Print what a run's jobs cost, what they could have cost, and the month's sum."""
     prices = stored_prices(store, config.region, datetime.now(UTC))
     console = Console(width=TERMINAL_WIDTH)
     render_costs(run_costs(collected, prices), console)

@@ -1,40 +1,37 @@
-"""What the DAG `diagnose_queue` does."""
+"""The task of the DAG `diagnose_queue`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
-from batchmark.config import load_config
-from batchmark.exceptions import BatchmarkError
-from batchmark.planning import check_targets
-from batchmark.store import DIAGNOSES_FOLDER, RunStore
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
+from batchmark.aws.result_bucket import DIAGNOSES_FOLDER, RunStore
+from batchmark.core.errors import BatchmarkError
+from batchmark.orchestration.settings import load_config
+from batchmark.runs.planning import check_targets
 
 
 def diagnose_queues(context: Context) -> str:
-    """Diagnose each chosen target's queues; print a table, store it, return the page's key.
+    """Diagnose each chosen target's queues; print and store the result, return the page's key.
 
     Raises:
-        AirflowFailException: the configuration can't be used, or a target is unknown.
+        AirflowFailException: the configuration is invalid, or a target unknown.
     """
     from datetime import UTC, datetime
 
     from rich.console import Console
 
-    from batchmark.batch_environment import aws_clients, published_queues
-    from batchmark.diagnosis import diagnose
-    from batchmark.diagnosis.page import DiagnosisReport, render_html, render_table
+    from batchmark.aws.batch_targets import published_queues
+    from batchmark.aws.boto_clients import patient_clients
+    from batchmark.checks.diagnosis.diagnose import diagnose
+    from batchmark.report.diagnosis_page import DiagnosisReport, render_html, render_table
 
     try:
         config = load_config()
         targets = check_targets(config, context["params"]["targets"], need_both_devices=False)
     except BatchmarkError as error:
         raise AirflowFailException(str(error)) from error  # it would fail again
-    clients = aws_clients(config.region)
+    clients = patient_clients(config.region)
     now = datetime.now(UTC)
     report = DiagnosisReport(
         created_at=now,

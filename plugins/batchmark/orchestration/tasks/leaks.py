@@ -1,31 +1,26 @@
-"""What the tasks of leak_guard do."""
+"""The tasks of the DAG `leak_guard`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow.sdk import Param
+from airflow.sdk import Context, Param
 from airflow.sdk.exceptions import AirflowFailException
 
-from batchmark.config import load_config
-from batchmark.leak_records import ENDABLE, Limits
-from batchmark.store import RunStore, guard_key
+from batchmark.aws.result_bucket import RunStore, guard_key
+from batchmark.checks.leak_records import ENDABLE, LeakAges, RunName
+from batchmark.checks.leaks import RunState
+from batchmark.orchestration.settings import load_config
 
-if TYPE_CHECKING:
-    from airflow.sdk import Context
-
-    from batchmark.leak_guard import RunState
-    from batchmark.leak_records import RunName
-
-# The DAGs that submit jobs: where a job's run is looked for when its tags name no DAG.
+# The DAGs that submit jobs, where to look for a run if a job's tags name no DAG.
 SUBMITTING_DAGS = ("gpu_cpu_benchmark", "noise_calibration")
 LIVE_RUN = ["queued", "running"]
-# For the filters of the topic's subscribers, as alerts have them.
+# For the topic's subscription filters, as alerts have them.
 ATTRIBUTES = {"kind": ("leak",), "state": ("open",)}
 
 
 def leak_params() -> dict[str, Param]:
-    """Fields of leak_guard's form; its schedule runs with the defaults."""
+    """Return the fields of the trigger form; scheduled runs use the defaults."""
     return {
         "end_leaks": Param(
             ["jobs"],
@@ -33,28 +28,28 @@ def leak_params() -> dict[str, Param]:
             items={"type": "string", "enum": list(ENDABLE)},
             examples=list(ENDABLE),
             description="What may be ended. jobs: those whose run is over. jobs_of_unknown_runs "
-            "may be another Airflow's. A file system is deleted with what it holds.",
+            "may be another Airflow's. A file system is deleted with its files.",
         ),
         **{
             name: Param(field.default, type="number", minimum=0, description=field.description)
-            for name, field in Limits.model_fields.items()
+            for name, field in LeakAges.model_fields.items()
         },
     }
 
 
 def look_for_leaks(context: Context) -> str:
-    """Find what no run needs, end what may be ended, and return the key of what was found."""
+    """Find what no run needs, end what may be ended, and return the report's key."""
     from datetime import UTC, datetime
     from functools import cache
 
-    from batchmark.batch_environment import aws_clients
-    from batchmark.leak_guard import end_leaks, look
+    from batchmark.aws.boto_clients import patient_clients
+    from batchmark.checks.leaks import end_leaks, look
 
     config, params = load_config(), context["params"]
-    clients = aws_clients(config.region)
+    clients = patient_clients(config.region)
     ti = context["ti"]
-    limits = Limits(**{name: params[name] for name in Limits.model_fields})
-    # Asked once per run while looking, and again before anything is ended.
+    limits = LeakAges(**{name: params[name] for name in LeakAges.model_fields})
+    # Each run's state is asked for once for the search, and again before anything is ended.
     found = look(
         config,
         clients,
@@ -70,16 +65,16 @@ def look_for_leaks(context: Context) -> str:
 
 
 def report_leaks(context: Context, found_key: str) -> str:
-    """Publish what was found as a page, and alert where something leaked.
+    """Publish the report as a page, and send an alert if something leaked.
 
     Raises:
-        AirflowFailException: after publishing, with every leak, or with what AWS did not tell.
+        AirflowFailException: after publishing, if something leaked or AWS did not answer.
     """
     from rich.console import Console
 
-    from batchmark.alerts.sending import publish
-    from batchmark.guard_terminal import guard_table
-    from batchmark.leak_records import GuardReport
+    from batchmark.checks.leak_records import GuardReport
+    from batchmark.orchestration.channels import publish
+    from batchmark.report.tables import guard_table
 
     config = load_config()
     store = RunStore.of(config, context["run_id"])
@@ -89,19 +84,19 @@ def report_leaks(context: Context, found_key: str) -> str:
     key = store.put(_guard_key(context, "html"), console.export_html(), "text/html")
     print(f"Leak guard: {report.summary}. {store.object_url(key)}")
     for line in report.unread:
-        print(f"Not looked at: {line}")
+        print(f"Not checked: {line}")
     if alarm := report.alarm():
         text = f"{len(report.of('leaked'))} leak(s) of {config.name}:\n{alarm}"
         subject = f"Batchmark {config.name}: something runs that no run needs"
         publish(config, subject, f"{text}\n\n{store.object_url(key)}", ATTRIBUTES)
         raise AirflowFailException(text)
     if report.unread:
-        raise AirflowFailException("not all could be looked at: " + "; ".join(report.unread))
+        raise AirflowFailException("not everything could be checked: " + "; ".join(report.unread))
     return key
 
 
 def _run_state(ti: Any, run: RunName) -> RunState:
-    """What Airflow says of a run, in the DAG its job names or in all that submit jobs."""
+    """Return a run's state in Airflow: in its job's DAG, or in all DAGs that submit jobs."""
     dag_ids = (run.dag_id,) if run.dag_id else SUBMITTING_DAGS
 
     def runs(states: list[str] | None) -> int:

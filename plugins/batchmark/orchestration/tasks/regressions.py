@@ -1,25 +1,25 @@
-"""What the tasks of a benchmark's run do about regressions: suspect, look again, decide."""
+"""The tasks of a run that find regressions: find suspects, measure them again, decide."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
-from batchmark.run_look import RERUN_TASKS, Look
-from batchmark.store import CHANGES, CHANGES_SECTION, COLLECTED, SUSPECTS
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
+from batchmark.aws.result_bucket import CHANGES, CHANGES_SECTION, SUSPECTS
+from batchmark.orchestration.xcom import RERUN_TASKS
 
 
 def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
-    """Keep which of the run's rows look slower; return the arguments of the first fresh jobs."""
-    from batchmark.reruns import plan_round, reserve, uncertainties
-    from batchmark.suspects import Suspects
+    """Store which of the run's rows look slower; return the arguments of the first fresh jobs."""
+    from batchmark.changes.suspects import Suspects
+    from batchmark.orchestration.reruns import plan_round, reserve, uncertainties
+    from batchmark.orchestration.run_history import RunHistory
+    from batchmark.runs.budget import RUN_CAP, parse_cap
 
-    look = Look(context, collected_key)
-    found = look.find(uncertainties(look.collected.jobs))
+    run = RunHistory(context, collected_key)
+    found = run.find_suspects(uncertainties(run.collected.jobs))
     suspects = Suspects(suspects=tuple(found))
     for one in found:
         print(
@@ -28,103 +28,106 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
         )
     params, note = context["params"], None
     if not found:
-        print(f"No suspect among {len(look.standing)} series with runs enough.")
+        print(f"No suspect among {len(run.noise_before)} series with enough runs.")
     elif not params["reruns"]:
         note = "suspects are not measured again: the run was asked not to (reruns)"
     elif note := reserve(
-        look.store, look.config, look.plan, suspects.targets, params["max_cost_usd"]
+        run.store, run.config, run.plan, suspects.targets, parse_cap(params[RUN_CAP])
     ):
         note = f"suspects are not measured again: {note}"
     if note:
         print(note)
         suspects = suspects.model_copy(update={"notes": (note,)})
-    look.store.write(SUSPECTS, suspects.model_dump_json(indent=2))
-    look.suspects = suspects
-    look.plan_jobs(2, plan_round(2, look.plan.jobs, ()))  # in place of an earlier life's
-    return look.plan_jobs(1, plan_round(1, look.plan.jobs, suspects.targets))
+    run.store.write(SUSPECTS, suspects.model_dump_json(indent=2))
+    run.suspects = suspects
+    run.plan_jobs(2, plan_round(2, run.plan.jobs, ()))  # replaces an earlier life's
+    return run.plan_jobs(1, plan_round(1, run.plan.jobs, suspects.targets))
 
 
 def find_agreeing(context: Context) -> list[dict[str, Any]]:
-    """Return the arguments of the second lot of fresh jobs: where the first one is slow, too.
+    """Return the arguments of the second round of fresh jobs, for whose first is slow, too.
 
-    A first one that left no figure asks for the others.
+    A first job that left no figure also asks for the others.
 
     Raises:
         AirflowSkipException: no fresh job was to run.
     """
-    from batchmark.reruns import figures_of, plan_round
-    from batchmark.suspects import needs_more
+    from batchmark.changes.suspects import needs_more
+    from batchmark.orchestration.reruns import figures_of, plan_round
+    from batchmark.orchestration.run_history import RunHistory
 
-    look = Look.of_suspects(context)
-    fresh = look.collect(context, rounds=1)
+    run = RunHistory.of_suspects(context)
+    fresh = run.collect(context, rounds=1)
     asked = {job.planned.target for job in fresh.jobs} | {job.planned.target for job in fresh.lost}
     if not asked:
         raise AirflowSkipException("no fresh job was to run")
     targets = [
         suspect.series.target
-        for suspect in look.suspects.suspects
+        for suspect in run.suspects.suspects
         if suspect.series.target in asked
         and needs_more(
-            look.standing.get(suspect.series),
+            run.noise_before.get(suspect.series),
             suspect,
             [value for _, value in figures_of(suspect, fresh.jobs)],
         )
     ]
-    return look.plan_jobs(2, plan_round(2, look.plan.jobs, dict.fromkeys(targets)))
+    return run.plan_jobs(2, plan_round(2, run.plan.jobs, dict.fromkeys(targets)))
 
 
 def detect_regressions(context: Context, collected_key: str | None) -> str:
-    """Decide what changed, and keep it with its verdicts; return the key of the changes.
+    """Decide what changed and store it with the verdicts; return the key of the changes.
 
     Raises:
         AirflowSkipException: nothing was collected.
     """
-    from batchmark.attribution import group_changes, runs_about
-    from batchmark.budget_tasks import settle
-    from batchmark.change_records import RunChanges
-    from batchmark.changes_section import ChangesSection
-    from batchmark.circumstances import COLUMNS, circumstances
+    from batchmark.changes.attribution import group_changes, runs_around
+    from batchmark.changes.conditions import COLUMNS, run_conditions
+    from batchmark.changes.records import RunChanges
+    from batchmark.changes.suspects import too_early
     from batchmark.history.store import HistoryStore, run_prices
-    from batchmark.suspects import too_early
+    from batchmark.orchestration.run_history import RunHistory
+    from batchmark.orchestration.tasks.budget import settle
+    from batchmark.report.changes import ChangesSection
+    from batchmark.runs.collected_runs import store_run
 
     if collected_key is None:
         raise AirflowSkipException("the run has no results to look at; see collect_results")
-    look = Look.of_suspects(context)
-    fresh = look.collect(context, rounds=len(RERUN_TASKS))
+    run = RunHistory.of_suspects(context)
+    fresh = run.collect(context, rounds=len(RERUN_TASKS))
     ran = bool(fresh.jobs or fresh.lost)
-    verdicts = [look.verdict(one, fresh) for one in look.suspects.suspects] if ran else []
+    verdicts = [run.verdict(one, fresh) for one in run.suspects.suspects] if ran else []
     for one in verdicts:
         print(f"{one.outcome}: {one.series.target} {one.series.workload}: {one.reason}")
-    store, history = look.store, HistoryStore.of(look.config)
+    store, history = run.store, HistoryStore.of(run.config)
     if fresh.jobs or fresh.lost or fresh.superseded:
-        whole = look.collected.model_copy(
+        whole = run.collected.model_copy(
             update={
-                name: (*getattr(look.collected, name), *getattr(fresh, name))
+                name: (*getattr(run.collected, name), *getattr(fresh, name))
                 for name in ("jobs", "lost", "superseded")
             }
         )
-        store.write(COLLECTED, whole.model_dump_json(indent=2))
-        history.append(whole, run_prices(store, look.config.region, whole))
-        settle(store, look.config, look.plan, whole)
-    points = look.news(verdicts)
-    times = look.histories["time"]
+        store_run(store, whole)
+        history.append(whole, run_prices(store, run.config.region, whole))
+        settle(store, run.config, run.plan, whole)
+    points = run.news(verdicts)
+    times = run.histories["time"]
     rows = (
-        history.read(COLUMNS, suites=[look.suite], run_ids=runs_about(points)) if points else None
+        history.read(COLUMNS, suites=[run.suite], run_ids=runs_around(points)) if points else None
     )
     changes = group_changes(
         points,
-        circumstances(rows.to_pylist() if rows is not None else []),
+        run_conditions(rows.to_pylist() if rows is not None else []),
         measured=[one.key for one in times],
         confirmations=verdicts,
     )
-    everything = [one for own in look.histories.values() for one in own]
+    everything = [one for own in run.histories.values() for one in own]
     section = ChangesSection.of(
         changes,
         everything,
         confirmations=verdicts,
-        notes=filter(None, (*look.suspects.notes, too_early(everything))),
+        notes=filter(None, (*run.suspects.notes, too_early(everything))),
     )
     store.write(CHANGES_SECTION, section.model_dump_json(indent=2))
     print(f"{len(changes)} change(s) among {len(everything)} series")
-    found = RunChanges(run_id=look.run_id, changes=changes, confirmations=tuple(verdicts))
+    found = RunChanges(run_id=run.run_id, changes=changes, confirmations=tuple(verdicts))
     return store.write(CHANGES, found.model_dump_json(indent=2))

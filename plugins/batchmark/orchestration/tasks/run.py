@@ -1,17 +1,14 @@
-"""What the DAGs' tasks do. Tasks hand each other S3 keys, never results."""
+"""The tasks of a benchmark's run. They pass each other S3 keys, never results."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from batchmark.assets import REPORT, RESULTS, report_metadata, results_metadata
-from batchmark.config import load_config
-from batchmark.exceptions import BatchmarkError
-from batchmark.planning import operator_kwargs
-from batchmark.planning import plan_jobs as plan
-from batchmark.store import (
+from batchmark.aws.boto_clients import client
+from batchmark.aws.result_bucket import (
     CHANGES_SECTION,
     COLLECTED,
     COMPARISON,
@@ -23,24 +20,24 @@ from batchmark.store import (
     RunStore,
     noise_key,
 )
-from batchmark.triggers.batch import JOB_ID_XCOM
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
-
-    from batchmark.noise import NoiseTable
-    from batchmark.run import CollectedRun, Purpose
+from batchmark.core.errors import BatchmarkError
+from batchmark.core.run import CollectedRun, Purpose
+from batchmark.orchestration.assets import REPORT, RESULTS, report_metadata, results_metadata
+from batchmark.orchestration.settings import load_config
+from batchmark.orchestration.xcom import JOB_ID_XCOM
+from batchmark.runs.planning import operator_kwargs
+from batchmark.runs.planning import plan_jobs as plan
 
 
 def plan_jobs(
     context: Context, *, need_both_devices: bool = True, purpose: Purpose = "scheduled"
 ) -> list[dict[str, Any]]:
-    """Check what was asked for and what it may cost; return the operator's arguments for each job.
+    """Check a run's parameters and worst-case cost; return the operator's arguments for each job.
 
-    Of a dry run there are none, so that its jobs are skipped.
+    A dry run returns none, so that its jobs are skipped.
     """
-    from batchmark.alert_tasks import check_settings
-    from batchmark.budget_tasks import approve
+    from batchmark.orchestration.tasks.alerts import check_settings
+    from batchmark.orchestration.tasks.budget import approve
 
     params = context["params"]
     run_id = context["run_id"]
@@ -66,21 +63,20 @@ def plan_jobs(
 
 
 def collect_results(context: Context, run_task_id: str) -> str:
-    """Gather the run's results, book their cost and append them to the history.
+    """Collect the run's results, settle their cost and append them to the history.
 
-    An event of the asset RESULTS says where its rows lie. Returns the key of the collected run.
+    An event of the asset RESULTS says where the rows are. Returns the key of the collected run.
     """
-    import boto3
-
-    from batchmark.budget_tasks import settle
-    from batchmark.collecting import collect_run
+    from batchmark.core.run import RunPlan
     from batchmark.history.store import HistoryStore, run_prices
-    from batchmark.run import RunPlan
+    from batchmark.orchestration.tasks.budget import settle
+    from batchmark.runs.collected_runs import store_run
+    from batchmark.runs.collecting import collect_run
 
     config = load_config()
     run_id = context["run_id"]
     store = RunStore.of(config, run_id)
-    # Where a run was cleared, a plan of its earlier life may still be there.
+    # After a run was cleared, the plan of its earlier life may still be there.
     states = context["ti"].get_task_states(
         dag_id=context["ti"].dag_id, task_ids=[run_task_id], run_ids=[run_id]
     )
@@ -99,8 +95,8 @@ def collect_results(context: Context, run_task_id: str) -> str:
     )
     collected = collect_run(
         store,
-        boto3.client("batch", region_name=config.region),
-        boto3.client("logs", region_name=config.region),
+        client("batch", config.region),
+        client("logs", config.region),
         run_id=run_id,
         planned=planned,
         job_ids=job_ids,
@@ -109,7 +105,7 @@ def collect_results(context: Context, run_task_id: str) -> str:
     for lost in collected.lost:
         print(f"No result from {lost.planned.target} ({lost.planned.suite}): {lost.reason}")
     settle(store, config, run_plan, collected)
-    key = store.write(COLLECTED, collected.model_dump_json(indent=2))
+    key = store_run(store, collected)
     history_keys = HistoryStore.of(config).append(
         collected, run_prices(store, config.region, collected)
     )
@@ -124,44 +120,25 @@ def collect_results(context: Context, run_task_id: str) -> str:
 
 def compare(context: Context, collected_key: str) -> str:
     """Compare each GPU target with each CPU target; return the key of the comparison."""
-    from batchmark.comparison import compare as compare_run
-    from batchmark.run import CollectedRun
+    from datetime import UTC, datetime
 
-    store = RunStore.of(load_config(), context["run_id"])
-    collected = CollectedRun.model_validate_json(store.read(collected_key))
-    comparison = compare_run(collected, calibrations(store, collected))
+    from batchmark.analysis.comparison import compare as compare_run
+    from batchmark.aws.price_list import stored_prices
+    from batchmark.orchestration.run_history import calibrations
+    from batchmark.runs.collected_runs import readable_run
+
+    config = load_config()
+    store = RunStore.of(config, context["run_id"])
+    collected = readable_run(store, collected_key)
+    prices = stored_prices(store, config.region, datetime.now(UTC))
+    comparison = compare_run(collected, prices, calibrations(store, collected))
     return store.write(COMPARISON, comparison.model_dump_json(indent=2))
-
-
-def calibrations(store: RunStore, collected: CollectedRun) -> list[NoiseTable]:
-    """The noise table in use for each target of the run, where there is one of this release."""
-    tables = []
-    for suite, dtype, target in dict.fromkeys(
-        (job.planned.suite, job.planned.dtype, job.planned.target) for job in collected.jobs
-    ):
-        if table := _noise_table(store, noise_key(suite, dtype, target)):
-            tables.append(table)
-    return tables
-
-
-def _noise_table(store: RunStore, key: str) -> NoiseTable | None:
-    from batchmark.exceptions import NoiseError
-    from batchmark.noise import parse_table
-
-    text = store.read_if_there(key)
-    if text is None:
-        return None
-    try:
-        return parse_table(text)
-    except NoiseError as error:
-        print(f"{key} is left aside: {error}")
-        return None
 
 
 def publish_report(context: Context, comparison_key: str | None) -> str:
     """Write report.json and report.html; return the key of the page.
 
-    Where all jobs did well, an event of the asset REPORT says when each of them did what.
+    If all jobs succeeded, an event of the asset REPORT has the times of each.
 
     Raises:
         AirflowFailException: after publishing, when a job of the run failed or left no result.
@@ -171,33 +148,28 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     from airflow.sdk.configuration import conf
     from rich.console import Console
 
-    from batchmark.alerts.board import alert_board
-    from batchmark.alerts.precision import precision
-    from batchmark.alerts.store import AlertStore
-    from batchmark.budget_tasks import print_costs
-    from batchmark.changes_section import ChangesSection
-    from batchmark.comparison import Comparison
-    from batchmark.price_fetching import stored_prices
-    from batchmark.report import build_report, render_json
-    from batchmark.report_page import render_html
-    from batchmark.report_terminal import render_table
-    from batchmark.run import CollectedRun
+    from batchmark.analysis.comparison import Comparison
+    from batchmark.changes.alerts.records import precision
+    from batchmark.changes.alerts.store import AlertStore
+    from batchmark.orchestration.tasks.budget import print_costs
+    from batchmark.report.alert_message import alert_board
+    from batchmark.report.changes import ChangesSection
+    from batchmark.report.model import build_report, render_json
+    from batchmark.report.page import render_html
+    from batchmark.report.terminal import render_table
+    from batchmark.runs.collected_runs import readable_run
 
     if comparison_key is None:
         raise AirflowSkipException("nothing was compared; see the tasks before")
     config = load_config()
     store = RunStore.of(config, context["run_id"])
     comparison = Comparison.model_validate_json(store.read(comparison_key))
-    collected = CollectedRun.model_validate_json(store.read(store.prefix + COLLECTED))
-    now = datetime.now(UTC)
-    prices = stored_prices(store, config.region, now)
+    collected = readable_run(store, store.prefix + COLLECTED)
     text = store.read_if_there(store.prefix + CHANGES_SECTION)
     changes = ChangesSection.model_validate_json(text) if text else None
     alerts = AlertStore(store).alerts()
     board = alert_board(alerts, precision(alerts), conf.get("api", "base_url", fallback=None))
-    report = build_report(
-        comparison, collected, prices=prices, created_at=now, changes=changes, alerts=board
-    )
+    report = build_report(comparison, created_at=datetime.now(UTC), changes=changes, alerts=board)
     store.write(REPORT_JSON, render_json(report))
     key = store.write(REPORT_HTML, render_html(report), "text/html")
     render_table(report, Console(width=160))
@@ -211,20 +183,22 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
 def publish_noise(context: Context, collected_key: str) -> str:
     """Store each target's noise table for later comparisons; return the key of the run's page.
 
-    A better table that is in use already stays: see `NoiseTable.outlives`.
+    A better table in use is kept: see `NoiseTable.outlives`.
 
     Raises:
         AirflowFailException: after publishing, when a target has no calibration or a job failed.
     """
     from rich.console import Console
 
-    from batchmark.budget_tasks import print_costs
-    from batchmark.calibration import calibrate, render_calibration
-    from batchmark.run import CollectedRun
+    from batchmark.analysis.calibration import calibrate
+    from batchmark.orchestration.run_history import noise_table
+    from batchmark.orchestration.tasks.budget import print_costs
+    from batchmark.report.tables import render_calibration
+    from batchmark.runs.collected_runs import readable_run
 
     config = load_config()
     store = RunStore.of(config, context["run_id"])
-    collected = CollectedRun.model_validate_json(store.read(collected_key))
+    collected = readable_run(store, collected_key)
     report = calibrate(collected, region=config.region if store.is_aws() else None)
     store.write(NOISE_JSON, report.model_dump_json(indent=2))
     console = Console(width=160, record=True)
@@ -232,7 +206,7 @@ def publish_noise(context: Context, collected_key: str) -> str:
     for calibration in report.calibrations:
         table = calibration.table
         key = noise_key(table.suite, table.dtype, table.target)
-        before = _noise_table(store, key)
+        before = noise_table(store, key)
         if before and (reason := before.outlives(table)):
             console.print(
                 f"{key} stays that of run {before.run_id}: {reason}.", markup=False, highlight=False

@@ -1,67 +1,64 @@
-"""What the tasks of detector_self_test do."""
+"""The tasks of detector_self_test."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from datetime import date
 from typing import TYPE_CHECKING
 
-from airflow.sdk import Param
+from airflow.sdk import Context, Param
 
-from batchmark.config import load_config
-from batchmark.store import RunStore, self_test_key
-from batchmark.suites import SUITES
+from batchmark.aws.result_bucket import RunStore, self_test_key
+from batchmark.core.config import Config
+from batchmark.core.suites import SUITES
+from batchmark.orchestration.settings import load_config
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-    from datetime import date
-
-    from airflow.sdk import Context
-
-    from batchmark.config import Config
-    from batchmark.self_test import Detector
-    from batchmark.series_history import SeriesHistory
+    from batchmark.changes.records import Series
+    from batchmark.changes.self_test.self_test import Detector
 
 DAYS_PER_MONTH = 365.25 / 12
 
 
 def self_test_params() -> dict[str, Param]:
-    """Fields of detector_self_test's form; its schedule runs with the defaults."""
+    """Fields of detector_self_test's form; scheduled runs take the defaults."""
     return {
         "suites": Param(
             [],
             type="array",
             items={"type": "string"},
             examples=list(SUITES),
-            description="Whose histories; none means all that are in the history.",
+            description="Whose histories to test; none means all suites.",
         ),
         "months": Param(
-            6, type="integer", minimum=1, maximum=60, description="Of history, to this day."
+            6, type="integer", minimum=1, maximum=60, description="Of history, up to today."
         ),
         "steps": Param(
             20,
             type="integer",
             minimum=1,
             maximum=200,
-            description="Steps of each size put into each target's series. More take longer and "
+            description="Steps of each size in each target's series. More of them take longer and "
             "narrow the intervals.",
         ),
         "seed": Param(
-            0, type="integer", minimum=0, description="The same one puts the same steps."
+            0, type="integer", minimum=0, description="The same seed puts the same steps."
         ),
     }
 
 
 def try_detector(context: Context) -> str:
-    """Put steps into copies of the history, and return the key of what the detector found."""
+    """Test the detector on steps in copies of the history; return the key of the results."""
     from collections import defaultdict
     from datetime import timedelta
 
-    from batchmark.self_test import EARLY, WAITED, try_suite
-    from batchmark.self_test_records import SelfTest
+    from batchmark.changes.self_test.records import SelfTest
+    from batchmark.changes.self_test.self_test import EARLY, WAITED, try_suite
 
     config, params = load_config(), context["params"]
     today = context["dag_run"].run_after
     since = today - timedelta(days=params["months"] * DAYS_PER_MONTH)
-    by_suite: dict[str, list[SeriesHistory]] = defaultdict(list)
+    by_suite: dict[str, list[Series]] = defaultdict(list)
     for history in read_times(config, params["suites"] or None, since.date()):
         by_suite[history.key.suite].append(history)
     detector, settings = current_detector()
@@ -85,11 +82,11 @@ def try_detector(context: Context) -> str:
 
 
 def publish_self_test(context: Context, tested_key: str) -> str:
-    """Publish what the detector found as a page and a table; return the page's key."""
+    """Publish the results as a page and a table; return the page's key."""
     from rich.console import Console
 
-    from batchmark.self_test_page import render_html, render_table
-    from batchmark.self_test_records import SelfTest
+    from batchmark.changes.self_test.records import SelfTest
+    from batchmark.report.self_test_page import render_html, render_table
 
     store = RunStore.of(load_config(), context["run_id"])
     report = SelfTest.model_validate_json(store.read(tested_key))
@@ -99,8 +96,8 @@ def publish_self_test(context: Context, tested_key: str) -> str:
     return key
 
 
-def read_times(config: Config, suites: Collection[str] | None, since: date) -> list[SeriesHistory]:
-    """Every series' times since a day; None for all suites."""
+def read_times(config: Config, suites: Collection[str] | None, since: date) -> list[Series]:
+    """Read the times of every series since a day; of all suites if `suites` is None."""
     from batchmark.history.series import COLUMNS, series_histories
     from batchmark.history.store import HistoryStore
 
@@ -109,10 +106,10 @@ def read_times(config: Config, suites: Collection[str] | None, since: date) -> l
 
 
 def current_detector() -> tuple[Detector, str]:
-    """As the benchmarks' runs call it, and its settings."""
+    """The detector as benchmark runs call it, and its settings as text."""
     from functools import partial
 
-    from batchmark.regressions import DetectorSettings, detect_changes
+    from batchmark.changes.detection import DetectorSettings, detect_changes
 
     settings = DetectorSettings()
     return partial(detect_changes, settings=settings), repr(settings)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from batchmark import figures
-from batchmark.break_even import Breakeven, Curve, break_even
-from batchmark.estimate import Median
-
-CASES = 100
+from batchmark.analysis.break_even import BreakEven, Curve, break_even
+from batchmark.core.intervals import Median
+from batchmark.report import words as report_words
+from tests.builders.noise import quick_and_long
 
 
 def curve(*values):
@@ -55,24 +54,26 @@ def find(rng, case, *, inside):
     return break_even(sizes, *curves), truth
 
 
-def test_planted_crossovers_lie_in_their_intervals_which_are_narrow():
+@quick_and_long(("cases", "least"), quick=(12, 11), long=(100, 93))
+def test_planted_crossovers_lie_in_their_intervals_which_are_narrow(cases, least):
     rng = np.random.default_rng(20261121)
     hits, widths = 0, []
-    for case in range(CASES):
+    for case in range(cases):
         found, truth = find(rng, case, inside=True)
         low, high = found.low or 0.0, found.high or np.inf
         hits += found.outcome == "crossover" and low <= truth <= high
         if found.low and found.high:
             widths.append(found.high / found.low - 1)
-    assert hits >= 93
-    assert len(widths) >= 90
+    assert hits >= least
+    assert len(widths) >= 0.9 * cases
     assert np.median(widths) < 0.15
 
 
-def test_no_crossover_is_found_beyond_the_sizes_measured():
+@quick_and_long("cases", quick=[6], long=[30])
+def test_no_crossover_is_found_beyond_the_sizes_measured(cases):
     rng = np.random.default_rng(7)
-    outcomes = [find(rng, case, inside=False)[0].outcome for case in range(30)]
-    assert outcomes == ["cpu_ahead"] * 30
+    outcomes = [find(rng, case, inside=False)[0].outcome for case in range(cases)]
+    assert outcomes == ["cpu_ahead"] * cases
 
 
 def test_a_crossing_of_two_powers_is_found_exactly():
@@ -107,7 +108,7 @@ def test_where_there_is_no_crossing_it_says_who_is_ahead(gpu, cpu, outcome, word
     found = break_even([10, 20, 40], curve(*gpu), curve(*cpu))
     assert found.outcome == outcome
     assert found.size is found.low is found.high is None
-    assert figures.break_even(found, "g5", "c5") == (words, "")
+    assert report_words.break_even(found, "g5", "c5") == (words, "")
 
 
 def test_of_several_crossings_the_last_counts_and_it_says_so():
@@ -122,7 +123,7 @@ def test_where_the_cpu_wins_from_a_size_on_that_is_the_crossover():
     found = break_even([10, 20, 40], curve(1, 2, 9), curve(2, 4, 4.5))
     assert found.ahead_above == "cpu"
     assert 20 < found.size < 40
-    assert figures.break_even(found, "g5", "c5").value.startswith("c5 ahead from ")
+    assert report_words.break_even(found, "g5", "c5").value.startswith("c5 ahead from ")
 
 
 def uncertain(low, high):
@@ -138,7 +139,7 @@ def test_an_end_beyond_the_sizes_is_open():
     assert (found.outcome, found.ahead_above, found.high) == ("crossover", "gpu", None)
     assert (found.cpu_ahead, found.gpu_ahead, found.undecided) == ((5, 10), (20,), (40,))
     assert 10 < found.low < 20
-    assert figures.break_even(found, "g5", "c5").interval.endswith("above 40]")
+    assert report_words.break_even(found, "g5", "c5").interval.endswith("above 40]")
 
 
 @pytest.mark.parametrize("unclear", [0, 1, 2])
@@ -154,7 +155,7 @@ def test_where_one_side_alone_is_ever_surely_ahead_there_is_no_crossover(unclear
     assert found.outcome == ahead
     assert found.undecided == ([10, 20, 40][unclear],)
     assert found.size is found.low is found.high is None
-    assert figures.break_even(found, "g5", "c5") == (
+    assert report_words.break_even(found, "g5", "c5") == (
         f"none seen: {name} is ahead wherever that can be told",
         "",
     )
@@ -177,11 +178,11 @@ def test_without_draws_there_is_a_guess_but_nothing_is_sure():
     assert (found.outcome, found.undecided) == ("undecided", (10, 20, 40))
     assert found.interval_reason == "3 samples"
     words = f"about {found.size:.0f}"
-    assert figures.break_even(found, "g5", "c5") == (
+    assert report_words.break_even(found, "g5", "c5") == (
         f"undecided; by point estimates only, {words}",
         "",
     )
-    mirrored = figures.break_even(break_even([10, 20, 40], cpu, gpu), "g5", "c5")
+    mirrored = report_words.break_even(break_even([10, 20, 40], cpu, gpu), "g5", "c5")
     assert mirrored == (f"undecided; by point estimates only, c5 ahead from {words}", "")
 
 
@@ -192,7 +193,7 @@ def test_without_draws_nobody_is_ahead_throughout():
     )
     found = break_even([10, 20, 40], *curves)
     assert (found.outcome, found.gpu_ahead) == ("undecided", ())
-    assert figures.break_even(found, "g5", "c5") == ("undecided", "")
+    assert report_words.break_even(found, "g5", "c5") == ("undecided", "")
 
 
 def test_sizes_are_printed_alike_however_large():
@@ -200,7 +201,7 @@ def test_sizes_are_printed_alike_however_large():
     sizes = [100_000, 1_000_000, 10_000_000]
     found = break_even(sizes, curve(1.5, 1.5, 4), Curve(values, draws.T))
     low = f"{round(found.low, -3):.0f}"
-    assert figures.break_even(found, "g5", "c5").interval == f"[{low}, above 10000000]"
+    assert report_words.break_even(found, "g5", "c5").interval == f"[{low}, above 10000000]"
 
 
 @pytest.mark.parametrize("sizes", [[10], [10, 10], [20, 10]])
@@ -212,4 +213,4 @@ def test_sizes_must_ascend(sizes):
 
 def test_survives_json():
     found = break_even([10, 1000], curve(5, 6), curve(1, 100))
-    assert Breakeven.model_validate_json(found.model_dump_json()) == found
+    assert BreakEven.model_validate_json(found.model_dump_json()) == found

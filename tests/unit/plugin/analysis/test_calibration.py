@@ -6,15 +6,16 @@ import io
 
 from rich.console import Console
 
-from batchmark.calibration import SelfCheck, calibrate, part, render_calibration, some
+from batchmark.analysis.calibration import SelfCheck, calibrate, part
+from batchmark.report.tables import render_calibration, some
 from batchmark_job.result import Device, MeasurementStatus
-from tests.unit.noise_builders import jobs_of, target_of
-from tests.unit.run_builders import build_job, build_lost, build_row, build_run
+from tests.builders.noise import jobs_of, target_of
+from tests.builders.runs import build_job, build_lost, build_row, build_run
 
 
 def test_a_part_of_a_series_holds_the_repeats_asked_for():
-    series = next(iter(target_of(*jobs_of([1.0, 2.0, 3.0])).series.values()))
-    chosen = part(series, [1, 3])
+    samples = next(iter(target_of(*jobs_of([1.0, 2.0, 3.0])).samples.values()))
+    chosen = part(samples, [1, 3])
     assert [job.planned.repeat for job, _ in chosen.measured] == [1, 3]
     assert chosen.median.value == 2.0
 

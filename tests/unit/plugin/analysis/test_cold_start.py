@@ -6,33 +6,32 @@ from datetime import timedelta
 
 import pytest
 
-from batchmark.comparison import compare
-from batchmark.ledger import ledger_of
-from batchmark.report import build_report
+from batchmark.analysis.cold_start import cold_start_of
+from batchmark.analysis.comparison import compare
 from batchmark_job.result import Device
-from tests.unit.run_builders import (
+from tests.builders.runs import (
     LAPTOP_ENVIRONMENT,
     PRICES,
     START,
+    build_full_job,
     build_job,
     build_marks,
     build_row,
     build_run,
-    build_told_job,
 )
 
 ROWS = [build_row([0.1] * 8)]
 BEGUN = START + timedelta(minutes=1)  # of the first repeat's container
 
 
-def ledger(*gpu_jobs):
-    run = build_run(*gpu_jobs, build_told_job("c5.2xlarge", ROWS))
-    (pair,) = build_report(compare(run), run, prices=PRICES).pairs
-    return pair.ledgers[0]
+def cold_start(*gpu_jobs):
+    run = build_run(*gpu_jobs, build_full_job("c5.2xlarge", ROWS))
+    (pair,) = compare(run, PRICES).pairs
+    return pair.cold_starts[0]
 
 
 def told(**fields):
-    return build_told_job("g5.xlarge", ROWS, **fields)
+    return build_full_job("g5.xlarge", ROWS, **fields)
 
 
 def steps(found):
@@ -40,7 +39,7 @@ def steps(found):
 
 
 def test_every_step_by_hand():
-    found = ledger(told())
+    found = cold_start(told())
     assert steps(found) == pytest.approx(
         {
             "submission": 1.0,
@@ -76,7 +75,7 @@ def test_dollars_count_from_where_the_instance_is_known_to_run(
     """Batch has placed a job that is STARTING, and images are pulled on the instance."""
     none = {} if pull else {"image_pull_started_at": None, "image_pull_stopped_at": None}
     fields = {"marks": build_marks(BEGUN, gpu=True, **none)}
-    found = ledger(told(**fields if starting else fields | {"starting_at": None}))
+    found = cold_start(told(**fields if starting else fields | {"starting_at": None}))
     assert found.billed_from == billed_from
     assert found.billed_seconds == pytest.approx(seconds)
     assert found.usd == pytest.approx(seconds * 1.006 / 3600)
@@ -87,7 +86,7 @@ def test_dollars_count_from_where_the_instance_is_known_to_run(
 
 
 def test_no_dollars_off_the_instance_type_and_why():
-    found = ledger(told(environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU))
+    found = cold_start(told(environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU))
     assert found.usd is None
     assert all(step.usd is None for step in found.steps)
     assert "device ready" in steps(found)  # nothing of CUDA started
@@ -96,7 +95,7 @@ def test_no_dollars_off_the_instance_type_and_why():
 def test_missing_moments_are_merged_into_the_next_step_and_named():
     pulled = {"image_pull_started_at": None, "image_pull_stopped_at": None}
     marks = build_marks(BEGUN, gpu=True, imported_at=None, **pulled)
-    assert steps(ledger(told(marks=marks, runnable_at=None))) == pytest.approx(
+    assert steps(cold_start(told(marks=marks, runnable_at=None))) == pytest.approx(
         {
             "submission, RUNNABLE": 28.0,
             "STARTING, image pull, container start": 31.0,
@@ -112,25 +111,25 @@ def test_missing_moments_are_merged_into_the_next_step_and_named():
 
 def test_a_document_that_does_not_tell_the_harness_apart_names_it_with_the_next_step():
     marks = build_marks(BEGUN, gpu=True, inputs_ready_at=None, trial_ended_at=None)
-    found = steps(ledger(told(marks=marks)))
+    found = steps(cold_start(told(marks=marks)))
     assert list(found)[-2:] == ["inputs, first call", "trial, warm-up"]
     assert found["inputs, first call"] == pytest.approx(0.8)
 
 
 def test_a_document_of_the_first_version_tells_as_far_as_batch_does():
-    found = ledger(build_job("g5.xlarge", ROWS))
+    found = cold_start(build_job("g5.xlarge", ROWS))
     assert steps(found) == {"submission, RUNNABLE, STARTING, image pull, container start": 60.0}
     assert (found.billed_from, found.usd) == (None, None)
 
 
 def test_a_moment_that_one_job_lacks_is_left_out_of_all():
-    found = ledger(told(), told(repeat=2, starting_at=None))
+    found = cold_start(told(), told(repeat=2, starting_at=None))
     assert "RUNNABLE, STARTING" in steps(found)
 
 
 def test_clocks_that_differ_make_no_negative_step_and_are_named():
     marks = build_marks(BEGUN, gpu=True, container_started_at=BEGUN + timedelta(seconds=4))
-    found = ledger(told(marks=marks))
+    found = cold_start(told(marks=marks))
     assert steps(found)["process start"] == 0
     assert all(step.seconds >= 0 for step in found.steps)
     assert found.seconds == 67
@@ -141,7 +140,7 @@ def test_clocks_that_differ_make_no_negative_step_and_are_named():
 
 
 def test_whole_seconds_of_events_are_no_clock_difference():
-    found = ledger(told(runnable_at=START - timedelta(milliseconds=700)))
+    found = cold_start(told(runnable_at=START - timedelta(milliseconds=700)))
     assert steps(found)["submission"] == 0
     assert found.notes == ()
 
@@ -149,7 +148,7 @@ def test_whole_seconds_of_events_are_no_clock_difference():
 def test_several_jobs_give_medians_and_their_range():
     slow = build_marks(START + timedelta(minutes=3), gpu=True)
     slow = slow.model_copy(update={"imported_at": slow.imported_at + timedelta(seconds=1)})
-    found = ledger(told(), told(repeat=2), told(repeat=3, marks=slow))
+    found = cold_start(told(), told(repeat=2), told(repeat=3, marks=slow))
     (imports,) = (step for step in found.steps if step.name == "imports")
     assert (found.jobs, imports.seconds) == (3, pytest.approx(2.7))
     assert (imports.least_seconds, imports.most_seconds) == pytest.approx((2.7, 3.7))
@@ -157,14 +156,14 @@ def test_several_jobs_give_medians_and_their_range():
 
 
 def test_a_retried_job_is_left_out():
-    found = ledger(told(), told(repeat=2, job_attempt=2))
+    found = cold_start(told(), told(repeat=2, job_attempt=2))
     assert found.jobs == 1
     assert found.notes == ("1 of 2 jobs are left out: they were retried.",)
 
 
-def test_a_target_without_a_first_attempt_has_no_ledger():
-    run = build_run(told(job_attempt=2), build_told_job("c5.2xlarge", ROWS))
-    comparison = compare(run)
-    (pair,) = build_report(comparison, run, prices=PRICES).pairs
-    assert [one.target for one in pair.ledgers] == ["c5.2xlarge"]
-    assert ledger_of(comparison.pairs[0].gpu, pair.gpu_price) is None
+def test_a_target_without_a_first_attempt_has_no_cold_start():
+    run = build_run(told(job_attempt=2), build_full_job("c5.2xlarge", ROWS))
+    comparison = compare(run, PRICES)
+    (pair,) = comparison.pairs
+    assert [one.target for one in pair.cold_starts] == ["c5.2xlarge"]
+    assert cold_start_of(comparison.pairs[0].gpu, pair.gpu_price) is None

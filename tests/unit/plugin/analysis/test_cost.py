@@ -6,23 +6,23 @@ from datetime import UTC, datetime
 
 import pytest
 
-from batchmark.comparison import compare
-from batchmark.config import ComputeEnvironments, Target
-from batchmark.cost import (
+from batchmark.analysis.comparison import compare
+from batchmark.analysis.cost import (
     EARLIER_ATTEMPTS,
     PriceBasis,
     efficiency,
     job_cost,
     lost_cost,
     price_basis,
-    purchase_option,
     run_costs,
     spot_factor,
     usd_per_million_calls,
 )
-from batchmark.estimate import Estimate, Interval
-from batchmark.prices import PriceTable, SpotPrice
-from tests.unit.run_builders import (
+from batchmark.core.config import ComputeEnvironments, Target
+from batchmark.core.intervals import Estimate, Interval
+from batchmark.core.prices import PriceTable, SpotPrice
+from batchmark.core.run import purchase_option
+from tests.builders.runs import (
     CPU_ENVIRONMENT,
     LAPTOP_ENVIRONMENT,
     build_job,
@@ -58,7 +58,7 @@ def target_record(name, *jobs):
         build_job(name, [build_row((0.1,))], repeat=repeat, **fields)
         for repeat, fields in enumerate(jobs or ({},), start=1)
     ]
-    return compare(build_run(gpu, *cpus)).pairs[0].cpu
+    return compare(build_run(gpu, *cpus), PRICES).pairs[0].cpu
 
 
 def target(spot="g5-spot", on_demand="g5-on-demand"):

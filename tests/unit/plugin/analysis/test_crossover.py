@@ -5,29 +5,29 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from batchmark import report_words
-from batchmark.comparison import compare
-from batchmark.crossover import RowVerdict, calls_until_gpu_pays, find_crossovers
-from batchmark.noise import SideNoise
-from batchmark.pooling import group_jobs
-from batchmark.report import build_report
-from batchmark.series import row_key
+from batchmark.analysis.comparison import compare
+from batchmark.analysis.cost import PriceBasis
+from batchmark.analysis.crossover import RowVerdict, calls_until_gpu_pays, find_crossovers
+from batchmark.analysis.noise import RowNoise, SideNoise
+from batchmark.analysis.pooling import group_jobs
+from batchmark.analysis.samples import row_key
+from batchmark.report import words as report_words
 from batchmark_job.result import Phases
-from tests.unit.run_builders import (
+from tests.builders.runs import (
     PRICES,
     START,
+    build_full_job,
     build_job,
     build_marks,
     build_row,
     build_run,
-    build_told_job,
     noisy,
 )
 
 
-def rows_of(medians, **fields):
+def rows_of(medians, *, count=30):
     return [
-        build_row(noisy(median, seed=size), parameters={"size": size}, **fields)
+        build_row(noisy(median, seed=size, count=count), parameters={"size": size})
         for size, median in medians.items()
     ]
 
@@ -38,7 +38,7 @@ CPU = {size: 1e-12 * size**3 for size in (250, 500, 2000, 4000)}
 TRUTH = 1e8 ** (1 / 3)
 
 
-def pair_report(gpu_rows, cpu_rows, *, jobs=3, build=build_told_job):
+def pair_report(gpu_rows, cpu_rows, *, jobs=3, build=build_full_job):
     run = build_run(
         *(
             build(target, rows, repeat=repeat)
@@ -46,7 +46,7 @@ def pair_report(gpu_rows, cpu_rows, *, jobs=3, build=build_told_job):
             for target, rows in (("g5.xlarge", gpu_rows), ("c5.2xlarge", cpu_rows))
         )
     )
-    (pair,) = build_report(compare(run), run, prices=PRICES).pairs
+    (pair,) = compare(run, PRICES).pairs
     return pair
 
 
@@ -85,31 +85,37 @@ def test_one_call_of_few_jobs_leads_nowhere_for_sure():
     assert found.cold_seconds.interval_reason == "as it takes 6 jobs and there are 5"
 
 
-def noisy_targets(pair, gpu_floor, cpu_floor, *, source, degrees):
-    """The rows' verdicts, with other noise."""
-    sides = [
-        SideNoise(floor=floor, degrees=degrees, source=source) for floor in (gpu_floor, cpu_floor)
-    ]
-    fields = dict(zip(("gpu", "cpu"), sides, strict=True))
-    signs = {"gpu_target_faster": 1, "cpu_target_faster": -1, "undecided": 0}
-    return {
-        row_key(row): RowVerdict(signs[row.verdict], 0, row.noise.model_copy(update=fields))
-        for row in pair.rows
-    }
+UNPRICED = PriceBasis(instance_type="any", usd_per_hour=None, measured_on_it=True)
 
 
 def warm_width(gpu_floor, cpu_floor, *, jobs=6, source="calibration", degrees=19):
+    """Of the interval on a logarithmic axis, with such noise and rows that are all decided."""
+    gpu_rows, cpu_rows = rows_of(GPU, count=8), rows_of(CPU, count=8)
     run = build_run(
         *(
             build_job(target, rows, repeat=repeat)
             for repeat in range(1, jobs + 1)
-            for target, rows in (("g5.xlarge", rows_of(GPU)), ("c5.2xlarge", rows_of(CPU)))
+            for target, rows in (("g5.xlarge", gpu_rows), ("c5.2xlarge", cpu_rows))
         )
     )
-    (pair,) = build_report(compare(run), run).pairs
-    verdicts = noisy_targets(pair, gpu_floor, cpu_floor, source=source, degrees=degrees)
+    gpu_noise, cpu_noise = (
+        SideNoise(floor=floor, degrees=degrees, source=source) for floor in (gpu_floor, cpu_floor)
+    )
+    noise = RowNoise(
+        lead=0.0,
+        gpu=gpu_noise,
+        cpu=cpu_noise,
+        floor=max(gpu_floor, cpu_floor),
+        smallest_detectable_change=0.1,
+        critical_change=0.1,
+        source=source,
+    )
+    verdicts = {
+        row_key(row): RowVerdict(1 if row.parameters["size"] > TRUTH else -1, 0, noise)
+        for row in gpu_rows
+    }
     targets = group_jobs(run)["blog", "float32"]
-    (found,) = find_crossovers(*targets, pair.gpu_price, pair.cpu_price, verdicts)
+    (found,) = find_crossovers(*targets, UNPRICED, UNPRICED, verdicts)
     return np.log(found.warm_seconds.high / found.warm_seconds.low)
 
 
@@ -230,10 +236,10 @@ def test_in_dollars_the_lead_is_that_of_the_verdict_on_time():
     """1.006 / 0.34 times as fast costs the same; the GPU's jobs scatter around that."""
     jobs = []
     for repeat, seconds in enumerate([0.034, 0.034, 0.034, 0.034, 0.03, 0.03, 0.03], start=1):
-        jobs.append(build_told_job("g5.xlarge", rows_of({1000: seconds}), repeat=repeat))
-        jobs.append(build_told_job("c5.2xlarge", rows_of({1000: 0.1}), repeat=repeat))
+        jobs.append(build_full_job("g5.xlarge", rows_of({1000: seconds}), repeat=repeat))
+        jobs.append(build_full_job("c5.2xlarge", rows_of({1000: 0.1}), repeat=repeat))
     run = build_run(*jobs)
-    (row,) = build_report(compare(run), run).pairs[0].rows
+    (row,) = compare(run, PRICES).pairs[0].rows
     mean_log = np.mean(np.log([0.034] * 4 + [0.03] * 3))
     assert row.noise.lead == pytest.approx(np.log(0.1) - mean_log, abs=0.01)
     assert (row.verdict, row.cheaper) == ("gpu_target_faster", "undecided")
@@ -250,14 +256,14 @@ def test_the_calls_from_which_the_gpus_start_pays():
         )
     )
     gpu, cpu = group_jobs(run)["blog", "float32"]
-    (gpu_series,), (cpu_series,) = gpu.series.values(), cpu.series.values()
+    (gpu_samples,), (cpu_samples,) = gpu.samples.values(), cpu.samples.values()
     # Behind by 6.45 - 4.7 s after the first call, 0.4 s a call to win back.
-    assert calls_until_gpu_pays(gpu_series, cpu_series) == 1 + 5
-    assert calls_until_gpu_pays(cpu_series, gpu_series) is None
+    assert calls_until_gpu_pays(gpu_samples, cpu_samples) == 1 + 5
+    assert calls_until_gpu_pays(cpu_samples, gpu_samples) is None
 
 
 def test_an_unknown_start_gives_no_number_of_calls():
     run = build_run(build_job("g5.xlarge", rows_of(GPU)), build_job("c5.2xlarge", rows_of(CPU)))
     gpu, cpu = group_jobs(run)["blog", "float32"]
-    key = next(iter(gpu.series))
-    assert calls_until_gpu_pays(gpu.series[key], cpu.series[key]) is None
+    key = next(iter(gpu.samples))
+    assert calls_until_gpu_pays(gpu.samples[key], cpu.samples[key]) is None

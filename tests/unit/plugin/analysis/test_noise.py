@@ -5,27 +5,21 @@ from __future__ import annotations
 import json
 import math
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from batchmark.exceptions import NoiseError
-from batchmark.fingerprint import Fingerprint
-from batchmark.noise import measure_noise, parse_table
-from batchmark.series import Series
-from batchmark.significance import LEAST_LOG_SD, log_spread, upper_bound
+from batchmark.analysis.noise import measure_noise, parse_table
+from batchmark.analysis.samples import RowSamples
+from batchmark.analysis.significance import LEAST_LOG_SD, log_spread, upper_bound
+from batchmark.core.errors import NoiseError
+from batchmark.core.fingerprint import Fingerprint
 from batchmark_job.result import Device, Implementation, MeasurementStatus
-from tests.unit.noise_builders import JOB, SAMPLES, jobs_of, series_of, target_of
-from tests.unit.run_builders import (
-    CPU_ENVIRONMENT,
-    GPU_ENVIRONMENT,
-    build_job,
-    build_lost,
-    build_row,
-)
+from tests.builders.noise import JOB, SAMPLES, jobs_of, samples_of, target_of
+from tests.builders.runs import CPU_ENVIRONMENT, GPU_ENVIRONMENT, build_job, build_lost, build_row
+from tests.paths import DATA
 
-STORED = Path(__file__).parents[1] / "data" / "noise" / "table-version-1.json"
+STORED = DATA / "noise" / "table-version-1.json"
 
 
 def table_of(*jobs, lost=()):
@@ -39,25 +33,27 @@ def table_of(*jobs, lost=()):
 
 
 def test_more_jobs_find_smaller_changes():
-    (series,) = table_of(*jobs_of([1.0, 1.01, 0.99, 1.02, 0.98])).series
-    changes = list(series.smallest_detectable_change.values())
-    assert list(series.smallest_detectable_change) == [1, 3, 5, 10, 20]
+    (scatter,) = table_of(*jobs_of([1.0, 1.01, 0.99, 1.02, 0.98])).rows
+    changes = list(scatter.smallest_detectable_change.values())
+    assert list(scatter.smallest_detectable_change) == [1, 3, 5, 10, 20]
     assert changes == sorted(changes, reverse=True)
 
 
 def test_a_calibration_by_hand():
     table = table_of(*jobs_of([math.exp(x) for x in (-0.03, 0.0, 0.03)]))
-    (series,) = table.series
-    assert (series.row.workload, series.row.parameters, series.jobs) == (
+    (scatter,) = table.rows
+    assert (scatter.row.workload, scatter.row.parameters, scatter.jobs) == (
         "matmul",
         {"size": 1000},
         3,
     )
-    assert series.implementations == ("torch 2.13.0",)
-    assert series.median_seconds == pytest.approx(1.0)
-    assert series.floor == pytest.approx(math.expm1(0.03))
+    assert scatter.implementations == ("torch 2.13.0",)
+    assert scatter.median_seconds == pytest.approx(1.0)
+    assert scatter.floor == pytest.approx(math.expm1(0.03))
     # 0.1026 is the 5 % point of chi-squared with 2 degrees of freedom.
-    assert math.log1p(series.floor_upper) == pytest.approx(0.03 * math.sqrt(2 / 0.102587), rel=1e-5)
+    assert math.log1p(scatter.floor_upper) == pytest.approx(
+        0.03 * math.sqrt(2 / 0.102587), rel=1e-5
+    )
     assert (table.target, table.jobs, table.region) == ("c5.2xlarge", 3, "us-east-1")
     assert table.fingerprint == Fingerprint.of(JOB.document)
 
@@ -78,7 +74,7 @@ def test_throttled_samples_are_no_noise():
         build_row((1.0,) * SAMPLES + (9.0,) * 20, throttled_samples=tuple(range(8, 28))),
     ]
     jobs = [build_job("c5.2xlarge", [row], repeat=n) for n, row in enumerate(rows, start=1)]
-    assert table_of(*jobs).series[0].floor == pytest.approx(LEAST_LOG_SD, rel=0.01)
+    assert table_of(*jobs).rows[0].floor == pytest.approx(LEAST_LOG_SD, rel=0.01)
 
 
 def test_a_table_survives_json():
@@ -124,7 +120,7 @@ def test_rows_with_too_few_figures_are_left_out_with_the_reason():
         build_job("c5.2xlarge", [build_row((1.0,) * 6), failed, other], repeat=1),
         build_job("c5.2xlarge", [build_row((1.0,) * 6), failed], repeat=2),
     )
-    assert [one.row.workload for one in table.series] == ["matmul"]
+    assert [one.row.workload for one in table.rows] == ["matmul"]
     assert [one.reason for one in table.left_out] == [
         "c5.2xlarge: failed: relative error 0.3",
         "only one job has it; the others lack it",
@@ -133,10 +129,12 @@ def test_rows_with_too_few_figures_are_left_out_with_the_reason():
 
 def test_a_calibration_is_found_by_its_row_and_code():
     table = table_of(*jobs_of([1.0, 1.1]))
-    assert table.find(series_of([(1.0,)])) == table.series[0]
+    assert table.find(samples_of([(1.0,)])) == table.rows[0]
     opencv = Implementation(name="opencv", version="5.0.0")
     for fields in ({"parameters": {"size": 2}}, {"dtype": "tf32"}, {"implementation": opencv}):
-        assert table.find(Series("other", measured=[(JOB, build_row((1.0,), **fields))])) is None
+        assert (
+            table.find(RowSamples("other", measured=[(JOB, build_row((1.0,), **fields))])) is None
+        )
 
 
 def test_a_fingerprint_says_what_has_changed():
@@ -155,20 +153,21 @@ def test_a_fingerprint_says_what_has_changed():
 def test_a_stored_table_stays_readable():
     """Written by the first release; its names are part of the format."""
     table = parse_table(STORED.read_bytes())
-    (series,) = table.series
+    (scatter,) = table.rows
     assert (table.suite, table.dtype, table.target) == ("blog", "suite", "g5.xlarge")
     assert (table.run_id, table.region) == ("manual__2026-11-20T09:00:00+00:00", "us-east-1")
     assert table.created_at == datetime(2026, 11, 20, 9, 3, 40, tzinfo=UTC)
     assert table.fingerprint == Fingerprint.of(build_job("g5.xlarge", []).document)
-    assert (series.row.workload, series.row.parameters) == ("matmul", {"size": 1000})
-    assert series.implementations == ("torch 2.13.0",)
-    assert (series.jobs, series.median_seconds) == (3, 1.0)
-    assert series.floor == pytest.approx(math.expm1(0.03))
-    assert list(series.smallest_detectable_change) == [1, 3, 5, 10, 20]
+    assert (scatter.row.workload, scatter.row.parameters) == ("matmul", {"size": 1000})
+    assert scatter.implementations == ("torch 2.13.0",)
+    assert (scatter.jobs, scatter.median_seconds) == (3, 1.0)
+    assert scatter.floor == pytest.approx(math.expm1(0.03))
+    assert list(scatter.smallest_detectable_change) == [1, 3, 5, 10, 20]
     assert [one.reason for one in table.left_out] == [
         "g5.xlarge: failed: relative error 0.3 exceeds 0.0001"
     ]
     assert parse_table(table.to_json()) == table
+    assert json.loads(table.to_json()) == json.loads(STORED.read_bytes())
 
 
 def test_a_table_is_as_old_as_its_last_job():

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from batchmark import report_words
-from batchmark.comparison import compare
+from batchmark.analysis.comparison import compare
+from batchmark.report import words
 from batchmark_job.result import Ceiling, Conditions, Implementation, MeasurementStatus, Trial
-from tests.unit.run_builders import (
-    build_job,
-    build_row,
-    build_run,
-    build_told_job,
-)
+from tests.builders.runs import PRICES, build_full_job, build_job, build_row, build_run
 
 SIZE = 1000
 FLOPS, MOVED = 2 * SIZE**3, 12 * SIZE**2
@@ -21,7 +16,9 @@ FLOPS, MOVED = 2 * SIZE**3, 12 * SIZE**2
 def row_of(*gpu_rows, build=build_job, **fields):
     """The compared row of a GPU target with one job for each of these rows."""
     jobs = [build("g5.xlarge", [row], repeat=n, **fields) for n, row in enumerate(gpu_rows, 1)]
-    (pair,) = compare(build_run(*jobs, build_job("c5.2xlarge", [build_row([1.0] * 8)]))).pairs
+    (pair,) = compare(
+        build_run(*jobs, build_job("c5.2xlarge", [build_row([1.0] * 8)])), PRICES
+    ).pairs
     assert len(pair.rows) == 1, pair.uncompared
     return pair.rows[0]
 
@@ -78,9 +75,9 @@ def test_images_per_second_have_the_interval_of_the_time():
     assert rate.value == pytest.approx(32 / seconds.value)
     assert rate.interval.low == pytest.approx(32 / seconds.interval.high)
     assert rate.interval.high == pytest.approx(32 / seconds.interval.low)
-    shown = dict(report_words.side_facts(side))["throughput"]
+    shown = dict(words.side_facts(side))["throughput"]
     assert shown.startswith("210 images/s [160, 320]")
-    assert "throughput" not in dict(report_words.side_facts(row_of(build_row([0.1] * 8)).gpu))
+    assert "throughput" not in dict(words.side_facts(row_of(build_row([0.1] * 8)).gpu))
 
 
 def test_few_flops_per_byte_are_bound_by_memory():
@@ -97,7 +94,9 @@ def test_a_ceiling_is_the_median_over_the_rows_jobs():
         build_job("g5.xlarge", [row], repeat=n, ceilings=(ceiling("compute", rate, "float32"),))
         for n, rate in enumerate((4e12, 5e12, 9e12), start=1)
     ]
-    (pair,) = compare(build_run(*jobs, build_job("c5.2xlarge", [build_row([1.0] * 8)]))).pairs
+    (pair,) = compare(
+        build_run(*jobs, build_job("c5.2xlarge", [build_row([1.0] * 8)])), PRICES
+    ).pairs
     roofline = pair.rows[0].gpu.roofline
     assert roofline.compute_ceiling == 5e12
     assert roofline.bytes_per_second is roofline.memory_ceiling is roofline.bound is None
@@ -167,7 +166,7 @@ def test_flags_are_counted_over_the_jobs():
 
 
 def test_why_sampling_ended_is_counted_by_job():
-    side = row_of(*(build_row([0.1] * 8) for _ in range(2)), build=build_told_job).gpu
+    side = row_of(*(build_row([0.1] * 8) for _ in range(2)), build=build_full_job).gpu
     assert side.stopping == {"precise": 2}
     assert [one.outcome for one in side.trials] == ["chosen", "slower", "refused"]
 
@@ -177,7 +176,7 @@ def test_an_unsettled_row_is_listed_with_its_reason_and_never_compared():
         [0.1] * 8, status=MeasurementStatus.UNSETTLED, reason="its second half is 9 % slower"
     )
     gpu = build_job("g5.xlarge", [drifting])
-    (pair,) = compare(build_run(gpu, build_job("c5.2xlarge", [build_row([1.0] * 8)]))).pairs
+    (pair,) = compare(build_run(gpu, build_job("c5.2xlarge", [build_row([1.0] * 8)])), PRICES).pairs
     assert pair.rows == ()
     assert pair.uncompared[0].reason == "g5.xlarge: unsettled: its second half is 9 % slower"
 

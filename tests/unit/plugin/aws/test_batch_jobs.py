@@ -11,8 +11,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from batchmark.job_identity import LONGEST_NAME, full_name, generation_of, names_of_task
-from batchmark.jobs import (
+from batchmark.aws.batch_jobs import (
     REASON_CHARACTERS,
     SUBMIT_AGAIN_AFTER_SECONDS,
     describe_jobs,
@@ -22,7 +21,8 @@ from batchmark.jobs import (
     submit_job,
     terminate_job,
 )
-from tests.unit.batch_stand_in import ON_DEMAND_QUEUE, SPOT_QUEUE, FakeBatch, client_error
+from batchmark.core.names import LONGEST_NAME, full_name, generation_of, names_of_task
+from tests.stand_ins.batch import ON_DEMAND_QUEUE, SPOT_QUEUE, FakeBatch, client_error
 
 RUN_ID = "manual__2026-11-21T01:00:00+00:00"
 REQUEST = {"jobName": "smoke-0123456789-g0", "jobQueue": SPOT_QUEUE}

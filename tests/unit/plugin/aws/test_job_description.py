@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from batchmark.job_description import (
+from batchmark.aws.job_description import (
     LogLocation,
     all_seconds,
     failure_message,

@@ -10,14 +10,14 @@ from botocore.config import Config
 from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
-from batchmark import price_fetching
-from batchmark.exceptions import PriceError
-from batchmark.price_fetching import current_prices, fetch_prices, stored_prices
-from batchmark.prices import load_prices
-from batchmark.store import RunStore
-from tests.unit.price_answers import HOUR, offer
-from tests.unit.run_builders import PRICES
-from tests.unit.stubbed_clients import session
+from batchmark.aws import price_list
+from batchmark.aws.price_list import current_prices, fetch_prices, stored_prices
+from batchmark.aws.result_bucket import RunStore
+from batchmark.core.errors import PriceError
+from batchmark.core.prices import load_prices
+from tests.builders.runs import PRICES
+from tests.stand_ins.price_answers import HOUR, offer
+from tests.stand_ins.stubbed_clients import session
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SPOT = [
@@ -268,8 +268,8 @@ def committed(tmp_path, monkeypatch):
         return tmp_path / f"prices.{region}.json"
 
     file("us-east-1").write_text(PRICES.model_dump_json())
-    monkeypatch.setattr(price_fetching, "price_file", file)
-    monkeypatch.setattr(price_fetching, "PRICES_FILE", file("us-east-1"))
+    monkeypatch.setattr(price_list, "price_file", file)
+    monkeypatch.setattr(price_list, "PRICES_FILE", file("us-east-1"))
     return file
 
 
@@ -277,8 +277,8 @@ def test_make_prices_rewrites_the_table(aws, committed, monkeypatch, capsys):
     for name in sorted({*PRICES.on_demand, "g6e.xlarge"}):
         aws.offers(name, [] if name == "g6.xlarge" else [offer(name, "2.5")])
     aws.stubs["ec2"].add_response("describe_spot_price_history", {"SpotPriceHistory": SPOT})
-    monkeypatch.setattr(price_fetching, "price_clients", lambda region: (aws.pricing, aws.ec2))
-    assert price_fetching.main(["g6e.xlarge"]) == 0
+    monkeypatch.setattr(price_list, "price_clients", lambda region: (aws.pricing, aws.ec2))
+    assert price_list.main(["g6e.xlarge"]) == 0
     prices = load_prices(committed("us-east-1"))
     assert prices.on_demand == dict.fromkeys(
         ["c5.2xlarge", "g4dn.xlarge", "g5.xlarge", "g6e.xlarge"], 2.5
@@ -293,18 +293,18 @@ def test_prices_of_another_region_get_a_table_of_their_own(aws, committed, monke
     for name in sorted(PRICES.on_demand):
         aws.offers(name, [offer(name, "2.5")], region="eu-west-1")
     aws.stubs["ec2"].add_response("describe_spot_price_history", {"SpotPriceHistory": []})
-    monkeypatch.setattr(price_fetching, "price_clients", lambda region: (aws.pricing, aws.ec2))
-    assert price_fetching.main(["--region", "eu-west-1"]) == 0
+    monkeypatch.setattr(price_list, "price_clients", lambda region: (aws.pricing, aws.ec2))
+    assert price_list.main(["--region", "eu-west-1"]) == 0
     assert load_prices(committed("us-east-1")) == PRICES
     assert load_prices(committed("eu-west-1")).region == "eu-west-1"
 
 
 def test_make_prices_leaves_the_table_alone_where_aws_refuses(aws, tmp_path, monkeypatch, capsys):
     aws.refuse("pricing", "get_products", "ExpiredTokenException", "The token has expired.")
-    monkeypatch.setattr(price_fetching, "price_clients", lambda region: (aws.pricing, aws.ec2))
+    monkeypatch.setattr(price_list, "price_clients", lambda region: (aws.pricing, aws.ec2))
     path = tmp_path / "prices.json"
     path.write_text("as it was")
-    assert price_fetching.main(["--file", str(path)]) == 1
+    assert price_list.main(["--file", str(path)]) == 1
     assert path.read_text() == "as it was"
     assert capsys.readouterr().err == (
         "prices: An error occurred (ExpiredTokenException) when calling the GetProducts operation: "
@@ -315,7 +315,7 @@ def test_make_prices_leaves_the_table_alone_where_aws_refuses(aws, tmp_path, mon
 def test_the_price_list_is_asked_where_it_is(monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    pricing, ec2 = price_fetching.price_clients("eu-west-1")
+    pricing, ec2 = price_list.price_clients("eu-west-1")
     assert pricing.meta.region_name == "us-east-1"
     assert ec2.meta.region_name == "eu-west-1"
     pricing.close()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from batchmark.attribution import group_changes, runs_about
-from batchmark.circumstances import circumstances
-from tests.unit.changed_series import (
-    build_circumstances,
+from batchmark.changes.attribution import group_changes, runs_around
+from batchmark.changes.conditions import run_conditions
+from tests.builders.changed_series import (
+    build_conditions,
     build_confirmation,
     build_key,
     build_point,
@@ -35,16 +35,16 @@ def test_one_point_is_one_change_that_says_if_nothing_differs():
     assert change.confirmations == ()
 
 
-def test_circumstances_are_wanted_of_the_runs_about_each_point():
+def test_conditions_are_wanted_of_the_runs_about_each_point():
     points = [build_point(build_key(), run=20), build_point(build_key(CPU), run=30)]
-    assert runs_about(points) == {f"run-{number}" for number in (19, 20, 21, 29, 30, 31)}
+    assert runs_around(points) == {f"run-{number}" for number in (19, 20, 21, 29, 30, 31)}
 
 
 def test_no_points_are_no_changes():
     assert changes_of() == ()
 
 
-def test_unknown_circumstances_are_no_cause_and_no_price():
+def test_unknown_conditions_are_no_cause_and_no_price():
     (change,) = changes_of(build_point(build_key()), runs={})
     assert change.causes == ()
     assert change.usd_per_month is None
@@ -74,8 +74,8 @@ def test_image_and_driver_that_both_changed_are_both_named_image_first():
 )
 def test_what_differs_is_what_is_known_of_both_runs(before, after, named):
     runs = {
-        (run_id(19), GPU): build_circumstances(19, **before),
-        (run_id(20), GPU): build_circumstances(20, **after),
+        (run_id(19), GPU): build_conditions(19, **before),
+        (run_id(20), GPU): build_conditions(20, **after),
     }
     (change,) = changes_of(build_point(build_key()), runs=runs)
     assert [cause.name for cause in change.causes] == named
@@ -83,14 +83,14 @@ def test_what_differs_is_what_is_known_of_both_runs(before, after, named):
 
 def test_jobs_of_one_run_that_disagree_are_shown_joined():
     runs = runs_of(GPU, ami_id=("ami-1", "ami-2"))
-    runs[run_id(19), GPU] = build_circumstances(19, ami_id=("ami-1",))
+    runs[run_id(19), GPU] = build_conditions(19, ami_id=("ami-1",))
     (change,) = changes_of(build_point(build_key()), runs=runs)
     assert (change.causes[0].before, change.causes[0].after) == ("ami-1", "ami-1, ami-2")
 
 
 def test_a_spot_price_that_moves_by_itself_is_no_hint():
     runs = {
-        (run_id(number), GPU): build_circumstances(
+        (run_id(number), GPU): build_conditions(
             number, purchase_option=("spot",), price_usd_per_hour=(0.4 + number / 100,)
         )
         for number in (19, 20)
@@ -126,7 +126,7 @@ def test_rows_of_another_implementation_are_told_by_row():
             }
             for key in keys
         ]
-        runs |= circumstances(rows)
+        runs |= run_conditions(rows)
     (change,) = changes_of(*map(build_point, keys), runs=runs)
     (cause,) = change.causes
     assert (cause.name, cause.before, cause.after) == (
@@ -205,8 +205,7 @@ def test_targets_of_two_images_that_share_new_code_name_the_code_once():
         **runs_of(CPU, image_digest=("sha256:cpu",), code_version=("0.2",)),
     }
     runs |= {
-        (run_id(19), target): build_circumstances(19, code_version=("0.1",))
-        for target in (GPU, CPU)
+        (run_id(19), target): build_conditions(19, code_version=("0.1",)) for target in (GPU, CPU)
     }
     (change,) = changes_of(*points, runs=runs)
     assert [cause.name for cause in change.causes] == [
@@ -342,7 +341,7 @@ def test_a_gpu_target_that_ran_on_the_cpu_is_told_of():
         }
         for number in (19, 20)
     ]
-    (change,) = changes_of(build_point(build_key()), runs=circumstances(rows))
+    (change,) = changes_of(build_point(build_key()), runs=run_conditions(rows))
     assert change.fell_back == (GPU,)
     (change,) = changes_of(build_point(build_key()))
     assert change.fell_back == ()

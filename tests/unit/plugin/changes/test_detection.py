@@ -8,20 +8,19 @@ import warnings
 import numpy as np
 import pytest
 
-from batchmark.change_records import Change
-from batchmark.change_words import causes
-from batchmark.noise_density import Prior
-from batchmark.regressions import (
+from batchmark.changes.detection import (
     DetectorSettings,
+    controlled_false_discoveries,
     detect,
     detect_changes,
-    held_down,
     level,
     p_value,
     timeline,
 )
-from batchmark.series_history import SeriesHistory
-from tests.unit.changed_series import build_history, build_key, build_point, moment, run_id
+from batchmark.changes.noise_model import Prior
+from batchmark.changes.records import Change, Series
+from batchmark.report.change_words import causes
+from tests.builders.changed_series import build_history, build_key, build_point, moment, run_id
 
 LEVEL = 0.01
 
@@ -131,10 +130,10 @@ def test_a_change_is_found_among_many_quiet_series():
 
 
 def test_what_would_stand_alone_does_not_among_a_thousand():
-    assert held_down([0.01], 1, 0.05).tolist() == [True]
-    assert held_down([0.01], 1000, 0.05).tolist() == [False]
-    assert held_down([1e-5, 0.01], 1000, 0.05).tolist() == [True, False]
-    assert held_down([], 1000, 0.05).tolist() == []
+    assert controlled_false_discoveries([0.01], 1, 0.05).tolist() == [True]
+    assert controlled_false_discoveries([0.01], 1000, 0.05).tolist() == [False]
+    assert controlled_false_discoveries([1e-5, 0.01], 1000, 0.05).tolist() == [True, False]
+    assert controlled_false_discoveries([], 1000, 0.05).tolist() == []
 
 
 def test_the_rate_of_false_discoveries_is_each_metrics_own():
@@ -244,7 +243,7 @@ def test_runs_recorded_out_of_order_are_put_in_theirs():
     values, key = stepped(), build_key()
     history = build_history(key, values)
     shuffled = np.random.default_rng(3).permutation(values.size)
-    turned = SeriesHistory(
+    turned = Series(
         key,
         "time",
         [history.run_ids[place] for place in shuffled],
@@ -260,7 +259,7 @@ def test_a_clock_that_goes_backwards_shifts_a_change_by_the_runs_it_swaps():
     at = history.recorded_at.copy()
     at[19] -= np.timedelta64(36, "h")  # before the run before it
     at[-1] -= np.timedelta64(60, "h")  # the newest is recorded before two others
-    set_back = SeriesHistory(history.key, "time", history.run_ids, at, values)
+    set_back = Series(history.key, "time", history.run_ids, at, values)
     assert timeline(set_back).run_ids[17:20] == ["run-17", "run-19", "run-18"]
     assert timeline(set_back).run_ids[-3:] == ["run-31", "run-29", "run-30"]
     (point,) = detect_changes([set_back])
@@ -269,7 +268,7 @@ def test_a_clock_that_goes_backwards_shifts_a_change_by_the_runs_it_swaps():
 
 def test_a_run_that_is_there_twice_counts_once_as_it_was_recorded_last():
     history = build_history(build_key(), stepped())
-    twice = SeriesHistory(
+    twice = Series(
         history.key,
         "time",
         [*history.run_ids, "run-25", "run-26"],

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from batchmark.noise_density import (
-    EXPECTED_LOG_SD,
-    LEAST_LOG_SD,
-    NoiseDensity,
-    Prior,
-)
+from batchmark.changes.noise_model import EXPECTED_LOG_SD, LEAST_LOG_SD, NoiseDensity, Prior
 
 ONE = np.zeros(1, int)
 
@@ -55,6 +50,23 @@ def test_a_single_run_is_expected_to_scatter_as_others_do():
 
 def test_equal_runs_prove_little_noise_and_never_none():
     assert LEAST_LOG_SD <= density([1.0] * 60).log_sd[0] < EXPECTED_LOG_SD / 2
+
+
+def test_equal_runs_of_which_nothing_was_expected_scatter_by_the_least():
+    noise = density([1.0] * 60, prior=Prior(0.0, 1))
+    assert (noise.log_sd[0], noise.scale[0]) == (LEAST_LOG_SD, LEAST_LOG_SD) == (0.004, 0.004)
+
+
+@pytest.mark.parametrize("wild", [0.5, 20.0])
+def test_an_outlier_counts_as_three_scales_off(wild):
+    runs = np.r_[np.tile([-0.02, -0.01, 0.0, 0.01, 0.02], 8), wild]
+    noise = density(runs, prior=Prior(0.02, 2))
+    scale = ((2 * 0.02**2 + 41 * (1.4826 * 0.01) ** 2) / 43) ** 0.5
+    clipped = np.r_[runs[:-1], 3 * scale]
+    mean = clipped.mean()
+    variance = (2 * 0.02**2 + ((clipped - mean) ** 2).sum()) / 42
+    assert noise.mean[0] == pytest.approx(mean)
+    assert noise.log_sd[0] == pytest.approx(variance**0.5)
 
 
 def test_a_wild_run_moves_neither_level_nor_noise_by_much():

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from batchmark.series_history import SeriesHistory, moment
-from tests.unit.changed_series import build_key
+from batchmark.changes.records import Series, moment
+from tests.builders.changed_series import build_key
 
 
 def usable(run_ids, days, values):
     at = np.array([day and f"2026-09-{day:02}" for day in days], dtype="datetime64[us]")
-    history = SeriesHistory(build_key(), "time", run_ids, at, np.array(values))
+    history = Series(build_key(), "time", run_ids, at, np.array(values))
     return history.usable().tolist()
 
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from batchmark.change_records import SeriesKey
-from batchmark.change_words import confirmation
-from batchmark.noise_density import Prior
-from batchmark.recoveries import recoveries
-from batchmark.regressions import detect_changes
-from batchmark.series_history import SeriesHistory
-from batchmark.suspects import (
+from batchmark.changes.detection import detect_changes, recoveries
+from batchmark.changes.noise_model import Prior
+from batchmark.changes.records import Series, SeriesKey
+from batchmark.changes.suspects import (
     confirmed_point,
     needs_more,
-    standings,
+    noise_before,
     suspect_levels,
     suspect_runs,
     too_early,
     verdict,
 )
+from batchmark.report.change_words import confirmation
 from batchmark_job.result import Device
 
 LEVEL = 0.01
@@ -41,7 +39,7 @@ def key(size=1000, target="g5.xlarge"):
 
 def history(values, of=None):
     count = len(values)
-    return SeriesHistory(
+    return Series(
         of or key(),
         "time",
         [f"run-{number}" for number in range(count)],
@@ -56,7 +54,7 @@ def noisy(count, seed=0, log_sd=0.01):
 
 def stand(*histories, starts=None, priors=None):
     run_id = histories[0].run_ids[-1]
-    return standings(histories, run_id, starts=starts or {}, priors=priors or {})
+    return noise_before(histories, run_id, starts=starts or {}, priors=priors or {})
 
 
 def suspects(*histories, uncertainty=None, **known):
@@ -144,7 +142,9 @@ def test_one_fresh_job_at_the_old_level_refutes_and_asks_for_no_more():
     one = with_newest(1.4)
     (suspect,) = suspects(one)
     assert not needs_more(stand(one)[one.key], suspect, [LEVEL])
-    assert judge(one, [LEVEL]).outcome == "refuted"
+    found = judge(one, [LEVEL])
+    assert found.outcome == "refuted"
+    assert found.reason == "a fresh job was not slow; the run's 40 % were its own"
 
 
 def test_fresh_jobs_within_the_noise_refute_together():
@@ -163,6 +163,47 @@ def test_two_fresh_figures_must_be_the_surer():
     assert judge(one, [far, far]).outcome == "confirmed"
     assert judge(one, [near, near]).outcome == "refuted"
     assert judge(one, [near, near, near]).outcome == "confirmed"
+
+
+def outcomes(seed):
+    """Of a run that may be slower: whether it is a suspect, and what fresh jobs say of it.
+
+    Three and two of them, and three as if the run began a new level.
+    """
+    rng = np.random.default_rng(seed)
+    log_sd, shift = rng.choice([0.01, 0.03, 0.05]), rng.uniform(0.05, 0.3)
+    values = [LEVEL * np.exp(log_sd * rng.standard_normal(21)) for _ in range(4)]
+    values[0][-1] = LEVEL * np.exp(shift)
+    before = stand(*(history(own, key(size)) for size, own in enumerate(values)))
+    reruns = LEVEL * np.exp(rng.uniform(0.2, 1.2) * shift + log_sd * rng.standard_normal(3))
+    suspect = next((one for one in suspect_runs(before, {}) if one.series == key(0)), None)
+    if suspect is None:
+        return None
+    level = suspect.model_copy(update={"kind": "level"})
+    return tuple(
+        verdict(before[key(0)], one, list(some), job_ids=(), hosts=None).outcome
+        for one, some in ((suspect, reruns), (suspect, reruns[:2]), (level, reruns))
+    )
+
+
+# By seed. Chosen so that each constant decides one of them, as those of the search do in
+# test_change_points; but LEAST_ERRORS, for what it refuses TAIL refuses first.
+OUTCOMES = {
+    13: ("confirmed", "refuted", "refuted"),
+    53: ("confirmed", "refuted", "refuted"),
+    79: None,
+    100: None,
+    102: ("refuted", "refuted", "refuted"),
+    142: ("refuted", "refuted", "refuted"),
+    148: ("refuted", "refuted", "refuted"),
+    267: ("confirmed", "confirmed", "confirmed"),
+    385: ("refuted", "confirmed", "confirmed"),
+    468: ("confirmed", "confirmed", "refuted"),
+}
+
+
+def test_the_constants_decide_as_they_were_set():
+    assert {seed: outcomes(seed) for seed in OUTCOMES} == OUTCOMES
 
 
 def test_a_first_fresh_job_without_a_figure_leaves_it_to_the_others():
@@ -215,9 +256,19 @@ def test_an_alert_of_a_series_that_is_gone_never_recovers():
 
 def test_a_history_too_short_for_any_change_says_from_when_one_shows():
     assert "has 0 runs" in too_early([])
-    assert "has 3 runs: a change shows from" in too_early([history(noisy(2)), history(noisy(3))])
+    assert "has 3 runs: a change shows" in too_early([history(noisy(2)), history(noisy(3))])
     assert "has 2 runs" in too_early([history([LEVEL, np.nan, LEVEL])])
-    assert too_early([history(noisy(3)), history(noisy(40))]) is None
+    assert too_early([history(noisy(12))]) == (
+        "The longest series has 12 runs: a change shows from 13 on, a slower run that fresh jobs "
+        "confirm from 7."
+    )
+    assert too_early([history(noisy(3)), history(noisy(13))]) is None
+
+
+@pytest.mark.parametrize(("runs", "found"), [(12, 0), (13, 1)])
+def test_a_change_shows_from_as_many_runs_as_a_short_history_is_told(runs, found):
+    values = [*noisy(runs - 4), *(1.3 * noisy(4, seed=1))]
+    assert len(detect_changes([history(values)])) == found
 
 
 def test_a_verdict_tells_how_many_instances_are_other_ones():

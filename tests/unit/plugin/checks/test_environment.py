@@ -1,4 +1,4 @@
-"""What the environment check says of an installation that is well, and of what is not."""
+"""The environment check of a healthy installation, and of its defects."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import io
 import pytest
 from rich.console import Console
 
-from batchmark.environment_check import APPLY
-from batchmark.environment_terminal import check_table
-from tests.unit.guard_builders import REGION, queue_arn
-from tests.unit.guarded_account import BOTH, Refused, check, healthy, not_ok
+from batchmark.checks.environment import APPLY
+from batchmark.report.tables import check_table
+from tests.builders.leaks import REGION, queue_arn
+from tests.stand_ins.guarded_account import BOTH, Refused, check, healthy, not_ok
 
 
-def test_all_is_well():
+def test_a_healthy_account_has_only_ok_checks():
     result = check(healthy())
     assert not_ok(result) == []
     assert result.summary == f"{len(result.checks)} ok"
     assert result.failures() == ""
-    assert next(one.seen for one in result.checks if one.name == "vCPU quota") == (
+    assert next(each.seen for each in result.checks if each.name == "vCPU quota") == (
         "All G and VT Spot Instance Requests (L-3819A6DF): 16 vCPUs."
     )
-    assert {one.name for one in result.checks} == {
+    assert {each.name for each in result.checks} == {
         "bucket",
         "topic",
         "log group",
@@ -37,10 +37,10 @@ def test_all_is_well():
     }
 
 
-def test_only_the_targets_asked_for_are_checked():
+def test_only_the_chosen_targets_are_checked():
     result = check(healthy(), targets=("c5.2xlarge",))
     assert not_ok(result) == []
-    assert {one.target for one in result.checks} == {"all", "c5.2xlarge"}
+    assert {each.target for each in result.checks} == {"all", "c5.2xlarge"}
 
 
 def environment(**changes):
@@ -77,7 +77,7 @@ def definition(**changes):
                 "compute environment",
                 "fail",
                 "g5.xlarge-spot is ENABLED and INVALID: CLIENT_ERROR - no such subnet",
-                "Mend what its reason names, then `terraform apply`.",
+                "Fix what its reason names, then `terraform apply`.",
             ),
         ),
         (
@@ -143,14 +143,14 @@ def definition(**changes):
             (
                 "job definition",
                 "warn",
-                "lab-g5-xlarge:3 is ACTIVE; it has 1 attempts, published are 3; it has 60 seconds "
-                "a try, published are 3600.",
+                "lab-g5-xlarge:3 is ACTIVE; it has 1 attempts, but 3 are published; it has 60 "
+                "seconds per attempt, but 3600 are published.",
                 APPLY,
             ),
         ),
     ],
 )
-def test_what_is_wrong_with_a_target_is_said(change, seen):
+def test_each_defect_of_a_target_is_reported(change, seen):
     account = healthy()
     change(account)
     name, status, text, remedy = seen
@@ -183,13 +183,13 @@ def test_what_is_wrong_with_a_target_is_said(change, seen):
         ("profile", "NoSuchEntity", "instance profile", BOTH, "lab-instance-1 does not exist."),
     ],
 )
-def test_what_is_published_and_is_not_there_fails(key, code, name, target, seen):
+def test_a_published_name_that_does_not_exist_fails(key, code, name, target, seen):
     result = check(healthy() | {key: Refused(code)})
     assert (name, target, "fail", seen, APPLY) in not_ok(result)
 
 
 @pytest.mark.parametrize("key", ["bucket", "topic", "log group", "role", "profile"])
-def test_what_may_not_be_asked_is_not_checked(key):
+def test_a_denied_call_leaves_its_check_undone(key):
     result = check(healthy() | {key: Refused("AccessDenied")})
     seen = (
         "AccessDenied: said AWS (attach the policies of `terraform output airflow_policy_arns` to "
@@ -199,7 +199,7 @@ def test_what_may_not_be_asked_is_not_checked(key):
     assert result.failures() == ""
 
 
-def test_a_question_without_an_answer_takes_those_that_need_it_with_it():
+def test_checks_that_need_a_failed_call_are_not_made():
     account = healthy() | {"environments": Refused("InternalError")}
     result = check(account, well=False)
     unread = {(row[0], row[2]) for row in not_ok(result)}

@@ -1,18 +1,18 @@
-"""The job image in ECR: there, and scanned."""
+"""The job image in ECR, and its scan."""
 
 from __future__ import annotations
 
 import pytest
 
-from batchmark.batch_environment import Image
-from tests.unit.guard_builders import IMAGE, REGION
-from tests.unit.guarded_account import BOTH, NAMES, Refused, check, healthy, not_ok
+from batchmark.aws.batch_targets import Image
+from tests.builders.leaks import IMAGE, REGION
+from tests.stand_ins.guarded_account import BOTH, NAMES, Refused, check, healthy, not_ok
 
 SCAN_IT = "Scan it in the ECR console."
 
 
 @pytest.mark.parametrize("code", ["ImageNotFoundException", "RepositoryNotFoundException"])
-def test_a_missing_image_fails_and_says_how_to_make_one(code):
+def test_a_missing_image_fails_with_its_remedy(code):
     result = check(healthy() | {"image": Refused(code)}, well=False)
     assert not_ok(result) == [
         ("image", BOTH, "fail", f"{IMAGE} is not in ECR.", "`make image`, then `terraform apply`.")
@@ -23,7 +23,7 @@ def test_an_image_from_elsewhere_is_not_checked():
     account = healthy()
     for name in NAMES:
         account["definitions"][name]["containerProperties"]["image"] = "python:3.11"
-    seen = f"'python:3.11' is no image of ECR in {REGION}."
+    seen = f"'python:3.11' is not an image in ECR in {REGION}."
     assert not_ok(check(account, well=False)) == [("image", BOTH, "not checked", seen, "")]
 
 
@@ -59,7 +59,7 @@ def test_an_image_from_elsewhere_is_not_checked():
         ),
     ],
 )
-def test_what_a_scan_found_is_said_and_stops_nothing(scan, scans_on_push, seen, remedy):
+def test_findings_of_a_scan_are_warnings(scan, scans_on_push, seen, remedy):
     account = healthy() | {"scan": scan}
     if scans_on_push is not None:
         configuration = {"imageScanningConfiguration": {"scanOnPush": scans_on_push}}
@@ -80,5 +80,5 @@ def test_what_a_scan_found_is_said_and_stops_nothing(scan, scans_on_push, seen, 
         ("none", None),
     ],
 )
-def test_an_images_address_is_taken_apart(uri, image):
+def test_an_image_uri_is_parsed(uri, image):
     assert Image.parse(uri) == image

@@ -1,4 +1,4 @@
-"""What the guard calls a leak, and what it ends."""
+"""What the guard considers a leak, and what it ends."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import pytest
 from botocore.exceptions import ClientError
 
-from batchmark.guard_tasks import _run_state
-from batchmark.job_identity import slug
-from batchmark.leak_guard import end_leaks, look
-from batchmark.leak_records import ENDABLE, Limits, RunName
-from tests.unit.guard_builders import NOW, REGION, ago, config, queue_arn
-from tests.unit.stubbed_clients import StubbedClients
+from batchmark.checks.leak_records import ENDABLE, LeakAges, RunName
+from batchmark.checks.leaks import end_leaks, look
+from batchmark.core.names import slug
+from batchmark.orchestration.tasks.leaks import _run_state
+from tests.builders.leaks import NOW, REGION, ago, config, queue_arn
+from tests.stand_ins.stubbed_clients import StubbedClients
 
 RUN_ID = "scheduled__2026-11-21T03:00:00+00:00"
 NO_INSTANCES = {"Reservations": []}
@@ -27,7 +27,7 @@ def clients():
 
 
 def job(status="RUNNING", *, tags=None, run_id=RUN_ID, minutes=60, **fields):
-    """A job of g5.xlarge as DescribeJobs has it; ListJobs leaves some of it out."""
+    """Return a job of g5.xlarge from DescribeJobs; ListJobs leaves out some of its fields."""
     ours = {
         "batchmark:installation": "lab",
         "batchmark:run": slug(run_id),
@@ -53,17 +53,17 @@ def summary(described):
 
 
 def answer_jobs(clients, *jobs):
-    """The four queues' jobs: all of them in the first queue, that of g5.xlarge."""
+    """Answer for the four queues: all jobs are in the first one, of g5.xlarge."""
     since = {"name": "AFTER_CREATED_AT", "values": [str(ago(days=30))]}
     for number, (target, suffix) in enumerate(
         (target, suffix) for target in config().targets for suffix in ("", "-on-demand")
     ):
-        listed = [summary(one) for one in jobs] if number == 0 else []
+        listed = [summary(job) for job in jobs] if number == 0 else []
         asked = {"jobQueue": queue_arn(target, suffix), "filters": [since]}
         clients.answer("batch", "list_jobs", {"jobSummaryList": listed}, asked)
-        live = [one for one in jobs if "stoppedAt" not in one]
+        live = [job for job in jobs if "stoppedAt" not in job]
         if number == 0 and live:
-            asked = {"jobs": [one["jobId"] for one in live]}
+            asked = {"jobs": [job["jobId"] for job in live]}
             clients.answer("batch", "describe_jobs", {"jobs": live}, asked)
 
 
@@ -89,7 +89,7 @@ def seen(clients, state="over", **limits):
         asked.append(run)
         return state
 
-    report = look(config(), clients, ask_run, limits=Limits(**limits), now=NOW)
+    report = look(config(), clients, ask_run, limits=LeakAges(**limits), now=NOW)
     return report, asked
 
 
@@ -137,7 +137,7 @@ def test_a_job_is_judged_by_its_run_its_age_and_its_tags(
     assert (found.id, found.target) == ("j-1", "g5.xlarge")
 
 
-def test_a_run_is_asked_for_by_the_id_itself_and_the_dag_of_its_tag(clients):
+def test_a_run_is_looked_up_by_its_id_and_the_dag_of_its_tag(clients):
     described = job()
     described["tags"] |= {"batchmark:dag": "gpu_cpu_benchmark"}
     answer_jobs(clients, described)
@@ -147,7 +147,7 @@ def test_a_run_is_asked_for_by_the_id_itself_and_the_dag_of_its_tag(clients):
 
 
 @pytest.mark.parametrize("run_id", ["manual", "another-run"])
-def test_a_run_id_that_its_tag_does_not_confirm_is_not_asked_for(clients, run_id):
+def test_a_run_id_that_differs_from_its_tag_is_not_looked_up(clients, run_id):
     tags = {"batchmark:installation": "lab", "batchmark:run": "scheduled__x"}
     answer_jobs(clients, job(tags=tags, run_id=run_id))
     answer_others(clients)
@@ -157,7 +157,7 @@ def test_a_run_id_that_its_tag_does_not_confirm_is_not_asked_for(clients, run_id
     assert "has no run scheduled__x:" in report.resources[0].reason
 
 
-def test_a_job_that_names_no_run_is_no_ended_runs(clients):
+def test_a_job_without_a_run_does_not_belong_to_an_ended_run(clients):
     answer_jobs(clients, job(tags={"batchmark:installation": "lab"}))
     answer_others(clients)
     report, _ = seen(clients)
@@ -174,13 +174,13 @@ def test_finished_jobs_are_not_shown(clients):
     assert (report.summary, report.alarm()) == ("nothing runs", "")
 
 
-def test_jobs_that_can_not_be_listed_are_an_error(clients):
+def test_a_failure_to_list_jobs_is_an_error(clients):
     clients.refuse("batch", "list_jobs", "AccessDeniedException", "no")
     with pytest.raises(ClientError, match="AccessDeniedException"):
         seen(clients)
 
 
-def test_what_else_can_not_be_looked_at_is_said(clients):
+def test_other_unreadable_resources_are_reported(clients):
     answer_jobs(clients)
     clients.refuse("ec2", "describe_instances", "UnauthorizedOperation", "not you")
     clients.refuse("fsx", "describe_file_systems", "InternalServerError", "later")
@@ -250,7 +250,7 @@ def test_an_instance_leaks_when_its_target_has_run_nothing_for_long(
     answer_jobs(clients, *jobs)
     answer_others(clients, [launched])
     report, _ = seen(clients, "live")
-    (found,) = [one for one in report.resources if one.kind == "instance"]
+    (found,) = [each for each in report.resources if each.kind == "instance"]
     assert (found.verdict, found.reason) == (verdict, reason)
     assert found.endable == ("instances" if verdict == "leaked" else None)
 
@@ -286,7 +286,7 @@ def test_a_file_system_leaks_when_it_is_old_and_nothing_uses_it(
     answer_jobs(clients, *jobs)
     answer_others(clients, file_systems=[there])
     report, _ = seen(clients, state)
-    (found,) = [one for one in report.resources if one.kind == "file system"]
+    (found,) = [each for each in report.resources if each.kind == "file system"]
     assert (found.verdict, found.reason) == (verdict, reason)
     assert found.what.startswith("LUSTRE, 1200 GiB, ")
 
@@ -299,14 +299,14 @@ def test_another_installations_file_system_is_not_even_shown(clients):
 
 
 def look_at_all(clients, state="over"):
-    """A leaked job, instance and file system."""
+    """Search an account with a leaked job, instance and file system."""
     answer_jobs(clients, job("RUNNABLE"))
     answer_others(clients, [instance()], [file_system(run_id="r")])
     return seen(clients, state)[0]
 
 
 def actions(report):
-    return {one.kind: one.action for one in report.resources}
+    return {resource.kind: resource.action for resource in report.resources}
 
 
 def test_by_default_only_a_job_whose_run_is_over_is_ended(clients):
@@ -320,7 +320,7 @@ def test_by_default_only_a_job_whose_run_is_over_is_ended(clients):
         "instance": "Left alone: end_leaks does not name instances.",
         "file system": "Left alone: end_leaks does not name file_systems.",
     }
-    assert [one.ended for one in report.resources] == [True, False, False]
+    assert [resource.ended for resource in report.resources] == [True, False, False]
 
 
 def test_an_unknown_runs_job_is_left_alone_by_default(clients):
@@ -331,7 +331,7 @@ def test_an_unknown_runs_job_is_left_alone_by_default(clients):
     assert actions(report) == {"job": "Left alone: end_leaks does not name jobs_of_unknown_runs."}
 
 
-def test_everything_is_ended_where_all_is_allowed(clients):
+def test_everything_is_ended_if_all_is_allowed(clients):
     found = look_at_all(clients, "unknown")
     clients.answer("batch", "describe_jobs", {"jobs": [job()]})
     clients.answer("batch", "terminate_job", {})
@@ -375,7 +375,7 @@ def test_a_job_that_ended_meanwhile_is_not_ended_again(clients):
     assert actions(report) == {"job": "It has ended by itself meanwhile."}
 
 
-def test_an_end_that_aws_refuses_is_said(clients):
+def test_a_refused_termination_is_reported(clients):
     answer_jobs(clients, job())
     answer_others(clients)
     found, _ = seen(clients)

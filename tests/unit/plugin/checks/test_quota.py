@@ -1,15 +1,15 @@
-"""vCPU quotas against what the targets may buy."""
+"""vCPU quotas and the targets' purchase options."""
 
 from __future__ import annotations
 
 import pytest
 
-from batchmark.batch_environment import BatchEnvironment
-from batchmark.quota_check import check_quotas
-from batchmark.vcpu_quotas import vcpu_quota
-from tests.unit.guard_builders import REGION
-from tests.unit.guarded_account import CONFIG, NAMES, Refused, check, healthy, not_ok
-from tests.unit.stubbed_clients import StubbedClients
+from batchmark.aws.batch_targets import BatchEnvironment
+from batchmark.aws.vcpu_quotas import vcpu_quota
+from batchmark.checks.quota import check_quotas
+from tests.builders.leaks import REGION
+from tests.stand_ins.guarded_account import CONFIG, NAMES, Refused, check, healthy, not_ok
+from tests.stand_ins.stubbed_clients import StubbedClients
 
 SPOT_G = "All G and VT Spot Instance Requests (L-3819A6DF)"
 
@@ -23,8 +23,8 @@ SPOT_G = "All G and VT Spot Instance Requests (L-3819A6DF)"
                 (
                     "g5.xlarge",
                     "warn",
-                    f"{SPOT_G}: 0 vCPUs. One instance of g5.xlarge takes 4. Only its other way to "
-                    "buy is left.",
+                    f"{SPOT_G}: 0 vCPUs. One instance of g5.xlarge takes 4. Only the other "
+                    "purchase option is left.",
                 )
             ],
         ),
@@ -56,14 +56,14 @@ SPOT_G = "All G and VT Spot Instance Requests (L-3819A6DF)"
                 (
                     "g5.xlarge",
                     "warn",
-                    f"{SPOT_G}: 0 vCPUs. One instance of g5.xlarge takes 4. Only its other way to "
-                    "buy is left.",
+                    f"{SPOT_G}: 0 vCPUs. One instance of g5.xlarge takes 4. Only the other "
+                    "purchase option is left.",
                 ),
             ],
         ),
     ],
 )
-def test_a_quota_fails_only_where_no_way_to_buy_is_left(quotas, seen):
+def test_a_quota_fails_only_if_no_purchase_option_is_left(quotas, seen):
     account = healthy()
     account["quotas"] |= quotas
     found = [(target, status, text) for _, target, status, text, _ in not_ok(check(account))]
@@ -83,10 +83,11 @@ def test_targets_that_share_too_small_a_quota_wait_for_each_other():
     clients.answer("ec2", "describe_instance_types", {"InstanceTypes": types})
     for _ in range(4):
         clients.answer("service-quotas", "get_service_quota", {"Quota": {"Value": 16.0}})
-    found = [
-        one for one in check_quotas(BatchEnvironment(CONFIG, both, clients)) if one.status != "ok"
-    ]
-    assert [(one.target, one.status) for one in found] == [("c5.2xlarge, c5.4xlarge", "warn")] * 2
+    checks = check_quotas(BatchEnvironment(CONFIG, both, clients))
+    found = [check for check in checks if check.status != "ok"]
+    assert [(check.target, check.status) for check in found] == [
+        ("c5.2xlarge, c5.4xlarge", "warn")
+    ] * 2
     assert "16 vCPUs. One instance of each takes 24: their jobs wait" in found[0].seen
     assert found[0].remedy == "Ask for at least 24 in the Service Quotas console."
 
@@ -102,11 +103,11 @@ def test_targets_that_share_too_small_a_quota_wait_for_each_other():
         ("x2idn.16xlarge", "L-7295265B", "L-E3A00192"),
     ],
 )
-def test_an_instance_type_has_a_quota_for_each_way_to_buy(instance_type, on_demand, spot):
+def test_an_instance_type_has_a_quota_per_purchase_option(instance_type, on_demand, spot):
     assert vcpu_quota(instance_type, "on_demand").code == on_demand
     assert vcpu_quota(instance_type, "spot").code == spot
 
 
 @pytest.mark.parametrize("instance_type", ["inf2.xlarge", "trn1.2xlarge", "hpc7a.96xlarge"])
-def test_a_family_that_is_not_known_has_no_quota_here(instance_type):
+def test_an_unknown_family_has_no_quota(instance_type):
     assert vcpu_quota(instance_type, "spot") is None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from batchmark import figures
-from batchmark.estimate import Estimate, Interval
+from batchmark.core import formatting
+from batchmark.core.intervals import Estimate, Interval
 
 
 def estimate(value, low=None, high=None):
@@ -30,7 +30,7 @@ def estimate(value, low=None, high=None):
     ],
 )
 def test_figures_carry_no_more_digits_than_their_interval(given, value, interval):
-    assert figures.factor(given) == (value, interval)
+    assert formatting.factor(given) == (value, interval)
 
 
 @pytest.mark.parametrize(
@@ -45,11 +45,11 @@ def test_figures_carry_no_more_digits_than_their_interval(given, value, interval
     ],
 )
 def test_times_come_in_the_unit_that_suits_them(given, text):
-    assert str(figures.time(given)) == text
+    assert str(formatting.time(given)) == text
 
 
 def test_amounts():
-    assert [figures.usd(value) for value in (1234.5, 1.0, 0.0934, 0.00085, 0)] == [
+    assert [formatting.usd(value) for value in (1234.5, 1.0, 0.0934, 0.00085, 0)] == [
         "$1,234.50",
         "$1.00",
         "$0.093",
@@ -59,27 +59,27 @@ def test_amounts():
 
 
 def test_rates_amounts_and_shares():
-    assert str(figures.rate(estimate(1.234e12, 1.2e12, 1.27e12), "flop")) == (
+    assert str(formatting.rate(estimate(1.234e12, 1.2e12, 1.27e12), "flop")) == (
         "1.23 Tflop/s [1.20, 1.27]"
     )
-    assert figures.rate(estimate(230e9), "B").value == "230 GB/s"
-    assert [figures.quantity(value, "J") for value in (0.00567, 5.0, 12_300.0)] == [
+    assert formatting.rate(estimate(230e9), "B").value == "230 GB/s"
+    assert [formatting.quantity(value, "J") for value in (0.00567, 5.0, 12_300.0)] == [
         "5.67 mJ",
         "5.00 J",
         "12.3 kJ",
     ]
-    assert [figures.percent(share) for share in (0.0021, 0.0999, 0.61, 1.25)] == [
+    assert [formatting.percent(share) for share in (0.0021, 0.0999, 0.61, 1.25)] == [
         "0.2 %",
         "10 %",
         "61 %",
         "125 %",
     ]
-    assert [figures.memory(size) for size in (3 * 2**29, 2**20, 600)] == [
+    assert [formatting.memory(size) for size in (3 * 2**29, 2**20, 600)] == [
         "1.5 GiB",
         "1.0 MiB",
         "0.6 KiB",
     ]
-    assert figures.seconds(0) == "0 s"
+    assert formatting.seconds(0) == "0 s"
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def test_rates_amounts_and_shares():
     [(0.1, "+10 %"), (-0.1, "−10 %"), (0.0, "0.0 %"), (0.0312, "+3.1 %"), (4.0, "+400 %")],
 )
 def test_a_change_has_its_sign(share, text):
-    assert figures.change(share) == text
+    assert formatting.change(share) == text
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [(12.34, "12.3×"), (0.5, "0.500×"), (0.0, "0.00×"), (1234.0, "1230×")]
 )
 def test_a_single_ratio_has_three_digits(value, text):
-    assert figures.multiple(value) == text
+    assert formatting.multiple(value) == text

@@ -7,9 +7,9 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from batchmark import prices as prices_module
-from batchmark.exceptions import PriceError
-from batchmark.prices import (
+from batchmark.core import prices as prices_module
+from batchmark.core.errors import PriceError
+from batchmark.core.prices import (
     PRICES_FILE,
     STALE_DAYS,
     SpotPrice,
@@ -20,8 +20,8 @@ from batchmark.prices import (
     price_file,
     spot_prices,
 )
-from tests.unit.price_answers import HOUR, offer
-from tests.unit.run_builders import PRICES
+from tests.builders.runs import PRICES
+from tests.stand_ins.price_answers import HOUR, offer
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 TABLE = PRICES.model_copy(

@@ -1,4 +1,4 @@
-"""`python -m batchmark.history` against moto: what it says, and what it leaves."""
+"""`python -m batchmark.history` with moto: what it prints, and what it writes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
+from batchmark.core.names import slug
 from batchmark.history import __main__ as command_line
-from batchmark.job_identity import slug
-from tests.unit.history.builders import BUCKET, REGION, two_targets
-from tests.unit.history.test_history_imports import ASV, GITHUB, PYTEST
+from tests.builders.history import BUCKET, REGION, two_targets
+from tests.unit.plugin.history.test_imports import ASV, GITHUB, PYTEST
 
 FIRST = two_targets()
 
@@ -21,21 +21,21 @@ def run(*arguments, bucket=BUCKET):
     return command_line.main([*map(str, arguments), "--bucket", bucket, "--region", REGION])
 
 
-def test_a_rebuild_says_what_it_did(bucket, capsys):
+def test_a_rebuild_prints_what_it_did(bucket, capsys):
     (key,) = bucket.append(FIRST)
     bucket.history.remove(key)
     stale = "history/suite=blog/month=2026-09/gone.parquet"
     bucket.put(stale, b"of no run")
-    for number in range(command_line.NAMED + 1):
+    for number in range(command_line.MOST_KEYS + 1):
         bucket.put(f"raw/manual/{number:02}.json", "by hand")
     assert run("rebuild", "--dry-run") == 0
     said = capsys.readouterr().out
-    assert "1 runs and imported files: 1 files would be written, 0 as they were, 1 would be" in said
-    assert f"Would be removed, for no run and no import accounts for them: 1 ({stale})" in said
+    assert "1 runs and imported files: 1 files would be written, 0 unchanged, 1 would be" in said
+    assert f"Would be removed, as no run or import has them: 1 ({stale})" in said
     assert stale in bucket.objects()
     assert run("rebuild") == 0
     said = capsys.readouterr().out
-    assert "1 files written, 0 as they were, 1 removed" in said
+    assert "1 files written, 0 unchanged, 1 removed" in said
     assert "not in the history: 21 (raw/manual/00.json, " in said
     assert "raw/manual/19.json and 1 more)" in said
     assert list(bucket.objects("history/")) == [key]
@@ -45,16 +45,16 @@ def test_a_rebuild_names_what_it_could_not_read(bucket, capsys):
     bucket.append(FIRST)
     bucket.put(f"runs/{slug(FIRST.run_id)}/prices.json", "{}")
     assert run("rebuild") == 0
-    assert "is not of this release (" in capsys.readouterr().err
+    assert "is of another release (" in capsys.readouterr().err
 
 
 def test_files_of_several_tools_are_imported_at_once(bucket, capsys):
     assert run("import", PYTEST, GITHUB, ASV, "--target", "ci") == 0
     assert capsys.readouterr().out.splitlines() == [
         "pytest-benchmark.json: 2 measurements of 1 runs",
-        "github-action-benchmark.js: 7 measurements of 2 runs; no times, so left out: "
+        "github-action-benchmark.js: 7 measurements of 2 runs; not times, so left out: "
         "1 in 'B/op', 1 in 'allocs/op', 1 in 'Percent'",
-        f"{ASV.name}: 8 measurements of 1 runs; no times, so left out: "
+        f"{ASV.name}: 8 measurements of 1 runs; not times, so left out: "
         "1 in 'bytes', 1 in 'answers'",
     ]
     table = bucket.history.read(["target"], suites=["imported"])
@@ -64,7 +64,7 @@ def test_files_of_several_tools_are_imported_at_once(bucket, capsys):
     assert bucket.objects() == before
 
 
-def test_one_bad_file_keeps_all_others_out(bucket, capsys, tmp_path):
+def test_a_bad_file_keeps_all_others_out(bucket, capsys, tmp_path):
     bad = tmp_path / "bad.json"
     document = json.loads(GITHUB.with_suffix(".json").read_text())
     for entries in document["entries"].values():
@@ -72,7 +72,7 @@ def test_one_bad_file_keeps_all_others_out(bucket, capsys, tmp_path):
             entry["benches"] = [{"name": "size", "value": 5, "unit": "MB"}]
     bad.write_text(json.dumps(document))
     assert run("import", PYTEST, bad, "--target", "ci") == 1
-    message = f"history import: {bad} holds no time and no rate of calls: 5 in 'MB'\n"
+    message = f"history import: {bad} has no time and no rate of calls: 5 in 'MB'\n"
     assert capsys.readouterr().err == message
     assert bucket.objects() == {}
 
@@ -80,12 +80,12 @@ def test_one_bad_file_keeps_all_others_out(bucket, capsys, tmp_path):
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"\xff\xfe", "is no text: "),
-        (b"{}", "is of none of the formats "),
+        (b"\xff\xfe", "is not UTF-8 text: "),
+        (b"{}", "has none of the formats "),
         (None, "No such file or directory"),
     ],
 )
-def test_what_cannot_be_imported_is_told_in_one_line(bucket, capsys, tmp_path, content, problem):
+def test_a_failed_import_prints_one_line(bucket, capsys, tmp_path, content, problem):
     path = tmp_path / "results.json"
     if content is not None:
         path.write_bytes(content)
@@ -96,7 +96,7 @@ def test_what_cannot_be_imported_is_told_in_one_line(bucket, capsys, tmp_path, c
 
 
 def pytest_file(**changes):
-    """One benchmark by pytest-benchmark; a name with a dot is one inside."""
+    """Return a pytest-benchmark file; `a__b=…` changes a field b within a."""
     stats = {"median": 1.0, "rounds": 5, "min": 0.9, "q1": 0.95, "q3": 1.05, "max": 1.1}
     document = {
         "machine_info": {"cpu": {"count": 8}},
@@ -128,10 +128,10 @@ def asv_file(**changes):
 
 def changed(document, changes):
     for path, value in changes.items():
-        *above, last = [int(one) if one.isdecimal() else one for one in path.split("__")]
+        *above, last = [int(name) if name.isdecimal() else name for name in path.split("__")]
         inner = document
-        for one in above:
-            inner = inner[one]
+        for name in above:
+            inner = inner[name]
         inner[last] = value
     return json.dumps(document)
 
@@ -143,23 +143,26 @@ BENCH = "entries__suite__0__benches__0__"
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (pytest_file(machine_info__cpu__count="8"), "cpu_threads of 'bench.py::sort' is '8', no "),
-        (pytest_file(**{f"{STATS}min": "fast"}), "min_seconds of 'bench.py::sort' is 'fast', no "),
+        (pytest_file(machine_info__cpu__count="8"), "cpu_threads of 'bench.py::sort' is '8', not "),
+        (pytest_file(**{f"{STATS}min": "fast"}), "min_seconds of 'bench.py::sort' is 'fast', not "),
         (pytest_file(**{f"{STATS}max": 10**400}), "max_seconds of 'bench.py::sort' is 1000"),
         (pytest_file(**{f"{STATS}rounds": 10**12}), "samples of 'bench.py::sort' is 1000000000000"),
         (pytest_file(**{f"{STATS}median": 10**400}), "too large"),
-        (pytest_file(commit_info__id=5), "the commit 5 is no text"),
-        (pytest_file(datetime="0001-01-01T00:00:00+14:00"), "0001-01-01 00:00:00+14:00 is no date"),
-        (pytest_file(benchmarks__0__fullname="\ud800"), "workload of '\\ud800' is '\\ud800', no "),
-        (github_file(entries__suite__0__date=1e30), "1e+30 is no date in milliseconds"),
+        (pytest_file(commit_info__id=5), "the commit 5 is not a string"),
+        (
+            pytest_file(datetime="0001-01-01T00:00:00+14:00"),
+            "0001-01-01 00:00:00+14:00 is not a date",
+        ),
+        (pytest_file(benchmarks__0__fullname="\ud800"), "workload of '\\ud800' is '\\ud800', not "),
+        (github_file(entries__suite__0__date=1e30), "1e+30 is not a date in milliseconds"),
         (github_file(**{f"{BENCH}value": 10**400}), "too large"),
-        (asv_file(date=1e30), "1e+30 is no date in milliseconds"),
-        (asv_file(params__cpu=7), "cpu_model of 'time_sort' is 7, no "),
+        (asv_file(date=1e30), "1e+30 is not a date in milliseconds"),
+        (asv_file(params__cpu=7), "cpu_model of 'time_sort' is 7, not "),
         (asv_file(results__time_sort=[[10**400], []]), "too large"),
-        ("[" * 100_000, "is no JSON: maximum recursion depth"),
+        ("[" * 100_000, "is not JSON: maximum recursion depth"),
     ],
 )
-def test_a_value_that_fits_nowhere_is_told_in_one_line_and_keeps_all_out(
+def test_an_invalid_value_prints_one_line_and_keeps_all_files_out(
     bucket, capsys, tmp_path, content, problem
 ):
     bad = tmp_path / "bad.json"
@@ -181,7 +184,7 @@ def test_those_files_are_imported_without_their_bad_values(bucket, tmp_path):
     assert len(bucket.history.read(["target"])) == 3
 
 
-def test_a_parameter_of_asv_nested_too_deeply_stays_a_text(bucket, tmp_path):
+def test_an_asv_parameter_nested_too_deeply_stays_a_string(bucket, tmp_path):
     deep = "-" * 100_000 + "1"
     path = tmp_path / "asv.json"
     path.write_text(asv_file(results__time_sort=[[1.0], [[deep]]]))
@@ -195,24 +198,24 @@ def test_a_target_has_a_name(bucket, capsys, target):
     with pytest.raises(SystemExit) as ended:
         run("import", PYTEST, "--target", target)
     assert ended.value.code == 2
-    assert f"argument --target: {target!a} is no name" in capsys.readouterr().err
+    assert f"argument --target: {target!a} is not a name" in capsys.readouterr().err
 
 
-def test_a_file_may_have_a_name_that_is_no_text(bucket, capsys, tmp_path):
+def test_a_file_name_need_not_be_utf_8(bucket, capsys, tmp_path):
     path = tmp_path / os.fsdecode(b"\xff.json")
     path.write_bytes(PYTEST.read_bytes())
     assert run("import", path, "--target", "ci") == 0
     assert capsys.readouterr().out.startswith("\ufffd.json: 2 measurements")
 
 
-def test_a_bucket_that_is_not_there_is_told_in_one_line(bucket, capsys):
+def test_a_missing_bucket_prints_one_line(bucket, capsys):
     assert run("rebuild", bucket="no-such-bucket") == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("history rebuild: ")
     assert "NoSuchBucket" in line
 
 
-def test_exports_go_where_they_are_told(bucket, capsys, tmp_path):
+def test_exports_go_to_the_given_path(bucket, capsys, tmp_path):
     bucket.append(FIRST)
     bucket.append(two_targets(20))
     bucket.append(two_targets(suite="smoke"))
@@ -232,9 +235,7 @@ def test_exports_go_where_they_are_told(bucket, capsys, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["csv", "bencher", "asv"])
-def test_an_export_of_a_suite_that_is_not_there_names_those_that_are(
-    bucket, capsys, tmp_path, kind
-):
+def test_an_export_of_an_unknown_suite_names_the_known_ones(bucket, capsys, tmp_path, kind):
     bucket.append(FIRST)
     bucket.append(two_targets(suite="smoke"))
     chosen = ("--suite", "blog", "--suite", "blgo")

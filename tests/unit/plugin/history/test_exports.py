@@ -13,11 +13,11 @@ from batchmark.history.exports import asv, bencher
 from batchmark.history.exports import csv as table_csv
 from batchmark.history.exports.runs import COLUMNS
 from batchmark.history.imports.file import ImportedFile
-from batchmark.history.rows import rows_of
+from batchmark.history.rows import history_rows
 from batchmark_job.result import Device, MeasurementStatus
-from tests.unit.history.builders import NOON, SIZES, finished, run_of, two_targets
-from tests.unit.history.test_history_imports import PYTEST, imported
-from tests.unit.run_builders import PRICES, build_job, build_row, build_rows, noisy
+from tests.builders.history import NOON, SIZES, finished, run_of, two_targets
+from tests.builders.runs import PRICES, build_job, build_row, build_rows, noisy
+from tests.unit.plugin.history.test_imports import PYTEST, imported
 
 RUN = "scheduled__2026-11-20T12-00-00-00-00"
 
@@ -42,7 +42,7 @@ def test_csv_holds_every_column_of_every_row(filled, tmp_path):
     with path.open() as file:
         lines = list(csv.DictReader(file))
     assert list(lines[0]) == list(ALL_COLUMNS)
-    expected = rows_of(two_targets(), PRICES)
+    expected = history_rows(two_targets(), PRICES)
     found = [line for line in lines if line["run_id"] == expected[0]["run_id"]]
     assert [float(line["median_seconds"]) for line in found] == [
         row["median_seconds"] for row in expected
@@ -53,21 +53,21 @@ def test_csv_holds_every_column_of_every_row(filled, tmp_path):
     assert {(line["reason"], line["median_seconds"]) for line in skipped} == {("no", "")}
 
 
-def test_csv_of_an_empty_history_has_its_names(bucket, tmp_path):
+def test_csv_of_an_empty_history_has_a_header(bucket, tmp_path):
     path = tmp_path / "history.csv"
     assert table_csv.write(bucket.history.tables(ALL_COLUMNS), path) == 0
     with path.open() as file:
         assert next(csv.reader(file)) == list(ALL_COLUMNS)
 
 
-def test_bencher_gets_a_report_a_target_and_run_in_nanoseconds(filled):
+def test_bencher_gets_a_report_per_target_and_run_in_nanoseconds(filled):
     reports = dict(bencher.files(filled.read(COLUMNS)))
     assert set(reports) == {
         f"{target}/scheduled__2026-11-{day}T12-00-00-00-00.json"
         for target in ("g5.xlarge", "c5.2xlarge")
         for day in (20, 21)
     } | {"c5.2xlarge/manual.json"}
-    rows = [row for row in rows_of(two_targets(), PRICES) if row["target"] == "g5.xlarge"]
+    rows = [row for row in history_rows(two_targets(), PRICES) if row["target"] == "g5.xlarge"]
     assert reports[f"g5.xlarge/{RUN}.json"] == {
         f"blog/matmul size={size} float32": {
             "latency": {
@@ -78,7 +78,9 @@ def test_bencher_gets_a_report_a_target_and_run_in_nanoseconds(filled):
         }
         for size, row in zip((1000, 5000), rows, strict=True)
     }
-    assert len(reports["c5.2xlarge/manual.json"]) == 2  # its jobs as one, no skipped row
+    assert (
+        len(reports["c5.2xlarge/manual.json"]) == 2
+    )  # medians over its jobs, without the skipped row
 
 
 def test_a_figure_without_an_interval_has_none_at_bencher(bucket):
@@ -113,17 +115,17 @@ def test_asv_gets_its_folder_of_results(filled):
     assert about["params"] == [["'float32'"], ["1000", "5000"]]
     results = files[f"g5.xlarge/{days[0]}-{gpu}.json"]
     columns = dict(zip(results["result_columns"], results["results"]["blog.matmul"], strict=True))
-    rows = [row for row in rows_of(two_targets(), PRICES) if row["target"] == "g5.xlarge"]
+    rows = [row for row in history_rows(two_targets(), PRICES) if row["target"] == "g5.xlarge"]
     assert columns["result"] == [row["median_seconds"] for row in rows]
     assert columns["stats_q_25"] == [row["p25_seconds"] for row in rows]
     assert columns["version"] == about["version"]
     assert (results["commit_hash"], results["date"]) == (days[0], 1795176000000)
 
 
-def test_a_point_that_a_run_lacks_is_no_number_at_asv(bucket):
+def test_a_point_that_a_run_lacks_is_nan_for_asv(bucket):
     sizes = {1000: ({"size": 1000}, 1), 2000: ({"size": 2000}, 2), 5: ({"size": 5, "batch": 3}, 3)}
     for day, chosen in enumerate(((1000, 2000), (1000, 5))):
-        rows = [build_row(noisy(sizes[one][1]), parameters=sizes[one][0]) for one in chosen]
+        rows = [build_row(noisy(sizes[size][1]), parameters=sizes[size][0]) for size in chosen]
         bucket.append(run_of(finished(build_job("c5.2xlarge", rows), NOON), run_id=f"run-{day}"))
     files = dict(asv.files(bucket.history.read(COLUMNS)))
     about = files["benchmarks.json"]["blog.matmul"]
@@ -144,7 +146,7 @@ def test_a_point_that_a_run_lacks_is_no_number_at_asv(bucket):
     }
 
 
-def test_what_asv_gets_can_be_imported_again(filled):
+def test_an_asv_export_can_be_imported(filled):
     files = {name: json.dumps(content) for name, content in asv.files(filled.read(COLUMNS))}
     name = next(name for name in files if name.startswith(f"c5.2xlarge/{RUN}"))
     file = ImportedFile(
@@ -156,13 +158,13 @@ def test_what_asv_gets_can_be_imported_again(filled):
         benchmarks_text=files["benchmarks.json"],
     )
     again = file.rows()
-    ours = [row for row in rows_of(two_targets(), PRICES) if row["target"] == "c5.2xlarge"]
+    ours = [row for row in history_rows(two_targets(), PRICES) if row["target"] == "c5.2xlarge"]
     assert [row["median_seconds"] for row in again] == [row["median_seconds"] for row in ours]
     assert [json.loads(row["parameters"])["size"] for row in again] == [1000, 5000]
     assert {row["recorded_at"] for row in again} == {row["recorded_at"] for row in ours}
 
 
-def test_an_imported_commit_is_a_commit_at_asv_again(bucket):
+def test_an_imported_commit_is_exported_to_asv_as_a_commit(bucket):
     bucket.history.append_import(imported(PYTEST))
     files = dict(asv.files(bucket.history.read(COLUMNS)))
     (results,) = [content for content in files.values() if "commit_hash" in content]

@@ -1,21 +1,21 @@
-"""Results of other tools as rows, from the example files of tests/data/imports."""
+"""Other tools' results as rows, from the example files of tests/data/imports."""
 
 from __future__ import annotations
 
 import json
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
-from batchmark.exceptions import HistoryError
+from batchmark.core.errors import HistoryError
 from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.imports.file import ImportedFile, detect
-from batchmark.history.imports.units import to_seconds
+from batchmark.history.imports.measurement import to_seconds
 from batchmark.history.series import COLUMNS, series_histories
 from batchmark_job.result import Device
+from tests.paths import DATA
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "data" / "imports"
+EXAMPLES = DATA / "imports"
 PYTEST = EXAMPLES / "pytest-benchmark.json"
 GITHUB = EXAMPLES / "github-action-benchmark.js"
 ASV = EXAMPLES / "asv/results/ci/33333333-virtualenv-py3.11-numpy.json"
@@ -23,7 +23,7 @@ BENCHMARKS = (EXAMPLES / "asv/results/benchmarks.json").read_text()
 
 
 def imported(path, text=None, **fields):
-    """A file as if it held this text; of asv with its benchmarks.json."""
+    """Return an imported file, if need be with another text; asv's has its benchmarks.json."""
     text = path.read_text() if text is None else text
     values = {
         "format": detect(text, path.name),
@@ -59,7 +59,7 @@ def edited(path, edit):
         (ASV, "asv"),
     ],
 )
-def test_a_file_tells_its_format(path, name):
+def test_the_format_of_a_file_is_detected(path, name):
     assert detect(path.read_text(), path.name) == name
     assert detect("\ufeff" + path.read_text(), path.name) == name
 
@@ -67,14 +67,14 @@ def test_a_file_tells_its_format(path, name):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("{", "f is no JSON: "),
-        ("window.BENCHMARK_DATA = function() {}", "f is no JSON: "),
-        ("{}", "f is of none of the formats pytest-benchmark, github-action-benchmark, asv"),
-        ('[{"name": "x", "unit": "s", "value": 1}]', "data.js that is read"),
-        ((EXAMPLES / "asv/results/ci/machine.json").read_text(), "f is of none of the formats"),
+        ("{", "f is not JSON: "),
+        ("window.BENCHMARK_DATA = function() {}", "f is not JSON: "),
+        ("{}", "f has none of the formats pytest-benchmark, github-action-benchmark, asv"),
+        ('[{"name": "x", "unit": "s", "value": 1}]', "data.js can be imported"),
+        ((EXAMPLES / "asv/results/ci/machine.json").read_text(), "f has none of the formats"),
     ],
 )
-def test_what_is_of_no_format_is_refused(text, problem):
+def test_a_file_of_no_known_format_is_refused(text, problem):
     with pytest.raises(HistoryError, match=problem):
         detect(text, "f")
 
@@ -106,7 +106,7 @@ def test_pytest_benchmark_with_and_without_samples():
     assert "median_low_seconds" not in join
 
 
-def test_pytest_benchmark_of_old_without_machine_and_commit():
+def test_an_old_pytest_benchmark_file_without_machine_and_commit():
     def edit(document):
         document["machine_info"] = {}
         document["commit_info"] = {"id": "unversioned"}
@@ -116,7 +116,7 @@ def test_pytest_benchmark_of_old_without_machine_and_commit():
     sort, join = edited(PYTEST, edit).rows()
     assert sort["run_id"] == "imported__2026-10-31T22:14:05Z"
     assert (sort["cpu_model"], sort["kernel"], sort["code_version"]) == ("unknown", None, None)
-    assert (join["status"], join["reason"]) == ("failed", "0 s is no time of a call")
+    assert (join["status"], join["reason"]) == ("failed", "0 s is not the time of a call")
     assert "median_seconds" not in join
 
 
@@ -139,7 +139,7 @@ def test_github_action_benchmark(path):
         ("Queries/lookup", "{}", second): pytest.approx(0.0025),
     }
     zero = rows["Rust/fib_20", "{}", second]
-    assert (zero["status"], zero["reason"]) == ("failed", "0 ns/iter is no time of a call")
+    assert (zero["status"], zero["reason"]) == ("failed", "0 ns/iter is not the time of a call")
     assert {row["month"] for row in rows.values()} == {"2026-10", "2026-11"}
     assert {row["cpu_model"] for row in rows.values()} == {"unknown"}
 
@@ -181,7 +181,7 @@ def test_asv_with_its_benchmarks():
     )
 
 
-def test_asv_without_its_benchmarks_goes_by_their_names():
+def test_asv_without_its_benchmarks_takes_units_from_names():
     file = imported(ASV, benchmarks_text=None)
     (unknown,) = set(file.parse().refused) - {"bytes"}
     assert "benchmarks.json is missing" in unknown
@@ -190,7 +190,7 @@ def test_asv_without_its_benchmarks_goes_by_their_names():
 
 
 def test_an_older_version_of_asvs_file_is_refused():
-    with pytest.raises(HistoryError, match=r"version 1: let `asv update` make it 2"):
+    with pytest.raises(HistoryError, match=r"version 1: `asv update` makes it 2"):
         edited(ASV, lambda document: document.update(version=1)).parse()
 
 
@@ -198,7 +198,7 @@ def test_an_older_version_of_asvs_file_is_refused():
     ("path", "missing"), [(PYTEST, "datetime"), (ASV, "results"), (ASV, "commit_hash")]
 )
 def test_a_file_that_lacks_something_is_refused(path, missing):
-    with pytest.raises(HistoryError, match=f"{path.name} is no file of .*KeyError.'{missing}'"):
+    with pytest.raises(HistoryError, match=f"{path.name} is not a file of .*KeyError.'{missing}'"):
         edited(path, lambda document: document.pop(missing)).parse()
 
 
@@ -231,17 +231,17 @@ def test_times_and_rates_become_seconds_and_nothing_else_does(value, unit, secon
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
 @pytest.mark.parametrize("unit", ["ns", "ops/s"])
-def test_no_call_takes_nothing(value, unit):
-    with pytest.raises(ValueError, match="is no time of a call"):
+def test_a_time_is_positive_and_finite(value, unit):
+    with pytest.raises(ValueError, match="is not the time of a call"):
         to_seconds(value, unit)
 
 
-def test_a_gpus_results_are_said_to_be_a_gpus():
+def test_results_of_a_gpu_are_marked_so():
     row = imported(PYTEST, device=Device.CUDA).rows()[0]
     assert (row["actual_device"], row["gpu_model"]) == ("cuda", "unknown")
 
 
-def test_a_file_counts_once_however_often_and_under_which_name_it_is_imported(bucket):
+def test_a_file_imported_twice_under_two_names_counts_once(bucket):
     first = bucket.history.append_import(imported(GITHUB))
     assert len(first) == 2  # months
     before = bucket.objects()
@@ -256,11 +256,11 @@ def test_a_file_counts_once_however_often_and_under_which_name_it_is_imported(bu
     assert kept.text == GITHUB.read_text()
 
 
-def test_what_was_imported_makes_series_beside_our_own(bucket):
+def test_imported_results_make_series(bucket):
     bucket.history.append_import(imported(GITHUB))
     bucket.history.append_import(imported(PYTEST))
     histories = series_histories(bucket.history.read(COLUMNS), "time")
-    found = {one.key.workload: one for one in histories}
+    found = {series.key.workload: series for series in histories}
     fib = found["Rust/fib_10"]
     assert [round(value * 1e9) for value in fib.values] == [135, 140]
     assert fib.key.suite == "imported"

@@ -1,4 +1,4 @@
-"""A rebuild gives the history that was written, of the raw documents and the imported files."""
+"""A rebuild from raw documents and imported files gives the history as it was written."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from batchmark import prices
+from batchmark.aws.result_bucket import COLLECTED, PRICES, RunStore
+from batchmark.core import prices
+from batchmark.core.prices import SpotPrice
 from batchmark.history import rebuild as rebuilding
 from batchmark.history.rebuild import rebuild
-from batchmark.history.rows import rows_of
+from batchmark.history.rows import history_rows
 from batchmark.history.store import HistoryStore, run_prices
-from batchmark.prices import SpotPrice
-from batchmark.store import COLLECTED, PRICES, RunStore
-from tests.unit.history.builders import BUCKET, NOON, REGION, finished, run_of, two_targets
-from tests.unit.history.test_history_imports import GITHUB, PYTEST, imported
-from tests.unit.run_builders import PRICES as TABLE
-from tests.unit.run_builders import build_job, build_row, noisy
+from tests.builders.history import BUCKET, NOON, REGION, finished, run_of, two_targets
+from tests.builders.runs import PRICES as TABLE
+from tests.builders.runs import as_older_releases_stored, build_job, build_row, noisy
+from tests.unit.plugin.history.test_imports import GITHUB, PYTEST, imported
 
 HISTORY = "history/"
 FIRST, SECOND = two_targets(), two_targets(1)
+FIRST_COLLECTED = f"runs/scheduled__2026-11-20T12-00-00-00-00/{COLLECTED}"
 
 
 def rebuilt(bucket, **options):
@@ -28,7 +29,7 @@ def rebuilt(bucket, **options):
 
 @pytest.fixture
 def filled(bucket):
-    """Two runs, one over a month's end, and two imported files."""
+    """Two runs, one of them across a month's end, and two imported files."""
     bucket.append(FIRST)
     month_end = datetime(2026, 11, 30, 23, 30, tzinfo=UTC)
     jobs = [
@@ -41,7 +42,7 @@ def filled(bucket):
     return bucket
 
 
-def test_a_lost_history_comes_back_byte_by_byte(filled):
+def test_a_lost_history_is_rebuilt_byte_for_byte(filled):
     before = filled.objects()
     for key in filled.objects(HISTORY):
         filled.history.remove(key)
@@ -51,7 +52,7 @@ def test_a_lost_history_comes_back_byte_by_byte(filled):
     assert (done.unchanged, done.removed, done.uncounted, done.problems) == (0, [], [], [])
 
 
-def test_a_history_that_is_right_is_not_written_again(filled):
+def test_a_correct_history_is_not_written_again(filled):
     filled.calls.clear()
     done = rebuilt(filled)
     assert (done.written, done.removed) == ([], [])
@@ -59,7 +60,7 @@ def test_a_history_that_is_right_is_not_written_again(filled):
     assert filled.called("PutObject") == filled.called("DeleteObject") == []
 
 
-def test_what_is_wrong_is_written_first_and_what_is_too_much_goes_then(filled):
+def test_differing_files_are_written_before_obsolete_ones_are_removed(filled):
     before = filled.objects()
     (key, *_) = filled.objects(HISTORY)
     stale = f"{HISTORY}suite=blog/month=2026-09/gone.parquet"
@@ -75,7 +76,7 @@ def test_what_is_wrong_is_written_first_and_what_is_too_much_goes_then(filled):
     assert changes == [("PutObject", key), ("DeleteObject", foreign), ("DeleteObject", stale)]
 
 
-def test_a_dry_run_tells_the_same_and_changes_nothing(filled):
+def test_a_dry_run_reports_the_same_and_changes_nothing(filled):
     (key, *_) = filled.objects(HISTORY)
     stale = f"{HISTORY}suite=blog/month=2026-09/gone.parquet"
     filled.put(key, b"damaged")
@@ -98,7 +99,7 @@ def test_nothing_outside_the_history_is_ever_changed(filled):
     assert now == outside
 
 
-def test_the_raw_document_counts_and_not_its_copy(bucket):
+def test_the_raw_document_counts_rather_than_its_copy(bucket):
     bucket.append(FIRST)
     right = bucket.objects(HISTORY)
     bent = [
@@ -106,25 +107,51 @@ def test_the_raw_document_counts_and_not_its_copy(bucket):
         for job in FIRST.jobs
     ]
     changed = FIRST.model_copy(update={"jobs": tuple(bent)})
-    bucket.put(
-        f"runs/{RunStore(None, '', FIRST.run_id).name}/{COLLECTED}", changed.model_dump_json()
-    )
+    bucket.put(FIRST_COLLECTED, as_older_releases_stored(changed))
     assert rebuilt(bucket).problems == []
     assert bucket.objects(HISTORY) == right
 
 
-@pytest.mark.parametrize("left", [None, '{"schema_version": 2, "run_id'])
-def test_where_a_raw_document_is_lost_its_copy_counts(bucket, left):
+@pytest.fixture(params=[None, '{"schema_version": 2, "run_id'])
+def spoilt_key(bucket, request):
+    """Key of a raw document of FIRST, deleted or cut off after its rows were written."""
     bucket.append(FIRST)
-    right = bucket.objects(HISTORY)
     key = FIRST.jobs[0].document_uri.removeprefix(f"s3://{BUCKET}/")
     bucket.history.remove(key)
-    if left:
-        bucket.put(key, left)
-    (problem,) = rebuilt(bucket).problems
-    assert key in problem
-    assert f"its copy in runs/scheduled__2026-11-20T12-00-00-00-00/{COLLECTED}" in problem
+    if request.param:
+        bucket.put(key, request.param)
+    return key
+
+
+def test_for_a_lost_raw_document_the_copy_of_an_older_release_counts(bucket, spoilt_key):
+    bucket.put(FIRST_COLLECTED, as_older_releases_stored(FIRST))
+    right = bucket.objects(HISTORY)
+    (key,) = right
+    for damage in (None, b"damaged"):
+        bucket.history.remove(key)
+        if damage:
+            bucket.put(key, damage)
+        (problem,) = rebuilt(bucket).problems
+        assert spoilt_key in problem
+        assert f"its copy in {FIRST_COLLECTED}" in problem
+        assert bucket.objects(HISTORY) == right
+
+
+def test_rows_of_a_lost_raw_document_without_a_copy_stay(bucket, spoilt_key):
+    right = bucket.objects(HISTORY)
+    done = rebuilt(bucket)
+    (problem,) = done.problems
+    assert spoilt_key in problem
+    assert problem.endswith(f"the rows that run {FIRST.run_id} has stay")
+    assert (done.written, done.removed) == ([], [])
     assert bucket.objects(HISTORY) == right
+
+
+def test_lost_rows_are_rebuilt_from_the_documents_that_are_left(bucket, spoilt_key):
+    (key,) = bucket.objects(HISTORY)
+    bucket.history.remove(key)
+    assert rebuilt(bucket).written == [key]
+    assert bucket.history.read(["target"])["target"].unique().to_pylist() == ["c5.2xlarge"]
 
 
 @pytest.mark.parametrize("name", [COLLECTED, PRICES])
@@ -134,7 +161,7 @@ def test_rows_of_a_run_that_cannot_be_read_stay(bucket, name):
     right = bucket.objects(HISTORY)
     bucket.put(f"runs/scheduled__2026-11-20T12-00-00-00-00/{name}", '{"of": "another release"}')
     (problem,) = rebuilt(bucket).problems
-    assert problem.startswith("runs/scheduled__2026-11-20T12-00-00-00-00/ is not of this release (")
+    assert problem.startswith("runs/scheduled__2026-11-20T12-00-00-00-00/ is of another release (")
     assert bucket.objects(HISTORY) == right
 
 
@@ -149,7 +176,7 @@ def test_rows_of_an_import_that_cannot_be_read_stay(filled):
     assert filled.objects(HISTORY) == right
 
 
-def test_documents_of_no_collected_run_are_named_and_not_imported(bucket):
+def test_documents_of_no_collected_run_are_named_and_left_out(bucket):
     bucket.append(FIRST)
     by_hand = FIRST.jobs[0].document.model_copy(update={"run_id": "manual"}).to_json()
     superseded = FIRST.jobs[0].planned.result_prefix.removeprefix(f"s3://{BUCKET}/") + "other.json"
@@ -174,7 +201,7 @@ def test_a_run_that_is_appended_meanwhile_stays(bucket):
 
 @pytest.mark.parametrize("left", [None, b"damaged"])
 @pytest.mark.parametrize("moment", ["after its look", "amid its look"])
-def test_what_a_run_appends_after_its_folder_was_read_stays(bucket, monkeypatch, left, moment):
+def test_files_that_a_run_appends_after_its_folder_was_read_stay(bucket, monkeypatch, left, moment):
     (key,) = bucket.append(FIRST)
     bucket.history.remove(key)
     if left:
@@ -187,7 +214,7 @@ def test_what_a_run_appends_after_its_folder_was_read_stays(bucket, monkeypatch,
 
     def rows(*arguments):
         append()
-        return rows_of(*arguments)
+        return history_rows(*arguments)
 
     def progress(looks, _):
         for look in looks:
@@ -195,7 +222,7 @@ def test_what_a_run_appends_after_its_folder_was_read_stays(bucket, monkeypatch,
             yield look
 
     if moment == "amid its look":
-        monkeypatch.setattr(rebuilding, "rows_of", rows)
+        monkeypatch.setattr(rebuilding, "history_rows", rows)
         done = rebuilt(bucket)
     else:
         done = rebuilt(bucket, progress=progress)
@@ -204,7 +231,7 @@ def test_what_a_run_appends_after_its_folder_was_read_stays(bucket, monkeypatch,
     assert sorted(medians) == pytest.approx([0.002, 0.002, 0.04, 0.04], rel=0.05)
 
 
-def test_a_run_that_goes_meanwhile_is_looked_at_again(bucket):
+def test_a_file_removed_meanwhile_is_written_again(bucket):
     (key,) = bucket.append(FIRST)
     right = bucket.objects(HISTORY)
     bucket.put(key, b"damaged")
@@ -218,24 +245,24 @@ def test_a_run_that_goes_meanwhile_is_looked_at_again(bucket):
     assert bucket.objects(HISTORY) == right
 
 
-def test_what_is_written_again_and_again_stays_and_is_named(bucket, monkeypatch):
+def test_a_file_that_keeps_changing_stays_and_is_named(bucket, monkeypatch):
     (key,) = bucket.append(FIRST)
     bucket.put(key, b"of another")
     monkeypatch.setattr(HistoryStore, "swap", lambda *_: False)
     done = rebuilt(bucket)
     assert (done.written, done.removed) == ([], [])
     (problem,) = done.problems
-    assert problem.startswith(f"{key} was written by others again and again")
+    assert problem.startswith(f"{key} keeps being changed by others")
     assert bucket.objects(HISTORY) == {key: b"of another"}
 
 
-def test_another_error_of_a_write_is_no_sign_of_others(bucket):
+def test_other_errors_of_a_write_are_raised(bucket):
     with pytest.raises(bucket.s3.exceptions.NoSuchBucket):
         HistoryStore(bucket.s3, "no-such-bucket").swap("history/x", b"", None)
 
 
-def test_a_run_without_prices_of_its_own_costs_the_same_whenever_it_is_rebuilt(bucket, monkeypatch):
-    """The committed Spot prices hold for a day, so it is the run's own time that counts."""
+def test_a_run_without_its_own_prices_costs_the_same_in_every_rebuild(bucket, monkeypatch):
+    """The committed Spot prices are valid for a day, so the run's own time counts."""
     spot = {
         name: SpotPrice(zones={"us-east-1a": 0.1}, changed_at=NOON)
         for name in ("g5.xlarge", "c5.2xlarge")

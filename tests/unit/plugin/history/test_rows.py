@@ -1,35 +1,34 @@
-"""What a run adds to the history: the columns, and the figures that a report shows."""
+"""A run's rows in the history have all columns, and a report's figures."""
 
 from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from batchmark.comparison import compare
-from batchmark.cost import job_cost
+from batchmark.analysis.comparison import compare
+from batchmark.analysis.cost import job_cost
+from batchmark.core.prices import SpotPrice
 from batchmark.history.columns import ALL_COLUMNS, PARTITION_KEYS, SCHEMA
-from batchmark.history.rows import parameters_json, rows_of
+from batchmark.history.rows import history_rows, parameters_json
 from batchmark.history.series import MACHINE, POINT
-from batchmark.prices import SpotPrice
 from batchmark_job.result import Device, MeasurementStatus
-from tests.unit.history.builders import NOON, finished, run_of, two_targets
-from tests.unit.run_builders import (
+from tests.builders.history import NOON, finished, run_of, two_targets
+from tests.builders.runs import (
     GPU_ENVIRONMENT,
     LAPTOP_ENVIRONMENT,
     PRICES,
+    build_full_job,
     build_job,
     build_row,
     build_rows,
     build_run,
-    build_told_job,
     noisy,
 )
+from tests.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 EXPLAINED = json.loads((ROOT / "terraform/modules/analytics/history_columns.json").read_text())
 ATHENA_TYPES = {
     pa.string(): "string",
@@ -42,17 +41,17 @@ ATHENA_TYPES = {
 
 
 def rows(*jobs, prices=PRICES):
-    return rows_of(build_run(*jobs), prices)
+    return history_rows(build_run(*jobs), prices)
 
 
-def test_the_schema_is_the_one_that_terraform_explains():
+def test_the_schema_is_documented_in_terraform():
     explained = [(column["name"], column["type"]) for column in EXPLAINED["columns"]]
     assert [(field.name, ATHENA_TYPES[field.type]) for field in SCHEMA] == explained
     assert list(PARTITION_KEYS) == [key["name"] for key in EXPLAINED["partition_keys"]]
     assert {*MACHINE, *POINT} == set(EXPLAINED["series"])
 
 
-def test_a_row_fills_every_column_that_its_job_can_tell():
+def test_a_row_fills_every_column_that_its_job_knows():
     environment = GPU_ENVIRONMENT.model_copy(
         update={
             "availability_zone": "us-east-1b",
@@ -61,7 +60,7 @@ def test_a_row_fills_every_column_that_its_job_can_tell():
             "code_version": "0123456789ab",
         }
     )
-    job = build_told_job("g5.xlarge", build_rows({("matmul", "size", 1000): 0.001}, seed=1))
+    job = build_full_job("g5.xlarge", build_rows({("matmul", "size", 1000): 0.001}, seed=1))
     measured = job.document.measurements[0]
     during = measured.conditions_during.model_copy(update={"cpu_wait_share": 0.01})
     measured = measured.model_copy(
@@ -72,15 +71,15 @@ def test_a_row_fills_every_column_that_its_job_can_tell():
     )
     (row,) = rows(job.model_copy(update={"document": document}))
     assert set(row) == set(ALL_COLUMNS)
-    # On the GPU the implementation has no say in the CPU threads.
+    # An implementation on the GPU does not set the number of CPU threads.
     assert [name for name in ALL_COLUMNS if row[name] is None] == ["implementation_threads"]
     assert pa.Table.from_pylist([row], schema=SCHEMA).num_rows == 1
 
 
 def test_the_figures_are_those_of_a_report():
     run = two_targets()
-    (pair,) = compare(run).pairs
-    found = {(row["target"], row["parameters"]): row for row in rows_of(run, PRICES)}
+    (pair,) = compare(run, PRICES).pairs
+    found = {(row["target"], row["parameters"]): row for row in history_rows(run, PRICES)}
     assert len(found) == 4
     for shown in pair.rows:
         for name, side in (("g5.xlarge", shown.gpu), ("c5.2xlarge", shown.cpu)):
@@ -103,7 +102,7 @@ def test_the_figures_are_those_of_a_report():
             assert ends[1] <= row["median_seconds"] <= ends[2]
 
 
-def test_samples_of_a_slowed_down_device_are_left_out_as_in_a_report():
+def test_throttled_samples_are_left_out_as_in_a_report():
     samples = [1.0] * 8 + [9.0] * 4
     (row,) = rows(build_job("c5.2xlarge", [build_row(samples, throttled_samples=(8, 9, 10, 11))]))
     assert (row["median_seconds"], row["max_seconds"]) == (1.0, 1.0)
@@ -125,7 +124,7 @@ def test_only_measured_and_unsettled_rows_have_statistics(status):
     assert ("median_seconds" in found) == ("samples" in found) == has_figures
 
 
-def test_a_skipped_row_without_samples_keeps_what_is_known_of_it():
+def test_a_skipped_row_without_samples_keeps_its_other_columns():
     skipped = build_row(status=MeasurementStatus.SKIPPED, reason="needs 19 GiB", flops=10**12)
     (row,) = rows(build_job("c5.2xlarge", [skipped]))
     assert (row["status"], row["flops"], row["cpu_model"]) == (
@@ -162,7 +161,7 @@ def test_off_ec2_there_is_neither_price_nor_region():
     assert (row["requested_device"], row["actual_device"]) == ("cuda", "cpu")
 
 
-def test_a_row_says_why_its_job_ran_and_where_its_document_lies():
+def test_a_row_has_its_jobs_purpose_and_its_documents_key():
     job = build_job("c5.2xlarge", [build_row((1.0,))], repeat=3)
     planned = job.planned.model_copy(update={"purpose": "confirmation"})
     (row,) = rows(job.model_copy(update={"planned": planned}))
@@ -170,13 +169,13 @@ def test_a_row_says_why_its_job_ran_and_where_its_document_lies():
     assert row["raw_key"] == "raw/run/c5.2xlarge/blog/3/c5-2xlarge-blog-3.1.json"
 
 
-def test_a_month_is_that_of_utc():
+def test_the_month_is_in_utc():
     east = datetime(2026, 12, 1, 0, 30, tzinfo=timezone(timedelta(hours=2)))
     (row,) = rows(*run_of(finished(build_job("c5.2xlarge", [build_row((1.0,))]), east)).jobs)
     assert row["month"] == "2026-11"
     assert row["recorded_at"].replace(tzinfo=UTC) == east
 
 
-def test_a_point_has_one_name_whatever_the_order_of_its_parameters():
+def test_the_order_of_parameters_does_not_matter():
     assert parameters_json({"size": 1, "batch": 2}) == parameters_json({"batch": 2, "size": 1})
     assert parameters_json({"size": 1000, "kind": "größer"}) == '{"kind":"größer","size":1000}'

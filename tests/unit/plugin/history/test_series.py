@@ -1,4 +1,4 @@
-"""Series made of the history's rows, of tables as the history gives them."""
+"""Series of the history's rows."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from batchmark.change_records import SeriesKey
+from batchmark.changes.records import SeriesKey
 from batchmark.history import series as module
 from batchmark.history.columns import SCHEMA
-from batchmark.history.parquet import schema_of
+from batchmark.history.parquet import schema_for
 from batchmark.history.series import COLUMNS, series_histories, speedups
-from tests.unit.history.builders import NOON, two_targets
+from tests.builders.history import NOON, two_targets
 
 START = NOON.replace(tzinfo=None)
 GPU = {
@@ -68,18 +68,18 @@ def row(seconds, machine=CPU, *, day=0, **fields):
 
 def table(*rows):
     plain = pa.schema([*(SCHEMA.field(name) for name in COLUMNS), ("suite", "string")])
-    wanted = schema_of(COLUMNS)
+    wanted = schema_for(COLUMNS)
     found = pa.Table.from_pylist(list(rows), plain.append(pa.field("month", pa.string())))
     return found.select(wanted.names).cast(wanted)
 
 
 def figures(histories):
-    """By target, or pair of targets, and point: the runs' figures by run."""
+    """Return figures by run, for each target and point, or pair of targets."""
     found = {}
-    for one in histories:
-        name = (one.key.target, one.key.against or one.key.parameters)
+    for series in histories:
+        name = (series.key.target, series.key.against or series.key.parameters)
         assert name not in found
-        found[name] = dict(zip(one.run_ids, one.values.tolist(), strict=True))
+        found[name] = dict(zip(series.run_ids, series.values.tolist(), strict=True))
     return found
 
 
@@ -96,7 +96,7 @@ def test_a_figure_is_the_median_over_the_runs_jobs():
     }
 
 
-def test_a_run_is_as_late_as_its_last_job():
+def test_a_run_is_recorded_when_its_last_job_is():
     late = START + timedelta(hours=5)
     (history,) = series_histories(table(row(1.0), row(1.0, recorded_at=late)), "time")
     assert history.recorded_at.tolist() == [late]
@@ -111,7 +111,7 @@ def test_only_measured_rows_count(status):
     }
 
 
-def test_a_confirmation_does_not_count_and_a_calibration_does():
+def test_calibrations_count_and_confirmations_do_not():
     rows = table(
         row(1.0),
         row(9.0, purpose="confirmation"),
@@ -138,7 +138,7 @@ def test_a_confirmation_does_not_count_and_a_calibration_does():
         ("dtype", "float64"),
     ],
 )
-def test_each_column_of_the_key_makes_another_series(column, value):
+def test_each_column_of_the_key_separates_series(column, value):
     rows = table(row(1.0), row(2.0, **{column: value}))
     first, second = series_histories(rows, "time")
     assert {getattr(first.key, column), getattr(second.key, column)} == {
@@ -147,7 +147,7 @@ def test_each_column_of_the_key_makes_another_series(column, value):
     }
 
 
-def test_noise_is_the_median_spread_and_lacks_runs_without_one():
+def test_noise_is_the_median_spread_of_runs_that_have_one():
     rows = [row(1.0, relative_spread=spread) for spread in (0.01, 0.05, 0.02)]
     rows.append(row(1.0, day=1, relative_spread=None))
     (history,) = series_histories(table(*rows), "noise")
@@ -167,24 +167,24 @@ def test_a_price_is_its_targets_own():
         ("c5.2xlarge", None): {"run-0": 0.34, "run-1": 0.4},
         ("g5.xlarge", None): {"run-0": 1.0},
     }
-    assert {(one.key.workload, one.key.dtype) for one in histories} == {(None, None)}
+    assert {(series.key.workload, series.key.dtype) for series in histories} == {(None, None)}
 
 
-def test_another_way_of_buying_is_no_change_of_price():
+def test_another_purchase_option_is_not_a_price_change():
     spot = {"purchase_option": "spot", "price_usd_per_hour": 0.12}
     rows = [row(1.0, day=0), row(1.0, day=1, **spot), row(1.0, day=2)]
     name = ("c5.2xlarge", None)
     assert figures(series_histories(table(*rows), "price")) == {
         name: {"run-0": 0.34, "run-2": 0.34}
     }
-    # Of the newest run's jobs most are of Spot now.
+    # Now most of the newest run's jobs ran on Spot.
     rows += [row(1.0, day=3), row(1.0, day=3, **spot), row(1.0, day=3, **spot)]
     assert figures(series_histories(table(*rows), "price")) == {
         name: {"run-1": 0.12, "run-3": 0.12}
     }
 
 
-def test_what_was_bought_in_an_unknown_way_is_charged_as_on_demand():
+def test_an_unknown_purchase_option_is_charged_as_on_demand():
     rows = table(row(1.0), row(1.0, day=1, purchase_option=None))
     assert figures(series_histories(rows, "price")) == {
         ("c5.2xlarge", None): {"run-0": 0.34, "run-1": 0.34}
@@ -227,7 +227,7 @@ def test_speedups_compare_the_same_point_only():
     assert speedups(rows) == []
 
 
-def test_what_fell_back_to_the_cpu_is_on_neither_side_of_a_speedup():
+def test_a_fallback_to_the_cpu_is_on_neither_side_of_a_speedup():
     fallen = GPU | {"actual_device": "cpu", "gpu_model": None}
     assert speedups(table(row(1.0, fallen), row(2.0))) == []
     assert speedups(table(row(1.0, GPU), row(2.0, fallen))) == []
@@ -244,7 +244,7 @@ def test_without_rows_there_are_no_series(metric):
     assert series_histories(table(row(1.0, status="failed")), metric) == []
 
 
-def test_plain_texts_are_read_as_well_as_dictionaries():
+def test_strings_are_read_with_and_without_dictionaries():
     rows = table(row(1.0), row(2.0, day=1), row(0.1, GPU))
     plain = rows.cast(
         pa.schema(
@@ -258,25 +258,25 @@ def test_plain_texts_are_read_as_well_as_dictionaries():
         assert figures(series_histories(plain, metric)) == figures(series_histories(rows, metric))
 
 
-def test_more_names_than_a_number_holds_are_still_told_apart(monkeypatch):
+def test_more_combinations_than_an_integer_holds_stay_distinct(monkeypatch):
     monkeypatch.setattr(module, "MOST_CODES", 4)
     rows = [row(float(n), parameters=f'{{"size":{n}}}', dtype=f"d{n % 3}") for n in range(20)]
     found = figures(series_histories(table(*rows), "time"))
     assert found == {("c5.2xlarge", f'{{"size":{n}}}'): {"run-0": float(n)} for n in range(20)}
 
 
-def test_the_history_gives_what_series_are_made_of(bucket):
+def test_series_are_built_from_a_read_history(bucket):
     for day in range(3):
         bucket.append(two_targets(day))
     histories = series_histories(bucket.history.read(COLUMNS), "time")
     assert len(histories) == 4
-    assert {tuple(one.run_ids) for one in histories} == {
+    assert {tuple(series.run_ids) for series in histories} == {
         tuple(two_targets(day).run_id for day in range(3))
     }
     assert len(speedups(bucket.history.read(COLUMNS))) == 2
 
 
-def test_a_thousand_series_of_two_hundred_runs_are_all_told_apart():
+def test_a_thousand_series_of_two_hundred_runs_stay_distinct():
     size, runs = 1000, 200
     series, run = np.divmod(np.arange(size * runs), runs)
 
@@ -285,7 +285,7 @@ def test_a_thousand_series_of_two_hundred_runs_are_all_told_apart():
 
     columns = {
         name: texts(np.zeros_like(series), [str(row(1.0)[name])])
-        for name in schema_of(COLUMNS).names
+        for name in schema_for(COLUMNS).names
         if isinstance(row(1.0)[name], str) or row(1.0)[name] is None
     }
     columns |= {
@@ -295,6 +295,8 @@ def test_a_thousand_series_of_two_hundred_runs_are_all_told_apart():
         **{name: pa.array(run + 1.0) for name in module.FIGURES.values()},
     }
     histories = series_histories(pa.table(columns), "time")
-    assert [one.run_ids for one in histories] == [[str(one) for one in range(runs)]] * size
-    assert all((one.values == np.arange(1.0, runs + 1)).all() for one in histories)
+    assert [found.run_ids for found in histories] == [
+        [str(number) for number in range(runs)]
+    ] * size
+    assert all((found.values == np.arange(1.0, runs + 1)).all() for found in histories)
     assert isinstance(histories[0].recorded_at[0].item(), datetime)

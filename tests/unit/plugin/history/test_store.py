@@ -1,4 +1,4 @@
-"""The history in moto's S3: written exactly once, and read by column and partition."""
+"""The history in moto's S3, written exactly once, and read by column and partition."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from batchmark.config import parse_config
+from batchmark.aws.result_bucket import COLLECTED, RunStore
+from batchmark.core.config import parse_config
 from batchmark.history.columns import ALL_COLUMNS, SCHEMA
 from batchmark.history.parquet import (
     TEXT,
     UNREADABLE,
-    Place,
+    FileLocation,
     decode,
     encode,
-    files_of,
-    schema_of,
+    encode_rows,
+    schema_for,
 )
-from batchmark.history.rows import rows_of
+from batchmark.history.rows import history_rows
 from batchmark.history.store import HistoryStore
-from batchmark.run import CollectedRun
-from tests.terraform.test_saved_queries import QUERIES, sql
-from tests.unit.history.builders import (
+from batchmark.runs.collected_runs import readable_run
+from tests.builders.history import (
     BUCKET,
     NOON,
     REGION,
@@ -36,8 +36,9 @@ from tests.unit.history.builders import (
     run_of,
     two_targets,
 )
-from tests.unit.run_builders import PRICES, build_job, build_lost, build_rows
-from tests.unit.test_planning import published
+from tests.builders.runs import PRICES, build_job, build_lost, build_rows
+from tests.terraform.test_saved_queries import QUERIES, sql
+from tests.unit.plugin.runs.test_planning import published
 
 NOVEMBER = "history/suite=blog/month=2026-11/scheduled__2026-11-20T12-00-00-00-00.parquet"
 MONTHS_END = datetime(2026, 11, 30, 23, 59, tzinfo=NOON.tzinfo)
@@ -47,7 +48,7 @@ def job(target="c5.2xlarge", at=NOON, **fields):
     return finished(build_job(target, build_rows(SIZES, seed=1), **fields), at)
 
 
-def test_a_run_is_one_file_a_suite_and_month(bucket):
+def test_a_run_has_one_file_per_suite_and_month(bucket):
     assert bucket.append(two_targets()) == (NOVEMBER,)
     assert list(bucket.objects("history/")) == [NOVEMBER]
     assert bucket.history.read(["run_id"]).num_rows == 4
@@ -57,15 +58,16 @@ def test_a_retry_writes_the_same_bytes_to_the_same_key(bucket):
     run = two_targets()
     bucket.append(run)
     first = bucket.objects("history/")
-    bucket.append(CollectedRun.model_validate_json(run.model_dump_json()))
+    store = RunStore(bucket.s3, BUCKET, run.run_id)
+    bucket.append(readable_run(store, store.prefix + COLLECTED))
     assert bucket.objects("history/") == first
     assert bucket.called("DeleteObject") == []
 
 
-def test_jobs_that_end_in_two_months_lie_in_both(bucket):
+def test_jobs_that_end_in_two_months_make_two_files(bucket):
     run = run_of(job(at=MONTHS_END), job("g5.xlarge", at=MONTHS_END + timedelta(hours=1)))
     keys = bucket.append(run)
-    assert [Place.of(key).month for key in keys] == ["2026-11", "2026-12"]
+    assert [FileLocation.of(key).month for key in keys] == ["2026-11", "2026-12"]
     table = bucket.history.read(["target"])
     assert table.select(["target", "month"]).to_pylist() == [
         {"target": "c5.2xlarge", "month": "2026-11"},
@@ -86,7 +88,7 @@ def test_a_cleared_run_counts_once_in_its_new_month(bucket):
     assert bucket.history.read([], run_ids=[RUN_ID]).num_rows == 2
 
 
-def test_a_cleared_run_that_lost_all_its_jobs_has_no_rows_any_more(bucket):
+def test_a_cleared_run_that_lost_all_its_jobs_has_no_rows(bucket):
     bucket.append(run_of(job()))
     lost = run_of().model_copy(update={"lost": (build_lost("c5.2xlarge", "reclaimed"),)})
     assert bucket.append(lost) == ()
@@ -97,13 +99,13 @@ def test_a_run_that_measured_nothing_writes_nothing(bucket):
     assert bucket.append(run_of(build_job("c5.2xlarge", []))) == ()
 
 
-def test_runs_of_two_suites_lie_apart(bucket):
+def test_a_run_of_two_suites_makes_two_files(bucket):
     keys = bucket.append(run_of(job(), job(suite="smoke")))
-    assert [Place.of(key).suite for key in keys] == ["blog", "smoke"]
+    assert [FileLocation.of(key).suite for key in keys] == ["blog", "smoke"]
     assert bucket.history.suites() == ["blog", "smoke"]
 
 
-def test_only_the_columns_asked_for_come_with_the_partition_keys(bucket):
+def test_only_the_given_columns_and_the_partition_keys_are_read(bucket):
     bucket.append(two_targets())
     table = bucket.history.read(["median_seconds", "run_id"])
     assert table.column_names == ["median_seconds", "run_id", "suite", "month"]
@@ -111,7 +113,7 @@ def test_only_the_columns_asked_for_come_with_the_partition_keys(bucket):
     assert set(table["month"].to_pylist()) == {"2026-11"}
     everything = bucket.history.read(ALL_COLUMNS)
     assert everything.column_names == list(ALL_COLUMNS)
-    expected = pa.Table.from_pylist(rows_of(two_targets(), PRICES), schema=SCHEMA)
+    expected = pa.Table.from_pylist(history_rows(two_targets(), PRICES), schema=SCHEMA)
     assert everything.select(SCHEMA.names).cast(SCHEMA).equals(expected)
 
 
@@ -126,7 +128,7 @@ def test_only_the_columns_asked_for_come_with_the_partition_keys(bucket):
         ({"run_ids": []}, set()),
     ],
 )
-def test_only_the_partitions_asked_for_are_read(bucket, chosen, read):
+def test_only_selected_partitions_are_read(bucket, chosen, read):
     keys = {
         "blog 0": bucket.append(two_targets()),
         "blog 40": bucket.append(two_targets(40)),
@@ -138,14 +140,14 @@ def test_only_the_partitions_asked_for_are_read(bucket, chosen, read):
     assert table.num_rows == 4 * len(read)
 
 
-def test_a_day_in_the_middle_of_a_month_cuts_its_rows(bucket):
+def test_a_day_in_the_middle_of_a_month_filters_rows(bucket):
     for day in (0, 1, 2):
         bucket.append(two_targets(day))
     table = bucket.history.read(["recorded_at"], since=date(2026, 11, 21))
     assert {at.day for at in table["recorded_at"].to_pylist()} == {21, 22}
 
 
-def test_many_files_are_one_table_whose_texts_are_there_once(bucket, monkeypatch):
+def test_many_files_make_one_table_with_shared_dictionaries(bucket, monkeypatch):
     monkeypatch.setattr("batchmark.history.store.FILES_AT_A_TIME", 2)
     for day in range(5):
         bucket.append(two_targets(day))
@@ -161,7 +163,7 @@ def test_an_empty_history_is_an_empty_table(bucket):
     assert (table.num_rows, table.column_names[:2]) == (0, ["median_seconds", "run_id"])
 
 
-def test_what_cannot_be_read_is_left_aside_and_named(bucket):
+def test_unreadable_files_are_skipped_and_named(bucket):
     (key,) = bucket.append(two_targets())
     body = bucket.objects()[key]
     foreign = BytesIO()
@@ -178,17 +180,17 @@ def test_what_cannot_be_read_is_left_aside_and_named(bucket):
     }
     for name, content in broken.items():
         bucket.put(name, content)
-    bucket.put("history/suite=blog/", b"")  # as a console makes a folder
+    bucket.put("history/suite=blog/", b"")  # consoles make such an object for a folder
     history = bucket.history
     assert history.read(SCHEMA.names).num_rows == 4
     assert sorted(history.unreadable) == sorted(broken)
 
 
 def test_no_damage_stops_a_read(bucket):
-    """Whatever a wrong byte does to a file, it is read or left aside."""
+    """A file with a wrong byte is read or skipped."""
     (key,) = bucket.append(two_targets())
     body = bucket.objects()[key]
-    place, schema = Place.of(key), schema_of(ALL_COLUMNS)
+    place, schema = FileLocation.of(key), schema_for(ALL_COLUMNS)
     outcomes = set()
     for position in range(0, len(body), 29):
         damaged = bytearray(body)
@@ -202,7 +204,7 @@ def test_no_damage_stops_a_read(bucket):
 
 
 def test_a_column_that_an_older_release_did_not_write_is_null(bucket):
-    table = pa.Table.from_pylist(rows_of(two_targets(), PRICES), schema=SCHEMA)
+    table = pa.Table.from_pylist(history_rows(two_targets(), PRICES), schema=SCHEMA)
     older = table.drop_columns(["ami_id", "energy_joules", "multimodal"])
     bucket.put(NOVEMBER, encode(older))
     read = bucket.history.read(["ami_id", "energy_joules", "multimodal", "target"])
@@ -210,7 +212,7 @@ def test_a_column_that_an_older_release_did_not_write_is_null(bucket):
     assert [read[name].null_count for name in read.column_names[:3]] == [4, 4, 4]
 
 
-def test_a_file_that_goes_while_one_reads_is_no_error(bucket):
+def test_a_file_removed_during_a_read_is_not_an_error(bucket):
     bucket.append(two_targets())
     (other,) = bucket.append(two_targets(1))
     history = bucket.history
@@ -224,31 +226,31 @@ def test_a_file_that_goes_while_one_reads_is_no_error(bucket):
     assert history.unreadable == []
 
 
-def test_the_store_is_that_of_the_published_bucket(bucket):
+def test_the_store_uses_the_published_bucket(bucket):
     config = parse_config(json.dumps(published(bucket=BUCKET, region=REGION)))
     assert HistoryStore.of(config).append(two_targets(), PRICES) == (NOVEMBER,)
 
 
-def test_only_keys_of_the_history_are_places():
-    place = Place("blog", "2026-11", "run-1")
-    assert Place.of(place.key) == place
+def test_only_keys_of_the_history_have_a_location():
+    place = FileLocation("blog", "2026-11", "run-1")
+    assert FileLocation.of(place.key) == place
     for key in (
         "history/suite=blog/month=2026-11/run-1.parquet.tmp",
         "history/suite=blog/month=2026-11/more/run-1.parquet",
         "history/suite=blog/month=202611/run-1.parquet",
         "older/history/suite=blog/month=2026-11/run-1.parquet",
     ):
-        assert Place.of(key) is None
+        assert FileLocation.of(key) is None
 
 
 class TestDuckDb:
-    """As Athena sees the files, by Trino's SQL as far as DuckDB speaks it."""
+    """The files as Athena sees them, by the SQL that DuckDB and Trino share."""
 
     @pytest.fixture
     def history(self, tmp_path):
         for day, slowdown in enumerate((1, 1, 1.2)):
             run = two_targets(day, slowdown)
-            for key, body in files_of(rows_of(run, PRICES), f"run-{day}").items():
+            for key, body in encode_rows(history_rows(run, PRICES), f"run-{day}").items():
                 path = tmp_path / key
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(body)

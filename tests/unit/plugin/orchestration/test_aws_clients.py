@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-from batchmark.hooks.aws import PATIENT_ATTEMPTS, AwsAccess, AwsClients
-from batchmark.triggers.job_watch import shared_watch
-from tests.unit.batch_stand_in import FakeBatch, FakeClients
+from batchmark.orchestration.aws_clients import PATIENT_ATTEMPTS, AwsAccess, AwsClients
+from batchmark.orchestration.job_watch import shared_watch
+from tests.stand_ins.batch import FakeBatch, FakeClients
 
 ACCESS = AwsAccess(region_name="eu-west-1", botocore_config='{"max_pool_connections": 3}')
 
@@ -41,18 +41,18 @@ def test_a_client_for_submissions_sends_each_call_once(clients):
     assert once.meta.config.retries["total_max_attempts"] == 1
 
 
-def test_clients_are_shared_for_as_long_as_somebody_holds_them():
+def test_clients_are_shared_as_long_as_they_are_in_use():
     first = AwsClients.shared(ACCESS)
     assert AwsClients.shared(ACCESS) is first
     assert AwsClients.shared(AwsAccess(region_name="us-east-1")) is not first
-    one = id(first)
+    first_id = id(first)
     del first
     gc.collect()
-    assert not any(id(left) == one for left in AwsClients._shared.values())
+    assert not any(id(left) == first_id for left in AwsClients._shared.values())
 
 
 class Described(FakeClients):
-    """Clients of an access of their own, which note the threads that ask."""
+    """Clients of their own access, which record the calling threads."""
 
     def __init__(self):
         super().__init__(batch=FakeBatch())
@@ -75,9 +75,9 @@ def test_all_triggers_of_a_triggerer_share_one_watch_that_blocks_none_of_them():
         answers = await asyncio.gather(first.next(job_id), second.next(job_id))
         return first, [answer.job["jobId"] for answer in answers]
 
-    one, answers = asyncio.run(follow())
+    watch, answers = asyncio.run(follow())
     assert answers == [job_id, job_id]
     assert clients.threads == {"job-watch_0"}
     assert clients.asked == [("batch", 2)]
     other, _ = asyncio.run(follow())
-    assert other is not one, "a watch belongs to its event loop"
+    assert other is not watch, "a watch belongs to its event loop"

@@ -1,4 +1,4 @@
-"""The operator on a worker: whose job it finds, what it submits, what it ends."""
+"""The operator on a worker: which job it finds, submits and terminates."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from airflow.sdk.exceptions import (
 )
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from batchmark.job_identity import full_name
-from batchmark.links import JobLogLink
-from batchmark.operators.batch import KILLED, BenchmarkJobOperator
-from batchmark.triggers.batch import ENDING_SECONDS
-from tests.unit.batch_stand_in import (
+from batchmark.core.names import full_name
+from batchmark.orchestration.batch_operator import KILLED, BenchmarkJobOperator
+from batchmark.orchestration.batch_trigger import ENDING_SECONDS
+from batchmark.orchestration.links import JobLogLink
+from tests.stand_ins.batch import (
     ON_DEMAND_QUEUE,
     RECLAIMED,
     SPOT_QUEUE,
@@ -98,7 +98,7 @@ def test_the_first_try_submits_under_a_name_that_a_retry_finds():
 
 
 @pytest.mark.parametrize("queue", [None, SPOT_QUEUE])
-def test_without_a_queue_of_its_own_nothing_goes_on_demand(queue):
+def test_without_an_on_demand_queue_no_second_job_may_follow(queue):
     arguments, _ = Task(on_demand_queue=queue).deferral()
     assert arguments["on_demand"] is None
 
@@ -114,7 +114,7 @@ def test_a_retry_takes_over_a_live_job(status):
     assert arguments["job_id"] == task.xcoms["job_id"] == found
 
 
-def test_a_retry_tells_that_the_job_has_succeeded():
+def test_a_retry_of_a_job_that_succeeded_succeeds():
     task = Task(try_number=2)
     found = task.batch.add(name(), "SUCCEEDED")
     assert task.operator.execute(task.context) == found
@@ -123,7 +123,7 @@ def test_a_retry_tells_that_the_job_has_succeeded():
 
 
 def test_a_retry_of_a_failed_job_fails_at_once_with_its_reason():
-    """With retries left: AirflowFailException takes none."""
+    """Even with retries left, as it raises AirflowFailException."""
     task = Task(try_number=2)
     task.batch.add(name(), "FAILED", statusReason="boom", container={"exitCode": 3})
     failure = task.failure()
@@ -150,13 +150,13 @@ def test_a_retry_leaves_a_reclaimed_spot_job_to_the_trigger():
     assert task.batch.submissions == []
 
 
-def test_a_reclaimed_job_that_nothing_follows_fails_the_task():
+def test_a_reclaimed_job_without_a_successor_fails_the_task():
     task = Task(try_number=2, on_demand_queue=None)
     task.batch.add(name(), "FAILED", statusReason=RECLAIMED)
     assert RECLAIMED in task.failure()
 
 
-def test_a_cleared_task_ends_what_it_left_running_and_submits_anew():
+def test_a_cleared_task_terminates_its_jobs_and_submits_a_new_one():
     task = Task(try_number=3, cleared_after=2)
     old = task.batch.add(name(0), "RUNNING", ON_DEMAND_QUEUE)
     task.batch.add(name(0), "SUCCEEDED")
@@ -166,7 +166,7 @@ def test_a_cleared_task_ends_what_it_left_running_and_submits_anew():
     assert arguments["job_id"] == task.xcoms["job_id"] == "job-3"
 
 
-def test_a_late_worker_of_an_older_generation_leaves_the_newer_alone():
+def test_a_late_worker_leaves_jobs_of_a_newer_generation_alone():
     task = Task(try_number=2)
     task.batch.add(name(0), "RUNNING")
     newer = task.batch.add(name(2), "RUNNING")
@@ -174,8 +174,8 @@ def test_a_late_worker_of_an_older_generation_leaves_the_newer_alone():
     assert task.batch.jobs[newer]["status"] == "RUNNING"
 
 
-def test_of_two_live_jobs_of_one_name_the_older_is_ended():
-    """What remains of a submission that ListJobs did not show in time."""
+def test_the_older_of_two_live_jobs_is_terminated():
+    """There may be two after a submission that ListJobs did not show in time."""
     task = Task(try_number=2)
     double, newest = task.batch.add(name(), "RUNNING"), task.batch.add(name(), "RUNNABLE")
     arguments, _ = task.deferral()
@@ -183,7 +183,7 @@ def test_of_two_live_jobs_of_one_name_the_older_is_ended():
     assert [job_id for job_id, _ in task.batch.terminated] == [double]
 
 
-def test_a_job_whose_worker_was_told_to_stop_is_submitted_again():
+def test_a_job_whose_worker_was_killed_is_submitted_again():
     killed = Task()
     killed.deferral()
     killed.operator.on_kill()
@@ -202,12 +202,12 @@ def test_a_job_that_batch_refuses_fails_the_task_at_once():
     assert f"Batch refuses job {name()}: An error occurred (ClientException)" in task.failure()
 
 
-def test_a_worker_that_is_told_to_stop_while_it_submits_ends_the_job():
+def test_a_worker_killed_during_a_submission_terminates_the_job():
     task = Task()
     submit = task.batch.submit_job
 
     def submit_job(**request):
-        task.operator.on_kill()  # as a signal handler, between two of its steps
+        task.operator.on_kill()  # from a signal handler, between two steps of the operator
         return submit(**request)
 
     task.batch.submit_job = submit_job
@@ -240,7 +240,7 @@ def test_a_deferral_that_timed_out_ends_the_job():
     assert ended == (job_id, "The task's deferral timed out, and no triggerer ended it")
 
 
-def test_a_deferral_that_timed_out_tells_of_a_job_that_ended_by_itself():
+def test_a_deferral_that_timed_out_reports_a_job_that_has_ended():
     task = Task(try_number=1)
     job_id = task.batch.add(name(), "SUCCEEDED")
     resumed = task.operator.resume_execution("__fail__", {"error": "Trigger timeout"}, task.context)
@@ -249,7 +249,7 @@ def test_a_deferral_that_timed_out_tells_of_a_job_that_ended_by_itself():
 
 
 @pytest.mark.parametrize(("try_number", "ended"), [(RETRIES, []), (RETRIES + 1, ["job-1"])])
-def test_a_trigger_that_broke_leaves_its_job_to_the_next_try_while_there_is_one(try_number, ended):
+def test_a_broken_trigger_leaves_its_job_to_the_next_try_if_any(try_number, ended):
     task = Task(try_number=try_number)
     task.batch.add(name(), "RUNNING")
     with pytest.raises(TaskDeferralError):
@@ -258,7 +258,7 @@ def test_a_trigger_that_broke_leaves_its_job_to_the_next_try_while_there_is_one(
 
 
 @pytest.mark.parametrize(("try_number", "ended"), [(RETRIES, []), (RETRIES + 1, ["job-1"])])
-def test_a_worker_that_fails_after_the_submission_does_so_too(try_number, ended):
+def test_so_does_a_worker_that_fails_after_the_submission(try_number, ended):
     task = Task(try_number=try_number)
 
     def xcom_push(key, value):
@@ -270,7 +270,7 @@ def test_a_worker_that_fails_after_the_submission_does_so_too(try_number, ended)
     assert [job_id for job_id, _ in task.batch.terminated] == ended
 
 
-def test_a_last_try_that_may_end_nothing_leaves_that_to_the_collection(capsys):
+def test_a_last_try_that_may_not_terminate_jobs_leaves_that_to_collecting(capsys):
     task = Task(try_number=RETRIES + 2, cleared_after=1)
     task.batch.add(name(0), "RUNNING")
 

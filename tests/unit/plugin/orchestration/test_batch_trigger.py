@@ -1,21 +1,13 @@
-"""The trigger from a job's submission to its task's end."""
+"""The trigger, from a job's submission to its task's end."""
 
 from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
 
-from batchmark.triggers.batch import BenchmarkJobTrigger
-from tests.unit.batch_stand_in import (
-    RECLAIMED,
-)
-from tests.unit.following import (
-    NAME,
-    ON_DEMAND,
-    RUNNING,
-    SUCCEEDED,
-    Following,
-)
+from batchmark.orchestration.batch_trigger import BenchmarkJobTrigger
+from tests.stand_ins.batch import RECLAIMED
+from tests.stand_ins.following import NAME, ON_DEMAND, RUNNING, SUCCEEDED, Following
 
 
 def test_success_ends_the_task_with_ids_times_and_a_link():
@@ -44,13 +36,13 @@ def test_success_ends_the_task_with_ids_times_and_a_link():
 
 
 def test_xcoms_are_pushed_as_a_worker_pushes_them(monkeypatch):
-    """An event's own would be stored as JSON within JSON."""
+    """An event's XComs would be stored as JSON within JSON."""
     pushed = []
 
     async def aset(key, value, **of):
         pushed.append((key, value, of))
 
-    monkeypatch.setattr("batchmark.triggers.batch.XCom.aset", aset)
+    monkeypatch.setattr("batchmark.orchestration.batch_trigger.XCom.aset", aset)
     trigger = BenchmarkJobTrigger(job_id="job-1", aws_conn_id=None)
     asyncio.run(trigger.push_xcoms({"timing": {}}))
     assert pushed == [], "no triggerer runs it"
@@ -60,11 +52,11 @@ def test_xcoms_are_pushed_as_a_worker_pushes_them(monkeypatch):
     assert pushed == [("timing", {"job_id": "job-1"}, of)]
 
 
-def test_xcoms_that_can_not_be_pushed_change_nothing_of_the_end(monkeypatch):
+def test_a_failure_to_push_xcoms_does_not_change_the_outcome(monkeypatch):
     async def aset(key, value, **of):
         raise RuntimeError("no API server")
 
-    monkeypatch.setattr("batchmark.triggers.batch.XCom.aset", aset)
+    monkeypatch.setattr("batchmark.orchestration.batch_trigger.XCom.aset", aset)
     trigger = BenchmarkJobTrigger(job_id="job-1", aws_conn_id=None)
     trigger._task_instance = SimpleNamespace(dag_id="d", task_id="t", run_id="r", map_index=-1)
     asyncio.run(trigger.push_xcoms({"timing": {}}))
@@ -73,11 +65,11 @@ def test_xcoms_that_can_not_be_pushed_change_nothing_of_the_end(monkeypatch):
 def test_a_trigger_survives_its_serialization():
     trigger = Following(document={"any": "field"}, on_demand=ON_DEMAND, deadline=5.0).trigger
     path, arguments = trigger.serialize()
-    assert path == "batchmark.triggers.batch.BenchmarkJobTrigger"
+    assert path == "batchmark.orchestration.batch_trigger.BenchmarkJobTrigger"
     assert BenchmarkJobTrigger(**arguments).serialize() == (path, arguments)
 
 
-def test_a_failure_says_code_reasons_each_attempt_and_the_last_lines():
+def test_a_failure_has_exit_code_reasons_attempts_and_last_log_lines():
     following = Following()
     failed = {
         "status": "FAILED",

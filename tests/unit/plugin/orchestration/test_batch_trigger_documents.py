@@ -1,4 +1,4 @@
-"""A success is one only with its document."""
+"""A job succeeds only with its result document."""
 
 from __future__ import annotations
 
@@ -8,27 +8,21 @@ from types import SimpleNamespace
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from batchmark.documents import ExpectedDocument
-from tests.unit.batch_stand_in import (
-    client_error,
-)
-from tests.unit.following import (
-    NAME,
-    SUCCEEDED,
-    Following,
-)
-from tests.unit.run_builders import build_job, build_row
+from batchmark.runs.result_documents import ExpectedDocument
+from tests.builders.runs import build_job, build_row
+from tests.stand_ins.batch import client_error
+from tests.stand_ins.following import NAME, SUCCEEDED, Following
 
 
 def stored(body, **changes):
-    """An S3 client that holds one document."""
+    """Return an S3 client that holds one document."""
     answer = {"Body": BytesIO(body), "ContentLength": len(body)} | changes
     meta = SimpleNamespace(endpoint_url="http://127.0.0.1:5000")
     return SimpleNamespace(get_object=lambda **_: answer, meta=meta)
 
 
 def expected():
-    """A document as job-1 leaves it, and what says so."""
+    """Return job-1's document and the fields of its ExpectedDocument."""
     job = build_job("g5.xlarge", [build_row([0.1] * 8)], job_id="job-1")
     fields = ExpectedDocument.of("scheduled__2026-11-20", job.planned).model_dump()
     return job.document.to_json().encode(), fields
@@ -60,7 +54,7 @@ def test_a_job_with_its_document_succeeds():
     ],
     ids=["truncated", "another version", "another job", "200 MB"],
 )
-def test_a_success_without_a_valid_document_is_a_failure_that_says_so(text, changes, problem):
+def test_a_success_without_a_valid_document_fails_with_the_reason(text, changes, problem):
     written, fields = expected()
     event = Following(document=fields, s3=stored(text(written), **changes)).event((9, DONE))
     assert event.task_instance_state == "failed"
@@ -79,7 +73,7 @@ def test_a_success_without_any_document_is_a_failure():
     assert "/blog/1/job-1.1.json can't be read (NoSuchKey)" in event.xcoms["failure"]
 
 
-def test_while_s3_fails_nothing_is_said_of_the_document():
+def test_a_document_is_not_judged_while_s3_fails():
     text, fields = expected()
     s3 = stored(text)
     problems = [client_error("SlowDown", 503), ReadTimeoutError(endpoint_url="https://s3.example")]

@@ -1,28 +1,18 @@
-"""Limits of a job that is followed: what is stuck, what is late, what may wait."""
+"""Limits of a followed job: which is stuck, which is late, and which may wait."""
 
 from __future__ import annotations
 
 import pytest
 
-from batchmark.jobs import REASON_CHARACTERS
-from batchmark.triggers.job_watch import Answer
-from batchmark.triggers.progress import STOP_SECONDS, UNKNOWN_SECONDS
-from tests.unit.batch_stand_in import (
-    ON_DEMAND_QUEUE,
-    client_error,
-)
-from tests.unit.following import (
-    CREATED,
-    ON_DEMAND,
-    OUTAGE,
-    RUNNING,
-    SUCCEEDED,
-    Following,
-)
+from batchmark.aws.batch_jobs import REASON_CHARACTERS
+from batchmark.orchestration.job_progress import STOP_SECONDS, UNKNOWN_SECONDS
+from batchmark.orchestration.job_watch import Answer
+from tests.stand_ins.batch import ON_DEMAND_QUEUE, client_error
+from tests.stand_ins.following import CREATED, ON_DEMAND, OUTAGE, RUNNING, SUCCEEDED, Following
 
 
 @pytest.mark.parametrize("status", ["SUBMITTED", "RUNNABLE"])
-def test_a_job_that_finds_no_instance_is_ended_with_the_diagnosis(status):
+def test_a_job_without_an_instance_is_terminated_with_its_diagnosis(status):
     following = Following(runnable_seconds=600)
     event = following.event((601, {"status": status}), (2, {}), (2, {}))
     assert following.diagnosed == [status]
@@ -31,7 +21,7 @@ def test_a_job_that_finds_no_instance_is_ended_with_the_diagnosis(status):
     assert f"status reason: {reason}; apply Terraform again." in event.xcoms["failure"]
 
 
-def test_a_long_diagnosis_reaches_the_task_in_full_though_batch_keeps_its_beginning():
+def test_a_long_diagnosis_reaches_the_task_uncut():
     following = Following(runnable_seconds=600)
     long = "No route. " * 300
     following.trigger.diagnosis = lambda job: long
@@ -41,7 +31,7 @@ def test_a_long_diagnosis_reaches_the_task_in_full_though_batch_keeps_its_beginn
     assert long.strip() in event.xcoms["failure"]
 
 
-def test_a_job_that_starts_while_it_is_diagnosed_is_left_alone():
+def test_a_job_that_starts_during_its_diagnosis_is_left_alone():
     following = Following(runnable_seconds=600)
     event = following.event((601, {}), (2, {"status": "STARTING"}), (2, RUNNING), (9, SUCCEEDED))
     assert following.diagnosed == ["RUNNABLE"]
@@ -49,7 +39,7 @@ def test_a_job_that_starts_while_it_is_diagnosed_is_left_alone():
     assert event.task_instance_state == "success"
 
 
-def test_a_diagnosis_that_fails_does_not_keep_the_job_alive():
+def test_a_failed_diagnosis_does_not_keep_the_job_running():
     following = Following(runnable_seconds=600)
 
     def diagnose(job):
@@ -60,7 +50,7 @@ def test_a_diagnosis_that_fails_does_not_keep_the_job_alive():
     assert "Its diagnosis failed: ValueError('no such queue')" in event.xcoms["failure"]
 
 
-def test_waiting_for_other_jobs_of_the_queue_is_not_being_stuck():
+def test_a_job_that_waits_for_others_of_its_queue_is_not_stuck():
     following = Following(runnable_seconds=600, on_demand=ON_DEMAND)
     other = following.batch.add("another", "RUNNING", ON_DEMAND_QUEUE)
 
@@ -73,7 +63,7 @@ def test_waiting_for_other_jobs_of_the_queue_is_not_being_stuck():
     assert "It was RUNNABLE for more than 600 s" in event.xcoms["failure"]
 
 
-def test_waiting_for_instances_of_the_same_quota_is_not_being_stuck():
+def test_a_job_that_waits_for_instances_of_its_quota_is_not_stuck():
     following = Following(runnable_seconds=30, queues_of_same_quota=["arn:queue-of-g6"])
     other = following.batch.add("another target's", "RUNNING", "arn:queue-of-g6")
 
@@ -85,7 +75,7 @@ def test_waiting_for_instances_of_the_same_quota_is_not_being_stuck():
     assert following.diagnosed == []
 
 
-def test_a_job_that_never_fits_waits_for_no_other():
+def test_a_job_that_never_fits_does_not_wait_for_others():
     following = Following(runnable_seconds=600)
     following.batch.add("another", "RUNNING")
     reason = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - The job resource requirement is higher"
@@ -100,7 +90,7 @@ def test_the_wait_of_a_retried_job_counts_from_its_last_attempts_end():
     assert following.now == CREATED + 3605
 
 
-def test_an_attempt_that_hangs_in_starting_is_ended_with_the_diagnosis():
+def test_an_attempt_stuck_in_starting_is_terminated_with_its_diagnosis():
     following = Following(runnable_seconds=9, starting_seconds=900)
     following.batch.jobs["job-1"]["status"] = "STARTING"
     event = following.event((700, {}), (890, {}), (11, {}), (2, {}), (2, {}))
@@ -119,7 +109,7 @@ def test_each_attempt_has_its_own_time_in_starting():
     assert event.task_instance_state == "success"
 
 
-def test_an_outage_says_nothing_of_being_stuck():
+def test_a_job_is_not_stuck_because_of_an_outage():
     following = Following(runnable_seconds=600)
     event = following.event((1, {}), (900, OUTAGE), (2, SUCCEEDED))
     assert following.diagnosed == []
@@ -154,7 +144,7 @@ def test_a_job_is_ended_once_batch_answers_again():
     assert "execution_timeout has passed" in event.xcoms["failure"]
 
 
-def test_a_job_that_does_not_end_when_told_is_given_up():
+def test_a_job_that_does_not_end_after_its_termination_is_given_up():
     following = Following(deadline=CREATED + 60)
     following.batch.terminate_job = lambda **_: None
     event = following.event((61, RUNNING), (STOP_SECONDS + 1, {}))
@@ -177,7 +167,7 @@ def test_a_job_that_batch_does_not_know_yet_is_waited_for():
     ("reason", "count"),
     [("MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT", 1), ("a user was tired of waiting", 0)],
 )
-def test_what_its_queue_cancelled_as_stuck_is_diagnosed_too(reason, count):
+def test_a_job_that_its_queue_cancelled_as_stuck_is_diagnosed_too(reason, count):
     following = Following(runnable_seconds=3600)
     end = {"status": "FAILED", "statusReason": reason, "isCancelled": True}
     failure = following.event((9, end)).xcoms["failure"]

@@ -1,4 +1,4 @@
-"""What follows On-Demand when Spot took the last host, and what does not."""
+"""Which jobs an On-Demand job follows after Spot took the last host."""
 
 from __future__ import annotations
 
@@ -7,14 +7,9 @@ import threading
 
 import pytest
 
-from batchmark.jobs import KILLED
-from tests.unit.batch_stand_in import (
-    ON_DEMAND_QUEUE,
-    RECLAIMED,
-    SPOT_QUEUE,
-    client_error,
-)
-from tests.unit.following import (
+from batchmark.aws.batch_jobs import KILLED
+from tests.stand_ins.batch import ON_DEMAND_QUEUE, RECLAIMED, SPOT_QUEUE, client_error
+from tests.stand_ins.following import (
     CREATED,
     LOST_HOST,
     NAME,
@@ -50,7 +45,7 @@ def test_an_on_demand_job_that_loses_its_host_is_not_followed_by_another():
     assert len(following.batch.submissions) == 1
 
 
-def test_a_refused_on_demand_job_is_told_beside_the_spot_jobs_end():
+def test_a_refused_on_demand_job_is_reported_with_the_spot_jobs_failure():
     following = Following(on_demand=ON_DEMAND)
     following.batch.failures = [client_error("AccessDeniedException", 403)]
     failure = following.event((9, LOST_HOST)).xcoms["failure"]
@@ -84,14 +79,14 @@ def test_nothing_else_goes_on_demand(on_demand, end):
     assert following.batch.submissions == []
 
 
-def test_what_ended_past_a_limit_is_not_followed_by_another():
+def test_a_job_terminated_at_a_limit_is_not_followed_by_another():
     following = Following(on_demand=ON_DEMAND, deadline=CREATED + 60)
     event = following.event((61, RUNNING), (2, LOST_HOST))
     assert event.task_instance_state == "failed"
     assert following.batch.submissions == []
 
 
-def test_an_on_demand_job_whose_worker_was_told_to_stop_is_submitted_again():
+def test_an_on_demand_job_whose_worker_was_killed_is_submitted_again():
     following = Following(on_demand=ON_DEMAND)
     following.batch.add(NAME, "FAILED", ON_DEMAND_QUEUE, statusReason=KILLED)
     event = following.event((9, LOST_HOST), (2, SUCCEEDED))

@@ -17,12 +17,13 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from batchmark.alerts import sending
-from batchmark.alerts.delivering import UnsureError
-from batchmark.alerts.settings import AlertSettings
-from batchmark.alerts.sns_limits import TEXT_BYTES
-from batchmark.exceptions import AlertError
-from tests.unit.alerts.builders import message, received
+from batchmark.changes.alerts.delivering import UnsureError
+from batchmark.changes.alerts.settings import AlertSettings
+from batchmark.core.errors import AlertError
+from batchmark.core.sns_limits import TEXT_BYTES
+from batchmark.orchestration import channels
+from tests.builders.alerts import message
+from tests.stand_ins.alert_account import received
 
 # Apprise looks through all its services when it is first asked for one.
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
@@ -71,7 +72,7 @@ def to(*ports):
 
 
 def test_a_subscriber_receives_the_message_once_with_its_attributes(published):
-    receipt = sending.publish(published, "Batchmark lab: 1 slower", "12 µs -> 13 µs", ATTRIBUTES)
+    receipt = channels.publish(published, "Batchmark lab: 1 slower", "12 µs -> 13 µs", ATTRIBUTES)
     (got,) = received(published)
     assert got["MessageId"] == receipt
     assert got["Subject"] == "Batchmark lab: 1 slower"
@@ -88,13 +89,13 @@ def test_a_subscriber_can_filter_by_kind(published):
         AttributeName="FilterPolicy",
         AttributeValue=json.dumps({"kind": ["dearer"]}),
     )
-    sending.publish(published, "s", "slower", ATTRIBUTES)
-    sending.publish(published, "s", "dearer", {"kind": ("slower", "dearer")})
+    channels.publish(published, "s", "slower", ATTRIBUTES)
+    channels.publish(published, "s", "dearer", {"kind": ("slower", "dearer")})
     assert [one["Message"] for one in received(published)] == ["dearer"]
 
 
 def test_what_sns_would_refuse_is_cut(published):
-    sending.publish(published, "two\nlines " + "x" * 200, "µ" * 300_000, {})
+    channels.publish(published, "two\nlines " + "x" * 200, "µ" * 300_000, {})
     (got,) = received(published)
     assert got["Subject"].startswith("two?lines xxx")
     assert 0.99 * TEXT_BYTES < len(json.dumps(got["Message"])) <= TEXT_BYTES
@@ -117,7 +118,7 @@ def test_no_answer_is_not_a_refusal(published, monkeypatch, error, raised):
 
     monkeypatch.setattr(SnsHook, "publish_to_target", fail)
     with pytest.raises(AlertError) as failed:
-        sending.publish(published, "subject", "text", {})
+        channels.publish(published, "subject", "text", {})
     assert type(failed.value) is raised
 
 
@@ -126,14 +127,14 @@ def test_sns_is_asked_once_though_it_is_down(published, monkeypatch):
     with server(503, 200) as (port, got):
         monkeypatch.setenv("AWS_ENDPOINT_URL_SNS", f"http://127.0.0.1:{port}")
         with pytest.raises(AlertError, match="SNS did not take it"):
-            sending.publish(published, "subject", "text", {})
+            channels.publish(published, "subject", "text", {})
     assert len(got) == 1
 
 
 def test_apprise_reaches_all_services_of_a_connection(published, connect):
     with server() as (port, got):
         connect("chat", to(port, port))
-        receipt = sending.send(published, "apprise:chat", message(text="12 µs"))
+        receipt = channels.send(published, "apprise:chat", message(text="12 µs"))
     assert receipt == "2 service(s)"
     told = [(one["title"], one["message"]) for one in map(json.loads, got)]
     assert told == [("Batchmark lab: 1 slower", "12 µs")] * 2
@@ -143,7 +144,7 @@ def test_a_service_that_refuses_is_not_taken_for_one_that_took_it(published, con
     with server(500) as (port, got):
         connect("chat", to(port))
         with pytest.raises(AlertError, match=r"chat: 0 of 1 service.* took it: .*500") as failed:
-            sending.notify("chat", "subject", "text")
+            channels.notify("chat", "subject", "text")
     assert type(failed.value) is AlertError
     assert len(got) == 1
 
@@ -152,7 +153,7 @@ def test_where_some_services_took_it_it_is_not_sent_again(published, connect):
     with server() as (port, _), server(500) as (broken, _):
         connect("chat", to(port, broken))
         with pytest.raises(UnsureError, match="chat: 1 of 2 service"):
-            sending.notify("chat", "subject", "text")
+            channels.notify("chat", "subject", "text")
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,7 @@ def test_a_connection_that_can_not_be_used_is_found_before_anything_is_sent(conn
     if extra is not None:
         connect("chat", extra)
     with pytest.raises(AlertError, match=reason) as refused:
-        sending.check_channels(AlertSettings(apprise_conn_ids=("chat",)))
+        channels.check_channels(AlertSettings(apprise_conn_ids=("chat",)))
     assert str(refused.value).startswith("connection 'chat' ")
     assert 'the extra {"config": {"path": "<Apprise URL>"}}' in str(refused.value)
 
@@ -177,13 +178,13 @@ def test_a_connection_that_can_not_be_used_is_found_before_anything_is_sent(conn
 def test_connections_that_are_there_pass_and_nothing_is_sent(connect):
     with server() as (port, got):
         connect("chat", to(port))
-        sending.check_channels(AlertSettings(apprise_conn_ids=("chat",)))
+        channels.check_channels(AlertSettings(apprise_conn_ids=("chat",)))
     assert got == []
 
 
 def test_each_connection_is_a_channel_beside_the_topic():
     settings = AlertSettings(apprise_conn_ids=("chat", "pager", "chat"))
-    assert sending.channels_of(settings) == ("sns", "apprise:chat", "apprise:pager")
+    assert channels.channels_of(settings) == ("sns", "apprise:chat", "apprise:pager")
 
 
 def test_a_backend_of_connections_that_fails_now_may_pass_and_nothing_is_sent(monkeypatch):
@@ -192,7 +193,7 @@ def test_a_backend_of_connections_that_fails_now_may_pass_and_nothing_is_sent(mo
 
     monkeypatch.setattr(AppriseHook, "get_connection", fail)
     with pytest.raises(ConnectionError):
-        sending.check_channels(AlertSettings(apprise_conn_ids=("chat",)))
+        channels.check_channels(AlertSettings(apprise_conn_ids=("chat",)))
     with pytest.raises(AlertError, match=r"'chat' can't be read: .*the backend is down") as failed:
-        sending.notify("chat", "subject", "text")
+        channels.notify("chat", "subject", "text")
     assert type(failed.value) is AlertError

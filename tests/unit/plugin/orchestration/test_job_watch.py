@@ -1,4 +1,4 @@
-"""The shared watch, on a clock of its own."""
+"""The shared watch, with a clock of its own."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import random
 
 import pytest
 
-from batchmark.triggers.job_watch import Answer, JobWatch
+from batchmark.orchestration.job_watch import Answer, JobWatch
 
 INTERVAL = 5.0
 
 
 class Batch:
-    """Jobs with an end each, on a clock that only sleeping and describing move."""
+    """Jobs with given ends, and a clock that only sleeping and describing move."""
 
     def __init__(self, call_seconds=0.1):
         self.now = 0.0
@@ -61,13 +61,13 @@ async def let_others_run():
 
 
 async def until_seen(batch, watch, job_id):
-    """As a trigger waits; returns when it saw the end."""
+    """Wait as a trigger does; return when it sees the end."""
     while (answer := await watch.next(job_id)).job is None or answer.job["status"] != "SUCCEEDED":
         pass
     return batch.now
 
 
-def test_a_thousand_jobs_take_ten_calls_a_round_and_every_end_is_seen_in_time():
+def test_a_thousand_jobs_take_ten_calls_per_round_and_no_end_is_seen_late():
     async def run():
         batch = Batch()
         batch.ends = {f"job-{n}": random.Random(n).uniform(0, 60) for n in range(1000)}
@@ -119,7 +119,7 @@ def test_ends_are_seen_in_time_while_triggers_come_and_go():
     assert max(delays) <= 2 * INTERVAL
 
 
-def test_a_cancelled_waiter_takes_nothing_with_it():
+def test_a_cancelled_waiter_affects_no_other():
     async def run():
         batch = Batch()
         batch.ends = {"stays": 12.0, "goes": 100.0}
@@ -136,7 +136,7 @@ def test_a_cancelled_waiter_takes_nothing_with_it():
     assert all("goes" not in job_ids for at, job_ids in batch.calls if at > INTERVAL)
 
 
-def test_two_that_wait_for_one_job_share_its_description():
+def test_two_waiters_for_a_job_share_its_description():
     async def run():
         batch = Batch()
         batch.ends = {"job": 0.0}
@@ -149,7 +149,7 @@ def test_two_that_wait_for_one_job_share_its_description():
     assert answers[0] is answers[1]
 
 
-def test_an_outage_is_no_answer_and_then_it_goes_on(caplog):
+def test_the_watch_continues_after_an_outage(caplog):
     async def run():
         batch = Batch()
         batch.ends = {"job": 0.0}
@@ -163,7 +163,7 @@ def test_an_outage_is_no_answer_and_then_it_goes_on(caplog):
     assert "Batch gave no answer on 1 jobs: connection refused" in caplog.text
 
 
-def test_a_job_that_batch_does_not_know_is_told_from_no_answer():
+def test_an_unknown_job_is_distinct_from_no_answer():
     async def run():
         batch = Batch()
         return await batch.watch().next("unknown")

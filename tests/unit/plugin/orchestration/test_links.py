@@ -1,12 +1,12 @@
-"""Links for people, where Airflow knows the local cloud by a name that no browser knows."""
+"""Links for browsers, where only Airflow can resolve the local cloud's name."""
 
 from types import SimpleNamespace
 
 import boto3
 import pytest
 
-from batchmark.links import job_log_url
-from batchmark.store import BROWSER_ENDPOINT, RunStore
+from batchmark.aws.result_bucket import BROWSER_ENDPOINT, RunStore
+from batchmark.orchestration.links import job_log_url
 
 INSIDE = "http://local-cloud:5000"
 OUTSIDE = "http://127.0.0.1:5123"
@@ -38,7 +38,7 @@ def test_objects_are_linked_where_the_browser_finds_them(store):
     assert "local-cloud" not in url
 
 
-def test_what_copies_a_report_recognises_those_links(store):
+def test_copying_a_report_recognises_those_links(store):
     assert store.object_url("runs/a b.json").startswith(store.bucket_url)
 
 

@@ -1,4 +1,4 @@
-"""The message of a run: what stands in it, and that it fits into what SNS takes."""
+"""A run's message: what it says and that SNS takes it; and the alerts as the report lists them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import json
 
 import pytest
 
-from batchmark.alerts.message import Surroundings, build_message
-from batchmark.alerts.sns_limits import SUBJECT_CHARACTERS, TEXT_BYTES, cut, size, subject_line
-from batchmark.change_records import Cause, Confirmation
-from batchmark.change_words import MOST_POINTS
-from tests.unit.alerts.builders import (
+from batchmark.changes.alerts.records import precision
+from batchmark.changes.records import Cause, Confirmation
+from batchmark.core.shares import Rate
+from batchmark.core.sns_limits import SUBJECT_CHARACTERS, TEXT_BYTES, cut, size, subject_line
+from batchmark.report.alert_message import MessageContext, alert_board, build_message
+from batchmark.report.change_words import MOST_POINTS
+from tests.builders.alerts import (
     NOW,
     change,
     in_state,
@@ -23,7 +25,7 @@ from tests.unit.alerts.builders import (
     some_series,
 )
 
-AROUND = Surroundings(
+CONTEXT = MessageContext(
     installation="lab",
     report_url="https://results.example/report.html",
     log_urls={("blog", "g5.xlarge"): "https://logs.example/job-1"},
@@ -31,16 +33,15 @@ AROUND = Surroundings(
 )
 
 
-def build(*changes, alerts=(), around=AROUND, **settings):
+def build(*changes, alerts=(), context=CONTEXT, **settings):
     found = merged(list(changes), list(alerts), **settings)
     return build_message(
         found,
         alerts,
-        around,
+        context,
         run_id=run_id(30),
         created_at=NOW,
         channels=("sns", "apprise:chat"),
-        hold_until=None,
     )
 
 
@@ -195,15 +196,15 @@ def test_what_is_not_known_says_why():
     assert "cost: g5.xlarge has no price\n" in message.text
     assert "re-run: no job was run again for it\n" in message.text
     assert "what differs: nothing that is recorded differs\n" in message.text
-    without = build(change(), around=Surroundings("lab", "https://report.example"))
+    without = build(change(), context=MessageContext("lab", "https://report.example"))
     assert "log of" not in without.text
     assert "DAG change_alert: trigger it" in without.text
 
 
 def test_messages_that_may_not_have_arrived_are_mentioned():
     runs = [f"run-{number}" for number in range(8)]
-    around = Surroundings("lab", "https://report.example", unsure_runs=runs)
-    message = build(change(), around=around)
+    context = MessageContext("lab", "https://report.example", unsure_runs=runs)
+    message = build(change(), context=context)
     assert message.mentions == tuple(runs)
     assert "may not have arrived: run-0, run-1, run-2, run-3, run-4 and 3 more." in message.text
 
@@ -260,3 +261,41 @@ def test_an_improvement_saves_money():
     assert message.subject == (
         "Batchmark lab: Faster on g5.xlarge: matmul size 5000, float32, -25 %"
     )
+
+
+SLOWER = opened()[0]
+DEARER = opened(change(point(22, 1.0, 1.2, metric="price", of=series(workload=None))))[0]
+
+
+def test_a_line_says_what_changed_where_and_since_when():
+    seen = DEARER.become("acknowledged", at=NOW, by="ada", run_id="manual-0", note="new price list")
+    board = alert_board([seen, SLOWER], None, "https://airflow.example/")
+    slower, dearer = board.lines
+    assert slower.model_dump() == {
+        "alert_id": SLOWER.id,
+        "kind": "slower",
+        "title": "Slower on g5.xlarge: matmul size 5000, float32, +20 %",
+        "suite": "blog",
+        "state": "open",
+        "since_run_id": run_id(20),
+        "change": SLOWER.change.points[0].change,
+        "change_url": "https://airflow.example/dags/change_alert",
+        "note": None,
+    }
+    assert (dearer.state, dearer.note) == ("acknowledged", "new price list")
+    assert dearer.title == "Dearer: g5.xlarge, $1 an hour → $1.2 an hour, +20 %"
+    assert f'"alert_id": "{SLOWER.id}"' in board.how_to_change
+
+
+def test_what_is_closed_or_came_back_is_not_listed_but_counts_as_judged():
+    alerts = [in_state(SLOWER, state) for state in ("invalid", "fixed", "recovered")]
+    board = alert_board(alerts, precision(alerts), None)
+    assert board.lines == ()
+    assert board.how_to_change == ""
+    assert board.precision == Rate.of(2, 3)
+
+
+def test_without_an_address_of_airflow_there_is_no_link_but_the_command():
+    board = alert_board([SLOWER], None, None)
+    assert board.lines[0].change_url is None
+    assert "airflow dags trigger change_alert" in board.how_to_change.splitlines()[-1]

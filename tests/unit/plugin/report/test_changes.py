@@ -7,16 +7,21 @@ import json
 import numpy as np
 import pytest
 
-from batchmark import change_words
-from batchmark.attribution import group_changes
-from batchmark.change_records import Cause
-from batchmark.changes_page import SHOWN_ROWS, HistoryChart
-from batchmark.changes_section import MOST_RUNS, AlertBoard, AlertLine, ChangesSection, SeriesTrace
-from batchmark.rates import Rate
-from batchmark.report import Report, render_json
-from batchmark.report_page import render_html
+from batchmark.changes.attribution import group_changes
+from batchmark.changes.records import Cause
+from batchmark.core.shares import Rate
+from batchmark.report import change_words
+from batchmark.report.changes import (
+    MOST_RUNS,
+    AlertBoard,
+    AlertLine,
+    ChangesSection,
+    SeriesTrace,
+)
+from batchmark.report.model import Report, render_json
+from batchmark.report.page import SHOWN_ROWS, HistoryChart, render_html
 from batchmark_job.result import Device
-from tests.unit.changed_series import (
+from tests.builders.changed_series import (
     build_confirmation,
     build_history,
     build_key,
@@ -25,8 +30,8 @@ from tests.unit.changed_series import (
     runs_of,
     sizes,
 )
-from tests.unit.report_builders import report_of, terminal
-from tests.unit.test_report_page import Page
+from tests.builders.reports import report_of, terminal
+from tests.unit.plugin.report.test_page import Page
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
 NEW_IMAGE = ("sha256:" + "bb" * 32,)
@@ -87,7 +92,7 @@ def shown(run, **fields):
 def test_page_and_terminal_tell_what_changed_by_how_much_and_since_when(run_of_gpu, changes):
     for text in shown(run_of_gpu, changes=changes):
         for expected in (
-            "1 slower, 1 dearer; 12 series over up to 23 runs were looked at.",
+            "1 slower, 1 dearer, in 12 series over up to 23 runs.",
             "1 suspect was not re-run: no money left.",
             "Slower on g5.xlarge: 10 rows together, +19 % (+10 % to +28 %)",
             "matmul size 10000, float32",
@@ -133,7 +138,7 @@ def test_rows_beyond_the_first_are_folded(run_of_gpu, changes):
 def test_no_change_is_one_line_that_says_what_was_looked_at(run_of_gpu):
     nothing = ChangesSection(changes=(), series=1, runs=1)
     for text in shown(run_of_gpu, changes=nothing):
-        assert "Nothing changed: 1 series over up to 1 run were looked at." in text
+        assert "Nothing changed in 1 series over up to 1 run." in text
         assert "re-run" not in text
 
 

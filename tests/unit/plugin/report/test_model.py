@@ -6,11 +6,10 @@ import json
 
 import pytest
 
-from batchmark import figures
-from batchmark.prices import load_prices
-from batchmark.report import Report, render_json
-from tests.unit.report_builders import NOTICE, report_of, terminal
-from tests.unit.run_builders import GPU_ENVIRONMENT, build_job, build_row, build_run
+from batchmark.core import formatting
+from batchmark.report.model import Report, render_json
+from tests.builders.reports import NOTICE, report_of, terminal
+from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row, build_run
 
 
 def test_json_carries_version_and_notices_first_and_survives(report_of_gpu, report_of_laptop):
@@ -24,6 +23,8 @@ def test_json_carries_version_and_notices_first_and_survives(report_of_gpu, repo
     assert document["pairs"][0]["cpu_fallback"] is True
     assert document["pairs"][0]["gpu"]["actual_device"] == "cpu"
     assert document["pairs"][0]["gpu_price"]["measured_on_it"] is False
+    starts = [start["target"] for start in document["pairs"][0]["ledgers"]]  # the published name
+    assert starts == ["g4dn.xlarge", "c5.2xlarge"]
 
 
 def test_costs_by_hand(report_of_gpu):
@@ -55,13 +56,6 @@ def test_a_job_in_two_pairs_is_paid_once():
     assert report.cost.usd == pytest.approx(0.34 + 1.006 + 0.8048)
 
 
-def test_a_report_without_prices_of_its_own_takes_the_committed_on_demand_ones(run_of_gpu):
-    report = report_of(run_of_gpu, prices=None)
-    assert report.prices.source == load_prices().source
-    assert report.prices.on_demand["g5.xlarge"] == load_prices().on_demand["g5.xlarge"]
-    assert report.prices.spot == {}
-
-
 def test_summary_counts_only_what_is_decided(report_of_gpu, report_of_laptop):
     assert report_of_gpu.pairs[0].summary == (
         "Of 7 rows, faster: g5.xlarge in 6, c5.2xlarge in 0 (1 undecided); "
@@ -74,10 +68,10 @@ def test_the_terminal_table_shows_the_same(report_of_gpu):
     text = terminal(report_of_gpu)
     row = report_of_gpu.pairs[0].rows[2]
     for expected in (
-        *figures.factor(row.speedup),
-        *figures.time(row.cpu.median_seconds),
+        *formatting.factor(row.speedup),
+        *formatting.time(row.cpu.median_seconds),
         "size 10000, float32",
-        figures.percent(row.noise.smallest_detectable_change),
+        formatting.percent(row.noise.smallest_detectable_change),
         "Whole job, Batch",
         "Not compared: matmul size 40000, float32: c5.2xlarge: skipped: needs 19.2 GiB",
         "Lost: c5.2xlarge, blog, repeat 3 (no job): Host EC2",
@@ -90,7 +84,7 @@ def test_the_terminal_table_shows_the_same(report_of_gpu):
 def test_the_terminal_marks_what_is_undecided(report_of_gpu):
     text = terminal(report_of_gpu)
     for row in report_of_gpu.pairs[0].rows:
-        marked = f"{figures.factor(row.speedup).value} ?" in text
+        marked = f"{formatting.factor(row.speedup).value} ?" in text
         assert marked is (row.verdict == "undecided")
 
 
@@ -100,14 +94,14 @@ def test_the_terminal_table_keeps_its_figures_whole(report_of_gpu, width):
     table = text[text.index("median [95") : text.index("Of 7 rows")].splitlines()
     assert max(map(len, table)) <= width
     for row in report_of_gpu.pairs[0].rows:
-        for figure in (figures.factor(row.speedup), figures.time(row.gpu.median_seconds)):
+        for figure in (formatting.factor(row.speedup), formatting.time(row.gpu.median_seconds)):
             parts = figure if width >= 100 else (figure.value, *figure.interval.split())
             assert all(any(part in line for line in table) for part in parts), figure
 
 
 @pytest.mark.parametrize("width", [100, 140, 160])
-def test_a_table_for_a_log_wraps_no_cell(told_run, width):
-    text = terminal(report_of(told_run), width)
+def test_a_table_for_a_log_wraps_no_cell(full_run, width):
+    text = terminal(report_of(full_run), width)
     table = text[text.index("median [95") : text.index("Of 7 rows")]
     assert table.count("[") == table.count("]")
     for line in table.splitlines():

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
-from batchmark import figures, report_words
-from batchmark.prices import SpotPrice
-from batchmark.report import SPREAD_ADVICE, render_json
-from batchmark.report_page import render_html
+from batchmark.analysis.notes import SPREAD_ADVICE
+from batchmark.core import formatting
+from batchmark.core.prices import SpotPrice
+from batchmark.report import words
+from batchmark.report.model import render_json
+from batchmark.report.page import render_html
 from batchmark_job.result import Device, parse_document
-from tests.unit.report_builders import NOON, NOTICE, report_of, terminal
-from tests.unit.run_builders import (
+from tests.builders.reports import NOON, NOTICE, report_of, terminal
+from tests.builders.runs import (
     CPU_ENVIRONMENT,
     GPU_ENVIRONMENT,
     PRICES,
@@ -24,8 +25,9 @@ from tests.unit.run_builders import (
     build_run,
     noisy,
 )
+from tests.paths import DATA
 
-RESULTS = Path(__file__).parents[1] / "data" / "results"
+RESULTS = DATA / "results"
 VOID = {"meta", "br", "line", "circle"}
 
 
@@ -188,9 +190,9 @@ def test_the_page_shows_what_was_measured_and_on_what(report_of_gpu):
     for expected in (
         "scheduled__2026-11-20",
         "2026-11-20 12:00 UTC",
-        str(figures.factor(row.speedup)),
-        str(figures.time(row.gpu.median_seconds)),
-        str(figures.number(row.efficiency.estimate)),
+        str(formatting.factor(row.speedup)),
+        str(formatting.time(row.gpu.median_seconds)),
+        str(formatting.number(row.efficiency.estimate)),
         "n 60 in 2 jobs",
         "NVIDIA A10G",
         "580.95.05",
@@ -199,26 +201,26 @@ def test_the_page_shows_what_was_measured_and_on_what(report_of_gpu):
         "c5.2xlarge: skipped: needs 19.2 GiB, 15.1 GiB are free",
         "Host EC2 (instance i-0f) terminated.",
         "As of 2026-11-20, 0 days before this report",
-        "the tests' own table",
+        "a table of the tests",
     ):
         assert expected in texts, expected
-    assert f'{figures.factor(row.speedup).value}</span> <span class="interval">' in render_html(
+    assert f'{formatting.factor(row.speedup).value}</span> <span class="interval">' in render_html(
         report_of_gpu
     )
 
 
-def test_what_the_page_says_of_a_row_that_tells_all(told_run):
-    report = report_of(told_run)
+def test_what_the_page_says_of_a_row_that_tells_all(full_run):
+    report = report_of(full_run)
     texts = " ".join(Page(render_html(report)).texts)
     small, row, *_ = report.pairs[0].rows
     flops = 2 * 5000**3
     for expected in (
-        report_words.noise(row.noise),
+        words.noise(row.noise),
         "size 5000, float32",
         "torch 2.13.0, 8 threads",
         "triton 3.5.0: slower:",
         "scipy 1.18.0: refused: it has no bfloat16",
-        f"{figures.percent(flops / row.gpu.median_seconds.value / 22e12)} of compute",
+        f"{formatting.percent(flops / row.gpu.median_seconds.value / 22e12)} of compute",
         "of the 22.0 Tflop/s measured in the same jobs",
         "arithmetic, by its flops per byte",
         "286.1 MiB",
@@ -226,9 +228,9 @@ def test_what_the_page_says_of_a_row_that_tells_all(told_run):
         "per joule",
         "CPU time stolen 0.2 %",
         "gpu_power 212 W (61 to 298)",
-        report_words.calls_until_gpu_pays(small.calls_until_gpu_pays, "g5.xlarge"),
+        words.calls_until_gpu_pays(small.calls_until_gpu_pays, "g5.xlarge"),
         "GPU target cheaper",
-        report_words.cost_of_calls(row.gpu_usd_per_million_calls),
+        words.cost_of_calls(row.gpu_usd_per_million_calls),
         "g5.xlarge: 1.006 USD per hour, On-Demand",
         "device ready (CUDA start-up)",
         "one call: no interval, as it takes 6 jobs and there are 3",
@@ -236,14 +238,14 @@ def test_what_the_page_says_of_a_row_that_tells_all(told_run):
         assert expected in texts, expected
 
 
-def test_rivals_are_folded_and_named_for_screen_readers(told_run):
-    html = render_html(report_of(told_run))
+def test_rivals_are_folded_and_named_for_screen_readers(full_run):
+    html = render_html(report_of(full_run))
     assert html.count("<details>\n<summary>Rivals<") == 2 * 7
     assert "<details open" not in html
 
 
-def test_crossovers_are_the_same_on_page_and_terminal(told_run):
-    report = report_of(told_run)
+def test_crossovers_are_the_same_on_page_and_terminal(full_run):
+    report = report_of(full_run)
     (pair,) = report.pairs
     matmul = pair.crossovers[0]
     assert (matmul.workload, matmul.axis, matmul.sizes) == ("matmul", "size", (1000, 5000, 10000))
@@ -255,15 +257,15 @@ def test_crossovers_are_the_same_on_page_and_terminal(told_run):
         assert "size 1000, 5000, 10000" in text
 
 
-def test_the_ledger_is_the_same_on_page_and_terminal(told_run):
-    report = report_of(told_run)
-    gpu, cpu = report.pairs[0].ledgers
-    assert [ledger.target for ledger in (gpu, cpu)] == ["g5.xlarge", "c5.2xlarge"]
+def test_the_cold_start_is_the_same_on_page_and_terminal(full_run):
+    report = report_of(full_run)
+    gpu, cpu = report.pairs[0].cold_starts
+    assert [start.target for start in (gpu, cpu)] == ["g5.xlarge", "c5.2xlarge"]
     texts = (" ".join(Page(render_html(report)).texts), terminal(report))
     for text in texts:
         for step in gpu.steps:
-            assert f"{step.name} {figures.seconds(step.seconds)}" in text
-        assert figures.usd(gpu.usd) in text
+            assert f"{step.name} {formatting.seconds(step.seconds)}" in text
+        assert formatting.usd(gpu.usd) in text
 
 
 def test_a_wide_spread_is_warned_of_by_row_and_advised_on_once():

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from batchmark.rates import Rate
-from batchmark.self_test import EARLY, WAITED, try_suite
-from batchmark.self_test_page import RecallChart, delay_bars, render_html, render_table
-from batchmark.self_test_records import Machine, SelfTest, Steps
-from tests.unit.self_test_builders import Threshold, level_histories
-from tests.unit.test_report_page import Page
+from batchmark.changes.self_test.records import Machine, SelfTest, Steps
+from batchmark.changes.self_test.self_test import EARLY, WAITED, try_suite
+from batchmark.core.shares import Rate
+from batchmark.report.self_test_page import RecallChart, delay_bars, render_html, render_table
+from tests.builders.self_test import Threshold, level_histories
+from tests.unit.plugin.report.test_page import Page
 
 
 def report_of(*suites, **fields):

@@ -11,14 +11,14 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from botocore.stub import ANY, Stubber
 from urllib3 import HTTPResponse
 
-from batchmark.collecting import LEFT_OVER, SUPERSEDED, collect_run
-from batchmark.config import Config as Published
-from batchmark.job_identity import full_name
-from batchmark.run import PlannedJob
-from batchmark.state_times import state_times
-from batchmark.store import RunStore
-from tests.unit.run_builders import GPU_ENVIRONMENT, build_job, build_row
-from tests.unit.stubbed_clients import session
+from batchmark.aws.result_bucket import RunStore
+from batchmark.aws.state_times import state_times
+from batchmark.core.config import Config as Published
+from batchmark.core.names import full_name
+from batchmark.core.run import PlannedJob
+from batchmark.runs.collecting import LEFT_OVER, SUPERSEDED, collect_run
+from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row
+from tests.stand_ins.stubbed_clients import session
 
 LABEL = "batchmark-g5-xlarge-smoke-1"
 JOB_ID = "11111111-2222-3333-4444-555555555555"

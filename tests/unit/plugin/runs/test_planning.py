@@ -3,12 +3,12 @@ import re
 
 import pytest
 
-from batchmark.config import parse_config
-from batchmark.documents import ExpectedDocument
-from batchmark.exceptions import ConfigError, PlanError
-from batchmark.job_identity import full_name, slug
-from batchmark.planning import LONGEST_WAIT_SECONDS, names_of_job, operator_kwargs, plan_jobs
-from batchmark.run import PlannedJob
+from batchmark.core.config import parse_config
+from batchmark.core.errors import ConfigError, PlanError
+from batchmark.core.names import full_name, slug
+from batchmark.core.run import PlannedJob
+from batchmark.runs.planning import LONGEST_WAIT_SECONDS, names_of_job, operator_kwargs, plan_jobs
+from batchmark.runs.result_documents import ExpectedDocument
 
 RUN_ID = "manual__2026-11-21T01:00:00+00:00"
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from batchmark.alerts.delivering import DIED, LONGEST_TRY, UnsureError, deliver
-from batchmark.exceptions import AlertError
-from tests.unit.alerts.builders import NOW, message
+from batchmark.changes.alerts.delivering import DIED, LONGEST_TRY, UnsureError, deliver
+from batchmark.core.errors import AlertError
+from tests.builders.alerts import NOW, message
 
 CHANNELS = ("sns", "apprise:chat")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from batchmark.alerts.records import STATES
-from tests.unit.alerts.builders import (
+from batchmark.changes.alerts.records import STATES
+from tests.builders.alerts import (
     NOW,
     change,
     in_state,
@@ -89,6 +89,17 @@ def test_series_that_join_a_change_join_its_alert_and_count_for_its_recovery():
     assert merged([larger], [extended]).joined == ()
     # Five of nine are not most of them, though the alert began with five.
     found = merged([larger, moved(26, 0.012, 0.010, of[:5])], [alert])
+    assert [one.closes for one in found.recoveries] == [False]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_what_begins_at_once_the_worse_comes_first(order):
+    """Four series join the alert before five come back, so these are not most of it."""
+    of = some_series(9)
+    (alert,) = opened(moved(20, 0.010, 0.012, of[:5]))
+    worse, better = moved(22, 0.010, 0.012, of), moved(22, 0.012, 0.010, of[:5])
+    found = merged([worse, better][::order], [alert])
+    assert len(found.joined) == 1
     assert [one.closes for one in found.recoveries] == [False]
 
 

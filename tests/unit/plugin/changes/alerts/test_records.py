@@ -6,8 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from batchmark.alerts.precision import precision
-from batchmark.alerts.records import (
+from batchmark.changes.alerts.records import (
     BY_HAND,
     MAY_FOLLOW,
     STATES,
@@ -15,9 +14,10 @@ from batchmark.alerts.records import (
     Alert,
     Recovery,
     change_id,
+    precision,
 )
-from batchmark.exceptions import AlertError
-from tests.unit.alerts.builders import NOW, change, in_state, opened, point, some_series
+from batchmark.core.errors import AlertError
+from tests.builders.alerts import NOW, change, in_state, opened, point, some_series
 
 # How to bring an alert into each state.
 WAY_TO = {state: (state,) for state in STATES} | {"open": ()}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from moto import mock_aws
 
-from batchmark.alerts.outbox import unsure_runs
-from batchmark.alerts.store import MOST_TRIES
-from batchmark.exceptions import AlertError
-from tests.unit.alerts.builders import (
+from batchmark.changes.alerts.outbox import unsure_runs
+from batchmark.changes.alerts.store import MOST_TRIES
+from batchmark.core.errors import AlertError
+from batchmark.history.store import HistoryStore
+from tests.builders.alerts import (
     NOW,
     change,
     in_state,
@@ -19,6 +21,27 @@ from tests.unit.alerts.builders import (
     series,
     some_series,
 )
+from tests.builders.leaks import config
+from tests.stand_ins.alert_account import moto_client
+from tests.stand_ins.bucket import MemoryBucket
+
+
+@pytest.fixture(params=["in memory", "moto"])
+def bucket(request, monkeypatch):
+    """The bucket of most tests, and moto's, so that they answer alike."""
+    if request.param == "in memory":
+        yield MemoryBucket(config().bucket, config().region)
+        return
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with mock_aws():
+        s3 = moto_client("s3", region_name=config().region)
+        s3.create_bucket(
+            Bucket=config().bucket,
+            CreateBucketConfiguration={"LocationConstraint": config().region},
+        )
+        yield s3
 
 
 def acknowledged(alert):
@@ -37,6 +60,25 @@ def test_an_object_is_replaced_only_as_it_was_read(store):
     assert store.replace("alerts/a.json", "second", version) is True
     assert store.replace("alerts/a.json", "third", version) is False
     assert store.read_version("alerts/a.json")[0] == b"second"
+
+
+def test_objects_are_listed_in_order_and_folders_by_name(store, bucket):
+    for key in ("history/suite=sam/b", "history/suite=blog/b", "history/suite=blog/a", "history/c"):
+        store.put(key, "text")
+    history = HistoryStore(bucket, store.bucket)
+    assert history.suites() == ["blog", "sam"]
+    assert store.keys("history/suite=blog/") == ["history/suite=blog/a", "history/suite=blog/b"]
+    assert store.keys("alerts/") == []
+    history.remove("history/suite=sam/b")
+    assert history.suites() == ["blog"]
+
+
+def test_what_is_not_there_is_not_replaced_and_not_read(store):
+    assert store.read_if_there("alerts/a.json") is None
+    with pytest.raises(KeyError, match=r"alerts/a\.json"):
+        store.read_version("alerts/a.json")
+    with pytest.raises(Exception, match="NoSuchKey"):
+        store.replace("alerts/a.json", "text", '"0"')
 
 
 def test_other_errors_of_a_conditional_write_are_not_swallowed(store):

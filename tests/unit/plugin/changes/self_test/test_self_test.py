@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from batchmark.rates import Rate
-from batchmark.replay import Replay
-from batchmark.self_test import FIRST_LOOK, SIZES, try_suite
+from batchmark.changes.self_test.replay import Replay
+from batchmark.changes.self_test.self_test import RUNS_BEFORE_ALARMS, SIZES, try_suite
+from batchmark.core.shares import Rate
 from batchmark_job.result import Device
-from tests.unit.changed_series import build_history, build_key, moment, run_id, sizes
-from tests.unit.self_test_builders import Threshold, level_histories
+from tests.builders.changed_series import build_history, build_key, moment, run_id, sizes
+from tests.builders.self_test import Threshold, level_histories
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
 
@@ -108,7 +108,7 @@ def test_alarms_of_untouched_histories_are_counted_once_with_their_interval():
         build_history(passing, wild),
     ]
     alarms = only_part(try_suite("blog", histories, Threshold(), steps=1)).alarms
-    assert alarms.series_runs == 3 * (30 - FIRST_LOOK)
+    assert alarms.series_runs == 3 * (30 - RUNS_BEFORE_ALARMS)
     assert (alarms.alarms, alarms.withdrawn) == (2, 1)
     assert alarms.per_thousand == pytest.approx(1000 * 2 / 66)
     assert alarms.low == pytest.approx(1000 * 0.2422 / 66, rel=1e-3)  # Poisson, of 2
@@ -196,7 +196,7 @@ def test_a_replay_orders_runs_by_time_and_keeps_one_usable_figure_of_each():
         recorded_at=history.recorded_at[[4, 1, 2, 3, 0]],
     )
     (one,) = Replay([odd]).series
-    assert list(one.history.run_ids) == ["run-4", "run-1", "run-0"]
+    assert list(one.series.run_ids) == ["run-4", "run-1", "run-0"]
     assert one.values.tolist() == [5.0, 4.0, 1.0]
     assert moment(0) < moment(1)
     assert one.until(1).run_ids == ["run-4", "run-1"]
@@ -206,7 +206,7 @@ def test_a_step_multiplies_from_its_run_on_and_leaves_the_rest():
     (one,) = Replay([build_history(build_key(), [1.0, 2.0, 3.0, 4.0])]).series
     assert one.until(2, (1, 1.5)).values.tolist() == [1.0, 3.0, 4.5]
     assert one.values.tolist() == [1.0, 2.0, 3.0, 4.0]
-    assert one.history.run_ids[0] == run_id(0)
+    assert one.series.run_ids[0] == run_id(0)
 
 
 def test_a_rates_interval_is_wilsons():

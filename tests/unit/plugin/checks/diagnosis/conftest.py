@@ -1,18 +1,15 @@
-"""A healthy world, of which every test changes one thing."""
+"""A healthy account, in which every test changes one thing."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-from batchmark.diagnosis import diagnose
-from tests.unit.diagnosis.answers import NOW, QUEUE, Aws
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from batchmark.diagnosis import Diagnosis
+from batchmark.checks.diagnosis.diagnose import diagnose
+from batchmark.checks.diagnosis.records import Diagnosis
+from tests.stand_ins.diagnosis_answers import NOW, QUEUE, Aws
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +27,7 @@ def aws(clients: Aws) -> Aws:
 
 @pytest.fixture
 def find(aws: Aws) -> Callable[..., Diagnosis]:
-    """Diagnose the queue with some answers changed; every question has to be answered."""
+    """Return a function that diagnoses the queue with some answers changed."""
 
     def run(changed: dict[str, Any] | None = None, **arguments: Any) -> Diagnosis:
         aws.answers.update(changed or {})

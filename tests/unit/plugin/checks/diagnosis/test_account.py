@@ -1,19 +1,67 @@
-"""What Service Quotas says of the account's vCPUs."""
+"""The image in ECR, earlier attempts to pull it, and the vCPU quota."""
 
 from datetime import timedelta
 
 import pytest
 
-from batchmark.diagnosis import diagnose
-from tests.unit.diagnosis.answers import (
+from batchmark.checks.diagnosis.diagnose import diagnose
+from tests.stand_ins.diagnosis_answers import (
     ENVIRONMENT,
+    IMAGE,
     NOW,
     QUEUE,
+    container,
     environment,
     instance_type,
+    job,
     only,
     quota,
 )
+
+
+@pytest.mark.parametrize("code", ["ImageNotFoundException", "RepositoryNotFoundException"])
+def test_an_image_that_ecr_does_not_have(find, aws, code):
+    starting = find({"DescribeImages": code}, job=job(status="STARTING"))
+    assert only(starting, "image_missing").certain
+    assert f"ECR has no {IMAGE}." in starting.message()
+    assert aws.asked("DescribeImages") == [
+        {
+            "registryId": "123456789012",
+            "repositoryName": "batchmark",
+            "imageIds": [{"imageTag": "0.1.0"}],
+        }
+    ]
+    waits = only(find(job=job()), "image_missing")
+    assert waits.certain is False
+    assert "there it will fail" in waits.evidence
+
+
+def test_an_image_by_digest(find, aws):
+    digest = f"sha256:{'0' * 64}"
+    image = IMAGE.replace(":0.1.0", f"@{digest}")
+    assert find(job=job(container=container(image=image))).findings == ()
+    assert aws.asked("DescribeImages")[0]["imageIds"] == [{"imageDigest": digest}]
+
+
+def test_an_image_of_another_registry_is_not_looked_up(find, aws):
+    assert find(job=job(container=container(image="python:3.11"))).findings == ()
+    assert aws.asked("DescribeImages") == []
+
+
+def test_an_image_that_could_not_be_pulled(find):
+    reason = "CannotPullContainerError: pull image manifest has been retried 7 time(s)"
+    attempts = [{"container": {"reason": reason}}, {"container": {}}]
+    finding = only(find(job=job(attempts=attempts)), "image_not_pulled")
+    assert finding.certain
+    assert f"1 attempt(s) could not pull the image, the last with: {reason}" in finding.evidence
+
+
+def test_an_image_of_another_region_can_not_be_looked_up(aws):
+    image = IMAGE.replace("us-east-1", "eu-west-1")
+    diagnosis = diagnose(
+        aws.client, queue=QUEUE, job=job(container=container(image=image)), now=NOW
+    )
+    assert diagnosis.unread == (f"the image in ECR: {image} is in eu-west-1, not in us-east-1",)
 
 
 def test_a_quota_below_one_instance(find, aws):
@@ -40,17 +88,17 @@ def test_a_quota_that_is_used_up(find, aws, used, reached):
         return
     finding = only(diagnosis, "service_quota")
     assert finding.certain is False
-    assert "with 61 in use already" in finding.evidence
+    assert "61 are already in use" in finding.evidence
 
 
-def test_on_spot_another_quota_counts(find, aws):
+def test_spot_has_a_quota_of_its_own(find, aws):
     spot = {"computeEnvironments": [environment(resources={"type": "SPOT"})]}
     changed = {"DescribeComputeEnvironments": spot, "GetServiceQuota": {"Quota": quota(0)}}
     assert "(L-3819A6DF) is 0 vCPUs" in only(find(changed), "service_quota").evidence
     assert aws.asked("GetServiceQuota") == [{"ServiceCode": "ec2", "QuotaCode": "L-3819A6DF"}]
 
 
-def test_a_family_whose_quota_is_not_known_says_so(aws):
+def test_a_family_with_an_unknown_quota_is_reported(aws):
     aws.answers["DescribeInstanceTypes"] = {"InstanceTypes": [instance_type("hpc7a.12xlarge", 24)]}
     diagnosis = diagnose(aws.client, queue=QUEUE, now=NOW)
     assert diagnosis.unread == (

@@ -1,13 +1,13 @@
-"""The diagnosis as a whole: order, words, and what AWS refuses."""
+"""The whole diagnosis: order, messages, and calls that AWS refuses."""
 
-from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from batchmark.diagnosis import QUESTIONS, diagnose
-from batchmark.diagnosis.records import REMEDIES, Cause
-from tests.unit.diagnosis.answers import (
+from batchmark.checks.diagnosis.diagnose import QUESTIONS, diagnose
+from batchmark.checks.diagnosis.records import REMEDIES, Cause
+from tests.paths import DOCS
+from tests.stand_ins.diagnosis_answers import (
     CREATED_AT,
     DEFINITION,
     ENVIRONMENT,
@@ -22,21 +22,21 @@ from tests.unit.diagnosis.answers import (
     summary,
 )
 
-RUNBOOK = Path(__file__).resolve().parents[3] / "docs" / "runbook.md"
+RUNBOOK = DOCS / "runbook.md"
 
 
-def test_a_healthy_queue_leaves_capacity_as_the_likeliest(find):
+def test_a_healthy_queue_leaves_capacity_as_the_likely_cause(find):
     diagnosis = find()
     assert diagnosis.findings == ()
     assert diagnosis.job_id == "waiting"
     assert len(diagnosis.checked) == len(QUESTIONS) + 3
     text = diagnosis.message()
     assert "No cause found for job waiting in queue batchmark-g5-xlarge." in text
-    assert "EC2 has no capacity free, which is not certain" in text
+    assert "EC2 has no free capacity, which is not certain" in text
     assert "the service quota of vCPUs" in text, "says what was checked"
 
 
-def test_an_idle_queue_is_asked_for_the_next_job(find, aws):
+def test_an_idle_queue_is_diagnosed_for_the_next_job(find, aws):
     definition = {
         "jobDefinitionName": "d",
         "jobDefinitionArn": DEFINITION,
@@ -53,16 +53,16 @@ def test_an_idle_queue_is_asked_for_the_next_job(find, aws):
     )
     assert diagnosis.job_id is None
     assert only(diagnosis, "job_does_not_fit").certain
-    assert [one["jobStatus"] for one in aws.asked("ListJobs")] == ["RUNNABLE", "STARTING"]
+    assert [asked["jobStatus"] for asked in aws.asked("ListJobs")] == ["RUNNABLE", "STARTING"]
     assert aws.asked("DescribeJobDefinitions") == [{"jobDefinitions": [DEFINITION]}]
 
 
-def test_an_idle_and_healthy_queue_has_nothing_against_a_job(find):
+def test_an_idle_and_healthy_queue_would_start_a_job(find):
     diagnosis = find({"ListJobs": {"jobSummaryList": []}}, job_definition=DEFINITION)
-    assert "Nothing found that would hold a job" in diagnosis.message()
+    assert "Nothing found that would keep a job" in diagnosis.message()
 
 
-def test_without_a_job_the_oldest_is_looked_at(find, aws):
+def test_without_a_job_the_oldest_is_diagnosed(find, aws):
     waiting = [summary("younger", created_at=CREATED_AT + 1), summary("waiting")]
     assert find({"ListJobs": {"jobSummaryList": waiting}}).job_id == "waiting"
     assert aws.asked("DescribeJobs") == [{"jobs": ["waiting"]}]
@@ -86,7 +86,7 @@ OPERATIONS = [
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("code", ["AccessDeniedException", "ThrottlingException"])
-def test_what_aws_refuses_is_told_and_the_rest_is_asked(aws, operation, code):
+def test_a_refused_question_is_reported_and_the_rest_are_asked(aws, operation, code):
     aws.answers[operation] = code
     diagnosis = diagnose(aws.client, queue=QUEUE, job=job(), events_log_group=EVENTS_GROUP, now=NOW)
     assert f": {code}: no" in diagnosis.unread[0]
@@ -106,7 +106,7 @@ def test_without_the_queue_nothing_else_is_asked(aws):
     assert len(aws.calls) == 1
 
 
-def test_an_answer_of_another_shape_is_told_too(aws):
+def test_an_answer_of_another_shape_is_reported_too(aws):
     aws.answers["DescribeInstanceTypes"] = {"InstanceTypes": [{"InstanceType": "g5.xlarge"}]}
     diagnosis = diagnose(aws.client, queue=QUEUE, now=NOW)
     assert "the instance types' size: KeyError('VCpuInfo')" in diagnosis.unread
@@ -119,7 +119,7 @@ def test_certain_findings_come_first_with_their_remedies(find):
         "GetServiceQuota": {"Quota": quota(0)},
     }
     diagnosis = find(changed)
-    causes = [(one.cause, one.certain) for one in diagnosis.findings]
+    causes = [(finding.cause, finding.certain) for finding in diagnosis.findings]
     assert causes == [
         ("environment_disabled", True),
         ("service_quota", True),
@@ -135,7 +135,7 @@ def test_certain_findings_come_first_with_their_remedies(find):
     assert lines[5].startswith("- suspected: ECR has no")
 
 
-def test_batch_and_our_own_check_make_one_finding_of_one_cause(find):
+def test_batch_and_our_own_check_of_the_same_cause_make_one_finding(find):
     reason = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - x"
     finding = only(
         find(job=job(statusReason=reason, container=container(gpus=2))), "job_does_not_fit"
@@ -144,7 +144,7 @@ def test_batch_and_our_own_check_make_one_finding_of_one_cause(find):
     assert "The job asks for 4 vCPUs, 14336 MiB and 2 GPU(s)" in finding.evidence
 
 
-def test_each_cause_has_a_remedy_and_stands_in_the_runbook():
+def test_each_cause_has_a_remedy_and_is_in_the_runbook():
     assert set(REMEDIES) == set(get_args(Cause))
     text = RUNBOOK.read_text()
     section = text[text.index("## My job is stuck") :].partition("\n## ")[0]

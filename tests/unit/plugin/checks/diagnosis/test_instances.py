@@ -1,12 +1,12 @@
-"""What EC2, ECS and Auto Scaling say of the instances."""
+"""Instances in EC2, ECS and Auto Scaling."""
 
 from datetime import timedelta
 
 import pytest
 
-from batchmark.diagnosis import diagnose
-from batchmark.diagnosis.instances import launch_failure
-from tests.unit.diagnosis.answers import (
+from batchmark.checks.diagnosis.diagnose import diagnose
+from batchmark.checks.diagnosis.instances import launch_failure
+from tests.stand_ins.diagnosis_answers import (
     ENVIRONMENT,
     NOW,
     QUEUE,
@@ -31,7 +31,7 @@ from tests.unit.diagnosis.answers import (
         ({}, None),
     ],
 )
-def test_a_job_that_no_instance_can_hold(find, asked, certain):
+def test_a_job_too_large_for_every_instance(find, asked, certain):
     diagnosis = find(job=job(container=container(**asked)))
     if certain is None:
         assert diagnosis.findings == ()
@@ -41,7 +41,7 @@ def test_a_job_that_no_instance_can_hold(find, asked, certain):
     assert "g5.xlarge with 4 vCPUs, 16384 MiB and 1 GPU(s)" in finding.evidence
 
 
-def test_a_job_fits_where_any_type_of_the_environment_holds_it(find, aws):
+def test_a_job_fits_if_any_of_the_environments_types_is_large_enough(find, aws):
     types = [instance_type(), instance_type("g5.12xlarge", 48, 196608, 4)]
     answer = {"computeEnvironments": [environment(resources={"instanceTypes": ["g5"]})]}
     changed = {
@@ -56,7 +56,7 @@ def test_a_job_fits_where_any_type_of_the_environment_holds_it(find, aws):
 
 def test_an_instance_type_that_the_region_lacks(find):
     finding = only(find({"DescribeInstanceTypes": {"InstanceTypes": []}}), "job_does_not_fit")
-    assert "EC2 knows no such instance type here" in finding.evidence
+    assert "EC2 has no such instance type here" in finding.evidence
 
 
 def container_instance(instance_id="i-1", *, connected=True, tasks=0):
@@ -71,7 +71,7 @@ def container_instance(instance_id="i-1", *, connected=True, tasks=0):
 def cluster(*instances):
     return {
         "ListContainerInstances": {
-            "containerInstanceArns": [one["ec2InstanceId"] for one in instances]
+            "containerInstanceArns": [instance["ec2InstanceId"] for instance in instances]
         },
         "DescribeContainerInstances": {"containerInstances": list(instances)},
     }
@@ -79,7 +79,7 @@ def cluster(*instances):
 
 def running(*instance_ids, minutes=11):
     launched = NOW - timedelta(minutes=minutes)
-    instances = [{"InstanceId": one, "LaunchTime": launched} for one in instance_ids]
+    instances = [{"InstanceId": name, "LaunchTime": launched} for name in instance_ids]
     return {"DescribeInstances": {"Reservations": [{"Instances": instances}]}}
 
 
@@ -110,11 +110,11 @@ def test_instances_that_never_joined_the_cluster(find, aws):
     }
 
 
-def test_an_instance_that_boots_still_is_no_cause(find):
+def test_an_instance_that_is_still_booting_is_not_a_cause(find):
     assert find(running("i-1", minutes=9)).findings == ()
 
 
-def test_an_instance_that_joined_is_no_cause(find):
+def test_an_instance_that_joined_is_not_a_cause(find):
     assert find(running("i-1") | cluster(container_instance("i-1"))).findings == ()
 
 
@@ -184,7 +184,7 @@ def test_a_launch_on_spot_that_failed_for_lack_of_capacity(find):
     ],
     ids=["worked since", "long ago", "no launch", "another environment"],
 )
-def test_launches_that_are_no_cause(find, answers):
+def test_launches_that_are_not_a_cause(find, answers):
     assert find(answers).findings == ()
 
 
@@ -202,7 +202,7 @@ def test_launches_that_are_no_cause(find, answers):
         ("The security group 'sg-1' does not exist", "launch_failed"),
     ],
 )
-def test_the_words_of_a_failed_launch(words, cause):
+def test_the_message_of_a_failed_launch_gives_its_cause(words, cause):
     assert launch_failure(words) == cause
 
 
@@ -217,7 +217,7 @@ def test_older_fields_of_a_job_are_understood(find):
     assert "The job asks for 8 vCPUs, 1024 MiB and 0 GPU(s)" in finding.evidence
 
 
-def test_types_that_batch_chooses_are_told(aws):
+def test_types_that_batch_chooses_are_reported(aws):
     answer = {"computeEnvironments": [environment(resources={"instanceTypes": ["optimal"]})]}
     aws.answers["DescribeComputeEnvironments"] = answer
     diagnosis = diagnose(aws.client, queue=QUEUE, now=NOW)

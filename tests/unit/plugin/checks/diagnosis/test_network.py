@@ -1,8 +1,8 @@
-"""Where the subnets lead."""
+"""Routes of the subnets."""
 
 import pytest
 
-from tests.unit.diagnosis.answers import INTERNET, only, route_table
+from tests.stand_ins.diagnosis_answers import INTERNET, only, route_table
 
 
 def endpoints(*names):
@@ -41,7 +41,7 @@ NAT = {"DestinationCidrBlock": "0.0.0.0/0", "NatGatewayId": "nat-1", "State": "a
     ],
     ids=["no way", "an endpoint missing", "blackhole", "no address", "own table before the main"],
 )
-def test_a_subnet_that_leads_nowhere(find, answers, evidence):
+def test_a_subnet_without_a_way_out(find, answers, evidence):
     finding = only(find(answers), "subnet_without_route")
     assert finding.certain is False
     assert evidence in finding.evidence
@@ -56,5 +56,5 @@ def test_a_subnet_that_leads_nowhere(find, answers, evidence):
     ],
     ids=["NAT", "endpoints", "own table before the main"],
 )
-def test_a_subnet_that_leads_out(find, answers):
+def test_a_subnet_with_a_way_out(find, answers):
     assert find(answers).findings == ()

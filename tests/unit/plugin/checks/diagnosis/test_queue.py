@@ -1,12 +1,12 @@
-"""What Batch says: queue, compute environments, the job, the jobs ahead."""
+"""Batch's queue, its compute environments, the job and the jobs ahead."""
 
 import json
 from datetime import timedelta
 
 import pytest
 
-from batchmark.diagnosis import diagnose
-from tests.unit.diagnosis.answers import (
+from batchmark.checks.diagnosis.diagnose import diagnose
+from tests.stand_ins.diagnosis_answers import (
     CREATED_AT,
     ENVIRONMENT,
     EVENTS_GROUP,
@@ -22,7 +22,7 @@ from tests.unit.diagnosis.answers import (
 )
 
 
-def test_a_queue_that_is_not_there_is_the_only_finding(find, aws):
+def test_an_unknown_queue_is_the_only_finding(find, aws):
     finding = only(find({"DescribeJobQueues": {"jobQueues": []}}), "queue_unknown")
     assert finding.certain
     assert finding.evidence == "Batch knows no queue batchmark-g5-xlarge."
@@ -30,7 +30,7 @@ def test_a_queue_that_is_not_there_is_the_only_finding(find, aws):
 
 
 @pytest.mark.parametrize(("waiting", "certain"), [([], True), ([summary()], False)])
-def test_a_disabled_queue_refuses_new_jobs_and_is_suspected_for_others(find, waiting, certain):
+def test_a_disabled_queue_certainly_stops_only_new_jobs(find, waiting, certain):
     diagnosis = find(
         {
             "DescribeJobQueues": {"jobQueues": [queue(state="DISABLED")]},
@@ -68,7 +68,7 @@ def test_an_environment_that_takes_no_jobs(find, fields, cause, evidence):
     assert finding.evidence == f"Compute environment {ENVIRONMENT} {evidence}"
 
 
-def test_one_invalid_environment_of_two_is_suspected_only(find):
+def test_one_invalid_environment_of_two_is_only_suspected(find):
     invalid = {"status": "INVALID", "statusReason": "no role"}
     diagnosis = find(two_environments(first=invalid))
     assert only(diagnosis, "environment_invalid").certain is False
@@ -105,21 +105,21 @@ def test_what_batch_says_of_the_job_is_believed(find, reason, cause, certain):
     assert reason.rstrip(".") in finding.evidence
 
 
-def test_missing_capacity_where_all_is_spot_is_spot_capacity(find):
+def test_missing_capacity_of_spot_environments_is_spot_capacity(find):
     changed = two_environments(second={"resources": {"type": "SPOT"}})
     changed["GetServiceQuota"] = {"Quota": quota(64)}
     reason = "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - g5.xlarge"
     only(find(changed, job=job(statusReason=reason)), "no_spot_capacity")
 
 
-def test_what_batch_says_is_told_even_where_the_environments_are_not_known(aws):
+def test_batchs_reason_counts_even_if_the_environments_are_unknown(aws):
     aws.answers["DescribeComputeEnvironments"] = "AccessDeniedException"
     stuck = job(statusReason="CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - g5.xlarge")
     diagnosis = diagnose(aws.client, queue=QUEUE, job=stuck, now=NOW)
     assert only(diagnosis, "no_capacity").certain
 
 
-def test_another_reason_of_batch_is_no_cause(find):
+def test_an_unknown_reason_of_batch_is_not_a_cause(find):
     assert find(job=job(statusReason="something new")).findings == ()
 
 
@@ -138,7 +138,7 @@ def blocked(job_id="waiting", queue_name=QUEUE, minute=0, kind="Batch Job Queue 
     return {"message": json.dumps(event)}
 
 
-def test_an_event_of_a_blocked_queue_tells_the_cause(find, aws):
+def test_an_event_of_a_blocked_queue_names_the_cause(find, aws):
     events = [
         blocked(minute=30),
         blocked(minute=0),
@@ -155,7 +155,7 @@ def test_an_event_of_a_blocked_queue_tells_the_cause(find, aws):
     assert asked["startTime"] == int((NOW - timedelta(hours=1)).timestamp() * 1000)
 
 
-def test_an_event_of_a_job_that_is_gone_is_suspected_only(find):
+def test_an_event_of_a_job_that_is_gone_is_only_suspected(find):
     changed = {
         "ListJobs": {"jobSummaryList": []},
         "FilterLogEvents": {"events": [blocked("gone")]},
@@ -181,13 +181,13 @@ def test_older_jobs_of_the_queue_go_first(find, reason):
     assert (reason or "first.") in finding.evidence
 
 
-def test_a_limit_of_vcpus_below_what_the_job_asks_for(find):
+def test_a_limit_below_the_jobs_vcpus(find):
     answer = {"computeEnvironments": [environment(resources={"maxvCpus": 2})]}
     finding = only(find({"DescribeComputeEnvironments": answer}), "max_vcpus_too_small")
     assert finding.certain
-    assert finding.evidence == f"The job asks for 4 vCPUs and {ENVIRONMENT} may have at most 2."
+    assert finding.evidence == f"The job asks for 4 vCPUs, and {ENVIRONMENT} may have at most 2."
 
 
-def test_a_limit_of_one_environment_of_two_is_suspected_only(find):
+def test_a_limit_of_one_environment_of_two_is_only_suspected(find):
     diagnosis = find(two_environments(first={"resources": {"maxvCpus": 2}}))
     assert only(diagnosis, "max_vcpus_too_small").certain is False

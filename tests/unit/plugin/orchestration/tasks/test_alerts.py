@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from types import SimpleNamespace
 
 import boto3
@@ -13,25 +13,26 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.sdk.execution_time.context import OutletEventAccessors
 from botocore.exceptions import ReadTimeoutError
 
-from batchmark import alert_tasks
-from batchmark.alerts.board import alert_board
-from batchmark.alerts.delivering import LONGEST_TRY
-from batchmark.assets import REGRESSIONS, TOLD_SERIES, results_metadata
-from batchmark.exceptions import AlertError
-from batchmark.store import COLLECTED, RunStore
-from tests.unit.alerts.builders import (
+from batchmark.aws.result_bucket import COLLECTED, RunStore
+from batchmark.changes.alerts.delivering import LONGEST_TRY
+from batchmark.changes.alerts.store import message_key
+from batchmark.core.errors import AlertError
+from batchmark.orchestration.assets import MOST_SERIES, REGRESSIONS, results_metadata
+from batchmark.orchestration.tasks import alerts as alert_tasks
+from batchmark.report.alert_message import alert_board
+from tests.builders.alerts import (
     NOW,
     change,
     message,
     moved,
     opened,
     point,
-    received,
     series,
     some_series,
     store_changes,
 )
-from tests.unit.run_builders import build_job, build_run
+from tests.builders.runs import build_job, build_run
+from tests.stand_ins.alert_account import received
 
 EARLY = moved(20, 0.010, 0.012, some_series(2))
 CHANGES = (
@@ -273,21 +274,16 @@ def test_a_channel_without_an_answer_fails_the_task_once_after_those_that_took_n
     assert alerts.message("run-30").delivery("sns").state == "unsure"
 
 
-def test_quiet_hours_hold_a_message_until_the_first_look_after_them(
-    run, alerts, published, set_up, context, clock, capsys
-):
-    set_up(quiet_hours=[{"timezone": "UTC", "start": "22:00", "end": "07:30"}])
-    clock.time = datetime(2026, 11, 20, 23, tzinfo=UTC)
-    run()
+def test_a_message_that_an_earlier_release_held_is_sent(published, store, alerts, set_up, context):
+    """Its quiet hours would have ended on the next day."""
+    held = json.loads(message().model_dump_json()) | {"hold_until": "2026-11-21T07:30:00Z"}
+    store.put(message_key("run-30"), json.dumps(held))
     hourly = context | {"run_id": "hourly"}
-    clock.time = datetime(2026, 11, 21, 6, 40, tzinfo=UTC)
     alert_tasks.send_pending(hourly)
-    assert received(published) == []
-    assert "sns: pending, held until 2026-11-21 07:30 UTC" in capsys.readouterr().out
-    assert outcome(alerts) == WANTED
-    clock.time = datetime(2026, 11, 21, 7, 40, tzinfo=UTC)
     alert_tasks.send_pending(hourly)
     assert len(received(published)) == 1
+    assert alerts.message("run-30").delivery("sns").state == "sent"
+    assert b"hold_until" not in store.read(message_key("run-30"))
 
 
 def test_a_message_that_another_task_is_sending_is_left_to_it(
@@ -383,7 +379,7 @@ def test_settings_are_checked_with_their_connections(set_up, monkeypatch):
 def test_the_event_names_each_new_alert_with_its_first_series(
     published, store, alerts, set_up, context
 ):
-    of = some_series(TOLD_SERIES + 10)
+    of = some_series(MOST_SERIES + 10)
     key = store_changes(store, moved(28, 0.010, 0.011, of))
     (alert_id,) = alert_tasks.open_alerts(context, key)
     context["outlet_events"] = OutletEventAccessors()
@@ -391,7 +387,7 @@ def test_the_event_names_each_new_alert_with_its_first_series(
     told = json.loads(json.dumps(context["outlet_events"][REGRESSIONS].extra))
     assert (told["run_id"], told["message_key"]) == ("run-30", "alerts/messages/run-30.json")
     (alert,) = told["alerts"]
-    assert len(alert.pop("series")) == TOLD_SERIES
+    assert len(alert.pop("series")) == MOST_SERIES
     assert alert == {
         "id": alert_id,
         "kind": "slower",
@@ -399,7 +395,7 @@ def test_the_event_names_each_new_alert_with_its_first_series(
         "first_run_id": "run-28",
         "change": pytest.approx(0.1),
         "usd_per_month": 12.4,
-        "series_count": TOLD_SERIES + 10,
+        "series_count": MOST_SERIES + 10,
         "causes": [],
     }
 

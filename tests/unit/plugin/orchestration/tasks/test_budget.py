@@ -13,14 +13,16 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from moto import mock_aws
 
-from batchmark import budget_tasks, price_fetching, tasks
-from batchmark.config import parse_config
-from batchmark.run import RunPlan
-from batchmark.spending import RunSpending
-from batchmark.store import PLAN, PRICES, RunStore
-from tests.unit.run_builders import PRICES as TABLE
-from tests.unit.run_builders import build_job, build_lost, build_row, build_run
-from tests.unit.test_planning import published, target
+from batchmark.aws import price_list
+from batchmark.aws.result_bucket import PLAN, PRICES, RunStore
+from batchmark.core.config import parse_config
+from batchmark.core.run import RunPlan
+from batchmark.orchestration.tasks import budget
+from batchmark.orchestration.tasks import run as tasks
+from batchmark.runs.spending import RunSpending
+from tests.builders.runs import PRICES as TABLE
+from tests.builders.runs import build_job, build_lost, build_row, build_run
+from tests.unit.plugin.runs.test_planning import published, target
 
 RUN_ID = "scheduled__2026-11-20"
 WORST = 8.08  # 2 x 3 attempts of an hour on each target: 6.036 and 2.04, each rounded up
@@ -82,8 +84,8 @@ def cloud(monkeypatch):
         monkeypatch.setenv(name, "test")
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
-    monkeypatch.setattr(price_fetching, "fetch_prices", lambda *_, **__: TABLE)
-    monkeypatch.setattr(budget_tasks, "datetime", SimpleNamespace(now=lambda _: NOW))
+    monkeypatch.setattr(price_list, "fetch_prices", lambda *_, **__: TABLE)
+    monkeypatch.setattr(budget, "datetime", SimpleNamespace(now=lambda _: NOW))
     with mock_aws():
         made = Cloud()
         monkeypatch.setattr(tasks, "load_config", lambda: made.config)
@@ -151,7 +153,7 @@ def test_without_a_cap_whatever_it_costs_may_run(cloud):
 
 def test_without_a_price_nothing_is_submitted_or_written_under_a_cap(cloud, monkeypatch):
     table = TABLE.model_copy(update={"on_demand": {"c5.2xlarge": 0.34}})
-    monkeypatch.setattr(price_fetching, "fetch_prices", lambda *_, **__: table)
+    monkeypatch.setattr(price_list, "fetch_prices", lambda *_, **__: table)
     message = refused(cloud)
     assert "refused under max_cost_usd: there is no On-Demand price of g5.xlarge" in message
     assert len(tasks.plan_jobs(context(max_cost_usd=None))) == 2
@@ -279,7 +281,7 @@ def blog_job(name, usd_per_hour, usd, **fields):
 def settle(cloud, *jobs, lost=()):
     store = RunStore.of(cloud.config, RUN_ID)
     plan = RunPlan.model_validate_json(cloud.read(f"runs/{RUN_ID}/{PLAN}"))
-    budget_tasks.settle(store, cloud.config, plan, build_run(*jobs, lost=lost))
+    budget.settle(store, cloud.config, plan, build_run(*jobs, lost=lost))
     return cloud.record(RUN_ID)
 
 
@@ -313,7 +315,7 @@ def test_a_record_that_was_lost_or_spoilt_is_written_anew(cloud):
 
 def test_what_an_older_release_planned_is_not_booked(cloud):
     store = RunStore.of(cloud.config, RUN_ID)
-    budget_tasks.settle(store, cloud.config, RunPlan(jobs=()), build_run())
+    budget.settle(store, cloud.config, RunPlan(jobs=()), build_run())
     assert cloud.objects() == []
 
 
@@ -325,7 +327,7 @@ def test_the_cost_is_told_job_by_job_with_the_most_it_could_be_and_the_months_su
     )
     settle(cloud, *run.jobs, lost=run.lost)
     capsys.readouterr()
-    budget_tasks.print_costs(RunStore.of(cloud.config, RUN_ID), cloud.config, run)
+    budget.print_costs(RunStore.of(cloud.config, RUN_ID), cloud.config, run)
     said = capsys.readouterr().out
     assert "What this run's jobs cost" in said
     (line,) = [line for line in said.splitlines() if "c5-2xlarge-blog-1" in line]

@@ -1,4 +1,4 @@
-"""The DAG's task against moto: its table, its files, its refusals."""
+"""The task of diagnose_queue with moto: its table, its files, its errors."""
 
 import json
 
@@ -7,12 +7,12 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from moto import mock_aws
 
-from batchmark import diagnosis_tasks
-from batchmark.config import parse_config
-from batchmark.diagnosis.page import DiagnosisReport, render_html
-from batchmark.diagnosis.records import Diagnosis, found
-from tests.unit.diagnosis.answers import NOW
-from tests.unit.test_planning import published
+from batchmark.checks.diagnosis.records import Diagnosis, Finding
+from batchmark.core.config import parse_config
+from batchmark.orchestration.tasks import diagnosis as diagnosis_tasks
+from batchmark.report.diagnosis_page import DiagnosisReport, render_html
+from tests.stand_ins.diagnosis_answers import NOW
+from tests.unit.plugin.runs.test_planning import published
 
 RUN_ID = "manual__2026-11-21T12:00:00+00:00"
 
@@ -45,12 +45,12 @@ def test_each_queue_of_the_targets_is_diagnosed_once(s3, capsys):
         for queue in (target["job_queue"], target["on_demand_queue"])
         if queue
     }
-    assert {one.queue for one in report.diagnoses} == queues
+    assert {each.queue for each in report.diagnoses} == queues
     assert len(report.diagnoses) == len(queues)
-    assert {one.findings[0].cause for one in report.diagnoses} == {"queue_unknown"}
+    assert {each.findings[0].cause for each in report.diagnoses} == {"queue_unknown"}
     printed = capsys.readouterr().out
     assert "queue_unknown" in printed
-    assert "Run `terraform apply`, and submit again" in printed
+    assert "Run `terraform apply`, and submit jobs" in printed
     assert "Diagnosis: https://" in printed
     assert "Run `terraform apply`" in s3(key)
 
@@ -59,7 +59,7 @@ def test_one_target_alone(s3):
     key = run("g5.xlarge")
     report = DiagnosisReport.model_validate_json(s3(key.replace(".html", ".json")))
     target = published()["targets"]["g5.xlarge"]
-    assert {one.queue for one in report.diagnoses} <= {
+    assert {each.queue for each in report.diagnoses} <= {
         target["job_queue"],
         target["on_demand_queue"],
     }
@@ -86,15 +86,19 @@ def diagnosis(*findings, **fields):
 
 def test_the_page_escapes_what_aws_said():
     hostile = "<script>alert(1)</script>"
-    one = diagnosis(found("queue_invalid", hostile, certain=True), unread=(hostile,))
-    page = render_html(DiagnosisReport(created_at=NOW, region="us-east-1", diagnoses=(one,)))
+    hostile_diagnosis = diagnosis(
+        Finding.of("queue_invalid", hostile, certain=True), unread=(hostile,)
+    )
+    page = render_html(
+        DiagnosisReport(created_at=NOW, region="us-east-1", diagnoses=(hostile_diagnosis,))
+    )
     assert hostile not in page
     assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 2
     assert "1 certain (queue_invalid)" in page
 
 
-def test_the_page_of_a_queue_without_findings_says_what_was_checked():
+def test_the_page_of_a_queue_without_findings_lists_the_checks():
     report = DiagnosisReport(created_at=NOW, region="us-east-1", diagnoses=(diagnosis(),))
     page = render_html(report)
-    assert "Nothing found that would hold a job in queue queue." in page
+    assert "Nothing found that would keep a job in queue queue from starting." in page
     assert "Checked: the queue." in page

@@ -1,4 +1,4 @@
-"""The guards' tasks against moto: what they publish, what they alert of, and when they fail."""
+"""The tasks of leak_guard and environment_check with moto: pages, alerts and failures."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from moto import mock_aws
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sns.models import sns_backends
 
-from batchmark import environment_tasks, guard_tasks
-from batchmark.alerts.sns_limits import TEXT_BYTES, size
-from batchmark.exceptions import ConfigError
-from batchmark.leak_records import ENDABLE, GuardReport, Limits, Resource
-from batchmark.store import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore
-from tests.unit.guard_builders import NOW, config
+from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore
+from batchmark.checks.leak_records import ENDABLE, GuardReport, LeakAges, Resource
+from batchmark.core.errors import ConfigError
+from batchmark.core.sns_limits import TEXT_BYTES, size
+from batchmark.orchestration.tasks import environment, leaks
+from tests.builders.leaks import NOW, config
 
 RUN_ID = "scheduled__2026-11-21T11:20:00+00:00"
 KEY = "guard/2026-11-21/scheduled__2026-11-21T11-20-00-00-00"
@@ -26,7 +26,7 @@ KEY = "guard/2026-11-21/scheduled__2026-11-21T11-20-00-00-00"
 
 @pytest.fixture
 def account(monkeypatch):
-    """moto's empty account but for the bucket and the topic; its store."""
+    """A store in moto's account, which has only the bucket and the topic."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
@@ -34,7 +34,7 @@ def account(monkeypatch):
         region = config().region
         topic = boto3.client("sns", region_name=region).create_topic(Name="lab-alerts")["TopicArn"]
         published = config(topic_arn=topic)
-        for tasks in (environment_tasks, guard_tasks):
+        for tasks in (environment, leaks):
             monkeypatch.setattr(tasks, "load_config", lambda: published)
         boto3.client("s3", region_name=region).create_bucket(
             Bucket=published.bucket, CreateBucketConfiguration={"LocationConstraint": region}
@@ -67,14 +67,14 @@ def alerts():
     ]
 
 
-def test_a_leak_is_published_alerted_of_and_fails(account):
+def test_a_leak_is_published_sends_an_alert_and_fails(account):
     key = store_report(account, found("leaked", ended=True, action="Ended."), found("in use"))
     line = (
         "job j-[1] (lab-g5-xlarge-blog-1, RUNNING), since 2026-11-21 12:00 UTC: Its run r is over. "
         "Ended."
     )
     with pytest.raises(AirflowFailException) as failed:
-        guard_tasks.report_leaks(context(), key)
+        leaks.report_leaks(context(), key)
     assert str(failed.value) == f"1 leak(s) of lab:\n{line}"
     ((subject, message),) = alerts()
     assert subject == "Batchmark lab: something runs that no run needs"
@@ -84,39 +84,42 @@ def test_a_leak_is_published_alerted_of_and_fails(account):
     assert "j-[1]" in page
 
 
-def test_without_a_leak_nobody_is_alerted(account, capsys):
+def test_without_a_leak_no_alert_is_sent(account, capsys):
     key = store_report(account, found("in use"))
-    assert guard_tasks.report_leaks(context(), key) == f"{KEY}.html"
+    assert leaks.report_leaks(context(), key) == f"{KEY}.html"
     assert alerts() == []
     assert "Leak guard: 1 in use. https://" in capsys.readouterr().out
 
 
-def test_what_could_not_be_looked_at_fails_the_look_without_an_alert(account, capsys):
+def test_a_failed_check_fails_the_task_without_an_alert(account, capsys):
     key = store_report(account, found("in use"), unread=("file systems: later",))
-    with pytest.raises(AirflowFailException, match="not all could be looked at: file systems: la"):
-        guard_tasks.report_leaks(context(), key)
+    with pytest.raises(
+        AirflowFailException, match="not everything could be checked: file systems: la"
+    ):
+        leaks.report_leaks(context(), key)
     assert alerts() == []
-    assert "Not looked at: file systems: later" in capsys.readouterr().out
+    assert "Not checked: file systems: later" in capsys.readouterr().out
 
 
-def test_an_alert_of_many_leaks_is_cut_to_what_sns_takes(account):
+def test_an_alert_of_many_leaks_is_cut_to_the_limit_of_sns(account, monkeypatch):
+    monkeypatch.setattr("batchmark.report.tables.guard_table", lambda _: "it takes long")
     key = store_report(account, *[found("leaked", what="x" * 100) for _ in range(1000)])
     with pytest.raises(AirflowFailException, match="1000 leak"):
-        guard_tasks.report_leaks(context(), key)
+        leaks.report_leaks(context(), key)
     ((_, message),) = alerts()
     assert 0.99 * TEXT_BYTES < size(message) <= TEXT_BYTES
 
 
-def test_the_forms_defaults_are_those_of_the_guard():
-    params = {name: param.resolve() for name, param in guard_tasks.leak_params().items()}
+def test_the_defaults_of_the_form_are_those_of_leak_ages():
+    params = {name: param.resolve() for name, param in leaks.leak_params().items()}
     assert params.pop("end_leaks") == ["jobs"]
-    assert params == Limits().model_dump()
-    assert guard_tasks.leak_params()["end_leaks"].schema["examples"] == list(ENDABLE)
+    assert params == LeakAges().model_dump()
+    assert leaks.leak_params()["end_leaks"].schema["examples"] == list(ENDABLE)
 
 
 def test_an_environment_that_lacks_everything_fails_with_every_line(account):
     with pytest.raises(AirflowFailException) as failed:
-        environment_tasks.check_environment(context(targets=["g5.xlarge"]))
+        environment.check_environment(context(targets=["g5.xlarge"]))
     lines = str(failed.value).splitlines()
     result = json.loads(account.read(account.prefix + ENVIRONMENT_JSON))
     failures = [check for check in result["checks"] if check["status"] == "fail"]
@@ -129,15 +132,15 @@ def test_an_environment_that_lacks_everything_fails_with_every_line(account):
 
 
 def test_an_unknown_target_is_refused_before_aws_is_asked(monkeypatch):
-    monkeypatch.setattr(environment_tasks, "load_config", config)
+    monkeypatch.setattr(environment, "load_config", config)
     with pytest.raises(AirflowFailException, match=r"unknown target 'g5\.48xlarge'; Terraform mad"):
-        environment_tasks.check_environment(context(targets=["g5.48xlarge"]))
+        environment.check_environment(context(targets=["g5.48xlarge"]))
 
 
 def test_a_missing_variable_is_refused_for_good(monkeypatch):
     def missing():
         raise ConfigError("not found")
 
-    monkeypatch.setattr(environment_tasks, "load_config", missing)
+    monkeypatch.setattr(environment, "load_config", missing)
     with pytest.raises(AirflowFailException, match="not found"):
-        environment_tasks.check_environment(context(targets=[]))
+        environment.check_environment(context(targets=[]))

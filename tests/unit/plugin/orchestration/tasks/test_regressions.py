@@ -1,42 +1,69 @@
-"""A schedule of runs through the tasks that look for regressions, against moto's S3."""
+"""A schedule of runs through the tasks that find regressions, with a bucket in memory."""
 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
-from functools import cache
+from copy import deepcopy
+from datetime import UTC, date, datetime, timedelta
 
 import boto3
 import numpy as np
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
-from moto import mock_aws
 
-from batchmark import alert_tasks, regression_tasks, reruns, run_look
-from batchmark.alerts.settings import AlertSettings
-from batchmark.alerts.store import AlertStore
-from batchmark.change_records import RunChanges
-from batchmark.change_search import LEAST_AFTER
-from batchmark.changes_section import ChangesSection
-from batchmark.config import parse_config
+from batchmark.aws.result_bucket import (
+    CHANGES,
+    CHANGES_SECTION,
+    COLLECTED,
+    PLAN,
+    SUSPECTS,
+    RunStore,
+)
+from batchmark.changes.alerts.settings import AlertSettings
+from batchmark.changes.alerts.store import AlertStore
+from batchmark.changes.change_points import LEAST_AFTER
+from batchmark.changes.records import RunChanges
+from batchmark.core.config import parse_config
+from batchmark.core.run import CollectedRun, LostJob, RunPlan, WorstCase
 from batchmark.history.store import HistoryStore, run_prices
-from batchmark.planning import plan_jobs
-from batchmark.run import CollectedRun, LostJob, RunPlan
-from batchmark.spending import RunSpending, run_spending
-from batchmark.store import CHANGES, CHANGES_SECTION, COLLECTED, PLAN, SUSPECTS, RunStore
-from tests.unit.run_builders import CPU_ENVIRONMENT, GPU_ENVIRONMENT, build_job, build_row
-from tests.unit.test_planning import published
+from batchmark.orchestration import reruns, run_history
+from batchmark.orchestration.tasks import alerts, regressions
+from batchmark.report.changes import ChangesSection
+from batchmark.runs.collected_runs import readable_run, store_run
+from batchmark.runs.planning import plan_jobs
+from batchmark.runs.spending import RunSpending, run_spending
+from tests.builders.runs import (
+    CPU_ENVIRONMENT,
+    GPU_ENVIRONMENT,
+    build_job,
+    build_row,
+    put_documents,
+)
+from tests.stand_ins.bucket import MemoryBucket
+from tests.unit.plugin.runs.test_planning import published
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
 ENVIRONMENTS = {GPU: GPU_ENVIRONMENT, CPU: CPU_ENVIRONMENT}
 SECONDS = {GPU: 0.01, CPU: 0.2}
+WORST_CASE = WorstCase(
+    targets=(),
+    usd=0.0,
+    region="us-east-1",
+    prices_as_of=date(2026, 11, 20),
+    prices_source="the tests' own",
+    notes=(),
+)
 
 
 class Schedule:
-    """Runs of two targets, one row each, whose times are told as factors of SECONDS."""
+    """Runs of two targets, one row each, whose times are given as factors of SECONDS.
 
-    def __init__(self, config, monkeypatch):
-        self.config = config
+    Attributes:
+        quiet: as of `quiet_history`; None where it is made.
+    """
+
+    def __init__(self, config, bucket, monkeypatch, quiet=None):
+        self.config, self.bucket, self.quiet = config, bucket, quiet
         self.number = 0
         self.fresh = {}  # factors of the next run's fresh jobs, by target
         self._noise = np.random.default_rng(6)
@@ -69,24 +96,27 @@ class Schedule:
             planned.target, [build_row(samples)], repeat=planned.repeat, environment=environment
         )
         days = timedelta(days=7 * self.number)
+        job_id = f"{self.run_id}-{planned.target}-{planned.repeat}"
         document = job.document.model_copy(
             update={
                 "run_id": self.run_id,
+                "job_id": job_id,
                 "started_at": job.document.started_at + days,
                 "finished_at": job.document.finished_at + days,
             }
         )
-        job_id = f"{self.run_id}-{planned.target}-{planned.repeat}"
         return job.model_copy(update={"document": document, "planned": planned, "job_id": job_id})
 
     def _collect(self, store, batch, logs, *, run_id, planned, job_ids, config):
         found = [one for one in planned if one.repeat != self.lost_repeat]
         lost = [one for one in planned if one not in found]
-        return CollectedRun(
+        run = CollectedRun(
             run_id=run_id,
             jobs=tuple(self._job(one, self.fresh.get(one.target, 1.0)) for one in found),
             lost=tuple(LostJob(planned=one, job_id=None, reason="its host went") for one in lost),
         )
+        put_documents(store, run)
+        return run
 
     def measure(self, **factors):
         """A run up to its collected results; factors by 'gpu' and 'cpu'."""
@@ -100,10 +130,21 @@ class Schedule:
             run_id=self.run_id, jobs=tuple(self._job(one, by_target[one.target]) for one in planned)
         )
         HistoryStore.of(self.config).append(run, run_prices(self.store, self.config.region, run))
-        self.store.write(COLLECTED, run.model_dump_json())
+        self.measured = run
+
+    def keep(self):
+        """Store what the run measured, which only the tasks behind it read."""
+        put_documents(self.store, self.measured)
+        store_run(self.store, self.measured)
+
+    @property
+    def collected(self):
+        return readable_run(self.store, self.store.prefix + COLLECTED)
 
     def look(self):
         """The tasks behind it; what was submitted in each round, and the run's changes."""
+        if self.store.read_if_there(self.store.prefix + COLLECTED) is None:
+            self.keep()
         context = self.context
 
         class Instance:
@@ -116,13 +157,13 @@ class Schedule:
                 return {run_id: {"find_suspects": "success"} for run_id in run_ids}
 
         context["ti"] = Instance()
-        once = regression_tasks.find_suspects(context, self.store.prefix + COLLECTED)
+        once = regressions.find_suspects(context, self.store.prefix + COLLECTED)
         try:
-            twice = regression_tasks.find_agreeing(context)
+            twice = regressions.find_agreeing(context)
         except AirflowSkipException:
             twice = []
-        key = regression_tasks.detect_regressions(context, self.store.prefix + COLLECTED)
-        alert_tasks.open_alerts(context, key)
+        key = regressions.detect_regressions(context, self.store.prefix + COLLECTED)
+        alerts.open_alerts(context, key)
         return len(once), len(twice), RunChanges.model_validate_json(self.store.read(key))
 
     def run(self, **factors):
@@ -134,28 +175,43 @@ class Schedule:
         return AlertStore(self.store).alerts()
 
 
-@pytest.fixture
-def schedule(monkeypatch):
-    told = published()
-    for name, target in told["targets"].items():
+def new_schedule(monkeypatch, quiet=None):
+    settings = published()
+    for name, target in settings["targets"].items():
         target["instance_type"] = name
-    config = parse_config(json.dumps(told))
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    for module in (run_look, alert_tasks):
+    config = parse_config(json.dumps(settings))
+    bucket = MemoryBucket(config.bucket, config.region)
+    # Nothing else is asked of AWS: what fresh jobs leave is made up.
+    clients = {"s3": bucket, "batch": None, "logs": None}
+    monkeypatch.setattr(boto3, "client", lambda name, **_: clients[name])
+    for module in (run_history, alerts):
         monkeypatch.setattr(module, "load_config", lambda: config)
-    monkeypatch.setattr("batchmark.alerts.settings.load_settings", AlertSettings)
-    with mock_aws():
-        # One client of a kind: a schedule would make hundreds, each for 40 ms.
-        monkeypatch.setattr(boto3, "client", cache(boto3.client))
-        boto3.client("s3", region_name=config.region).create_bucket(Bucket=config.bucket)
-        yield Schedule(config, monkeypatch)
+    monkeypatch.setattr(alerts, "load_alert_settings", AlertSettings)
+    return Schedule(config, bucket, monkeypatch, quiet)
+
+
+@pytest.fixture(scope="session")
+def quiet_history():
+    """By number of runs, what a schedule of as many quiet runs has in its bucket, and its noise."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        schedule = new_schedule(monkeypatch)
+        found = {}
+        for _ in range(20):
+            schedule.measure()
+            found[schedule.number] = dict(schedule.bucket.objects), deepcopy(schedule._noise)
+        return found
+
+
+@pytest.fixture
+def schedule(monkeypatch, quiet_history):
+    return new_schedule(monkeypatch, quiet_history)
 
 
 def quiet_runs(schedule, count):
-    for _ in range(count):
-        schedule.measure()
+    """Begin with so many runs at the usual times."""
+    objects, noise = schedule.quiet[count]
+    schedule.bucket.objects, schedule._noise = dict(objects), deepcopy(noise)
+    schedule.number = count
 
 
 def objects(schedule, *folders):
@@ -282,8 +338,9 @@ def test_without_fresh_jobs_only_what_the_history_shows_is_told(schedule):
 
 
 def test_a_level_that_is_over_is_neither_looked_at_again_nor_told(schedule):
-    for number in range(40):
-        schedule.measure(gpu=1.12 if 15 <= number < 25 else 1.0)
+    quiet_runs(schedule, 15)
+    for number in range(15, 40):
+        schedule.measure(gpu=1.12 if number < 25 else 1.0)
     once, _, found = schedule.run()
     assert once == 0
     assert {change.kind for change in found.changes} <= {"faster", "speedup gained"}
@@ -291,8 +348,9 @@ def test_a_level_that_is_over_is_neither_looked_at_again_nor_told(schedule):
 
 
 def test_a_change_before_the_newest_thirty_runs_is_no_news(schedule):
-    for number in range(60):
-        schedule.measure(gpu=1.12 if number >= 15 else 1.0)
+    quiet_runs(schedule, 15)
+    for _ in range(45):
+        schedule.measure(gpu=1.12)
     once, _, found = schedule.run(gpu=1.12)
     assert (once, found.changes) == (0, ())
 
@@ -302,11 +360,10 @@ def test_fresh_jobs_of_an_earlier_life_of_the_run_do_not_count(schedule):
     once, twice, _ = schedule.run(gpu=1.12)
     assert (once, twice) == (1, 2)
     schedule.number -= 1
-    schedule.run()  # cleared from its first task on, and measured anew
-    collected = CollectedRun.model_validate_json(
-        schedule.store.read(schedule.store.prefix + COLLECTED)
-    )
-    assert len(collected.jobs) == 2
+    schedule.measure()  # cleared from its first task on, and measured anew
+    schedule.keep()
+    schedule.look()
+    assert len(schedule.collected.jobs) == 2
 
 
 def test_a_failed_look_for_suspects_is_named(schedule):
@@ -322,51 +379,37 @@ def test_a_failed_look_for_suspects_is_named(schedule):
 
     context["ti"] = Instance()
     with pytest.raises(AirflowFailException, match="find_suspects failed: see its log"):
-        regression_tasks.detect_regressions(context, schedule.store.prefix + COLLECTED)
+        regressions.detect_regressions(context, schedule.store.prefix + COLLECTED)
 
 
-def test_two_runs_that_book_fresh_jobs_at_a_time_do_not_both_pass_the_months_cap(
-    schedule, monkeypatch, capsys
-):
+def test_fresh_jobs_open_the_runs_booking_until_they_are_collected(schedule, monkeypatch):
     config = schedule.config.model_copy(update={"monthly_cap_usd": 100})
-    monkeypatch.setattr(run_look, "load_config", lambda: config)
+    monkeypatch.setattr(run_history, "load_config", lambda: config)
     quiet_runs(schedule, 15)
     schedule.measure(gpu=1.12)
     store, key = schedule.store, f"costs/2026-11/{schedule.run_id}.json"
     plan = RunPlan.model_validate_json(store.read(store.prefix + PLAN))
-    store.write(PLAN, plan.model_copy(update={"spending_key": key}).model_dump_json())
-    booked = RunSpending(
+    update = {"spending_key": key, "worst_case": WORST_CASE}
+    store.write(PLAN, plan.model_copy(update=update).model_dump_json())
+    settled = RunSpending(
         run_id=schedule.run_id,
         planned_at=datetime.now(UTC),
         generation=0,
         reserved_usd=0.0,
         finished=True,
+        job_usd={"first": 1.5},
     )
-    store.put(key, booked.model_dump_json())
-    other = booked.model_copy(update={"run_id": "other", "reserved_usd": 99.9})
-    put = RunStore.put
-
-    def put_with_another(self, where, *body):
-        if where == key:  # another run books just before this one does
-            put(self, "costs/2026-11/other.json", other.model_dump_json())
-        return put(self, where, *body)
-
-    monkeypatch.setattr(RunStore, "put", put_with_another)
-    once, _, _ = schedule.look()
-    assert once == 0
-    assert "not measured again" in capsys.readouterr().out
-    assert run_spending(store, key) == booked
-
-
-def test_without_the_runs_own_booking_no_fresh_job_runs(schedule, capsys):
-    quiet_runs(schedule, 15)
-    schedule.measure(gpu=1.12)
-    store = schedule.store
-    plan = RunPlan.model_validate_json(store.read(store.prefix + PLAN))
-    gone = plan.model_copy(update={"spending_key": "costs/2026-11/gone.json"})
-    store.write(PLAN, gone.model_dump_json())
-    assert schedule.look()[0] == 0
-    assert "booking is gone (costs/2026-11/gone.json)" in capsys.readouterr().out
+    store.put(key, settled.model_dump_json())
+    schedule.keep()
+    regressions.find_suspects(schedule.context, store.prefix + COLLECTED)
+    opened = run_spending(store, key)
+    worst_of_three = 18.11  # 3 jobs x 2 submissions x 3 attempts of an hour at 1.006, rounded up
+    assert (opened.finished, opened.reserved_usd) == (False, worst_of_three)
+    assert opened.job_usd == settled.job_usd
+    schedule.look()
+    closed = run_spending(store, key)
+    assert (closed.finished, closed.reserved_usd) == (True, 0.0)
+    assert len(closed.job_usd) == 1 + 2 + 3
 
 
 def test_fresh_jobs_stay_within_the_runs_cap(schedule, capsys):
@@ -381,11 +424,11 @@ def test_fresh_jobs_stay_within_the_runs_cap(schedule, capsys):
 def repeat(schedule):
     """A cleared run's tasks from collect_results on, whose jobs left what they left."""
     store, config = schedule.store, schedule.config
-    whole = CollectedRun.model_validate_json(store.read(store.prefix + COLLECTED))
+    whole = schedule.collected
     again = {(one.planned.target, one.planned.repeat): one for one in whole.jobs}
     own = [one for one in whole.jobs if one.planned.purpose != "confirmation"]
     collected = whole.model_copy(update={"jobs": tuple(own)})
-    store.write(COLLECTED, collected.model_dump_json())
+    store_run(store, collected)
     HistoryStore.of(config).append(collected, run_prices(store, config.region, collected))
     schedule._job = lambda planned, factor: again[planned.target, planned.repeat]
     return schedule.look()
@@ -426,7 +469,7 @@ def test_fresh_jobs_that_ran_count_where_a_repeated_run_may_submit_no_more(sched
 def test_fresh_jobs_are_booked_compared_with_nothing_and_no_part_of_the_series(schedule):
     quiet_runs(schedule, 15)
     schedule.run(gpu=1.12)
-    kept = CollectedRun.model_validate_json(schedule.store.read(schedule.store.prefix + COLLECTED))
+    kept = schedule.collected
     assert [job.planned.purpose for job in kept.jobs].count("confirmation") == 3
     table = HistoryStore.of(schedule.config).read(["purpose", "run_id"], run_ids=["run-016"])
     assert table["purpose"].to_pylist().count("confirmation") == 3
@@ -436,5 +479,5 @@ def test_fresh_jobs_are_booked_compared_with_nothing_and_no_part_of_the_series(s
 def test_a_run_without_results_is_skipped(schedule):
     schedule.number = 1
     with pytest.raises(AirflowSkipException, match="collect_results"):
-        regression_tasks.detect_regressions(schedule.context, None)
+        regressions.detect_regressions(schedule.context, None)
     assert schedule.store.read_if_there(schedule.store.prefix + SUSPECTS) is None

@@ -11,13 +11,14 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.execution_time.context import OutletEventAccessors
 from moto import mock_aws
 
-from batchmark import tasks
-from batchmark.comparison import Comparison
-from batchmark.config import parse_config
-from batchmark.noise import parse_table
-from batchmark.store import COLLECTED, NOISE_HTML, NOISE_JSON, RunStore, noise_key
-from tests.unit.run_builders import build_job, build_lost, build_row, build_run
-from tests.unit.test_planning import published
+from batchmark.analysis.comparison import Comparison
+from batchmark.analysis.noise import parse_table
+from batchmark.aws.result_bucket import COLLECTED, NOISE_HTML, NOISE_JSON, RunStore, noise_key
+from batchmark.core.config import parse_config
+from batchmark.orchestration.tasks import run
+from batchmark.runs.collected_runs import store_run
+from tests.builders.runs import build_job, build_lost, build_row, build_run, put_documents
+from tests.unit.plugin.runs.test_planning import published
 
 CONTEXT = {"run_id": "calibration"}
 
@@ -28,7 +29,7 @@ def store(monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    monkeypatch.setattr(tasks, "load_config", lambda: config)
+    monkeypatch.setattr(run, "load_config", lambda: config)
     with mock_aws():
         boto3.client("s3", region_name=config.region).create_bucket(Bucket=config.bucket)
         yield RunStore.of(config, CONTEXT["run_id"])
@@ -43,18 +44,20 @@ def jobs():
 
 
 def collect(store, *collected, lost=()):
-    return store.write(COLLECTED, build_run(*collected, lost=lost).model_dump_json())
+    made = build_run(*collected, lost=lost)
+    put_documents(store, made)
+    return store_run(store, made)
 
 
 def test_a_calibration_is_stored_twice_and_used_by_the_next_comparison(store):
-    key = tasks.publish_noise(CONTEXT, collect(store, *jobs()))
+    key = run.publish_noise(CONTEXT, collect(store, *jobs()))
     assert key == store.prefix + NOISE_HTML
     assert b"noise over 3 jobs" in store.read(key)
     assert b'"calibrations"' in store.read(store.prefix + NOISE_JSON)
     assert parse_table(store.read(noise_key("blog", "float32", "g5.xlarge"))).jobs == 3
 
     single = [job for job in jobs() if job.planned.repeat == 1]
-    text = store.read(tasks.compare(CONTEXT, collect(store, *single)))
+    text = store.read(run.compare(CONTEXT, collect(store, *single)))
     (pair,) = Comparison.model_validate_json(text).pairs
     assert pair.rows[0].noise.source == "calibration"
 
@@ -62,7 +65,7 @@ def test_a_calibration_is_stored_twice_and_used_by_the_next_comparison(store):
 def test_a_table_of_another_release_is_left_aside(store, capsys):
     key = noise_key("blog", "float32", "g5.xlarge")
     store.put(key, "{}")
-    text = store.read(tasks.compare(CONTEXT, collect(store, *jobs())))
+    text = store.read(run.compare(CONTEXT, collect(store, *jobs())))
     assert Comparison.model_validate_json(text).pairs[0].rows[0].noise.source == "repeats"
     assert f"{key} is left aside: not a noise table" in capsys.readouterr().out
 
@@ -70,18 +73,25 @@ def test_a_table_of_another_release_is_left_aside(store, capsys):
 def test_a_target_without_a_calibration_fails_the_task_after_publishing(store):
     lost = [build_lost("g6.xlarge", "exit code 3")]
     with pytest.raises(AirflowFailException, match=r"g6\.xlarge has 0 job"):
-        tasks.publish_noise(CONTEXT, collect(store, *jobs(), lost=lost))
+        run.publish_noise(CONTEXT, collect(store, *jobs(), lost=lost))
     assert store.read(noise_key("blog", "float32", "c5.2xlarge"))
 
 
 def test_a_calibration_of_another_dtype_lies_beside_it(store):
-    tasks.publish_noise(CONTEXT, collect(store, *jobs()))
+    run.publish_noise(CONTEXT, collect(store, *jobs()))
     before = store.read(noise_key("blog", "float32", "g5.xlarge"))
     other = [
-        job.model_copy(update={"planned": job.planned.model_copy(update={"dtype": "bfloat16"})})
+        job.model_copy(
+            update={
+                "planned": job.planned.model_copy(update={"dtype": "bfloat16"}),
+                "document": job.document.model_copy(
+                    update={"measurements": (build_row((1.0,) * 8, dtype="bfloat16"),)}
+                ),
+            }
+        )
         for job in jobs()
     ]
-    tasks.publish_noise(CONTEXT, collect(store, *other))
+    run.publish_noise(CONTEXT, collect(store, *other))
     assert store.read(noise_key("blog", "float32", "g5.xlarge")) == before
     assert parse_table(store.read(noise_key("blog", "bfloat16", "g5.xlarge"))).dtype == "bfloat16"
 
@@ -90,9 +100,9 @@ def test_an_older_run_published_again_replaces_no_newer_table(store, capsys):
     later = [
         job.model_copy(update={"stopped_at": job.stopped_at + timedelta(days=1)}) for job in jobs()
     ]
-    tasks.publish_noise(CONTEXT, collect(store, *later))
+    run.publish_noise(CONTEXT, collect(store, *later))
     before = store.read(noise_key("blog", "float32", "g5.xlarge"))
-    key = tasks.publish_noise(CONTEXT, collect(store, *jobs()))
+    key = run.publish_noise(CONTEXT, collect(store, *jobs()))
     assert store.read(noise_key("blog", "float32", "g5.xlarge")) == before
     text = (
         "noise/blog/float32/g5.xlarge.json stays that of run scheduled__2026-11-20: its jobs ended "
@@ -105,9 +115,9 @@ def test_an_older_run_published_again_replaces_no_newer_table(store, capsys):
 def test_a_report_of_all_jobs_updates_its_asset_with_their_times(store):
     context = CONTEXT | {"outlet_events": OutletEventAccessors()}
     collect(store, *(job for job in jobs() if job.planned.repeat == 1))
-    comparison = tasks.compare(CONTEXT, store.prefix + COLLECTED)
-    key = tasks.publish_report(context, comparison)
-    told = context["outlet_events"][tasks.REPORT].extra
+    comparison = run.compare(CONTEXT, store.prefix + COLLECTED)
+    key = run.publish_report(context, comparison)
+    told = context["outlet_events"][run.REPORT].extra
     assert (told["report_key"], told["lost_jobs"]) == (key, 0)
     gpu, _ = told["jobs"]
     assert gpu["planned"] == {"target": "g5.xlarge", "suite": "blog", "repeat": 1}
@@ -119,7 +129,7 @@ def test_a_report_of_all_jobs_updates_its_asset_with_their_times(store):
 def test_a_report_with_a_lost_job_updates_no_asset(store):
     context = CONTEXT | {"outlet_events": OutletEventAccessors()}
     collect(store, *jobs(), lost=[build_lost("g6.xlarge", "exit code 3")])
-    comparison = tasks.compare(CONTEXT, store.prefix + COLLECTED)
+    comparison = run.compare(CONTEXT, store.prefix + COLLECTED)
     with pytest.raises(AirflowFailException, match="1 job"):
-        tasks.publish_report(context, comparison)
-    assert context["outlet_events"][tasks.REPORT].extra == {}
+        run.publish_report(context, comparison)
+    assert context["outlet_events"][run.REPORT].extra == {}

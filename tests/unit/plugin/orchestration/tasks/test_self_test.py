@@ -9,11 +9,11 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from batchmark import self_test_tasks
-from batchmark.self_test_records import SelfTest
-from batchmark.store import RunStore
-from tests.unit.guard_builders import config
-from tests.unit.self_test_builders import Threshold, level_histories
+from batchmark.aws.result_bucket import RunStore
+from batchmark.changes.self_test.records import SelfTest
+from batchmark.orchestration.tasks import self_test
+from tests.builders.leaks import config
+from tests.builders.self_test import Threshold, level_histories
 
 RUN_ID = "scheduled__2026-12-06T05:00:00+00:00"
 KEY = "self_test/2026-12-06/scheduled__2026-12-06T05-00-00-00-00"
@@ -24,10 +24,8 @@ def store(monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    monkeypatch.setattr(self_test_tasks, "load_config", config)
-    monkeypatch.setattr(
-        self_test_tasks, "current_detector", lambda: (Threshold(), "Threshold(0.04)")
-    )
+    monkeypatch.setattr(self_test, "load_config", config)
+    monkeypatch.setattr(self_test, "current_detector", lambda: (Threshold(), "Threshold(0.04)"))
     with mock_aws():
         published = config()
         boto3.client("s3", region_name=published.region).create_bucket(
@@ -46,24 +44,24 @@ def history(monkeypatch):
         calls.append((suites, since))
         return kept
 
-    monkeypatch.setattr(self_test_tasks, "read_times", read)
+    monkeypatch.setattr(self_test, "read_times", read)
     return SimpleNamespace(calls=calls, kept=kept)
 
 
 def context(**params):
-    resolved = {name: param.resolve() for name, param in self_test_tasks.self_test_params().items()}
+    resolved = {name: param.resolve() for name, param in self_test.self_test_params().items()}
     dag_run = SimpleNamespace(run_after=datetime(2026, 12, 6, 5, tzinfo=UTC))
     return {"run_id": RUN_ID, "params": resolved | params, "dag_run": dag_run}
 
 
 def test_figures_and_page_lie_under_the_day_of_the_run(store, history, capsys):
     history.kept += level_histories("g5.xlarge", series=2)
-    key = self_test_tasks.try_detector(context(steps=2, seed=3))
+    key = self_test.try_detector(context(steps=2, seed=3))
     assert key == f"{KEY}.json"
     report = SelfTest.model_validate_json(store.read(key))
     assert (report.seed, report.detector) == (3, "Threshold(0.04)")
     assert [suite.suite for suite in report.suites] == ["blog"]
-    assert self_test_tasks.publish_self_test(context(), key) == f"{KEY}.html"
+    assert self_test.publish_self_test(context(), key) == f"{KEY}.html"
     assert "Self-test of the detector" in store.read(f"{KEY}.html").decode()
     printed = capsys.readouterr().out
     assert "copies of the real history: steps found: " in printed
@@ -71,14 +69,14 @@ def test_figures_and_page_lie_under_the_day_of_the_run(store, history, capsys):
 
 
 def test_an_empty_history_ends_green_with_a_clear_line(store, history, capsys):
-    key = self_test_tasks.try_detector(context())
-    self_test_tasks.publish_self_test(context(), key)
+    key = self_test.try_detector(context())
+    self_test.publish_self_test(context(), key)
     assert "Nothing to test: the history has no series that is long" in capsys.readouterr().out
 
 
 def test_by_default_half_a_year_of_all_suites_is_read(store, history):
-    self_test_tasks.try_detector(context())
-    self_test_tasks.try_detector(context(suites=["sam"], months=1))
+    self_test.try_detector(context())
+    self_test.try_detector(context(suites=["sam"], months=1))
     assert history.calls == [(None, date(2026, 6, 6)), (["sam"], date(2026, 11, 5))]
 
 
@@ -94,5 +92,5 @@ def test_suites_are_tested_apart(store, history):
         )
         for one in level_histories("c5.2xlarge", series=1)
     ]
-    report = SelfTest.model_validate_json(store.read(self_test_tasks.try_detector(context())))
+    report = SelfTest.model_validate_json(store.read(self_test.try_detector(context())))
     assert [(one.suite, one.parts[0].series) for one in report.suites] == [("blog", 2), ("sam", 1)]

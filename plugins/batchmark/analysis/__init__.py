@@ -1,0 +1,1 @@
+"""One run's samples: pooled, compared, judged, priced."""

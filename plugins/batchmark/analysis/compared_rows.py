@@ -1,0 +1,221 @@
+"""A GPU target's and a CPU target's figures of one row and of whole jobs: who is faster, cheaper.
+
+Durations are in seconds; a speedup is CPU time / GPU time, and an efficiency weighs it with both
+prices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from batchmark.analysis.cost import Efficiency, PriceBasis, efficiency, usd_per_million_calls
+from batchmark.analysis.crossover import calls_until_gpu_pays
+from batchmark.analysis.noise import NoiseTable, RowNoise
+from batchmark.analysis.pooling import Span, TargetJobs, TargetRecord
+from batchmark.analysis.samples import Provenance, RowKey, RowSamples, Side
+from batchmark.analysis.speedup import ratio
+from batchmark.analysis.verdict import Contestant, judge
+from batchmark.core.intervals import Estimate, Median
+from batchmark.core.record import Record
+from batchmark_job.result import Parameter
+
+Faster = Literal["gpu_target_faster", "cpu_target_faster", "undecided"]
+Cheaper = Literal["gpu_target_cheaper", "cpu_target_cheaper", "undecided"]
+SIGNS: Mapping[Faster | Cheaper | None, int] = {
+    "gpu_target_faster": 1,
+    "cpu_target_faster": -1,
+    "gpu_target_cheaper": 1,
+    "cpu_target_cheaper": -1,
+    "undecided": 0,
+    None: 0,
+}
+
+
+class Row(Record):
+    """One point of the grid that both targets measured."""
+
+    workload: str
+    parameters: dict[str, Parameter]
+    dtype: str
+    gpu: Side
+    cpu: Side
+    speedup: Estimate
+    verdict: Faster = Field(
+        description="undecided where the interval holds 1 or is missing, where noise from job to "
+        "job may explain the difference, and where both ran on the same CPU"
+    )
+    noise: RowNoise
+    warnings: tuple[str, ...] = ()
+    efficiency: Efficiency
+    cheaper: Cheaper | None = Field(
+        description="by the rule of the verdict on time; null without an efficiency, and where "
+        "the GPU target's jobs ran on the CPU"
+    )
+    gpu_usd_per_million_calls: Estimate | None
+    cpu_usd_per_million_calls: Estimate | None
+    calls_until_gpu_pays: int | None = Field(
+        description="calls in one job from which the GPU's takes less time, counted from its "
+        "process's start; only where the GPU target is faster"
+    )
+
+
+class UncomparedRow(Record):
+    """A point of the grid that at most one target measured."""
+
+    workload: str
+    parameters: dict[str, Parameter]
+    dtype: str
+    reason: str
+    gpu: Side | None
+    cpu: Side | None
+    gpu_provenance: tuple[Provenance, ...]
+    cpu_provenance: tuple[Provenance, ...]
+
+
+class TotalTime(Record):
+    """Whole jobs: start-up, inputs, first calls and every sample."""
+
+    span: Span = Field(
+        description="process: its start to the last row's end; batch_job: startedAt to stoppedAt"
+    )
+    gpu_seconds: Estimate | None
+    cpu_seconds: Estimate | None
+    speedup: Estimate | None
+    reason: str | None = Field(default=None, description="why there is no speedup")
+    efficiency: Efficiency
+
+
+@dataclass(frozen=True)
+class PricedTarget:
+    """One target's pooled jobs, what its time is charged at, and its calibration, if there is one.
+
+    Attributes:
+        calibration: the one that names the target, whether or not it still fits.
+    """
+
+    pooled: TargetJobs
+    record: TargetRecord
+    price: PriceBasis
+    calibration: NoiseTable | None = None
+
+    @property
+    def fitting_calibration(self) -> NoiseTable | None:
+        """The calibration, if nothing that matters has changed since."""
+        if self.calibration is None or self.calibration.changes_since(self.pooled):
+            return None
+        return self.calibration
+
+    def contestant(self, key: RowKey) -> Contestant:
+        samples, table = self.pooled.samples[key], self.fitting_calibration
+        return Contestant(self.pooled.name, samples, table.find(samples) if table else None)
+
+
+def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | UncomparedRow:
+    """What both targets' samples of a row that at least one of them has say of each other."""
+    gpu_samples = gpu.pooled.samples.get(key, RowSamples(gpu.pooled.name))
+    cpu_samples = cpu.pooled.samples.get(key, RowSamples(cpu.pooled.name))
+    gpu_problem, cpu_problem = gpu.pooled.problem(key), cpu.pooled.problem(key)
+    gpu_side = None if gpu_problem else gpu_samples.side
+    cpu_side = None if cpu_problem else cpu_samples.side
+    row = (gpu_samples if key in gpu.pooled.samples else cpu_samples).row
+    if not (gpu_side and cpu_side and gpu_samples.median and cpu_samples.median):
+        return UncomparedRow(
+            workload=row.workload,
+            parameters=row.parameters,
+            dtype=row.dtype,
+            reason="; ".join(filter(None, (gpu_problem, cpu_problem))),
+            gpu=gpu_side,
+            cpu=cpu_side,
+            gpu_provenance=gpu_samples.provenance,
+            cpu_provenance=cpu_samples.provenance,
+        )
+    faster, noise = _faster(key, gpu, cpu)
+    speedup = ratio(cpu_samples.median, gpu_samples.median)
+    weighed = efficiency(speedup, gpu.price, cpu.price)
+    calls = None
+    if faster == "gpu_target_faster":
+        calls = calls_until_gpu_pays(gpu_samples, cpu_samples)
+    return Row(
+        workload=row.workload,
+        parameters=row.parameters,
+        dtype=row.dtype,
+        gpu=gpu_side,
+        cpu=cpu_side,
+        speedup=speedup,
+        verdict=faster,
+        noise=noise,
+        warnings=(*gpu.pooled.warnings(key), *cpu.pooled.warnings(key)),
+        efficiency=weighed,
+        cheaper=None if gpu.pooled.fell_back else _cheaper(speedup, noise, weighed),
+        gpu_usd_per_million_calls=usd_per_million_calls(gpu_side.median_seconds, gpu.price),
+        cpu_usd_per_million_calls=usd_per_million_calls(cpu_side.median_seconds, cpu.price),
+        calls_until_gpu_pays=calls,
+    )
+
+
+def total_time(span: Span, gpu: PricedTarget, cpu: PricedTarget) -> TotalTime:
+    """How long whole jobs took, and how the two targets' compare."""
+    gpu_median, cpu_median = gpu.pooled.total(span), cpu.pooled.total(span)
+    speedup = None
+    reason = _different_work(gpu.pooled, cpu.pooled) or _different_work(cpu.pooled, gpu.pooled)
+    if not (gpu_median and cpu_median):
+        reason = "a target has no job that ran to its end"
+    elif not reason:
+        speedup = ratio(cpu_median, gpu_median)
+    return TotalTime(
+        span=span,
+        gpu_seconds=_estimate(gpu_median),
+        cpu_seconds=_estimate(cpu_median),
+        speedup=speedup,
+        reason=reason,
+        efficiency=efficiency(speedup, gpu.price, cpu.price),
+    )
+
+
+def _faster(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> tuple[Faster, RowNoise]:
+    judgement = judge(gpu.contestant(key), cpu.contestant(key))
+    noise = judgement.noise
+    cpu_model = _cpu_model(cpu.pooled)
+    if gpu.pooled.fell_back and _cpu_model(gpu.pooled) == cpu_model:
+        note = f"undecided: both ran on the same CPU, {cpu_model}"
+        return "undecided", noise.model_copy(update={"note": note})
+    if judgement.faster is None:
+        return "undecided", noise
+    return "gpu_target_faster" if judgement.faster == "first" else "cpu_target_faster", noise
+
+
+def _cheaper(speedup: Estimate, noise: RowNoise, weighed: Efficiency) -> Cheaper | None:
+    """By the rule of the verdict on time: neither chance nor noise explains it."""
+    if (estimate := weighed.estimate) is None:
+        return None
+    lead = noise.lead + math.log(estimate.value / speedup.value)
+    if estimate.interval is None or abs(lead) <= math.log1p(noise.critical_change):
+        return "undecided"
+    if lead > 0:
+        return "gpu_target_cheaper" if estimate.interval.low > 1 else "undecided"
+    return "cpu_target_cheaper" if estimate.interval.high < 1 else "undecided"
+
+
+def _cpu_model(target: TargetJobs) -> str:
+    return target.jobs[0].document.environment.cpu_model
+
+
+def _estimate(median: Median | None) -> Estimate | None:
+    return median.estimate() if median else None
+
+
+def _different_work(target: TargetJobs, other: TargetJobs) -> str | None:
+    """Whole jobs compare only where both targets measured the same rows."""
+    measured = {key for key, samples in target.samples.items() if samples.measured}
+    complete = {
+        key for key, samples in other.samples.items() if samples.measured and not samples.unmeasured
+    }
+    if extra := len(measured - complete):
+        rows = "a row" if extra == 1 else f"{extra} rows"
+        return f"{target.name} measured {rows} that {other.name} did not, so jobs don't compare"
+    return None

@@ -1,0 +1,187 @@
+"""What a run says of each GPU target against each CPU target, in time and in dollars.
+
+Only rows that both targets measured are compared; all others are listed with the reason. Each
+target's samples are pooled once, for its rows, whole jobs and crossovers alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pydantic import AwareDatetime, ConfigDict, Field
+
+from batchmark.analysis.cold_start import ColdStart, cold_start_of
+from batchmark.analysis.compared_rows import (
+    SIGNS,
+    PricedTarget,
+    Row,
+    TotalTime,
+    UncomparedRow,
+    compare_row,
+    total_time,
+)
+from batchmark.analysis.cost import (
+    JobCost,
+    PriceBasis,
+    RunCost,
+    price_basis,
+    run_costs,
+    spot_factor,
+)
+from batchmark.analysis.crossover import Crossover, RowVerdict, find_crossovers
+from batchmark.analysis.noise import NoiseTable
+from batchmark.analysis.notes import pair_notes, run_notices, summary
+from batchmark.analysis.pooling import Span, TargetRecord, group_jobs
+from batchmark.analysis.samples import row_key
+from batchmark.core.formatting import target_label
+from batchmark.core.prices import PriceTable
+from batchmark.core.record import Record
+from batchmark.core.run import CollectedRun, LostJob
+
+SPANS: tuple[Span, ...] = ("process", "batch_job")
+
+
+class UsedCalibration(Record):
+    """Which noise table a target's rows were held against; `runs/<run>/` keeps it."""
+
+    target: str
+    run_id: str
+    created_at: AwareDatetime
+    jobs: int
+
+    @classmethod
+    def of(cls, table: NoiseTable) -> UsedCalibration:
+        return cls(
+            target=table.target,
+            run_id=table.run_id,
+            created_at=table.created_at,
+            jobs=table.jobs,
+        )
+
+
+class Pair(Record):
+    """A GPU target against a CPU target on one suite and dtype."""
+
+    model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
+
+    label: str
+    suite: str
+    dtype: str
+    gpu: TargetRecord
+    cpu: TargetRecord
+    cpu_fallback: bool = Field(description="the GPU target's jobs ran on the CPU")
+    refused: str | None = Field(description="why nothing in this pair is compared")
+    rows: tuple[Row, ...]
+    uncompared: tuple[UncomparedRow, ...]
+    totals: tuple[TotalTime, ...]
+    calibrations: tuple[UsedCalibration, ...] = Field(
+        description="of the rows whose noise is known by calibration"
+    )
+    notes: tuple[str, ...]
+    gpu_price: PriceBasis
+    cpu_price: PriceBasis
+    spot_factor: float | None = Field(
+        description="efficiency at both targets' Spot prices, divided by that at On-Demand prices"
+    )
+    job_costs: tuple[JobCost, ...] = Field(description="the GPU target's jobs, then the CPU's")
+    crossovers: tuple[Crossover, ...] = Field(description="none where no GPU was measured")
+    cold_starts: tuple[ColdStart, ...] = Field(
+        alias="ledgers", description="from submission to steady state, by target"
+    )
+    summary: str | None = Field(description="who is faster and who is cheaper, in how many rows")
+
+
+class Comparison(Record):
+    run_id: str
+    notices: tuple[str, ...] = Field(description="to be read before any figure")
+    pairs: tuple[Pair, ...]
+    lost: tuple[LostJob, ...]
+    prices: PriceTable = Field(description="of the instance types in the pairs")
+    cost: RunCost = Field(description="of all attempts of all jobs, as bought; lost ones last")
+
+
+def compare(
+    run: CollectedRun, prices: PriceTable, calibrations: Iterable[NoiseTable] = ()
+) -> Comparison:
+    """Compare every GPU target with every CPU target, for each suite and dtype.
+
+    A calibration is used for the target, suite and dtype that it names, in the environment it was
+    made in.
+
+    Raises:
+        ComparisonError: a result document lists the same row twice.
+    """
+    tables = {(table.suite, table.dtype, table.target): table for table in calibrations}
+    cost = run_costs(run, prices)
+    job_costs = {job.job_id: job for job in cost.jobs}
+    pairs: list[Pair] = []
+    for (suite, dtype), targets in group_jobs(run).items():
+        priced = []
+        for target in targets:
+            record = target.record()
+            table = tables.get((suite, dtype, target.name))
+            priced.append(PricedTarget(target, record, price_basis(record, prices), table))
+        pairs += [
+            _pair(suite, dtype, gpu, cpu, job_costs)
+            for gpu in priced
+            if gpu.record.device == "cuda"
+            for cpu in priced
+            if cpu.record.device == "cpu"
+        ]
+    used = (basis.instance_type for pair in pairs for basis in (pair.gpu_price, pair.cpu_price))
+    return Comparison(
+        run_id=run.run_id,
+        notices=tuple(run_notices(run, compared=bool(pairs))),
+        pairs=tuple(pairs),
+        lost=run.lost,
+        prices=prices.only(used),
+        cost=cost,
+    )
+
+
+def _pair(
+    suite: str,
+    dtype: str,
+    gpu: PricedTarget,
+    cpu: PricedTarget,
+    job_costs: Mapping[str | None, JobCost],
+) -> Pair:
+    refused = gpu.pooled.refusal() or cpu.pooled.refusal()
+    found = []
+    if not refused:
+        keys = dict.fromkeys((*gpu.pooled.samples, *cpu.pooled.samples))
+        found = [compare_row(key, gpu, cpu) for key in keys]
+    rows = tuple(row for row in found if isinstance(row, Row))
+    tables = (target.fitting_calibration for target in (gpu, cpu))
+    starts = (cold_start_of(target.record, target.price) for target in (gpu, cpu))
+    return Pair(
+        label=f"{target_label(gpu.pooled.name, fell_back=gpu.pooled.fell_back)} against "
+        f"{cpu.pooled.name}",
+        suite=suite,
+        dtype=dtype,
+        gpu=gpu.record,
+        cpu=cpu.record,
+        cpu_fallback=gpu.pooled.fell_back,
+        refused=refused,
+        rows=rows,
+        uncompared=tuple(row for row in found if isinstance(row, UncomparedRow)),
+        totals=() if refused else tuple(total_time(span, gpu, cpu) for span in SPANS),
+        calibrations=()
+        if refused
+        else tuple(UsedCalibration.of(table) for table in tables if table),
+        notes=() if refused else tuple(pair_notes(gpu, cpu, rows)),
+        gpu_price=gpu.price,
+        cpu_price=cpu.price,
+        spot_factor=spot_factor(gpu.price, cpu.price),
+        job_costs=tuple(job_costs[job.job_id] for job in (*gpu.record.jobs, *cpu.record.jobs)),
+        crossovers=() if gpu.pooled.fell_back else _crossovers(gpu, cpu, rows),
+        cold_starts=tuple(start for start in starts if start),
+        summary=summary(gpu.pooled, cpu.pooled, rows),
+    )
+
+
+def _crossovers(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> tuple[Crossover, ...]:
+    verdicts = {
+        row_key(row): RowVerdict(SIGNS[row.verdict], SIGNS[row.cheaper], row.noise) for row in rows
+    }
+    return find_crossovers(gpu.pooled, cpu.pooled, gpu.price, cpu.price, verdicts)

@@ -1,0 +1,137 @@
+"""What a reader must know beside a comparison's figures, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from batchmark.analysis.pooling import TargetJobs, fell_back
+from batchmark.analysis.samples import WIDE_SPREAD
+from batchmark.core.formatting import parameters
+from batchmark.core.intervals import MINIMUM_SAMPLES
+from batchmark.core.run import CollectedJob, CollectedRun, LostJob
+
+if TYPE_CHECKING:
+    from batchmark.analysis.compared_rows import PricedTarget, Row
+    from batchmark.analysis.noise import NoiseTable
+
+SPREAD_ADVICE = (
+    "Some rows spread widely: run them again with nothing else on the machine, or with more "
+    "repeats."
+)
+
+
+def run_notices(run: CollectedRun, *, compared: bool) -> Iterable[str]:
+    """What to read before any figure.
+
+    Args:
+        compared: whether the run has a GPU target and a CPU target on one suite.
+    """
+    for lost in run.lost:
+        yield from _interrupted_attempts(lost)
+    gpu_jobs = [job for job in run.jobs if job.planned.device == "cuda"]
+    names = list(dict.fromkeys(job.planned.target for job in gpu_jobs if fell_back(job)))
+    if names:
+        everywhere = all(fell_back(job) for job in gpu_jobs)
+        yield (
+            f"The GPU target{'s' * (len(names) > 1)} {', '.join(names)} ran on the CPU: no CUDA "
+            f"device was found. No figure {'here' if everywhere else 'shown for it'} is a GPU's."
+        )
+    if not compared:
+        yield _nothing_to_compare(run)
+
+
+def _nothing_to_compare(run: CollectedRun) -> str:
+    devices = {job.planned.device for job in run.jobs}
+    devices |= {lost.planned.device for lost in run.lost}
+    missing = [name for device, name in (("cuda", "GPU"), ("cpu", "CPU")) if device not in devices]
+    if missing:
+        return (
+            f"Nothing to compare: the run has no {' and no '.join(missing)} target. "
+            "Choose at least one of each."
+        )
+    return "Nothing to compare: no suite has both a GPU target and a CPU target."
+
+
+def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Iterable[str]:
+    """What limits a pair's figures."""
+    fewest = min(len(gpu.pooled.jobs), len(cpu.pooled.jobs))
+    if fewest < MINIMUM_SAMPLES:
+        jobs = "only one job" if fewest == 1 else f"only {fewest} jobs"
+        effect = (
+            "intervals hold the spread within a job, not from job to job"
+            if fewest == 1
+            else "intervals come out too narrow where jobs differ"
+        )
+        yield (
+            f"A target has {jobs}: {effect}. Run with {MINIMUM_SAMPLES} repeats or more, which "
+            "whole jobs need for an interval."
+        )
+    for target in (gpu, cpu):
+        if target.calibration:
+            yield _calibration_note(target.calibration, target.pooled)
+        yield from _interruption_notes(target.pooled)
+    sides = (side for row in rows for side in (row.gpu, row.cpu))
+    if any(side.relative_spread and side.relative_spread > WIDE_SPREAD for side in sides):
+        yield SPREAD_ADVICE
+
+
+def summary(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> str | None:
+    """Who is faster and who is cheaper, in how many rows; None without rows."""
+    if not rows:
+        return None
+    if gpu.fell_back:
+        return (
+            "Both targets ran on a CPU: neither speedup nor efficiency says anything about a GPU."
+        )
+
+    def count(word: str, gpu_rows: int, cpu_rows: int) -> str:
+        text = f"{word}: {gpu.name} in {gpu_rows}, {cpu.name} in {cpu_rows}"
+        undecided = len(rows) - gpu_rows - cpu_rows
+        return f"{text} ({undecided} undecided)" if undecided else text
+
+    faster = [row.verdict for row in rows]
+    parts = [count("faster", faster.count("gpu_target_faster"), faster.count("cpu_target_faster"))]
+    cheaper = [row.cheaper for row in rows]
+    if any(cheaper):
+        counts = cheaper.count("gpu_target_cheaper"), cheaper.count("cpu_target_cheaper")
+        parts.append(count("cheaper", *counts))
+    return f"Of {len(rows)} row{'' if len(rows) == 1 else 's'}, {'; '.join(parts)}."
+
+
+def _interruption_notes(target: TargetJobs) -> Iterable[str]:
+    """What was measured On-Demand in place of Spot, and what interrupted attempts left."""
+    for job in target.jobs:
+        if job.replaced_job_id:
+            yield (
+                f"{target.name}, repeat {job.planned.repeat}: measured On-Demand by job "
+                f"{job.job_id}; Spot job {job.replaced_job_id} lost its host in its last attempt."
+            )
+        yield from _interrupted_attempts(job)
+
+
+def _interrupted_attempts(job: CollectedJob | LostJob) -> Iterable[str]:
+    for attempt in job.interrupted:
+        yield (
+            f"{job.planned.target}, repeat {job.planned.repeat}: attempt {attempt.job_attempt} of "
+            f"job {attempt.job_id} was interrupted; what it had measured ({attempt.measured_rows} "
+            f"rows) is kept in {attempt.document_uri} and not part of the figures."
+        )
+
+
+def _calibration_note(table: NoiseTable, target: TargetJobs) -> str:
+    """Which calibration a target has, and what of it applies."""
+    which = f"{target.name}: its noise calibration of {table.created_at:%Y-%m-%d}"
+    if changes := table.changes_since(target):
+        return f"{which} does not apply, {changes}. Run noise_calibration again."
+    measured = [samples for samples in target.samples.values() if samples.measured]
+    lacking = [samples.row for samples in measured if table.find(samples) is None]
+    which += f" ({table.jobs} jobs, run {table.run_id})"
+    if not lacking:
+        return f"{which} has all of its rows."
+    first = lacking[0]
+    return (
+        f"{which} lacks {len(lacking)} of its {len(measured)} rows, or knows them with other code: "
+        f"{first.workload} {parameters(first.parameters)} {first.dtype}"
+        f"{' and others' * (len(lacking) > 1)}."
+    )

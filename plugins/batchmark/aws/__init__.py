@@ -1,0 +1,1 @@
+"""Calls to AWS, and the parsing of its responses."""

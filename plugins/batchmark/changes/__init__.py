@@ -1,0 +1,1 @@
+"""Series over many runs: their levels, suspects and causes."""

@@ -1,0 +1,1 @@
+"""Check the environment, diagnose waiting jobs, and find leaked resources."""

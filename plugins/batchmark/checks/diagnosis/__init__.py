@@ -1,0 +1,1 @@
+"""Diagnose why a Batch job does not start; one module per group of questions."""

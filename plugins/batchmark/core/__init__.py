@@ -1,0 +1,1 @@
+"""Shared by all packages: records, errors, names, configuration, prices, number formatting."""

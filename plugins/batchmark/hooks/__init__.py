@@ -1,1 +1,0 @@
-"""Hooks, one AWS service per file."""

@@ -1,1 +1,0 @@
-"""Operators, one AWS service per file."""

@@ -1,0 +1,1 @@
+"""What Airflow sees: operator, trigger, tasks, assets, links."""

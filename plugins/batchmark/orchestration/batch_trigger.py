@@ -1,0 +1,284 @@
+"""The trigger that follows a Batch job and ends its task."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow.providers.amazon.aws.triggers.batch import BatchJobTrigger
+from airflow.sdk.execution_time.xcom import XCom
+from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent, TriggerEvent
+from botocore.exceptions import BotoCoreError, ClientError
+
+from batchmark.aws.batch_jobs import (
+    is_passing,
+    is_queue_at_work,
+    list_jobs,
+    submit_job,
+    terminate_job,
+    was_killed,
+)
+from batchmark.aws.job_description import JobDescription, is_reclaimed
+from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
+from batchmark.orchestration.job_progress import (
+    STOP_SECONDS,
+    ExceededLimit,
+    JobProgress,
+    WaitLimits,
+)
+from batchmark.orchestration.job_watch import JobWatch, shared_watch
+from batchmark.orchestration.links import JobLogLink, job_log_url
+from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
+from batchmark.runs.job_outcome import JobOutcome, outcome
+from batchmark.runs.result_documents import ExpectedDocument
+
+# How long to retry while S3 can't be read.
+DOCUMENT_SECONDS = 600
+# How long ending a task may take once its job has exceeded its last limit.
+ENDING_SECONDS = STOP_SECONDS + DOCUMENT_SECONDS + 300
+# A diagnosis makes many slow calls; a hundred stuck jobs must not occupy all threads.
+_DIAGNOSES = ThreadPoolExecutor(max_workers=2, thread_name_prefix="diagnosis")
+
+
+class BenchmarkJobTrigger(BatchJobTrigger):
+    """A BatchJobTrigger that ends the task itself instead of sending it back to a worker.
+
+    Going back is where Airflow 3.3 loses short jobs: if the scheduler reads the worker's "I
+    deferred" after the task has been queued again, it takes that for the end of the second run and
+    fails the task. A task that never goes back is safe from that.
+
+    If a triggerer dies, the next one runs this again with the same arguments.
+
+    Args:
+        runnable_seconds: how long the job may wait for an instance, from its submission or its
+            last attempt's end, while no queue that shares its capacity is busy; None for ever.
+        starting_seconds: how long an attempt may be STARTING; None for ever.
+        longest_seconds: how long the job may take in all, from its submission; None for ever.
+        deadline: time after which no job of the task may run, in seconds since the epoch; None for
+            no deadline.
+        document: fields of the ExpectedDocument; None if the job succeeds without one.
+        on_demand: SubmitJob's arguments for a second job, which follows if the last attempt lost
+            its host; None for no second job.
+        queues_of_same_quota: while these start or run jobs, this job's waiting time does not
+            count, as they may hold what it waits for.
+        earlier_job_ids: the Spot job that this one replaced, if any.
+        events_log_group: where EventBridge logs blocked queues, for a diagnosis.
+    """
+
+    def __init__(
+        self,
+        *,
+        job_id: str,
+        runnable_seconds: float | None = None,
+        starting_seconds: float | None = None,
+        longest_seconds: float | None = None,
+        deadline: float | None = None,
+        document: dict[str, Any] | None = None,
+        on_demand: dict[str, Any] | None = None,
+        queues_of_same_quota: Sequence[str] = (),
+        earlier_job_ids: Sequence[str] = (),
+        events_log_group: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(job_id=job_id, **kwargs)
+        self.limits = WaitLimits(runnable_seconds, starting_seconds, longest_seconds, deadline)
+        self.document = document
+        self.on_demand = on_demand
+        self.events_log_group = events_log_group
+        self.serialized_fields |= self.limits._asdict()
+        self.serialized_fields |= {
+            "document": document,
+            "on_demand": on_demand,
+            "queues_of_same_quota": list(queues_of_same_quota),
+            "earlier_job_ids": list(earlier_job_ids),
+            "events_log_group": events_log_group,
+        }
+        self.job_ids = [*earlier_job_ids, job_id]
+        self.clients = AwsClients.shared(AwsAccess.of(self))
+        self.watch: JobWatch | None = None
+        self.clock: Callable[[], float] = time.time
+        self.sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+        self._submission: asyncio.Task[str] | None = None
+        # Both queues use the same On-Demand instances.
+        own = [on_demand["jobQueue"]] if on_demand else []
+        self._other_queues: list[str] = [*own, *queues_of_same_quota]
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        progress = await self._follow(self.job_ids[-1])
+        if goes_on_demand(progress.job, self.on_demand) and not progress.is_stopping:
+            try:
+                job_id = await self._submit_on_demand(progress.job)
+            except (BotoCoreError, ClientError) as error:
+                progress.add_to_reason(f"no On-Demand job could follow: {error}")
+            else:
+                progress = await self._follow(job_id)
+        elif progress.was_cancelled_as_stuck:
+            await self._diagnose(progress)
+            progress.add_to_reason(str(progress.diagnosis))
+        job, end = progress.job, await self._outcome(progress)
+        xcoms = {
+            TIMING_XCOM: end.timing,
+            JobLogLink().xcom_key: await asyncio.to_thread(self._log_url, job),
+        }
+        if len(self.job_ids) > 1:
+            xcoms |= {JOB_ID_XCOM: job["jobId"], JOB_IDS_XCOM: self.job_ids}
+        if end.failure is None:
+            self.log.info("Batch job %s succeeded", job["jobId"])
+            await self.push_xcoms({**xcoms, "return_value": job["jobId"]})
+            yield TaskSuccessEvent()
+        else:
+            self.log.error(end.failure)
+            await self.push_xcoms({**xcoms, FAILURE_XCOM: end.failure})
+            yield TaskFailedEvent()
+
+    async def push_xcoms(self, xcoms: dict[str, Any]) -> None:
+        """Push XComs as a worker does.
+
+        Airflow 3.3 stores an event's XComs as JSON within JSON (TaskInstance.xcom_push), which
+        pulling them does not undo.
+        """
+        task = self.task_instance
+        if task is None:
+            return
+        try:
+            for key, value in xcoms.items():
+                await XCom.aset(
+                    key,
+                    value,
+                    dag_id=task.dag_id,
+                    task_id=task.task_id,
+                    run_id=task.run_id,
+                    map_index=task.map_index,
+                )
+        except Exception:  # it must not keep the task from ending
+            self.log.exception("XComs are missing")
+
+    async def on_kill(self) -> None:
+        """Terminate the job when a user marks or clears its task: nobody waits for it any more."""
+        job_id = await self._submission if self._submission else self.job_ids[-1]
+        await asyncio.to_thread(self._terminate, job_id, "The Airflow task was ended by a user")
+
+    async def _follow(self, job_id: str) -> JobProgress:
+        """Wait until a job has ended or is given up."""
+        self.watch = self.watch or shared_watch(self.clients, self.waiter_delay)
+        progress = JobProgress(job_id, self.limits, self.clock())
+        problem = None
+        while True:
+            before, had_problem = progress.job["status"], problem
+            job, problem = answer = await self.watch.next(job_id)
+            progress.update(answer, self.clock())
+            if job and job["status"] != before:
+                self.log.info("Batch job %s is %s", job_id, job["status"])
+            if problem and not had_problem:
+                self.log.warning("Batch gives no answer, asking again: %s", problem)
+            if progress.ended():
+                return progress
+            exceeded = progress.exceeded_limit()
+            if exceeded and not progress.is_stopping:
+                await self._stop(progress, exceeded)
+
+    async def _stop(self, progress: JobProgress, exceeded: ExceededLimit) -> None:
+        """Terminate a job; if it is stuck, diagnose it and see first whether it still is."""
+        reason = exceeded.reason
+        if exceeded.is_stuck:
+            if progress.diagnosis is None:
+                await self._diagnose(progress)
+                return
+            reason = f"{reason}. {progress.diagnosis}"
+        try:
+            await asyncio.to_thread(self._terminate, progress.job["jobId"], reason)
+        except (BotoCoreError, ClientError) as error:
+            self.log.warning("The job could not be terminated, trying again: %s", error)
+            progress.stop(reason, is_terminated=False)
+        else:
+            progress.stop(reason, is_terminated=True)
+
+    async def _diagnose(self, progress: JobProgress) -> None:
+        """Find out why a job does not start, unless it may be waiting for other jobs."""
+        job = progress.job
+        try:
+            if progress.may_wait_for_others and await asyncio.to_thread(
+                self._is_queue_at_work, job
+            ):
+                progress.restart_wait()
+                return
+        except (BotoCoreError, ClientError) as error:
+            self.log.warning("It is unknown whether the queue is busy: %s", error)
+            if is_passing(error):
+                return
+        try:
+            loop = asyncio.get_running_loop()
+            progress.diagnosis = await loop.run_in_executor(_DIAGNOSES, self.diagnosis, job)
+        except Exception as error:  # a failed diagnosis must not keep the job running
+            self.log.exception("The diagnosis failed")
+            progress.diagnosis = f"Its diagnosis failed: {error!r}"
+
+    def diagnosis(self, job: JobDescription) -> str:
+        """Return why a job does not start, which takes many calls to AWS."""
+        from batchmark.checks.diagnosis.diagnose import diagnose
+
+        result = diagnose(
+            self.clients,
+            queue=job["jobQueue"],
+            job=job,
+            events_log_group=self.events_log_group,
+            now=datetime.now(UTC),
+        )
+        return result.message()
+
+    def _is_queue_at_work(self, job: JobDescription) -> bool:
+        return is_queue_at_work(self.clients("batch"), [job["jobQueue"], *self._other_queues])
+
+    def _log_url(self, job: JobDescription) -> str:
+        return job_log_url(self.clients("batch"), job["jobId"], job)
+
+    def _terminate(self, job_id: str, reason: str) -> None:
+        terminate_job(self.clients("batch"), job_id, reason)
+
+    async def _submit_on_demand(self, spot_job: JobDescription) -> str:
+        self.log.warning(
+            "Job %s lost its host in its last attempt (%s); the next runs On-Demand",
+            spot_job["jobId"],
+            spot_job.get("statusReason"),
+        )
+        self._submission = asyncio.create_task(asyncio.to_thread(self._find_or_submit))
+        # Shielded, as on_kill needs the id of a job that is being submitted.
+        job_id = await asyncio.shield(self._submission)
+        self.job_ids.append(job_id)
+        self._other_queues.append(spot_job["jobQueue"])
+        self.log.info("On-Demand job %s follows", job_id)
+        return job_id
+
+    def _find_or_submit(self) -> str:
+        request = self.on_demand or {}
+
+        def find() -> str | None:
+            found = list_jobs(self.clients("batch"), [request["jobQueue"]], request["jobName"])
+            own = [job for job in found if job["jobName"] == request["jobName"]]
+            return next((str(job["jobId"]) for job in own if not was_killed(job)), None)
+
+        return find() or submit_job(self.clients("batch", attempts=1), request, find)
+
+    async def _outcome(self, progress: JobProgress) -> JobOutcome:
+        """Judge the job, retrying while S3 can't be read."""
+        expected = ExpectedDocument(**self.document) if self.document else None
+        began = self.clock()
+        while True:
+            try:
+                return await asyncio.to_thread(
+                    outcome, self.clients, progress.job, expected, progress.first_seen
+                )
+            except (BotoCoreError, ClientError) as error:
+                if self.clock() - began > DOCUMENT_SECONDS:
+                    raise
+                self.log.warning("The result document can't be read, trying again: %s", error)
+            await self.sleep(self.waiter_delay)
+
+
+def goes_on_demand(job: JobDescription, on_demand: dict[str, Any] | None) -> bool:
+    """Return whether an On-Demand job follows this one, which lost its host too often."""
+    return on_demand is not None and is_reclaimed(job) and job["jobQueue"] != on_demand["jobQueue"]

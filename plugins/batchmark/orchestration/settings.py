@@ -1,0 +1,32 @@
+"""Settings that DAGs read through Airflow's secrets backends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.sdk import Variable
+
+from batchmark.core import config
+
+if TYPE_CHECKING:
+    from batchmark.changes.alerts.settings import AlertSettings
+
+
+def load_config() -> config.Config:
+    """Return what Terraform published.
+
+    Raises:
+        ConfigError: nothing is published, or it is of another release.
+    """
+    return config.parse_config(Variable.get(config.VARIABLE, default=None))
+
+
+def load_alert_settings() -> AlertSettings:
+    """Return the user's alert settings, or the defaults if there are none.
+
+    Raises:
+        AlertError: they are invalid.
+    """
+    from batchmark.changes.alerts import settings
+
+    return settings.parse_settings(Variable.get(settings.VARIABLE, default=None))

@@ -1,0 +1,1 @@
+"""Everything put into words: page, terminal, messages."""

@@ -1,0 +1,67 @@
+"""The report of a run: its comparison, and what changed against the history."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final, Literal
+
+from pydantic import AwareDatetime, Field
+
+from batchmark.analysis.comparison import Comparison, Pair
+from batchmark.analysis.cost import JobCost, RunCost
+from batchmark.core.prices import PriceTable
+from batchmark.core.record import Record
+from batchmark.core.run import LostJob
+from batchmark.report.changes import AlertBoard, ChangesSection
+
+# History of the report's JSON, newest first. A report of version 2 is read as one of version 3.
+#   3  (2026-12) what changed against the history, and alerts
+#   2  (2026-11) crossovers, cold starts (key `ledgers`), noise, roofline and flags of rows, rivals'
+#      trials, telemetry
+#   1  (2026-11) first version
+REPORT_VERSION: Final = 3
+
+
+class Report(Record):
+    report_version: Literal[2, 3] = REPORT_VERSION
+    notices: tuple[str, ...] = Field(description="to be read before any figure")
+    run_id: str
+    created_at: AwareDatetime
+    pairs: tuple[Pair, ...]
+    lost: tuple[LostJob, ...]
+    prices: PriceTable
+    cost: RunCost = Field(description="of all attempts of all jobs, as bought; lost ones last")
+    changes: ChangesSection | None = Field(
+        default=None, description="null where the history was not searched"
+    )
+    alerts: AlertBoard | None = Field(default=None, description="null where none were read")
+
+    @property
+    def fell_back(self) -> set[str]:
+        """GPU targets whose jobs ran on the CPU."""
+        return {pair.gpu.target for pair in self.pairs if pair.cpu_fallback}
+
+    @property
+    def lost_costs(self) -> tuple[JobCost, ...]:
+        """In the order of `lost`."""
+        return self.cost.jobs[len(self.cost.jobs) - len(self.lost) :]
+
+
+def build_report(
+    comparison: Comparison,
+    *,
+    created_at: datetime,
+    changes: ChangesSection | None = None,
+    alerts: AlertBoard | None = None,
+) -> Report:
+    """A run's comparison with what the history says of it.
+
+    Args:
+        changes, alerts: None where there is no history to look at.
+    """
+    compared = {name: getattr(comparison, name) for name in Comparison.model_fields}
+    return Report(**compared, created_at=created_at, changes=changes, alerts=alerts)
+
+
+def render_json(report: Report) -> str:
+    return report.model_dump_json(indent=2) + "\n"

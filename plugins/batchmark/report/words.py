@@ -1,0 +1,246 @@
+"""Figures put into words, the same on the page and on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from batchmark.analysis.cold_start import ColdStart
+from batchmark.core import formatting
+from batchmark_job.result import Implementation, MetricSummary, Trial
+
+if TYPE_CHECKING:
+    from batchmark.analysis.break_even import BreakEven
+    from batchmark.analysis.comparison import Pair
+    from batchmark.analysis.crossover import Crossover
+    from batchmark.analysis.noise import RowNoise
+    from batchmark.analysis.roofline import Roofline
+    from batchmark.analysis.samples import Side
+    from batchmark.core.intervals import Estimate
+
+SPAN_NAMES = {"process": "Whole job, process", "batch_job": "Whole job, Batch"}
+OPTIONS = {"spot": "Spot", "on_demand": "On-Demand"}
+JOB_COSTS = "all attempts counted, each job at the price it was bought at"
+CHEAPER = {
+    "gpu_target_cheaper": "GPU target cheaper",
+    "cpu_target_cheaper": "CPU target cheaper",
+    "undecided": "undecided",
+}
+CROSSOVER_KINDS = ("warm, time", "warm, dollars", "one call, time", "one call, dollars")
+
+
+def gpu_label(pair: Pair) -> str:
+    return formatting.target_label(pair.gpu.target, fell_back=pair.cpu_fallback)
+
+
+def noise(noise: RowNoise) -> str:
+    """The noise floor and the smallest change that shows above it."""
+    return (
+        f"noise from job to job {formatting.percent(noise.floor)} ({noise.source}); a change below "
+        f"{formatting.percent(noise.smallest_detectable_change)} would likely go unseen"
+    )
+
+
+def calls_until_gpu_pays(calls: int, gpu: str) -> str:
+    """The number comes from point estimates, so it is rounded to the digits they carry."""
+    number = "the first call" if calls == 1 else f"about {formatting.about(calls)} calls"
+    return f"Process start included, {gpu} takes less time from {number} in one job on."
+
+
+def cost_of_calls(cost: Estimate) -> str:
+    interval = cost.interval
+    span = f" [{formatting.usd(interval.low)}, {formatting.usd(interval.high)}]" if interval else ""
+    return f"{formatting.usd(cost.value)}{span} per million calls"
+
+
+def prices(pair: Pair) -> str:
+    """What each target's time is charged at; a target without a price is left out."""
+    text = "; ".join(
+        f"{basis.instance_type}: {basis.usd_per_hour:g} USD per hour, On-Demand"
+        for basis in (pair.gpu_price, pair.cpu_price)
+        if basis.usd_per_hour is not None
+    )
+    if pair.spot_factor is None:
+        return text
+    return f"{text}; with both on Spot, efficiency is {pair.spot_factor:.2f} times the one shown"
+
+
+def price_notes(pair: Pair) -> list[str]:
+    """Why dollars are missing, and what the jobs' costs rest on."""
+    notes = [pair.gpu_price.note, pair.cpu_price.note, *(cost.reason for cost in pair.job_costs)]
+    return list(dict.fromkeys(note for note in notes if note))
+
+
+def implementation(code: Implementation) -> str:
+    threads = f", {code.threads} thread{'' if code.threads == 1 else 's'}" if code.threads else ""
+    return f"{code.name} {code.version}{threads}"
+
+
+def roofline_share(roofline: Roofline | None) -> str | None:
+    """The share of the ceiling that bounds a row, or of those that are known."""
+    if roofline is None:
+        return None
+    shares = {"compute": roofline.compute_share, "bandwidth": roofline.memory_share}
+    if roofline.bound:
+        kept = "compute" if roofline.bound == "compute" else "bandwidth"
+        shares = {kept: shares[kept]}
+    known = [f"{formatting.percent(share)} of {kind}" for kind, share in shares.items() if share]
+    return ", ".join(known) or None
+
+
+def side_facts(side: Side) -> Iterable[tuple[str, str]]:
+    """A target's figures for a row, as names and values."""
+    yield "code", implementation(side.implementation)
+    if side.roofline:
+        yield from _rates(side.roofline)
+    if side.items_per_second:
+        images = formatting.number(side.items_per_second)
+        yield "throughput", f"{images.value} images/s {images.interval}".rstrip()
+    if side.peak_memory_bytes:
+        yield "peak memory", formatting.memory(side.peak_memory_bytes)
+    if side.energy_joules:
+        text = f"{formatting.quantity(side.energy_joules, 'J')} a call"
+        if side.flops_per_joule:
+            text += f", {formatting.quantity(side.flops_per_joule, 'flop')} per joule"
+        yield "energy of the GPU", text
+    yield "samples", _samples(side)
+    if side.steal_share is not None:
+        yield "CPU time stolen", formatting.percent(side.steal_share)
+    if side.wait_share is not None:
+        yield "threads waited for a CPU", formatting.percent(side.wait_share)
+
+
+def _rates(roofline: Roofline) -> Iterable[tuple[str, str]]:
+    rates = (
+        ("arithmetic", "flop", roofline.flops_per_second),
+        ("memory traffic", "B", roofline.bytes_per_second),
+    )
+    shares = (roofline.compute_share, roofline.memory_share)
+    ceilings = (roofline.compute_ceiling, roofline.memory_ceiling)
+    for (name, unit, estimate), share, ceiling in zip(rates, shares, ceilings, strict=True):
+        if estimate:
+            text = str(formatting.rate(estimate, unit))
+            if share and ceiling:
+                best = formatting.quantity(ceiling, f"{unit}/s")
+                text += f", {formatting.percent(share)} of the {best} measured in the same jobs"
+            yield name, text
+    if roofline.bound:
+        limit = "arithmetic" if roofline.bound == "compute" else "memory bandwidth"
+        yield "limited by", f"{limit}, by its flops per byte"
+
+
+def _samples(side: Side) -> str:
+    parts = [str(side.samples)]
+    if side.relative_spread is not None:
+        parts.append(f"middle half within {formatting.percent(side.relative_spread)} of the median")
+    reasons = {
+        "precise": "precise enough",
+        "max_samples": "enough samples",
+        "max_seconds": "time was up",
+    }
+    parts += [
+        f"stopped as {reasons[name]}{f' in {jobs} jobs' if jobs > 1 else ''}"
+        for name, jobs in side.stopping.items()
+    ]
+    if side.outlier_samples:
+        parts.append(f"{side.outlier_samples} outliers, kept")
+    if side.throttled_samples:
+        parts.append(
+            f"{side.throttled_samples} while slowed down, {side.throttled_left_out} left out"
+        )
+    if side.multimodal_jobs:
+        parts.append("around more than one value")
+    return ", ".join(parts)
+
+
+def trial(trial: Trial) -> str:
+    """How a rival did in the trial."""
+    if trial.median_seconds is None:
+        return f"{trial.outcome}: {trial.reason or 'no reason given'}"
+    calls = f"{trial.calls} call{'' if trial.calls == 1 else 's'}"
+    text = f"{trial.outcome}: {formatting.seconds(trial.median_seconds)}, median of {calls}"
+    return f"{text}; {trial.reason}" if trial.reason else text
+
+
+def crossover_name(crossover: Crossover) -> str:
+    fixed = f" {formatting.parameters(crossover.parameters)}" if crossover.parameters else ""
+    return f"{crossover.workload}{fixed}, {crossover.dtype}"
+
+
+def crossover_sizes(crossover: Crossover) -> str:
+    return f"{crossover.axis} {_sizes(crossover.sizes)}"
+
+
+def crossover_figures(crossover: Crossover, pair: Pair) -> list[formatting.Figure | None]:
+    """In the order of CROSSOVER_KINDS; None where unknown."""
+    names = pair.gpu.target, pair.cpu.target
+    kinds = (crossover.warm_seconds, crossover.warm_usd, crossover.cold_seconds, crossover.cold_usd)
+    return [break_even(kind, *names) if kind else None for kind in kinds]
+
+
+def crossover_remarks(crossover: Crossover, pair: Pair) -> Iterable[str]:
+    kinds = (crossover.warm_seconds, crossover.warm_usd, crossover.cold_seconds, crossover.cold_usd)
+    for name, kind in zip(CROSSOVER_KINDS, kinds, strict=True):
+        if kind is None:
+            continue
+        if not kind.monotonic:
+            yield f"{name}: not monotonic; {_who_is_ahead(kind, pair)}"
+        elif kind.undecided and (kind.gpu_ahead or kind.cpu_ahead):
+            yield f"{name}: {_who_is_ahead(kind, pair)}"
+    for name, kind in (("warm", crossover.warm_seconds), ("one call", crossover.cold_seconds)):
+        if kind and kind.interval_reason:
+            yield f"{name}: no interval, {kind.interval_reason}"
+    if crossover.cold_reason:
+        yield f"one call: {crossover.cold_reason}"
+
+
+def _who_is_ahead(found: BreakEven, pair: Pair) -> str:
+    sides = ((pair.gpu.target, found.gpu_ahead), (pair.cpu.target, found.cpu_ahead))
+    parts = [f"{name} is ahead at {_sizes(sizes)}" for name, sizes in sides if sizes]
+    if found.undecided:
+        parts.append(f"undecided at {_sizes(found.undecided)}")
+    return ", ".join(parts)
+
+
+def _sizes(sizes: Iterable[float]) -> str:
+    return ", ".join(map(formatting.size, sizes))
+
+
+def cold_start_span(start: ColdStart) -> str:
+    return f"from submission to the end of {start.steps[-1].name.rpartition(', ')[2]}"
+
+
+def metric(summary: MetricSummary) -> str:
+    """Mean and range."""
+    extent = f"{summary.minimum:.4g} to {summary.maximum:.4g}"
+    return f"{summary.metric} {summary.mean:.4g} {summary.unit} ({extent})"
+
+
+def break_even(found: BreakEven, gpu: str, cpu: str) -> formatting.Figure:
+    """Where two targets break even, or that they do not within the measured sizes."""
+    if found.outcome in {"gpu_ahead", "cpu_ahead"}:
+        name = gpu if found.outcome == "gpu_ahead" else cpu
+        if found.undecided:
+            return formatting.Figure(f"none seen: {name} is ahead wherever that can be told", "")
+        at_once = " already at the smallest size, and" if found.outcome == "gpu_ahead" else ""
+        return formatting.Figure(f"none: {name} is ahead{at_once} throughout", "")
+    if found.outcome == "undecided":
+        if found.size is None:
+            return formatting.Figure("undecided", "")
+        name = f"{cpu} ahead from " if found.ahead_above == "cpu" else ""
+        return formatting.Figure(
+            f"undecided; by point estimates only, {name}about {formatting.about(found.size)}", ""
+        )
+    ends = [formatting.size(end) if end is not None else None for end in (found.low, found.high)]
+    if found.size is not None:
+        value = formatting.size(found.size)
+    elif found.low is None:
+        value = f"at most {ends[1]}"
+    else:
+        value = f"at least {ends[0]}"
+    if found.ahead_above == "cpu":
+        value = f"{cpu} ahead from {value}"
+    measured = (*found.gpu_ahead, *found.cpu_ahead, *found.undecided)
+    low = ends[0] or f"below {formatting.size(min(measured))}"
+    high = ends[1] or f"above {formatting.size(max(measured))}"
+    return formatting.Figure(value, f"[{low}, {high}]")

@@ -1,0 +1,1 @@
+"""A run from its parameters to its results: planning, budget, collecting."""

@@ -1,0 +1,94 @@
+"""A collected run in the result bucket: `collected.json`, and its jobs' raw result documents.
+
+`collected.json` names the documents and holds none of them, so each exists once.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from batchmark.aws.result_bucket import COLLECTED, RunStore
+from batchmark.core.errors import CollectError
+from batchmark.core.run import CollectedJob, CollectedRun, LostJob, StoredJob, StoredRun
+from batchmark.runs.result_documents import ExpectedDocument
+from batchmark_job.result import ResultDocument
+
+DOCUMENTS_AT_A_TIME = 8  # below the ten connections that a boto3 client keeps
+
+
+def store_run(store: RunStore, run: StoredRun) -> str:
+    """Write `collected.json`; return its key."""
+    return store.write(COLLECTED, run.model_dump_json(indent=2))
+
+
+def stored_run(store: RunStore, key: str) -> StoredRun | None:
+    """The run as it was stored, without reading any document; None if it was never collected.
+
+    Args:
+        key: of its `collected.json`.
+    """
+    text = store.read_if_there(key)
+    return StoredRun.model_validate_json(text) if text is not None else None
+
+
+def read_raw_document(store: RunStore, run_id: str, job: StoredJob) -> ResultDocument:
+    """The raw document that counts for a job.
+
+    Raises:
+        CollectError: it is gone, or no longer the one that was collected.
+        BotoCoreError, ClientError: S3 does not answer now.
+    """
+    expected = ExpectedDocument.of(run_id, job.planned)
+    return expected.read(store, job.job_id, job.job_attempt)
+
+
+def with_documents(store: RunStore, run: StoredRun) -> CollectedRun:
+    """The run with all its documents.
+
+    Raises:
+        CollectError: one of them can't be read any more.
+    """
+    with ThreadPoolExecutor(DOCUMENTS_AT_A_TIME) as pool:
+        return run.with_jobs(pool.map(partial(_with_document, store, run.run_id), run.jobs))
+
+
+def readable_run(store: RunStore, key: str) -> CollectedRun:
+    """The run stored at `key`, where a job whose document can't be read any more counts as lost.
+
+    For reports, which show what there is. History and bookings need `with_documents`.
+
+    Raises:
+        CollectError: the run was never collected.
+    """
+    run = stored_run(store, key)
+    if run is None:
+        raise CollectError(f"there is no {key}")
+
+    def read(job: StoredJob) -> CollectedJob | LostJob:
+        try:
+            return _with_document(store, run.run_id, job)
+        except CollectError as error:
+            return _lost(store, job, f"its result document is gone: {error}")
+
+    with ThreadPoolExecutor(DOCUMENTS_AT_A_TIME) as pool:
+        found = list(pool.map(read, run.jobs))
+    return run.with_jobs(
+        (job for job in found if isinstance(job, CollectedJob)),
+        (job for job in found if isinstance(job, LostJob)),
+    )
+
+
+def _with_document(store: RunStore, run_id: str, job: StoredJob) -> CollectedJob:
+    return job.with_document(job.document or read_raw_document(store, run_id, job))
+
+
+def _lost(store: RunStore, job: StoredJob, reason: str) -> LostJob:
+    return LostJob(
+        planned=job.planned,
+        job_id=job.job_id,
+        reason=reason,
+        instance_type=job.planned.instance_type if store.is_aws() else None,
+        seconds=job.earlier_seconds + (job.stopped_at - job.started_at).total_seconds(),
+        interrupted=job.interrupted,
+    )

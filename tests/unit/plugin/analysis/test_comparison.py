@@ -1,0 +1,93 @@
+"""Which targets of a run are compared, and by which calibrations."""
+
+from __future__ import annotations
+
+import pytest
+
+from batchmark.analysis.comparison import Comparison, compare
+from batchmark_job.result import Device
+from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, calibration, two_jobs
+from tests.builders.runs import (
+    PRICES,
+    build_job,
+    build_lost,
+    build_row,
+    build_run,
+    noisy,
+)
+
+
+def test_a_calibration_decides_what_assumed_noise_left_open():
+    jobs = two_jobs([build_row(noisy(0.5))], [build_row(noisy(1.0))])
+    tables = [calibration("g5.xlarge"), calibration("c5.2xlarge")]
+    (pair,) = compare(build_run(*jobs), PRICES, tables).pairs
+    assert (pair.rows[0].verdict, pair.rows[0].noise.source) == ("gpu_target_faster", "calibration")
+    assert pair.rows[0].noise.floor == pytest.approx(tables[0].rows[0].floor)
+    assert pair.calibrations[0].model_dump() == {
+        "target": "g5.xlarge",
+        "run_id": "run",
+        "created_at": tables[0].created_at,
+        "jobs": 4,
+    }
+    assert [one.target for one in pair.calibrations] == ["g5.xlarge", "c5.2xlarge"]
+    assert (
+        "g5.xlarge: its noise calibration of 2026-11-20 (4 jobs, run run) has all of its rows."
+    ) in pair.notes
+
+
+def test_a_calibration_of_another_dtype_is_not_used():
+    jobs = two_jobs([build_row(noisy(0.5))], [build_row(noisy(1.0))])
+    table = calibration("g5.xlarge").model_copy(update={"dtype": "bfloat16"})
+    (pair,) = compare(build_run(*jobs), PRICES, [table]).pairs
+    assert (pair.rows[0].noise.source, pair.calibrations) == ("assumed", ())
+
+
+def test_same_samples_give_the_same_comparison_whoever_the_rival():
+    cpu = build_job("c5.2xlarge", [build_row(noisy(1.0))])
+    g5 = build_job("g5.xlarge", [build_row(noisy(0.1))])
+    g6 = build_job("g6.xlarge", [build_row(noisy(0.2))])
+    first = compare(build_run(g5, g6, cpu), PRICES)
+    assert compare(build_run(g5, g6, cpu), PRICES) == first
+    against_g5, against_g6 = first.pairs
+    assert against_g5.rows[0].cpu == against_g6.rows[0].cpu
+
+
+def test_survives_json():
+    jobs = two_jobs([build_row(GPU_SAMPLES)], [build_row(CPU_SAMPLES)])
+    comparison = compare(build_run(*jobs), PRICES)
+    assert Comparison.model_validate_json(comparison.model_dump_json()) == comparison
+
+
+def test_a_gpu_target_on_the_cpu_is_flagged():
+    fallen = build_job("g4dn.xlarge", [build_row(GPU_SAMPLES)], actual_device=Device.CPU)
+    real = build_job("g5.xlarge", [build_row(GPU_SAMPLES)])
+    cpu = build_job("c5.2xlarge", [build_row(CPU_SAMPLES)])
+
+    comparison = compare(build_run(fallen, cpu), PRICES)
+    assert comparison.pairs[0].cpu_fallback
+    assert comparison.pairs[0].label == "g4dn.xlarge (ran on the CPU) against c5.2xlarge"
+    assert comparison.notices == (
+        "The GPU target g4dn.xlarge ran on the CPU: no CUDA device was found. "
+        "No figure here is a GPU's.",
+    )
+    mixed = compare(build_run(fallen, real, cpu), PRICES)
+    assert [pair.cpu_fallback for pair in mixed.pairs] == [True, False]
+    assert mixed.notices[0].endswith("No figure shown for it is a GPU's.")
+    assert compare(build_run(real, cpu), PRICES).notices == ()
+
+
+def test_a_target_whose_jobs_were_lost_is_refused_with_the_reason():
+    lost = build_lost("c5.2xlarge", "exit code 3")
+    run = build_run(build_job("g5.xlarge", [build_row(GPU_SAMPLES)]), lost=[lost])
+    comparison = compare(run, PRICES)
+    assert comparison.pairs[0].refused == "c5.2xlarge has no result: exit code 3"
+    assert comparison.lost == (lost,)
+
+
+def test_suites_are_paired_apart():
+    jobs = [
+        build_job(target, [build_row(samples)], suite=suite)
+        for suite in ("blog", "sam")
+        for target, samples in (("g5.xlarge", GPU_SAMPLES), ("c5.2xlarge", CPU_SAMPLES))
+    ]
+    assert [pair.suite for pair in compare(build_run(*jobs), PRICES).pairs] == ["blog", "sam"]

@@ -1,0 +1,76 @@
+"""What is said beside a comparison's figures."""
+
+from __future__ import annotations
+
+from batchmark.analysis.comparison import compare
+from batchmark.analysis.notes import SPREAD_ADVICE
+from batchmark.core.run import InterruptedAttempt
+from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, calibration, pair_of, two_jobs
+from tests.builders.runs import (
+    GPU_ENVIRONMENT,
+    PRICES,
+    build_job,
+    build_row,
+    build_run,
+    noisy,
+)
+
+
+def test_a_pair_says_what_replaced_a_spot_job_and_what_was_interrupted():
+    gpu, cpu = two_jobs([build_row(GPU_SAMPLES)], [build_row(CPU_SAMPLES)])
+    attempt = InterruptedAttempt(
+        job_id="spot-job",
+        job_attempt=2,
+        document_uri="s3://results/spot-job.2.json",
+        document_url="https://results.example/spot-job.2.json",
+        measured_rows=4,
+    )
+    changes = {"replaced_job_id": "spot-job", "interrupted": (attempt,)}
+    notes = pair_of(gpu.model_copy(update=changes), cpu).notes
+    assert [note for note in notes if "spot-job" in note] == [
+        f"g5.xlarge, repeat 1: measured On-Demand by job {gpu.job_id}; Spot job spot-job lost its "
+        "host in its last attempt.",
+        "g5.xlarge, repeat 1: attempt 2 of job spot-job was interrupted; what it had measured "
+        "(4 rows) is kept in s3://results/spot-job.2.json and not part of the figures.",
+    ]
+
+
+def test_rows_that_a_calibration_lacks_are_pointed_out():
+    rows = [build_row(noisy(1.0)), build_row(noisy(2.0), parameters={"size": 5})]
+    tables = [calibration("g5.xlarge"), calibration("c5.2xlarge", parameters={"size": 7})]
+    (pair,) = compare(build_run(*two_jobs(rows, rows)), PRICES, tables).pairs
+    assert (
+        "g5.xlarge: its noise calibration of 2026-11-20 (4 jobs, run run) lacks 1 of its 2 rows, "
+        "or knows them with other code: matmul size 5 float32."
+    ) in pair.notes
+    assert any("lacks 2 of its 2 rows" in n and "float32 and others" in n for n in pair.notes)
+
+
+def test_a_calibration_from_before_a_change_is_not_used_and_says_why():
+    environment = GPU_ENVIRONMENT.model_copy(update={"driver_version": "590.10.01"})
+    gpu = build_job("g5.xlarge", [build_row(noisy(0.5))], environment=environment)
+    cpu = build_job("c5.2xlarge", [build_row(noisy(1.0))])
+    tables = [calibration("g5.xlarge"), calibration("c5.2xlarge")]
+    (pair,) = compare(build_run(gpu, cpu), PRICES, tables).pairs
+    assert pair.rows[0].noise.source == "assumed"
+    assert [one.target for one in pair.calibrations] == ["c5.2xlarge"]
+    assert (
+        "g5.xlarge: its noise calibration of 2026-11-20 does not apply, driver major was 580 and "
+        "is 590. Run noise_calibration again."
+    ) in pair.notes
+
+
+def test_a_run_without_a_cpu_target_says_what_is_missing():
+    comparison = compare(build_run(build_job("g5.xlarge", [build_row(GPU_SAMPLES)])), PRICES)
+    assert comparison.pairs == ()
+    assert "the run has no CPU target" in comparison.notices[0]
+    assert "no GPU and no CPU target" in compare(build_run(), PRICES).notices[0]
+
+
+def test_few_repeats_are_pointed_out():
+    rows = [build_row(GPU_SAMPLES)], [build_row(CPU_SAMPLES)]
+    assert "only one job" in pair_of(*two_jobs(*rows)).notes[0]
+    repeats = [job for n in range(1, 7) for job in two_jobs(*rows, repeat=n)]
+    assert pair_of(*repeats).notes == (SPREAD_ADVICE,)
+    assert "only 5 jobs" in pair_of(*repeats[:10]).notes[0]
+    assert "only 3 jobs" in pair_of(*repeats[:6]).notes[0]

@@ -1,0 +1,88 @@
+"""Which jobs' samples are pooled, and which are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from batchmark.analysis.comparison import compare
+from batchmark.core.errors import ComparisonError
+from batchmark_job.result import Device, Implementation
+from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, pair_of
+from tests.builders.runs import (
+    GPU_ENVIRONMENT,
+    PRICES,
+    build_job,
+    build_row,
+    build_run,
+)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "named"),
+    [
+        ("cpu_model", "Intel Xeon 8259CL", "CPU model: AMD EPYC 7R32 (job a), Intel Xeon 8259CL"),
+        ("gpu_model", "Tesla T4", "GPU model: NVIDIA A10G (job a), Tesla T4 (job b)"),
+        ("driver_version", "590.10.01", "driver major: 580 (job a), 590 (job b)"),
+        ("torch_version", "2.14.0+cu130", "torch: 2.13.0+cu130 (job a), 2.14.0+cu130 (job b)"),
+        ("instance_type", "g5.2xlarge", "instance type: g5.xlarge (job a), g5.2xlarge (job b)"),
+        ("image_digest", None, "(job a), none (job b)"),
+    ],
+)
+def test_repeats_from_different_environments_are_not_pooled(field, value, named):
+    other = GPU_ENVIRONMENT.model_copy(update={field: value})
+    rows = [build_row(GPU_SAMPLES)]
+    pair = pair_of(
+        build_job("g5.xlarge", rows, repeat=1, job_id="a"),
+        build_job("g5.xlarge", rows, repeat=2, job_id="b", environment=other),
+        build_job("c5.2xlarge", [build_row(CPU_SAMPLES)]),
+    )
+    assert named in pair.refused
+    assert "Run the benchmark again" in pair.refused
+    assert pair.rows == pair.uncompared == pair.totals == ()
+
+
+def test_repeats_on_different_devices_are_not_pooled():
+    rows = [build_row(GPU_SAMPLES)]
+    pair = pair_of(
+        build_job("g5.xlarge", rows, repeat=1),
+        build_job("g5.xlarge", rows, repeat=2, actual_device=Device.CPU),
+        build_job("c5.2xlarge", [build_row(CPU_SAMPLES)]),
+    )
+    assert "device: cuda" in pair.refused
+    assert pair.cpu_fallback
+
+
+def test_a_driver_patch_and_a_kernel_may_differ():
+    patched = GPU_ENVIRONMENT.model_copy(update={"driver_version": "580.99.01", "kernel": "6.13"})
+    pair = pair_of(
+        build_job("g5.xlarge", [build_row(GPU_SAMPLES)], repeat=1),
+        build_job("g5.xlarge", [build_row(GPU_SAMPLES)], repeat=2, environment=patched),
+        build_job("c5.2xlarge", [build_row(CPU_SAMPLES)]),
+    )
+    assert pair.refused is None
+    assert (pair.rows[0].gpu.samples, pair.rows[0].gpu.jobs) == (14, 2)
+
+
+def test_a_cpu_target_that_used_a_gpu_is_refused():
+    pair = pair_of(
+        build_job("g5.xlarge", [build_row(GPU_SAMPLES)]),
+        build_job("c5.2xlarge", [build_row(CPU_SAMPLES)], actual_device=Device.CUDA),
+    )
+    assert pair.refused == "c5.2xlarge is a CPU target, but a job of it ran on cuda"
+
+
+def test_different_implementations_are_not_pooled():
+    opencv = Implementation(name="opencv", version="5.0.0")
+    pair = pair_of(
+        build_job("g5.xlarge", [build_row(GPU_SAMPLES)]),
+        build_job("c5.2xlarge", [build_row(CPU_SAMPLES)], repeat=1),
+        build_job("c5.2xlarge", [build_row(CPU_SAMPLES, implementation=opencv)], repeat=2),
+    )
+    (row,) = pair.uncompared
+    assert row.reason.endswith("different implementations (torch 2.13.0, opencv 5.0.0)")
+
+
+def test_a_row_listed_twice_is_an_error():
+    twice = build_job("g5.xlarge", [build_row(GPU_SAMPLES), build_row(GPU_SAMPLES)])
+    with pytest.raises(ComparisonError, match=r"lists matmul \{'size': 1000\} float32 twice"):
+        compare(build_run(twice), PRICES)

@@ -1,0 +1,59 @@
+"""Bootstrap intervals keep their promise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from batchmark.analysis.speedup import ratio
+from batchmark.core.intervals import Median
+from tests.builders.noise import quick_and_long
+from tests.builders.runs import (
+    noisy,
+)
+
+
+@quick_and_long("cases", quick=[60], long=[400])
+@pytest.mark.parametrize("count", [6, 11, 40])
+def test_intervals_hold_the_truth_as_often_as_they_say(count, cases):
+    """Skewed noise around known medians of 1 and 1/8."""
+    rng = np.random.default_rng(count)
+    hits = ratio_hits = 0
+    for case in range(cases):
+        slow = Median([rng.lognormal(0, 0.3, count)], seed=f"slow {case}")
+        fast = Median([rng.lognormal(0, 0.3, count) / 8], seed=f"fast {case}")
+        median, speedup = slow.estimate().interval, ratio(slow, fast).interval
+        hits += median.low <= 1 <= median.high
+        ratio_hits += speedup.low <= 8 <= speedup.high
+    assert hits / cases >= 0.92
+    assert ratio_hits / cases >= 0.92
+
+
+def test_interval_agrees_with_scipy():
+    samples = noisy(1.0, count=50, spread=0.2)
+    reference = stats.bootstrap(
+        (samples,), np.median, method="percentile", rng=np.random.default_rng(1)
+    ).confidence_interval
+    interval = Median([samples], seed="one job").estimate().interval
+    assert interval.low == pytest.approx(reference.low, rel=0.01)
+    assert interval.high == pytest.approx(reference.high, rel=0.01)
+
+
+def test_many_samples_of_few_jobs_do_not_fake_precision():
+    """Three jobs 10 % apart, each with 200 nearly equal samples."""
+    jobs = [
+        noisy(level, count=200, spread=0.001, seed=n) for n, level in enumerate((0.9, 1.0, 1.1))
+    ]
+    pooled = Median([[sample for job in jobs for sample in job]], seed="pooled").estimate()
+    by_job = Median(jobs, seed="by job").estimate()
+    assert by_job.value == pooled.value
+    width = by_job.interval.high - by_job.interval.low
+    assert width > 0.15
+    assert width > 5 * (pooled.interval.high - pooled.interval.low)
+
+
+def test_jobs_of_unequal_length_are_resampled_to_their_own_length():
+    """A padding value or a foreign sample would show as a median outside both jobs."""
+    draws = Median([[1.0] * 3, [1.0] * 50, [1.0]], seed="uneven").draws()
+    assert set(draws) == {1.0}

@@ -1,0 +1,77 @@
+"""A result bucket that release 0.1.0 wrote: fourteen runs, the last 30 % slower, one alert."""
+
+from __future__ import annotations
+
+import tarfile
+
+import pytest
+
+from batchmark.aws.result_bucket import COLLECTED, RunStore
+from batchmark.changes.alerts.store import AlertStore
+from batchmark.changes.records import RunChanges
+from batchmark.changes.suspects import Suspects
+from batchmark.core.run import RunPlan, StoredRun
+from batchmark.history.columns import ALL_COLUMNS
+from batchmark.history.rebuild import rebuild
+from batchmark.report.changes import ChangesSection
+from batchmark.report.model import Report
+from batchmark.runs.collected_runs import readable_run
+from batchmark.runs.spending import month_spending
+from tests.builders.history import BUCKET, REGION
+from tests.paths import DATA
+from tests.unit.plugin.history.conftest import new_bucket
+
+LAST = "run-014"
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    """The bucket, which no test changes."""
+    with new_bucket() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def store(bucket):
+    with tarfile.open(DATA / "buckets" / "0.1.0.tar.xz") as archive:
+        for member in archive:
+            bucket.s3.put_object(
+                Bucket=BUCKET, Key=member.name, Body=archive.extractfile(member).read()
+            )
+    return RunStore(bucket.s3, BUCKET, LAST)
+
+
+@pytest.mark.parametrize(
+    ("name", "record"),
+    [
+        ("plan.json", RunPlan),
+        ("collected.json", StoredRun),
+        ("suspects.json", Suspects),
+        ("changes.json", RunChanges),
+        ("changes_section.json", ChangesSection),
+        ("report.json", Report),
+    ],
+)
+def test_each_object_of_a_run_is_read(store, name, record):
+    assert record.model_validate_json(store.read(store.prefix + name))
+
+
+def test_a_runs_documents_are_read_from_its_folder(store):
+    run = readable_run(store, store.prefix + COLLECTED)
+    assert run.lost == ()
+    assert {job.document.run_id for job in run.jobs} == {LAST}
+
+
+def test_alert_and_booking_are_read(store):
+    (alert,) = AlertStore(store).alerts()
+    (point,) = alert.change.points
+    assert (point.series.target, round(point.change, 1)) == ("g5.xlarge", 0.3)
+    assert AlertStore(store).message(LAST).run_id == LAST
+    assert float(month_spending(store, "costs/2026-11/x.json").exact_usd) == 1.5
+
+
+def test_history_is_read_and_rebuilt_as_it_was(store, bucket):
+    before = bucket.history.read(ALL_COLUMNS)
+    assert before.num_rows == 31
+    done = rebuild(bucket.s3, BUCKET, REGION, dry_run=True)
+    assert (done.sources, done.written, done.removed) == (14, [], [])

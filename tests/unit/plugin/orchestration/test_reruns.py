@@ -1,0 +1,106 @@
+"""What the fresh jobs of a run may cost, and how they are booked."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from batchmark.aws.result_bucket import RunStore
+from batchmark.core.config import parse_config
+from batchmark.core.run import RunPlan
+from batchmark.orchestration.reruns import reserve
+from batchmark.runs.planning import plan_jobs
+from batchmark.runs.spending import RunSpending, run_spending
+from tests.stand_ins.bucket import MemoryBucket
+from tests.unit.plugin.runs.test_planning import published, target
+
+NAME = "g5.xlarge"
+KEY, OTHER = "costs/2026-11/run.json", "costs/2026-11/other.json"
+WORST = 18.11  # 3 fresh jobs x 2 submissions x 3 attempts of an hour at 1.006, rounded up
+
+
+class Store(RunStore):
+    """A bucket in memory; calls `meanwhile` before it writes."""
+
+    def __init__(self):
+        super().__init__(MemoryBucket("results", "us-east-1"), "results", "run")
+        self.meanwhile = lambda: None
+
+    def put(self, key, text, *content_type, **condition):
+        self.meanwhile()
+        return super().put(key, text, *content_type, **condition)
+
+    def book(self, key, **fields):
+        values = {"planned_at": datetime.now(UTC), "generation": 0, "reserved_usd": 0.0} | fields
+        record = RunSpending(run_id=key, **values)
+        super().put(key, record.model_dump_json(indent=2))
+
+    def everything(self):
+        return {key: self.read(key) for key in self.keys("")}
+
+
+@pytest.fixture
+def store():
+    return Store()
+
+
+def reserved(store, *, cap, monthly_cap=None, key=KEY, name=NAME):
+    targets = {name: target("cuda", instance_type=name)}
+    config = parse_config(json.dumps(published(targets=targets, monthly_cap_usd=monthly_cap)))
+    jobs = plan_jobs(config, run_id="run", suite="blog", need_both_devices=False)
+    plan = RunPlan(jobs=tuple(jobs), spending_key=key)
+    return reserve(store, config, plan, [name], cap)
+
+
+@pytest.mark.parametrize("key", [KEY, None])
+def test_the_runs_cap_holds_for_the_run_with_its_fresh_jobs(store, key):
+    spent = 2.5 if key else 0.0
+    store.book(KEY, finished=True, job_usd={"first": 2.5})
+    before = store.everything()
+    refused = reserved(store, cap=WORST + spent - 0.01, key=key)
+    assert refused == "3 fresh jobs could cost 18.11 USD, and max_cost_usd leaves 18.10"
+    assert store.everything() == before
+    assert reserved(store, cap=WORST + spent, key=key) is None
+    assert reserved(store, cap=None, key=key) is None
+
+
+def test_what_a_first_try_booked_counts_once(store):
+    store.book(KEY, finished=True, job_usd={"first": 2.5})
+    for _ in range(2):
+        assert reserved(store, cap=WORST + 2.5, monthly_cap=WORST + 2.5) is None
+        booked = run_spending(store, KEY)
+        assert (booked.finished, booked.reserved_usd) == (False, WORST)
+        assert booked.job_usd == {"first": 2.5}
+
+
+def test_the_months_cap_counts_the_other_runs(store):
+    store.book(KEY, finished=True, job_usd={"first": 2.5})
+    store.book(OTHER, reserved_usd=10.0)
+    before = store.everything()
+    assert "above the monthly_cap_usd of $30" in reserved(store, cap=None, monthly_cap=30)
+    assert store.everything() == before
+    assert reserved(store, cap=None, monthly_cap=30.61) is None
+
+
+@pytest.mark.parametrize("booked", [{"finished": True}, {"reserved_usd": 3.0}])
+def test_a_booking_beside_anothers_gives_way_to_what_was_there(store, booked):
+    store.book(KEY, job_usd={"first": 2.5}, **booked)
+    before = store.read(KEY)
+    store.meanwhile = lambda: store.book(OTHER, reserved_usd=10.0)
+    assert "above the monthly_cap_usd of $30" in reserved(store, cap=None, monthly_cap=30)
+    assert store.read(KEY) == before
+
+
+@pytest.mark.parametrize("key", [KEY, None])
+def test_without_a_price_fresh_jobs_run_under_no_cap_only(store, key):
+    store.book(KEY)
+    refused = reserved(store, cap=1e6, key=key, name="g9.huge")
+    assert "there is no On-Demand price of g9.huge" in refused
+    assert reserved(store, cap=None, key=key, name="g9.huge") is None
+    assert run_spending(store, KEY).reserved_usd == (None if key else 0.0)
+
+
+def test_without_the_runs_booking_no_fresh_job_may_run(store):
+    assert "booking is gone (costs/2026-11/run.json)" in reserved(store, cap=None)

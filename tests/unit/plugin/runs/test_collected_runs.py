@@ -1,0 +1,123 @@
+"""A run's documents are stored once, and found again by whoever reads the run."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from botocore.exceptions import ClientError
+
+from batchmark.aws.result_bucket import COLLECTED, RunStore
+from batchmark.core.errors import CollectError
+from batchmark.runs.collected_runs import readable_run, store_run, stored_run, with_documents
+from tests.builders.runs import (
+    as_older_releases_stored,
+    build_job,
+    build_lost,
+    build_row,
+    build_run,
+    put_documents,
+)
+from tests.stand_ins.bucket import MemoryBucket
+
+RUN = build_run(
+    *(build_job(name, [build_row((0.1,) * 8)]) for name in ("g5.xlarge", "c5.2xlarge")),
+    lost=[build_lost("g6.xlarge", "exit code 3")],
+)
+GONE = "raw/run/g5.xlarge/blog/1/g5-xlarge-blog-1.1.json"
+
+
+class Bucket(MemoryBucket):
+    """Keeps a list of what is read, and refuses to read some keys."""
+
+    def __init__(self):
+        super().__init__("batchmark-results", "us-east-1")
+        self.refused, self.read = {}, []
+
+    def get_object(self, *, Key, **arguments):  # noqa: N803
+        self.read.append(Key)
+        if Key in self.refused:
+            raise client_error(*self.refused[Key])
+        return super().get_object(Key=Key, **arguments)
+
+
+def client_error(code, status):
+    answer = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(answer, "GetObject")
+
+
+@pytest.fixture
+def bucket():
+    return Bucket()
+
+
+@pytest.fixture
+def store(bucket):
+    made = RunStore(bucket, "batchmark-results", RUN.run_id)
+    put_documents(made, RUN)
+    return made
+
+
+def test_a_collected_run_is_stored_without_its_documents_and_read_with_them(store, bucket):
+    key = store_run(store, RUN)
+    assert key == store.prefix + COLLECTED
+    stored = json.loads(bucket.objects[key])
+    assert all("document" not in job for job in stored["jobs"])
+    assert [job["document_uri"] for job in stored["jobs"]] == [
+        f"s3://batchmark-results/raw/run/{name}/blog/1/{name.replace('.', '-')}-blog-1.1.json"
+        for name in ("g5.xlarge", "c5.2xlarge")
+    ]
+    assert readable_run(store, key) == with_documents(store, stored_run(store, key)) == RUN
+
+
+def test_storing_what_was_read_writes_the_same_bytes(store, bucket):
+    key = store_run(store, RUN)
+    before = bucket.objects[key]
+    store_run(store, readable_run(store, key))
+    assert bucket.objects[key] == before
+    store_run(store, stored_run(store, key))
+    assert bucket.objects[key] == before
+
+
+def test_each_document_is_read_once_and_none_where_none_is_needed(store, bucket):
+    key = store_run(store, RUN)
+    stored_run(store, key)
+    assert bucket.read == [key]
+    readable_run(store, key)
+    assert len(bucket.read) == len(set(bucket.read)) + 1 == 4
+
+
+def test_a_run_that_an_older_release_collected_brings_its_documents(store, bucket):
+    key = store.write(COLLECTED, as_older_releases_stored(RUN))
+    bucket.read.clear()
+    assert readable_run(store, key) == RUN
+    assert with_documents(store, stored_run(store, key)) == RUN
+    assert set(bucket.read) == {key}
+
+
+def test_a_job_whose_document_is_gone_is_lost_to_a_report_and_stops_what_writes(store, bucket):
+    key = store_run(store, RUN)
+    del bucket.objects[GONE]
+    run = readable_run(store, key)
+    assert run.jobs == RUN.jobs[1:]
+    before, lost = run.lost
+    assert before == RUN.lost[0]
+    assert (lost.planned, lost.job_id) == (RUN.jobs[0].planned, RUN.jobs[0].job_id)
+    assert lost.reason.startswith("its result document is gone: s3://batchmark-results/" + GONE)
+    assert (lost.instance_type, lost.seconds) == ("g5.xlarge", 40.0)
+    with pytest.raises(CollectError, match="can't be read"):
+        with_documents(store, stored_run(store, key))
+
+
+def test_a_document_that_s3_does_not_give_now_is_not_gone(store, bucket):
+    key = store_run(store, RUN)
+    bucket.refused[GONE] = ("SlowDown", 503)
+    with pytest.raises(ClientError, match="SlowDown"):
+        readable_run(store, key)
+
+
+def test_a_run_that_was_never_collected_is_none(store):
+    key = store.prefix + COLLECTED
+    assert stored_run(store, key) is None
+    with pytest.raises(CollectError, match=f"there is no {key}"):
+        readable_run(store, key)

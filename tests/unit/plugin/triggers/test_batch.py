@@ -1,0 +1,21 @@
+"""Tasks that were deferred before the trigger moved."""
+
+from airflow._shared.module_loading import import_string
+
+from tests.stand_ins.following import ON_DEMAND, RUNNING, SUCCEEDED, Following
+
+OLD_PATH = "batchmark.triggers.batch.BenchmarkJobTrigger"
+
+
+def test_a_task_deferred_before_the_move_still_ends_well():
+    """The triggerer makes a trigger of the class path and the arguments that the database holds."""
+    _, arguments = Following(on_demand=ON_DEMAND).trigger.serialize()
+    assert import_string(OLD_PATH)(**arguments).on_demand == ON_DEMAND
+    following = Following(trigger=import_string(OLD_PATH))
+    event = following.event((1, RUNNING), (30, SUCCEEDED))
+    assert (event.task_instance_state, event.xcoms["return_value"]) == ("success", "job-1")
+
+
+def test_what_is_deferred_now_has_the_new_path():
+    path, _ = Following(trigger=import_string(OLD_PATH)).trigger.serialize()
+    assert path == "batchmark.orchestration.batch_trigger.BenchmarkJobTrigger"
