@@ -1,1 +1,1 @@
-"""Measurements of Batchmark itself, side by side, each run by hand."""
+"""Measurements of Batchmark itself, each run by hand."""

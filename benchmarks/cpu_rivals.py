@@ -1,8 +1,9 @@
-"""Our CPU measurements beside plain library calls and the original code's approach, in one run.
+"""Compares our CPU times with plain library calls and with the published approach.
 
-Ours is the implementation that a row's trial chooses, anew in every round; it and the plain calls
-take short turns on the same inputs with the same timer. Exits with 1 where our time is more than
-1.05 times that of the fastest plain call. What measuring itself adds: harness_overhead.py.
+Our side is the implementation that a row's trial chooses, and it is chosen again in each round. It
+and the plain calls take short turns on the same inputs with the same timer. Exits with 1 if our
+time is more than 1.05 times that of the fastest plain call. harness_overhead.py tells how much
+measuring itself adds.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from batchmark_job import memory, trial
-from batchmark_job.measure import Bench, as_measured, bench_for, choose_rival
-from batchmark_job.sample_statistics import median_interval
-from batchmark_job.sampling import MonotonicTimer, Rotation, no_garbage_collection
-from batchmark_job.suites import SUITES, Limits, Point
-from batchmark_job.threads import give_threads
-from batchmark_job.trial import Problem
-from batchmark_job.workloads import WORKLOADS
+from batchmark_job.machine import memory
+from batchmark_job.machine.threads import set_threads
+from batchmark_job.measuring.candidate import take_turn
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.problem import Problem
+from batchmark_job.measuring.rows import Bench, bench_for, choose_implementation, measuring_state
+from batchmark_job.measuring.sample_statistics import median_interval
+from batchmark_job.measuring.sampling import MonotonicTimer, Rotation, no_garbage_collection
+from batchmark_job.suites import SUITES, Point
+from batchmark_job.workloads.builtin import WORKLOADS
 from benchmarks.plain_calls import (
     PLAIN_CALLS,
     RECONSTRUCTED,
@@ -38,25 +41,25 @@ from benchmarks.plain_calls import (
 
 ALLOWED_RATIO = 1.05
 FEWEST_ROUNDS = 3
-FEWEST_TURNS = 2  # of each side in a round
-DEFAULT_SUITES = ("smoke", "blog", "training")  # every workload, and what takes no hours
-LONG_TRIAL_SECONDS = 10.0  # one that took longer holds for all rounds of its size
-MORE_BUDGET = 5  # times as much for a size whose rounds lie on both sides of ALLOWED_RATIO
-MORE_ROUNDS = 12  # times as many, until it is clear on which side of ALLOWED_RATIO they lie
-HOPELESS = 1.5  # times the fastest plain call's median: such a call stays out of further rounds
-LOG_WIDTH = 160  # of the tables where there is no terminal that has a width
+FEWEST_TURNS = 2  # per side and round
+DEFAULT_SUITES = ("smoke", "blog", "training")  # every workload, at sizes that do not take hours
+LONG_TRIAL_SECONDS = 10.0  # the choice of a longer trial is kept for all rounds
+MORE_BUDGET = 5  # times the budget while a size's rounds lie on both sides of ALLOWED_RATIO
+MORE_ROUNDS = 12  # times the rounds, if it takes so many to get clear of ALLOWED_RATIO
+HOPELESS = 1.5  # times the fastest plain call's median: calls above it are dropped
+LOG_WIDTH = 160  # columns, where the output is not a terminal
 
 
 class ComparisonError(Exception):
-    """One side failed or computes something else, so that its time means nothing."""
+    """One side failed or computed something else, so its time means nothing."""
 
 
 class RefusedError(Exception):
-    """None of our implementations can try, mostly for want of memory."""
+    """None of our implementations can run, usually for lack of memory."""
 
 
 class Round(NamedTuple):
-    """Medians in seconds of one round, and our implementation as the trial chose it."""
+    """Median seconds of one round, and which of our implementations the trial chose."""
 
     ours: float
     implementation: str
@@ -65,13 +68,13 @@ class Round(NamedTuple):
 
 @dataclass
 class Runner:
-    """Calls on different inputs, and what they took."""
+    """One side's calls, on rotating inputs, and how long they took."""
 
     name: str
     rotation: Rotation
     threads: int
-    first: float  # seconds of a call before there are others
-    trial_seconds: float = 0.0  # that choosing it took
+    first: float  # seconds per call, as known before the first turn
+    trial_seconds: float = 0.0  # spent on choosing it
     seconds: list[float] = field(default_factory=list)
 
     @property
@@ -81,19 +84,19 @@ class Runner:
 
 @dataclass
 class Comparison:
-    """Medians in seconds of one size, one for each round."""
+    """Median seconds at one size, one entry per round."""
 
     point: Point
     ours: list[float] = field(default_factory=list)
-    implementations: list[str] = field(default_factory=list)  # ours, as chosen in each round
+    implementations: list[str] = field(default_factory=list)  # our choice in each round
     plain: dict[str, list[float]] = field(default_factory=dict)
     as_published: list[float] = field(default_factory=list)
     skipped: str | None = None
 
-    def add(self, one: Round) -> None:
-        self.ours.append(one.ours)
-        self.implementations.append(one.implementation)
-        for name, seconds in one.plain.items():
+    def add(self, result: Round) -> None:
+        self.ours.append(result.ours)
+        self.implementations.append(result.implementation)
+        for name, seconds in result.plain.items():
             self.plain.setdefault(name, []).append(seconds)
 
     @property
@@ -102,12 +105,12 @@ class Comparison:
 
     @property
     def fastest_plain(self) -> str:
-        """Of those that took part in every round."""
+        """The fastest plain call of those that took part in every round."""
         throughout = (name for name, found in self.plain.items() if len(found) == len(self.ours))
         return min(throughout, key=lambda name: statistics.median(self.plain[name]))
 
     def is_hopeless(self, name: str) -> bool:
-        """Whether a plain call can't become the fastest."""
+        """Whether a plain call is too slow to become the fastest."""
         if not self.decided:
             return False
         fastest = statistics.median(self.plain[self.fastest_plain])
@@ -115,7 +118,7 @@ class Comparison:
 
     @property
     def ratios(self) -> list[float]:
-        """Ours over the fastest plain call, round by round."""
+        """Our time over that of the fastest plain call, per round."""
         return [
             ours / plain
             for ours, plain in zip(self.ours, self.plain[self.fastest_plain], strict=True)
@@ -124,8 +127,8 @@ class Comparison:
     def is_clear(self, rounds: int) -> bool:
         """Whether further rounds would hardly change the verdict.
 
-        All of these first rounds are fast enough; or, after twice as many, the 95 % interval of
-        the rounds' median lies on one side of the ratio allowed.
+        That is so once all rounds, at least `rounds`, are fast enough; or once there are twice as
+        many and the 95 % interval of their median lies on one side of ALLOWED_RATIO.
         """
         if len(self.ours) < rounds:
             return False
@@ -136,7 +139,7 @@ class Comparison:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether rounds lie on both sides of the ratio allowed."""
+        """Whether rounds lie on both sides of ALLOWED_RATIO."""
         return min(self.ratios) <= ALLOWED_RATIO < max(self.ratios)
 
     @property
@@ -173,7 +176,7 @@ def main() -> int:
         parser.error(f"--rounds {arguments.rounds} gives no spread; give {FEWEST_ROUNDS} or more")
     suites = arguments.suites or (["smoke"] if arguments.quick else DEFAULT_SUITES)
     seconds = arguments.seconds or (0.3 if arguments.quick else 0.5)
-    bench = bench_for("cpu", Limits(max_seconds=seconds), threads=arguments.threads)
+    bench = bench_for("cpu", RowLimits(max_seconds=seconds), threads=arguments.threads)
     console = Console(width=None if sys.stdout.isatty() else LOG_WIDTH)
     comparisons = []
     for point in points(suites, arguments.workloads):
@@ -183,7 +186,7 @@ def main() -> int:
 
 
 def points(suites: Sequence[str], workloads: Sequence[str]) -> Iterator[Point]:
-    """The suites' float32 rows, each once, by workload."""
+    """Yield each float32 row of the suites once, grouped by workload."""
     found = [point for suite in suites for point in SUITES[suite].points(["float32"])]
     for workload in workloads:
         seen: list[Mapping[str, int]] = []
@@ -194,7 +197,7 @@ def points(suites: Sequence[str], workloads: Sequence[str]) -> Iterator[Point]:
 
 
 def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> Comparison:
-    """Time one size in rounds, as many as it takes to make clear who is the faster.
+    """Time one size, in as many rounds as it takes to tell which side is faster.
 
     Raises:
         ComparisonError: no implementation of ours is right, or a plain call's result is wrong.
@@ -203,7 +206,7 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
     workload = WORKLOADS[point.workload]
     most = max(
         rival.working_set_bytes(point.parameters, point.dtype)
-        for rival in workload.rivals(bench.device)
+        for rival in workload.implementations_for(bench.device)
     )
     if not memory.has_room(2 * most, bench.device):
         comparison.skipped = "does not fit into memory twice"
@@ -233,9 +236,9 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
 
 @contextmanager
 def problem_of(point: Point) -> Iterator[tuple[Problem, MonotonicTimer]]:
-    """The problem and the timer of a row, in the state in which it is measured."""
+    """Yield a row's problem and timer, under the conditions of a measurement."""
     workload = WORKLOADS[point.workload]
-    with as_measured(workload, point.dtype), no_garbage_collection():
+    with measuring_state(workload, point.dtype), no_garbage_collection():
         yield Problem(workload, point.parameters, point.dtype, "cpu"), MonotonicTimer("cpu")
     memory.release("cpu")
 
@@ -245,18 +248,18 @@ def choose(point: Point, bench: Bench) -> Runner:
 
     Raises:
         ComparisonError: none of them is right.
-        RefusedError: none of them can try.
+        RefusedError: none of them can run.
     """
     started = time.perf_counter()
     with problem_of(point) as (problem, _):
-        chosen, rivals, _ = choose_rival(problem, bench)
+        chosen, candidates, _ = choose_implementation(problem, bench)
     if chosen is None or chosen.rotation is None or chosen.threads is None:
-        reasons = "; ".join(dict.fromkeys(str(rival.reason) for rival in rivals))
-        if all(rival.outcome == "refused" or rival.out_of_memory for rival in rivals):
+        reasons = "; ".join(dict.fromkeys(str(each.reason) for each in candidates))
+        if all(each.outcome == "refused" or each.out_of_memory for each in candidates):
             raise RefusedError(reasons)
         raise ComparisonError(f"{_label(point)} as we compute it: {reasons}")
     return Runner(
-        chosen.rival.name,
+        chosen.implementation.name,
         chosen.rotation,
         chosen.threads,
         first=chosen.trial_seconds or chosen.cold_seconds or 0.0,
@@ -267,10 +270,10 @@ def choose(point: Point, bench: Bench) -> Runner:
 def run_round(
     point: Point, bench: Bench, ours: Runner, calls: Sequence[PlainCall], *, check: bool
 ) -> Round:
-    """Let our implementation and the plain calls take short turns: what changes hits all alike."""
+    """Alternate our implementation and the plain calls, so that drift hits all alike."""
     ours.seconds.clear()
     with problem_of(point) as (problem, timer):
-        give_threads(bench.threads)
+        set_threads(bench.threads)
         plain = [
             prepare(call, problem, len(ours.rotation), timer, bench.threads, check=check)
             for call in calls
@@ -288,10 +291,10 @@ def prepare(
     *,
     check: bool,
 ) -> Runner:
-    """A plain call on each input set, and the seconds of its first.
+    """Prepare a plain call on each input set, and time its first call.
 
     Raises:
-        ComparisonError: it computes something else than the workload.
+        ComparisonError: its result is not the workload's.
     """
     rotation = Rotation([plain.prepare(problem.inputs(i)) for i in range(input_sets)])
     first, output = timer.seconds(rotation.take())
@@ -303,20 +306,20 @@ def prepare(
 
 
 def take_turns(runners: Sequence[Runner], timer: MonotonicTimer, seconds: float) -> None:
-    """Turn after turn, in any order, until there are so many seconds of them each."""
+    """Take turns in random order until the runners have had `seconds` each, on average."""
     switch_threads = len({runner.threads for runner in runners}) > 1
     ends = time.perf_counter() + len(runners) * seconds
     turns = 0
     while turns < FEWEST_TURNS or time.perf_counter() < ends:
         for runner in random.sample(runners, len(runners)):
             if switch_threads:
-                give_threads(runner.threads)
-            trial.take_turn(runner.rotation, timer, runner.seconds, runner.first)
+                set_threads(runner.threads)
+            take_turn(runner.rotation, timer, runner.seconds, runner.first)
         turns += 1
 
 
 def report(comparisons: Sequence[Comparison], threads: int, console: Console) -> int:
-    """Print a table for each workload and the verdict; 0 where nothing is too slow, else 1."""
+    """Print a table per workload and the verdict; return 1 if anything is too slow, else 0."""
     measured = [comparison for comparison in comparisons if not comparison.skipped]
     for workload in dict.fromkeys(comparison.point.workload for comparison in measured):
         rows = [comparison for comparison in measured if comparison.point.workload == workload]
@@ -358,7 +361,7 @@ def _line(comparison: Comparison) -> str:
 
 
 def _times_ours(seconds: Sequence[float], ours: Sequence[float]) -> str:
-    """Median, least and most of a single call each round, in our medians."""
+    """Median, minimum and maximum of one call per round, as multiples of our median."""
     if not seconds:
         return ""
     our = statistics.median(ours)

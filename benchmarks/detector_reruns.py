@@ -1,13 +1,14 @@
-"""Simulates the detector with its fresh jobs, run by run as a schedule would, on synthetic series.
+"""Simulates the detector and its fresh jobs on synthetic series, run by run as on a schedule.
 
-The series come from a harness that judges detectors and is not part of this repository: a file with
-`synth_one`, which makes one, and `synth_sets(seed, reps)`, which asks it for all. Each is made with
-four times its runs: every fourth value is a scheduled run, the three behind it are its fresh jobs,
-on the same level and with the same noise. What decides is the product's own code, with each series
-the only one of its suite and target, and nothing known of the noise inside a job.
+The series come from a harness for judging detectors, which is not part of this repository: a file
+with `synth_one`, which makes one series, and `synth_sets(seed, reps)`, which calls it for each of
+them. Every series is made with four times its number of runs: every fourth value is a scheduled
+run, and the three after it are its fresh jobs, on the same level and with the same noise. The
+product's own code decides. Each series is the only one of its suite and target, and nothing is
+known of the noise within a job.
 
-Only alerts of slower levels count. One is right if it is the first of a step whose first run it
-names, give or take MARGIN runs; all others are false. Ends with 1 if a goal is missed.
+Only alerts of slower levels count. An alert is right if it is the first one for a step and names
+that step's first run, within MARGIN runs; all others are false. Exits with 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from batchmark import suspects
-from batchmark.change_records import SeriesKey
+from batchmark.changes import suspects
+from batchmark.changes.records import SeriesKey
 from batchmark_job.result import Device
-from benchmarks.judged_alerts import HEADER, Figures, judged
-from benchmarks.simulated_schedule import Series, play
+from benchmarks.judged_alerts import HEADER, Figures, judge
+from benchmarks.simulated_schedule import SyntheticSeries, play
 
-EACH = 1 + suspects.MOST_RERUNS  # jobs that a run may need
-RUNS = 120  # of a series, unless the harness says another number
-PROCESSES, AT_A_TIME = 2, 24
+JOBS_PER_RUN = 1 + suspects.MOST_RERUNS  # the scheduled one, and its fresh jobs
+RUNS = 120  # per series, unless the harness asks for another number
+PROCESSES, SERIES_PER_TASK = 2, 24
 TUNABLE = {
     name: type(value)
     for name, value in vars(suspects).items()
@@ -50,7 +51,11 @@ def main() -> int:
     parser.add_argument("--reps", type=int, default=6, help="series of a cell (default: 6)")
     parser.add_argument("--cell", default="", help="only cells with this in their name")
     parser.add_argument(
-        "--set", nargs="+", default=[], metavar="NAME=VALUE", help="constants of batchmark.suspects"
+        "--set",
+        nargs="+",
+        default=[],
+        metavar="NAME=VALUE",
+        help="constants of batchmark.changes.suspects",
     )
     arguments = parser.parse_args()
     try:
@@ -63,21 +68,21 @@ def main() -> int:
     by_seed = {}
     with Pool(PROCESSES, prepare, (constants,)) as pool:
         for seed in arguments.seeds:
-            series = [
-                one for one in made(harness, seed, arguments.reps) if arguments.cell in one.cell
-            ]
-            count = -(-len(series) // AT_A_TIME)
+            every = make_series(harness, seed, arguments.reps)
+            series = [each for each in every if arguments.cell in each.cell]
+            count = -(-len(series) // SERIES_PER_TASK)
             parts = [series[place::count] for place in range(count)]
-            by_seed[seed] = [judged(one) for own in pool.imap(play, parts) for one in own]
-    everything = [one for own in by_seed.values() for one in own]
+            by_seed[seed] = [judge(outcome) for part in pool.imap(play, parts) for outcome in part]
+    everything = [result for results in by_seed.values() for result in results]
     if not everything:
         print(f"no cell has {arguments.cell!r} in its name", file=sys.stderr)
         return 1
     print(HEADER)
-    for cell in dict.fromkeys(one.cell for one in series):
-        print(Figures.of(one for one in everything if one.outcome.series.cell == cell).row(cell))
-    for seed, own in by_seed.items():
-        print(Figures.of(own).row(f"seed {seed}"))
+    for cell in dict.fromkeys(each.cell for each in series):
+        in_cell = [result for result in everything if result.outcome.series.cell == cell]
+        print(Figures.of(in_cell).row(cell))
+    for seed, results in by_seed.items():
+        print(Figures.of(results).row(f"seed {seed}"))
     figures = Figures.of(everything)
     print(figures.row("all"))
     print(
@@ -91,22 +96,22 @@ def main() -> int:
 
 
 def constant(text: str) -> tuple[str, float]:
-    """A name and its value.
+    """Parse NAME=VALUE.
 
     Raises:
-        ValueError: there is no such number.
+        ValueError: there is no such constant, or the value is no number.
     """
     name, _, value = text.partition("=")
     if name not in TUNABLE:
-        raise ValueError(f"--set {text}: batchmark.suspects has only {', '.join(TUNABLE)}")
+        raise ValueError(f"--set {text}: batchmark.changes.suspects has only {', '.join(TUNABLE)}")
     return name, TUNABLE[name](value)
 
 
 def load(path: str) -> ModuleType:
-    """The harness.
+    """Load the harness.
 
     Raises:
-        ValueError: it is not there, or not one.
+        ValueError: the file does not exist, or lacks a function.
     """
     spec = importlib.util.spec_from_file_location("harness", path) if path else None
     if spec is None or spec.loader is None or not Path(path).is_file():
@@ -119,13 +124,14 @@ def load(path: str) -> ModuleType:
 
 
 def prepare(constants: Mapping[str, float]) -> None:
+    """Set up a process of the pool."""
     threadpool_limits(1)
     for name, value in constants.items():
         setattr(suspects, name, value)
 
 
-def made(harness: Any, seed: int, reps: int) -> list[Series]:
-    """The harness's own series, each with the fresh jobs of its runs."""
+def make_series(harness: Any, seed: int, reps: int) -> list[SyntheticSeries]:
+    """Make the harness's series, with fresh jobs for each run."""
     synth_one = harness.synth_one
 
     def with_jobs(
@@ -134,20 +140,24 @@ def made(harness: Any, seed: int, reps: int) -> list[Series]:
         step, recover = options.get("step"), options.get("recover")
         if step is not None:
             at = int(rng.integers(n // 3, n - 25)) if at is None else at
-            options["at"] = EACH * at
+            options["at"] = JOBS_PER_RUN * at
         if recover:
-            options["recover"] = EACH * recover
-        return {**synth_one(rng, n=EACH * n, **options), "cv": options["cv"]}
+            options["recover"] = JOBS_PER_RUN * recover
+        return {**synth_one(rng, n=JOBS_PER_RUN * n, **options), "cv": options["cv"]}
 
     harness.synth_one = with_jobs
     try:
-        return [series_of(one, number) for number, one in enumerate(harness.synth_sets(seed, reps))]
+        synthetic = harness.synth_sets(seed, reps)
+        return [series_of(each, number) for number, each in enumerate(synthetic)]
     finally:
         harness.synth_one = synth_one
 
 
-def series_of(one: Mapping[str, Any], number: int) -> Series:
-    medians = [np.nan if own is None else float(np.median(own)) for own in one["samples"]]
+def series_of(synthetic: Mapping[str, Any], number: int) -> SyntheticSeries:
+    """Convert one of the harness's series."""
+    medians = [
+        np.nan if samples is None else float(np.median(samples)) for samples in synthetic["samples"]
+    ]
     key = SeriesKey(
         suite="simulated",
         target=f"target-{number}",
@@ -159,12 +169,12 @@ def series_of(one: Mapping[str, Any], number: int) -> Series:
         parameters="{}",
         dtype="float64",
     )
-    return Series(
-        cell=f"{one['grp']} at {one['cv']:.1%}".replace(".0%", "%"),
-        step=one["mag"],
+    return SyntheticSeries(
+        cell=f"{synthetic['grp']} at {synthetic['cv']:.1%}".replace(".0%", "%"),
+        step=synthetic["mag"],
         key=key,
-        seconds=np.reshape(medians, (-1, EACH)),
-        rises=[place // EACH for place in one["ups"]],
+        seconds=np.reshape(medians, (-1, JOBS_PER_RUN)),
+        rises=[place // JOBS_PER_RUN for place in synthetic["ups"]],
     )
 
 

@@ -1,13 +1,13 @@
-"""Times our detector and apache-otava's own analysis on the same 1,000 series of 200 runs.
+"""Times our detector and apache-otava's on the same 1,000 series of 200 runs.
 
-The series are synthetic: log-normal noise of 1, 3 or 5 %, and a step in every second one. Blocks of
-them are analysed in turns: by `detect_changes`, by its `search` alone, and by otava's
-`compute_change_points` with its defaults, in a process of otava's own environment. What is timed is
-the analysis alone, no imports and no reading. A round is all blocks; given are medians over the
-rounds, with the least and the most.
+The series are synthetic: log-normal noise of 1, 3 or 5 %, and a step in every second one. They are
+analysed block by block, in turn by `detect_changes`, by its `search` alone, and by otava's
+`compute_change_points` with its defaults, in a process with otava's own environment. Only the
+analysis is timed, not imports or reading. A round covers all blocks; the figures are medians over
+the rounds, with minimum and maximum.
 
-Ends with 1 unless `detect_changes` takes less than 3 s for all series in each round, and less than
-otava.
+Exits with 1 unless in every round `detect_changes` takes less than 3 s for all series, and less
+than otava.
 """
 
 from __future__ import annotations
@@ -28,23 +28,22 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from batchmark.change_records import SeriesKey
-from batchmark.change_search import search
-from batchmark.regressions import detect_changes
-from batchmark.series_history import SeriesHistory
+from batchmark.changes.change_points import search
+from batchmark.changes.detection import detect_changes
+from batchmark.changes.records import Series, SeriesKey
 from batchmark_job.result import Device
 
 CLAIMED_SECONDS = 3.0
-BLOCK = 100  # series
+SERIES_PER_BLOCK = 100
 LOG_SDS = (0.01, 0.03, 0.05)
 STEPS = (0.05, 0.1, 0.25)
-LEAST_ON_A_LEVEL = 30  # runs
+SHORTEST_LEVEL = 30  # runs
 FIRST, INTERVAL = np.datetime64("2026-01-05", "us"), np.timedelta64(1, "D")
 
 
-class Took(NamedTuple):
+class Timing(NamedTuple):
     seconds: float
-    cpu_seconds: float  # of all threads, so more than seconds where they wait for each other
+    cpu_seconds: float  # of all threads, so it exceeds `seconds` where they spin
     changes: int
 
 
@@ -57,26 +56,26 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     values = synthetic(arguments.series, arguments.runs, arguments.seed)
-    rounds = timed(arguments.otava_python, values, arguments.rounds)
+    rounds = time_sides(arguments.otava_python, values, arguments.rounds)
     print(
         f"{len(values):,} series of {arguments.runs} runs, seed {arguments.seed}, "
-        f"{len(rounds)} rounds in blocks of {BLOCK} in turns"
+        f"{len(rounds)} rounds in blocks of {SERIES_PER_BLOCK} in turns"
     )
     for side in rounds[0]:
-        seconds = [one[side].seconds for one in rounds]
+        seconds = [timings[side].seconds for timings in rounds]
         changes = rounds[0][side].changes
-        cpu = median(one[side].cpu_seconds for one in rounds)
+        cpu = median(timings[side].cpu_seconds for timings in rounds)
         print(
             f"{side:<15} {spread(seconds)} s, {cpu:.2f} s of processor time, "
             f"{changes:,} changes found"
         )
-    ratios = [one["otava"].seconds / one["detect_changes"].seconds for one in rounds]
+    ratios = [timings["otava"].seconds / timings["detect_changes"].seconds for timings in rounds]
     print(f"otava takes {spread(ratios)} times as long as detect_changes")
     print(
         f"{platform.platform()}, {os.cpu_count()} CPUs, Python {platform.python_version()}; here "
         f"numpy {np.__version__}, scipy {scipy.__version__}, there as requirements-otava.txt says"
     )
-    slowest = max(one["detect_changes"].seconds for one in rounds)
+    slowest = max(timings["detect_changes"].seconds for timings in rounds)
     if slowest >= CLAIMED_SECONDS or min(ratios) <= 1:
         print(
             f"MISSED: in each round it should take less than {CLAIMED_SECONDS:.0f} s and than otava"
@@ -86,17 +85,17 @@ def main() -> int:
 
 
 def synthetic(series: int, runs: int, seed: int) -> NDArray[np.float64]:
-    """Seconds, of shape (series, runs)."""
+    """Make the series: seconds, of shape (series, runs)."""
     rng = np.random.default_rng(seed)
     values = 10 ** rng.uniform(-3, 1, (series, 1)) * np.exp(
         rng.choice(LOG_SDS, (series, 1)) * rng.standard_normal((series, runs))
     )
-    for own in values[::2]:
-        own[rng.integers(LEAST_ON_A_LEVEL, runs - LEAST_ON_A_LEVEL) :] *= 1 + rng.choice(STEPS)
+    for stepped in values[::2]:
+        stepped[rng.integers(SHORTEST_LEVEL, runs - SHORTEST_LEVEL) :] *= 1 + rng.choice(STEPS)
     return values
 
 
-def history_of(number: int, values: NDArray[np.float64]) -> SeriesHistory:
+def history_of(number: int, values: NDArray[np.float64]) -> Series:
     key = SeriesKey(
         suite="synthetic",
         target="synthetic",
@@ -109,14 +108,19 @@ def history_of(number: int, values: NDArray[np.float64]) -> SeriesHistory:
         dtype="float64",
     )
     names = [f"run-{run:04}" for run in range(values.size)]
-    return SeriesHistory(key, "time", names, FIRST + np.arange(values.size) * INTERVAL, values)
+    return Series(key, "time", names, FIRST + np.arange(values.size) * INTERVAL, values)
 
 
-def timed(otava_python: str, values: NDArray[np.float64], rounds: int) -> list[dict[str, Took]]:
-    """What each side took for all series, round by round."""
-    histories = [history_of(number, own) for number, own in enumerate(values)]
+def time_sides(
+    otava_python: str, values: NDArray[np.float64], rounds: int
+) -> list[dict[str, Timing]]:
+    """Time each side on all series; return one mapping by side per round."""
+    histories = [history_of(number, row) for number, row in enumerate(values)]
     logs = list(np.log(values))
-    blocks = [(first, min(first + BLOCK, len(values))) for first in range(0, len(values), BLOCK)]
+    blocks = [
+        (first, min(first + SERIES_PER_BLOCK, len(values)))
+        for first in range(0, len(values), SERIES_PER_BLOCK)
+    ]
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "series.npz"
         np.savez(data, seconds=values)
@@ -127,44 +131,44 @@ def timed(otava_python: str, values: NDArray[np.float64], rounds: int) -> list[d
             stdout=subprocess.PIPE,
             text=True,
         ) as otava:
-            sides: dict[str, Callable[[int, int], Took]] = {
-                "detect_changes": lambda first, last: took(
+            sides: dict[str, Callable[[int, int], Timing]] = {
+                "detect_changes": lambda first, last: time_analysis(
                     lambda: len(detect_changes(histories[first:last]))
                 ),
-                "search alone": lambda first, last: took(
+                "search alone": lambda first, last: time_analysis(
                     lambda: sum(map(len, search(logs[first:last])))
                 ),
-                "otava": lambda first, last: asked(otava, first, last),
+                "otava": lambda first, last: ask_otava(otava, first, last),
             }
             for side in sides.values():
-                side(*blocks[0])  # what only the first call does
-            return [one_round(sides, blocks) for _ in range(rounds)]
+                side(*blocks[0])  # warm up: some work is done in the first call only
+            return [run_round(sides, blocks) for _ in range(rounds)]
 
 
-def one_round(
-    sides: dict[str, Callable[[int, int], Took]], blocks: Sequence[tuple[int, int]]
-) -> dict[str, Took]:
+def run_round(
+    sides: dict[str, Callable[[int, int], Timing]], blocks: Sequence[tuple[int, int]]
+) -> dict[str, Timing]:
     parts = [{name: side(*block) for name, side in sides.items()} for block in blocks]
     return {
-        name: Took(*map(sum, zip(*(one[name] for one in parts), strict=True))) for name in sides
+        name: Timing(*map(sum, zip(*(part[name] for part in parts), strict=True))) for name in sides
     }
 
 
-def took(analyse: Callable[[], int]) -> Took:
+def time_analysis(analyse: Callable[[], int]) -> Timing:
     began, cpu_began = time.perf_counter(), time.process_time()
     changes = analyse()
-    return Took(time.perf_counter() - began, time.process_time() - cpu_began, changes)
+    return Timing(time.perf_counter() - began, time.process_time() - cpu_began, changes)
 
 
-def asked(otava: subprocess.Popen[str], first: int, last: int) -> Took:
-    """What otava's process says."""
+def ask_otava(otava: subprocess.Popen[str], first: int, last: int) -> Timing:
+    """Have otava's process analyse a block."""
     assert otava.stdin  # noqa: S101
     assert otava.stdout  # noqa: S101
     print(first, last, file=otava.stdin, flush=True)
     answer = otava.stdout.readline().split()
     if not answer:
         sys.exit("otava's process ended; see above")
-    return Took(float(answer[0]), float(answer[1]), int(answer[2]))
+    return Timing(float(answer[0]), float(answer[1]), int(answer[2]))
 
 
 def spread(values: Sequence[float]) -> str:

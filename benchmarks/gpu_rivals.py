@@ -1,8 +1,8 @@
-"""Our GPU rows against plain library calls and the measured copy bandwidth, in one run.
+"""Compares our GPU rows with plain library calls and with the measured copy bandwidth.
 
-A product is held against the fastest plain torch call, both taking turns; a filter against what a
-large copy reads and writes per second. Ends with 1 where a share is below its limit or could not be
-measured. Needs a CUDA device; anywhere else it measures nothing, says so and ends with 77.
+A matrix product is compared with the fastest plain torch call, in turns; a filter with what a large
+copy reads and writes per second. Exits with 1 if a share is below its limit or could not be
+measured. Without a CUDA device it measures nothing, says so and exits with 77.
 """
 
 from __future__ import annotations
@@ -10,26 +10,21 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from batchmark_job.ceilings import measure_ceilings
-from batchmark_job.measure import Row, as_measured, bench_for, measure
-from batchmark_job.result import MeasurementStatus
-from batchmark_job.sampling import CudaEventTimer
-from batchmark_job.suites import Limits
-from batchmark_job.trial import SEED
-from batchmark_job.workloads import WORKLOADS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from batchmark_job.measure import Bench
-    from batchmark_job.result import Measurement
+from batchmark_job.measuring.ceilings import measure_ceilings
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.problem import SEED
+from batchmark_job.measuring.rows import Bench, Row, bench_for, measure, measuring_state
+from batchmark_job.measuring.sampling import CudaEventTimer
+from batchmark_job.result import Measurement, MeasurementStatus
+from batchmark_job.workloads.builtin import WORKLOADS
 
 PRODUCT_DTYPES = ("float32", "tf32", "bfloat16", "float16")
 FILTERS = ("gaussian_blur", "edge_detection")
@@ -37,15 +32,15 @@ FILTER_DTYPES = ("float32", "bfloat16", "float16")
 PRODUCT_LIMIT = 0.95  # of the best plain call
 FILTER_LIMIT = 0.70  # of the copy bandwidth
 ROUNDS = 20
-EXIT_SKIPPED = 77  # as automake and meson know it
+EXIT_SKIPPED = 77  # means skipped to automake and meson
 
 
 class UnmeasuredError(Exception):
-    """A row without figures; the message names it and says why."""
+    """A row has no figures; the message names it and says why."""
 
 
 class Share(NamedTuple):
-    """One row of ours: what it reached of what it is held against."""
+    """What one of our rows reaches, as a share of its yardstick."""
 
     row: str
     implementation: str
@@ -73,13 +68,13 @@ def main(arguments: list[str] | None = None) -> int:
         return EXIT_SKIPPED
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {when}")
-    bench = bench_for("cuda", Limits(max_seconds=0.2 if small else 3.0))
+    bench = bench_for("cuda", RowLimits(max_seconds=0.2 if small else 3.0))
     sizes = [256] if small else [4096, 8192]
     return 0 if print_all([*products(bench, sizes), *filters(bench, sizes)]) or small else 1
 
 
 def print_all(rows: Sequence[Callable[[], Share]]) -> bool:
-    """Measure and print row after row, whatever becomes of one; whether all passed."""
+    """Measure and print every row, even after a failure; return whether all passed."""
     passed = True
     for measure_share in rows:
         try:
@@ -101,15 +96,17 @@ def products(bench: Bench, sizes: list[int]) -> Iterator[Callable[[], Share]]:
 
 def product(bench: Bench, size: int, dtype: str) -> Share:
     measured = measured_row("matmul", {"size": size}, dtype, bench)
-    with as_measured(WORKLOADS["matmul"], dtype):
+    with measuring_state(WORKLOADS["matmul"], dtype):
         ours, plain, name = against_plain_calls(measured)
     return Share(row_name(measured), library(measured), plain / ours, name, PRODUCT_LIMIT)
 
 
 def against_plain_calls(measured: Measurement) -> tuple[float, float, str]:
-    """Median seconds of our call and of the fastest plain one, taken in turns; and its name."""
+    """Median seconds of our call and of the fastest plain one, and the latter's name."""
     workload = WORKLOADS["matmul"]
-    rival = next(rival for rival in workload.rivals("cuda") if rival.name == library(measured))
+    rival = next(
+        rival for rival in workload.implementations_for("cuda") if rival.name == library(measured)
+    )
     left, right = (
         tensor.cuda() for tensor in workload.make_inputs(measured.parameters, measured.dtype, SEED)
     )
@@ -150,7 +147,7 @@ def image_filter(bench: Bench, name: str, size: int, dtype: str) -> Share:
 
 @cache
 def copy_rate() -> float:
-    """Bytes a second."""
+    """Bytes per second that a large copy reads and writes."""
     ceilings = measure_ceilings("cuda", [])
     if not ceilings:
         raise UnmeasuredError("a filter: the copy bandwidth is missing; see the warning above")

@@ -1,10 +1,10 @@
 """Shows that measuring adds less than 2 % to what is measured, for calls of 1 to 30 ms.
 
-The same prepared calls run in turns in a bare loop, with one clock reading before and after it, and
-under the job's own sampling, its monitor and telemetry running as in a job. Two figures for each
-workload: the time that sampling spends between the calls, and the time of a call as sampled over
-that in the bare loops around it. Telemetry reads so seldom that few blocks meet a reading, so its
-share of the time is given apart. Ends with 1 unless all are shown to be below 2 %.
+The same prepared calls run alternately in a bare loop, timed as a whole, and under the job's own
+sampling, with monitor and telemetry running as in a job. Each workload has two figures: the share
+of time that sampling spends between calls, and a call's sampled time over its time in the bare
+loops around it. Telemetry reads so rarely that few blocks contain a reading, so its share of the
+time is given separately. Exits with 1 unless all are shown to be below 2 %.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import sys
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from batchmark_job import environment
-from batchmark_job.conditions import Monitor
+from batchmark_job.machine import fingerprint
+from batchmark_job.machine.conditions import Monitor
+from batchmark_job.machine.telemetry import PERIOD_SECONDS, Telemetry, meters_for
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.sample_statistics import MedianInterval, median_interval
+from batchmark_job.measuring.sampling import MonotonicTimer, Rotation, no_garbage_collection, sample
 from batchmark_job.result import Device
-from batchmark_job.sample_statistics import MedianInterval, median_interval
-from batchmark_job.sampling import MonotonicTimer, Rotation, no_garbage_collection, sample
-from batchmark_job.suites import Limits
-from batchmark_job.telemetry import PERIOD_SECONDS, Telemetry, meters_for
 from benchmarks.prepared_calls import median_seconds, prepared_calls, size_for
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 ALLOWED = 0.02
 CALL_SECONDS = (0.001, 0.003, 0.01, 0.03)
-BLOCK_SECONDS = 0.1  # a period of the monitor, yet the blocks of a round meet the same load
-FEWEST_ROUNDS = 6  # that give an interval
+BLOCK_SECONDS = 0.1  # one period of the monitor, and short: a round's blocks meet the same load
+FEWEST_ROUNDS = 6  # an interval needs so many
 READINGS = 20
 SETTLING_CALLS = 3
 
 
 class Overhead(NamedTuple):
-    between_calls: float  # share of the time sampled
-    ratio: MedianInterval  # sampled over bare, one ratio for each round
+    between_calls: float  # as a share of the calls' own time
+    ratio: MedianInterval  # of sampled to bare, over the rounds
 
     @property
     def shown(self) -> bool:
@@ -47,7 +47,7 @@ class Overhead(NamedTuple):
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--threads", type=int, default=environment.usable_threads(), help="default: all usable"
+        "--threads", type=int, default=fingerprint.usable_threads(), help="default: all usable"
     )
     parser.add_argument(
         "--rounds", type=int, default=90, help=f"for each size, {FEWEST_ROUNDS} or more; default 90"
@@ -79,7 +79,7 @@ def main() -> int:
 
 
 def telemetry_share(threads: int) -> float:
-    """The share of the time that telemetry's readings take."""
+    """The share of time spent on telemetry's readings."""
     meters = meters_for(Device.CPU, threads)
     took = []
     for _ in range(READINGS):
@@ -91,9 +91,9 @@ def telemetry_share(threads: int) -> float:
 
 
 def overhead(calls: list[Call], rounds: int, threads: int) -> Overhead:
-    """Rounds of bare, sampled, sampled, bare; as many as was said before the first was seen.
+    """Measure in rounds of bare, sampled, sampled, bare; their number is fixed beforehand.
 
-    Every block makes the same calls: where inputs lie in memory makes some slower than others.
+    Every block makes the same calls, because some inputs are slower by their place in memory.
     """
     count = max(3, round(BLOCK_SECONDS / median_seconds(calls)))
     monitor = Monitor("cpu")
@@ -117,7 +117,7 @@ def settle(rotation: Rotation) -> None:
 
 
 def bare_seconds(rotation: Rotation, count: int) -> float:
-    """A call's mean time without any harness."""
+    """A call's mean seconds without any harness."""
     settle(rotation)
     calls = [rotation.take() for _ in range(count)]
     start = time.perf_counter()
@@ -129,9 +129,10 @@ def bare_seconds(rotation: Rotation, count: int) -> float:
 def sampled_seconds(
     rotation: Rotation, count: int, monitor: Monitor, threads: int
 ) -> tuple[float, float]:
-    """A call's mean time as a job samples it, and the share of time spent between the calls."""
-    # A tenth of it is less than a block, ten times of it more: all samples, and nothing between.
-    limits = Limits(count, max_seconds=5 * BLOCK_SECONDS, precision=0.0, minimum_samples=count)
+    """A call's mean seconds as a job samples it, and the time between calls as a share of it."""
+    # The block is longer than a tenth of max_seconds and shorter than ten times it: so exactly
+    # `count` samples are taken, with no unrecorded calls between them.
+    limits = RowLimits(count, max_seconds=5 * BLOCK_SECONDS, precision=0.0, minimum_samples=count)
     samples: list[float] = []
     telemetry = Telemetry(meters_for(Device.CPU, threads), None, "benchmark")
     telemetry.start()

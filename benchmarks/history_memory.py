@@ -1,9 +1,9 @@
-"""Reads a history of 1,000,000 rows as the detector does, and tells how much memory that takes.
+"""Measures the memory that the detector needs to read a history of 1,000,000 rows.
 
-Its runs of 200 rows are encoded as those in AWS are, below a folder that stands in for the bucket.
-A process of its own then reads the detector's columns and makes the series of them.
+The history: runs of 200 rows each, dictionary-encoded as in AWS, in a folder that stands in for the
+bucket. A separate process then reads the detector's columns and builds the series.
 
-Ends with 1 unless that process stayed below 500 MB. About a minute.
+Exits with 1 unless that process stays below 500 MB. Takes about a minute.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import boto3  # it takes memory wherever the history is read
+import boto3  # imported because its memory counts wherever the history is read
 import numpy as np
 import pyarrow as pa
 
 from batchmark.history.columns import SCHEMA, STRING
-from batchmark.history.parquet import Place, encode
-from batchmark.history.rows import when
+from batchmark.history.parquet import FileLocation, encode
+from batchmark.history.rows import time_columns
 from batchmark.history.series import COLUMNS, series_histories
 from batchmark.history.store import HistoryStore
 
@@ -71,7 +71,7 @@ def main() -> int:
 
 
 class Bucket:
-    """A folder that answers what HistoryStore asks a client of S3."""
+    """A folder that answers HistoryStore's calls of an S3 client."""
 
     exceptions = SimpleNamespace(NoSuchKey=FileNotFoundError)
 
@@ -94,26 +94,28 @@ class Bucket:
 
 
 def write(runs: int) -> None:
-    """A history of so many runs, each of every target at every point."""
+    """Write a history of `runs` runs, each with a row per target and point."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     rng = np.random.default_rng(1)
     target, point = np.divmod(np.arange(TARGETS * POINTS), POINTS)
     constant = {name: pa.array(texts(name, target, point)) for name in names_of(STRING)}
     for run in range(runs):
-        recorded = when(FIRST + run * INTERVAL)
+        recorded = time_columns(FIRST + run * INTERVAL)
         run_id = f"scheduled__{recorded['recorded_at'].isoformat()}+00:00"
-        own = {
+        of_run = {
             "run_id": [run_id] * target.size,
-            "job_id": [f"{run:08x}-{one:04x}-4000-8000-000000000000" for one in target],
-            "raw_key": [f"raw/{run_id}/g{one}.xlarge/{SUITE}/1/{run}.1.json" for one in target],
+            "job_id": [f"{run:08x}-{number:04x}-4000-8000-000000000000" for number in target],
+            "raw_key": [
+                f"raw/{run_id}/g{number}.xlarge/{SUITE}/1/{run}.1.json" for number in target
+            ],
             "recorded_at": [recorded["recorded_at"]] * target.size,
         }
         columns = [
-            pa.array(column_of(field, own, constant, rng, target.size), field.type)
+            pa.array(column_of(field, of_run, constant, rng, target.size), field.type)
             for field in SCHEMA
         ]
         body = encode(pa.table(columns, schema=SCHEMA))
-        path = FOLDER / Place(SUITE, recorded["month"], f"run-{run:06}").key
+        path = FOLDER / FileLocation(SUITE, recorded["month"], f"run-{run:06}").key
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(body)
 
@@ -123,24 +125,24 @@ def names_of(kind: pa.DataType) -> list[str]:
 
 
 def texts(name: str, target: Any, point: Any) -> list[str]:
-    """A text column as it looks in the history, as far as that matters here."""
+    """A text column with about as many different values as in a real history."""
     fixed = {"status": "measured", "purpose": "scheduled", "purchase_option": "spot"}
     if name in fixed:
         return [fixed[name]] * len(target)
     if name in ("actual_device", "requested_device"):
-        return ["cuda" if one < 2 else "cpu" for one in target]
+        return ["cuda" if number < 2 else "cpu" for number in target]
     if name == "parameters":
-        return [f'{{"size":{1000 * (1 + one % 8)}}}' for one in point]
+        return [f'{{"size":{1000 * (1 + number % 8)}}}' for number in point]
     if name == "workload":
-        return [f"workload_{one // 8}" for one in point]
-    return [f"{name} {one}.xlarge" for one in target]
+        return [f"workload_{number // 8}" for number in point]
+    return [f"{name} {number}.xlarge" for number in target]
 
 
 def column_of(
-    field: pa.Field, own: Mapping[str, Any], constant: Mapping[str, Any], rng: Any, rows: int
+    field: pa.Field, of_run: Mapping[str, Any], constant: Mapping[str, Any], rng: Any, rows: int
 ) -> Any:
-    if field.name in own:
-        return own[field.name]
+    if field.name in of_run:
+        return of_run[field.name]
     if field.name in constant:
         return constant[field.name]
     if field.type == pa.float64():
@@ -164,10 +166,10 @@ def read() -> dict[str, float]:
 
 
 def peak_mb() -> float:
-    """Most resident memory of this process so far; Linux counts its parent's in ru_maxrss, too."""
-    status = Path("/proc/self/status")
+    """This process's peak resident memory so far, in MB of 10^6 bytes."""
+    status = Path("/proc/self/status")  # on Linux, ru_maxrss includes the parent's peak
     if status.exists():
-        (line,) = [one for one in status.read_text().splitlines() if one.startswith("VmHWM:")]
+        (line,) = (text for text in status.read_text().splitlines() if text.startswith("VmHWM:"))
         return int(line.split()[1]) * 1024 / 1e6
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # in bytes on macOS
 

@@ -1,9 +1,9 @@
-"""Shows that a workload made 3, 5 and 10 % slower by a known wait is found to be just that slower.
+"""Shows that a workload slowed down by 3, 5 and 10 % is measured as just that much slower.
 
-A real call is sampled against itself with a busy-wait behind it, in rounds of one job each whose
-order changes from round to round. Prints the ratio of the medians with its 95 % interval beside the
-factor injected. An interval of 95 % misses the truth now and then: what it misses is run once more
-with twice the rounds. Ends with 1 where it is missed again.
+A real call is compared with itself followed by a busy-wait of known length, in rounds of one job
+each whose order changes from round to round. Prints the ratio of the medians with its 95 % interval
+beside the factor injected. A 95 % interval misses the truth now and then, so a factor that is
+missed is run once more, with twice the rounds. Exits with 1 if it is missed again.
 """
 
 from __future__ import annotations
@@ -11,19 +11,25 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from batchmark.estimate import Median, ratio
-from batchmark_job import environment
-from batchmark_job.sampling import MonotonicTimer, Rotation, no_garbage_collection, sample, warm_up
-from batchmark_job.suites import Limits
+from torch import Tensor
+
+from batchmark.analysis.speedup import ratio
+from batchmark.core.intervals import Median
+from batchmark_job.machine import fingerprint
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.sampling import (
+    MonotonicTimer,
+    Rotation,
+    no_garbage_collection,
+    sample,
+    warm_up,
+)
 from benchmarks.prepared_calls import median_seconds, prepared_calls, size_for
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch import Tensor
-
     from batchmark_job.workloads.base import Call
 
 INJECTED = (0.03, 0.05, 0.10)
@@ -34,7 +40,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workload", default="matmul", choices=("matmul", "gaussian_blur"))
     parser.add_argument(
-        "--threads", type=int, default=environment.usable_threads(), help="default: all usable"
+        "--threads", type=int, default=fingerprint.usable_threads(), help="default: all usable"
     )
     parser.add_argument("--rounds", type=int, default=10, help="jobs of each kind (default: 10)")
     parser.add_argument("--seconds", type=float, default=0.5, help="of a job (default: 0.5)")
@@ -52,7 +58,7 @@ def main() -> int:
 def missed_factors(
     calls: Sequence[Call], injected: Sequence[float], rounds: int, seconds: float
 ) -> list[float]:
-    """Measure all in one run, print them; returns what lies outside its interval."""
+    """Measure and print all factors in one run; return those outside their interval."""
     base_seconds = median_seconds(calls, count=100)
     waits = [0.0, *(share * base_seconds for share in injected)]
     rotations = [Rotation([followed_by_wait(call, wait) for call in calls]) for wait in waits]
@@ -82,7 +88,7 @@ def missed_factors(
 
 
 def followed_by_wait(call: Call, seconds: float) -> Call:
-    """The same call with a busy-wait of so many seconds behind it; none for 0."""
+    """The same call followed by a busy-wait of `seconds`."""
     if not seconds:
         return call
 
@@ -97,7 +103,7 @@ def followed_by_wait(call: Call, seconds: float) -> Call:
 
 
 def job_samples(rotation: Rotation, seconds: float) -> list[float]:
-    limits = Limits(max_seconds=seconds)
+    limits = RowLimits(max_seconds=seconds)
     timer = MonotonicTimer("cpu")
     samples: list[float] = []
     with no_garbage_collection():

@@ -1,14 +1,14 @@
-"""Alerts of simulated series held against the true steps, and what they come to."""
+"""Compares the alerts of simulated series with the true steps, and sums them up."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from benchmarks.simulated_schedule import Outcome
 
-MARGIN, LATEST = 5, 40  # runs; as the harness judges by itself
-FULLY_EXPECTED = 0.1  # smaller steps need not show in their first run
+MARGIN, LATEST = 5, 40  # runs, as in the harness's own judgement
+FULLY_EXPECTED = 0.1  # smaller steps need not be found in their first run
 MOST_FALSE, LEAST_AT_ONCE, MOST_EXTRA = 0.2, 0.9, 0.06
 HEADER = (
     "cell                   runs  suspects  extra jobs  false (run, level)  "
@@ -17,11 +17,11 @@ HEADER = (
 
 
 class Judged(NamedTuple):
-    """An outcome held against the series' true steps.
+    """An outcome compared with the series' true steps.
 
     Attributes:
-        delays: of each step, runs on the new level until it was told; None if it never was.
-        false: of each false alert, the kind of its suspect.
+        delays: for each step, runs on the new level until its alert; None if there was none.
+        false: for each false alert, the kind of its suspect.
     """
 
     outcome: Outcome
@@ -29,16 +29,18 @@ class Judged(NamedTuple):
     false: Sequence[str]
 
 
-def judged(outcome: Outcome) -> Judged:
-    """Each step has the first alert near it, and each alert one step at most."""
+def judge(outcome: Outcome) -> Judged:
+    """Assign the first alert near it to each step, and each alert to at most one step."""
     place = {int(run): number for number, run in enumerate(outcome.series.measured)}
     alerts = [(place[first], place[at] + 1, kind) for first, at, kind in outcome.alerts]
     delays: list[int | None] = []
     for rise in (place[run] for run in outcome.series.rises):
         near = [
-            one for one in alerts if abs(one[0] - rise) <= MARGIN and 0 < one[1] - rise <= LATEST
+            alert
+            for alert in alerts
+            if abs(alert[0] - rise) <= MARGIN and 0 < alert[1] - rise <= LATEST
         ]
-        first = min(near, key=lambda one: one[1], default=None)
+        first = min(near, key=lambda alert: alert[1], default=None)
         delays.append(first[1] - rise if first else None)
         if first:
             alerts.remove(first)
@@ -46,7 +48,7 @@ def judged(outcome: Outcome) -> Judged:
 
 
 class Figures(NamedTuple):
-    """What some series come to."""
+    """Totals over some series."""
 
     runs: int
     suspects: int
@@ -56,19 +58,18 @@ class Figures(NamedTuple):
     delays_of_large: Sequence[int | None]
 
     @classmethod
-    def of(cls, some: Iterable[Judged]) -> Figures:
-        own = list(some)
+    def of(cls, results: Sequence[Judged]) -> Figures:
         return cls(
-            runs=sum(one.outcome.series.measured.size for one in own),
-            suspects=sum(one.outcome.suspects for one in own),
-            jobs=sum(one.outcome.jobs for one in own),
-            false=[kind for one in own for kind in one.false],
-            delays=[delay for one in own for delay in one.delays],
+            runs=sum(result.outcome.series.measured.size for result in results),
+            suspects=sum(result.outcome.suspects for result in results),
+            jobs=sum(result.outcome.jobs for result in results),
+            false=[kind for result in results for kind in result.false],
+            delays=[delay for result in results for delay in result.delays],
             delays_of_large=[
                 delay
-                for one in own
-                if (one.outcome.series.step or 0) >= FULLY_EXPECTED
-                for delay in one.delays
+                for result in results
+                if (result.outcome.series.step or 0) >= FULLY_EXPECTED
+                for delay in result.delays
             ],
         )
 
@@ -79,10 +80,12 @@ class Figures(NamedTuple):
 
     @property
     def extra(self) -> float:
+        """Fresh jobs per run."""
         return self.jobs / self.runs
 
     @property
     def at_once(self) -> float | None:
+        """Share of the large steps that were found in their first run."""
         return share(self.delays_of_large, 1)
 
     def row(self, name: str) -> str:
@@ -109,7 +112,7 @@ class Figures(NamedTuple):
 
 
 def share(delays: Sequence[int | None], most: int) -> float | None:
-    """Of steps that were told within so many runs; None without steps."""
+    """Share of the steps found within `most` runs; None without steps."""
     if not delays:
         return None
     return sum(delay is not None and delay <= most for delay in delays) / len(delays)

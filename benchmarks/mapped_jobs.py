@@ -1,7 +1,7 @@
-"""Counts what Airflow loses of 200 short mapped jobs, three times over.
+"""Counts how many of 200 short mapped jobs Airflow loses, in three rounds.
 
 With `--operators batchmark provider_deferrable` the provider's operator runs the same jobs on the
-same stack, one after the other. Ends with 1 where ours lost a job. About 4 minutes a round.
+same stack after ours. Exits with 1 if ours lost a job. Takes about 4 minutes per round.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main() -> int:
     with running_short_jobs(FOLDER) as jobs:
         for number in range(1, arguments.times + 1):
             for operator in arguments.operators:
-                # An interval of a second gives the race between deferral and end its best chance.
+                # Asking every second makes a race between a job's end and the deferral most likely.
                 conf = {"jobs": arguments.jobs, "seconds": SECONDS, "poll_interval": 1}
                 run = jobs.run(operator, {**conf, "name": f"{operator}-{number}"})
                 lines.append(

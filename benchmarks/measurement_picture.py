@@ -1,31 +1,30 @@
-"""Draws docs/measurement.svg: one recorded row's calls in their order, and why sampling stopped."""
+"""Draws docs/measurement.svg: the calls of one recorded row in order, and why sampling stopped."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import gzip
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from batchmark_job.measuring.sample_statistics import median_interval
 from batchmark_job.result import Measurement, parse_document
-from batchmark_job.sample_statistics import median_interval
 from laptop.stack import ROOT
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-RECORDED = ROOT / "tests" / "data" / "recorded" / "cpu-2-cores-2026-11-21.json"
+RECORDED = ROOT / "tests" / "data" / "recorded" / "cpu-2-cores-2026-11-21.json.gz"
 ROW = ("gaussian_blur", 512)
 PICTURE = ROOT / "docs" / "measurement.svg"
 BLUE, ORANGE, GREY = "#0b6bcb", "#c2410c", "#6b7280"
 
 
 def main() -> None:
-    document = parse_document(RECORDED.read_bytes())
+    document = parse_document(gzip.decompress(RECORDED.read_bytes()))
     row = next(
-        one
-        for one in document.measurements
-        if (one.workload, one.parameters["size"]) == ROW and one.implementation
+        measurement
+        for measurement in document.measurements
+        if (measurement.workload, measurement.parameters["size"]) == ROW
+        and measurement.implementation
     )
     mpl.rcParams.update({"svg.hashsalt": "batchmark", "svg.fonttype": "none", "font.size": 9})
     figure = Figure(figsize=(8, 4.6), layout="constrained")
@@ -44,7 +43,7 @@ def main() -> None:
 
 
 def _draw_calls(axes: Axes, row: Measurement) -> None:
-    """The cold call, each sample, and the median so far with its interval, in milliseconds."""
+    """Draw the cold call, each sample, and the median so far with its interval, in ms."""
     samples = [1e3 * seconds for seconds in row.samples_seconds]
     far = set(row.outlier_samples)
     near = [index for index in range(len(samples)) if index not in far]
@@ -58,12 +57,12 @@ def _draw_calls(axes: Axes, row: Measurement) -> None:
     )
     counts = range(6, len(samples) + 1)
     intervals = [median_interval(samples[:count]) for count in counts]
-    known = [one for one in intervals if one]
-    axes.plot(counts, [one.median for one in known], color=BLUE, label="median so far")
+    known = [interval for interval in intervals if interval]
+    axes.plot(counts, [interval.median for interval in known], color=BLUE, label="median so far")
     axes.fill_between(
         counts,
-        [one.low for one in known],
-        [one.high for one in known],
+        [interval.low for interval in known],
+        [interval.high for interval in known],
         color=BLUE,
         alpha=0.25,
         lw=0,

@@ -1,8 +1,8 @@
-"""A/A: the same job many times on this machine, and how often its rows are called different.
+"""A/A test: runs one job many times on this machine and counts rows that are called different.
 
-States each row's noise floor and smallest detectable change, then compares the repeats with one
-another by the rule that compares targets. Exits with 1 if more than 1 in 100 rows are called
-different. The documents stay in a folder under build/noise-floor/; --resume goes on in one.
+Prints each row's noise floor and smallest detectable change, then compares the repeats with each
+other by the rule that is used for targets. Exits with 1 if more than 1 in 100 rows are called
+different. The documents are kept in a folder under build/noise-floor/; --resume continues in one.
 """
 
 from __future__ import annotations
@@ -12,28 +12,23 @@ import itertools
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from batchmark.calibration import noise_rows, part, some
-from batchmark.noise import FEWEST_JOBS, measure_noise, series_noise
-from batchmark.pooling import group_jobs
-from batchmark.run import CollectedJob, CollectedRun, PlannedJob
-from batchmark.suites import OWN_DTYPES
-from batchmark.verdict import Contestant, judge
-from batchmark_job.result import ResultError, parse_document
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from batchmark.pooling import TargetJobs
-    from batchmark_job.result import ResultDocument
+from batchmark.analysis.calibration import part
+from batchmark.analysis.noise import FEWEST_JOBS, measure_noise, row_scatter
+from batchmark.analysis.pooling import TargetJobs, group_jobs
+from batchmark.analysis.verdict import Contestant, judge
+from batchmark.core.run import CollectedJob, CollectedRun, PlannedJob
+from batchmark.core.suites import OWN_DTYPES
+from batchmark.report.tables import noise_rows, some
+from batchmark_job.result import ResultDocument, ResultError, parse_document
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "noise-floor"
@@ -46,11 +41,11 @@ NO_BATCH = "run without Batch"
 
 @dataclass(frozen=True)
 class Design:
-    """A way to set jobs against other jobs of the same kind."""
+    """A way to compare jobs with other jobs of the same kind."""
 
     name: str
     jobs_a_side: int
-    calibrated: bool  # by the jobs on neither side; else by their own scatter
+    calibrated: bool  # noise is known from the jobs on neither side; else from the compared ones
 
 
 def main() -> int:
@@ -81,7 +76,7 @@ def main() -> int:
 def all_repeats(
     number: int, folder: Path, what: Sequence[str], console: Console
 ) -> list[ResultDocument]:
-    """All repeats in their order, of which those that are missing are measured now."""
+    """All repeats in order; those that are missing are measured now."""
     documents = {repeat: finished(folder / f"{repeat}.json") for repeat in range(1, number + 1)}
     missing = [repeat for repeat, document in documents.items() if document is None]
     began = time.monotonic()
@@ -98,7 +93,7 @@ def all_repeats(
 
 
 def finished(path: Path) -> ResultDocument | None:
-    """A repeat of an earlier run, if it came to its end."""
+    """A repeat of an earlier run, if that was completed."""
     try:
         document = parse_document(path.read_bytes())
     except (FileNotFoundError, ResultError):
@@ -107,7 +102,7 @@ def finished(path: Path) -> ResultDocument | None:
 
 
 def measure(path: Path, what: Sequence[str]) -> ResultDocument:
-    """One repeat, in a process of its own with nothing beside it."""
+    """Measure one repeat, in a process of its own."""
     path.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "batchmark_job", "run", *what, "--output", str(path)]
     done = subprocess.run(
@@ -122,10 +117,10 @@ def measure(path: Path, what: Sequence[str]) -> ResultDocument:
 
 
 def report(documents: Sequence[ResultDocument], folder: Path, console: Console) -> int:
-    """Print and store the noise, then set the repeats against one another."""
+    """Print and store the noise, then compare the repeats with each other."""
     run = CollectedRun(
         run_id="noise-floor",
-        jobs=tuple(collected(one, repeat) for repeat, one in enumerate(documents, start=1)),
+        jobs=tuple(collected(each, repeat) for repeat, each in enumerate(documents, start=1)),
     )
     groups = group_jobs(run)
     if len(groups) > 1:
@@ -167,7 +162,7 @@ def report(documents: Sequence[ResultDocument], folder: Path, console: Console) 
 
 
 def collected(document: ResultDocument, repeat: int) -> CollectedJob:
-    """A document as if Batch had run its job; what Batch would know says that it did not."""
+    """A document as if Batch had run its job; fields that Batch would fill in say otherwise."""
     return CollectedJob(
         planned=PlannedJob(
             target=document.target,
@@ -193,19 +188,21 @@ def collected(document: ResultDocument, repeat: int) -> CollectedJob:
 
 
 def designs(repeats: int) -> Iterator[Design]:
-    """All that so many repeats allow."""
+    """All designs that so many repeats allow."""
     yield Design("odd against even", repeats // 2, calibrated=False)
     yield Design(f"{repeats // 2} at random", repeats // 2, calibrated=False)
     for jobs in (5, 3):
         if jobs < repeats // 2:
             yield Design(f"{jobs} at random", jobs, calibrated=False)
     for jobs in (5, 3, 1):
-        if repeats - 2 * jobs >= max(jobs, FEWEST_JOBS):  # fewer would give way to own repeats
+        # With fewer other jobs, the compared ones would be judged by their own scatter.
+        if repeats - 2 * jobs >= max(jobs, FEWEST_JOBS):
             name = "1, all pairs" if jobs == 1 else f"{jobs} at random"
             yield Design(name, jobs, calibrated=True)
 
 
 def splits(repeats: Sequence[int], design: Design) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield the repeats on either side, for each comparison of a design."""
     jobs = design.jobs_a_side
     if design.name == "odd against even":
         yield list(repeats[: 2 * jobs : 2]), list(repeats[1 : 2 * jobs : 2])
@@ -220,20 +217,20 @@ def splits(repeats: Sequence[int], design: Design) -> Iterator[tuple[list[int], 
 
 
 def compare(target: TargetJobs, design: Design) -> tuple[int, dict[str, int]]:
-    """How many rows were compared, and which were called different how often."""
+    """Count the comparisons of rows, and how often each row was called different."""
     comparisons = 0
     different: dict[str, int] = {}
-    for (workload, parameters, dtype), series in target.series.items():
+    for (workload, parameters, dtype), samples in target.samples.items():
         if target.problem((workload, parameters, dtype)):
             continue
         name = " ".join([workload, *(f"{key}={value}" for key, value in parameters), dtype])
         different[name] = 0
-        repeats = [job.planned.repeat for job, _ in series.measured]
+        repeats = [job.planned.repeat for job, _ in samples.measured]
         for sides in splits(repeats, design):
             used = {repeat for side in sides for repeat in side}
             rest = [repeat for repeat in repeats if repeat not in used]
-            known = series_noise(part(series, rest)) if design.calibrated else None
-            first, second = (Contestant(target.name, part(series, side), known) for side in sides)
+            known = row_scatter(part(samples, rest)) if design.calibrated else None
+            first, second = (Contestant(target.name, part(samples, side), known) for side in sides)
             comparisons += 1
             different[name] += judge(first, second).faster is not None
     return comparisons, different

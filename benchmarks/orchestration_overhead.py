@@ -1,12 +1,13 @@
-"""Measures what orchestration adds to 20 mapped Batch jobs of 5 s, ours beside the provider's.
+"""Measures what orchestration adds to 20 mapped Batch jobs of 5 s, by ours and others' operators.
 
 All contenders run the same jobs on one stack, in rounds whose order changes. Overhead is the DAG
-run's time by Airflow (from its start to its end) less the longest chain of job time by Batch: the
-jobs don't depend on each other and the pool holds all of them, so that is the longest job.
+run's duration according to Airflow, minus the longest job's according to Batch: the jobs don't
+depend on each other, and the pool holds all of them.
 
-The claim, against the provider's operator as it is delivered: our median is at most a third of the
-better one, sync or deferrable. Ends with 1 where it is not. Said apart, because nobody gets them by
-default: the provider's operator asking once a second. About 20 minutes.
+The claim is about the provider's operator as it ships: our median is at most a third of that of its
+faster mode, sync or deferrable. Exits with 1 if it is not. The provider's operator polling every
+second is listed but not part of the claim, because nobody gets it by default. Takes about 20
+minutes.
 """
 
 from __future__ import annotations
@@ -16,15 +17,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.short_jobs import JobTimes, ShortJobs
 from laptop.stack import ROOT
-
-if TYPE_CHECKING:
-    from benchmarks.short_jobs import JobTimes, ShortJobs
 
 FOLDER = ROOT / "build" / "bench-orchestration"
 CLAIMED_SHARE = 1 / 3
@@ -34,7 +32,7 @@ JOB_SECONDS = 5
 
 @dataclass(frozen=True)
 class Contender:
-    """A way to run the jobs; `poll_interval` in seconds, none for what its users get."""
+    """A way to run the jobs; `poll_interval` in seconds, None for the operator's default."""
 
     name: str
     operator: str
@@ -53,7 +51,7 @@ CONTENDERS = (
 
 
 class IncompleteRunError(Exception):
-    """Not all jobs ran to a success, so the run's time says nothing."""
+    """Not all jobs succeeded, so the run's duration means nothing."""
 
 
 def main() -> int:
@@ -84,7 +82,7 @@ def main() -> int:
 
 
 def measured(contenders: Sequence[Contender], rounds: int) -> dict[Contender, list[float]]:
-    """Run all of them in turn on one stack; seconds of overhead, one for each round."""
+    """Run all contenders in turn on one stack; return seconds of overhead, one per round."""
     from benchmarks.short_jobs import running_short_jobs
 
     overheads: dict[Contender, list[float]] = {each: [] for each in contenders}
@@ -99,10 +97,10 @@ def measured(contenders: Sequence[Contender], rounds: int) -> dict[Contender, li
 
 
 def run_once(jobs: ShortJobs, contender: Contender, name: str, *, count: int) -> float:
-    """One DAG run; seconds of overhead.
+    """Run the DAG once; return seconds of overhead.
 
     Raises:
-        IncompleteRunError: a task or a job of it failed.
+        IncompleteRunError: a task or a job failed.
     """
     conf: dict[str, object] = {"name": name, "jobs": count, "seconds": [JOB_SECONDS]}
     if contender.poll_interval:
@@ -120,12 +118,12 @@ def run_once(jobs: ShortJobs, contender: Contender, name: str, *, count: int) ->
 
 
 def overhead_seconds(run_seconds: float, times: Sequence[JobTimes]) -> float:
-    """What a run took beyond the longest of its jobs, which may all run at once."""
+    """A run's duration beyond its longest job: all of its jobs may run at once."""
     return run_seconds - max(time.stopped - time.started for time in times)
 
 
 def share_of_better(overheads: Mapping[Contender, Sequence[float]]) -> float:
-    """Our median as a share of the smaller median of the rivals."""
+    """Our median as a share of the rivals' smaller median."""
     better = min(median(seconds) for each, seconds in overheads.items() if each.is_rival)
     return median(overheads[OURS]) / better
 

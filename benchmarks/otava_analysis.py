@@ -1,8 +1,7 @@
 """otava's side of detector_speed.py, run by the Python of otava's own environment.
 
-Analyses the series asked for on standard input ("first last", by index) with the defaults of
-otava's own analysis; answers with the seconds that took, those of processor time, and how many
-changes it found.
+For each line "first last" on standard input, analyses those series with otava's defaults, and
+answers with the seconds that this took, its processor time in seconds, and the number of changes.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ def main() -> None:
     for line in sys.stdin:
         first, last = map(int, line.split())
         began, cpu_began = time.perf_counter(), time.process_time()
-        found = [compute_change_points(one)[0] for one in series[first:last]]
+        found = [compute_change_points(values)[0] for values in series[first:last]]
         seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
         print(seconds, cpu_seconds, sum(map(len, found)), flush=True)
 

@@ -1,6 +1,6 @@
-"""Library calls as a competent user writes them, and the original code's approach.
+"""Library calls as a competent user writes them, and the published comparison's approach.
 
-A plain call gets its data in the layout that the library wants, and lets it allocate the output.
+A plain call gets its data in the layout that suits the library, and lets it allocate the output.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import torch.nn.functional as F  # noqa: N812
 from scipy import ndimage
 from torch import Tensor
 
-from batchmark_job.workloads import resnet50, training
+from batchmark_job.workloads import resnet50
 from batchmark_job.workloads.cnn_training_step import CnnTrainingStep
 from batchmark_job.workloads.resnet50 import ResNet50Training
-from batchmark_job.workloads.training import TrainingStep
+from batchmark_job.workloads.support import training
+from batchmark_job.workloads.support.training import TrainingStep
 
 Inputs = tuple[Tensor, ...]
 Call = Callable[[], Any]
@@ -36,7 +37,7 @@ class PlainCall(NamedTuple):
 
 
 def as_tensor(output: Any) -> Tensor:
-    """What a plain call gave, as the workload's reference takes it."""
+    """Convert a plain call's output to what the workload's reference compares."""
     if isinstance(output, list):  # images, height x width x channels
         return torch.stack([torch.from_numpy(image) for image in output]).permute(0, 3, 1, 2)
     if isinstance(output, tuple):  # weights
@@ -55,7 +56,7 @@ def _numpy_matmul(inputs: Inputs) -> Call:
 
 
 def _scipy_gemm(inputs: Inputs) -> Call:
-    """BLAS counts by columns: the product of the transposes in reverse order needs no copy."""
+    """BLAS is column-major, so multiplying the transposes in reverse order needs no copy."""
     left, right = (tensor.numpy() for tensor in inputs)
     gemm = scipy.linalg.get_blas_funcs("gemm", (left, right))
     return lambda: gemm(1.0, right.T, left.T).T
@@ -129,7 +130,7 @@ def _scipy_sobel(inputs: Inputs) -> Call:
     batch = inputs[0].numpy()
 
     def edges(plane: Any) -> Any:
-        """Of one channel: SciPy smooths along all the other axes."""
+        """One channel at a time: SciPy smooths along all other axes."""
         return np.hypot(
             ndimage.sobel(plane, 1, mode="mirror"), ndimage.sobel(plane, 0, mode="mirror")
         )
@@ -163,7 +164,7 @@ def _torch_attention_backward(inputs: Inputs) -> Call:
 def _torch_training(
     workload: TrainingStep, lay_out: Callable[[Tensor], Tensor] = torch.Tensor.contiguous
 ) -> Callable[[Inputs], Call]:
-    """By the optimiser as it is when nothing is asked of it."""
+    """A training step with the optimiser's default settings."""
 
     def prepare(inputs: Inputs) -> Call:
         batch, labels, weights = lay_out(inputs[0]), *inputs[1:]
@@ -200,7 +201,7 @@ def _torch_resnet50_channels_last(inputs: Inputs) -> Call:
     return _torch_resnet50(tuple(_channels_last(tensor) for tensor in inputs))
 
 
-# By workload; one that is missing here has no plain call beside its own implementations.
+# By workload. A workload that is missing has no plain call besides its own implementations.
 PLAIN_CALLS: Mapping[str, tuple[PlainCall, ...]] = {
     "matmul": (
         PlainCall("torch @", _torch_matmul),
@@ -251,7 +252,7 @@ def matmul_as_published(size: int) -> Tensor:
 
 
 def image_convolution_as_published(size: int, batch: int) -> Tensor:
-    """The layers are made in the timer, in the default layout, and autograd keeps its graph."""
+    """Creates the layers within the timer, in the default layout, and records a graph."""
     layers = torch.nn.Sequential(
         torch.nn.Conv2d(3, 16, 3, padding=1),
         torch.nn.ReLU(),
@@ -264,7 +265,7 @@ def image_convolution_as_published(size: int, batch: int) -> Tensor:
 
 
 def gaussian_blur_as_published(size: int, batch: int) -> Tensor:
-    """Reconstructed: the source gives kernel, sigma, border and a time, no code."""
+    """Reconstructed: the source states kernel, sigma, border and a time, but shows no code."""
     blurred: Tensor = _torch_blur((torch.rand(batch, 3, size, size),))()
     return blurred
 
@@ -276,14 +277,14 @@ AS_PUBLISHED: Mapping[str, Callable[..., Tensor]] = {
 }
 
 
-# By workload, where the published comparison holds figures and no code.
+# By workload, where the published comparison has figures but no code.
 RECONSTRUCTED: Mapping[str, str] = {
     "gaussian_blur": "reconstructed from kernel, sigma and border; the source shows no code of it",
 }
 
 
 def seconds_as_published(workload: str, parameters: Mapping[str, int]) -> float | None:
-    """One call in the way of the published comparison: everything inside the timer."""
+    """Time one call the way the published comparison does, with everything inside the timer."""
     work = AS_PUBLISHED.get(workload)
     if work is None:
         return None

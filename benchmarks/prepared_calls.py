@@ -1,22 +1,23 @@
-"""Real workloads prepared as a job prepares them, at a size that takes about a given time."""
+"""Real workloads, prepared as in a job, at a size that takes about a given time."""
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from batchmark_job import environment
-from batchmark_job.sampling import MonotonicTimer, Rotation
-from batchmark_job.trial import Contestant, Problem, input_sets
-from batchmark_job.workloads import WORKLOADS
+from batchmark_job.machine import fingerprint
+from batchmark_job.measuring.candidate import Candidate
+from batchmark_job.measuring.implementation_choice import input_sets
+from batchmark_job.measuring.problem import Problem
+from batchmark_job.measuring.sampling import MonotonicTimer, Rotation
+from batchmark_job.workloads.builtin import WORKLOADS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from batchmark_job.workloads.base import Call
 
 FIRST_SIZE = 512
-GROWTH = {"matmul": 3, "gaussian_blur": 2}  # of the time with the size
+GROWTH = {"matmul": 3, "gaussian_blur": 2}  # exponent of a call's time in the size
 
 
 def prepared_calls(name: str, size: int, threads: int) -> list[Call]:
@@ -25,13 +26,13 @@ def prepared_calls(name: str, size: int, threads: int) -> list[Call]:
     given = {"size": size}
     parameters = {axis.name: given.get(axis.name, axis.default or 1) for axis in workload.axes}
     problem = Problem(workload, parameters, "float32", "cpu")
-    rival = Contestant(workload.rivals("cpu")[0], threads)
-    sets = input_sets(problem, [rival], environment.last_level_cache_bytes())
-    return rival.enter(problem, map(problem.inputs, range(sets)))
+    candidate = Candidate(workload.implementations_for("cpu")[0], threads)
+    sets = input_sets(problem, [candidate], fingerprint.last_level_cache_bytes())
+    return candidate.prepare(problem, map(problem.inputs, range(sets)))
 
 
 def size_for(name: str, seconds: float, threads: int) -> int:
-    """The size whose call takes about so long."""
+    """The size at which a call takes about `seconds`."""
     size = FIRST_SIZE
     for _ in range(2):
         took = min(call_seconds(prepared_calls(name, size, threads)))

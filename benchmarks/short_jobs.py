@@ -1,4 +1,4 @@
-"""Runs Batch jobs that only sleep, by the DAGs in `benchmarks/dags`, on a stack of their own."""
+"""Runs Batch jobs that only sleep, with the DAGs in `benchmarks/dags`, on a stack of their own."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ POOL_VCPUS = 64
 
 
 class Run(NamedTuple):
-    """A DAG run that has ended: its jobs' task states, and how long Airflow says that it took."""
+    """A finished DAG run: its jobs' task states, and its duration according to Airflow."""
 
     states: Counter[str]
     seconds: float
 
 
 class JobTimes(NamedTuple):
-    """Seconds since the epoch, by Batch."""
+    """When a job ran according to Batch, in seconds since the epoch."""
 
     started: float
     stopped: float
@@ -44,7 +44,7 @@ class ShortJobs:
         self._queue = self._batch.describe_job_queues()["jobQueues"][0]["jobQueueArn"]
 
     def run(self, operator: str, conf: Mapping[str, object]) -> Run:
-        """Run the DAG of one operator to its end; `conf` holds the DAG's other parameters."""
+        """Run one operator's DAG to its end; `conf` holds the DAG's other parameters."""
         dag_id = f"short_jobs_{operator}"
         self._airflow.wait_for_dag(dag_id)
         self._airflow.unpause(dag_id)
@@ -64,7 +64,7 @@ class ShortJobs:
         )
 
     def times(self, name: str) -> list[JobTimes]:
-        """When each job ran whose name starts with `name`."""
+        """When each job whose name starts with `name` ran."""
         pages = self._batch.get_paginator("list_jobs").paginate(
             jobQueue=self._queue, filters=[{"name": "JOB_NAME", "values": [f"{name}-*"]}]
         )
@@ -77,7 +77,7 @@ class ShortJobs:
 
 @contextmanager
 def running_short_jobs(folder: Path) -> Iterator[ShortJobs]:
-    """Start a stack in `folder`, alone on this machine; leaving ends it."""
+    """Run a stack in `folder` inside the with block; refused if another one is running."""
     with exclusive(folder):
         refuse_beside_others(folder)
         stop_all(folder)

@@ -1,9 +1,9 @@
-"""Runs of synthetic series through the product's own code, from suspects to alerts."""
+"""Sends synthetic series through the product's own code, run by run, from suspects to alerts."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from io import BytesIO
@@ -13,33 +13,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from batchmark.alerts.merging import merge
-from batchmark.alerts.settings import AlertSettings
-from batchmark.alerts.store import AlertStore
-from batchmark.attribution import group_changes
-from batchmark.change_records import ChangePoint, Confirmation, RunChanges, SeriesKey
-from batchmark.regressions import DetectorSettings, detect_changes, held_down
-from batchmark.run_look import Look
-from batchmark.series_history import SeriesHistory, moment
-from batchmark.store import CHANGES, RunStore
-from batchmark.suspects import (
-    JOBS_OF_ROUND,
-    Suspect,
-    needs_more,
-    verdict,
+from batchmark.aws.result_bucket import CHANGES, RunStore
+from batchmark.changes.alerts.merging import merge
+from batchmark.changes.alerts.settings import AlertSettings
+from batchmark.changes.alerts.store import AlertStore
+from batchmark.changes.attribution import group_changes
+from batchmark.changes.detection import DetectorSettings, detect_changes, discoveries
+from batchmark.changes.records import (
+    ChangePoint,
+    Confirmation,
+    RunChanges,
+    Series,
+    SeriesKey,
+    moment,
 )
+from batchmark.changes.self_test.replay import Replay
+from batchmark.changes.suspects import JOBS_OF_ROUND, Suspect, needs_more, verdict
+from batchmark.orchestration.run_history import RunHistory
 
 FIRST, INTERVAL = np.datetime64("2026-01-05", "us"), np.timedelta64(1, "D")
 
 
 @dataclass(frozen=True, eq=False)
-class Series:
+class SyntheticSeries:
     """A synthetic series, the only one of its suite and target.
 
     Attributes:
-        step: relative; None without one.
-        seconds: shape (runs, jobs): of the scheduled run and of fresh jobs; NaN for no figure.
-        rises: first runs of slower levels.
+        step: relative size of the true step; None without one.
+        seconds: of shape (runs, jobs), the scheduled job first, then fresh ones; NaN if missing.
+        rises: first runs of the slower levels.
     """
 
     cell: str
@@ -50,31 +52,31 @@ class Series:
 
     @cached_property
     def measured(self) -> NDArray[np.int64]:
-        """The runs with a figure."""
+        """Indexes of the runs with a figure."""
         return np.flatnonzero(np.isfinite(self.seconds[:, 0]))
 
-    def history(self, run: int) -> SeriesHistory:
-        """Up to a run."""
-        runs = self.measured[: np.searchsorted(self.measured, run, side="right")]
-        return SeriesHistory(
+    @property
+    def history(self) -> Series:
+        """What the scheduled jobs measured."""
+        return Series(
             self.key,
             "time",
-            [name_of(one) for one in runs],
-            FIRST + runs * INTERVAL,
-            self.seconds[runs, 0],
+            [f"run-{run:04}" for run in self.measured],
+            FIRST + self.measured * INTERVAL,
+            self.seconds[self.measured, 0],
         )
 
 
 @dataclass
 class Outcome:
-    """What came of a series.
+    """What became of a series.
 
     Attributes:
-        jobs: fresh ones.
-        alerts: first run of the slower level, run that told, and what kind of suspect it was.
+        jobs: fresh jobs that ran.
+        alerts: first run of the slower level, run that alerted, and kind of the suspect.
     """
 
-    series: Series
+    series: SyntheticSeries
     suspects: int = 0
     jobs: int = 0
     alerts: list[tuple[int, int, str]] = field(default_factory=list)
@@ -101,104 +103,95 @@ class Memory:
         yield {"Contents": [{"Key": key} for key in self.objects if key.startswith(Prefix)]}
 
 
-class SimulatedLook(Look):
-    """A run, and what the history and the alerts say of its series."""
+class SimulatedRunHistory(RunHistory):
+    """A run with its series' history, from memory."""
 
-    def __init__(self, store: RunStore, run_id: str, times: list[SeriesHistory]) -> None:
+    def __init__(self, store: RunStore, run_id: str, times: list[Series]) -> None:
         self.store, self.run_id = store, run_id
         self.histories = {"time": times, "price": [], "noise": [], "speedup": []}
         self.priors = {}
 
     @cached_property
     def _all_points(self) -> list[ChangePoint]:
-        """As of suites of one series each, though all are searched at once: that is faster."""
+        """Search all series at once, which is faster, but judge each as its suite's only one."""
         settings = DetectorSettings(false_discovery_rate=1)
         points: dict[SeriesKey, list[ChangePoint]] = defaultdict(list)
         for point in detect_changes(self.histories["time"], settings, self.priors):
             points[point.series].append(point)
         rate = DetectorSettings().false_discovery_rate
-        return [
-            point
-            for own in points.values()
-            for point, stands in zip(
-                own, held_down([one.p_value for one in own], 1, rate), strict=True
-            )
-            if stands
-        ]
+        return [point for found in points.values() for point in discoveries(found, 1, rate)]
 
 
-def play(series: Sequence[Series]) -> list[Outcome]:
-    """Go through all runs, as a schedule would."""
+def play(series: Sequence[SyntheticSeries]) -> list[Outcome]:
+    """Play all runs in order, as on a schedule."""
     store = RunStore(Memory(), "results", "schedule")
-    outcomes = {one.key: Outcome(one) for one in series}
-    for run in range(max(len(one.seconds) for one in series)):
-        measured = [one for one in series if run in one.measured]
-        if measured:
-            _look(store, run, measured, outcomes)
+    outcomes = {each.key: Outcome(each) for each in series}
+    replay = Replay([each.history for each in series])
+    for place in range(replay.runs):
+        _play_run(store, replay.measured_at(place), outcomes)
     return list(outcomes.values())
 
 
-def _look(
-    store: RunStore, run: int, measured: Sequence[Series], outcomes: dict[SeriesKey, Outcome]
-) -> None:
-    """What find_suspects, find_agreeing, detect_regressions and open_alerts do in turn."""
-    run_id = name_of(run)
-    times = {one.key: one.history(run) for one in measured}
-    look = SimulatedLook(store.of_run(run_id), run_id, list(times.values()))
+def _play_run(store: RunStore, times: list[Series], outcomes: Mapping[SeriesKey, Outcome]) -> None:
+    """Do what find_suspects, find_agreeing, detect_regressions and open_alerts do in turn.
+
+    Args:
+        times: the series that the run measured, which is the last run of each.
+    """
+    run_id = times[0].run_ids[-1]
+    run = SimulatedRunHistory(store.of_run(run_id), run_id, times)
     verdicts = []
-    for suspect in look.find({}):
+    for suspect in run.find_suspects({}):
         outcome = outcomes[suspect.series]
-        fresh, jobs = _fresh(look, suspect, outcome.series.seconds[run, 1:])
+        fresh, jobs = _fresh(run, suspect, outcome.series.seconds[number_of(run_id), 1:])
         outcome.suspects += 1
         outcome.jobs += jobs
-        standing = look.standing.get(suspect.series)
-        verdicts.append(verdict(standing, suspect, fresh, job_ids=(), hosts=None))
-    kinds = {one.series: one.kind for one in verdicts}
-    for point in _told(look, look.news(verdicts), verdicts):
-        told = (run_of(point.first_run_id), run, kinds.get(point.series, "level"))
-        outcomes[point.series].alerts.append(told)
+        before = run.noise_before.get(suspect.series)
+        verdicts.append(verdict(before, suspect, fresh, job_ids=(), hosts=None))
+    kinds = {each.series: each.kind for each in verdicts}
+    for point in _alerted(run, run.news(verdicts), verdicts):
+        kind = kinds.get(point.series, "level")
+        alert = (number_of(point.first_run_id), number_of(run_id), kind)
+        outcomes[point.series].alerts.append(alert)
 
 
-def _fresh(look: Look, suspect: Suspect, seconds: NDArray[np.float64]) -> tuple[list[float], int]:
-    """The figures of a suspect's fresh jobs, and how many jobs ran."""
+def _fresh(
+    run: RunHistory, suspect: Suspect, seconds: NDArray[np.float64]
+) -> tuple[list[float], int]:
+    """A suspect's figures from fresh jobs, and how many jobs ran."""
     figures: list[float] = []
     jobs = 0
     for count in JOBS_OF_ROUND:
-        standing = look.standing.get(suspect.series)
-        if jobs and not needs_more(standing, suspect, figures):
+        if jobs and not needs_more(run.noise_before.get(suspect.series), suspect, figures):
             break
-        own = seconds[jobs : jobs + count]
-        figures += own[np.isfinite(own)].tolist()
+        fresh = seconds[jobs : jobs + count]
+        figures += fresh[np.isfinite(fresh)].tolist()
         jobs += count
     return figures, jobs
 
 
-def _told(
-    look: Look, points: Sequence[ChangePoint], verdicts: Sequence[Confirmation]
+def _alerted(
+    run: RunHistory, points: Sequence[ChangePoint], verdicts: Sequence[Confirmation]
 ) -> list[ChangePoint]:
-    """Keep what is new; return what the alerts tell that were opened."""
+    """Store the run's new changes; return the change points of the alerts that it opens."""
     changes = group_changes(
-        points, {}, measured=[one.key for one in look.histories["time"]], confirmations=verdicts
+        points, {}, measured=[each.key for each in run.histories["time"]], confirmations=verdicts
     )
-    found = RunChanges(run_id=look.run_id, changes=changes, confirmations=tuple(verdicts))
-    look.store.write(CHANGES, found.model_dump_json())
-    alerts = AlertStore(look.store)
+    found = RunChanges(run_id=run.run_id, changes=changes, confirmations=tuple(verdicts))
+    run.store.write(CHANGES, found.model_dump_json())
+    alerts = AlertStore(run.store)
     merged = merge(
-        look.alerts,
+        run.alerts,
         alerts.improvements(),
         changes,
         AlertSettings(),
-        run_id=look.run_id,
-        at=moment(look.histories["time"][0].recorded_at[-1]),
+        run_id=run.run_id,
+        at=moment(run.histories["time"][0].recorded_at[-1]),
     )
-    message: Any = merged  # it has all that is applied of a message
+    message: Any = merged  # has every attribute that apply() reads
     alerts.apply(message)
     return [point for alert in merged.opened for point in alert.change.points]
 
 
-def name_of(run: int) -> str:
-    return f"run-{run:04}"
-
-
-def run_of(name: str) -> int:
-    return int(name.removeprefix("run-"))
+def number_of(run_id: str) -> int:
+    return int(run_id.removeprefix("run-"))

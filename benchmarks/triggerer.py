@@ -1,6 +1,6 @@
-"""Runs triggers in one event loop, as Airflow's triggerer does, and tells when each one fired.
+"""Runs triggers in one event loop, as Airflow's triggerer does, and reports when each one fired.
 
-Reads a JSON list of job ids; prints one JSON object at its end.
+Reads a JSON list of job ids from standard input and prints one JSON object at the end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from airflow.providers.amazon.aws.triggers.batch import BatchJobTrigger
 
-from batchmark.triggers.batch import BenchmarkJobTrigger
+from batchmark.orchestration.batch_trigger import BenchmarkJobTrigger
 
 TRIGGERS = {"batchmark": BenchmarkJobTrigger, "provider": BatchJobTrigger}
 

@@ -1,12 +1,13 @@
-"""Counts what watching 1,000 Batch jobs costs, by our trigger and by the provider's.
+"""Counts what it costs to watch 1,000 Batch jobs, with our trigger and with the provider's.
 
-One process after the other, as Airflow's triggerer would, runs 1,000 triggers over 1,000 jobs of
-its own, equally long, on one local cloud; both ask at the same interval. The local cloud records
-each call and who made it. Prints DescribeJobs calls a job, how late the ends were seen, and what
-the watching process took. Each job's figures go to `build/bench-watching/<contender>.csv`.
+First our trigger and then the provider's watches 1,000 jobs in one process, as in Airflow's
+triggerer; both sets of jobs are equally long, run on one local cloud, and are polled at the same
+interval. The local cloud records each call and who made it. Prints DescribeJobs calls per job, how
+late the jobs' ends were seen, and the watching process's time. Each job's figures go to
+`build/bench-watching/<contender>.csv`.
 
-Ends with 1 unless our calls are at most 1/20 of the provider's and each end of ours was seen within
-two intervals. About 10 minutes.
+Exits with 1 unless our calls are at most 1/20 of the provider's, and we saw every job's end within
+two intervals. Takes about 10 minutes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from batchmark.jobs import describe_jobs
+from batchmark.aws.batch_jobs import describe_jobs
 from benchmarks.short_jobs import define_sleep
 from laptop.aws import AwsClients
 from laptop.processes import stop_all
@@ -46,8 +47,8 @@ class Watched:
     """What one contender's process did; times in seconds.
 
     Args:
-        late: for each job by its id, how long after its end it was seen, or after the start of the
-            watch where it had ended before.
+        late: by job id, the time from the job's end to when that was seen; from the start of
+            the watch for a job that had ended before.
     """
 
     calls: int
@@ -61,7 +62,7 @@ class Watched:
 
 
 class UnseenError(Exception):
-    """A watching process ended without having seen every job's end."""
+    """A watching process missed the end of a job."""
 
 
 def main() -> int:
@@ -94,14 +95,14 @@ def main() -> int:
 
 
 def spread(count: int, shortest: int, longest: int) -> list[int]:
-    """So many lengths in seconds, evenly from the shortest to the longest."""
+    """`count` lengths in seconds, evenly spaced from the shortest up to the longest."""
     return [shortest + (longest - shortest) * number // count for number in range(count)]
 
 
 def watched(
     stack: Stack, batch: Any, contender: str, lengths: Sequence[int], interval: int
 ) -> Watched:
-    """Submit the jobs, let one contender's process see their ends."""
+    """Submit the jobs and have one contender's process watch them."""
     queue, definition = new_queue(batch, contender), define_sleep(batch)
     ids = [
         batch.submit_job(
@@ -124,10 +125,10 @@ def watched(
 
 
 def watch(stack: Stack, contender: str, ids: Sequence[str], interval: int) -> dict[str, Any]:
-    """Run benchmarks/triggerer.py over the jobs; what it prints.
+    """Run benchmarks/triggerer.py on the jobs; return what it prints.
 
     Raises:
-        UnseenError: it failed, or left a job out.
+        UnseenError: it failed, or missed a job.
     """
     environment = clean_environment() | aws_environment(stack.endpoint, contender)
     ended = subprocess.run(
@@ -165,13 +166,13 @@ def new_queue(batch: Any, name: str) -> str:
 
 
 def stopped_times(batch: Any, ids: Sequence[str]) -> dict[str, float]:
-    """Each job's end by Batch, in seconds since the epoch."""
+    """When each job ended according to Batch, in seconds since the epoch."""
     described = describe_jobs(batch, ids)
     return {job_id: job["stoppedAt"] / 1000 for job_id, job in described.items()}
 
 
 def describe_calls(lines: Sequence[str], principal: str) -> int:
-    """How many of the recorded calls are one principal's DescribeJobs, answered or not."""
+    """How many of the recorded calls are DescribeJobs of one principal, failed ones included."""
     calls = [json.loads(line) for line in lines]
     return sum(
         call["access_key_id"] == principal and call["operation"] == "DescribeJobs" for call in calls
@@ -179,7 +180,7 @@ def describe_calls(lines: Sequence[str], principal: str) -> int:
 
 
 def missed_claims(results: Mapping[str, Watched], interval: float) -> list[str]:
-    """What ours was to show and didn't."""
+    """The claims that our figures do not support."""
     ours, providers = results[OURS], results[PROVIDERS]
     missed = []
     share = ours.calls_per_job / providers.calls_per_job

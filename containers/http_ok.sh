@@ -1,6 +1,6 @@
 #!/bin/bash
-# http_ok.sh HOST PORT PATH [TEXT]: succeeds where a GET is answered with 200, and with TEXT in its
-# body. It costs milliseconds; a Python of its own would disturb what is measured on this machine.
+# http_ok.sh HOST PORT PATH [TEXT]: succeeds if a GET returns status 200 and a body with TEXT.
+# It takes milliseconds; starting Python each time would disturb measurements on this machine.
 set -u
 
 exec 3<>"/dev/tcp/$1/$2" || exit 1

@@ -1,4 +1,4 @@
-"""Renews the base images' digests, here and where they are repeated: `make base-images`."""
+"""`make base-images`: renews the digests of base images, here and where they are repeated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ANSWER_SECONDS = 60
 
 
 class DigestError(Exception):
-    """Nothing says what an image's digest is now."""
+    """An image's current digest can't be found out."""
 
 
 def main(root: Path = ROOT) -> int:
@@ -53,14 +53,14 @@ def require_buildx() -> None:
 
 
 def newest_digest(image: str) -> str:
-    """The digest that a tag has now in its registry; of all platforms where it has several.
+    """The current digest of a tag in its registry; of the index if it has several platforms.
 
     Raises:
-        DigestError: the image has no tag, or its registry gives none.
+        DigestError: the image has no tag, or its registry gives no digest.
     """
     if ":" not in image.rpartition("/")[2]:
-        raise DigestError(f"{image!r} has no tag, so nothing says which image is its newest")
-    # Without `json`, buildx shows a table instead of what the template asks for.
+        raise DigestError(f"{image!r} has no tag, so no image is its newest")
+    # Without `json` buildx ignores the template and prints a table.
     done = buildx("imagetools", "inspect", "--format", "{{json .Manifest.Digest}}", image)
     if done.returncode:
         said = done.stderr.strip().splitlines() or [f"buildx ended with code {done.returncode}"]
@@ -85,7 +85,7 @@ def buildx(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def with_digest(text: str, image: str, digest: str) -> str:
-    """The text with this digest beside each mention of the image."""
+    """The text with this digest at each mention of the image."""
     return re.sub(rf"(?<![\w./-]){re.escape(image)}@{DIGEST}", f"{image}@{digest}", text)
 
 

@@ -8,20 +8,18 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 from botocore.config import Config
 
 from tests.waiting import wait_for
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 ROOT = Path(__file__).parents[1]
-DEADLINE_SECONDS = 30.0
+DEADLINE_SECONDS = 60.0
 FINISHED = {"SUCCEEDED", "FAILED"}
 
 

@@ -1,6 +1,6 @@
 """# Many short Batch jobs at once
 
-Maps one operator over many jobs that only sleep; one DAG for each way to run them.
+Maps one operator over many jobs that only sleep. There is a DAG for each way to run them.
 """
 
 import time
@@ -9,12 +9,12 @@ from airflow.providers.amazon.aws.hooks.batch_client import BatchClientHook
 from airflow.providers.amazon.aws.operators.batch import BatchOperator
 from airflow.sdk import DAG, Param, get_current_context, task
 
-from batchmark.dag_parts import POLL_SECONDS
-from batchmark.operators.batch import BenchmarkJobOperator
+from batchmark.orchestration.batch_operator import BenchmarkJobOperator
+from batchmark.orchestration.dag_parts import POLL_SECONDS
 
 
 class EagerHook(BatchClientHook):
-    """Asks every second instead of after a random delay of up to ten."""
+    """Polls every second instead of after a random delay of up to ten seconds."""
 
     @staticmethod
     def delay(delay=None):

@@ -1,20 +1,17 @@
-"""Changes, alerts and an account for the tests of alerts."""
+"""Builders of changes, alerts and messages for the tests of alerts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import boto3
-from moto import mock_aws
-
-from batchmark.alerts.merging import Merged, merge
-from batchmark.alerts.outbox import Delivery, RunMessage
-from batchmark.alerts.records import Alert, Improvement
-from batchmark.alerts.settings import AlertSettings
-from batchmark.change_records import (
+from batchmark.aws.result_bucket import RunStore
+from batchmark.changes.alerts.merging import Merged, merge
+from batchmark.changes.alerts.outbox import Delivery, RunMessage
+from batchmark.changes.alerts.records import Alert, Improvement
+from batchmark.changes.alerts.settings import AlertSettings
+from batchmark.changes.records import (
     BETTER,
     WORSE,
     Change,
@@ -23,9 +20,6 @@ from batchmark.change_records import (
     RunChanges,
     SeriesKey,
 )
-from batchmark.config import Config
-from batchmark.store import RunStore
-from tests.unit.guard_builders import config
 
 NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 FIRST_RUN = datetime(2026, 6, 1, 3, tzinfo=UTC)
@@ -136,40 +130,6 @@ def message(run: str = "run-30", channels: tuple[str, ...] = ("sns",), **fields:
         "deliveries": tuple(Delivery(channel=channel) for channel in channels),
     }
     return RunMessage(**values | fields)
-
-
-@contextmanager
-def account(monkeypatch: Any) -> Iterator[Config]:
-    """moto's empty account but for the bucket and the alert topic, with a queue subscribed."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    with mock_aws():
-        region = config().region
-        sns, sqs = (boto3.client(name, region_name=region) for name in ("sns", "sqs"))
-        topic = sns.create_topic(Name="lab-alerts")["TopicArn"]
-        queue = sqs.create_queue(QueueName="subscriber")["QueueUrl"]
-        arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])
-        sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn["Attributes"]["QueueArn"])
-        published = config(topic_arn=topic)
-        boto3.client("s3", region_name=region).create_bucket(
-            Bucket=published.bucket, CreateBucketConfiguration={"LocationConstraint": region}
-        )
-        yield published
-
-
-def received(of: Config) -> list[dict[str, Any]]:
-    """What the queue that is subscribed to the topic got, and take it from there."""
-    import json
-
-    sqs = boto3.client("sqs", region_name=of.region)
-    queue = sqs.get_queue_url(QueueName="subscriber")["QueueUrl"]
-    found = []
-    while answer := sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages"):
-        for one in answer:
-            found.append(json.loads(one["Body"]))
-            sqs.delete_message(QueueUrl=queue, ReceiptHandle=one["ReceiptHandle"])
-    return found
 
 
 def store_changes(store: RunStore, *changes: Change) -> str:

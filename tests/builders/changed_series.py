@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from batchmark.change_records import ChangePoint, Confirmation, Level, Metric, SeriesKey
-from batchmark.circumstances import Circumstances
-from batchmark.series_history import SeriesHistory
+from batchmark.changes.conditions import RunConditions
+from batchmark.changes.records import (
+    ChangePoint,
+    Confirmation,
+    Level,
+    Metric,
+    Series,
+    SeriesKey,
+)
 from batchmark_job.result import Device
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 FIRST = datetime(2026, 9, 1, 3, tzinfo=UTC)
 BEFORE = {"time": 0.1, "price": 1.0, "noise": 0.02, "speedup": 12.0}
@@ -62,7 +66,7 @@ def build_point(
     return ChangePoint(**values | fields)
 
 
-def build_circumstances(run: int, **fields: Any) -> Circumstances:
+def build_conditions(run: int, **fields: Any) -> RunConditions:
     values: dict[str, Any] = {
         "recorded_at": moment(run),
         "image_digest": ("sha256:" + "9a" * 32,),
@@ -71,15 +75,15 @@ def build_circumstances(run: int, **fields: Any) -> Circumstances:
         "purchase_option": ("on_demand",),
         "price_usd_per_hour": (1.006,),
     }
-    return Circumstances(**values | fields)
+    return RunConditions(**values | fields)
 
 
 def runs_of(
     *targets: str, numbers: Sequence[int] = range(15, 26), since: int = 20, **changed: Any
-) -> dict[tuple[str, str], Circumstances]:
-    """Circumstances of runs; those from `since` on with what changed."""
+) -> dict[tuple[str, str], RunConditions]:
+    """RunConditions of runs; those from `since` on with what changed."""
     return {
-        (run_id(number), target): build_circumstances(number, **changed if number >= since else {})
+        (run_id(number), target): build_conditions(number, **changed if number >= since else {})
         for number in numbers
         for target in targets
     }
@@ -101,10 +105,8 @@ def build_confirmation(series: SeriesKey, outcome: str = "confirmed", **fields: 
     return Confirmation(**values | fields)
 
 
-def build_history(
-    key: SeriesKey, values: Sequence[float], *, metric: Metric = "time"
-) -> SeriesHistory:
-    return SeriesHistory(
+def build_history(key: SeriesKey, values: Sequence[float], *, metric: Metric = "time") -> Series:
+    return Series(
         key=key,
         metric=metric,
         run_ids=[run_id(number) for number in range(len(values))],

@@ -1,19 +1,16 @@
-"""Runs as the result bucket holds them, for the tests of the history."""
+"""Runs and a result bucket for tests of the history."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from batchmark.aws.result_bucket import COLLECTED, PRICES, RunStore
+from batchmark.core.names import slug
+from batchmark.core.run import CollectedJob, CollectedRun
 from batchmark.history.store import HistoryStore
-from batchmark.job_identity import slug
-from batchmark.run import CollectedRun
-from batchmark.store import COLLECTED, PRICES
-from tests.unit.run_builders import PRICES as TABLE
-from tests.unit.run_builders import build_rows, build_run, build_told_job
-
-if TYPE_CHECKING:
-    from batchmark.run import CollectedJob
+from tests.builders.runs import PRICES as TABLE
+from tests.builders.runs import build_full_job, build_rows, build_run, put_documents
 
 BUCKET = "batchmark-results"
 REGION = "us-east-1"
@@ -23,7 +20,7 @@ SIZES = {("matmul", "size", 1000): 0.001, ("matmul", "size", 5000): 0.02}
 
 
 def finished(job: CollectedJob, at: datetime) -> CollectedJob:
-    """The job, so that it finished then."""
+    """Return the job, moved to finish at this time."""
     later = at - job.document.finished_at
     document = job.document.model_copy(
         update={"started_at": job.document.started_at + later, "finished_at": at}
@@ -38,7 +35,7 @@ def finished(job: CollectedJob, at: datetime) -> CollectedJob:
 
 
 def run_of(*jobs: CollectedJob, run_id: str = RUN_ID) -> CollectedRun:
-    """A run of these jobs, whose documents lie where they were planned to."""
+    """Return a run of these jobs, with their documents at the planned keys."""
     named = []
     for job in jobs:
         plan = job.planned
@@ -53,18 +50,18 @@ def run_of(*jobs: CollectedJob, run_id: str = RUN_ID) -> CollectedRun:
 
 
 def two_targets(day: int = 0, slowdown: float = 1.0, **fields: Any) -> CollectedRun:
-    """A GPU and a CPU target at two sizes, so many days after the first run."""
+    """Return a run of a GPU and a CPU target at two sizes, `day` days after the first run."""
     at = NOON + timedelta(days=day)
     medians = {key: slowdown * seconds for key, seconds in SIZES.items()}
     jobs = [
-        finished(build_told_job(target, build_rows(medians, seed=day), **fields), at)
+        finished(build_full_job(target, build_rows(medians, seed=day), **fields), at)
         for target in ("g5.xlarge", "c5.2xlarge")
     ]
     return run_of(*jobs, run_id=f"scheduled__{at:%Y-%m-%dT%H:%M:%S}+00:00")
 
 
 class ResultBucket:
-    """moto's bucket, and every call that changes it or reads an object."""
+    """moto's bucket, which records every call."""
 
     def __init__(self, s3: Any) -> None:
         self.s3 = s3
@@ -83,9 +80,8 @@ class ResultBucket:
         self.s3.put_object(Bucket=BUCKET, Key=key, Body=body)
 
     def collect(self, run: CollectedRun) -> CollectedRun:
-        """What jobs and tasks leave of a run before its rows are appended."""
-        for job in run.jobs:
-            self.put(job.document_uri.removeprefix(f"s3://{BUCKET}/"), job.document.to_json())
+        """Store what jobs and tasks leave of a run before its rows are appended."""
+        put_documents(RunStore(self.s3, BUCKET, run.run_id), run)
         self.put(f"runs/{slug(run.run_id)}/{COLLECTED}", run.model_dump_json())
         self.put(f"runs/{slug(run.run_id)}/{PRICES}", TABLE.model_dump_json())
         return run

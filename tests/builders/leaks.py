@@ -1,11 +1,11 @@
-"""An installation of two targets, as Terraform publishes it and as AWS describes it."""
+"""An installation of two targets, as Terraform publishes it and AWS describes it."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from batchmark.config import Config
+from batchmark.core.config import Config
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 REGION = "eu-west-1"
@@ -21,7 +21,7 @@ def queue_arn(target: str, suffix: str = "") -> str:
 
 
 def config(**changes: Any) -> Config:
-    """The installation `lab` in NOW's state of affairs."""
+    """Return the configuration of the installation `lab`."""
     targets = {
         name: {
             "device": device,
@@ -53,5 +53,5 @@ def config(**changes: Any) -> Config:
 
 
 def ago(**span: float) -> int:
-    """Batch's timestamp of so long before NOW."""
+    """Return Batch's timestamp of a time span before NOW."""
     return int((NOW - timedelta(**span)).timestamp() * 1000)

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from batchmark.pooling import group_jobs
-from batchmark.series import Series
-from tests.unit.run_builders import build_job, build_row, build_run
+import pytest
+
+from batchmark.analysis.pooling import group_jobs
+from batchmark.analysis.samples import RowSamples
+from tests.builders.runs import build_job, build_row, build_run
 
 JOB = build_job("c5.2xlarge", [])
 SAMPLES = 8
+ROW = build_row((1.0,) * SAMPLES)
+
+
+def quick_and_long(names, quick, long):
+    """Parametrises a statistical test: the long version runs by `make test-statistics` alone."""
+    versions = [
+        pytest.param(*quick, id="quick"),
+        pytest.param(*long, id="long", marks=pytest.mark.monte_carlo),
+    ]
+    return pytest.mark.parametrize(names, versions)
 
 
 def jobs_of(medians, *, target="c5.2xlarge", **fields):
@@ -22,5 +34,7 @@ def target_of(*jobs, lost=()):
     return target
 
 
-def series_of(jobs_samples, seed="series"):
-    return Series(seed, measured=[(JOB, build_row(samples)) for samples in jobs_samples])
+def samples_of(jobs_samples, seed="samples"):
+    """One row's samples by job, in seconds; not validated, as simulations need many."""
+    rows = (ROW.model_copy(update={"samples_seconds": tuple(one)}) for one in jobs_samples)
+    return RowSamples(seed, measured=[(JOB, row) for row in rows])

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
-from batchmark.comparison import compare
-from batchmark.report import build_report
-from batchmark.report_terminal import render_table
-from tests.unit.run_builders import PRICES
+from batchmark.analysis.comparison import compare
+from batchmark.report.model import build_report
+from batchmark.report.terminal import render_table
+from tests.builders.runs import PRICES
 
 NOTICE = (
     "The GPU target g4dn.xlarge ran on the CPU: no CUDA device was found. "
@@ -19,8 +19,8 @@ NOTICE = (
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
-def report_of(run, **fields):
-    return build_report(compare(run), run, **{"prices": PRICES, "created_at": NOON} | fields)
+def report_of(run, prices=PRICES, **fields):
+    return build_report(compare(run, prices), **{"created_at": NOON} | fields)
 
 
 def terminal(report, width=160):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from batchmark.prices import PriceTable
-from batchmark.run import CollectedJob, CollectedRun, LostJob, PlannedJob
+from batchmark.core.prices import PriceTable
+from batchmark.core.run import CollectedJob, CollectedRun, LostJob, PlannedJob
+from batchmark.runs.result_documents import ExpectedDocument, key_of
 from batchmark_job.result import (
     Ceiling,
     Conditions,
@@ -27,13 +30,13 @@ from batchmark_job.result import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from batchmark.aws.result_bucket import RunStore
 
 START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
 PRICES = PriceTable(
     region="us-east-1",
     as_of=START.date(),
-    source="the tests' own table",
+    source="a table of the tests",
     source_url="https://prices.example/table",
     on_demand={"c5.2xlarge": 0.34, "g4dn.xlarge": 0.526, "g5.xlarge": 1.006, "g6.xlarge": 0.8048},
 )
@@ -84,7 +87,7 @@ LAPTOP_ENVIRONMENT = CPU_ENVIRONMENT.model_copy(
 
 
 def build_row(samples: Sequence[float] = (), **fields: Any) -> Measurement:
-    """A measured row of these samples; `status` and `reason` make it another one."""
+    """A measured row of these samples; `status` and `reason` change that."""
     values: dict[str, Any] = {
         "workload": "matmul",
         "parameters": {"size": 1000},
@@ -119,7 +122,9 @@ def build_job(
     job_id = fields.get("job_id", f"{target.replace('.', '-')}-{suite}-{repeat}")
     started_at = START + timedelta(minutes=repeat)
     total_seconds = fields.pop("total_seconds", batch_seconds - 2)
-    told = {name: fields.pop(name) for name in ("marks", "ceilings", "telemetry") if name in fields}
+    given = {
+        name: fields.pop(name) for name in ("marks", "ceilings", "telemetry") if name in fields
+    }
     document = ResultDocument(
         run_id="scheduled__2026-11-20",
         job_id=job_id,
@@ -134,7 +139,7 @@ def build_job(
         total_seconds=total_seconds,
         environment=environment or (GPU_ENVIRONMENT if gpu else CPU_ENVIRONMENT),
         measurements=tuple(rows),
-        **told,
+        **given,
     )
     prefix = f"s3://batchmark-results/raw/run/{target}/{suite}/{repeat}/"
     values: dict[str, Any] = {
@@ -163,7 +168,7 @@ def build_job(
 
 
 def build_marks(started_at: datetime, *, gpu: bool, **fields: Any) -> Marks:
-    """A job's own way to steady state, after its container's start at `started_at`."""
+    """A job's steps to steady state, after its container started at `started_at`."""
     offsets = {
         "image_pull_started_at": -30.0,
         "image_pull_stopped_at": -4.0,
@@ -180,12 +185,12 @@ def build_marks(started_at: datetime, *, gpu: bool, **fields: Any) -> Marks:
     return Marks(**moments | fields)
 
 
-def build_told_job(target: str, rows: Sequence[Measurement], **fields: Any) -> CollectedJob:
-    """A job that says all that a document of schema version 2 can."""
+def build_full_job(target: str, rows: Sequence[Measurement], **fields: Any) -> CollectedJob:
+    """A job whose document has all that schema version 2 allows."""
     gpu = target[0] in "gp"
     repeat = fields.get("repeat", 1)
     started_at = START + timedelta(minutes=repeat)
-    told: dict[str, Any] = {
+    full: dict[str, Any] = {
         "runnable_at": START + timedelta(seconds=1),
         "starting_at": started_at - timedelta(seconds=32),
         "purchase_option": "on_demand",
@@ -219,10 +224,10 @@ def build_told_job(target: str, rows: Sequence[Measurement], **fields: Any) -> C
             ),
         ),
     }
-    return build_job(target, [told_row(row, gpu=gpu) for row in rows], **told | fields)
+    return build_job(target, [full_row(row, gpu=gpu) for row in rows], **full | fields)
 
 
-def told_row(row: Measurement, *, gpu: bool) -> Measurement:
+def full_row(row: Measurement, *, gpu: bool) -> Measurement:
     """A measured row with its rivals, conditions and counts."""
     if row.status is not MeasurementStatus.MEASURED:
         return row
@@ -271,6 +276,21 @@ def build_lost(target: str, reason: str, *, repeat: int = 1, suite: str = "blog"
 
 def build_run(*jobs: CollectedJob, lost: Sequence[LostJob] = ()) -> CollectedRun:
     return CollectedRun(run_id="scheduled__2026-11-20", jobs=jobs, lost=tuple(lost))
+
+
+def put_documents(store: RunStore, run: CollectedRun) -> None:
+    """Write the raw documents that the run's jobs left."""
+    for job in run.jobs:
+        expected = ExpectedDocument.of(run.run_id, job.planned)
+        store.put(key_of(expected.uri(job.job_id, job.job_attempt)), job.document.to_json())
+
+
+def as_older_releases_stored(run: CollectedRun) -> str:
+    """The run's `collected.json` with the documents inside."""
+    stored = json.loads(run.model_dump_json())
+    for job, text in zip(run.jobs, stored["jobs"], strict=True):
+        text["document"] = json.loads(job.document.to_json())
+    return json.dumps(stored)
 
 
 def noisy(median: float, *, count: int = 30, spread: float = 0.01, seed: int = 0) -> list[float]:

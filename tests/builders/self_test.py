@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from batchmark.change_records import ChangePoint, Level
-from tests.unit.changed_series import build_history, sizes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from batchmark.series_history import SeriesHistory
+from batchmark.changes.records import ChangePoint, Level, Series
+from tests.builders.changed_series import build_history, sizes
 
 FEWEST_RUNS = 6
 
@@ -27,13 +22,13 @@ class Threshold:
 
     def __init__(self, share: float = 0.04, needed: int = 1) -> None:
         self.share, self.needed = share, needed
-        self.calls: list[list[SeriesHistory]] = []
+        self.calls: list[list[Series]] = []
 
-    def __call__(self, histories: Sequence[SeriesHistory]) -> list[ChangePoint]:
+    def __call__(self, histories: Sequence[Series]) -> list[ChangePoint]:
         self.calls.append(list(histories))
         return [found for history in histories if (found := self._look(history))]
 
-    def _look(self, history: SeriesHistory) -> ChangePoint | None:
+    def _look(self, history: Series) -> ChangePoint | None:
         values = history.values
         slow = values > values[0] * (1 + self.share)
         if values.size < FEWEST_RUNS or not slow[-self.needed :].all():
@@ -55,7 +50,7 @@ class Threshold:
         )
 
 
-def level_histories(*targets: str, series: int = 4, runs: int = 30) -> list[SeriesHistory]:
+def level_histories(*targets: str, series: int = 4, runs: int = 30) -> list[Series]:
     """Histories without any noise."""
     return [
         build_history(key, [0.1] * runs)

@@ -7,11 +7,8 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 # Docker with BuildKit's named contexts and Compose v2 is in this release and later ones.
 DOCKER_RELEASE = "trixie"

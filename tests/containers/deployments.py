@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
-from batchmark.store import RunStore
-from laptop import containers
+from batchmark.aws.result_bucket import RunStore
 from laptop.airflow import Airflow, AirflowClient
 from laptop.aws import AwsClients
-from laptop.cloud_state import CloudState
-from laptop.compose import AIRFLOW, Compose, Deployment
+from laptop.containers import lifecycle
+from laptop.containers.compose import AIRFLOW, Compose, Deployment
+from laptop.containers.secret_files import password
 from laptop.demo import DAG_ID
-from laptop.secret_files import password
 from laptop.stack import ROOT
 from tests.containers.host_processes import kill
 from tests.waiting import wait_for
@@ -42,7 +41,7 @@ class Running:
 
     @cached_property
     def compose(self) -> Compose:
-        return containers.prepared(self.deployment)
+        return lifecycle.compose_for(self.deployment)
 
     @contextmanager
     def airflow(self) -> Iterator[AirflowClient]:
@@ -59,7 +58,7 @@ class Running:
 
     @contextmanager
     def aws(self) -> Iterator[AwsClients]:
-        with closing(AwsClients(CloudState(self.compose))) as clients:
+        with closing(AwsClients(self.deployment)) as clients:
             yield clients
 
     def trigger(self, run_id: str, **conf: Any) -> str:
@@ -148,7 +147,7 @@ class Running:
 def deployed(deployment: Deployment, engine: docker.DockerClient) -> Iterator[Running]:
     """A deployment of the images as they are; nothing of it is left afterwards."""
     try:
-        seconds = containers.up(deployment, build=False)
+        seconds = lifecycle.up(deployment, build=False)
         yield Running(deployment, engine, seconds)
     finally:
-        containers.down(deployment, delete_volumes=True)
+        lifecycle.down(deployment, delete_volumes=True)

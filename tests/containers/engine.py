@@ -9,18 +9,15 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import docker
 
 from tests.containers.debian import Packages, Unavailable, run
 from tests.containers.own_engine import OwnEngine
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 NEEDED_GB = 12
 SIGN_OF_LIFE_SECONDS = 30

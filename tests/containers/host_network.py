@@ -6,15 +6,12 @@ import ipaddress
 import json
 import shlex
 import subprocess
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from tests.containers.debian import run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
 
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 CANDIDATES = ("172.16.0.0/12", "10.0.0.0/8", "192.168.0.0/16")

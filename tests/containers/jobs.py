@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager
+from typing import Any
 
-from local_cloud.batch.docker_runtime import OWNER
+from local_cloud.batch.running.docker_runtime import OWNER
 from tests.clouds import Cloud, running
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
 
 CONTAINERS = [
     *("--jobs", "containers", "--allow-short-limits", "--stop-grace", "2"),

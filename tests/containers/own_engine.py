@@ -9,10 +9,10 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import docker
 import psutil
@@ -30,9 +30,6 @@ from tests.containers.host_network import (
     networks_in_use,
 )
 from tests.containers.traces import MADE_BY_ENGINES, STOP_SECONDS, Traces, empty
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 START_SECONDS = 90
 DRIVERS = ("overlay2", "vfs")

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from tests.clouds import Cloud, command_line, ready_url, running
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SECONDS = 30
 

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +20,6 @@ from tests.containers.debian import Packages, run
 from tests.containers.images import build
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.containers.engine import Engine
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,17 +11,17 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from batchmark.report import Report
-from batchmark.store import REPORT_JSON
+from batchmark.aws.result_bucket import REPORT_JSON
+from batchmark.report.model import Report
 from batchmark_job.suites import SUITES
-from laptop import containers, containers_backup
-from laptop.compose import (
+from laptop.containers import backup, lifecycle
+from laptop.containers.compose import (
     AIRFLOW,
     LOCAL_CLOUD,
     Compose,
     Deployment,
     engine_socket,
-    taken_from_outside,
+    external_variables,
 )
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
@@ -85,18 +85,18 @@ def report(running, finished):
 @pytest.fixture(scope="module")
 def saved(running, finished, tmp_path_factory):
     folder = tmp_path_factory.mktemp("backups") / "monday"
-    containers_backup.backup(with_usual_ports(running.deployment), folder)
+    backup.backup(with_usual_ports(running.deployment), folder)
     return folder
 
 
 @pytest.fixture(scope="module")
 def again(running, saved, report):
-    containers.down(running.deployment)
+    lifecycle.down(running.deployment)
     left = running.compose.docker(
         "ps", "--all", "--quiet", "--filter", f"name={running.deployment.project}"
     )
     assert left == ""
-    containers.up(running.deployment, build=False)
+    lifecycle.up(running.deployment, build=False)
     return running
 
 
@@ -108,7 +108,7 @@ def test_all_of_it_is_healthy_within_two_minutes(running):
 
 def test_docker_compose_alone_finds_everything_as_it_is(running):
     before = {service: running.container(service).id for service in SERVICES}
-    env = {name: os.environ[name] for name in os.environ.keys() - taken_from_outside()}
+    env = {name: os.environ[name] for name in os.environ.keys() - external_variables()}
     settings = f"--env-file={running.deployment.settings}"
     command = ["docker", "compose", settings, "up", "--detach", "--wait", "--no-build"]
     subprocess.run(command, cwd=ROOT, env=env, check=True)
@@ -246,7 +246,7 @@ def test_a_backup_brings_back_what_was_lost(again, saved, report):
     with pytest.raises(httpx.HTTPStatusError):
         again.state(RUN)
 
-    containers_backup.restore(with_usual_ports(again.deployment), saved)
+    backup.restore(with_usual_ports(again.deployment), saved)
 
     assert again.state(RUN) == "success"
     assert kept_report(again) == report
@@ -262,7 +262,7 @@ def test_a_damaged_dump_changes_nothing(again, saved):
         honest = json.loads(told) | {"dump_sha256": sha256(dump.read_bytes())}
         record.write_text(json.dumps(honest))
         with pytest.raises(LaptopError, match="pg_restore"):
-            containers_backup.restore(again.deployment, saved)
+            backup.restore(again.deployment, saved)
     finally:
         dump.write_bytes(whole)
         record.write_text(told)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
 
-from local_cloud.batch.docker_runtime import JOB
-from local_cloud.batch.logs import MAX_EVENT_BYTES
+from local_cloud.batch.running.docker_runtime import JOB
+from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES
 from tests.clouds import Cloud
 from tests.containers.host_processes import kill
 from tests.containers.images import PYTHON as IMAGE
 from tests.containers.jobs import DEAF, FOR_EVER, containers_of, start
 from tests.waiting import wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MIB = 2**20
 NOTHING = "127.0.0.1:1/nothing:here"  # a registry that refuses connections

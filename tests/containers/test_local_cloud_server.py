@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,6 @@ from laptop.processes import free_port
 from tests.clouds import Cloud, command_line
 from tests.containers.images import PYTHON as IMAGE
 from tests.containers.jobs import DEAF, containers_of, start
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +16,6 @@ from tests.containers.images import PYTHON as IMAGE
 from tests.containers.jobs import CONTAINERS, DEAF, FOR_EVER, containers_of
 from tests.containers.restarting import RestartingCloud, restarting
 from tests.waiting import wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 COUNT = (
     "import time\nfor n in range({}): print(n, flush=True); time.sleep(0.25)\nraise SystemExit(4)"

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from batchmark.pooling import group_jobs
-from batchmark.run import CollectedRun
-from batchmark.verdict import Contestant, judge
-from batchmark_job.result import parse_document
+from batchmark.analysis.pooling import TargetJobs, group_jobs
+from batchmark.analysis.verdict import Contestant, judge
+from batchmark.core.run import CollectedRun
+from batchmark_job.result import ResultDocument, parse_document
 from benchmarks.noise_floor import collected
 from tests.clouds import FINISHED, ROOT, Cloud, running
 from tests.waiting import wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from batchmark.pooling import TargetJobs
-    from batchmark_job.result import ResultDocument
 
 # A virtual machine's own speed drifts within minutes: five jobs a side can fall on other minutes.
 ROUNDS = 12
@@ -82,18 +77,18 @@ def measured(cloud: Cloud, name: str, image: str) -> ResultDocument:
 def test_containers_and_processes_measure_the_same_rows(sides):
     containers, processes = sides
     assert (containers.name, processes.name) == ("containers", "processes")
-    assert set(containers.series) == set(processes.series)
+    assert set(containers.samples) == set(processes.samples)
 
 
 def test_their_figures_agree_within_the_noise_from_job_to_job(sides, say):
     containers, processes = sides
     different, floors, lines = [], [], []
-    for key, series in containers.series.items():
+    for key, samples in containers.samples.items():
         if containers.problem(key) or processes.problem(key):
             continue
         verdict = judge(
-            Contestant("containers", series, None),
-            Contestant("processes", processes.series[key], None),
+            Contestant("containers", samples, None),
+            Contestant("processes", processes.samples[key], None),
         )
         noise = verdict.noise
         floors.append(noise.floor)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.containers.images import build
+from tests.containers.stand_ins import Bases
 
 if TYPE_CHECKING:
     from tests.containers.engine import Engine
-    from tests.containers.stand_ins import Bases
 
 JOB = Path(__file__).parents[2] / "job_container"
 # The job's own copying, then Triton's own look-up and load, with no compiler to be had.
@@ -32,7 +32,7 @@ if sys.argv[1:] == ["libcuda"]:
     )
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:-1]])
 spec = importlib.util.spec_from_file_location(
-    "triton_stub", "/job/batchmark_job/workloads/triton_stub.py"
+    "triton_stub", "/job/batchmark_job/workloads/support/triton_stub.py"
 )
 triton_stub = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(triton_stub)

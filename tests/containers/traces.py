@@ -8,21 +8,17 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import docker
 import psutil
 from docker.errors import DockerException
 
 from tests.containers.debian import run
 from tests.containers.host_network import FORWARDING, Firewall, bridges_in
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import docker
 
 STOP_SECONDS = 60
 CGROUPS = Path("/sys/fs/cgroup")

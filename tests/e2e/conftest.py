@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
-from tests.e2e.stacks import open_stack, run_dag
+from tests.applied import applied_once, lasting_stack, start_all_from
+from tests.e2e.stacks import run_dag
 
-# A stack takes 100 seconds to start: with pytest-xdist, whoever uses it goes to the same worker.
+HERE = Path(__file__).parent
+# With pytest-xdist, whoever uses the one stack goes to the same worker.
 ON_ONE_STACK = tuple(
     f"tests/e2e/test_{name}.py"
     for name in (
@@ -36,8 +40,12 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory):
-    with open_stack(tmp_path_factory.mktemp("stack")) as running:
-        running.start()
+    """Its jobs measure for a moment only, and what Airflow tries again it tries at once."""
+    folder = tmp_path_factory.mktemp("stack")
+    with lasting_stack(folder, job_dir=HERE / "quick_job") as running:
+        env = running.processes.env
+        env["PYTHONPATH"] = f"{HERE / 'airflow_settings'}:{env['PYTHONPATH']}"
+        start_all_from(partial(applied_once, tmp_path_factory), running)
         yield running
 
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
-from batchmark.change_records import RunChanges
+from batchmark.aws.result_bucket import CHANGES, COLLECTED, RunStore
+from batchmark.changes.records import RunChanges
 from batchmark.history.store import HistoryStore, run_prices
-from batchmark.run import CollectedRun
-from batchmark.store import CHANGES, COLLECTED, RunStore
+from batchmark.runs.collected_runs import readable_run
+from laptop.airflow import AirflowClient
+from laptop.aws import AwsClients
 from laptop.demo import DAG_ID
 from tests.e2e.stacks import run_dag
-
-if TYPE_CHECKING:
-    from laptop.airflow import AirflowClient
-    from laptop.aws import AwsClients
 
 CONF = {"suite": "own"}
 SLOWER = 1.1
@@ -40,7 +37,7 @@ def changes_of(aws: AwsClients, run_id: str) -> RunChanges:
 def put_earlier_runs(aws: AwsClients, run_id: str) -> None:
     """Let the history hold a measured run as often as weeks of schedule would have left it."""
     config, store = aws.config(), store_of(aws, run_id)
-    measured = CollectedRun.model_validate_json(store.read(store.prefix + COLLECTED))
+    measured = readable_run(store, store.prefix + COLLECTED)
     prices = run_prices(store, config.region, measured)
     for ago in range(1, EARLIER_RUNS + 1):
         jobs = []

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
+from laptop.airflow import AirflowClient
 from laptop.session import Clock
 from laptop.stack import Ports, Stack
 from tests.waiting import wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-    from typing import Any
-
-    from laptop.airflow import AirflowClient
 
 
 def open_stack(folder: Path) -> Stack:

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from batchmark.run import RunPlan
-from batchmark.spending import COSTS_FOLDER, RunSpending
-from batchmark.store import ENVIRONMENT_HTML, ENVIRONMENT_JSON, PLAN, RunStore
+from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, PLAN, RunStore
+from batchmark.core.run import RunPlan
+from batchmark.runs.spending import COSTS_FOLDER, RunSpending
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
 from tests.e2e.stacks import wait_for_end

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from batchmark.diagnosis.page import DiagnosisReport
-from batchmark.store import DIAGNOSES_FOLDER, RunStore
+from batchmark.aws.result_bucket import DIAGNOSES_FOLDER, RunStore
+from batchmark.report.diagnosis_page import DiagnosisReport
 from tests.e2e.stacks import run_dag
 
 DAG_ID = "diagnose_queue"

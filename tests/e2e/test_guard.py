@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from batchmark.job_identity import slug
-from batchmark.store import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore
+from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore
+from batchmark.core.names import slug
 from laptop.demo import DAG_ID
 from tests.e2e.stacks import failed_log, run_dag
 from tests.waiting import wait_for

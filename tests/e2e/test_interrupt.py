@@ -14,7 +14,7 @@ from laptop.processes import processes_of, stop_all
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("moment", "number"),
     [

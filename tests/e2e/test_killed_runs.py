@@ -7,16 +7,16 @@ from collections import Counter
 
 import pytest
 
-from batchmark.alerts.store import AlertStore
+from batchmark.analysis.samples import parameters_json
+from batchmark.aws.batch_jobs import describe_jobs, list_jobs
+from batchmark.aws.result_bucket import CHANGES, PLAN
+from batchmark.changes.alerts.store import AlertStore
+from batchmark.core.names import RUN_TAG, generation_of, slug
+from batchmark.core.run import RunPlan
 from batchmark.history.rebuild import rebuild
 from batchmark.history.store import HistoryStore
-from batchmark.job_identity import RUN_TAG, generation_of, slug
-from batchmark.jobs import describe_jobs, list_jobs
-from batchmark.run import RunPlan
-from batchmark.run_look import RERUN_TASKS
-from batchmark.series import parameters_json
-from batchmark.spending import run_spending
-from batchmark.store import CHANGES, PLAN
+from batchmark.orchestration.xcom import RERUN_TASKS
+from batchmark.runs.spending import run_spending
 from batchmark_job.result import parse_document
 from laptop.demo import DAG_ID
 from tests.e2e.naps import SECONDS, Inbox, Naps

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from moto.iam.access_control import IAMPolicy, PermissionResult
 
-from batchmark.store import REPORT_JSON
+from batchmark.aws.result_bucket import REPORT_JSON
+from laptop.aws import AwsClients
 from laptop.demo import run_benchmark
 from laptop.session import Clock
 from tests.e2e.stacks import run_dag
-
-if TYPE_CHECKING:
-    from laptop.aws import AwsClients
 
 pytestmark = pytest.mark.timeout(1200)
 

@@ -13,10 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from batchmark.history.store import HistoryStore
-from batchmark.noise import parse_table
-from batchmark.prices import PriceTable, load_prices
-from batchmark.store import (
+from batchmark.analysis.noise import parse_table
+from batchmark.aws.result_bucket import (
     NOISE_HTML,
     PRICES,
     PRICES_FOLDER,
@@ -25,12 +23,13 @@ from batchmark.store import (
     RunStore,
     noise_key,
 )
-from batchmark.suites import OWN_DTYPES, SUITES
+from batchmark.core.prices import PriceTable, load_prices
+from batchmark.core.suites import OWN_DTYPES, SUITES
+from batchmark.history.store import HistoryStore
 from batchmark_job.result import parse_document
 from laptop.demo import DAG_ID, run_benchmark
 from laptop.errors import LaptopError
 from laptop.session import Clock
-from laptop.stack import PROFILE
 from tests.e2e.stacks import failed_log, run_dag
 
 pytestmark = pytest.mark.timeout(1200)
@@ -164,17 +163,13 @@ def test_the_runs_rows_are_in_the_history(report, airflow, aws):
     assert event["extra"]["rows"] == table.num_rows
 
 
-def test_a_plan_after_the_apply_has_no_changes(stack):
-    assert stack.terraform.plan_exit_code(var_file=PROFILE) == 0
-
-
 def test_a_calibration_leaves_each_targets_noise(calibration, aws):
     store = RunStore(aws.client("s3"), aws.config().bucket, calibration)
     for target in aws.config().targets:
         table = parse_table(store.read(noise_key("own", OWN_DTYPES, target)))
         assert (table.run_id, table.target, table.jobs) == (calibration, target, 2)
-        assert table.series
-        known = [one.row for one in (*table.series, *table.left_out)]
+        assert table.rows
+        known = [one.row for one in (*table.rows, *table.left_out)]
         assert {row.workload for row in known} == {"softmax"}
         assert sorted(row.parameters["rows"] for row in known) == [1000, 4000]
     page = httpx.get(store.object_url(store.prefix + NOISE_HTML))

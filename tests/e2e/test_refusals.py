@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from batchmark.suites import SUITES
+from batchmark.core.suites import SUITES
 from laptop.processes import Processes, stop_all
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from batchmark.alerts.store import AlertStore
-from batchmark.store import REPORT_HTML
+from batchmark.aws.result_bucket import REPORT_HTML
+from batchmark.changes.alerts.store import AlertStore
 from laptop.aws import AwsClients
 from laptop.demo import DAG_ID
 from laptop.session import Clock

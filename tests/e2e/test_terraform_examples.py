@@ -10,6 +10,7 @@ import pytest
 from laptop.stack import ROOT
 from tests.e2e.remains import remains
 from tests.e2e.stacks import open_stack
+from tests.terraform.plans import planned_changes
 
 EXAMPLES = sorted(path.stem for path in (ROOT / "terraform" / "examples").glob("*.tfvars"))
 # All that differs from an apply in AWS.
@@ -26,7 +27,7 @@ def live_through(stack, example):
     given = {"var_file": var_file, "variables": HERE}
     stack.init_terraform()
     stack.terraform.apply(**given)
-    outputs, changes = stack.terraform.outputs(), stack.terraform.planned_changes(**given)
+    outputs, changes = stack.terraform.outputs(), planned_changes(stack.terraform, **given)
     made = remains(stack)
     stack.terraform.destroy(**given)
     return outputs, changes, made, remains(stack)

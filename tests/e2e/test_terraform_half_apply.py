@@ -4,8 +4,8 @@ from contextlib import closing
 
 import pytest
 
-from batchmark.exceptions import TerraformError
 from laptop.aws import AwsClients
+from laptop.errors import TerraformError
 from laptop.stack import PROFILE
 from tests.e2e.remains import remains
 from tests.e2e.stacks import open_stack
@@ -15,6 +15,7 @@ from tests.e2e.stacks import open_stack
 def test_a_destroy_after_a_half_apply_ends_clean(tmp_path):
     with open_stack(tmp_path / "stack") as stack, closing(AwsClients(stack)) as aws:
         stack.start_cloud()
+        assert remains(stack) == {}
         taken = take_the_bucket_name(aws, name="half")
         stack.init_terraform()
         with pytest.raises(TerraformError, match="BucketAlreadyExists"):

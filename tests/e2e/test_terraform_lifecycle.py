@@ -1,13 +1,15 @@
 """The core stack on the local cloud: apply, re-plan clean, change, destroy without remains."""
 
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 
 import pytest
 
 from laptop.aws import AwsClients
 from laptop.stack import PROFILE
+from tests.applied import applied_once, lasting_stack, start_cloud_from
 from tests.e2e.remains import LISTINGS, remains
-from tests.e2e.stacks import open_stack
+from tests.terraform.plans import apply, planned_changes
 
 # What lists every target in one document, and so changes in place when one comes or goes.
 NAMES_ALL_TARGETS = {
@@ -21,62 +23,80 @@ NAMES_ALL_TARGETS = {
 }
 
 
-def actions(changes):
-    return set(changes.values())
+ASKED_FOR = {"vcpus": 2, "memory_mib": 4096}
+MORE_VCPUS = {
+    "target_overrides": {
+        "g4dn.xlarge": {**ASKED_FOR, "allow_cpu_fallback": True},
+        "c5.2xlarge": {**ASKED_FOR, "max_vcpus": 128},
+    }
+}
+
+pytestmark = pytest.mark.timeout(900)
 
 
-@pytest.mark.timeout(1800)
-def test_core_stack_applies_changes_in_place_and_destroys(tmp_path):
-    with open_stack(tmp_path / "stack") as stack:
-        stack.start_cloud()
-        empty = remains(stack)
-        assert empty == {}
-        stack.apply()
-        assert len(remains(stack)) > len(LISTINGS)
-        terraform = stack.terraform
-        assert terraform.planned_changes(var_file=PROFILE) == {}
+@pytest.fixture(scope="module")
+def lives(tmp_path_factory):
+    """Both tests' stacks live side by side, from copies of one apply: Terraform mostly waits."""
+    applied = applied_once(tmp_path_factory)
+    with ExitStack() as stacks, ThreadPoolExecutor() as pool:
+        futures = {}
+        for life in (changed_and_destroyed, given_a_target_for_a_while):
+            stack = stacks.enter_context(lasting_stack(tmp_path_factory.mktemp(life.__name__)))
+            start_cloud_from(applied, stack)
+            futures[life] = pool.submit(life, stack)
+        yield futures
 
-        more_vcpus = {
-            "target_overrides": {
-                "g4dn.xlarge": {"vcpus": 2, "memory_mib": 4096, "allow_cpu_fallback": True},
-                "c5.2xlarge": {"vcpus": 2, "memory_mib": 4096, "max_vcpus": 128},
-            }
-        }
-        assert terraform.planned_changes(var_file=PROFILE, variables=more_vcpus) == {
-            f'module.batch.aws_batch_compute_environment.this["c5.2xlarge/{purchase}"]': "update"
-            for purchase in ("spot", "on_demand")
-        }
-        terraform.apply(var_file=PROFILE, variables=more_vcpus)
-        assert terraform.planned_changes(var_file=PROFILE, variables=more_vcpus) == {}
 
-        more_targets = {**more_vcpus, "cpu_instance_types": ["c5.2xlarge", "m5.2xlarge"]}
-        changes = terraform.planned_changes(var_file=PROFILE, variables=more_targets)
-        ours = {address: action for address, action in changes.items() if "m5.2xlarge" in address}
-        assert actions(ours) == {"create"}
-        lists_all_targets = set(changes) - set(ours)
-        assert lists_all_targets == NAMES_ALL_TARGETS, "another target's resource changes"
-        assert actions({address: changes[address] for address in lists_all_targets}) == {"update"}
-        terraform.apply(var_file=PROFILE, variables=more_targets)
-        assert terraform.planned_changes(var_file=PROFILE, variables=more_targets) == {}
+def test_core_stack_is_applied_as_planned_changed_in_place_and_destroyed(lives):
+    lives[changed_and_destroyed].result()
 
-        changes = terraform.planned_changes(var_file=PROFILE, variables=more_vcpus)
-        assert {address for address, action in changes.items() if action == "delete"} == set(ours)
-        assert {address for address, action in changes.items() if action != "delete"} == (
-            lists_all_targets
-        )
-        assert {changes[address] for address in lists_all_targets} == {"update"}
-        terraform.apply(var_file=PROFILE, variables=more_vcpus)
-        assert terraform.planned_changes(var_file=PROFILE, variables=more_vcpus) == {}
 
-        new_template = {**more_vcpus, "volume_size_gib": 80}
-        terraform.apply(var_file=PROFILE, variables=new_template)
-        assert terraform.planned_changes(var_file=PROFILE, variables=new_template) == {}
+def test_another_target_changes_no_other_and_leaves_nothing(lives):
+    lives[given_a_target_for_a_while].result()
 
-        submit_a_revision_from_before_an_apply(stack, {**new_template, "image_tag": "0.2.0"})
 
-        terraform.destroy(var_file=PROFILE)
-        assert remains(stack) == {}
-        assert terraform.outputs() == {}
+def changed_and_destroyed(stack):
+    assert len(remains(stack)) > len(LISTINGS)
+    terraform = stack.terraform
+    assert planned_changes(terraform, var_file=PROFILE) == {}
+
+    assert apply(terraform, var_file=PROFILE, variables=MORE_VCPUS) == {
+        f'module.batch.aws_batch_compute_environment.this["c5.2xlarge/{purchase}"]': "update"
+        for purchase in ("spot", "on_demand")
+    }
+    assert planned_changes(terraform, var_file=PROFILE, variables=MORE_VCPUS) == {}
+
+    new_template = {**MORE_VCPUS, "volume_size_gib": 80}
+    terraform.apply(var_file=PROFILE, variables=new_template)
+    assert planned_changes(terraform, var_file=PROFILE, variables=new_template) == {}
+
+    submit_a_revision_from_before_an_apply(stack, {**new_template, "image_tag": "0.2.0"})
+
+    terraform.destroy(var_file=PROFILE)
+    assert remains(stack) == {}
+    assert terraform.outputs() == {}
+
+
+def given_a_target_for_a_while(stack):
+    terraform = stack.terraform
+    before = counted(remains(stack))
+    two_of_a_kind = {"cpu_instance_types": ["c5.2xlarge", "m5.2xlarge"]}
+    changes = apply(terraform, var_file=PROFILE, variables=two_of_a_kind)
+    ours = {address: action for address, action in changes.items() if "m5.2xlarge" in address}
+    assert set(ours.values()) == {"create"}
+    lists_all_targets = {address: changes[address] for address in set(changes) - set(ours)}
+    assert set(lists_all_targets) == NAMES_ALL_TARGETS, "another target's resource changes"
+    assert set(lists_all_targets.values()) == {"update"}
+    assert planned_changes(terraform, var_file=PROFILE, variables=two_of_a_kind) == {}
+
+    changes = apply(terraform, var_file=PROFILE)
+    assert changes == dict.fromkeys(ours, "delete") | lists_all_targets
+    assert planned_changes(terraform, var_file=PROFILE) == {}
+    assert counted(remains(stack)) == before
+
+
+def counted(remaining):
+    return {kind: len(found) for kind, found in remaining.items()}
 
 
 def submit_a_revision_from_before_an_apply(stack, changed):

@@ -6,30 +6,28 @@ import json
 import os
 import signal
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import httpx
 import psutil
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batchmark.job_identity import RUN_TAG, slug
-from batchmark.run import CollectedRun
-from batchmark.store import COLLECTED, RunStore
+from batchmark.aws.result_bucket import COLLECTED, RunStore
+from batchmark.core.errors import CollectError
+from batchmark.core.names import RUN_TAG, slug
+from batchmark.core.run import StoredJob, StoredRun
+from batchmark.runs.collected_runs import read_raw_document, stored_run
 from batchmark_job.result import ResultDocument, parse_document
 from laptop.airflow import AirflowClient
-from laptop.stack import ROOT
+from laptop.aws import AwsClients
+from laptop.stack import ROOT, Stack
 from tests.faults.outcome import Invariants, Outcome
 from tests.faults.targets import job_prefix
 from tests.waiting import wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from laptop.aws import AwsClients
-    from laptop.stack import Stack
 
 T = TypeVar("T")
 
@@ -141,9 +139,16 @@ class Bench:
         self.airflow.trigger(run.dag_id, {"suite": "own", "targets": [run.target]}, run.run_id)
         return run
 
-    def wait(self, condition: Callable[[], T | None], what: str, seconds: float = 120) -> T:
+    def wait(
+        self,
+        condition: Callable[[], T | None],
+        what: str,
+        seconds: float = 120,
+        *,
+        every: float = 0.2,
+    ) -> T:
         """The condition's first true value; what does not answer meanwhile is asked again."""
-        return wait_for(condition, what, seconds, every=0.2, asked_again=ASKED_AGAIN)
+        return wait_for(condition, what, seconds, every=every, asked_again=ASKED_AGAIN)
 
     def task(self, run: Run, task_id: str = TASK) -> dict[str, Any] | None:
         """The run's only instance of a task, once it is expanded."""
@@ -234,6 +239,7 @@ class Bench:
             lambda: self.airflow.state(run.dag_id, run.run_id) in ("success", "failed"),
             f"end of {run.run_id}",
             LONGEST_RUN_SECONDS,
+            every=1,
         )
         assert ended
         run.ended = time.monotonic()
@@ -293,10 +299,9 @@ class Bench:
         except httpx.HTTPError as error:
             return f"(no log: {error})"
 
-    def collected(self, run: Run) -> CollectedRun | None:
+    def collected(self, run: Run) -> StoredRun | None:
         store = RunStore(self.s3, self.config.bucket, run.run_id)
-        text = store.read_if_there(store.prefix + COLLECTED)
-        return None if text is None else CollectedRun.model_validate_json(text)
+        return stored_run(store, store.prefix + COLLECTED)
 
     def invariants(self, run: Run) -> Invariants:
         """Count what must not be, of a run that has ended."""
@@ -309,20 +314,20 @@ class Bench:
         names = {job["jobName"] for job in succeeded}
         return Invariants(
             leaked=len(self._live(run)),
-            lost=sum(not self._is_stored(job) for job in kept) + self._unreported(run, kept),
+            lost=sum(not self._is_stored(run, job) for job in kept) + self._unreported(run, kept),
             duplicates=len(kept) - len(planned) + len(succeeded) - len(names),
         )
 
     def _live(self, run: Run) -> list[dict[str, Any]]:
         return [job for job in self.jobs(run) if job["status"] not in FINISHED]
 
-    def _is_stored(self, job: Any) -> bool:
-        key = job.document_uri.removeprefix(f"s3://{self.config.bucket}/")
+    def _is_stored(self, run: Run, job: StoredJob) -> bool:
+        store = RunStore(self.s3, self.config.bucket, run.run_id)
         try:
-            body = self.s3.get_object(Bucket=self.config.bucket, Key=key)["Body"].read()
-        except ClientError:
+            read_raw_document(store, run.run_id, job)
+        except (CollectError, ClientError):
             return False
-        return bool(parse_document(body) == job.document)
+        return True
 
     def _unreported(self, run: Run, kept: Any) -> int:
         """A task that succeeded whose measurements nobody collected."""

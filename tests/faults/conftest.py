@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 from contextlib import closing
+from functools import partial
 
 import pytest
 from rich.console import Console
 from rich.table import Table
 
 from laptop.aws import AwsClients
-from laptop.session import Clock
-from laptop.stack import Ports, Stack
+from tests.applied import applied_once, lasting_stack, start_all_from
 from tests.faults import targets
 from tests.faults.bench import DAG, DAG_TIME_OUT, Bench, UserClient
 from tests.faults.matrix import HERE, inflict_all
@@ -35,10 +35,10 @@ AIRFLOW = {
 def bench(tmp_path_factory):
     folder = tmp_path_factory.mktemp("faults")
     instructions = tmp_path_factory.mktemp("instructions")
-    stack = Stack(folder, Ports(), Clock().say, dags=HERE / "dags", vcpus=POOL_VCPUS)
+    stack = lasting_stack(folder, dags=HERE / "dags", vcpus=POOL_VCPUS)
     stack.processes.env.update(AIRFLOW)
     with stack:
-        stack.start()
+        start_all_from(partial(applied_once, tmp_path_factory), stack)
         with closing(AwsClients(stack)) as aws, UserClient(stack.airflow) as airflow:
             targets.publish(aws, instructions)
             for dag_id in (DAG, DAG_TIME_OUT):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from tests.faults.outcome import Outcome
 
+if TYPE_CHECKING:
     from tests.faults.bench import Bench, Run
-    from tests.faults.outcome import Outcome
 
 # By the point of the job's way at which the fault strikes; "" where there is but one.
 Runs = dict[str, "Run"]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.faults.fault import Fault
 from tests.faults.outcome import Outcome, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tests.faults.bench import Bench
-    from tests.faults.fault import Fault
 
 HERE = Path(__file__).parent
 # Each needs workers of Airflow's now and then, and there are two cores.

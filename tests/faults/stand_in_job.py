@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, os.getcwd())  # Batch starts jobs in the folder of batchmark_job
 
-from batchmark_job.exceptions import JobError
+from batchmark_job.errors import JobError
 from batchmark_job.output import parse_output
 from batchmark_job.result import (
     Correctness,

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from batchmark.config import Config, parse_config
+from batchmark.core.config import Config, parse_config
+from laptop.aws import AwsClients
 from laptop.stack import ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from laptop.aws import AwsClients
 
 PARAMETER = "/airflow/variables/batchmark"
 MISSING_IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/batchmark:never-pushed"

@@ -1,4 +1,4 @@
-"""A Batch in memory, as boto3 clients show it, for the tests of what runs in Airflow."""
+"""Batch in memory, for tests of the operator and the trigger."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def client_error(code: str, status: int = 400) -> ClientError:
 
 
 class FakeBatch:
-    """Keeps jobs as DescribeJobs tells them; `failures` are raised by the next submissions.
+    """Keeps jobs as DescribeJobs returns them; the next submissions raise `failures`.
 
-    A submission that fails with `lost_answer` leaves its job behind.
+    With `lost_answer`, a failed submission has created its job.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class FakeBatch:
         return job["jobId"]
 
     def change(self, job_id: str, **fields: Any) -> None:
-        """An answer that was given stays as it was."""
+        """Change a job; answers given before keep their values."""
         self.jobs[job_id] = self.jobs[job_id] | fields
 
     def submit_job(self, **request: Any) -> dict[str, str]:
@@ -84,15 +84,15 @@ class FakeBatch:
         return SimpleNamespace(paginate=self._pages)
 
     def _pages(self, jobQueue: str, filters: list[dict[str, Any]]) -> Any:  # noqa: N803
-        ((pattern,),) = [one["values"] for one in filters]
+        ((pattern,),) = [each["values"] for each in filters]
         prefix = pattern.removesuffix("*").lower()
-        for job in self.jobs.values():  # one a page
+        for job in self.jobs.values():  # one per page
             if job["jobQueue"] == jobQueue and job["jobName"].lower().startswith(prefix):
                 yield {"jobSummaryList": [job]}
 
 
 class FakeClients:
-    """What hooks.aws.AwsClients is to its callers."""
+    """Takes the place of AwsClients."""
 
     def __init__(self, **clients: Any) -> None:
         self.clients = clients

@@ -1,4 +1,4 @@
-"""AWS for a diagnosis: real clients whose answers are given, and checked against AWS's model."""
+"""AWS for a diagnosis: real clients with given answers, checked against AWS's model."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 from botocore.validate import validate_parameters
 
-from batchmark.diagnosis import Diagnosis, Finding
-from batchmark.diagnosis.records import REMEDIES
+from batchmark.checks.diagnosis.records import REMEDIES, Diagnosis, Finding
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 REGION = "us-east-1"
@@ -36,7 +35,7 @@ def container(vcpus=4, memory=14336, gpus=1, image=IMAGE) -> dict[str, Any]:
 
 
 def job(job_id="waiting", *, created_at=CREATED_AT, **fields: Any) -> dict[str, Any]:
-    """A JobDetail; the model insists on a startedAt, which AWS leaves out before the start."""
+    """Return a JobDetail; the model requires startedAt, which AWS omits before the start."""
     return {
         "jobId": job_id,
         "jobName": "batchmark-g5-xlarge-blog-1",
@@ -88,15 +87,15 @@ def environment(name=ENVIRONMENT, *, resources=None, **fields: Any) -> dict[str,
 
 
 def two_environments(*, first=None, second=None) -> dict[str, Any]:
-    """The answers of a queue that tries Spot first."""
+    """Return the answers for a queue that tries Spot first."""
     spot = {"type": "SPOT"} | (first or {}).pop("resources", {})
     environments = [
         environment("spot", resources=spot, **(first or {})),
         environment("on-demand", **(second or {})),
     ]
     order = [
-        {"order": number, "computeEnvironment": one["computeEnvironmentArn"]}
-        for number, one in enumerate(environments)
+        {"order": number, "computeEnvironment": described["computeEnvironmentArn"]}
+        for number, described in enumerate(environments)
     ]
     return {
         "DescribeJobQueues": {"jobQueues": [queue(computeEnvironmentOrder=order)]},
@@ -164,7 +163,7 @@ Answer = dict[str, Any] | str | Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class Aws:
-    """What `diagnose` asks for clients. An answer is a document, an error's code or a function."""
+    """Clients for `diagnose`. An answer is a document, an error's code or a function."""
 
     def __init__(self) -> None:
         self._session = boto3.Session("test", "test", region_name=REGION)
@@ -173,7 +172,7 @@ class Aws:
         self.calls: list[tuple[str, dict[str, Any]]] = []
 
     def reset(self) -> None:
-        """Make everything healthy again; the clients stay, for they take long to make."""
+        """Make everything healthy again; the clients stay, as they take long to make."""
         self.answers = dict(HEALTHY)
         self.calls = []
 
@@ -206,7 +205,7 @@ class Aws:
 
 
 def only(diagnosis: Diagnosis, cause: str) -> Finding:
-    """The one finding, which has to be of this cause."""
+    """Return the only finding, which must have this cause."""
     (finding,) = diagnosis.findings
     assert finding.cause == cause
     assert finding.remedy == REMEDIES[finding.cause]

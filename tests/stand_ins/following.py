@@ -1,4 +1,4 @@
-"""A trigger against scripted answers of Batch, on a clock of its own."""
+"""A trigger with scripted answers of Batch and a clock of its own."""
 
 from __future__ import annotations
 
@@ -6,18 +6,12 @@ import asyncio
 import threading
 from types import SimpleNamespace
 
-from batchmark.triggers.batch import BenchmarkJobTrigger
-from batchmark.triggers.job_watch import Answer
-from tests.unit.batch_stand_in import (
-    ON_DEMAND_QUEUE,
-    RECLAIMED,
-    FakeBatch,
-    FakeClients,
-    FakeLogs,
-)
+from batchmark.orchestration.batch_trigger import BenchmarkJobTrigger
+from batchmark.orchestration.job_watch import Answer
+from tests.stand_ins.batch import ON_DEMAND_QUEUE, RECLAIMED, FakeBatch, FakeClients, FakeLogs
 
 NAME = "batchmark-g5-xlarge-smoke-1-0123456789-g0"
-CREATED = 1_795_222_701.0  # of FakeBatch's first job
+CREATED = 1_795_222_701.0  # when FakeBatch's first job was created
 REQUEST = {"jobName": NAME, "jobDefinition": "definition:1", "parameters": {"suite": "smoke"}}
 ON_DEMAND = REQUEST | {"jobQueue": ON_DEMAND_QUEUE}
 OUTAGE = Answer(problem="connection refused")
@@ -33,14 +27,14 @@ LOST_HOST = {
 class Following:
     """A trigger with a fake Batch; a script moves the clock and Batch's jobs at each poll."""
 
-    def __init__(self, *, document=None, s3=None, **arguments):
+    def __init__(self, *, trigger=BenchmarkJobTrigger, document=None, s3=None, **arguments):
         self.batch = FakeBatch()
         self.now = CREATED
         self.script = []
         self.diagnosed = []
         self.slept = []
         self.job_id = self.batch.add(NAME, "RUNNABLE")
-        self.trigger = BenchmarkJobTrigger(
+        self.trigger = trigger(
             job_id=self.job_id, document=document, aws_conn_id=None, waiter_delay=2, **arguments
         )
         self.trigger.clients = FakeClients(batch=self.batch, logs=FakeLogs(), s3=s3)

@@ -1,11 +1,11 @@
-"""An AWS account as environment_check sees it, healthy unless a test changes it."""
+"""An AWS account for environment_check, healthy unless a test changes it."""
 
 from __future__ import annotations
 
-from batchmark.environment_check import check_environment
-from batchmark.vcpu_quotas import vcpu_quota
-from tests.unit.guard_builders import ARN, IMAGE, NOW, PROFILE, REGION, ROLE, config
-from tests.unit.stubbed_clients import StubbedClients
+from batchmark.aws.vcpu_quotas import vcpu_quota
+from batchmark.checks.environment import check_environment
+from tests.builders.leaks import ARN, IMAGE, NOW, PROFILE, REGION, ROLE, config
+from tests.stand_ins.stubbed_clients import StubbedClients
 
 CONFIG = config()
 QUOTAS = {"L-3819A6DF": 16.0, "L-DB2E81BA": 16.0, "L-34B43A08": 16.0, "L-1216C47A": 16.0}
@@ -14,7 +14,7 @@ BOTH = "g5.xlarge, c5.2xlarge"
 
 
 def healthy():
-    """What AWS answers of CONFIG, by question."""
+    """Return AWS's answers about CONFIG by question."""
     environments = {
         name: {
             "computeEnvironmentName": name,
@@ -116,7 +116,7 @@ def profile():
 
 
 class Refused(str):
-    """Stands where an answer stands: AWS's error code instead of it."""
+    """An AWS error's code, in place of an answer."""
 
     __slots__ = ()
 
@@ -128,68 +128,82 @@ def answer(clients, service, method, given, asked=None):
         clients.answer(service, method, given, asked)
 
 
-def stated(given, key, by):
-    """An answer that lists values; an error stays one."""
-    return given if isinstance(given, Refused) else {key: [given[name] for name in by]}
+def stated(given, key, names):
+    """Return an answer that lists the values of these names; an error stays one."""
+    return given if isinstance(given, Refused) else {key: [given[name] for name in names]}
 
 
 def check(account, targets=NAMES, well=True):
-    """Check against an account that answers so; `well` where every question is asked."""
+    """Check against an account with these answers; `well` if every question has to be asked."""
     clients = StubbedClients(REGION)
-    chosen = {name: CONFIG.targets[name] for name in targets}
+    answer_published(clients, account)
+    answer_batch(clients, account, targets)
+    answer_image(clients, account)
+    for _ in range(2):
+        answer(clients, "iam", "get_role", account["role"])
+    asked = {"InstanceProfileName": "lab-instance-1"}
+    answer(clients, "iam", "get_instance_profile", account["profile"], asked)
+    answer_quotas(clients, account, targets)
+    result = check_environment(CONFIG, clients, targets=targets, now=NOW)
+    if well:
+        clients.assert_all_was_asked()
+    return result
+
+
+def answer_published(clients, account):
     answer(clients, "s3", "head_bucket", account["bucket"], {"Bucket": "results"})
     answer(clients, "sns", "get_topic_attributes", account["topic"])
     for group in ("/aws/batch/lab", "/aws/events/batch/lab"):
         asked = {"logGroupName": group, "limit": 1}
         answer(clients, "logs", "describe_log_streams", account["log group"], asked)
 
-    given = account["environments"]
-    there = [name for name in given if name.startswith(targets)]
-    given = stated(given, "computeEnvironments", there)
+
+def answer_batch(clients, account, names):
+    targets = [CONFIG.targets[name] for name in names]
+    environments, queues = account["environments"], account["queues"]
+    there = [name for name in environments if name.startswith(names)]
+    given = stated(environments, "computeEnvironments", there)
     answer(clients, "batch", "describe_compute_environments", given)
-    given = account["queues"]
-    asked = [arn for one in chosen.values() for arn in (one.job_queue, one.on_demand_queue)]
-    there = [arn for arn in asked if arn in given]
-    given = stated(given, "jobQueues", there)
+    asked = [arn for target in targets for arn in (target.job_queue, target.on_demand_queue)]
+    given = stated(queues, "jobQueues", [arn for arn in asked if arn in queues])
     answer(clients, "batch", "describe_job_queues", given, {"jobQueues": asked})
+    answer_definitions(clients, account, names)
+
+
+def answer_definitions(clients, account, names):
+    targets = [CONFIG.targets[name] for name in names]
     definitions = account["definitions"]
-    there = [name for name in targets if name in definitions]
-    answer(
-        clients,
-        "batch",
-        "describe_job_definitions",
-        stated(definitions, "jobDefinitions", there),
-        {"jobDefinitions": [one.job_definition for one in chosen.values()]},
-    )
+    there = [name for name in names if name in definitions]
+    given = stated(definitions, "jobDefinitions", there)
+    asked = {"jobDefinitions": [target.job_definition for target in targets]}
+    answer(clients, "batch", "describe_job_definitions", given, asked)
     for name in there:
         if definitions[name]["status"] == "ACTIVE":
             newest = definitions[name] | {"revision": account["newest"][name]}
-            answer(
-                clients,
-                "batch",
-                "describe_job_definitions",
-                {"jobDefinitions": [definitions[name], newest]},
-                {"jobDefinitionName": newest["jobDefinitionName"], "status": "ACTIVE"},
-            )
-    images = {
+            given = {"jobDefinitions": [definitions[name], newest]}
+            asked = {"jobDefinitionName": newest["jobDefinitionName"], "status": "ACTIVE"}
+            answer(clients, "batch", "describe_job_definitions", given, asked)
+
+
+def answer_image(clients, account):
+    asked = {
         "registryId": "111122223333",
         "repositoryName": "lab-job",
         "imageIds": [{"imageTag": "0.1.0"}],
     }
-    answer(clients, "ecr", "describe_images", account["image"], images)
+    answer(clients, "ecr", "describe_images", account["image"], asked)
     answer(clients, "ecr", "describe_image_scan_findings", account["scan"])
     if "repository" in account:
         answer(clients, "ecr", "describe_repositories", account["repository"])
-    for _ in range(2):
-        answer(clients, "iam", "get_role", account["role"])
-    asked = {"InstanceProfileName": "lab-instance-1"}
-    answer(clients, "iam", "get_instance_profile", account["profile"], asked)
-    vcpus = [
-        {"InstanceType": name, "VCpuInfo": {"DefaultVCpus": count}}
-        for name, count in account["vcpus"].items()
+
+
+def answer_quotas(clients, account, targets):
+    types = [
+        {"InstanceType": name, "VCpuInfo": {"DefaultVCpus": account["vcpus"][name]}}
+        for name in account["vcpus"]
         if name in targets
     ]
-    answer(clients, "ec2", "describe_instance_types", {"InstanceTypes": vcpus})
+    answer(clients, "ec2", "describe_instance_types", {"InstanceTypes": types})
     for name in targets:
         for purchase in ("spot", "on_demand"):
             code = vcpu_quota(name, purchase).code
@@ -197,15 +211,11 @@ def check(account, targets=NAMES, well=True):
             given = value if isinstance(value, Refused) else {"Quota": {"Value": value}}
             asked = {"ServiceCode": "ec2", "QuotaCode": code}
             answer(clients, "service-quotas", "get_service_quota", given, asked)
-    result = check_environment(CONFIG, clients, targets=targets, now=NOW)
-    if well:
-        clients.assert_all_was_asked()
-    return result
 
 
 def not_ok(result):
     return [
-        (one.name, one.target, one.status, one.seen, one.remedy)
-        for one in result.checks
-        if one.status != "ok"
+        (check.name, check.target, check.status, check.seen, check.remedy)
+        for check in result.checks
+        if check.status != "ok"
     ]

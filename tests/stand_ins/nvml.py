@@ -1,4 +1,4 @@
-"""pynvml without a driver: its own constants and errors, with answers that a test gives."""
+"""pynvml without a driver: its constants and errors, with a test's answers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 from unittest import mock
 
 import pynvml
+import torch
 
 
 @dataclass
 class Card:
-    """What NVML answers for one GPU, in NVML's units; None is "not supported"."""
+    """NVML's answers for one GPU, in NVML's units; None means "not supported"."""
 
     utilization: int | None = 90
     memory_used: int | None = 6_000_000_000
@@ -77,14 +78,19 @@ class Nvml:
         return card.answer(card.reasons)
 
 
+class NoDriver(Nvml):
+    """NVML where no driver is installed."""
+
+    def nvmlInit(self) -> None:  # noqa: N802
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+
+
 @contextmanager
 def installed(nvml: Nvml, *visible: str) -> Iterator[None]:
-    """NVML is there, and torch sees the GPUs with these UUIDs, in this order."""
-    import torch
-
+    """Install NVML, and let torch see the GPUs with these UUIDs, in this order."""
     devices = [SimpleNamespace(uuid=uuid) for uuid in visible]
     with (
-        mock.patch.dict("sys.modules", pynvml=nvml),
+        mock.patch("batchmark_job.machine.nvml.pynvml", nvml),
         mock.patch.object(torch.cuda, "device_count", return_value=len(devices)),
         mock.patch.object(torch.cuda, "get_device_properties", devices.__getitem__),
     ):

@@ -1,4 +1,4 @@
-"""AWS's answers about prices, in the shape that its services give them."""
+"""AWS's answers about prices."""
 
 import json
 from datetime import timedelta
@@ -7,7 +7,7 @@ HOUR = timedelta(hours=1)
 
 
 def offer(instance_type, usd, *, unit="Hrs", region="us-east-1"):
-    """One entry of GetProducts' PriceList (format aws_v1)."""
+    """Return an entry of GetProducts' PriceList (format aws_v1)."""
     sku = f"SKU{instance_type}".upper().replace(".", "")
     term, rate = f"{sku}.JRTCKXETXF", f"{sku}.JRTCKXETXF.6YS6EN2CT7"
     dimension = {

@@ -1,9 +1,9 @@
-"""boto3 clients whose answers a test states; botocore checks their shapes and the questions."""
+"""boto3 clients with scripted answers; botocore checks the shapes of answers and questions."""
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import boto3
 from botocore.stub import Stubber
@@ -13,25 +13,36 @@ ACCESS = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
 
 @cache
 def session(region: str) -> boto3.Session:
-    """One for all tests: it reads each service's model, which takes long, but once."""
     return boto3.Session(region_name=region, **ACCESS)
 
 
+@cache
+def client(region: str, service: str) -> Any:
+    """Return the client that all tests share, as it takes long to make one."""
+    return session(region).client(service)
+
+
 class StubbedClients:
-    """Called with a service's name it gives its client; each answer is given once, in order."""
+    """Returns a service's client when called; each answer is given once, in order.
+
+    Only the newest object of this class answers, as all share their clients.
+    """
+
+    _active: ClassVar[list[Stubber]] = []
 
     def __init__(self, region: str) -> None:
-        self._session = session(region)
-        self._clients: dict[str, Any] = {}
+        self._region = region
         self._stubbers: dict[str, Stubber] = {}
+        while self._active:
+            self._active.pop().deactivate()
 
     def __call__(self, service: str) -> Any:
-        if service not in self._clients:
-            client = self._session.client(service)
-            self._clients[service] = client
-            self._stubbers[service] = Stubber(client)
-            self._stubbers[service].activate()
-        return self._clients[service]
+        stubber = self._stubbers.get(service)
+        if stubber is None:
+            stubber = self._stubbers[service] = Stubber(client(self._region, service))
+            stubber.activate()
+            self._active.append(stubber)
+        return stubber.client
 
     def answer(self, service: str, method: str, response: dict, asked: dict | None = None) -> None:
         self(service)

@@ -1,15 +1,14 @@
-"""A real matrix product whose rivals can be made to misbehave; nothing here depends on speed."""
+"""Misbehaving implementations of a real matrix product; nothing here depends on speed."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from batchmark_job.workloads.matmul import Matmul, TorchMatmul
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import torch
 
     from batchmark_job.workloads.base import Call, Implementation, Tensors
@@ -17,27 +16,27 @@ if TYPE_CHECKING:
     Spoil = Callable[[torch.Tensor], torch.Tensor]
 
 
-def rival_called(name: str, spoil: Spoil = lambda product: product) -> Implementation:
-    """Torch's product, which then does something else with it."""
+def product_by(name: str, spoil: Spoil = lambda product: product) -> Implementation:
+    """Return an implementation that changes torch's product."""
 
-    class Rival(TorchMatmul):
+    class Spoilt(TorchMatmul):
         def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
             call = super().prepare_with(inputs, buffers)
             return lambda: spoil(call())
 
-    Rival.name = name
-    return Rival()
+    Spoilt.name = name
+    return Spoilt()
 
 
-def matmul_by(*rivals: Implementation) -> Matmul:
-    class RivalledMatmul(Matmul):
-        implementations = rivals
+def matmul_by(*chosen: Implementation) -> Matmul:
+    class MatmulByThese(Matmul):
+        implementations = chosen
 
-    return RivalledMatmul()
+    return MatmulByThese()
 
 
 def slowed(seconds: float) -> Spoil:
-    """At least so much slower: load on the machine only adds to it."""
+    """Slow an implementation down by at least this much; load on the machine adds to it."""
 
     def spoil(product: torch.Tensor) -> torch.Tensor:
         time.sleep(seconds)
@@ -54,7 +53,7 @@ def raising(error: BaseException) -> Spoil:
 
 
 def after(calls: int, spoil: Spoil) -> Spoil:
-    """Well-behaved for some calls first."""
+    """Misbehave only after some calls."""
     made = 0
 
     def late(product: torch.Tensor) -> torch.Tensor:

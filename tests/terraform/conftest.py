@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from batchmark.terraform import Terraform
+from laptop.terraform import Terraform
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "terraform"
@@ -44,3 +47,27 @@ def offline(data_dir: Path) -> dict[str, str]:
         "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
         "AWS_EC2_METADATA_DISABLED": "true",
     }
+
+
+@pytest.fixture(scope="session")
+def attached(stack_dir: Path, data_dir: Path, offline: dict[str, str]) -> Iterator[dict[str, str]]:
+    """An environment in which every `terraform test` talks to one running provider.
+
+    Else it starts one for each of its runs, which takes most of its time. What mocks stand in for
+    is never configured, so the runs can share it.
+    """
+    (binary,) = data_dir.glob("providers/registry.terraform.io/hashicorp/aws/*/*/terraform-*")
+    with subprocess.Popen(
+        [binary, "-debug"],
+        env=offline,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as provider:
+        try:
+            assert provider.stdout is not None
+            lines = (re.search("TF_REATTACH_PROVIDERS='(.+)'", line) for line in provider.stdout)
+            address = next(line[1] for line in lines if line)
+            yield {**offline, "TF_REATTACH_PROVIDERS": address}
+        finally:
+            provider.kill()

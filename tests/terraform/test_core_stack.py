@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from batchmark.terraform import Terraform
+from laptop.terraform import Terraform
 
 SOURCE = Path(__file__).resolve().parents[2] / "terraform"
 MODULES = sorted(f"modules/{path.name}" for path in (SOURCE / "modules").iterdir())
@@ -34,15 +34,15 @@ def test_format(offline: dict[str, str]) -> None:
 
 
 def test_validate(stack_dir: Path, data_dir: Path) -> None:
-    Terraform(stack_dir, data_dir=data_dir, state=stack_dir / "none.tfstate").validate()
+    Terraform(stack_dir, data_dir=data_dir, state=stack_dir / "none.tfstate").run("validate")
 
 
 @pytest.fixture(scope="module")
-def runs(stack_dir: Path, offline: dict[str, str]) -> Iterator[Runs]:
+def runs(stack_dir: Path, attached: dict[str, str]) -> Iterator[Runs]:
     """`terraform test` in every folder, two at a time: most of it is one busy core."""
     with ThreadPoolExecutor(2) as pool:
         yield {
-            folder: pool.submit(terraform, stack_dir / folder, offline, "test", "-no-color")
+            folder: pool.submit(terraform, stack_dir / folder, attached, "test", "-no-color")
             for folder in (".", *MODULES)
         }
 

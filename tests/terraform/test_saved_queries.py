@@ -12,7 +12,7 @@ import duckdb
 import hcl2
 import pytest
 
-from batchmark.suites import SUITES
+from batchmark.core.suites import SUITES
 
 MODULE = Path(__file__).resolve().parents[2] / "terraform" / "modules" / "analytics"
 SCHEMA = json.loads((MODULE / "history_columns.json").read_text())

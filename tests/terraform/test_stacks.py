@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from batchmark.terraform import Terraform
+from laptop.terraform import Terraform
 from tests.terraform.conftest import LOCK_FILE, ROOT, SOURCE
 from tests.terraform.test_core_stack import Runs, terraform
 from tests.terraform.test_core_stack import test_a_module_is_complete as check_completeness
@@ -24,7 +24,9 @@ pytestmark = pytest.mark.skipif(not shutil.which("terraform"), reason="no terraf
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory, offline: dict[str, str]) -> Iterator[Runs]:
+def runs(
+    tmp_path_factory: pytest.TempPathFactory, offline: dict[str, str], attached: dict[str, str]
+) -> Iterator[Runs]:
     """`terraform test` in a copy of every stack, which includes what `validate` says."""
     root = tmp_path_factory.mktemp("stacks")
     shutil.copytree(SOURCE, root / "terraform", ignore=shutil.ignore_patterns(".terraform"))
@@ -34,8 +36,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory, offline: dict[str, str]) -> I
         folder, data_dir = root / "terraform" / "stacks" / name, root / f"data-{name}"
         stack = Terraform(folder, data_dir=data_dir, state=root / f"{name}.tfstate", env=offline)
         stack.init()
-        stack.validate()
-        env = {**offline, "TF_DATA_DIR": str(data_dir)}
+        stack.run("validate")
+        env = {**attached, "TF_DATA_DIR": str(data_dir)}
         return terraform(folder, env, "test", "-no-color")
 
     with ThreadPoolExecutor(2) as pool:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
 import pytest
 
-from tests.clouds import Cloud, command_line, running
+from batchmark.core.prices import PRICES_FILE
+from tests.clouds import Cloud, running
 from tests.waiting import wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 
 @pytest.fixture(scope="session")
@@ -30,16 +30,22 @@ def cloud(job_dir: Path) -> Iterator[Cloud]:
         yield started
 
 
+@pytest.fixture(scope="session")
+def strict_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    """AWS's minimum limits, and the committed prices with Spot prices of one type."""
+    table = json.loads(PRICES_FILE.read_text())
+    zones = {"us-east-1a": 0.4, "us-east-1b": 0.5, "us-east-1c": 0.75}
+    table["spot"] = {"g5.xlarge": {"zones": zones, "changed_at": "2026-11-19T08:00:00Z"}}
+    path = tmp_path_factory.mktemp("prices") / "prices.json"
+    path.write_text(json.dumps(table))
+    with running("--prices", str(path)) as started:
+        yield started
+
+
 @pytest.fixture
 def start_cloud() -> Callable[..., Any]:
     """Start a local cloud with options of its own; a context manager."""
     return running
-
-
-@pytest.fixture
-def local_cloud_command() -> Callable[..., list[str]]:
-    """The command line that starts a local cloud."""
-    return command_line
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from batchmark.triggers.batch import FAILURE_XCOM, BenchmarkJobTrigger
+from batchmark.orchestration.batch_trigger import BenchmarkJobTrigger
+from batchmark.orchestration.xcom import FAILURE_XCOM
 
 
 @pytest.fixture
@@ -27,17 +28,17 @@ def trigger(cloud, monkeypatch):
             region_name="us-east-1",
         )
         path, arguments = made.serialize()
-        assert path == "batchmark.triggers.batch.BenchmarkJobTrigger"
+        assert path == "batchmark.orchestration.batch_trigger.BenchmarkJobTrigger"
         return BenchmarkJobTrigger(**arguments)
 
     return build
 
 
 def event_of(trigger):
-    return asyncio.run(told_by(trigger))
+    return asyncio.run(outcome_of(trigger))
 
 
-async def told_by(trigger):
+async def outcome_of(trigger):
     """The task's end and its XComs, which a triggerer would have pushed."""
     xcoms = {}
 
@@ -64,7 +65,7 @@ def test_the_link_shows_the_jobs_log(cloud, trigger):
     assert page.text == f"Job {job_id} is FAILED, attempt 1\nreading\nboom\n"
 
 
-def test_a_job_without_a_log_yet_says_where_it_stands(cloud, gate):
+def test_the_log_page_of_a_job_without_a_log_shows_its_state(cloud, gate):
     first = cloud.shell(gate.script)
     waits = cloud.submit(cloud.define(["true"]), dependsOn=[{"jobId": first}])
     page = httpx.get(f"{cloud.endpoint_url}/local-cloud/jobs/{waits}/log")
@@ -89,7 +90,7 @@ def test_a_job_past_its_deadline_is_terminated(cloud, trigger):
     assert "The task's execution_timeout has passed" in event.xcoms[FAILURE_XCOM]
 
 
-def test_a_job_that_finds_no_room_is_ended_with_a_diagnosis(cloud, trigger, gate):
+def test_a_job_that_stays_runnable_is_ended_with_a_diagnosis(cloud, trigger, gate):
     cloud.shell(gate.script)  # waiting for it would not help
     job_id = cloud.submit(cloud.define(["true"], gpus=64))
     event = event_of(trigger(job_id, runnable_seconds=0.5))
@@ -116,7 +117,7 @@ def test_twenty_jobs_are_watched_together(cloud, trigger):
     job_ids = [cloud.submit(definition) for _ in range(20)]
 
     async def all_of_them():
-        return await asyncio.gather(*(told_by(trigger(job_id)) for job_id in job_ids))
+        return await asyncio.gather(*(outcome_of(trigger(job_id)) for job_id in job_ids))
 
     events = asyncio.run(all_of_them())
     assert [event.xcoms["return_value"] for event in events] == job_ids
@@ -132,6 +133,6 @@ def test_killing_the_task_ends_its_job(cloud, trigger):
 
 def test_an_unknown_job_fails_the_task(trigger, cloud, monkeypatch):
     assert cloud.process.poll() is None
-    monkeypatch.setattr("batchmark.triggers.progress.UNKNOWN_SECONDS", 0.5)
+    monkeypatch.setattr("batchmark.orchestration.job_progress.UNKNOWN_SECONDS", 0.5)
     event = event_of(trigger("00000000-0000-0000-0000-000000000000"))
     assert "Batch does not know this job" in event.xcoms[FAILURE_XCOM]

@@ -173,8 +173,8 @@ def test_a_denial_that_applies_still_denies(cloud, bucket, condition):
 
 
 @pytest.fixture
-def lost(cloud):
-    """The status of each answer that got lost: IAM's client sends all its calls twice."""
+def first_statuses(cloud):
+    """Makes IAM's client send each call twice; the statuses of the first answers."""
     statuses = []
 
     def send_once_before(request, **_):
@@ -189,7 +189,7 @@ def lost(cloud):
     events.unregister("before-send.iam", send_once_before)
 
 
-def test_a_call_that_is_sent_twice_takes_effect_once(cloud, lost):
+def test_a_retried_call_takes_effect_once(cloud, first_statuses):
     iam = cloud.client("iam")
     allow = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}
     document = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
@@ -199,8 +199,8 @@ def test_a_call_that_is_sent_twice_takes_effect_once(cloud, lost):
     iam.delete_policy_version(PolicyArn=arn, VersionId="v1")
     (left,) = iam.list_policy_versions(PolicyArn=arn)["Versions"]
     assert left["VersionId"] == "v2"
-    assert lost == 4 * [200]
+    assert first_statuses == 4 * [200]
     for version, error in (("v3", "NoSuchEntity"), ("v2", "DeleteConflict")):
         with pytest.raises(ClientError, match=error):
             iam.delete_policy_version(PolicyArn=arn, VersionId=version)
-    assert lost[4:] == [404, 409]
+    assert first_statuses[4:] == [404, 409]

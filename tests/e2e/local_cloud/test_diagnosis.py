@@ -1,4 +1,4 @@
-"""A diagnosis of queues that the local cloud really holds up."""
+"""Diagnoses of queues that really hold jobs up."""
 
 import json
 from datetime import UTC, datetime
@@ -7,8 +7,8 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from batchmark.diagnosis import diagnose
-from laptop.image import publish_stand_in
+from batchmark.checks.diagnosis.diagnose import diagnose
+from laptop.stand_in_image import publish_stand_in
 
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/{}:0.1.0"
 
@@ -31,7 +31,7 @@ def find(cloud, queue):
         now = datetime.now(UTC)
         diagnosis = diagnose(cloud.client, queue=queue, now=now, **arguments)
         assert diagnosis.unread == ()
-        causes = [one.cause for one in diagnosis.findings]
+        causes = [finding.cause for finding in diagnosis.findings]
         causes.remove("subnet_without_route")
         return diagnosis, causes
 
@@ -46,7 +46,7 @@ def set_state(cloud, environment, state):
     cloud.batch.update_compute_environment(computeEnvironment=environment, state=state)
 
 
-def test_an_idle_queue_has_nothing_against_a_job(cloud, queue, find):
+def test_an_idle_queue_has_no_findings(cloud, queue, find):
     diagnosis, causes = find(job_definition=cloud.define(["true"]))
     assert causes == []
     assert diagnosis.job_id is None
@@ -61,7 +61,7 @@ def test_a_disabled_queue(cloud, queue, find):
     assert diagnosis.findings[0].certain
 
 
-def test_an_invalid_environment_holds_its_jobs_until_it_is_mended(cloud, queue, environment, find):
+def test_an_invalid_environment_holds_its_jobs_until_it_is_valid(cloud, queue, environment, find):
     reason = "CLIENT_ERROR - Instance profile ecs does not exist"
     fault = {
         "kind": "invalid_environment",
@@ -93,9 +93,9 @@ def test_a_disabled_environment_holds_its_jobs_and_the_second_is_behind_the_firs
     first, second = submit(cloud, queue), submit(cloud, queue)
     diagnosis, causes = find(job=cloud.describe(second))
     assert causes == ["environment_disabled", "behind_other_jobs"]
-    assert [one.certain for one in diagnosis.findings] == [True, False, False]
-    told = diagnosis.message()
-    assert f"1 RUNNABLE job(s) are ahead in the queue, first of them {first}." in told
+    assert [finding.certain for finding in diagnosis.findings] == [True, False, False]
+    message = diagnosis.message()
+    assert f"1 RUNNABLE job(s) are ahead in the queue, first of them {first}." in message
     set_state(cloud, environment, "ENABLED")
     assert cloud.finish(first)["status"] == cloud.finish(second)["status"] == "SUCCEEDED"
 
@@ -103,8 +103,8 @@ def test_a_disabled_environment_holds_its_jobs_and_the_second_is_behind_the_firs
 @pytest.mark.parametrize(
     ("needs", "words"),
     [
-        ({"gpus": 3}, "3 GPU(s), in {} there is: g4dn.xlarge with 4 vCPUs, 16384 MiB and 1 GPU(s)"),
-        ({"memory": 16384}, "16384 MiB and 0 GPU(s), in {} there is: g4dn.xlarge"),
+        ({"gpus": 3}, "3 GPU(s); {} offers: g4dn.xlarge with 4 vCPUs, 16384 MiB and 1 GPU(s)"),
+        ({"memory": 16384}, "16384 MiB and 0 GPU(s); {} offers: g4dn.xlarge"),
     ],
 )
 def test_a_job_that_never_fits(cloud, queue, environment, find, needs, words):

@@ -43,7 +43,7 @@ class Inbox:
         )
 
     def read(self):
-        """The messages that have come in since, in no order."""
+        """The messages since the last call, in any order."""
         messages = []
         while True:
             got = self._sqs.receive_message(QueueUrl=self.url, MaxNumberOfMessages=10)
@@ -61,13 +61,13 @@ def inbox(cloud):
 
 @pytest.fixture
 def queue(cloud):
-    """A job queue of the test's own, so that no other test's jobs are heard of."""
+    """A job queue for one test, whose rules match no other test's jobs."""
     return cloud.create_queue()
 
 
 @pytest.fixture
 def rule(cloud):
-    """Make a rule with one target; it is gone after the test."""
+    """Makes rules with one target; deletes them after the test."""
     events = cloud.client("events")
     made = []
 
@@ -91,8 +91,8 @@ def to_topic(inbox):
     }
 
 
-def heard_of(wait_until, inbox, marker):
-    """All messages up to the one with the marker; events come in order, so none is still due."""
+def messages_until(wait_until, inbox, marker):
+    """All messages up to the one with the marker: events come in order, so it is the last."""
     messages = []
 
     def arrived():
@@ -110,7 +110,7 @@ def test_only_a_failed_job_leads_to_a_message(cloud, queue, inbox, rule, wait_un
     failed = cloud.finish(cloud.shell("exit 5", queue=queue, jobName="bad"))
     last = cloud.finish(cloud.shell("exit 5", queue=queue, jobName="last"))
 
-    messages = heard_of(wait_until, inbox, last["jobId"])
+    messages = messages_until(wait_until, inbox, last["jobId"])
 
     assert sorted(messages) == sorted(
         f'"Job {job["jobName"]} FAILED. Reason: Essential container in task exited  '
@@ -126,7 +126,7 @@ def test_each_state_is_logged_as_aws_sends_it(cloud, queue, rule, wait_until):
     arn = f"arn:aws:logs:us-east-1:123456789012:log-group:{group}"
     rule(event_pattern("job_states", queue), {"Arn": arn})
     definition = cloud.define(["true"])
-    job = cloud.finish(cloud.submit(definition, queue=queue, jobName="told", tags={"team": "lab"}))
+    job = cloud.finish(cloud.submit(definition, queue=queue, tags={"team": "lab"}))
 
     def logged():
         found = logs.filter_log_events(logGroupName=group)["events"]
@@ -148,10 +148,10 @@ def test_each_state_is_logged_as_aws_sends_it(cloud, queue, rule, wait_until):
     assert last["detail"] == job
 
 
-def test_a_blocked_queue_is_told(cloud, queue, inbox, rule, wait_until):
+def test_a_blocked_queue_leads_to_a_message(cloud, queue, inbox, rule, wait_until):
     rule(event_pattern("queue_blocked", queue), {"Arn": inbox.topic})
     stuck = cloud.submit(cloud.define(["true"], gpus=9), queue=queue)
-    event = json.loads(heard_of(wait_until, inbox, stuck)[0])
+    event = json.loads(messages_until(wait_until, inbox, stuck)[0])
     cloud.batch.terminate_job(jobId=stuck, reason="seen")
 
     assert event["detail-type"] == "Batch Job Queue Blocked"
@@ -160,7 +160,7 @@ def test_a_blocked_queue_is_told(cloud, queue, inbox, rule, wait_until):
 
 
 @pytest.mark.parametrize(
-    ("reasons", "status", "told"),
+    ("reasons", "status", "reported"),
     [
         (["Host EC2 (instance i-0123456789abcdef0) terminated."], "RUNNABLE", True),
         (["Task failed to start", "Host EC2 (instance i-01) terminated."], "RUNNABLE", True),
@@ -169,8 +169,10 @@ def test_a_blocked_queue_is_told(cloud, queue, inbox, rule, wait_until):
         (["Host EC2 (instance i-01) terminated."], "SUCCEEDED", False),
     ],
 )
-def test_a_lost_host_is_told(cloud, queue, inbox, rule, wait_until, reasons, status, told):
-    """Hosts don't go away here: the events are made up, and matched by the module's pattern."""
+def test_a_lost_host_leads_to_a_message(
+    cloud, queue, inbox, rule, wait_until, reasons, status, reported
+):
+    """No host is lost here: the test sends the events, and the module's pattern matches them."""
     rule(event_pattern("spot_interruption", queue), {"Arn": inbox.topic})
 
     def put(job_id, status, reasons):
@@ -179,14 +181,14 @@ def test_a_lost_host_is_told(cloud, queue, inbox, rule, wait_until, reasons, sta
         entry = {"Source": "aws.batch", "DetailType": "Batch Job State Change"}
         cloud.client("events").put_events(Entries=[{**entry, "Detail": json.dumps(detail)}])
 
-    put("asked", status, reasons)
+    put("first", status, reasons)
     put("marker", "RUNNABLE", ["Host EC2 (instance i-02) terminated."])
 
-    messages = heard_of(wait_until, inbox, "marker")
-    assert any('"asked"' in message for message in messages) == told
+    messages = messages_until(wait_until, inbox, "marker")
+    assert any('"first"' in message for message in messages) == reported
 
 
-def test_a_disabled_rule_and_a_broken_target_keep_nothing_else_from_being_told(
+def test_a_disabled_rule_and_a_broken_target_do_not_affect_others(
     cloud, queue, inbox, rule, wait_until
 ):
     pattern = event_pattern("job_failed", queue)
@@ -197,27 +199,27 @@ def test_a_disabled_rule_and_a_broken_target_keep_nothing_else_from_being_told(
 
     cloud.finish(cloud.shell("exit 1", queue=queue))
 
-    assert heard_of(wait_until, inbox, "good rule") == ["of the good rule"]
+    assert messages_until(wait_until, inbox, "good rule") == ["of the good rule"]
 
 
-def test_a_target_that_moto_serves_is_served(cloud, queue, inbox, rule, wait_until):
+def test_a_target_that_is_left_to_moto_gets_its_event(cloud, queue, inbox, rule, wait_until):
     rule(event_pattern("job_failed", queue), {"Arn": inbox.arn})
     job_id = cloud.shell("exit 1", queue=queue)
     cloud.finish(job_id)
-    assert json.loads(heard_of(wait_until, inbox, job_id)[0])["detail"]["jobId"] == job_id
+    assert json.loads(messages_until(wait_until, inbox, job_id)[0])["detail"]["jobId"] == job_id
 
 
-def test_children_and_dependants_are_told_of(cloud, queue, inbox, rule, wait_until):
+def test_failed_children_and_dependants_lead_to_messages(cloud, queue, inbox, rule, wait_until):
     rule(event_pattern("job_failed", queue), to_topic(inbox))
     definition = cloud.define(["false"])
     parent = cloud.submit(definition, queue=queue, arrayProperties={"size": 2})
     dependant = cloud.submit(definition, queue=queue, dependsOn=[{"jobId": parent}])
     cloud.finish(dependant)
 
-    messages = heard_of(wait_until, inbox, dependant)
+    messages = messages_until(wait_until, inbox, dependant)
 
     assert len(messages) == 4
-    assert "Dependent Job failed" in next(each for each in messages if dependant in each)
+    assert "Dependent Job failed" in next(message for message in messages if dependant in message)
 
 
 def test_the_tested_patterns_are_the_modules():

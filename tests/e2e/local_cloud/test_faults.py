@@ -1,4 +1,4 @@
-"""Faults as boto3 and real jobs meet them."""
+"""The effects of faults on boto3 and on real jobs."""
 
 import os
 import signal
@@ -16,10 +16,10 @@ SPOT_RULES = [
 
 def strikes(faults, fault_id):
     under_way = faults.client.get("/_faults").json()["faults"]
-    return next(one["strikes"] for one in under_way if one["id"] == fault_id)
+    return next(fault["strikes"] for fault in under_way if fault["id"] == fault_id)
 
 
-def test_throttling_is_what_botocore_knows_it_as(cloud, faults):
+def test_botocore_recognises_throttling(cloud, faults):
     faults(kind="throttle", share=1)
     with pytest.raises(ClientError) as refused:
         cloud.batch.describe_job_queues()
@@ -61,7 +61,7 @@ def test_refused_writes_of_one_folder(cloud, faults):
     s3.put_object(Bucket=bucket, Key="runs/a", Body=b"x")
 
 
-def test_a_late_answer_is_of_a_call_that_took_effect(cloud, faults, wait_until):
+def test_a_late_answer_is_delayed(cloud, faults, wait_until):
     fault = faults(kind="late_answer", operations=["ListJobs"], delay_seconds=0.5)
     began = time.monotonic()
     cloud.batch.list_jobs(jobQueue=cloud.queue)
@@ -103,7 +103,7 @@ def test_every_attempt_loses_its_host_and_is_killed_after_the_notice(cloud, faul
     assert job["statusReason"].startswith("Host EC2 (instance i-")
 
 
-def test_interruptions_keep_to_their_environment_and_jobs(cloud, faults):
+def test_interruptions_strike_only_their_environment_and_jobs(cloud, faults):
     faults(kind="spot_interruption", compute_environment="another", notice_seconds=0)
     faults(kind="spot_interruption", job_name="another-*", notice_seconds=0)
     job = cloud.finish(cloud.shell("sleep 0.3"))
@@ -122,7 +122,7 @@ def test_a_terminated_job_stays_terminated_when_its_host_goes(cloud, faults, gat
     assert (job["statusReason"], len(job["attempts"])) == ("no longer needed", 1)
 
 
-def test_an_invalid_environment_starts_nothing_until_it_is_mended(cloud, faults):
+def test_an_invalid_environment_starts_no_job_until_it_is_valid(cloud, faults):
     environment = cloud.create_compute_environment(cloud.name("broken"))
     name = environment.rpartition("/")[2]
     queue = cloud.create_queue(compute_environment=environment)
@@ -173,7 +173,7 @@ def test_a_missing_image_fails_the_pull(cloud, faults):
     assert len(job["attempts"]) == 2
 
 
-def test_the_pid_of_a_jobs_command_is_told(cloud, faults, gate, wait_until):
+def test_the_process_id_of_a_jobs_command_is_shown(cloud, faults, gate, wait_until):
     job_id = cloud.shell(gate.script)
     cloud.wait_for(job_id, "RUNNING")
 

@@ -59,7 +59,7 @@ def test_evaluate_on_exit(cloud, rules, attempts):
     assert len(job["attempts"]) == attempts
 
 
-def test_a_reason_can_be_told_from_an_exit_code(cloud):
+def test_a_rule_can_match_the_reason_of_a_failed_start(cloud):
     strategy = {
         "attempts": 3,
         "evaluateOnExit": [{"onReason": "CannotStartContainerError*", "action": "EXIT"}],
@@ -97,6 +97,6 @@ def test_timeout_kills_what_ignores_sigterm(cloud):
     assert job["timeout"] == {"attemptDurationSeconds": 1}
 
 
-def test_an_attempt_in_time_is_left_alone(cloud):
+def test_an_attempt_within_its_timeout_is_not_affected(cloud):
     job = cloud.finish(cloud.shell("true", timeout={"attemptDurationSeconds": 60}))
     assert job["status"] == "SUCCEEDED"

@@ -20,7 +20,7 @@ def test_terminate_gives_the_job_time_to_clean_up(cloud, wait_until):
     wait_until(lambda: cloud.lines(running), "log lines")
     cloud.batch.terminate_job(jobId=job_id, reason="stop")
     job = cloud.finish(job_id)
-    # Terminated is failed, whatever the command made of it.
+    # A terminated job is FAILED, whatever its exit code.
     assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 0)
     assert cloud.lines(job) == ["ready", "cleaned"]
 
@@ -52,7 +52,7 @@ def test_cancel_and_terminate_before_the_start(cloud, gate):
     assert cloud.describe(dependent)["statusReason"] == "and again"
 
 
-def test_cancel_leaves_a_running_job_alone(cloud, gate):
+def test_cancel_does_not_affect_a_running_job(cloud, gate):
     job_id = cloud.shell(gate.script)
     cloud.wait_for(job_id, "RUNNING")
     cloud.batch.cancel_job(jobId=job_id, reason="too late")
@@ -82,6 +82,6 @@ def test_deleting_a_queue_ends_its_jobs(cloud, gate):
     assert (job["status"], job["statusReason"]) == ("FAILED", "The job queue was deleted")
 
 
-def test_unknown_jobs_are_taken_without_a_word(cloud):
+def test_unknown_jobs_are_no_error(cloud):
     cloud.batch.terminate_job(jobId="no-such-job", reason="none")
     cloud.batch.cancel_job(jobId="no-such-job", reason="none")

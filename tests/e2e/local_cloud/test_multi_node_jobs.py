@@ -12,7 +12,7 @@ SHOW = (
 
 @pytest.fixture
 def meet(tmp_path):
-    """A script for each of some nodes: it ends when all of them have come so far."""
+    """A script for nodes: it ends when all nodes have reached it."""
 
     def script(num_nodes):
         all_here = " && ".join(f"[ -e {tmp_path}/{node} ]" for node in range(num_nodes))
@@ -47,7 +47,7 @@ def define_nodes(cloud):
     return define
 
 
-def test_every_node_knows_its_place(cloud, define_nodes, meet):
+def test_every_node_gets_its_index(cloud, define_nodes, meet):
     job_id = cloud.submit(define_nodes(("0:", f"{SHOW}; {meet(3)}"), num_nodes=3, main_node=1))
     job = cloud.finish(job_id)
     assert job["status"] == "SUCCEEDED"
@@ -71,7 +71,7 @@ def test_the_main_node_decides_and_the_others_are_ended(cloud, define_nodes):
         assert cloud.describe(f"{job_id}#1")["container"]["exitCode"] == 143
 
 
-def test_a_child_nodes_failure_leaves_the_job_alone(cloud, define_nodes, gate):
+def test_a_child_nodes_failure_does_not_fail_the_job(cloud, define_nodes, gate):
     definition = define_nodes(("0", gate.script), ("1", "exit 9"), num_nodes=2)
     job_id = cloud.submit(definition)
     cloud.wait_for(job_id, "RUNNING")

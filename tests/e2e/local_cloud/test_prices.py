@@ -1,33 +1,15 @@
-"""Prices from the local cloud: those of its file, never an invented one, and never called AWS's."""
+"""Prices from the local cloud come from its file, and are never called AWS's."""
 
-import json
 from datetime import UTC, date, datetime
 
 import pytest
 from botocore.exceptions import ClientError
 
-from batchmark.price_fetching import fetch_prices
-from batchmark.prices import PRICES_FILE, load_prices
+from batchmark.aws.price_list import fetch_prices
+from batchmark.core.prices import PRICES_FILE, load_prices
+from local_cloud.prices import read_prices
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-CHANGED = "2026-11-19T08:00:00Z"
-
-
-@pytest.fixture(scope="module")
-def price_file(tmp_path_factory):
-    """The committed table with Spot prices of one type."""
-    table = json.loads(PRICES_FILE.read_text())
-    zones = {"us-east-1a": 0.4, "us-east-1b": 0.5, "us-east-1c": 0.75}
-    table["spot"] = {"g5.xlarge": {"zones": zones, "changed_at": CHANGED}}
-    path = tmp_path_factory.mktemp("prices") / "prices.json"
-    path.write_text(json.dumps(table))
-    return path
-
-
-@pytest.fixture
-def priced(start_cloud, price_file):
-    with start_cloud("--prices", str(price_file)) as cloud:
-        yield cloud
 
 
 def fetched(cloud, *instance_types, region="us-east-1"):
@@ -40,9 +22,9 @@ def fetched(cloud, *instance_types, region="us-east-1"):
     )
 
 
-def test_prices_come_from_the_file_and_say_so(priced):
+def test_prices_come_from_the_file_and_name_it(strict_cloud):
     committed = load_prices()
-    prices = fetched(priced, "g5.xlarge", "c5.2xlarge", "x9.huge")
+    prices = fetched(strict_cloud, "g5.xlarge", "c5.2xlarge", "x9.huge")
     assert prices.on_demand == {"g5.xlarge": 1.006, "c5.2xlarge": 0.34}
     assert prices.source == f"the local cloud's price file, not AWS today: {committed.source}"
     assert prices.source_url == committed.source_url
@@ -52,15 +34,15 @@ def test_prices_come_from_the_file_and_say_so(priced):
     assert set(prices.spot) == {"g5.xlarge"}
     spot = prices.spot["g5.xlarge"]
     assert spot.zones == {"us-east-1a": 0.4, "us-east-1b": 0.5, "us-east-1c": 0.75}
-    assert spot.changed_at == datetime.fromisoformat(CHANGED)
+    assert spot.changed_at == datetime.fromisoformat("2026-11-19T08:00:00Z")
 
-    pricing, ec2 = priced.client("pricing"), priced.client("ec2")
+    pricing, ec2 = strict_cloud.client("pricing"), strict_cloud.client("ec2")
     elsewhere = [{"Type": "TERM_MATCH", "Field": "regionCode", "Value": "eu-west-1"}]
-    for asked in (
+    for request in (
         {"ServiceCode": "AmazonEC2", "Filters": elsewhere},
         {"ServiceCode": "AmazonS3"},
     ):
-        assert pricing.get_products(**asked)["PriceList"] == []
+        assert pricing.get_products(**request)["PriceList"] == []
     with pytest.raises(ClientError, match="knows no filter of type CONTAINS"):
         pricing.get_products(
             ServiceCode="AmazonEC2",
@@ -71,15 +53,16 @@ def test_prices_come_from_the_file_and_say_so(priced):
     assert len(ec2.describe_spot_price_history()["SpotPriceHistory"]) == 3
 
 
-def test_without_a_file_no_price_is_known(cloud):
+def test_without_a_file_there_are_no_prices(cloud):
     products = cloud.client("pricing").get_products(ServiceCode="AmazonEC2")
     assert products["PriceList"] == []
     history = cloud.client("ec2").describe_spot_price_history(InstanceTypes=["g5.xlarge"])
     assert history["SpotPriceHistory"] == []
 
 
-def test_the_committed_table_is_a_price_file(start_cloud):
-    with start_cloud("--prices", str(PRICES_FILE)) as cloud:
-        prices = fetched(cloud, *load_prices().on_demand)
-        assert prices.on_demand == load_prices().on_demand
-        assert prices.as_of > date(2026, 1, 1)
+def test_the_committed_table_is_a_price_file(strict_cloud):
+    prices = fetched(strict_cloud, *load_prices().on_demand)
+    assert prices.on_demand == load_prices().on_demand
+    assert prices.as_of > date(2026, 1, 1)
+    spot = {found["InstanceType"] for found in read_prices(PRICES_FILE).spot_history}
+    assert spot == set(load_prices().spot)

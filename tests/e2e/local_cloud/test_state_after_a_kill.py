@@ -1,11 +1,9 @@
-"""A local cloud that is killed and goes on: jobs as processes have lost their host."""
+"""A local cloud with --state is killed and restarted: jobs as processes have lost their host."""
 
 import socket
-import subprocess
 
 import pytest
 
-from tests.clouds import command_line, running
 from tests.containers.restarting import restarting
 
 RETRY_HOST_LOST = {
@@ -25,7 +23,7 @@ def options(tmp_path):
     return ["--port", port, "--vcpus", "1", "--state", str(tmp_path / "state")]
 
 
-def test_what_was_known_is_known_and_what_ran_has_lost_its_host(options, tmp_path):
+def test_state_survives_and_running_jobs_have_lost_their_host(options, tmp_path):
     script = f"touch {tmp_path}/$AWS_BATCH_JOB_ATTEMPT; [ $AWS_BATCH_JOB_ATTEMPT = 2 ] || sleep 600"
     with restarting(*options) as again:
         cloud = again.cloud
@@ -66,24 +64,3 @@ def test_what_was_known_is_known_and_what_ran_has_lost_its_host(options, tmp_pat
             dependent,
             new,
         }
-
-
-def test_a_folder_in_use_is_one_clear_line(options):
-    with running(*options):
-        second = subprocess.run(
-            command_line("--port", "0", *options[2:]),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-    assert second.returncode == 2
-    (line,) = second.stderr.splitlines()
-    assert "state.sqlite can't be used (database is locked): end what uses it" in line
-
-
-def test_without_a_folder_it_forgets(options):
-    with restarting(*options[:4]) as again:
-        again.kill()
-        again.start()
-        assert again.cloud.batch.describe_job_queues()["jobQueues"] == []

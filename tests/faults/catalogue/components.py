@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.faults.bench import sigkill
+from tests.faults.bench import Bench, Run, sigkill
 from tests.faults.fault import Fault, Runs
 from tests.faults.outcome import Outcome
-
-if TYPE_CHECKING:
-    from tests.faults.bench import Bench, Run
 
 # A submission's answer is held so long, so that the kill comes between the two.
 HELD_SECONDS = 6

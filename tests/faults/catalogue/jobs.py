@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
-from batchmark.job_identity import slug
-from tests.faults.bench import sigkill
+from batchmark.core.names import slug
+from tests.faults.bench import Bench, sigkill
 from tests.faults.fault import Fault, Runs
 from tests.faults.outcome import Outcome
 from tests.faults.targets import MISSING_IMAGE
-
-if TYPE_CHECKING:
-    from tests.faults.bench import Bench
 
 
 def told(run_id: str, bench: Bench, **instructions: object) -> Runs:

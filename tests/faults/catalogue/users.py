@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING
 
 import psutil
 
-from tests.faults.bench import DAG_TIME_OUT
+from tests.faults.bench import DAG_TIME_OUT, Bench
 from tests.faults.fault import Fault, Runs
 from tests.faults.outcome import Outcome
-
-if TYPE_CHECKING:
-    from tests.faults.bench import Bench
 
 
 def cancelled_while_deferred(bench: Bench) -> Runs:

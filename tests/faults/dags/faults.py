@@ -8,7 +8,8 @@ from typing import Any
 
 from airflow.sdk import chain, dag, get_current_context, task
 
-from batchmark import assets, dag_parts, tasks
+from batchmark.orchestration import assets, dag_parts
+from batchmark.orchestration.tasks import run
 
 
 def define(dag_id: str, **limits: Any) -> None:
@@ -25,11 +26,11 @@ def define(dag_id: str, **limits: Any) -> None:
     def faults():
         @task
         def plan_jobs() -> list[dict[str, Any]]:
-            return tasks.plan_jobs(get_current_context(), need_both_devices=False)
+            return run.plan_jobs(get_current_context(), need_both_devices=False)
 
         @task(trigger_rule="all_done", outlets=[assets.RESULTS])
         def collect_results() -> str:
-            return tasks.collect_results(get_current_context(), run_benchmark.task_id)
+            return run.collect_results(get_current_context(), run_benchmark.task_id)
 
         run_benchmark = dag_parts.run_benchmark(plan_jobs(), runnable_seconds=20, **limits)
         chain(run_benchmark, collect_results())

@@ -11,12 +11,13 @@ import pytest
 import torch
 from rich.console import Console
 
-from batchmark_job import memory
-from batchmark_job.measure import bench_for
-from batchmark_job.sampling import MonotonicTimer, Rotation
-from batchmark_job.suites import Limits, Point
-from batchmark_job.trial import Problem
-from batchmark_job.workloads import WORKLOADS
+from batchmark_job.machine import memory
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.problem import Problem
+from batchmark_job.measuring.rows import bench_for
+from batchmark_job.measuring.sampling import MonotonicTimer, Rotation
+from batchmark_job.suites import Point
+from batchmark_job.workloads.builtin import WORKLOADS
 from benchmarks import cpu_rivals
 from benchmarks.cpu_rivals import (
     Comparison,
@@ -38,7 +39,7 @@ CASES = [
     if not name.startswith("resnet50")  # too slow here; the benchmark checks every call itself
     for plain in calls
 ]
-QUICK = Limits(max_seconds=0.01)
+QUICK = RowLimits(max_seconds=0.01)
 
 
 def small(name: str) -> dict[str, int]:
@@ -134,7 +135,7 @@ def test_turns_are_taken_with_each_sides_threads_until_the_time_is_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     order: list[object] = []
-    monkeypatch.setattr(cpu_rivals, "give_threads", order.append)
+    monkeypatch.setattr(cpu_rivals, "set_threads", order.append)
     sides = [
         Runner(name, Rotation([partial(order.append, name)]), threads, first=1.0)
         for name, threads in (("ours", 1), ("plain", 2))

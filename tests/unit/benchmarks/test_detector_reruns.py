@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import detector_reruns
-from benchmarks.detector_reruns import EACH, constant, load, made, series_of
-from benchmarks.judged_alerts import Figures, judged
+from benchmarks.detector_reruns import JOBS_PER_RUN, constant, load, make_series, series_of
+from benchmarks.judged_alerts import Figures, judge
 from benchmarks.simulated_schedule import Outcome, play
 
 HARNESS = """
@@ -33,45 +33,45 @@ def harness(tmp_path):
 
 
 def outcome(*alerts, rises=(30,), missing=()):
-    seconds = [None if run in missing else [1.0] for run in range(80) for _ in range(EACH)]
-    ups = [EACH * rise for rise in rises]
+    seconds = [None if run in missing else [1.0] for run in range(80) for _ in range(JOBS_PER_RUN)]
+    ups = [JOBS_PER_RUN * rise for rise in rises]
     one = {"grp": "step:10%", "cv": 0.01, "mag": 0.1, "samples": seconds, "ups": ups}
     return Outcome(series_of(one, 0), alerts=list(alerts))
 
 
 def test_a_clear_step_is_told_in_its_first_run_and_costs_three_jobs(harness):
-    (series,) = made(harness, seed=1, reps=1)
+    (series,) = make_series(harness, seed=1, reps=1)
     assert series.cell == "step:25% at 1%"
-    assert series.seconds.shape == (30, EACH)
+    assert series.seconds.shape == (30, JOBS_PER_RUN)
     (found,) = play([series])
     assert found.alerts == [(15, 15, "run")]
     assert (found.suspects, found.jobs) == (1, 3)
-    figures = Figures.of([judged(found)])
+    figures = Figures.of([judge(found)])
     assert figures.at_once == 1
     assert figures.false_alerts == 0
     assert figures.extra == pytest.approx(3 / 30)
 
 
 def test_series_do_not_depend_on_those_beside_them(harness):
-    series = made(harness, seed=2, reps=3)
+    series = make_series(harness, seed=2, reps=3)
     alone = [own.alerts for one in series for own in play([one])]
     assert [one.alerts for one in play(series)] == alone
 
 
 def test_only_the_first_alert_near_a_step_is_right():
-    found = judged(outcome((28, 33, "level"), (31, 31, "run"), (10, 10, "run")))
+    found = judge(outcome((28, 33, "level"), (31, 31, "run"), (10, 10, "run")))
     assert found.delays == [2]
     assert found.false == ["level", "run"]
 
 
 @pytest.mark.parametrize("alert", [(24, 31, "run"), (30, 70, "level"), (28, 28, "run")])
 def test_an_alert_that_is_far_too_late_or_before_the_step_is_false(alert):
-    found = judged(outcome(alert))
+    found = judge(outcome(alert))
     assert (found.delays, found.false) == ([None], [alert[2]])
 
 
 def test_delays_count_runs_with_a_figure():
-    assert judged(outcome((30, 34, "level"), missing=(31, 32))).delays == [3]
+    assert judge(outcome((30, 34, "level"), missing=(31, 32))).delays == [3]
 
 
 def test_a_constant_is_a_number_of_the_suspects():

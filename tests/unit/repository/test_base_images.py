@@ -99,7 +99,7 @@ def test_an_image_without_a_digest_changes_nothing(docker, root, capsys, answer,
     assert captured.err == f"base-images: nothing is changed: {POSTGRES}: {said}\n"
 
 
-def test_a_registry_that_never_answers_is_told(docker, root, capsys, monkeypatch):
+def test_a_registry_that_never_answers_is_reported(docker, root, capsys, monkeypatch):
     docker({PYTHON: f"exec {sys.executable} -c 'import signal; signal.pause()'"})
     monkeypatch.setattr(renew_base_images, "ANSWER_SECONDS", 1)
     assert main(root) == 1
@@ -125,7 +125,7 @@ def test_a_file_that_is_missing_leaves_the_others_alone(docker, root):
     assert root.joinpath(PINS).read_text() == PINNED
 
 
-def test_a_missing_docker_is_told(root, capsys, monkeypatch, tmp_path):
+def test_a_missing_docker_is_reported(root, capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(root) == 1
     assert capsys.readouterr().err == (
@@ -133,7 +133,7 @@ def test_a_missing_docker_is_told(root, capsys, monkeypatch, tmp_path):
     )
 
 
-def test_a_docker_without_buildx_is_told(docker, root, capsys):
+def test_a_docker_without_buildx_is_reported(docker, root, capsys):
     docker({}, version="echo 'docker: unknown command: docker buildx' >&2; exit 1")
     assert main(root) == 1
     assert capsys.readouterr().err == (

@@ -12,16 +12,16 @@ from airflow.serialization.decoders import decode_timetable
 from airflow.serialization.encoders import encode_timetable
 from airflow.timetables.base import TimeRestriction
 
-from batchmark.alerts.message import DAG_ID as CHANGE_ALERT
-from batchmark.budget import refusals, worst_case
-from batchmark.config import parse_config
-from batchmark.guard_tasks import SUBMITTING_DAGS
-from batchmark.operators.batch import BenchmarkJobOperator
-from batchmark.planning import plan_jobs
-from batchmark.prices import load_prices
-from tests.unit.test_planning import published, target
+from batchmark.core.config import parse_config
+from batchmark.core.prices import load_prices
+from batchmark.orchestration.batch_operator import BenchmarkJobOperator
+from batchmark.orchestration.tasks.leaks import SUBMITTING_DAGS
+from batchmark.report.alert_message import DAG_ID as CHANGE_ALERT
+from batchmark.runs.budget import refusals, worst_case
+from batchmark.runs.planning import plan_jobs
+from tests.unit.plugin.runs.test_planning import published, target
 
-DAGS = Path(__file__).resolve().parents[2] / "dags"
+DAGS = Path(__file__).resolve().parents[3] / "dags"
 FILES = sorted(DAGS.glob("*.py"))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).resolve().parents[2] / "job_container"
+FOLDER = Path(__file__).resolve().parents[3] / "job_container"
 DOCKERFILE = (FOLDER / "Dockerfile").read_text()
 
 

@@ -1,8 +1,9 @@
 """Airflow's side may not import the job's suites, so a test holds the two lists together."""
 
-from batchmark import estimate
-from batchmark import suites as known_to_airflow
-from batchmark_job.suites import NAMES, SUITES, Limits
+from batchmark.core import intervals
+from batchmark.core import suites as known_to_airflow
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.suites import NAMES, SUITES
 from batchmark_job.workloads.base import TOLERANCES
 
 
@@ -12,5 +13,5 @@ def test_the_trigger_form_offers_what_the_job_knows():
 
 
 def test_every_measured_row_can_have_an_interval():
-    assert Limits().minimum_samples >= estimate.MINIMUM_SAMPLES
-    assert all(s.limits.minimum_samples >= estimate.MINIMUM_SAMPLES for s in SUITES.values())
+    assert RowLimits().minimum_samples >= intervals.MINIMUM_SAMPLES
+    assert all(s.limits.minimum_samples >= intervals.MINIMUM_SAMPLES for s in SUITES.values())

@@ -1,0 +1,93 @@
+"""An AWS account with a result bucket, an alert topic and a subscriber, and tasks' contexts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from batchmark.aws.result_bucket import RunStore
+from batchmark.changes.alerts.settings import AlertSettings
+from batchmark.changes.alerts.store import AlertStore
+from batchmark.core.config import Config
+from batchmark.orchestration.tasks import alerts as alert_tasks
+from tests.builders.alerts import run_id
+from tests.builders.leaks import config
+from tests.stand_ins.bucket import MemoryBucket
+
+# moto answers clients that were made before it, too, and making one takes 40 ms.
+moto_client = cache(boto3.client)
+
+
+@pytest.fixture
+def bucket() -> MemoryBucket:
+    return MemoryBucket(config().bucket, config().region)
+
+
+@pytest.fixture
+def published(monkeypatch: pytest.MonkeyPatch, bucket: MemoryBucket) -> Iterator[Config]:
+    """What Terraform published of the account, as the tasks read it; a queue has subscribed."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with mock_aws():
+        region = config().region
+        sns, sqs = (moto_client(name, region_name=region) for name in ("sns", "sqs"))
+        topic = sns.create_topic(Name="lab-alerts")["TopicArn"]
+        queue = sqs.create_queue(QueueName="subscriber")["QueueUrl"]
+        arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])
+        sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn["Attributes"]["QueueArn"])
+        found = config(topic_arn=topic)
+        monkeypatch.setattr(alert_tasks, "load_config", lambda: found)
+        monkeypatch.setattr(
+            boto3,
+            "client",
+            lambda name, **named: bucket if name == "s3" else moto_client(name, **named),
+        )
+        yield found
+
+
+def received(of: Config) -> list[dict[str, Any]]:
+    """Take the messages that the topic's subscriber got."""
+    sqs = moto_client("sqs", region_name=of.region)
+    queue = sqs.get_queue_url(QueueName="subscriber")["QueueUrl"]
+    found = []
+    while answer := sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages"):
+        for one in answer:
+            found.append(json.loads(one["Body"]))
+            sqs.delete_message(QueueUrl=queue, ReceiptHandle=one["ReceiptHandle"])
+    return found
+
+
+@pytest.fixture
+def store(bucket: MemoryBucket) -> RunStore:
+    return RunStore(bucket, config().bucket, run_id(30))
+
+
+@pytest.fixture
+def alerts(store: RunStore) -> AlertStore:
+    return AlertStore(store)
+
+
+@pytest.fixture
+def set_up(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Sets the variable batchmark_alerts; at first it is empty."""
+
+    def set_variable(**fields: Any) -> None:
+        found = AlertSettings.model_validate(fields)
+        monkeypatch.setattr(alert_tasks, "load_alert_settings", lambda: found)
+
+    set_variable()
+    return set_variable
+
+
+@pytest.fixture
+def context() -> dict[str, Any]:
+    dag_run = SimpleNamespace(triggering_user_name="ada")
+    return {"run_id": run_id(30), "params": {}, "dag_run": dag_run}

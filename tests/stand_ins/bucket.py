@@ -1,0 +1,98 @@
+"""An S3 bucket in memory, for tests that read and write thousands of objects."""
+
+from __future__ import annotations
+
+from hashlib import md5
+from io import BytesIO
+from types import SimpleNamespace
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+
+class NoSuchKeyError(ClientError):
+    """Is raised as botocore's own is: by name."""
+
+
+class MemoryBucket:
+    """Answers the calls that our stores make on boto3's S3 client, in a tenth of moto's time.
+
+    Attributes:
+        objects: contents by key.
+    """
+
+    exceptions = SimpleNamespace(NoSuchKey=NoSuchKeyError, ClientError=ClientError)
+
+    def __init__(self, name: str, region: str) -> None:
+        self.name = name
+        self.objects: dict[str, bytes] = {}
+        endpoint = f"https://s3.{region}.amazonaws.com"
+        self.meta = SimpleNamespace(endpoint_url=endpoint, region_name=region)
+
+    def put_object(
+        self,
+        *,
+        Bucket: str,  # noqa: N803
+        Key: str,  # noqa: N803
+        Body: bytes,  # noqa: N803
+        IfNoneMatch: str | None = None,  # noqa: N803
+        IfMatch: str | None = None,  # noqa: N803
+        **_: object,
+    ) -> None:
+        self._check(Bucket)
+        if IfMatch is not None and Key not in self.objects:
+            raise _error("NoSuchKey")
+        is_another = IfMatch is not None and IfMatch != _etag(self.objects[Key])
+        if is_another or (IfNoneMatch is not None and Key in self.objects):
+            raise _error("PreconditionFailed")
+        self.objects[Key] = Body
+
+    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
+        self._check(Bucket)
+        if Key not in self.objects:
+            raise _error("NoSuchKey")
+        body = self.objects[Key]
+        return {"Body": BytesIO(body), "ETag": _etag(body), "ContentLength": len(body)}
+
+    def delete_object(self, *, Bucket: str, Key: str) -> None:  # noqa: N803
+        self._check(Bucket)
+        self.objects.pop(Key, None)
+
+    def get_paginator(self, operation: str) -> MemoryBucket:
+        assert operation == "list_objects_v2"
+        return self
+
+    def paginate(
+        self,
+        *,
+        Bucket: str,  # noqa: N803
+        Prefix: str,  # noqa: N803
+        StartAfter: str = "",  # noqa: N803
+        Delimiter: str | None = None,  # noqa: N803
+    ) -> list[dict[str, Any]]:
+        """One page; with a delimiter, what lies below it counts as a folder."""
+        self._check(Bucket)
+        keys = [key for key in sorted(self.objects) if key.startswith(Prefix) and key > StartAfter]
+        if Delimiter is None:
+            return [{"Contents": [{"Key": key} for key in keys]}]
+        parts = {key: key.removeprefix(Prefix).partition(Delimiter) for key in keys}
+        folders = dict.fromkeys(Prefix + head + end for head, end, _ in parts.values() if end)
+        return [
+            {
+                "Contents": [{"Key": key} for key, (_, end, _) in parts.items() if not end],
+                "CommonPrefixes": [{"Prefix": folder} for folder in folders],
+            }
+        ]
+
+    def _check(self, bucket: str) -> None:
+        if bucket != self.name:
+            raise _error("NoSuchBucket")
+
+
+def _etag(body: bytes) -> str:
+    return f'"{md5(body, usedforsecurity=False).hexdigest()}"'
+
+
+def _error(code: str) -> ClientError:
+    kind = NoSuchKeyError if code == "NoSuchKey" else ClientError
+    return kind({"Error": {"Code": code, "Message": code}}, "a call of S3")
