@@ -13,6 +13,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 import httpx
+import tenacity
 
 from laptop.errors import LaptopError
 from laptop.processes import Processes
@@ -236,7 +237,13 @@ class AirflowClient:
                 return answer
             time.sleep(0.5)
 
+    @tenacity.retry(
+        retry=tenacity.retry_if_exception_type(httpx.TimeoutException),
+        stop=tenacity.stop_after_attempt(4),
+        reraise=True,
+    )
     def _get(self, path: str) -> dict[str, Any]:
+        """Ask; ask again where a busy machine's Airflow was too slow to answer."""
         answer = self._http.get(path)
         answer.raise_for_status()
         result: dict[str, Any] = answer.json()

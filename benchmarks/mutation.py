@@ -1,0 +1,227 @@
+"""Puts small faults into a fixed sample of functions and counts those that the unit tests find.
+
+cosmic-ray makes each fault and runs the tests of its room, in copies of the tree. Prints a score
+for each room, and every mutant that survived. Exits with 1 below a score of 90 % without those that
+equivalent_mutants.toml explains. About 20 minutes on 2 cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import multiprocessing
+import os
+import shutil
+import sys
+import tempfile
+import time
+import tomllib
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from multiprocessing.queues import SimpleQueue
+from pathlib import Path
+from typing import NamedTuple
+
+from cosmic_ray.ast import ast_nodes, get_ast_from_path
+from cosmic_ray.ast.ast_query import ASTQuery
+from cosmic_ray.mutating import mutate_and_test, mutate_code
+from cosmic_ray.plugins import get_operator, operator_names
+from cosmic_ray.testing import run_tests
+from cosmic_ray.work_item import MutationSpec, TestOutcome
+
+ROOT = Path(__file__).resolve().parents[1]
+EQUIVALENTS = Path(__file__).with_name("equivalent_mutants.toml")
+LEAST_SCORE = 0.9
+MUTANTS_PER_FUNCTION = 2
+BASELINE_SECONDS = 600.0  # limit for a room's tests without a mutant
+PATIENCE = 4.0  # times the room's own seconds; a mutant that takes longer is found
+JOB = "job_container/batchmark_job"
+ROOMS = {  # the folder of the code, and the folder of its tests
+    **{
+        f"plugins/batchmark/{room}": f"tests/unit/plugin/{room}"
+        for room in (
+            *("core", "aws", "analysis", "runs", "checks", "changes", "history", "report"),
+            "orchestration",
+        )
+    },
+    **{f"{JOB}/{room}": f"tests/unit/job/{room}" for room in ("machine", "measuring", "workloads")},
+    JOB: "tests/unit/job",
+    "local_cloud": "tests/unit/local_cloud",
+    "laptop": "tests/unit/laptop",
+}
+# Triton compiles these for GPUs; without one they never run.
+LEFT_OUT = f"{JOB}/workloads/support/triton_kernels.py"
+# An operator becomes its opposite, or its neighbour at the boundary. cosmic-ray also makes each
+# one every other, most of which (a sum's "-" as "<<") any test finds.
+CHANGES = (
+    *("Lt_LtE", "Lt_GtE", "LtE_Lt", "LtE_Gt", "Gt_GtE", "Gt_LtE", "GtE_Gt", "GtE_Lt", "Eq_NotEq"),
+    *("NotEq_Eq", "Is_IsNot", "IsNot_Is", "Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "Mod_Mul"),
+    *("FloorDiv_Mul", "Pow_Mul", "Delete_Not", "USub_UAdd", "AddNot", "TrueWithFalse"),
+    *("FalseWithTrue", "AndWithOr", "OrWithAnd", "BreakWithContinue", "ContinueWithBreak"),
+    *("NumberReplacer", "ExceptionReplacer", "RemoveDecorator", "ZeroIterationForLoop"),
+)
+
+
+class Mutant(NamedTuple):
+    """One fault: `text` is its line, with the operator of cosmic-ray and the column."""
+
+    room: str
+    path: str
+    function: str
+    text: str
+    spec: MutationSpec
+
+    @property
+    def key(self) -> str:
+        """Names the mutant wherever its line stands in the file."""
+        return f"{self.path} {self.function}: {self.text}"
+
+    @property
+    def rank(self) -> bytes:
+        return hashlib.sha256(self.key.encode()).digest()
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rooms", nargs="+", choices=ROOMS, default=list(ROOMS), metavar="FOLDER")
+    parser.add_argument("--mutants", type=int, default=10, help="of each room (default: 10)")
+    parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
+    arguments = parser.parse_args(words)
+    began = time.monotonic()
+    sample = [mutant for room in arguments.rooms for mutant in drawn(room, arguments.mutants)]
+    print(f"{len(sample)} mutants of {len({each.key.split(':')[0] for each in sample})} functions")
+    survivors = set()
+    with tempfile.TemporaryDirectory(prefix="batchmark-mutation-") as folder:
+        copies: SimpleQueue[str] = multiprocessing.SimpleQueue()
+        for number in range(arguments.workers):
+            copies.put(copied(f"{folder}/{number}"))
+        with multiprocessing.Pool(arguments.workers, enter, (copies,)) as pool:
+            limits = dict(pool.imap_unordered(limit, arguments.rooms))
+            print(f"{time.monotonic() - began:.0f} s for the tests without a mutant", flush=True)
+            tasks = [(mutant, limits[mutant.room]) for mutant in sample]
+            for mutant, found in pool.imap_unordered(test, tasks):
+                if not found:
+                    survivors.add(mutant.key)
+                    print(f"survived: {mutant.key}", flush=True)
+    passed = report(sample, survivors)
+    print(f"{time.monotonic() - began:.0f} s in all")
+    return int(not passed)
+
+
+def drawn(room: str, number: int) -> list[Mutant]:
+    """Up to `number` mutants, of the functions and faults that come first by a hash."""
+    by_function = defaultdict(list)
+    for mutant in sorted(mutants_of(room), key=lambda each: each.rank):
+        by_function[mutant.path, mutant.function].append(mutant)
+    chosen = (mutant for some in by_function.values() for mutant in some[:MUTANTS_PER_FUNCTION])
+    return list(islice(filter(compiles, chosen), number))
+
+
+def compiles(mutant: Mutant) -> bool:
+    """Whether it is a fault; a call's `*` as `/` is an error of syntax."""
+    operator = get_operator(mutant.spec.operator_name)()
+    try:
+        ast.parse(mutate_code((ROOT / mutant.path).read_text(), operator, mutant.spec.occurrence))
+    except SyntaxError:
+        return False
+    return True
+
+
+def mutants_of(room: str) -> Iterator[Mutant]:
+    inner = [other for other in ROOMS if other.startswith(f"{room}/")]
+    for file in sorted((ROOT / room).rglob("*.py")):
+        path = file.relative_to(ROOT).as_posix()
+        if path != LEFT_OUT and not any(path.startswith(f"{other}/") for other in inner):
+            yield from mutants_in(file, path, room)
+
+
+def mutants_in(file: Path, path: str, room: str) -> Iterator[Mutant]:
+    lines = file.read_text().splitlines()
+    nodes = list(ast_nodes(get_ast_from_path(file)))
+    for name in operator_names():
+        if not name.endswith(CHANGES):
+            continue
+        operator = get_operator(name)()
+        places = ((node, *at) for node in nodes for at in operator.mutation_positions(node))
+        previous = None
+        for occurrence, (node, start, end) in enumerate(places):
+            if function := ASTQuery(node).get_definition_name():
+                again = "again " if start == previous else ""
+                previous = start
+                change = f"{name.partition('/')[2]} {again}at {start[1]}"
+                text = f"{lines[start[0] - 1].strip()} [{change}]"
+                spec = MutationSpec(path, name, occurrence, start, end)
+                yield Mutant(room, path, function, text, spec)
+
+
+def copied(folder: str) -> str:
+    """A copy of the tree, in which files may be changed."""
+    without = shutil.ignore_patterns(".git", ".venv", "build", ".*_cache", ".terraform")
+    shutil.copytree(ROOT, folder, ignore=without, symlinks=True)
+    Path(folder, ".venv").symlink_to(sys.prefix)
+    return folder
+
+
+def enter(copies: SimpleQueue[str]) -> None:
+    """Let this process work in the copy that it takes."""
+    os.chdir(copies.get())
+    os.environ["PYTHONPATH"] = os.pathsep.join((".", "plugins", "job_container"))
+
+
+def command(room: str, first: str = "") -> str:
+    """The room's tests, those of the module named `first` before the others."""
+    inner = [folder for folder in ROOMS.values() if folder.startswith(f"{ROOMS[room]}/")]
+    files = [
+        file.as_posix()
+        for file in sorted(Path(ROOMS[room]).rglob("test_*.py"))
+        if not any(file.as_posix().startswith(f"{folder}/") for folder in inner)
+    ]
+    files.sort(key=lambda file: not Path(file).stem.startswith(f"test_{first}"))
+    options = "-q -x -p no:cacheprovider -m 'not monte_carlo'"
+    return f"{sys.executable} -m pytest {options} {' '.join(files)}"
+
+
+def limit(room: str) -> tuple[str, float]:
+    """How long a room's tests may take with a mutant, seconds.
+
+    Raises:
+        RuntimeError: They fail without one.
+    """
+    began = time.monotonic()
+    outcome, output = run_tests(command(room), BASELINE_SECONDS)
+    if outcome != TestOutcome.SURVIVED:
+        raise RuntimeError(f"the tests of {room} fail without a mutant:\n{output}")
+    return room, PATIENCE * (time.monotonic() - began)
+
+
+def test(task: tuple[Mutant, float]) -> tuple[Mutant, bool]:
+    """Whether the room's tests find the mutant."""
+    mutant, seconds = task
+    words = command(mutant.room, Path(mutant.path).stem)
+    result = mutate_and_test([mutant.spec], words, seconds)
+    if result.test_outcome == TestOutcome.INCOMPETENT:
+        raise RuntimeError(f"{mutant.key}: {result.output}")
+    return mutant, result.test_outcome == TestOutcome.KILLED
+
+
+def report(sample: Sequence[Mutant], survivors: Collection[str]) -> bool:
+    """Print the scores; whether all of them are high enough."""
+    explained = tomllib.loads(EQUIVALENTS.read_text())
+    for key in explained.keys() & ({mutant.key for mutant in sample} - set(survivors)):
+        print(f"explained as equivalent, but found: {key}")
+    passed = True
+    print(f"{'room':<36}{'mutants':>8}{'survived':>9}{'explained':>10}{'score':>8}")
+    for room in [*dict.fromkeys(mutant.room for mutant in sample), ""]:
+        keys = [mutant.key for mutant in sample if room in {mutant.room, ""}]
+        left = [key for key in keys if key in survivors]
+        known = sum(key in explained for key in left)
+        score = 1 - (len(left) - known) / max(1, len(keys) - known)
+        passed &= score >= LEAST_SCORE
+        print(f"{room or 'all':<36}{len(keys):>8}{len(left):>9}{known:>10}{score:>8.1%}")
+    return passed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
