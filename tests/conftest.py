@@ -20,6 +20,10 @@ os.environ.update(
     GOGC="200",  # Terraform lives for seconds: to tidy up less often saves a sixth of its work
 )
 
+# With pytest-xdist the first worker has the chain of tests that takes longest: others give way to it.
+if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
+    os.nice(5)
+
 # All sessions share botocore's models of AWS's services: large files, and tests make many clients.
 botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
 
