@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any
 
 import docker
@@ -96,8 +97,9 @@ class DockerRuntime:
         }
         network = {"network": self._network} if self._network else {"network_mode": "host"}
         try:
-            return self._client.containers.create(
-                launch.container.properties["image"],
+            return self._create_anew(
+                task_id,
+                image=launch.container.properties["image"],
                 name=f"ecs-{definition.name}-{definition.revision}-default-{task_id}",
                 environment=environment_variables.for_node(launch, basis),
                 labels={**labels, OWNER: self._owner, JOB: launch.job.id, TASK: task_id},
@@ -108,6 +110,20 @@ class DockerRuntime:
             raise StartError("CannotCreateContainerError", message_of(error)) from error
         except ValueError as error:
             raise StartError("CannotCreateContainerError", str(error)) from error
+
+    def _create_anew(self, task_id: str, **options: Any) -> Any:
+        """Create a task's container, if need be in the place of one that was never started.
+
+        A busy engine may finish what a killed server asked for after the next one has looked.
+        """
+        try:
+            return self._client.containers.create(**options)
+        except APIError as error:
+            if error.status_code != HTTPStatus.CONFLICT:
+                raise
+        for container in self._mine(f"{TASK}={task_id}"):
+            self._remove(container)
+        return self._client.containers.create(**options)
 
     def adopt(self, launch: Launch) -> DockerContainer | None:
         """Take over a container that was started; remove one that was only created."""

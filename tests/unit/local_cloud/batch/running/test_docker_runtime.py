@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import docker
 import pytest
+from docker.errors import APIError
 
 from local_cloud.batch.running.docker_runtime import DockerRuntime
 from local_cloud.batch.running.runtime import Exit, RuntimeUnavailableError
@@ -34,6 +35,7 @@ class Container:
         self.status = status
         self.attrs = {"State": {"StartedAt": STARTED, "OOMKilled": False}}
         self.removed = False
+        self.is_gone = lambda: None
 
     def logs(self, *, stdout, stderr, **_):
         text = "out" if stdout else "err"
@@ -47,6 +49,7 @@ class Container:
 
     def remove(self, *, force, v):
         self.removed = True
+        self.is_gone()
 
 
 class LogStream:
@@ -77,7 +80,12 @@ def runtime(containers, monkeypatch):
         assert owner == OWNER
         return containers.get(task, [])
 
-    engine = SimpleNamespace(info=dict, containers=SimpleNamespace(list=listed))
+    def create(*, name):
+        if any(containers.values()):
+            raise APIError("in use", SimpleNamespace(status_code=409))
+        return name
+
+    engine = SimpleNamespace(info=dict, containers=SimpleNamespace(list=listed, create=create))
     monkeypatch.setattr(docker, "from_env", lambda **_: engine)
     return DockerRuntime(SETTINGS)
 
@@ -105,3 +113,10 @@ def test_a_container_that_was_only_created_is_removed(runtime, containers):
 
 def test_a_container_that_is_gone_is_not_adopted(runtime):
     assert runtime.adopt(launch(LogStream())) is None
+
+
+def test_what_a_busy_engine_created_late_for_a_killed_server_makes_room(runtime, containers):
+    containers["local-cloud.task=t1"] = [late] = [Container("created")]
+    late.is_gone = containers.clear
+    assert runtime._create_anew("t1", name="ecs-t1") == "ecs-t1"
+    assert late.removed
