@@ -217,9 +217,9 @@ def _execute(argv: list[str], cwd: Path, env: Mapping[str, str], log: Path | Non
         except OSError as error:
             raise TerraformError(f"terraform {argv[1]} can't be started: {error}") from error
         try:
-            code = process.wait()
+            code = _wait(process)
         finally:
-            _stop(process)
+            _kill(process)
             out.seek(start)
             output = out.read()
             err.seek(0)
@@ -239,15 +239,19 @@ def _appended(log: Path | None) -> Iterator[IO[bytes]]:
             yield file
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End Terraform and the providers in its process group: ask first, then kill."""
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """Wait for Terraform's end; if that is interrupted, ask it to end in order."""
     try:
-        if process.poll() is None:
+        return process.wait()
+    except BaseException:
+        with suppress(subprocess.TimeoutExpired):
             process.send_signal(signal.SIGINT)
             process.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        pass
-    finally:
-        with suppress(ProcessLookupError, PermissionError):  # macOS: only a zombie is left
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        raise
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill what is left of Terraform and the providers in its process group."""
+    with suppress(ProcessLookupError, PermissionError):  # macOS: only a zombie is left
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
