@@ -51,8 +51,8 @@ def bench(tmp_path_factory):
 @pytest.fixture(scope="session")
 def results(request, bench):
     """What came of every fault that this session asks for, by fault and point."""
-    cases = [getattr(item, "callspec", None) for item in request.session.items]
-    asked = [case.params["fault"] for case in cases if case and "fault" in case.params]
+    items = [item for item in request.session.items if item.path.parent == HERE]
+    asked = [item.callspec.params["fault"] for item in items]
     return inflict_all(bench, list({fault.name: fault for fault in asked}.values()))
 
 

@@ -38,7 +38,7 @@ def wait_until_computing(process: "subprocess.Popen[str]", seconds: float) -> No
 
 def test_smoke_suite(start_job: Start, tmp_path: Path) -> None:
     process = start_job(
-        *("--suite", "smoke", "--device", "cpu", "--dtype", "float32", "--threads", "2"),
+        *("--suite", "smoke", "--device", "cpu", "--dtype", "float32", "--threads", "1"),
         *("--run-id", "a-run", "--target", "c5.2xlarge", "--output", f"{tmp_path}/raw/"),
         *("--max-seconds", "0.3"),
         AWS_BATCH_JOB_ID="ab-cd:3",
