@@ -20,13 +20,7 @@ from batchmark.core.fingerprint import Fingerprint
 from batchmark.core.intervals import Median
 from batchmark.core.record import Record
 from batchmark.core.run import CONFIRMATION, CollectedJob, CollectedRun, LostJob
-from batchmark_job.result import (
-    Device,
-    Environment,
-    Marks,
-    MeasurementStatus,
-    MetricSummary,
-)
+from batchmark_job.result import Device, Environment, Marks, MeasurementStatus, MetricSummary
 
 Span = Literal["process", "batch_job"]
 
@@ -141,15 +135,13 @@ class TargetJobs:
 
     def total(self, span: Span) -> Median | None:
         """Durations of whole jobs, one sample a job; interrupted jobs don't count."""
-        seconds = [
-            job.document.total_seconds if span == "process" else _batch_seconds(job)
-            for job in self.jobs
-            if job.document.status == "complete"
-        ]
-        seconds = [value for value in seconds if value > 0]
-        return (
-            Median([[value] for value in seconds], seed=f"{self.name} {span}") if seconds else None
-        )
+        complete = [job for job in self.jobs if job.document.status == "complete"]
+        if span == "process":
+            seconds = [job.document.total_seconds for job in complete]
+        else:
+            seconds = [_batch_seconds(job) for job in complete]
+        samples = [[value] for value in seconds if value > 0]
+        return Median(samples, seed=f"{self.name} {span}") if samples else None
 
 
 def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:

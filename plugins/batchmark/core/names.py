@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 GENERATION_TAG = "batchmark:generation"
 INSTALLATION_TAG = "batchmark:installation"  # Airflow's policy lets it stop what has this
