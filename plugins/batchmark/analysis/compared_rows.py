@@ -92,16 +92,12 @@ class TotalTime(Record):
 
 @dataclass(frozen=True)
 class PricedTarget:
-    """One target's pooled jobs, what its time is charged at, and its calibration, if there is one.
-
-    Attributes:
-        calibration: the one that names the target, whether or not it still fits.
-    """
+    """One target's pooled jobs, what its time is charged at, and its calibration, if any."""
 
     pooled: TargetJobs
     record: TargetRecord
     price: PriceBasis
-    calibration: NoiseTable | None = None
+    calibration: NoiseTable | None = None  # names the target, but may no longer fit
 
     @property
     def fitting_calibration(self) -> NoiseTable | None:

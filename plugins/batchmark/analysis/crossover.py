@@ -64,9 +64,8 @@ def find_crossovers(
 ) -> tuple[Crossover, ...]:
     """The crossover of each workload, dtype and axis with two or more compared sizes.
 
-    Args:
-        verdicts: of the compared rows. They decide who is ahead at a size; their noise widens the
-            interval by the job-to-job scatter that this run's own jobs do not show.
+    The compared rows' verdicts decide who is ahead at a size; their noise widens the interval by
+    the job-to-job scatter that this run's own jobs do not show.
     """
     usd = None
     if gpu_price.usd_per_hour is not None and cpu_price.usd_per_hour is not None:

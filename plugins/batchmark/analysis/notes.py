@@ -22,11 +22,7 @@ SPREAD_ADVICE = (
 
 
 def run_notices(run: CollectedRun, *, compared: bool) -> Iterable[str]:
-    """What to read before any figure.
-
-    Args:
-        compared: whether the run has a GPU target and a CPU target on one suite.
-    """
+    """What to read before any figure; `compared`: a GPU and a CPU target share a suite."""
     for lost in run.lost:
         yield from _interrupted_attempts(lost)
     gpu_jobs = [job for job in run.jobs if job.planned.device == "cuda"]

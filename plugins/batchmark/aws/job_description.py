@@ -84,9 +84,8 @@ def is_reclaimed(job: JobDescription) -> bool:
 def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -> dict[str, Any]:
     """A job's phases in seconds and its timestamps, as JSON.
 
-    Args:
-        first_seen: when a watcher first saw the job in a state, in seconds since the epoch; Batch
-            itself records no time of RUNNABLE and STARTING.
+    Batch records no time of RUNNABLE and STARTING: `first_seen` is when a watcher first saw the job
+    in a state, in seconds since the epoch.
     """
     attempts = job.get("attempts", [])
     seconds = [run_seconds(attempt) for attempt in attempts]
@@ -133,8 +132,7 @@ def failure_message(
 ) -> str:
     """Why a job failed: exit code, reasons, all attempts and the end of its log.
 
-    Args:
-        problem: why a job that Batch calls SUCCEEDED counts as failed.
+    `problem` says why a job that Batch calls SUCCEEDED counts as failed.
     """
     text = f"Batch job {job['jobId']} ({job['jobName']}) is {job['status']}"
     text = f"{text}, but {problem}" if problem else f"{text}: {'; '.join(_facts(job))}"

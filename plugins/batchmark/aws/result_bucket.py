@@ -92,11 +92,7 @@ class RunStore:
     def put(
         self, key: str, text: str, content_type: str = "application/json", **condition: str
     ) -> str:
-        """Store `text` anywhere in the bucket and return its key.
-
-        Args:
-            condition: such as `IfMatch`, as boto3's put_object takes it.
-        """
+        """Store `text` anywhere in the bucket, on a condition such as `IfMatch`; return its key."""
         self._s3.put_object(
             Bucket=self.bucket,
             Key=key,

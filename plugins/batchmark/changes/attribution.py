@@ -87,11 +87,8 @@ def group_changes(
 ) -> tuple[Change, ...]:
     """Group change points; worse changes come first, then by kind, environments first, by size.
 
-    Args:
-        points: of any metrics, in any order.
-        runs: by run id and target, for the runs of `runs_around`; a run may be missing.
-        measured: all series that were searched, to know which share of a target's rows moved.
-        confirmations: each goes to the change of its series and run, if there is one.
+    Runs are those of `runs_around`, where one may be missing. All series `measured` tell which
+    share of a target's rows moved. A confirmation goes to the change of its series and run.
     """
     rows: dict[tuple[str, str], set[str]] = defaultdict(set)
     for series in measured:

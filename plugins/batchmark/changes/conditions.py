@@ -75,11 +75,7 @@ class RunConditions(Record):
         return median(self.price_usd_per_hour) if self.price_usd_per_hour else None
 
     def values(self, name: str, row: str) -> tuple[str, ...]:
-        """The values of a property of `PROPERTIES`, as text.
-
-        Args:
-            row: as of `row_name`, for what differs from row to row.
-        """
+        """The values, as text, of a property of `PROPERTIES`; `row` is as of `row_name`."""
         if name == "implementation":
             return self.implementation.get(row, ())
         if name == "price_usd_per_hour":
@@ -100,8 +96,7 @@ def _row_name(workload: str | None, parameters: str | None, dtype: str | None) -
 def run_conditions(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], RunConditions]:
     """Conditions by run id and target; fresh jobs are left out, as they are of the series.
 
-    Args:
-        rows: of the history, with `COLUMNS`; a column may be missing.
+    The history's rows have `COLUMNS`, of which any may be missing.
     """
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:

@@ -222,9 +222,7 @@ class CollectedRun(StoredRun):
 def purchase_option(target: Target, compute_environment: str | None) -> PurchaseOption | None:
     """How a job's instance was purchased; None if its compute environment is not the target's.
 
-    Args:
-        target: the job's target.
-        compute_environment: where the job reports to have run; None outside Batch.
+    Outside Batch, a job reports no compute environment.
     """
     ours = target.compute_environments
     if compute_environment is None:

@@ -63,12 +63,7 @@ FIND_SUSPECTS = "find_suspects"
 
 
 class RunHistory:
-    """A run, and the history of its series.
-
-    Attributes:
-        collected: the run's results without its fresh jobs.
-        suspects: what find_suspects stored; none before it did.
-    """
+    """A run, and the history of its series."""
 
     def __init__(self, context: Context, collected_key: str) -> None:
         """Read the run, its documents and its plan.
@@ -83,7 +78,7 @@ class RunHistory:
         whole = stored_run(self.store, collected_key)
         if whole is None:
             raise AirflowSkipException("the run has no results to look at; see collect_results")
-        # A retry finds the fresh jobs of the first try among them.
+        # Without fresh jobs: a retry finds those of the first try among them.
         scheduled = {
             name: tuple(job for job in getattr(whole, name) if job.planned.purpose != CONFIRMATION)
             for name in ("jobs", "lost", "superseded")
@@ -93,7 +88,7 @@ class RunHistory:
         )
         self.plan: RunPlan = RunPlan.model_validate_json(self.store.read(self.store.prefix + PLAN))
         self.suite: str = self.plan.jobs[0].suite
-        self.suspects = Suspects(suspects=())
+        self.suspects = Suspects(suspects=())  # what find_suspects stored; none before it did
 
     @classmethod
     def of_suspects(cls, context: Context) -> RunHistory:
@@ -216,11 +211,7 @@ class RunHistory:
         return runs[runs.index(run_id) :]
 
     def find_suspects(self, uncertainty: Mapping[SeriesKey, float]) -> list[Suspect]:
-        """The new levels and the runs that fresh jobs are to confirm.
-
-        Args:
-            uncertainty: as for `suspect_runs`.
-        """
+        """The new levels and the runs that fresh jobs are to confirm; see `suspect_runs`."""
         levels = suspect_levels(self.points("time"), self.settled)
         on_new_levels = {one.series for one in levels}
         runs = suspect_runs(self.noise_before, uncertainty)

@@ -60,13 +60,8 @@ def collect_run(
     """Pair each planned job with its result, or with the reason why there is none.
 
     Call it once the run's tasks have ended: a job that still runs then has no owner and is
-    terminated.
-
-    Args:
-        store: the run's folder; each job's log is copied there.
-        batch, logs: boto3 clients.
-        planned, job_ids: in the same order; None for a job whose task reported no id.
-        config: the one that the run was planned with.
+    terminated. Each job's log is copied to the run's folder. `job_ids` are in the order of
+    `planned`, None for a job whose task reported no id.
     """
     named = _jobs_by_name(batch, run_id, planned, config)
     for jobs in named:

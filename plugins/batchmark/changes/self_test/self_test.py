@@ -37,19 +37,12 @@ Detector = Callable[[Sequence[Series]], Sequence[ChangePoint]]
 
 
 class Step(NamedTuple):
-    """A series that becomes slower from one of its runs on.
+    """A series that becomes slower from one of its runs on."""
 
-    Attributes:
-        series: its number in the replay.
-        first: index of that run in the series.
-        place: of that run among all runs.
-        size: relative.
-    """
-
-    series: int
-    first: int
-    place: int
-    size: float
+    series: int  # its number in the replay
+    first: int  # index of that run in the series
+    place: int  # of that run among all runs
+    size: float  # relative
 
 
 def try_suite(
@@ -60,14 +53,10 @@ def try_suite(
     seed: int = 0,
     steps: int = 20,
 ) -> SuiteTest:
-    """Put steps into a suite's histories and count what the detector finds.
+    """Put steps into a suite's histories of times and count what the detector finds.
 
     Machines whose histories are too short get synthetic ones with the noise of their own series.
-
-    Args:
-        histories: of times.
-        seed: of the places of the steps.
-        steps: for each size and machine, if there is room for so many.
+    There are so many steps for each size and machine, if there is room; `seed` is of their places.
     """
     rng = np.random.default_rng(seed)
     replay = Replay(histories)
