@@ -11,6 +11,7 @@ JobDescription = dict[str, Any]
 
 FINISHED = ("SUCCEEDED", "FAILED")
 LOG_TAIL_LINES = 50
+MOMENTS = {"created_at": "createdAt", "started_at": "startedAt", "stopped_at": "stoppedAt"}
 # Batch's status reason for an attempt whose instance was terminated, such as by a Spot reclaim.
 HOST_TERMINATED = "Host EC2"
 
@@ -90,18 +91,11 @@ def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -
     attempts = job.get("attempts", [])
     seconds = [run_seconds(attempt) for attempt in attempts]
     begins = [attempt["startedAt"] for attempt in attempts if "startedAt" in attempt]
+    moments = {name: _moment_text(job, field) for name, field in MOMENTS.items()}
     return {
         "job_id": job["jobId"],
         "status": job["status"],
-        **{
-            name: moment(job, field).isoformat()
-            for name, field in (
-                ("created_at", "createdAt"),
-                ("started_at", "startedAt"),
-                ("stopped_at", "stoppedAt"),
-            )
-            if field in job
-        },
+        **{name: text for name, text in moments.items() if text},
         "first_seen": {
             status: datetime.fromtimestamp(at, tz=UTC).isoformat()
             for status, at in (first_seen or {}).items()
@@ -113,18 +107,18 @@ def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -
         },
         "attempts": [
             {
-                "started_at": moment(attempt, "startedAt").isoformat()
-                if "startedAt" in attempt
-                else None,
-                "stopped_at": moment(attempt, "stoppedAt").isoformat()
-                if "stoppedAt" in attempt
-                else None,
+                "started_at": _moment_text(attempt, "startedAt"),
+                "stopped_at": _moment_text(attempt, "stoppedAt"),
                 "exit_code": attempt.get("container", {}).get("exitCode"),
                 "reason": _reason(attempt),
             }
             for attempt in attempts
         ],
     }
+
+
+def _moment_text(record: Mapping[str, Any], field: str) -> str | None:
+    return moment(record, field).isoformat() if field in record else None
 
 
 def failure_message(
@@ -148,11 +142,9 @@ def failure_message(
 
 def _facts(job: JobDescription) -> list[str]:
     container = job.get("container", {})
-    facts = []
-    if (code := container.get("exitCode")) is not None:
-        facts.append(f"exit code {code}")
-    else:
-        facts.append("no exit code: its container never ran to an end")
+    code = container.get("exitCode")
+    never = "no exit code: its container never ran to an end"
+    facts = [never if code is None else f"exit code {code}"]
     if reason := job.get("statusReason"):
         facts.append(f"status reason: {reason}")
     if detail := container.get("reason"):

@@ -100,9 +100,8 @@ def run_conditions(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], R
     """
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
-        if row.get("purpose") == CONFIRMATION:
-            continue
-        groups[row["run_id"], row["target"]].append(row)
+        if row.get("purpose") != CONFIRMATION:
+            groups[row["run_id"], row["target"]].append(row)
     return {key: _of(group) for key, group in groups.items()}
 
 
@@ -121,24 +120,28 @@ def differences(before: RunConditions, after: RunConditions, row: str) -> Iterat
 
 
 def _of(rows: list[Mapping[str, Any]]) -> RunConditions:
-    implementations: dict[str, set[str]] = defaultdict(set)
-    for row in rows:
-        name, version, threads = (row.get(column) for column in OF_A_ROW)
-        if name:
-            text = f"{name} {version}" + (f", {threads} threads" if threads else "")
-            implementations[_row_name(row["workload"], row["parameters"], row["dtype"])].add(text)
     return RunConditions(
         recorded_at=min(_aware(row["recorded_at"]) for row in rows),
         fell_back=any(
             row.get("requested_device") == Device.CUDA and row.get("actual_device") == Device.CPU
             for row in rows
         ),
-        implementation={name: tuple(sorted(texts)) for name, texts in implementations.items()},
+        implementation=_implementations(rows),
         **{
             name: tuple(sorted({value for row in rows if (value := row.get(name)) is not None}))
             for name in OF_A_JOB
         },
     )
+
+
+def _implementations(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        name, version, threads = (row.get(column) for column in OF_A_ROW)
+        if name:
+            text = f"{name} {version}" + (f", {threads} threads" if threads else "")
+            found[_row_name(row["workload"], row["parameters"], row["dtype"])].add(text)
+    return {row: tuple(sorted(texts)) for row, texts in found.items()}
 
 
 def _aware(moment: datetime) -> datetime:

@@ -222,20 +222,17 @@ class RunHistory:
 
         A speedup is no news if one of its times is known to have moved then, or was refuted.
         """
-        now = defaultdict(set)
-        for one in verdicts:
-            if one.outcome == "refuted" and one.kind == "level":
-                now[one.series].add(one.run_id)
-        refuted = _together(self.judged["refuted"], now)
-        known = _together(self.settled, now)
+        now = _refuted_levels(verdicts)
+        no_news: dict[Metric, dict[SeriesKey, set[str]]] = {
+            "time": _together(self.judged["refuted"], now),
+            "speedup": _together(self.settled, now),
+        }
         found = [
-            *(
-                point
-                for metric in ("time", "price", "noise")
-                for point in self.points(metric)
-                if metric != "time" or not point.worse or not _is_about(point, refuted)
-            ),
-            *(point for point in self.points("speedup") if not _is_about(point, known)),
+            point
+            for metric in METRICS
+            for point in self.points(metric)
+            if (metric == "time" and not point.worse)
+            or not _is_about(point, no_news.get(metric, {}))
         ]
         seen = {
             (one.series, run_id) for one in found if not one.worse for run_id in one.near_run_ids
@@ -308,6 +305,14 @@ class RunHistory:
             hosts=None if None in hosts or not hosts else len(hosts),
             other_hosts=None if None in hosts | run_hosts or not hosts else len(hosts - run_hosts),
         )
+
+
+def _refuted_levels(verdicts: Iterable[Confirmation]) -> dict[SeriesKey, set[str]]:
+    found = defaultdict(set)
+    for one in verdicts:
+        if one.outcome == "refuted" and one.kind == "level":
+            found[one.series].add(one.run_id)
+    return found
 
 
 def _together(*parts: Mapping[SeriesKey, set[str]]) -> dict[SeriesKey, set[str]]:
