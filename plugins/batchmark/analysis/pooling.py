@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from batchmark.analysis.samples import Provenance, RowKey, RowSamples, provenance, row_key
+from batchmark.analysis.samples import Provenance, RowKey, RowSamples, row_key
 from batchmark.core.config import PurchaseOption
 from batchmark.core.errors import ComparisonError
 from batchmark.core.fingerprint import Fingerprint
@@ -59,8 +59,6 @@ class TargetRecord(Record):
 
 @dataclass
 class TargetJobs:
-    """A target's jobs of one suite and dtype."""
-
     name: str
     device: Literal["cpu", "cuda"]
     instance_type: str
@@ -130,7 +128,6 @@ class TargetJobs:
         return None
 
     def warnings(self, key: RowKey) -> Iterable[str]:
-        """What to know about a measured row before trusting it."""
         return (f"{self.name}: {text}" for text in self.samples[key].warnings())
 
     def total(self, span: Span) -> Median | None:
@@ -205,18 +202,12 @@ def _batch_seconds(job: CollectedJob) -> float:
 
 def _job_record(job: CollectedJob) -> JobRecord:
     return JobRecord(
-        **provenance(job).model_dump(),
+        **job.model_dump(include=set(JobRecord.model_fields)),
+        repeat=job.planned.repeat,
         status=job.document.status,
-        created_at=job.created_at,
-        runnable_at=job.runnable_at,
-        starting_at=job.starting_at,
-        started_at=job.started_at,
-        stopped_at=job.stopped_at,
         instance_type=job.document.environment.instance_type,
-        purchase_option=job.purchase_option,
         availability_zone=job.document.environment.availability_zone,
         batch_seconds=_batch_seconds(job),
-        earlier_seconds=job.earlier_seconds,
         total_seconds=job.document.total_seconds,
         marks=job.document.marks,
         telemetry=job.document.telemetry,

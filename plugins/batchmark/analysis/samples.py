@@ -237,16 +237,8 @@ def kept_samples(row: Measurement) -> list[float]:
 
 
 def provenance(job: CollectedJob) -> Provenance:
-    return Provenance(
-        job_id=job.job_id,
-        job_attempt=job.job_attempt,
-        repeat=job.planned.repeat,
-        log_group=job.log_group,
-        log_stream=job.log_stream,
-        log_url=job.log_url,
-        document_uri=job.document_uri,
-        document_url=job.document_url,
-    )
+    own = job.model_dump(include=set(Provenance.model_fields))
+    return Provenance(repeat=job.planned.repeat, **own)
 
 
 def _median(values: Iterable[float | None]) -> float | None:

@@ -58,7 +58,6 @@ def was_killed(job: JobDescription) -> bool:
 
 
 def is_queue_at_work(batch: Any, queues: Iterable[str]) -> bool:
-    """Whether any of the queues is starting or running a job."""
     return any(
         batch.list_jobs(jobQueue=queue, jobStatus=status, maxResults=1)["jobSummaryList"]
         for queue in dict.fromkeys(queues)

@@ -53,8 +53,6 @@ LEAST_ERROR = 1e-12  # of a mean, so that equal runs divide by something
 
 @dataclass(frozen=True)
 class LevelChange:
-    """A change of level."""
-
     index: int  # first run of the new level
     shown_after: int  # number of runs of the series after which the change showed
 

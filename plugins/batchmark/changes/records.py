@@ -17,14 +17,7 @@ from batchmark_job.result import Device
 Metric = Literal["time", "price", "noise", "speedup"]
 RerunOutcome = Literal["confirmed", "refuted", "unsettled"]
 ChangeKind = Literal[
-    "slower",
-    "faster",
-    "dearer",
-    "cheaper",
-    "noisier",
-    "steadier",
-    "speedup lost",
-    "speedup gained",
+    "slower", "faster", "dearer", "cheaper", "noisier", "steadier", "speedup lost", "speedup gained"
 ]
 WORSE: dict[Metric, ChangeKind] = {
     "time": "slower",

@@ -228,7 +228,6 @@ def _judge_instance(
 def _file_systems(
     config: Config, client: Clients, jobs: Jobs, ask_run: AskRun, limits: LeakAges, now: datetime
 ) -> Iterator[Resource]:
-    """Our file systems."""
     live = sum(is_live(job) for listed in jobs.values() for job in listed)
     pages = client("fsx").get_paginator("describe_file_systems").paginate()
     for described in (entry for page in pages for entry in page["FileSystems"]):

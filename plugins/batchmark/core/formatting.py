@@ -167,5 +167,4 @@ def _rounded(value: float, last_digit: int) -> str:
 
 
 def target_label(name: str, *, fell_back: bool) -> str:
-    """A target's name, marked if its job fell back to the CPU."""
     return f"{name} (ran on the CPU)" if fell_back else name

@@ -162,12 +162,10 @@ class StoredJob(Record):
         default=None, description="ARN of the container instance that it ran on; null if unknown"
     )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
-        default=(),
-        description="earlier attempts with a document, which is kept but not compared",
+        default=(), description="earlier attempts with a document, which is kept but not compared"
     )
     failure: str | None = Field(
-        default=None,
-        description="why Batch calls the job failed: rows failed, or it was stopped",
+        default=None, description="why Batch calls the job failed: rows failed, or it was stopped"
     )
 
     def with_document(self, document: ResultDocument) -> CollectedJob:
@@ -193,8 +191,7 @@ class LostJob(Record):
         default=None, ge=0, description="run time of all its attempts; null if unknown"
     )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
-        default=(),
-        description="earlier attempts with a document, which is kept but not compared",
+        default=(), description="earlier attempts with a document, which is kept but not compared"
     )
 
 
@@ -217,6 +214,12 @@ class CollectedRun(StoredRun):
     """All jobs of a run, with their documents."""
 
     jobs: tuple[CollectedJob, ...]
+
+    def joined(self, other: CollectedRun) -> CollectedRun:
+        """This run with the jobs of another part of it."""
+        lists = ("jobs", "lost", "superseded")
+        both = {name: (*getattr(self, name), *getattr(other, name)) for name in lists}
+        return self.model_copy(update=both)
 
 
 def purchase_option(target: Target, compute_environment: str | None) -> PurchaseOption | None:

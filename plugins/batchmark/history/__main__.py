@@ -60,10 +60,7 @@ def _parser() -> argparse.ArgumentParser:
         "files", nargs="+", type=Path, metavar="FILE", help="results of one or several tools"
     )
     add.add_argument(
-        "--target",
-        type=_target_name,
-        required=True,
-        help="name of the machine that measured them",
+        "--target", type=_target_name, required=True, help="name of the machine that measured them"
     )
     add.add_argument("--format", choices=FORMATS, help="default: detected")
     add.add_argument(
@@ -78,10 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     out = commands.add_parser("export", parents=[common], help="write it in another tool's format")
     out.add_argument("--format", choices=("csv", *EXPORTS), required=True)
     out.add_argument(
-        "--output",
-        required=True,
-        type=Path,
-        help="CSV file, or folder for asv or Bencher",
+        "--output", required=True, type=Path, help="CSV file, or folder for asv or Bencher"
     )
     out.add_argument("--suite", action="append", help="only this suite; may be repeated")
     out.add_argument(

@@ -61,7 +61,6 @@ def encode_rows(rows: Sequence[Row], name: str) -> dict[str, bytes]:
 
 
 def encode(table: pa.Table) -> bytes:
-    """Return a table as a Parquet file."""
     sink = BytesIO()
     # Arrow's own schema, which only pyarrow reads, would add a quarter to a small file.
     pq.write_table(table, sink, compression="zstd", store_schema=False)

@@ -52,8 +52,6 @@ class _Source(NamedTuple):
 
 @dataclass
 class RebuildResult:
-    """What a rebuild did, or would have done."""
-
     sources: int = 0  # number of runs and imported files that the history consists of
     written: list[str] = field(default_factory=list)  # keys of files that were missing or different
     unchanged: int = 0  # number of files that were right
@@ -62,7 +60,6 @@ class RebuildResult:
     problems: list[str] = field(default_factory=list)  # unread, and what is used instead
 
     def add(self, contents: _Contents, written: set[str]) -> None:
-        """Count a source."""
         self.problems += contents.problems
         self.written += [key for key in contents.files if key in written]
         self.unchanged += len(contents.files.keys() - written)

@@ -146,7 +146,6 @@ class HistoryStore:
                     yield location
 
     def suites(self) -> list[str]:
-        """Return the suites that have rows."""
         pages = self._s3.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=f"{FOLDER}suite=", Delimiter="/"
         )

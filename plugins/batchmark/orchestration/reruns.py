@@ -24,7 +24,6 @@ from batchmark.core.run import (
     CONFIRMATION,
     CollectedJob,
     CollectedRun,
-    LostJob,
     PlannedJob,
     RunPlan,
     WorstCase,
@@ -57,11 +56,7 @@ def plan_round(number: int, planned: Sequence[PlannedJob], targets: Iterable[str
 def _again(job: PlannedJob, repeat: int) -> PlannedJob:
     folder = job.result_prefix.removesuffix(f"/{job.repeat}/")
     return job.model_copy(
-        update={
-            "repeat": repeat,
-            "purpose": CONFIRMATION,
-            "result_prefix": f"{folder}/{repeat}/",
-        }
+        update={"repeat": repeat, "purpose": CONFIRMATION, "result_prefix": f"{folder}/{repeat}/"}
     )
 
 
@@ -130,9 +125,7 @@ def collect_rounds(
 
     `job_ids` are what a round's tasks reported, given the round and its number of jobs.
     """
-    jobs: list[CollectedJob] = []
-    lost: list[LostJob] = []
-    superseded: list[LostJob] = []
+    collected = CollectedRun(run_id=run_id, jobs=())
     for number in range(1, rounds + 1):
         text = store.read_if_there(store.prefix + rerun_name(number))
         planned = RunPlan.model_validate_json(text).jobs if text else ()
@@ -146,12 +139,8 @@ def collect_rounds(
                 job_ids=job_ids(number, len(planned)),
                 config=config,
             )
-            jobs += found.jobs
-            lost += found.lost
-            superseded += found.superseded
-    return CollectedRun(
-        run_id=run_id, jobs=tuple(jobs), lost=tuple(lost), superseded=tuple(superseded)
-    )
+            collected = collected.joined(found)
+    return collected
 
 
 def figures_of(

@@ -63,8 +63,6 @@ FIND_SUSPECTS = "find_suspects"
 
 
 class RunHistory:
-    """A run, and the history of its series."""
-
     def __init__(self, context: Context, collected_key: str) -> None:
         """Read the run, its documents and its plan.
 
@@ -291,7 +289,6 @@ class RunHistory:
         )
 
     def verdict(self, suspect: Suspect, fresh: CollectedRun) -> Confirmation:
-        """Judge a suspect by its fresh jobs."""
         measured = list(figures_of(suspect, fresh.jobs))
         hosts = {job.host for job, _ in measured}
         run_hosts = {

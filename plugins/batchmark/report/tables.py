@@ -158,7 +158,6 @@ def alert_table(alerts: Iterable[Alert], title: str) -> Table:
 
 
 def delivery_lines(message: RunMessage) -> Iterator[str]:
-    """The state of a message on each channel."""
     for delivery in message.deliveries:
         tried = (
             f" at {delivery.at:%Y-%m-%d %H:%M %Z}, try {delivery.attempts}" if delivery.at else ""

@@ -154,7 +154,6 @@ def _samples(side: Side) -> str:
 
 
 def trial(trial: Trial) -> str:
-    """How a rival did in the trial."""
     if trial.median_seconds is None:
         return f"{trial.outcome}: {trial.reason or 'no reason given'}"
     calls = f"{trial.calls} call{'' if trial.calls == 1 else 's'}"

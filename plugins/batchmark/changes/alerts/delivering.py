@@ -46,12 +46,7 @@ def deliver(
 
 
 def _try(alerts: AlertStore, run_id: str, seen: Delivery, send: Send, now: datetime) -> RunMessage:
-    update = {
-        "state": "sending",
-        "at": now,
-        "attempts": seen.attempts + 1,
-        "try_id": uuid4().hex,
-    }
+    update = {"state": "sending", "at": now, "attempts": seen.attempts + 1, "try_id": uuid4().hex}
     tried = seen.model_copy(update=update)
     # If S3's answer is lost, botocore writes again and is refused. The stored try tells whether the
     # write was ours.

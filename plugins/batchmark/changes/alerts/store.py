@@ -33,8 +33,6 @@ def message_key(run_id: str) -> str:
 
 
 class AlertStore:
-    """The objects in `alerts/`."""
-
     def __init__(self, store: RunStore) -> None:
         self._store = store
 

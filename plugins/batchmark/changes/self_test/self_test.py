@@ -46,12 +46,7 @@ class Step(NamedTuple):
 
 
 def try_suite(
-    suite: str,
-    histories: Sequence[Series],
-    detector: Detector,
-    *,
-    seed: int = 0,
-    steps: int = 20,
+    suite: str, histories: Sequence[Series], detector: Detector, *, seed: int = 0, steps: int = 20
 ) -> SuiteTest:
     """Put steps into a suite's histories of times and count what the detector finds.
 

@@ -118,8 +118,6 @@ def _fill(subject: Subject, job_definition: str | None, answers: _Answers) -> No
 
 
 class _Answers:
-    """The results of the questions asked so far."""
-
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self.checked: list[str] = []

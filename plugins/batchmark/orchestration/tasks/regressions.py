@@ -138,12 +138,7 @@ def _store_with(fresh: CollectedRun, run: RunHistory) -> None:
     from batchmark.orchestration.tasks.budget import settle
     from batchmark.runs.collected_runs import store_run
 
-    whole = run.collected.model_copy(
-        update={
-            name: (*getattr(run.collected, name), *getattr(fresh, name))
-            for name in ("jobs", "lost", "superseded")
-        }
-    )
+    whole = run.collected.joined(fresh)
     store_run(run.store, whole)
     history = HistoryStore.of(run.config)
     history.append(whole, run_prices(run.store, run.config.region, whole))
