@@ -117,8 +117,11 @@ def noise_before(
     Histories are of times; `starts` are first runs of levels that are known otherwise, as from
     alerts; priors are what calibrations say of the noise.
     """
-    lines = [(history.key, timeline(history)) for history in histories]
-    lines = [(key, line) for key, line in lines if run_id in line.run_ids]
+    lines = [
+        (history.key, line)
+        for history in histories
+        if run_id in (line := timeline(history)).run_ids
+    ]
     places = [line.run_ids.index(run_id) for _, line in lines]
     known = [priors.get(key, Prior()) for key, _ in lines]
     changes = search(
@@ -126,9 +129,8 @@ def noise_before(
     )
     found = {}
     for (key, line), place, prior, shown in zip(lines, places, known, changes, strict=True):
-        given = [
-            index for index, name in enumerate(line.run_ids[:place]) if name in starts.get(key, ())
-        ]
+        earlier = line.run_ids[:place]
+        given = [earlier.index(name) for name in starts.get(key, ()) if name in earlier]
         start = max([0, *given, *(change.index for change in shown)])
         if place - start < LEAST_RUNS:
             continue

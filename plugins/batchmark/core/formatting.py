@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from batchmark_job.result import Parameter
@@ -122,6 +122,12 @@ def usd_per_hour(value: float) -> str:
 def count(number: int, singular: str, plural: str | None = None) -> str:
     """A number with its noun, such as '1 run' or '2 runs'."""
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
+
+
+def some(names: Sequence[str], most: int = 3) -> str:
+    """The first names, and the number of the others."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def parameters(values: Mapping[str, Parameter]) -> str:

@@ -15,6 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark.aws.boto_clients import client
 from batchmark.core.errors import BatchmarkError, HistoryError
+from batchmark.core.formatting import some
 from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.exports import asv, bencher, csv
 from batchmark.history.exports.runs import COLUMNS
@@ -113,8 +114,7 @@ def _progress(steps: Iterable[Any], count: int) -> Iterator[Any]:
 
 def _print_keys(title: str, keys: Sequence[str]) -> None:
     if keys:
-        more = f" and {len(keys) - MOST_KEYS} more" if len(keys) > MOST_KEYS else ""
-        print(f"{title}: {len(keys)} ({', '.join(keys[:MOST_KEYS])}{more})")
+        print(f"{title}: {len(keys)} ({some(keys, MOST_KEYS)})")
 
 
 def _import(s3: Any, options: argparse.Namespace) -> None:

@@ -186,12 +186,10 @@ def _tail(message: RunMessage, context: MessageContext) -> Iterator[str]:
     if message.new_alerts:
         yield how_to_change(message.new_alerts[0].id, context.airflow_url)
     if message.mentions:
-        shown = ", ".join(message.mentions[:MOST_MENTIONS])
-        rest = len(message.mentions) - MOST_MENTIONS
-        more = f" and {rest} more" if rest > 0 else ""
+        runs = formatting.some(message.mentions, MOST_MENTIONS)
         yield (
-            f"The messages of these runs may not have arrived: {shown}{more}. Their reports have "
-            "what they say."
+            f"The messages of these runs may not have arrived: {runs}. Their reports have what "
+            "they say."
         )
 
 
