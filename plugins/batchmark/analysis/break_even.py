@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -28,6 +28,7 @@ DRAWS_USED = 1_000  # of the bootstrap's 4,000, for time and memory
 
 Leader = Literal["gpu", "cpu"]
 BreakEvenOutcome = Literal["crossover", "gpu_ahead", "cpu_ahead", "undecided"]
+BY_SIGN: dict[int, BreakEvenOutcome] = {1: "gpu_ahead", -1: "cpu_ahead", 0: "undecided"}
 
 
 class BreakEven(Record):
@@ -99,42 +100,42 @@ def break_even(
     if len(x) < 2 or np.any(np.diff(x) <= 0):
         raise ValueError(f"a crossover needs two or more ascending sizes, got {list(sizes)}")
     if gpu.draws is None or cpu.draws is None:
-        swapped = bool(cpu.values[-1] < gpu.values[-1])
+        leader, ahead, behind = _ordered(gpu, cpu, swapped=bool(cpu.values[-1] < gpu.values[-1]))
         return BreakEven(
             outcome="undecided",
-            ahead_above="cpu" if swapped else "gpu",
-            size=_guess(x, cpu, gpu) if swapped else _guess(x, gpu, cpu),
+            ahead_above=leader,
+            size=_guess(x, ahead, behind),
             interval_reason=gpu.reason or cpu.reason,
             undecided=tuple(sizes),
         )
-    if verdicts is None:
-        low, high = _quantiles(np.log(cpu.draws / gpu.draws))
-        signs = np.sign(low) * (np.sign(low) == np.sign(high))
-    else:
-        signs = np.asarray(verdicts, dtype=float)
-    ahead = {
-        "gpu_ahead": tuple(size for size, sign in zip(sizes, signs, strict=True) if sign > 0),
-        "cpu_ahead": tuple(size for size, sign in zip(sizes, signs, strict=True) if sign < 0),
-        "undecided": tuple(size for size, sign in zip(sizes, signs, strict=True) if sign == 0),
-    }
-    if not (ahead["gpu_ahead"] and ahead["cpu_ahead"]):
-        sides = (name for name in ("gpu_ahead", "cpu_ahead") if ahead[name])
-        return BreakEven(outcome=next(sides, "undecided"), **ahead)
+    signs = _signs(gpu.draws, cpu.draws) if verdicts is None else np.sign(verdicts)
     decided = signs[signs != 0]
-    swapped = bool(decided[-1] < 0)
-    if swapped:
-        gpu, cpu = cpu, gpu
-    first, last = _ends(x, gpu, cpu)
+    by_lead = {lead: tuple(compress(sizes, signs == sign)) for sign, lead in BY_SIGN.items()}
+    if len(leads := np.unique(decided)) < 2:
+        return BreakEven(outcome=BY_SIGN[int(leads.sum())], **by_lead)
+    leader, ahead, behind = _ordered(gpu, cpu, swapped=bool(decided[-1] < 0))
+    first, last = _ends(x, ahead, behind)
     found = not (first is last is None)
     return BreakEven(
         outcome="crossover" if found else "undecided",
-        ahead_above="cpu" if swapped else "gpu",
-        size=_guess(x, gpu, cpu) if found else None,
+        ahead_above=leader,
+        size=_guess(x, ahead, behind) if found else None,
         low=first,
         high=last,
         monotonic=int(np.count_nonzero(np.diff(decided))) <= 1,
-        **ahead,
+        **by_lead,
     )
+
+
+def _ordered(gpu: Curve, cpu: Curve, *, swapped: bool) -> tuple[Leader, Curve, Curve]:
+    """Who leads above the crossover; its curve; the other one."""
+    return ("cpu", cpu, gpu) if swapped else ("gpu", gpu, cpu)
+
+
+def _signs(gpu: Array, cpu: Array) -> Array:
+    """At each size 1 where the GPU's draws are surely the lower, -1 where the CPU's are, else 0."""
+    low, high = _quantiles(np.log(cpu / gpu))
+    return np.asarray(np.sign(low) * (np.sign(low) == np.sign(high)))
 
 
 def _guess(x: Array, gpu: Curve, cpu: Curve) -> float | None:

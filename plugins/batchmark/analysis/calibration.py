@@ -51,27 +51,21 @@ def calibrate(run: CollectedRun, *, region: str | None) -> CalibrationReport:
         for target in targets:
             try:
                 table = measure_noise(
-                    target,
-                    suite=suite,
-                    dtype=dtype,
-                    region=region,
-                    run_id=run.run_id,
+                    target, suite=suite, dtype=dtype, region=region, run_id=run.run_id
                 )
             except NoiseError as error:
                 refused.append(str(error))
                 continue
-            notices = (
-                [f"The GPU target {target.name} ran on the CPU: no figure here is a GPU's."]
-                if target.fell_back
-                else []
-            )
+            notice = f"The GPU target {target.name} ran on the CPU: no figure here is a GPU's."
             calibrations.append(
-                Calibration(table=table, self_check=_check(target, table), notices=tuple(notices))
+                Calibration(
+                    table=table,
+                    self_check=_check(target, table),
+                    notices=(notice,) * target.fell_back,
+                )
             )
     return CalibrationReport(
-        run_id=run.run_id,
-        calibrations=tuple(calibrations),
-        refused=tuple(refused),
+        run_id=run.run_id, calibrations=tuple(calibrations), refused=tuple(refused)
     )
 
 

@@ -9,10 +9,11 @@ it, so dollars are a lower bound, at the On-Demand price.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from pydantic import Field
 
@@ -76,43 +77,63 @@ def cold_start_of(target: TargetRecord, price: PriceBasis) -> ColdStart | None:
     jobs = [job for job in target.jobs if job.job_attempt == 1]
     if not jobs:
         return None
-    all_moments = [_moments(job) for job in jobs]
-    known = [n for n, ends in enumerate(zip(*all_moments, strict=True)) if None not in ends]
-    names = [
-        ", ".join(_name(n, target) for n in range(start, end)) for start, end in pairwise(known)
-    ]
-    notes = []
+    timeline = _Timeline.of(jobs, target.actual_device)
     if retried := len(target.jobs) - len(jobs):
-        notes.append(f"{retried} of {len(target.jobs)} jobs are left out: they were retried.")
-    ordered = [
-        _in_order([moments[n] for n in known], names, job, notes)
-        for moments, job in zip(all_moments, jobs, strict=True)
-    ]
-    billed_from = min(known.index(n) for n in BILLED if n in known)
-    rate = None if price.usd_per_hour is None else price.usd_per_hour / SECONDS_PER_HOUR
-    steps = []
-    for n, name in enumerate(names):
-        seconds = [(moments[n + 1] - moments[n]).total_seconds() for moments in ordered]
-        steps.append(
-            Step(
-                name=name,
-                seconds=median(seconds),
-                least_seconds=min(seconds),
-                most_seconds=max(seconds),
-                usd=rate * median(seconds) if rate is not None and n >= billed_from else None,
-            )
-        )
-    billed = median((moments[-1] - moments[billed_from]).total_seconds() for moments in ordered)
+        left_out = f"{retried} of {len(target.jobs)} jobs are left out: they were retried."
+        timeline.notes.insert(0, left_out)
+    billed = median(timeline.seconds(timeline.billed_from))
     return ColdStart(
         target=target.target,
         jobs=len(jobs),
-        steps=tuple(steps),
-        seconds=median((moments[-1] - moments[0]).total_seconds() for moments in ordered),
-        billed_from=names[billed_from] if billed_from < len(names) else None,
+        steps=tuple(timeline.step(n, price) for n in range(len(timeline.steps))),
+        seconds=median(timeline.seconds(0)),
+        billed_from=next(iter(timeline.steps[timeline.billed_from :]), None),
         billed_seconds=billed,
-        usd=rate * billed if rate is not None and billed else None,
-        notes=tuple(dict.fromkeys(notes)),
+        usd=_usd(billed, price) if billed else None,
+        notes=tuple(dict.fromkeys(timeline.notes)),
     )
+
+
+@dataclass(frozen=True)
+class _Timeline:
+    """The timestamps that all jobs have, by job and in order, with the steps between them."""
+
+    moments: list[list[datetime]]
+    steps: list[str]
+    billed_from: int  # the first timestamp at which an instance is surely billed
+    notes: list[str]
+
+    @classmethod
+    def of(cls, jobs: Sequence[JobRecord], device: Device | None) -> Self:
+        moments = [_moments(job) for job in jobs]
+        known = [n for n, ends in enumerate(zip(*moments, strict=True)) if None not in ends]
+        steps = [_name(range(*ends), device) for ends in pairwise(known)]
+        notes: list[str] = []
+        ordered = [
+            _in_order([row[n] for n in known], steps, job, notes)
+            for row, job in zip(moments, jobs, strict=True)
+        ]
+        return cls(ordered, steps, min(known.index(n) for n in BILLED if n in known), notes)
+
+    def seconds(self, start: int, end: int = -1) -> list[float]:
+        """From one timestamp to another, of each job."""
+        return [(row[end] - row[start]).total_seconds() for row in self.moments]
+
+    def step(self, n: int, price: PriceBasis) -> Step:
+        seconds = self.seconds(n, n + 1)
+        return Step(
+            name=self.steps[n],
+            seconds=median(seconds),
+            least_seconds=min(seconds),
+            most_seconds=max(seconds),
+            usd=_usd(median(seconds), price) if n >= self.billed_from else None,
+        )
+
+
+def _usd(seconds: float, price: PriceBasis) -> float | None:
+    if price.usd_per_hour is None:
+        return None
+    return price.usd_per_hour / SECONDS_PER_HOUR * seconds
 
 
 def _moments(job: JobRecord) -> list[datetime | None]:
@@ -139,10 +160,11 @@ def _moments(job: JobRecord) -> list[datetime | None]:
     ]
 
 
-def _name(step: int, target: TargetRecord) -> str:
-    name = STEPS[step]
-    on_gpu = name == "device ready" and target.actual_device is Device.CUDA
-    return f"{name} (CUDA start-up)" if on_gpu else name
+def _name(steps: range, device: Device | None) -> str:
+    names = ", ".join(STEPS[n] for n in steps)
+    if device is Device.CUDA:
+        return names.replace("device ready", "device ready (CUDA start-up)")
+    return names
 
 
 def _in_order(

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from batchmark.analysis.cost import Efficiency, PriceBasis, efficiency, usd_per_million_calls
 from batchmark.analysis.crossover import calls_until_gpu_pays
-from batchmark.analysis.noise import NoiseTable, RowNoise
+from batchmark.analysis.noise import NoiseTable, RowName, RowNoise
 from batchmark.analysis.pooling import Span, TargetJobs, TargetRecord
 from batchmark.analysis.samples import Provenance, RowKey, RowSamples, Side
 from batchmark.analysis.speedup import ratio
@@ -92,16 +92,12 @@ class TotalTime(Record):
 
 @dataclass(frozen=True)
 class PricedTarget:
-    """One target's pooled jobs, what its time is charged at, and its calibration, if there is one.
-
-    Attributes:
-        calibration: the one that names the target, whether or not it still fits.
-    """
+    """One target's pooled jobs, what its time is charged at, and its calibration, if any."""
 
     pooled: TargetJobs
     record: TargetRecord
     price: PriceBasis
-    calibration: NoiseTable | None = None
+    calibration: NoiseTable | None = None  # names the target, but may no longer fit
 
     @property
     def fitting_calibration(self) -> NoiseTable | None:
@@ -122,12 +118,11 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
     gpu_problem, cpu_problem = gpu.pooled.problem(key), cpu.pooled.problem(key)
     gpu_side = None if gpu_problem else gpu_samples.side
     cpu_side = None if cpu_problem else cpu_samples.side
-    row = (gpu_samples if key in gpu.pooled.samples else cpu_samples).row
+    known = gpu_samples if key in gpu.pooled.samples else cpu_samples
+    name = RowName.of(known.row).model_dump()
     if not (gpu_side and cpu_side and gpu_samples.median and cpu_samples.median):
         return UncomparedRow(
-            workload=row.workload,
-            parameters=row.parameters,
-            dtype=row.dtype,
+            **name,
             reason="; ".join(filter(None, (gpu_problem, cpu_problem))),
             gpu=gpu_side,
             cpu=cpu_side,
@@ -141,9 +136,7 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
     if faster == "gpu_target_faster":
         calls = calls_until_gpu_pays(gpu_samples, cpu_samples)
     return Row(
-        workload=row.workload,
-        parameters=row.parameters,
-        dtype=row.dtype,
+        **name,
         gpu=gpu_side,
         cpu=cpu_side,
         speedup=speedup,

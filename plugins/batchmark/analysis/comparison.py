@@ -7,6 +7,8 @@ target's samples are pooled once, for its rows, whole jobs and crossovers alike.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import NamedTuple, Self
 
 from pydantic import AwareDatetime, ConfigDict, Field
 
@@ -51,12 +53,7 @@ class UsedCalibration(Record):
 
     @classmethod
     def of(cls, table: NoiseTable) -> UsedCalibration:
-        return cls(
-            target=table.target,
-            run_id=table.run_id,
-            created_at=table.created_at,
-            jobs=table.jobs,
-        )
+        return cls(**table.model_dump(include=set(cls.model_fields)))
 
 
 class Pair(Record):
@@ -116,17 +113,13 @@ def compare(
     job_costs = {job.job_id: job for job in cost.jobs}
     pairs: list[Pair] = []
     for (suite, dtype), targets in group_jobs(run).items():
-        priced = []
+        by_device: dict[str, list[PricedTarget]] = {"cuda": [], "cpu": []}
         for target in targets:
-            record = target.record()
-            table = tables.get((suite, dtype, target.name))
-            priced.append(PricedTarget(target, record, price_basis(record, prices), table))
+            record, table = target.record(), tables.get((suite, dtype, target.name))
+            priced = PricedTarget(target, record, price_basis(record, prices), table)
+            by_device[target.device].append(priced)
         pairs += [
-            _pair(suite, dtype, gpu, cpu, job_costs)
-            for gpu in priced
-            if gpu.record.device == "cuda"
-            for cpu in priced
-            if cpu.record.device == "cpu"
+            _pair(suite, dtype, gpu, cpu, job_costs) for gpu, cpu in product(*by_device.values())
         ]
     used = (basis.instance_type for pair in pairs for basis in (pair.gpu_price, pair.cpu_price))
     return Comparison(
@@ -147,12 +140,7 @@ def _pair(
     job_costs: Mapping[str | None, JobCost],
 ) -> Pair:
     refused = gpu.pooled.refusal() or cpu.pooled.refusal()
-    found = []
-    if not refused:
-        keys = dict.fromkeys((*gpu.pooled.samples, *cpu.pooled.samples))
-        found = [compare_row(key, gpu, cpu) for key in keys]
-    rows = tuple(row for row in found if isinstance(row, Row))
-    tables = (target.fitting_calibration for target in (gpu, cpu))
+    figures = _Figures() if refused else _Figures.of(gpu, cpu)
     starts = (cold_start_of(target.record, target.price) for target in (gpu, cpu))
     return Pair(
         label=f"{target_label(gpu.pooled.name, fell_back=gpu.pooled.fell_back)} against "
@@ -163,21 +151,39 @@ def _pair(
         cpu=cpu.record,
         cpu_fallback=gpu.pooled.fell_back,
         refused=refused,
-        rows=rows,
-        uncompared=tuple(row for row in found if isinstance(row, UncomparedRow)),
-        totals=() if refused else tuple(total_time(span, gpu, cpu) for span in SPANS),
-        calibrations=()
-        if refused
-        else tuple(UsedCalibration.of(table) for table in tables if table),
-        notes=() if refused else tuple(pair_notes(gpu, cpu, rows)),
+        **figures._asdict(),
         gpu_price=gpu.price,
         cpu_price=cpu.price,
         spot_factor=spot_factor(gpu.price, cpu.price),
         job_costs=tuple(job_costs[job.job_id] for job in (*gpu.record.jobs, *cpu.record.jobs)),
-        crossovers=() if gpu.pooled.fell_back else _crossovers(gpu, cpu, rows),
+        crossovers=() if gpu.pooled.fell_back else _crossovers(gpu, cpu, figures.rows),
         cold_starts=tuple(start for start in starts if start),
-        summary=summary(gpu.pooled, cpu.pooled, rows),
+        summary=summary(gpu.pooled, cpu.pooled, figures.rows),
     )
+
+
+class _Figures(NamedTuple):
+    """What two targets are compared in: nothing where a pair is refused."""
+
+    rows: tuple[Row, ...] = ()
+    uncompared: tuple[UncomparedRow, ...] = ()
+    totals: tuple[TotalTime, ...] = ()
+    calibrations: tuple[UsedCalibration, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, gpu: PricedTarget, cpu: PricedTarget) -> Self:
+        keys = dict.fromkeys((*gpu.pooled.samples, *cpu.pooled.samples))
+        found = [compare_row(key, gpu, cpu) for key in keys]
+        rows = tuple(row for row in found if isinstance(row, Row))
+        tables = (gpu.fitting_calibration, cpu.fitting_calibration)
+        return cls(
+            rows=rows,
+            uncompared=tuple(row for row in found if isinstance(row, UncomparedRow)),
+            totals=tuple(total_time(span, gpu, cpu) for span in SPANS),
+            calibrations=tuple(UsedCalibration.of(table) for table in tables if table),
+            notes=tuple(pair_notes(gpu, cpu, rows)),
+        )
 
 
 def _crossovers(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> tuple[Crossover, ...]:

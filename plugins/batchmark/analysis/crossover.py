@@ -64,41 +64,48 @@ def find_crossovers(
 ) -> tuple[Crossover, ...]:
     """The crossover of each workload, dtype and axis with two or more compared sizes.
 
-    Args:
-        verdicts: of the compared rows. They decide who is ahead at a size; their noise widens the
-            interval by the job-to-job scatter that this run's own jobs do not show.
+    The compared rows' verdicts decide who is ahead at a size; their noise widens the interval by
+    the job-to-job scatter that this run's own jobs do not show.
     """
     usd = None
     if gpu_price.usd_per_hour is not None and cpu_price.usd_per_hour is not None:
         usd = gpu_price.usd_per_hour, cpu_price.usd_per_hour
-    found = []
-    for axis, keys in _lines(verdicts):
-        sizes = [float(dict(key[1])[axis]) for key in keys]
-        rows = [verdicts[key] for key in keys]
-        warm = [
-            _warm(gpu, keys, [row.noise.gpu for row in rows]),
-            _warm(cpu, keys, [row.noise.cpu for row in rows]),
-        ]
-        cold = [_cold(target, keys) for target in (gpu, cpu)]
-        workload, parameters, dtype = keys[0]
-        missing = [target.name for target, curve in zip((gpu, cpu), cold, strict=True) if not curve]
-        warm_seconds, warm_usd = _both(sizes, warm, usd, rows)
-        cold_seconds, cold_usd = (None, None) if missing else _both(sizes, cold, usd)
-        found.append(
-            Crossover(
-                workload=workload,
-                dtype=dtype,
-                axis=axis,
-                parameters={name: value for name, value in parameters if name != axis},
-                sizes=tuple(sizes),
-                warm_seconds=warm_seconds,
-                warm_usd=warm_usd,
-                cold_seconds=cold_seconds,
-                cold_usd=cold_usd,
-                cold_reason=f"{' and '.join(missing)}: {NO_MARKS}" if missing else None,
-            )
-        )
-    return tuple(found)
+    return tuple(
+        _crossover(gpu, cpu, usd, axis, {key: verdicts[key] for key in keys})
+        for axis, keys in _lines(verdicts)
+    )
+
+
+def _crossover(
+    gpu: TargetJobs,
+    cpu: TargetJobs,
+    usd: tuple[float, float] | None,
+    axis: str,
+    line: Mapping[RowKey, RowVerdict],
+) -> Crossover:
+    keys, rows = list(line), list(line.values())
+    sizes = [float(dict(key[1])[axis]) for key in keys]
+    warm = [
+        _warm(gpu, keys, [row.noise.gpu for row in rows]),
+        _warm(cpu, keys, [row.noise.cpu for row in rows]),
+    ]
+    cold = {target.name: _cold(target, keys) for target in (gpu, cpu)}
+    missing = [name for name, curve in cold.items() if not curve]
+    warm_seconds, warm_usd = _both(sizes, warm, usd, rows)
+    cold_seconds, cold_usd = (None, None) if missing else _both(sizes, [*cold.values()], usd)
+    workload, parameters, dtype = keys[0]
+    return Crossover(
+        workload=workload,
+        dtype=dtype,
+        axis=axis,
+        parameters={name: value for name, value in parameters if name != axis},
+        sizes=tuple(sizes),
+        warm_seconds=warm_seconds,
+        warm_usd=warm_usd,
+        cold_seconds=cold_seconds,
+        cold_usd=cold_usd,
+        cold_reason=f"{' and '.join(missing)}: {NO_MARKS}" if missing else None,
+    )
 
 
 def calls_until_gpu_pays(gpu: RowSamples, cpu: RowSamples) -> int | None:
@@ -126,15 +133,10 @@ def _lines(keys: Iterable[RowKey]) -> list[tuple[str, list[RowKey]]]:
         workloads[key[0], key[2]].append(key)
     lines = []
     for rows in workloads.values():
-        values: dict[str, set[Parameter]] = defaultdict(set)
-        for _, parameters, _ in rows:
-            for name, value in parameters:
-                if not isinstance(value, str) and value > 0:
-                    values[name].add(value)
-        varying = [name for name, seen in values.items() if len(seen) > 1]
-        if not varying:
+        values = _sizes(rows)
+        if not values:
             continue
-        axis = max(varying, key=lambda name: (name != "batch", len(values[name])))
+        axis = max(values, key=lambda name: (name != "batch", len(values[name])))
         by_rest: dict[tuple[object, ...], list[RowKey]] = defaultdict(list)
         for key in rows:
             if dict(key[1]).get(axis) in values[axis]:
@@ -145,6 +147,16 @@ def _lines(keys: Iterable[RowKey]) -> list[tuple[str, list[RowKey]]]:
             if len(line) > 1
         ]
     return lines
+
+
+def _sizes(rows: Iterable[RowKey]) -> dict[str, set[Parameter]]:
+    """The positive numbers that each parameter has, of those that have several."""
+    values: dict[str, set[Parameter]] = defaultdict(set)
+    for _, parameters, _ in rows:
+        for name, value in parameters:
+            if not isinstance(value, str) and value > 0:
+                values[name].add(value)
+    return {name: seen for name, seen in values.items() if len(seen) > 1}
 
 
 def _both(
@@ -223,11 +235,7 @@ def _one_call_seconds(job: CollectedJob, row: Measurement) -> float | None:
         return None
     startup = (marks.device_ready_at - marks.process_started_at).total_seconds()
     phases = row.phases or Phases()
-    ways = (
-        phases.allocate_seconds,
-        phases.host_to_device_seconds,
-        phases.device_to_host_seconds,
-    )
+    ways = (phases.allocate_seconds, phases.host_to_device_seconds, phases.device_to_host_seconds)
     cold = max(row.cold_seconds, median(kept_samples(row)) + _first_use(job, row))
     return max(0.0, startup) + cold + sum(filter(None, ways))
 

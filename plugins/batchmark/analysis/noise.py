@@ -155,12 +155,7 @@ def parse_table(text: str | bytes) -> NoiseTable:
 
 
 def measure_noise(
-    target: TargetJobs,
-    *,
-    suite: str,
-    dtype: str,
-    region: str | None,
-    run_id: str,
+    target: TargetJobs, *, suite: str, dtype: str, region: str | None, run_id: str
 ) -> NoiseTable:
     """The noise of one target, from its equal jobs.
 

@@ -22,11 +22,7 @@ SPREAD_ADVICE = (
 
 
 def run_notices(run: CollectedRun, *, compared: bool) -> Iterable[str]:
-    """What to read before any figure.
-
-    Args:
-        compared: whether the run has a GPU target and a CPU target on one suite.
-    """
+    """What to read before any figure; `compared`: a GPU and a CPU target share a suite."""
     for lost in run.lost:
         yield from _interrupted_attempts(lost)
     gpu_jobs = [job for job in run.jobs if job.planned.device == "cuda"]
@@ -57,16 +53,7 @@ def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Ite
     """What limits a pair's figures."""
     fewest = min(len(gpu.pooled.jobs), len(cpu.pooled.jobs))
     if fewest < MINIMUM_SAMPLES:
-        jobs = "only one job" if fewest == 1 else f"only {fewest} jobs"
-        effect = (
-            "intervals hold the spread within a job, not from job to job"
-            if fewest == 1
-            else "intervals come out too narrow where jobs differ"
-        )
-        yield (
-            f"A target has {jobs}: {effect}. Run with {MINIMUM_SAMPLES} repeats or more, which "
-            "whole jobs need for an interval."
-        )
+        yield _few_jobs(fewest)
     for target in (gpu, cpu):
         if target.calibration:
             yield _calibration_note(target.calibration, target.pooled)
@@ -74,6 +61,18 @@ def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Ite
     sides = (side for row in rows for side in (row.gpu, row.cpu))
     if any(side.relative_spread and side.relative_spread > WIDE_SPREAD for side in sides):
         yield SPREAD_ADVICE
+
+
+def _few_jobs(jobs: int) -> str:
+    problem = (
+        "only one job: intervals hold the spread within a job, not from job to job"
+        if jobs == 1
+        else f"only {jobs} jobs: intervals come out too narrow where jobs differ"
+    )
+    return (
+        f"A target has {problem}. Run with {MINIMUM_SAMPLES} repeats or more, which whole jobs "
+        "need for an interval."
+    )
 
 
 def summary(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> str | None:

@@ -13,20 +13,14 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from batchmark.analysis.samples import Provenance, RowKey, RowSamples, provenance, row_key
+from batchmark.analysis.samples import Provenance, RowKey, RowSamples, row_key
 from batchmark.core.config import PurchaseOption
 from batchmark.core.errors import ComparisonError
 from batchmark.core.fingerprint import Fingerprint
 from batchmark.core.intervals import Median
 from batchmark.core.record import Record
 from batchmark.core.run import CONFIRMATION, CollectedJob, CollectedRun, LostJob
-from batchmark_job.result import (
-    Device,
-    Environment,
-    Marks,
-    MeasurementStatus,
-    MetricSummary,
-)
+from batchmark_job.result import Device, Environment, Marks, MeasurementStatus, MetricSummary
 
 Span = Literal["process", "batch_job"]
 
@@ -65,8 +59,6 @@ class TargetRecord(Record):
 
 @dataclass
 class TargetJobs:
-    """A target's jobs of one suite and dtype."""
-
     name: str
     device: Literal["cpu", "cuda"]
     instance_type: str
@@ -136,20 +128,17 @@ class TargetJobs:
         return None
 
     def warnings(self, key: RowKey) -> Iterable[str]:
-        """What to know about a measured row before trusting it."""
         return (f"{self.name}: {text}" for text in self.samples[key].warnings())
 
     def total(self, span: Span) -> Median | None:
         """Durations of whole jobs, one sample a job; interrupted jobs don't count."""
-        seconds = [
-            job.document.total_seconds if span == "process" else _batch_seconds(job)
-            for job in self.jobs
-            if job.document.status == "complete"
-        ]
-        seconds = [value for value in seconds if value > 0]
-        return (
-            Median([[value] for value in seconds], seed=f"{self.name} {span}") if seconds else None
-        )
+        complete = [job for job in self.jobs if job.document.status == "complete"]
+        if span == "process":
+            seconds = [job.document.total_seconds for job in complete]
+        else:
+            seconds = [_batch_seconds(job) for job in complete]
+        samples = [[value] for value in seconds if value > 0]
+        return Median(samples, seed=f"{self.name} {span}") if samples else None
 
 
 def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
@@ -213,18 +202,12 @@ def _batch_seconds(job: CollectedJob) -> float:
 
 def _job_record(job: CollectedJob) -> JobRecord:
     return JobRecord(
-        **provenance(job).model_dump(),
+        **job.model_dump(include=set(JobRecord.model_fields)),
+        repeat=job.planned.repeat,
         status=job.document.status,
-        created_at=job.created_at,
-        runnable_at=job.runnable_at,
-        starting_at=job.starting_at,
-        started_at=job.started_at,
-        stopped_at=job.stopped_at,
         instance_type=job.document.environment.instance_type,
-        purchase_option=job.purchase_option,
         availability_zone=job.document.environment.availability_zone,
         batch_seconds=_batch_seconds(job),
-        earlier_seconds=job.earlier_seconds,
         total_seconds=job.document.total_seconds,
         marks=job.document.marks,
         telemetry=job.document.telemetry,

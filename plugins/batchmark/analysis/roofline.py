@@ -12,6 +12,8 @@ from batchmark.core.intervals import Estimate, Interval
 from batchmark.core.record import Record
 from batchmark_job.result import Measurement, ResultDocument
 
+Bound = Literal["compute", "memory"]
+
 
 class Roofline(Record):
     """A row's rates; the ceilings are medians over its jobs, null where no job measured them."""
@@ -24,9 +26,7 @@ class Roofline(Record):
     )
     compute_share: float | None = Field(description="of the compute ceiling")
     memory_share: float | None = Field(description="of the memory ceiling")
-    bound: Literal["compute", "memory"] | None = Field(
-        description="the ceiling that this row's flops per byte meet first"
-    )
+    bound: Bound | None = Field(description="the ceiling that this row's flops per byte meet first")
 
     @property
     def share(self) -> float | None:
@@ -44,9 +44,6 @@ def roofline(
     traffic = (_ceiling(documents, kind, None) for kind in ("copy", "read"))
     memory = max(filter(None, traffic), default=None)
     flops, moved = rate(row.flops, seconds), rate(row.bytes_moved, seconds)
-    bound: Literal["compute", "memory"] | None = None
-    if row.flops and row.bytes_moved and compute and memory:
-        bound = "compute" if row.flops / row.bytes_moved > compute / memory else "memory"
     return Roofline(
         flops_per_second=flops,
         bytes_per_second=moved,
@@ -54,8 +51,14 @@ def roofline(
         memory_ceiling=memory,
         compute_share=flops.value / compute if flops and compute else None,
         memory_share=moved.value / memory if moved and memory else None,
-        bound=bound,
+        bound=_bound(row, compute, memory),
     )
+
+
+def _bound(row: Measurement, compute: float | None, memory: float | None) -> Bound | None:
+    if not (row.flops and row.bytes_moved and compute and memory):
+        return None
+    return "compute" if row.flops / row.bytes_moved > compute / memory else "memory"
 
 
 def _ceiling(documents: Sequence[ResultDocument], kind: str, dtype: str | None) -> float | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pydantic import Field
 
@@ -82,6 +82,26 @@ class Side(Record):
     stopping: dict[str, int] = Field(description="number of jobs by why sampling ended")
     provenance: tuple[Provenance, ...]
 
+    def disturbances(self) -> Iterable[str]:
+        """What slowed its samples down."""
+        if self.throttled_left_out:
+            yield (
+                f"{self.throttled_left_out} samples left out of the median: taken while the "
+                "device was slowed down"
+            )
+        if kept := self.throttled_samples - self.throttled_left_out:
+            yield (
+                f"{kept} samples in the median were taken while the device was slowed down; "
+                f"without them a job would have fewer than {MINIMUM_SAMPLES}"
+            )
+        if self.steal_share and self.steal_share > MUCH_STEAL:
+            yield f"the hypervisor took {percent(self.steal_share)} of CPU time from the machine"
+        if self.wait_share and self.wait_share > MUCH_WAITING:
+            yield (
+                f"other work on the machine: its threads waited {percent(self.wait_share)} of "
+                "their time for a CPU"
+            )
+
 
 @dataclass
 class RowSamples:
@@ -99,7 +119,11 @@ class RowSamples:
         """Of all jobs' samples; None if no job measured the row."""
         if not self.measured:
             return None
-        return Median([kept_samples(row) for _, row in self.measured], seed=self.name)
+        return Median([kept_samples(row) for row in self._rows], seed=self.name)
+
+    @property
+    def _rows(self) -> list[Measurement]:
+        return [row for _, row in self.measured]
 
     @property
     def row(self) -> Measurement:
@@ -111,7 +135,7 @@ class RowSamples:
 
     @property
     def implementations(self) -> list[str]:
-        used = [row.implementation for _, row in self.measured if row.implementation]
+        used = [row.implementation for row in self._rows if row.implementation]
         return list(dict.fromkeys(f"{code.name} {code.version}" for code in used))
 
     @property
@@ -119,27 +143,25 @@ class RowSamples:
         """Whether each job chose its implementation in a trial of the same rivals."""
         rivals = {
             frozenset((t.implementation.name, t.implementation.version) for t in row.trials)
-            for _, row in self.measured
+            for row in self._rows
         }
         return len(rivals) == 1 and rivals != {frozenset()}
 
     @cached_property
     def side(self) -> Side | None:
         """The pooled figures; None if no job measured the row."""
-        rows = [row for _, row in self.measured]
-        cold = [row.cold_seconds for row in rows if row.cold_seconds]
+        rows = self._rows
+        cold = _median(row.cold_seconds for row in rows)
         if not (self.median and cold and self.row.implementation):
             return None
         seconds = self.median.estimate()
-        energy = [row.energy_joules for row in rows if row.energy_joules]
-        joules = median(energy) if energy else None
-        during = [row.conditions_during for row in rows if row.conditions_during]
+        joules = _median(row.energy_joules for row in rows)
         return Side(
             median_seconds=seconds,
             samples=self.median.samples.size,
             jobs=len(rows),
             relative_spread=self.median.relative_spread(),
-            cold_seconds=median(cold),
+            cold_seconds=cold,
             implementation=self.row.implementation,
             trials=self.row.trials,
             roofline=roofline(self.row, [job.document for job, _ in self.measured], seconds),
@@ -147,17 +169,24 @@ class RowSamples:
             peak_memory_bytes=_largest(row.peak_memory_bytes for row in rows),
             energy_joules=joules,
             flops_per_joule=self.row.flops / joules if self.row.flops and joules else None,
-            steal_share=_largest(conditions.cpu_steal_share for conditions in during),
-            wait_share=_largest(conditions.cpu_wait_share for conditions in during),
-            throttled_samples=sum(len(row.throttled_samples) for row in rows),
-            throttled_left_out=sum(
-                len(row.samples_seconds) - len(kept_samples(row)) for row in rows
-            ),
-            outlier_samples=sum(len(row.outlier_samples) for row in rows),
-            multimodal_jobs=sum(bool(row.multimodal) for row in rows),
             stopping=dict(Counter(row.stopping.criterion for row in rows if row.stopping)),
             provenance=self.provenance,
+            **self._odd_samples(),
         )
+
+    def _odd_samples(self) -> dict[str, Any]:
+        rows = self._rows
+        during = [row.conditions_during for row in rows if row.conditions_during]
+        return {
+            "steal_share": _largest(conditions.cpu_steal_share for conditions in during),
+            "wait_share": _largest(conditions.cpu_wait_share for conditions in during),
+            "throttled_samples": sum(len(row.throttled_samples) for row in rows),
+            "throttled_left_out": sum(
+                len(row.samples_seconds) - len(kept_samples(row)) for row in rows
+            ),
+            "outlier_samples": sum(len(row.outlier_samples) for row in rows),
+            "multimodal_jobs": sum(bool(row.multimodal) for row in rows),
+        }
 
     def reasons(self) -> str:
         """Why some jobs did not measure this row."""
@@ -183,23 +212,7 @@ class RowSamples:
                 f"the samples of {side.multimodal_jobs} of {side.jobs} jobs gather around more "
                 "than one value, which no median describes"
             )
-        if side.throttled_left_out:
-            yield (
-                f"{side.throttled_left_out} samples left out of the median: taken while the "
-                "device was slowed down"
-            )
-        if kept := side.throttled_samples - side.throttled_left_out:
-            yield (
-                f"{kept} samples in the median were taken while the device was slowed down; "
-                f"without them a job would have fewer than {MINIMUM_SAMPLES}"
-            )
-        if side.steal_share and side.steal_share > MUCH_STEAL:
-            yield f"the hypervisor took {percent(side.steal_share)} of CPU time from the machine"
-        if side.wait_share and side.wait_share > MUCH_WAITING:
-            yield (
-                f"other work on the machine: its threads waited {percent(side.wait_share)} of "
-                "their time for a CPU"
-            )
+        yield from side.disturbances()
         if len(names := self.implementations) > 1:
             yield f"nearly equal rivals: its jobs chose {' and '.join(names)}"
         if self.unmeasured:
@@ -224,16 +237,13 @@ def kept_samples(row: Measurement) -> list[float]:
 
 
 def provenance(job: CollectedJob) -> Provenance:
-    return Provenance(
-        job_id=job.job_id,
-        job_attempt=job.job_attempt,
-        repeat=job.planned.repeat,
-        log_group=job.log_group,
-        log_stream=job.log_stream,
-        log_url=job.log_url,
-        document_uri=job.document_uri,
-        document_url=job.document_url,
-    )
+    own = job.model_dump(include=set(Provenance.model_fields))
+    return Provenance(repeat=job.planned.repeat, **own)
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value]
+    return median(known) if known else None
 
 
 def _largest(values: Iterable[Number | None]) -> Number | None:

@@ -34,8 +34,7 @@ def describe_jobs(batch: Any, job_ids: Sequence[str]) -> dict[str, JobDescriptio
 def list_jobs(batch: Any, queues: Iterable[str | None], prefix: str) -> list[dict[str, Any]]:
     """ListJobs' summaries of the jobs whose names begin with `prefix`, in any state, newest first.
 
-    Args:
-        queues: names or ARNs; None is left out.
+    Queues are names or ARNs; None is left out.
     """
     pages = batch.get_paginator("list_jobs")
     named = [{"name": "JOB_NAME", "values": [f"{prefix}*"]}]
@@ -59,7 +58,6 @@ def was_killed(job: JobDescription) -> bool:
 
 
 def is_queue_at_work(batch: Any, queues: Iterable[str]) -> bool:
-    """Whether any of the queues is starting or running a job."""
     return any(
         batch.list_jobs(jobQueue=queue, jobStatus=status, maxResults=1)["jobSummaryList"]
         for queue in dict.fromkeys(queues)
@@ -77,14 +75,10 @@ def submit_job(
     """Submit a job at most once, as far as Batch allows; return its id.
 
     SubmitJob takes no idempotency token, so after a lost response the job may exist. Before each
-    repetition it is therefore searched by name. One gap remains: ListJobs can lag SubmitJob by some
-    seconds, so a caller that searches too early submits a second job. That has the same name, and
-    collecting the run terminates whatever still runs then.
-
-    Args:
-        batch: a client that repeats no call by itself.
-        request: SubmitJob's arguments.
-        find: returns the id of the job if it exists by now.
+    repetition `find` therefore searches it by name. One gap remains: ListJobs can lag SubmitJob by
+    some seconds, so a caller that searches too early submits a second job. That has the same name,
+    and collecting the run terminates whatever still runs then. `batch` must repeat no call by
+    itself.
 
     Raises:
         BotoCoreError, ClientError: Batch refused it, or did not answer five times.

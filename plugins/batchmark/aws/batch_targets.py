@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -152,12 +152,8 @@ class BatchEnvironment:
 
 def published_environments(target: Target) -> dict[PurchaseOption, str]:
     """A target's compute environments by purchase option, in the order of its queue."""
-    named = target.compute_environments
-    environments: dict[PurchaseOption, str | None] = {
-        "spot": named.spot,
-        "on_demand": named.on_demand,
-    }
-    return {purchase: name for purchase, name in environments.items() if name is not None}
+    named = {name: getattr(target.compute_environments, name) for name in get_args(PurchaseOption)}
+    return {purchase: name for purchase, name in named.items() if name is not None}
 
 
 def published_queues(targets: Mapping[str, Target]) -> list[str]:

@@ -11,6 +11,7 @@ JobDescription = dict[str, Any]
 
 FINISHED = ("SUCCEEDED", "FAILED")
 LOG_TAIL_LINES = 50
+MOMENTS = {"created_at": "createdAt", "started_at": "startedAt", "stopped_at": "stoppedAt"}
 # Batch's status reason for an attempt whose instance was terminated, such as by a Spot reclaim.
 HOST_TERMINATED = "Host EC2"
 
@@ -84,25 +85,17 @@ def is_reclaimed(job: JobDescription) -> bool:
 def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -> dict[str, Any]:
     """A job's phases in seconds and its timestamps, as JSON.
 
-    Args:
-        first_seen: when a watcher first saw the job in a state, in seconds since the epoch; Batch
-            itself records no time of RUNNABLE and STARTING.
+    Batch records no time of RUNNABLE and STARTING: `first_seen` is when a watcher first saw the job
+    in a state, in seconds since the epoch.
     """
     attempts = job.get("attempts", [])
     seconds = [run_seconds(attempt) for attempt in attempts]
     begins = [attempt["startedAt"] for attempt in attempts if "startedAt" in attempt]
+    moments = {name: _moment_text(job, field) for name, field in MOMENTS.items()}
     return {
         "job_id": job["jobId"],
         "status": job["status"],
-        **{
-            name: moment(job, field).isoformat()
-            for name, field in (
-                ("created_at", "createdAt"),
-                ("started_at", "startedAt"),
-                ("stopped_at", "stoppedAt"),
-            )
-            if field in job
-        },
+        **{name: text for name, text in moments.items() if text},
         "first_seen": {
             status: datetime.fromtimestamp(at, tz=UTC).isoformat()
             for status, at in (first_seen or {}).items()
@@ -114,12 +107,8 @@ def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -
         },
         "attempts": [
             {
-                "started_at": moment(attempt, "startedAt").isoformat()
-                if "startedAt" in attempt
-                else None,
-                "stopped_at": moment(attempt, "stoppedAt").isoformat()
-                if "stoppedAt" in attempt
-                else None,
+                "started_at": _moment_text(attempt, "startedAt"),
+                "stopped_at": _moment_text(attempt, "stoppedAt"),
                 "exit_code": attempt.get("container", {}).get("exitCode"),
                 "reason": _reason(attempt),
             }
@@ -128,13 +117,16 @@ def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -
     }
 
 
+def _moment_text(record: Mapping[str, Any], field: str) -> str | None:
+    return moment(record, field).isoformat() if field in record else None
+
+
 def failure_message(
     job: JobDescription, log_lines: Sequence[str], problem: str | None = None
 ) -> str:
     """Why a job failed: exit code, reasons, all attempts and the end of its log.
 
-    Args:
-        problem: why a job that Batch calls SUCCEEDED counts as failed.
+    `problem` says why a job that Batch calls SUCCEEDED counts as failed.
     """
     text = f"Batch job {job['jobId']} ({job['jobName']}) is {job['status']}"
     text = f"{text}, but {problem}" if problem else f"{text}: {'; '.join(_facts(job))}"
@@ -150,11 +142,9 @@ def failure_message(
 
 def _facts(job: JobDescription) -> list[str]:
     container = job.get("container", {})
-    facts = []
-    if (code := container.get("exitCode")) is not None:
-        facts.append(f"exit code {code}")
-    else:
-        facts.append("no exit code: its container never ran to an end")
+    code = container.get("exitCode")
+    never = "no exit code: its container never ran to an end"
+    facts = [never if code is None else f"exit code {code}"]
     if reason := job.get("statusReason"):
         facts.append(f"status reason: {reason}")
     if detail := container.get("reason"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import date
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -45,14 +46,9 @@ def noise_key(suite: str, dtype: str, target: str) -> str:
     return f"noise/{suite}/{dtype}/{target}.json"
 
 
-def guard_key(date: str, run_id: str, ending: str) -> str:
-    """The key of a report of the leak guard; `ending` is json or html."""
-    return f"guard/{date}/{slug(run_id)}.{ending}"
-
-
-def self_test_key(date: str, run_id: str, ending: str) -> str:
-    """The key of a report of the detector's self-test; `ending` is json or html."""
-    return f"self_test/{date}/{slug(run_id)}.{ending}"
+def dated_key(folder: str, day: date, run_id: str, ending: str) -> str:
+    """The key of a report that belongs to no benchmark run; `ending` is json or html."""
+    return f"{folder}/{day:%Y-%m-%d}/{slug(run_id)}.{ending}"
 
 
 def is_aws(client: Any) -> bool:
@@ -92,11 +88,7 @@ class RunStore:
     def put(
         self, key: str, text: str, content_type: str = "application/json", **condition: str
     ) -> str:
-        """Store `text` anywhere in the bucket and return its key.
-
-        Args:
-            condition: such as `IfMatch`, as boto3's put_object takes it.
-        """
+        """Store `text` anywhere in the bucket, on a condition such as `IfMatch`; return its key."""
         self._s3.put_object(
             Bucket=self.bucket,
             Key=key,
@@ -173,9 +165,7 @@ class RunStore:
                 f"?region={region}&prefix={quote(key)}"
             )
         url: str = self._s3.generate_presigned_url(
-            "get_object",
-            Params={"Bucket": self.bucket, "Key": key},
-            ExpiresIn=WEEK_SECONDS,
+            "get_object", Params={"Bucket": self.bucket, "Key": key}, ExpiresIn=WEEK_SECONDS
         )
         return browser_endpoint(self._s3) + url.removeprefix(self._s3.meta.endpoint_url)
 

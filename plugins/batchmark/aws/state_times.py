@@ -34,15 +34,10 @@ def state_times(
     created_at: datetime,
     stopped_at: datetime,
 ) -> dict[str, StateTimes]:
-    """When each job last became RUNNABLE and STARTING.
+    """When each job of a run last became RUNNABLE and STARTING, from EventBridge's log group.
 
-    Missing times are logged and left out: a report can do without them.
-
-    Args:
-        logs: a boto3 client, allowed to call FilterLogEvents on the group.
-        group: the log group that EventBridge writes to; None if Terraform made none.
-        job_ids: the jobs of a run.
-        created_at, stopped_at: of the first and of the last job.
+    Missing times are logged and left out: a report can do without them. `created_at` is of the
+    first job, `stopped_at` of the last.
     """
     seen: dict[str, dict[str, datetime]] = defaultdict(dict)
     try:

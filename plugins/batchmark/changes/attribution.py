@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain, pairwise
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from batchmark.changes.conditions import RunConditions, differences, row_name
 from batchmark.changes.records import (
@@ -37,10 +37,8 @@ if TYPE_CHECKING:
 FEWEST_ROWS = 3  # that must move together before an environment is blamed
 SHARE_OF_ROWS = 0.5
 HOURS_PER_MONTH = 730  # 365 days / 12, as AWS's own calculators have it
-KINDS: tuple[ChangeKind, ...] = (
-    *WORSE.values(),
-    *BETTER.values(),
-)  # in the order of pages and messages
+# In the order of pages and messages.
+KINDS: tuple[ChangeKind, ...] = (*WORSE.values(), *BETTER.values())
 # Other differences may make a run slower, but not its instance dearer.
 CAUSES_OF_A_PRICE = {"instance type", "compute environment", "purchase option", "region"}
 WITHOUT_USD: Mapping[Metric, str] = {
@@ -56,6 +54,10 @@ class _Bucket(NamedTuple):
     target: str
     against: str | None
     kind: ChangeKind
+
+    @classmethod
+    def of(cls, point: ChangePoint) -> Self:
+        return cls(point.series.suite, point.series.target, point.series.against, point.kind)
 
 
 @dataclass
@@ -87,11 +89,8 @@ def group_changes(
 ) -> tuple[Change, ...]:
     """Group change points; worse changes come first, then by kind, environments first, by size.
 
-    Args:
-        points: of any metrics, in any order.
-        runs: by run id and target, for the runs of `runs_around`; a run may be missing.
-        measured: all series that were searched, to know which share of a target's rows moved.
-        confirmations: each goes to the change of its series and run, if there is one.
+    Runs are those of `runs_around`, where one may be missing. All series `measured` tell which
+    share of a target's rows moved. A confirmation goes to the change of its series and run.
     """
     rows: dict[tuple[str, str], set[str]] = defaultdict(set)
     for series in measured:
@@ -100,18 +99,14 @@ def group_changes(
     explained = {point: times for point in found if (times := _explanation(point, found))}
     buckets: dict[_Bucket, list[ChangePoint]] = defaultdict(list)
     for point in found:
-        series = point.series
         if point not in explained:
-            buckets[_Bucket(series.suite, series.target, series.against, point.kind)].append(point)
+            buckets[_Bucket.of(point)].append(point)
     groups: list[_Group] = []
     for bucket, together in buckets.items():
         for cluster in _clusters(together):
             for group in _groups(bucket, cluster, len(rows[bucket.suite, bucket.target]), runs):
                 _join(group, groups)
-    group_of = {point: group for group in groups for point in group.points}
-    for speedup, times in explained.items():
-        for group in {id(group_of[time]): group_of[time] for time in times}.values():
-            group.speedups.append(speedup)
+    _add_speedups(groups, explained)
     verdicts = tuple(confirmations)
     changes = [_change(group, runs, verdicts) for group in groups]
     return tuple(sorted(changes, key=_rank))
@@ -196,6 +191,16 @@ def _groups(
         )
 
 
+def _add_speedups(
+    groups: Iterable[_Group], explained: Mapping[ChangePoint, Iterable[ChangePoint]]
+) -> None:
+    """Add each speedup to the groups of the times that explain it."""
+    for speedup, times in explained.items():
+        for group in groups:
+            if not set(times).isdisjoint(group.points):
+                group.speedups.append(speedup)
+
+
 def _join(group: _Group, groups: list[_Group]) -> None:
     """Add a group; it joins one of another target that has the same time and cause."""
     for other in groups:
@@ -221,27 +226,30 @@ def _causes(points: Sequence[ChangePoint], target: str, runs: RunTargets) -> tup
     named = Counter((point.last_run_id, point.first_run_id) for point in points).most_common()
     at_change = named[0][0]
     ids = set().union(*map(_window, points), *(pair for pair, _ in named))
-    known = sorted(
-        (one for one in ids if (one, target) in runs),
-        key=lambda one: runs[one, target].recorded_at,
-    )
-    place = {run: number for number, run in enumerate(known)}
-    first = place.get(at_change[1], 0)
-    nearest = sorted(pairwise(known), key=lambda pair: abs(place[pair[1]] - first))
+    known = {run: runs[run, target] for run in ids if (run, target) in runs}
+    order = sorted(known, key=lambda run: known[run].recorded_at)
+    first = order.index(at_change[1]) if at_change[1] in known else 0
+    nearest = sorted(pairwise(order), key=lambda pair: abs(order.index(pair[1]) - first))
     for before, after in chain([at_change], nearest):
-        sides = runs.get((before, target)), runs.get((after, target))
-        if sides[0] is None or sides[1] is None:
-            continue
-        counts = Counter(
-            cause
-            for point in points
-            for cause in differences(sides[0], sides[1], row_name(point.series))
-            if point.metric != "price" or cause.name in CAUSES_OF_A_PRICE
-        )
-        if found := [cause for cause, count in counts.items() if 2 * count >= len(points)]:
+        if before in known and after in known:
+            found = _shared_differences(points, known[before], known[after])
             run = None if after == at_change[1] else after
-            return tuple(cause.model_copy(update={"run_id": run}) for cause in found)
+            if found:
+                return tuple(cause.model_copy(update={"run_id": run}) for cause in found)
     return ()
+
+
+def _shared_differences(
+    points: Sequence[ChangePoint], before: RunConditions, after: RunConditions
+) -> list[Cause]:
+    """What differs between two runs for half of the points or more."""
+    counts = Counter(
+        cause
+        for point in points
+        for cause in differences(before, after, row_name(point.series))
+        if point.metric != "price" or cause.name in CAUSES_OF_A_PRICE
+    )
+    return [cause for cause, count in counts.items() if 2 * count >= len(points)]
 
 
 def _change(group: _Group, runs: RunTargets, verdicts: Sequence[Confirmation]) -> Change:

@@ -53,28 +53,17 @@ LEAST_ERROR = 1e-12  # of a mean, so that equal runs divide by something
 
 @dataclass(frozen=True)
 class LevelChange:
-    """A change of level.
-
-    Attributes:
-        index: first run of the new level.
-        shown_after: number of runs of the series after which the change showed.
-    """
-
-    index: int
-    shown_after: int
+    index: int  # first run of the new level
+    shown_after: int  # number of runs of the series after which the change showed
 
 
 @dataclass
 class _Search:
-    """How far the search through one series has come.
-
-    Attributes:
-        start: first run of the current level.
-    """
+    """How far the search through one series has come."""
 
     values: Array
     prior: Prior
-    start: int = 0
+    start: int = 0  # first run of the current level
     found: list[LevelChange] = field(default_factory=list)
 
     @property
@@ -90,10 +79,8 @@ def search(
 ) -> list[list[LevelChange]]:
     """Find, for each series, the changes that still show at its end, by index.
 
-    Args:
-        series: each of shape (n,), finite logs in the order of the runs.
-        priors: of the noise, one a series; None for the default.
-        least_log_shift: smallest shift that counts as a change.
+    Series are finite logs in the order of the runs, each of shape (n,). Shifts below
+    `least_log_shift` are no changes.
     """
     known = priors or [Prior()] * len(series)
     searches = [_Search(values, prior) for values, prior in zip(series, known, strict=True)]
@@ -154,10 +141,8 @@ def _take_first(
 ) -> bool:
     """Take the first change to show, the strongest of its run, if a step fits best near it.
 
-    Args:
-        rows: of the candidates in `noise`; by when they show, then the strongest first.
-        indexes: of the candidates in the series.
-        lengths: of the stretches in which they show.
+    Candidates come by when they show, then the strongest first: their `rows` in `noise`, `indexes`
+    in the series, and the `lengths` of the stretches in which they show.
     """
     ends, firsts = np.unique(indexes + lengths, return_index=True)
     for end, first in zip(ends, firsts, strict=True):
@@ -199,9 +184,7 @@ def _weigh(
 ) -> tuple[NDArray[np.int64], Array]:
     """Which stretches have evidence enough, and their evidence over what is enough.
 
-    Args:
-        later: stretches of one length, shape (rows, length), minus their windows' centers.
-        rows: their windows.
+    `later` are stretches of one length, shape (rows, length), minus their windows' centers.
     """
     length = later.shape[1]
     shortest = length == LEAST_AFTER
@@ -229,14 +212,9 @@ def _weigh(
 
 
 def _best_fit(values: Array, start: int, index: int, end: int, scale: float) -> int:
-    """First run of the new level where a step fits the runs before `end` best.
+    """First run of the new level where a step fits the runs from `start` to `end` best.
 
     By least squares, outliers clipped.
-
-    Args:
-        start: first run of the old level.
-        index: of the candidate.
-        scale: of the noise.
     """
     first = max(start, index - WINDOW)
     levels = np.median(values[first:index]), np.median(values[index:end])

@@ -75,11 +75,7 @@ class RunConditions(Record):
         return median(self.price_usd_per_hour) if self.price_usd_per_hour else None
 
     def values(self, name: str, row: str) -> tuple[str, ...]:
-        """The values of a property of `PROPERTIES`, as text.
-
-        Args:
-            row: as of `row_name`, for what differs from row to row.
-        """
+        """The values, as text, of a property of `PROPERTIES`; `row` is as of `row_name`."""
         if name == "implementation":
             return self.implementation.get(row, ())
         if name == "price_usd_per_hour":
@@ -100,14 +96,12 @@ def _row_name(workload: str | None, parameters: str | None, dtype: str | None) -
 def run_conditions(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], RunConditions]:
     """Conditions by run id and target; fresh jobs are left out, as they are of the series.
 
-    Args:
-        rows: of the history, with `COLUMNS`; a column may be missing.
+    The history's rows have `COLUMNS`, of which any may be missing.
     """
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
-        if row.get("purpose") == CONFIRMATION:
-            continue
-        groups[row["run_id"], row["target"]].append(row)
+        if row.get("purpose") != CONFIRMATION:
+            groups[row["run_id"], row["target"]].append(row)
     return {key: _of(group) for key, group in groups.items()}
 
 
@@ -126,24 +120,28 @@ def differences(before: RunConditions, after: RunConditions, row: str) -> Iterat
 
 
 def _of(rows: list[Mapping[str, Any]]) -> RunConditions:
-    implementations: dict[str, set[str]] = defaultdict(set)
-    for row in rows:
-        name, version, threads = (row.get(column) for column in OF_A_ROW)
-        if name:
-            text = f"{name} {version}" + (f", {threads} threads" if threads else "")
-            implementations[_row_name(row["workload"], row["parameters"], row["dtype"])].add(text)
     return RunConditions(
         recorded_at=min(_aware(row["recorded_at"]) for row in rows),
         fell_back=any(
             row.get("requested_device") == Device.CUDA and row.get("actual_device") == Device.CPU
             for row in rows
         ),
-        implementation={name: tuple(sorted(texts)) for name, texts in implementations.items()},
+        implementation=_implementations(rows),
         **{
             name: tuple(sorted({value for row in rows if (value := row.get(name)) is not None}))
             for name in OF_A_JOB
         },
     )
+
+
+def _implementations(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        name, version, threads = (row.get(column) for column in OF_A_ROW)
+        if name:
+            text = f"{name} {version}" + (f", {threads} threads" if threads else "")
+            found[_row_name(row["workload"], row["parameters"], row["dtype"])].add(text)
+    return {row: tuple(sorted(texts)) for row, texts in found.items()}
 
 
 def _aware(moment: datetime) -> datetime:

@@ -46,25 +46,15 @@ class DetectorSettings(Record):
 
 
 class Timeline(NamedTuple):
-    """A series' usable runs in order of time.
+    """A series' usable runs in order of time."""
 
-    Attributes:
-        run_ids: of the n runs.
-        recorded_at: shape (n,).
-        logs: shape (n,), natural logs of the figures.
-    """
-
-    run_ids: list[str]
-    recorded_at: NDArray[np.datetime64]
-    logs: Array
+    run_ids: list[str]  # of the n runs
+    recorded_at: NDArray[np.datetime64]  # shape (n,)
+    logs: Array  # shape (n,), natural logs of the figures
 
 
 def timeline(series: Series, runs: int | None = None) -> Timeline:
-    """Put a series' usable runs in order.
-
-    Args:
-        runs: only so many of the newest; None for all.
-    """
+    """Put a series' usable runs in order: all of them, or so many of the newest."""
     usable = series.usable()
     chosen = usable if runs is None else usable[-runs:]
     return Timeline(
@@ -81,10 +71,8 @@ def detect_changes(
 ) -> list[ChangePoint]:
     """Find every change of level, in both directions, that still shows at the end of the histories.
 
-    Args:
-        histories: of any metrics; the rate of false discoveries is controlled for each metric.
-        settings: None for the default.
-        priors: what calibrations say of the noise of times.
+    The rate of false discoveries is controlled for each metric. Priors are what calibrations say of
+    the noise of times.
     """
     chosen = settings or DetectorSettings()
     known = priors or {}
@@ -114,10 +102,9 @@ def detect_changes(
 
 
 def detect(series: Sequence[float]) -> list[int]:
-    """Find the indexes of the first run of each new level.
+    """Find the indexes of the first run of each new level in a figure per run, oldest first.
 
-    Args:
-        series: one figure a run, oldest first; what is not finite and above 0 counts as missing.
+    What is not finite and above 0 counts as missing.
     """
     values = np.asarray(series, dtype=float)
     places = np.flatnonzero(np.isfinite(values) & (values > 0))
@@ -125,11 +112,7 @@ def detect(series: Sequence[float]) -> list[int]:
 
 
 def level(logs: Array) -> Level:
-    """Summarise the runs between two changes.
-
-    Args:
-        logs: shape (n,), n at least 1.
-    """
+    """Summarise the runs between two changes: logs of shape (n,), n at least 1."""
     center = float(np.median(logs))
     spread = MAD_TO_SD * float(np.median(np.abs(logs - center)))
     return Level(
@@ -152,12 +135,9 @@ def _points(
 def change_point(
     history: Series, line: Timeline, index: int, before: Array, after: Array, p: float
 ) -> ChangePoint:
-    """Describe a change of a series.
+    """Describe a change of a series: `index` is of the first run of the new level in `line`.
 
-    Args:
-        index: of the first run of the new level in `line`.
-        before, after: logs of the figures on the two levels.
-        p: as of `p_value`.
+    The figures on the two levels are logs.
     """
     old, new = level(before), level(after)
     return ChangePoint(
@@ -175,13 +155,10 @@ def change_point(
 
 
 def p_value(before: Array, after: Array) -> float:
-    """Probability that equal levels look as different as these.
+    """Probability that equal levels look as different as these logs, of shapes (m,) and (n,).
 
     Student's t between the runs nearest to the change, outliers clipped, times the number of
     lengths that the search tries (Bonferroni).
-
-    Args:
-        before, after: logs, shapes (m,) and (n,).
     """
     near = (before[-WINDOW:], after[:WINDOW])
     clipped = [_clipped(logs) for logs in near]
@@ -206,14 +183,8 @@ def controlled_false_discoveries(
 ) -> NDArray[np.bool_]:
     """Tell which results count if at most a share of `rate` of these is expected to be false.
 
-    Benjamini and Hochberg, J. R. Stat. Soc. B 57 (1995) 289.
-
-    Args:
-        p_values: of the results that may count, shape (n,).
-        tests: how many results there could have been; the others have a p-value of 1.
-
-    Returns:
-        Shape (n,).
+    Benjamini and Hochberg, J. R. Stat. Soc. B 57 (1995) 289. Takes and returns shape (n,); of so
+    many `tests`, those without a p-value have 1.
     """
     others = np.ones(max(0, tests - len(p_values)))
     adjusted = stats.false_discovery_control(np.concatenate([p_values, others]))
@@ -227,11 +198,9 @@ def discoveries(points: Sequence[ChangePoint], tests: int, rate: float) -> Itera
 
 
 def recoveries(histories: Iterable[Series], slower: Iterable[ChangePoint]) -> Iterator[ChangePoint]:
-    """Find the series that are back on their level from before an alert, and since which run.
+    """Find the series of times that are back on their level from before an alert, and since when.
 
-    Args:
-        histories: of times.
-        slower: change points of alerts that are not closed.
+    `slower` are change points of alerts that are not closed.
     """
     by_key = {history.key: history for history in histories}
     for point in slower:

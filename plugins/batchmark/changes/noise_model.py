@@ -52,43 +52,26 @@ class Prior:
     """What is known of the noise before the runs of a window are.
 
     A calibration, or the level before, gives a better one than the default.
-
-    Attributes:
-        log_sd: standard deviation of the logs.
-        runs: how many runs this knowledge counts as.
     """
 
-    log_sd: float = EXPECTED_LOG_SD
-    runs: float = EXPECTED_RUNS
+    log_sd: float = EXPECTED_LOG_SD  # standard deviation of the logs
+    runs: float = EXPECTED_RUNS  # how many runs this knowledge counts as
 
 
 @dataclass(frozen=True)
 class NoiseDensity:
-    """The noise before each of q runs, estimated from up to w earlier runs.
+    """The noise before each of q runs, estimated from up to w earlier runs."""
 
-    Attributes:
-        windows: shape (q, w), the earlier runs about their center; NaN where there are fewer.
-        runs: shape (q,), number of runs in each window.
-        center: shape (q,), median of each window.
-        mean: shape (q,), of the runs about the center, outliers clipped.
-        log_sd: shape (q,), robust standard deviation.
-        scale: shape (q,), unit of the density's grid.
-    """
-
-    windows: Array
-    runs: NDArray[np.int64]
-    center: Array
-    mean: Array
-    log_sd: Array
-    scale: Array
+    windows: Array  # shape (q, w), the earlier runs about their center; NaN where there are fewer
+    runs: NDArray[np.int64]  # shape (q,), number of runs in each window
+    center: Array  # shape (q,), median of each window
+    mean: Array  # shape (q,), of the runs about the center, outliers clipped
+    log_sd: Array  # shape (q,), robust standard deviation
+    scale: Array  # shape (q,), unit of the density's grid
 
     @classmethod
     def of(cls, windows: Array, prior_log_sd: Array, prior_runs: Array) -> Self:
-        """Estimate the noise in windows of shape (q, w), NaN where a window has fewer runs.
-
-        Args:
-            prior_log_sd, prior_runs: the attributes of `Prior`, shape (q,).
-        """
+        """Estimate the noise in windows, NaN where a window has fewer runs; priors: shape (q,)."""
         runs = np.count_nonzero(~np.isnan(windows), axis=1)
         center = _median(windows, runs)
         about = windows - center[:, None]
@@ -131,9 +114,7 @@ class NoiseDensity:
     def tail(self, rows: NDArray[np.int64], shifts: Array) -> Array:
         """Probability that noise alone puts a run at least so far above its window's center.
 
-        Args:
-            rows: which windows.
-            shifts: shape (rows,), later runs minus their windows' centers.
+        Shifts have shape (rows,).
         """
         density = np.exp(self._log_density[rows])
         above = np.cumsum(density[:, ::-1], axis=1)[:, ::-1]
@@ -147,12 +128,8 @@ class NoiseDensity:
     def evidence(self, rows: NDArray[np.int64], later: Array, *shifts: Array) -> Array:
         """Log likelihood ratios for the best of some shifts of later runs, shape (rows,).
 
-        Scaled down the less exactly the windows' own level is known.
-
-        Args:
-            rows: which windows.
-            later: shape (rows, m), later runs minus their windows' centers.
-            shifts: each of shape (rows,).
+        Scaled down the less exactly the windows' own level is known. Later runs are minus their
+        windows' centers, shape (rows, m); each of the shifts has shape (rows,).
         """
         unshifted = self._log_likelihood(rows, later)
         best = np.max(

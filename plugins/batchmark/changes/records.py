@@ -17,14 +17,7 @@ from batchmark_job.result import Device
 Metric = Literal["time", "price", "noise", "speedup"]
 RerunOutcome = Literal["confirmed", "refuted", "unsettled"]
 ChangeKind = Literal[
-    "slower",
-    "faster",
-    "dearer",
-    "cheaper",
-    "noisier",
-    "steadier",
-    "speedup lost",
-    "speedup gained",
+    "slower", "faster", "dearer", "cheaper", "noisier", "steadier", "speedup lost", "speedup gained"
 ]
 WORSE: dict[Metric, ChangeKind] = {
     "time": "slower",
@@ -62,19 +55,13 @@ class SeriesKey(Record):
 
 @dataclass(frozen=True)
 class Series:
-    """A series: one figure a run, in any order. Runs without a figure are NaN or left out.
-
-    Attributes:
-        run_ids: of the n runs; of a run that is there twice, the one recorded last counts.
-        recorded_at: shape (n,), datetime64[us] in UTC; it orders the runs.
-        values: shape (n,), in the units of `Level.median`.
-    """
+    """A series: one figure a run, in any order. Runs without a figure are NaN or left out."""
 
     key: SeriesKey
     metric: Metric
-    run_ids: Sequence[str]
-    recorded_at: NDArray[np.datetime64]
-    values: NDArray[np.float64]
+    run_ids: Sequence[str]  # of the n runs; of equal ids, the one recorded last counts
+    recorded_at: NDArray[np.datetime64]  # shape (n,), datetime64[us] in UTC; it orders the runs
+    values: NDArray[np.float64]  # shape (n,), in the units of `Level.median`
 
     def usable(self) -> NDArray[np.int64]:
         """Indexes of the runs with a figure above 0, in order of time."""

@@ -76,18 +76,12 @@ class Suspects(Record):
 
 @dataclass(frozen=True)
 class NoiseBefore:
-    """A series just before one of its runs: its level, and the noise about it.
-
-    Attributes:
-        place: index of the run in `line`.
-        start: index of the first run of the level.
-        noise: of a single window, the one before the run.
-    """
+    """A series just before one of its runs: its level, and the noise about it."""
 
     line: Timeline
-    place: int
-    start: int
-    noise: NoiseDensity
+    place: int  # index of the run in `line`
+    start: int  # index of the first run of the level
+    noise: NoiseDensity  # of a single window, the one before the run
 
     @property
     def log_level(self) -> float:
@@ -120,13 +114,14 @@ def noise_before(
 ) -> dict[SeriesKey, NoiseBefore]:
     """Estimate each series' noise just before a run, unless its level has too few runs.
 
-    Args:
-        histories: of times.
-        starts: first runs of levels that are known otherwise, as from alerts.
-        priors: what calibrations say of the noise.
+    Histories are of times; `starts` are first runs of levels that are known otherwise, as from
+    alerts; priors are what calibrations say of the noise.
     """
-    lines = [(history.key, timeline(history)) for history in histories]
-    lines = [(key, line) for key, line in lines if run_id in line.run_ids]
+    lines = [
+        (history.key, line)
+        for history in histories
+        if run_id in (line := timeline(history)).run_ids
+    ]
     places = [line.run_ids.index(run_id) for _, line in lines]
     known = [priors.get(key, Prior()) for key, _ in lines]
     changes = search(
@@ -134,9 +129,8 @@ def noise_before(
     )
     found = {}
     for (key, line), place, prior, shown in zip(lines, places, known, changes, strict=True):
-        given = [
-            index for index, name in enumerate(line.run_ids[:place]) if name in starts.get(key, ())
-        ]
+        earlier = line.run_ids[:place]
+        given = [earlier.index(name) for name in starts.get(key, ()) if name in earlier]
         start = max([0, *given, *(change.index for change in shown)])
         if place - start < LEAST_RUNS:
             continue
@@ -150,11 +144,7 @@ def noise_before(
 
 
 def too_early(histories: Iterable[Series]) -> str | None:
-    """Say why no change can show yet; None once a series has enough runs.
-
-    Args:
-        histories: of any metrics.
-    """
+    """Say why no change can show yet; None once a series of any metric has enough runs."""
     runs = max((one.usable().size for one in histories), default=0)
     needed = LEAST_BEFORE + LEAST_AFTER
     if runs >= needed:
@@ -170,8 +160,7 @@ def suspect_runs(
 ) -> list[Suspect]:
     """Find the runs that noise does not explain; false ones are controlled for each target.
 
-    Args:
-        uncertainty: relative half-width of a run's own median, from the samples inside it.
+    The uncertainty is the relative half-width of a run's own median, from the samples inside it.
     """
     tails: dict[str, list[tuple[float, Suspect]]] = defaultdict(list)
     for key, one in before.items():
@@ -204,8 +193,7 @@ def suspect_levels(
 ) -> list[Suspect]:
     """Find the slower levels that only the history shows and nobody was told of yet.
 
-    Args:
-        known: first runs of changes that were announced, and of levels that fresh jobs refuted.
+    Known are first runs of changes that were announced, and of levels that fresh jobs refuted.
     """
     return [
         Suspect(
@@ -241,14 +229,10 @@ def verdict(
     hosts: int | None,
     other_hosts: int | None = None,
 ) -> Confirmation:
-    """Judge a suspect by its fresh jobs.
+    """Judge a suspect by its fresh jobs' seconds.
 
-    Args:
-        before: the series before the suspect run; None only for a level.
-        reruns: of fresh jobs, in seconds.
-        job_ids: of these.
-        hosts: instances that they ran on; None if not known.
-        other_hosts: how many of these are not the run's own; None if not known.
+    Only a level may have no series before it. `hosts` are the instances that the jobs ran on,
+    `other_hosts` those that are not the run's own; None where not known.
     """
     logs = np.log(np.asarray(reruns, dtype=float))
     if not logs.size:

@@ -64,13 +64,8 @@ def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]
             most = described.get("computeResources", {}).get("maxvCpus")
             check = _state("compute environment", target_name, name, described)
             if check.status == "ok" and most is not None and most < target.vcpus:
-                check = check.model_copy(
-                    update={
-                        "status": "fail",
-                        "seen": f"{name} may have {most} vCPUs, and a job asks for {target.vcpus}.",
-                        "remedy": "Raise max_vcpus in target_overrides.",
-                    }
-                )
+                seen = f"{name} may have {most} vCPUs, and a job asks for {target.vcpus}."
+                check = _failed(check, seen, "Raise max_vcpus in target_overrides.")
             yield check
 
 
@@ -90,13 +85,8 @@ def check_queues(environment: BatchEnvironment) -> Iterator[Check]:
             check = _state("job queue", target_name, name, described)
             seen = _order(described)
             if check.status == "ok" and seen != order:
-                check = check.model_copy(
-                    update={
-                        "status": "fail",
-                        "seen": f"{name} tries {', '.join(seen)}; published: {', '.join(order)}.",
-                        "remedy": APPLY,
-                    }
-                )
+                text = f"{name} tries {', '.join(seen)}; published: {', '.join(order)}."
+                check = _failed(check, text, APPLY)
             yield check
 
 
@@ -165,6 +155,10 @@ def _existence(
     except NO_ANSWER as error:
         return _not_checked(what, target, error)
     return Check(name=what, target=target, status="ok", seen=f"{name} is there.")
+
+
+def _failed(check: Check, seen: str, remedy: str) -> Check:
+    return check.model_copy(update={"status": "fail", "seen": seen, "remedy": remedy})
 
 
 def _missing(what: str, target: str, name: str) -> Check:

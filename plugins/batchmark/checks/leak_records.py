@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Literal, get_args
 
 from pydantic import AwareDatetime, Field
@@ -81,7 +80,3 @@ class GuardReport(Record):
             f"{one.reason} {one.action}"
             for one in self.of("leaked")
         )
-
-
-def allowed(resource: Resource, may_end: Collection[str]) -> bool:
-    return resource.endable is not None and resource.endable in may_end

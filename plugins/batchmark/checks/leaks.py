@@ -13,14 +13,7 @@ from batchmark.aws.batch_jobs import describe_jobs, is_live, terminate_job
 from batchmark.aws.batch_targets import NO_ANSWER, published_queues, why_unread
 from batchmark.aws.boto_clients import Clients
 from batchmark.aws.job_description import JobDescription, moment
-from batchmark.checks.leak_records import (
-    GuardReport,
-    LeakAges,
-    LeakKind,
-    Resource,
-    RunName,
-    allowed,
-)
+from batchmark.checks.leak_records import GuardReport, LeakAges, LeakKind, Resource, RunName
 from batchmark.core.config import Config, Target
 from batchmark.core.names import DAG_TAG, INSTALLATION_TAG, RUN_TAG, slug
 
@@ -77,7 +70,7 @@ def end_leaks(
     for resource in report.resources:
         changes: dict[str, object] = {}
         if resource.verdict == "leaked":
-            if not allowed(resource, may_end):
+            if resource.endable not in may_end:
                 changes["action"] = f"Left alone: end_leaks does not name {resource.endable}."
             elif resource.run and ask_run(resource.run) == "live":
                 changes["action"] = "Left alone: its run was started again meanwhile."
@@ -139,15 +132,13 @@ def _judge_job(
     config: Config, job: JobDescription, ask_run: AskRun, limits: LeakAges, now: datetime
 ) -> Resource:
     tags = job.get("tags", {})
-    run_id = job.get("parameters", {}).get("run_id")
-    names_run = run_id and run_id != MANUAL_RUN_ID and slug(run_id) == tags.get(RUN_TAG)
     seen = Resource(
         kind="job",
         id=job["jobId"],
         what=f"{job['jobName']}, {job['status']}",
         target=tags.get("batchmark:target") or _target_of(config, job["jobQueue"]),
         since=moment(job, "createdAt"),
-        run=RunName(dag_id=tags.get(DAG_TAG), run_id=run_id) if names_run else None,
+        run=_run_of(job),
         verdict="in use",
         reason="Its run is live.",
     )
@@ -164,14 +155,21 @@ def _judge_job(
         return seen
     if now - seen.since < timedelta(minutes=limits.grace_minutes):
         return judged(verdict="new", reason=f"It is younger than {limits.grace_minutes:g} minutes.")
+    shown = seen.run.run_id if seen.run else tags.get(RUN_TAG, "(it names none)")
     if state == "over":
-        return judged(verdict="leaked", reason=f"Its run {run_id} is over.", endable="jobs")
-    shown = run_id if seen.run else tags.get(RUN_TAG, "(it names none)")
+        return judged(verdict="leaked", reason=f"Its run {shown} is over.", endable="jobs")
     return judged(
         verdict="leaked",
         reason=f"This Airflow has no run {shown}: it was deleted, or is another Airflow's.",
         endable="jobs_of_unknown_runs",
     )
+
+
+def _run_of(job: JobDescription) -> RunName | None:
+    tags, run_id = job.get("tags", {}), job.get("parameters", {}).get("run_id")
+    if not run_id or run_id == MANUAL_RUN_ID or slug(run_id) != tags.get(RUN_TAG):
+        return None
+    return RunName(dag_id=tags.get(DAG_TAG), run_id=run_id)
 
 
 def _instances(
@@ -230,7 +228,6 @@ def _judge_instance(
 def _file_systems(
     config: Config, client: Clients, jobs: Jobs, ask_run: AskRun, limits: LeakAges, now: datetime
 ) -> Iterator[Resource]:
-    """Our file systems."""
     live = sum(is_live(job) for listed in jobs.values() for job in listed)
     pages = client("fsx").get_paginator("describe_file_systems").paginate()
     for described in (entry for page in pages for entry in page["FileSystems"]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from batchmark_job.result import Parameter
@@ -124,6 +124,12 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
+def some(names: Sequence[str], most: int = 3) -> str:
+    """The first names, and the number of the others."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def parameters(values: Mapping[str, Parameter]) -> str:
     return ", ".join(f"{name} {value}" for name, value in values.items())
 
@@ -167,5 +173,4 @@ def _rounded(value: float, last_digit: int) -> str:
 
 
 def target_label(name: str, *, fell_back: bool) -> str:
-    """A target's name, marked if its job fell back to the CPU."""
     return f"{name} (ran on the CPU)" if fell_back else name

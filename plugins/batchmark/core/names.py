@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 GENERATION_TAG = "batchmark:generation"
 INSTALLATION_TAG = "batchmark:installation"  # Airflow's policy lets it stop what has this
@@ -27,8 +23,7 @@ def slug(run_id: str) -> str:
 def names_of_task(job_name: str, run_id: str) -> str:
     """The common prefix of the names of all jobs that a task submits in a run.
 
-    Args:
-        job_name: identifies the task's job within the run.
+    `job_name` identifies the task's job within the run.
     """
     digest = sha256(f"{run_id}\n{job_name}".encode()).hexdigest()[:DIGEST_CHARACTERS]
     readable = re.sub(r"[^A-Za-z0-9_-]+", "-", job_name)[: LONGEST_NAME - RESERVED_CHARACTERS]

@@ -130,12 +130,8 @@ def load_prices(path: Path = PRICES_FILE) -> PriceTable:
 def committed_prices(region: str, reason: str, now: datetime) -> PriceTable:
     """The committed table, for a run in `region` that could not get current prices.
 
-    Prices differ between regions, so for a region without a committed table it is empty.
-
-    Args:
-        region: where the run's instances are.
-        reason: why there are no current prices, as a clause.
-        now: Spot prices older than a day are left out.
+    Prices differ between regions, so for a region without a committed table it is empty. The reason
+    is a clause. Spot prices older than a day are left out.
     """
     missing = f"There are no prices of today: {reason}."
     if price_file(region).exists():
@@ -152,8 +148,7 @@ def committed_prices(region: str, reason: str, now: datetime) -> PriceTable:
 def on_demand_price(offers: Iterable[str]) -> float | None:
     """The hourly On-Demand price in the offers for one instance type; None if there is none.
 
-    Args:
-        offers: the JSON texts of GetProducts' PriceList.
+    The offers are the JSON texts of GetProducts' PriceList.
 
     Raises:
         PriceError: there are several prices, or an offer has an unknown shape.
@@ -180,22 +175,15 @@ def on_demand_price(offers: Iterable[str]) -> float | None:
 def origin_of(offer: str | None, today: date) -> dict[str, Any]:
     """The table's fields `source`, `source_url` and `as_of`.
 
-    AWS's offers are valid on the day of the request; a stand-in for AWS states its own origin.
-
-    Args:
-        offer: any one that the table was made from; None if it has Spot prices only.
-        today: the day of the request.
+    AWS's offers are valid on the day of the request; a stand-in for AWS states its own origin in
+    each. There is no offer where the table has Spot prices only.
     """
     stated: dict[str, Any] = (offer and json.loads(offer).get("origin")) or {}
     return {"source": AWS_SOURCE, "source_url": AWS_SOURCE_URL, "as_of": today} | stated
 
 
 def spot_prices(history: Iterable[Mapping[str, Any]]) -> dict[str, SpotPrice]:
-    """Spot prices by instance type.
-
-    Args:
-        history: DescribeSpotPriceHistory's SpotPriceHistory, in any order.
-    """
+    """Spot prices by instance type, from DescribeSpotPriceHistory's SpotPriceHistory."""
     latest: dict[str, dict[str, Mapping[str, Any]]] = {}
     for entry in history:
         zones = latest.setdefault(entry["InstanceType"], {})

@@ -162,12 +162,10 @@ class StoredJob(Record):
         default=None, description="ARN of the container instance that it ran on; null if unknown"
     )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
-        default=(),
-        description="earlier attempts with a document, which is kept but not compared",
+        default=(), description="earlier attempts with a document, which is kept but not compared"
     )
     failure: str | None = Field(
-        default=None,
-        description="why Batch calls the job failed: rows failed, or it was stopped",
+        default=None, description="why Batch calls the job failed: rows failed, or it was stopped"
     )
 
     def with_document(self, document: ResultDocument) -> CollectedJob:
@@ -193,8 +191,7 @@ class LostJob(Record):
         default=None, ge=0, description="run time of all its attempts; null if unknown"
     )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
-        default=(),
-        description="earlier attempts with a document, which is kept but not compared",
+        default=(), description="earlier attempts with a document, which is kept but not compared"
     )
 
 
@@ -218,13 +215,17 @@ class CollectedRun(StoredRun):
 
     jobs: tuple[CollectedJob, ...]
 
+    def joined(self, other: CollectedRun) -> CollectedRun:
+        """This run with the jobs of another part of it."""
+        lists = ("jobs", "lost", "superseded")
+        both = {name: (*getattr(self, name), *getattr(other, name)) for name in lists}
+        return self.model_copy(update=both)
+
 
 def purchase_option(target: Target, compute_environment: str | None) -> PurchaseOption | None:
     """How a job's instance was purchased; None if its compute environment is not the target's.
 
-    Args:
-        target: the job's target.
-        compute_environment: where the job reports to have run; None outside Batch.
+    Outside Batch, a job reports no compute environment.
     """
     ours = target.compute_environments
     if compute_environment is None:

@@ -15,6 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark.aws.boto_clients import client
 from batchmark.core.errors import BatchmarkError, HistoryError
+from batchmark.core.formatting import some
 from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.exports import asv, bencher, csv
 from batchmark.history.exports.runs import COLUMNS
@@ -60,10 +61,7 @@ def _parser() -> argparse.ArgumentParser:
         "files", nargs="+", type=Path, metavar="FILE", help="results of one or several tools"
     )
     add.add_argument(
-        "--target",
-        type=_target_name,
-        required=True,
-        help="name of the machine that measured them",
+        "--target", type=_target_name, required=True, help="name of the machine that measured them"
     )
     add.add_argument("--format", choices=FORMATS, help="default: detected")
     add.add_argument(
@@ -78,10 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     out = commands.add_parser("export", parents=[common], help="write it in another tool's format")
     out.add_argument("--format", choices=("csv", *EXPORTS), required=True)
     out.add_argument(
-        "--output",
-        required=True,
-        type=Path,
-        help="CSV file, or folder for asv or Bencher",
+        "--output", required=True, type=Path, help="CSV file, or folder for asv or Bencher"
     )
     out.add_argument("--suite", action="append", help="only this suite; may be repeated")
     out.add_argument(
@@ -119,8 +114,7 @@ def _progress(steps: Iterable[Any], count: int) -> Iterator[Any]:
 
 def _print_keys(title: str, keys: Sequence[str]) -> None:
     if keys:
-        more = f" and {len(keys) - MOST_KEYS} more" if len(keys) > MOST_KEYS else ""
-        print(f"{title}: {len(keys)} ({', '.join(keys[:MOST_KEYS])}{more})")
+        print(f"{title}: {len(keys)} ({some(keys, MOST_KEYS)})")
 
 
 def _import(s3: Any, options: argparse.Namespace) -> None:

@@ -61,7 +61,6 @@ def encode_rows(rows: Sequence[Row], name: str) -> dict[str, bytes]:
 
 
 def encode(table: pa.Table) -> bytes:
-    """Return a table as a Parquet file."""
     sink = BytesIO()
     # Arrow's own schema, which only pyarrow reads, would add a quarter to a small file.
     pq.write_table(table, sink, compression="zstd", store_schema=False)
@@ -85,11 +84,8 @@ def decode(
 ) -> pa.Table:
     """Return a file's rows; a column that an older release did not write is null.
 
-    Args:
-        location: gives the partition keys.
-        schema: from schema_for; other columns are not read, except for those of the filters.
-        since: leave out rows recorded before this day, in UTC.
-        run_ids: leave out rows of other runs.
+    The location gives the partition keys. Columns that are not in the schema, from schema_for, are
+    not read, except for those of the filters: `since`, a day in UTC, and `run_ids`.
 
     Raises:
         UNREADABLE: the file is cut off, damaged or not one of the history.

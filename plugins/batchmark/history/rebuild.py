@@ -52,26 +52,14 @@ class _Source(NamedTuple):
 
 @dataclass
 class RebuildResult:
-    """What a rebuild did, or would have done.
-
-    Attributes:
-        sources: number of runs and imported files that the history consists of.
-        written: keys of files that were missing or different.
-        unchanged: number of files that were right.
-        removed: keys of objects that belong to no run and no import.
-        uncounted: keys of raw documents that belong to no collected run.
-        problems: what could not be read, and what is used instead.
-    """
-
-    sources: int = 0
-    written: list[str] = field(default_factory=list)
-    unchanged: int = 0
-    removed: list[str] = field(default_factory=list)
-    uncounted: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    sources: int = 0  # number of runs and imported files that the history consists of
+    written: list[str] = field(default_factory=list)  # keys of files that were missing or different
+    unchanged: int = 0  # number of files that were right
+    removed: list[str] = field(default_factory=list)  # keys that belong to no run or import
+    uncounted: list[str] = field(default_factory=list)  # raw documents of no collected run
+    problems: list[str] = field(default_factory=list)  # unread, and what is used instead
 
     def add(self, contents: _Contents, written: set[str]) -> None:
-        """Count a source."""
         self.problems += contents.problems
         self.written += [key for key in contents.files if key in written]
         self.unchanged += len(contents.files.keys() - written)
@@ -119,12 +107,8 @@ def rebuild(
 ) -> RebuildResult:
     """Write every file of the history that is missing or different, then remove all others.
 
-    Files written meanwhile stay. Nothing outside `history/` is ever changed.
-
-    Args:
-        region: the installation's; its committed prices apply to runs without their own.
-        dry_run: change nothing.
-        progress: passes the steps on, given them and their number.
+    Files written meanwhile stay. Nothing outside `history/` is ever changed. The region's committed
+    prices apply to runs without their own. `progress` passes the steps on, given their number.
     """
     history = HistoryStore(s3, bucket)
     store = RunStore(s3, bucket, "")
@@ -178,8 +162,7 @@ def _keys_of(sources: Sequence[_Source], keys: Iterable[str]) -> list[list[str]]
 def _write(history: HistoryStore, snapshot: _Snapshot) -> tuple[_Contents, set[str]]:
     """Write the files that differ; start again where another program wrote one meanwhile.
 
-    Returns:
-        What the source should have, as last read, and the keys of all files written.
+    Return what the source should have, as last read, and the keys of all files written.
     """
     written: set[str] = set()
     for _ in range(TRIES):

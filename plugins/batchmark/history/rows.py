@@ -33,8 +33,7 @@ ENVIRONMENT_COLUMNS = set(Environment.model_fields) & set(SCHEMA.names)
 def history_rows(run: CollectedRun, prices: PriceTable) -> list[Row]:
     """Return one row per measurement, in the order of the jobs, with its partition keys.
 
-    Args:
-        prices: the prices that the run was planned with.
+    The prices are those that the run was planned with.
     """
     return [
         job_columns | _measurement_columns(job, row)

@@ -38,31 +38,21 @@ MOST_CODES = 2**62  # as many as an int64 can number, with room to spare
 
 
 class _Group(NamedTuple):
-    """Rows with equal values in some columns, summarised as one figure per run.
+    """Rows with equal values in some columns, summarised as one figure per run."""
 
-    Attributes:
-        names: the equal values by column.
-        runs: indices of the runs, ascending; shape (n,).
-        recorded_at: time of each run's last row, in UTC; shape (n,).
-        figures: median over each run's rows; shape (n,).
-        rows: number of rows of each run; shape (n,).
-    """
-
-    names: dict[str, Any]
-    runs: NDArray[np.int32]
-    recorded_at: NDArray[np.datetime64]
-    figures: NDArray[np.float64]
-    rows: NDArray[np.int64]
+    names: dict[str, Any]  # the equal values by column
+    runs: NDArray[np.int32]  # indices of the runs, ascending; shape (n,)
+    recorded_at: NDArray[np.datetime64]  # time of each run's last row, in UTC; shape (n,)
+    figures: NDArray[np.float64]  # median over each run's rows; shape (n,)
+    rows: NDArray[np.int64]  # number of rows of each run; shape (n,)
 
 
 def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
     """Return every series of a metric, with one figure per run: the median over the run's jobs.
 
     Only measured rows count, and no confirmations: they would give a suspicious run more jobs
-    than others. A price series has one purchase option: that of most rows of its newest run.
-
-    Args:
-        table: has COLUMNS.
+    than others. A price series has one purchase option: that of most rows of its newest run. The
+    table has COLUMNS.
     """
     if metric == "speedup":
         return speedups(table)
@@ -84,12 +74,9 @@ def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
 
 
 def speedups(table: pa.Table) -> list[Series]:
-    """Return a series of CPU time / GPU time for each GPU target and CPU target.
+    """Return a series of CPU time / GPU time for each GPU target and CPU target, from COLUMNS.
 
     Rows that fell back from the GPU to the CPU are on neither side.
-
-    Args:
-        table: has COLUMNS.
     """
     counted = is_counted(table)
     on_cpu, on_gpu = (
@@ -148,8 +135,7 @@ def _groups(
 ) -> Iterator[_Group]:
     """Yield the chosen rows that have a figure, grouped by some columns and summarised by run.
 
-    Args:
-        mask: the chosen rows; shape (table.num_rows,).
+    The mask has shape (table.num_rows,).
     """
     figures = table[figure].to_numpy()
     recorded_at = table["recorded_at"].to_numpy()

@@ -38,17 +38,11 @@ log = logging.getLogger(__name__)
 
 
 class Selection(TypedDict, total=False):
-    """Which rows to read; all of them by default.
+    """Which rows to read; all of them by default."""
 
-    Attributes:
-        suites: only these.
-        since: only rows recorded on this day, in UTC, or later.
-        run_ids: only rows of these runs.
-    """
-
-    suites: Collection[str] | None
-    since: date | None
-    run_ids: Collection[str] | None
+    suites: Collection[str] | None  # only these
+    since: date | None  # only rows recorded on this day, in UTC, or later
+    run_ids: Collection[str] | None  # only rows of these runs
 
 
 def run_prices(store: RunStore, region: str, run: StoredRun) -> PriceTable:
@@ -58,27 +52,19 @@ def run_prices(store: RunStore, region: str, run: StoredRun) -> PriceTable:
 
 
 class HistoryStore:
-    """The data set below `history/`, written run by run and read by column and partition.
-
-    Attributes:
-        unreadable: keys that reads skipped because they are damaged or no files of the history.
-    """
+    """The data set below `history/`, written run by run and read by column and partition."""
 
     def __init__(self, s3: Any, bucket: str) -> None:
         self._s3 = s3
         self.bucket = bucket
-        self.unreadable: list[str] = []
+        self.unreadable: list[str] = []  # keys skipped: damaged, or no files of the history
 
     @classmethod
     def of(cls, config: Config) -> Self:
         return cls(client("s3", config.region), config.bucket)
 
     def append(self, run: CollectedRun, prices: PriceTable) -> tuple[str, ...]:
-        """Write a run's rows, replacing its earlier ones; return their keys.
-
-        Args:
-            prices: from run_prices.
-        """
+        """Write a run's rows in place of its earlier ones, with run_prices; return their keys."""
         name = slug(run.run_id)
         files = encode_rows(history_rows(run, prices), name)
         lost = (*run.lost, *run.superseded)
@@ -89,13 +75,9 @@ class HistoryStore:
     def append_import(
         self, file: ImportedFile, files: Mapping[str, bytes] | None = None
     ) -> tuple[str, ...]:
-        """Store another tool's file and write its rows, replacing its earlier ones.
+        """Store another tool's file; write its rows in place of earlier ones; return their keys.
 
-        Args:
-            files: what `file.files()` returned, if it has been called already.
-
-        Returns:
-            The keys of its rows.
+        `files` is what `file.files()` returned, if it has been called already.
 
         Raises:
             HistoryError: the file does not have its format, or a value does not fit its column.
@@ -120,11 +102,7 @@ class HistoryStore:
                     self.remove(key)
 
     def read(self, columns: Sequence[str], **selection: Unpack[Selection]) -> pa.Table:
-        """Return the selected rows: the given columns, suite and month; strings as dictionaries.
-
-        Args:
-            columns: names in columns.SCHEMA.
-        """
+        """Return the selected rows: the given columns, suite and month; strings as dictionaries."""
         return concatenated(list(self.tables(columns, **selection)), schema_for(columns))
 
     def tables(self, columns: Sequence[str], **selection: Unpack[Selection]) -> Iterator[pa.Table]:
@@ -168,7 +146,6 @@ class HistoryStore:
                     yield location
 
     def suites(self) -> list[str]:
-        """Return the suites that have rows."""
         pages = self._s3.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=f"{FOLDER}suite=", Delimiter="/"
         )
@@ -198,11 +175,7 @@ class HistoryStore:
         return answer["Body"].read(), answer["ETag"]
 
     def swap(self, key: str, body: bytes, etag: str | None) -> bool:
-        """Replace the file that has this ETag; None creates a file.
-
-        Returns:
-            False, with nothing changed, if the file has changed meanwhile.
-        """
+        """Replace the file of this ETag; None creates one. False if it has changed meanwhile."""
         condition = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
         try:
             self._s3.put_object(

@@ -104,8 +104,7 @@ class BenchmarkJobOperator(BatchOperator):
 
     def execute_complete(self, context: Context, event: Any = None) -> str:  # noqa: ARG002
         """Finish a task that its trigger has ended already; only `dag.test()` comes here."""
-        job_id = self._listed(context)[0]["jobId"]
-        return self._conclude(context, describe_jobs(self.clients("batch"), [job_id])[job_id])
+        return self._conclude(context, self._described(self._listed(context)[0]["jobId"]))
 
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
@@ -119,10 +118,7 @@ class BenchmarkJobOperator(BatchOperator):
         except TaskDeferralTimeout as error:
             listed = self._listed(context)
             if listed and not any(map(is_live, listed)):
-                newest = listed[0]["jobId"]
-                return self._conclude(
-                    context, describe_jobs(self.clients("batch"), [newest])[newest]
-                )
+                return self._conclude(context, self._described(listed[0]["jobId"]))
             reason = "The task's deferral timed out, and no triggerer ended it"
             self._end_jobs(context, listed, reason)
             raise AirflowFailException(
@@ -140,7 +136,6 @@ class BenchmarkJobOperator(BatchOperator):
             terminate_job(self.clients("batch"), self.job_id, KILLED)
 
     def _find_or_submit(self, context: Context) -> str | None:
-        batch = self.clients("batch")
         request = self._request(context)
         current, other = [], []
         for job in self._listed(context):
@@ -159,10 +154,10 @@ class BenchmarkJobOperator(BatchOperator):
         earlier = [str(job["jobId"]) for job in reversed(current[1:])]
         context["ti"].xcom_push(key=JOB_ID_XCOM, value=self.job_id)
         context["ti"].xcom_push(key=JOB_IDS_XCOM, value=[*earlier, self.job_id])
-        self.job_log_url = job_log_url(batch, self.job_id)
+        self.job_log_url = job_log_url(self.clients("batch"), self.job_id)
         on_demand = self._on_demand(request)
         if current and not is_live(current[0]):
-            job = describe_jobs(batch, [self.job_id])[self.job_id]
+            job = self._described(self.job_id)
             if not goes_on_demand(job, on_demand):
                 return self._conclude(context, job)
         self._defer(on_demand, earlier)
@@ -258,6 +253,9 @@ class BenchmarkJobOperator(BatchOperator):
         """Return all jobs of this task in its run, of all generations, newest first."""
         prefix = names_of_task(self.job_name, context["run_id"])
         return list_jobs(self.clients("batch"), [self.job_queue, self.on_demand_queue], prefix)
+
+    def _described(self, job_id: str) -> JobDescription:
+        return describe_jobs(self.clients("batch"), [job_id])[job_id]
 
     def _end_jobs(self, context: Context, jobs: Iterable[dict[str, Any]], reason: str) -> None:
         """Terminate jobs of this task, except those of later generations."""

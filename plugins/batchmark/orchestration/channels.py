@@ -39,10 +39,7 @@ def send(config: Config, channel: str, message: RunMessage) -> str:
 def publish(
     config: Config, subject: str, text: str, attributes: Mapping[str, Sequence[str]]
 ) -> str:
-    """Publish to the alert topic; return the message's id.
-
-    Args:
-        attributes: for subscribers' filter policies.
+    """Publish to the alert topic, with attributes for filter policies; return the message's id.
 
     Raises:
         UnsureError, AlertError: as in `send`.

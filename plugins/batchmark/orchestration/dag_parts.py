@@ -57,7 +57,6 @@ def params(
 
 
 def targets_param() -> Param:
-    """Return the field that names targets."""
     return Param(
         [],
         type="array",
@@ -122,11 +121,8 @@ def detect_regressions(collected: Any) -> XComArg:
         return regressions.detect_regressions(get_current_context(), collected_key)
 
     once, twice = RERUN_TASKS
-    suspects, agreeing, changes = (
-        find_suspects(collected),
-        find_agreeing(),
-        detect_regressions(collected),
-    )
+    suspects, agreeing = find_suspects(collected), find_agreeing()
+    changes = detect_regressions(collected)
     rerun_once = run_benchmark(suspects, task_id=once)
     chain(rerun_once, agreeing, run_benchmark(agreeing, task_id=twice), changes)
     # These keep their order even if they are cleared without the jobs between them.

@@ -47,7 +47,7 @@ class JobProgress:
         self._is_current = False
         self._waiting_from = 0.0
         self._stop_reason: str | None = None
-        self._is_terminated = False
+        self.is_stopping = False  # whether Batch has accepted its termination
         self._stopping_since: float | None = None
 
     def update(self, answer: Answer, now: float) -> None:
@@ -100,7 +100,7 @@ class JobProgress:
         if limit is not None and waited > limit:
             return ExceededLimit(f"It was {job['status']} for more than {limit:g} s", is_stuck=True)
         self.diagnosis = None
-        if not self._is_terminated:
+        if not self.is_stopping:
             self._stopping_since = None
         return None
 
@@ -117,15 +117,10 @@ class JobProgress:
         """Count its waiting time from now on, as what it waits for is in use."""
         self._waiting_from = self._now
 
-    @property
-    def is_stopping(self) -> bool:
-        """Whether Batch has accepted its termination."""
-        return self._is_terminated
-
     def stop(self, reason: str, *, is_terminated: bool) -> None:
         """Note that the job has to end, and whether Batch has accepted its termination."""
         self._stop_reason = reason
-        self._is_terminated = is_terminated
+        self.is_stopping = is_terminated
         if self._stopping_since is None:
             self._stopping_since = self._now
 
@@ -134,7 +129,7 @@ class JobProgress:
         reason = self._stop_reason
         if self.job["status"] in FINISHED:
             # Batch cuts off a long reason.
-            if self._is_terminated and str(reason).startswith(self.job.get("statusReason", "?")):
+            if self.is_stopping and str(reason).startswith(self.job.get("statusReason", "?")):
                 self._set_reason(str(reason))
             return True
         if self._stopping_since is not None and self._now - self._stopping_since > STOP_SECONDS:

@@ -24,9 +24,8 @@ class JobLogLink(BaseOperatorLink):
 def job_log_url(batch: Any, job_id: str, job: JobDescription | None = None) -> str:
     """Return the page of a job's CloudWatch stream, or of the job before it has one.
 
-    Args:
-        batch: the boto3 client that the job was submitted with. The local cloud, which it may
-            belong to, shows logs by job id (local_cloud/log_pages.py).
+    `batch` is the client that the job was submitted with. The local cloud, which it may belong to,
+    shows logs by job id (local_cloud/log_pages.py).
     """
     region = batch.meta.region_name
     if not is_aws(batch):

@@ -24,7 +24,6 @@ from batchmark.core.run import (
     CONFIRMATION,
     CollectedJob,
     CollectedRun,
-    LostJob,
     PlannedJob,
     RunPlan,
     WorstCase,
@@ -41,8 +40,7 @@ MOST_RUNS_OF_A_CALIBRATION = 5
 def plan_round(number: int, planned: Sequence[PlannedJob], targets: Iterable[str]) -> RunPlan:
     """The plan of a round of fresh jobs for each target; rounds count from 1.
 
-    Args:
-        planned: the run's own jobs, all of one suite and dtype.
+    The run's own jobs, `planned`, are all of one suite and dtype.
     """
     before = max(job.repeat for job in planned) + sum(JOBS_OF_ROUND[: number - 1])
     first = {job.target: job for job in reversed(planned)}
@@ -58,11 +56,7 @@ def plan_round(number: int, planned: Sequence[PlannedJob], targets: Iterable[str
 def _again(job: PlannedJob, repeat: int) -> PlannedJob:
     folder = job.result_prefix.removesuffix(f"/{job.repeat}/")
     return job.model_copy(
-        update={
-            "repeat": repeat,
-            "purpose": CONFIRMATION,
-            "result_prefix": f"{folder}/{repeat}/",
-        }
+        update={"repeat": repeat, "purpose": CONFIRMATION, "result_prefix": f"{folder}/{repeat}/"}
     )
 
 
@@ -75,9 +69,7 @@ def reserve(
 ) -> str | None:
     """Book the worst case of the fresh jobs of all rounds; None, or why they may not run.
 
-    Args:
-        plan: the run's plan; without a booking where an older release made it.
-        max_cost_usd: cap on the whole run, fresh jobs included; None for no cap.
+    An older release's plan has no booking. The cap is on the whole run, fresh jobs included.
     """
     jobs = [
         job
@@ -131,13 +123,9 @@ def collect_rounds(
 ) -> CollectedRun:
     """The collected fresh jobs of the first rounds; none if none was planned.
 
-    Args:
-        batch, logs: boto3 clients.
-        job_ids: given a round and its number of jobs, the ids that its tasks reported.
+    `job_ids` are what a round's tasks reported, given the round and its number of jobs.
     """
-    jobs: list[CollectedJob] = []
-    lost: list[LostJob] = []
-    superseded: list[LostJob] = []
+    collected = CollectedRun(run_id=run_id, jobs=())
     for number in range(1, rounds + 1):
         text = store.read_if_there(store.prefix + rerun_name(number))
         planned = RunPlan.model_validate_json(text).jobs if text else ()
@@ -151,12 +139,8 @@ def collect_rounds(
                 job_ids=job_ids(number, len(planned)),
                 config=config,
             )
-            jobs += found.jobs
-            lost += found.lost
-            superseded += found.superseded
-    return CollectedRun(
-        run_id=run_id, jobs=tuple(jobs), lost=tuple(lost), superseded=tuple(superseded)
-    )
+            collected = collected.joined(found)
+    return collected
 
 
 def figures_of(

@@ -63,13 +63,6 @@ FIND_SUSPECTS = "find_suspects"
 
 
 class RunHistory:
-    """A run, and the history of its series.
-
-    Attributes:
-        collected: the run's results without its fresh jobs.
-        suspects: what find_suspects stored; none before it did.
-    """
-
     def __init__(self, context: Context, collected_key: str) -> None:
         """Read the run, its documents and its plan.
 
@@ -83,7 +76,7 @@ class RunHistory:
         whole = stored_run(self.store, collected_key)
         if whole is None:
             raise AirflowSkipException("the run has no results to look at; see collect_results")
-        # A retry finds the fresh jobs of the first try among them.
+        # Without fresh jobs: a retry finds those of the first try among them.
         scheduled = {
             name: tuple(job for job in getattr(whole, name) if job.planned.purpose != CONFIRMATION)
             for name in ("jobs", "lost", "superseded")
@@ -93,7 +86,7 @@ class RunHistory:
         )
         self.plan: RunPlan = RunPlan.model_validate_json(self.store.read(self.store.prefix + PLAN))
         self.suite: str = self.plan.jobs[0].suite
-        self.suspects = Suspects(suspects=())
+        self.suspects = Suspects(suspects=())  # what find_suspects stored; none before it did
 
     @classmethod
     def of_suspects(cls, context: Context) -> RunHistory:
@@ -216,11 +209,7 @@ class RunHistory:
         return runs[runs.index(run_id) :]
 
     def find_suspects(self, uncertainty: Mapping[SeriesKey, float]) -> list[Suspect]:
-        """The new levels and the runs that fresh jobs are to confirm.
-
-        Args:
-            uncertainty: as for `suspect_runs`.
-        """
+        """The new levels and the runs that fresh jobs are to confirm; see `suspect_runs`."""
         levels = suspect_levels(self.points("time"), self.settled)
         on_new_levels = {one.series for one in levels}
         runs = suspect_runs(self.noise_before, uncertainty)
@@ -231,20 +220,17 @@ class RunHistory:
 
         A speedup is no news if one of its times is known to have moved then, or was refuted.
         """
-        now = defaultdict(set)
-        for one in verdicts:
-            if one.outcome == "refuted" and one.kind == "level":
-                now[one.series].add(one.run_id)
-        refuted = _together(self.judged["refuted"], now)
-        known = _together(self.settled, now)
+        now = _refuted_levels(verdicts)
+        no_news: dict[Metric, dict[SeriesKey, set[str]]] = {
+            "time": _together(self.judged["refuted"], now),
+            "speedup": _together(self.settled, now),
+        }
         found = [
-            *(
-                point
-                for metric in ("time", "price", "noise")
-                for point in self.points(metric)
-                if metric != "time" or not point.worse or not _is_about(point, refuted)
-            ),
-            *(point for point in self.points("speedup") if not _is_about(point, known)),
+            point
+            for metric in METRICS
+            for point in self.points(metric)
+            if (metric == "time" and not point.worse)
+            or not _is_about(point, no_news.get(metric, {}))
         ]
         seen = {
             (one.series, run_id) for one in found if not one.worse for run_id in one.near_run_ids
@@ -303,7 +289,6 @@ class RunHistory:
         )
 
     def verdict(self, suspect: Suspect, fresh: CollectedRun) -> Confirmation:
-        """Judge a suspect by its fresh jobs."""
         measured = list(figures_of(suspect, fresh.jobs))
         hosts = {job.host for job, _ in measured}
         run_hosts = {
@@ -317,6 +302,14 @@ class RunHistory:
             hosts=None if None in hosts or not hosts else len(hosts),
             other_hosts=None if None in hosts | run_hosts or not hosts else len(hosts - run_hosts),
         )
+
+
+def _refuted_levels(verdicts: Iterable[Confirmation]) -> dict[SeriesKey, set[str]]:
+    found = defaultdict(set)
+    for one in verdicts:
+        if one.outcome == "refuted" and one.kind == "level":
+            found[one.series].add(one.run_id)
+    return found
 
 
 def _together(*parts: Mapping[SeriesKey, set[str]]) -> dict[SeriesKey, set[str]]:

@@ -24,19 +24,13 @@ MOST_MENTIONS = 5  # of runs whose messages may not have arrived
 
 @dataclass(frozen=True)
 class MessageContext:
-    """What a message says beside the changes.
-
-    Attributes:
-        log_urls: of the run's jobs, by suite and target.
-        airflow_url: of Airflow's UI; none where it is not configured.
-        unsure_runs: runs whose messages may not have arrived.
-    """
+    """What a message says beside the changes."""
 
     installation: str
     report_url: str
-    log_urls: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    airflow_url: str | None = None
-    unsure_runs: Sequence[str] = ()
+    log_urls: Mapping[tuple[str, str], str] = field(default_factory=dict)  # by suite, target
+    airflow_url: str | None = None  # of Airflow's UI; none where it is not configured
+    unsure_runs: Sequence[str] = ()  # runs whose messages may not have arrived
 
 
 @dataclass(frozen=True)
@@ -59,11 +53,7 @@ def build_message(
     created_at: datetime,
     channels: Sequence[str],
 ) -> RunMessage | None:
-    """The message of a run; None if nothing is new.
-
-    Args:
-        alerts: all that existed before the run.
-    """
+    """The message of a run, given all alerts from before it; None if nothing is new."""
     known = {alert.id: alert for alert in (*alerts, *merged.opened)}
     message = RunMessage(
         run_id=run_id,
@@ -196,12 +186,10 @@ def _tail(message: RunMessage, context: MessageContext) -> Iterator[str]:
     if message.new_alerts:
         yield how_to_change(message.new_alerts[0].id, context.airflow_url)
     if message.mentions:
-        shown = ", ".join(message.mentions[:MOST_MENTIONS])
-        rest = len(message.mentions) - MOST_MENTIONS
-        more = f" and {rest} more" if rest > 0 else ""
+        runs = formatting.some(message.mentions, MOST_MENTIONS)
         yield (
-            f"The messages of these runs may not have arrived: {shown}{more}. Their reports have "
-            "what they say."
+            f"The messages of these runs may not have arrived: {runs}. Their reports have what "
+            "they say."
         )
 
 
@@ -224,12 +212,7 @@ def alert_page(airflow_url: str) -> str:
 def alert_board(
     alerts: Sequence[Alert], precision: Rate | None, airflow_url: str | None
 ) -> AlertBoard:
-    """The alerts that are neither closed nor recovered, those nobody has judged first.
-
-    Args:
-        precision: of all alerts, as `batchmark.changes.alerts.records.precision` has it.
-        airflow_url: of Airflow's UI; None where it is not configured.
-    """
+    """The alerts that are neither closed nor recovered, those nobody has judged first."""
     listed = [alert for state in LISTED for alert in alerts if alert.state == state]
     return AlertBoard(
         lines=tuple(_line(alert, airflow_url) for alert in listed),

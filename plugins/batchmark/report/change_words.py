@@ -167,7 +167,6 @@ def confirmation(found: Confirmation) -> str:
 
 
 def suspects(confirmations: Sequence[Confirmation]) -> str:
-    """How a run's re-runs ended."""
     counts = Counter(confirmation.outcome for confirmation in confirmations)
     outcomes: Iterable[RerunOutcome] = get_args(RerunOutcome)
     ended = [
@@ -180,7 +179,6 @@ def suspects(confirmations: Sequence[Confirmation]) -> str:
 
 
 def summary(found: ChangesSection) -> str:
-    """What changed with a run, in a sentence."""
     series, runs = (
         formatting.count(found.series, "series", "series"),
         formatting.count(found.runs, "run"),

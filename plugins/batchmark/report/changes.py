@@ -78,11 +78,7 @@ class ChangesSection(Record):
         confirmations: Iterable[Confirmation] = (),
         notes: Iterable[str] = (),
     ) -> Self:
-        """The section, with the traces of all change points.
-
-        Args:
-            histories: all series that were searched, of any metric.
-        """
+        """The section, with the traces of all change points; all `histories` were searched."""
         found = tuple(changes)
         searched = {(history.key, history.metric): history for history in histories}
         traces = [

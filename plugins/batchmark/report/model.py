@@ -54,11 +54,7 @@ def build_report(
     changes: ChangesSection | None = None,
     alerts: AlertBoard | None = None,
 ) -> Report:
-    """A run's comparison with what the history says of it.
-
-    Args:
-        changes, alerts: None where there is no history to look at.
-    """
+    """A run's comparison with what the history, if there is one, says of it."""
     compared = {name: getattr(comparison, name) for name in Comparison.model_fields}
     return Report(**compared, created_at=created_at, changes=changes, alerts=alerts)
 

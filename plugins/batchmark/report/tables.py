@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from rich.console import Console
@@ -17,13 +17,12 @@ from batchmark.changes.alerts.records import Alert
 from batchmark.checks.leak_records import VERDICTS, GuardReport
 from batchmark.checks.records import STATUSES, EnvironmentCheck, Status
 from batchmark.core import formatting
+from batchmark.core.formatting import some
 from batchmark.core.run import WorstCase
 from batchmark.report import change_words
 from batchmark.report.words import JOB_COSTS, OPTIONS
 
 STYLES: dict[Status, str] = {"fail": "bold red", "warn": "yellow", "not checked": "dim", "ok": ""}
-
-MOST_NAMES = 3  # of rows, written out
 
 TOO_LARGE = 10  # a larger relative change is shown as "over 10×"
 
@@ -135,12 +134,6 @@ def _change(share: float) -> str:
     return formatting.percent(share) if share < TOO_LARGE else f"over {TOO_LARGE}{formatting.TIMES}"
 
 
-def some(names: Sequence[str]) -> str:
-    """The first names, and the number of the others."""
-    more = len(names) - MOST_NAMES
-    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
-
-
 def alert_table(alerts: Iterable[Alert], title: str) -> Table:
     table = Table("Alert", "What", "Suite", "Since run", "State", title=escape(title))
     for alert in alerts:
@@ -158,7 +151,6 @@ def alert_table(alerts: Iterable[Alert], title: str) -> Table:
 
 
 def delivery_lines(message: RunMessage) -> Iterator[str]:
-    """The state of a message on each channel."""
     for delivery in message.deliveries:
         tried = (
             f" at {delivery.at:%Y-%m-%d %H:%M %Z}, try {delivery.attempts}" if delivery.at else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich import box
@@ -31,6 +32,38 @@ class _Layout(NamedTuple):
     noise: bool = True
     ceilings: bool = True
     no_wrap: bool = True
+
+    def headings(self, pair: Pair) -> Iterator[str]:
+        yield f"{pair.gpu.target}\n{'(ran on the CPU)' if pair.cpu_fallback else 'median [95 %]'}"
+        yield f"{pair.cpu.target}\nmedian [95 %]"
+        yield "speedup\n(undecided: ?)"
+        yield "efficiency\n[95 %]"
+        if self.noise:
+            yield "noise,\nunseen below"
+        if self.ceilings:
+            yield "of ceiling,\nGPU, CPU"
+        yield "n"
+        yield "jobs"
+
+    def cells(self, row: Row, job_numbers: Mapping[str, int]) -> Iterator[str]:
+        sides = (row.gpu, row.cpu)
+        for side in sides:
+            yield self.cell(side.median_seconds, formatting.time)
+        yield self.cell(row.speedup, partial(_speedup, row))
+        yield self.cell(row.efficiency.estimate, formatting.number)
+        if self.noise:
+            yield self.shares(row.noise.floor, row.noise.smallest_detectable_change)
+        if self.ceilings:
+            yield self.shares(*(side.roofline.share if side.roofline else None for side in sides))
+        yield f",{self.separator}".join(str(side.samples) for side in sides)
+        yield _ranges([job_numbers[job.job_id] for side in sides for job in side.provenance])
+
+    def cell(self, estimate: Estimate | None, kind: Callable[[Estimate], formatting.Figure]) -> str:
+        return self.separator.join(filter(None, kind(estimate))) if estimate else "-"
+
+    def shares(self, *values: float | None) -> str:
+        texts = ("-" if value is None else formatting.percent(value) for value in values)
+        return f",{self.separator}".join(texts)
 
 
 # The first that fits the console is taken, else the last.
@@ -86,14 +119,8 @@ def _print_pair(pair: Pair, console: Console) -> None:
     jobs = {job.job_id: n for n, job in enumerate((*pair.gpu.jobs, *pair.cpu.jobs), start=1)}
     if pair.rows or pair.totals:
         console.print(_comparison(pair, jobs, console))
-    for text in _remarks(pair):
-        _print(console, text)
-    for text in _crossovers(pair):
-        _print(console, text)
-    for start in pair.cold_starts:
-        for text in _cold_start(start, pair):
-            _print(console, text)
-    for text in _jobs(pair, jobs):
+    cold_starts = chain.from_iterable(_cold_start(start, pair) for start in pair.cold_starts)
+    for text in chain(_remarks(pair), _crossovers(pair), cold_starts, _jobs(pair, jobs)):
         _print(console, text)
 
 
@@ -125,49 +152,21 @@ def _comparison(pair: Pair, job_numbers: Mapping[str, int], console: Console) ->
 
 
 def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table:
-    def cell(estimate: Estimate | None, kind: Callable[[Estimate], formatting.Figure]) -> str:
-        return layout.separator.join(filter(None, kind(estimate))) if estimate else "-"
-
-    def shares(values: Iterable[float | None]) -> str:
-        texts = ("-" if value is None else formatting.percent(value) for value in values)
-        return f",{layout.separator}".join(texts)
-
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
     table.add_column("row", no_wrap=layout.no_wrap)
-    headings = [
-        f"{pair.gpu.target}\n{'(ran on the CPU)' if pair.cpu_fallback else 'median [95 %]'}",
-        f"{pair.cpu.target}\nmedian [95 %]",
-        "speedup\n(undecided: ?)",
-        "efficiency\n[95 %]",
-        *(["noise,\nunseen below"] if layout.noise else []),
-        *(["of ceiling,\nGPU, CPU"] if layout.ceilings else []),
-        "n",
-        "jobs",
-    ]
-    for heading in headings:
+    for heading in layout.headings(pair):
         table.add_column(Text(_clean(heading)), justify="right", no_wrap=layout.no_wrap)
     for row in pair.rows:
-        sides = (row.gpu, row.cpu)
-        numbers = [job_numbers[source.job_id] for side in sides for source in side.provenance]
-        noise = (row.noise.floor, row.noise.smallest_detectable_change)
-        ceilings = [side.roofline.share if side.roofline else None for side in sides]
-        table.add_row(
-            Text(_clean(_row_name(row, layout.separator))),
-            *(cell(side.median_seconds, formatting.time) for side in sides),
-            cell(row.speedup, partial(_speedup, row)),
-            cell(row.efficiency.estimate, formatting.number),
-            *([shares(noise)] if layout.noise else []),
-            *([shares(ceilings)] if layout.ceilings else []),
-            f",{layout.separator}".join(str(side.samples) for side in sides),
-            _ranges(numbers),
-        )
+        name = Text(_clean(_row_name(row, layout.separator)))
+        table.add_row(name, *layout.cells(row, job_numbers))
     table.add_section()
     for total in pair.totals:
         table.add_row(
             words.SPAN_NAMES[total.span],
-            *(cell(seconds, formatting.time) for seconds in (total.gpu_seconds, total.cpu_seconds)),
-            cell(total.speedup, formatting.factor),
-            cell(total.efficiency.estimate, formatting.number),
+            layout.cell(total.gpu_seconds, formatting.time),
+            layout.cell(total.cpu_seconds, formatting.time),
+            layout.cell(total.speedup, formatting.factor),
+            layout.cell(total.efficiency.estimate, formatting.number),
         )
     return table
 
@@ -200,6 +199,12 @@ def _remarks(pair: Pair) -> Iterable[str]:
         yield f"Not compared: {_row_name(uncompared)}: {uncompared.reason}"
     for reason in dict.fromkeys(total.reason for total in pair.totals if total.reason):
         yield f"Whole jobs: {reason}."
+    yield from _warnings(pair)
+    for note in (*pair.notes, *words.price_notes(pair)):
+        yield f"Note: {note}"
+
+
+def _warnings(pair: Pair) -> Iterable[str]:
     warned = [row for row in pair.rows if row.warnings]
     for row in warned[:WARNED_ROWS]:
         for warning in row.warnings:
@@ -209,8 +214,6 @@ def _remarks(pair: Pair) -> Iterable[str]:
             f"Warning: {len(warned) - WARNED_ROWS} more of {len(pair.rows)} rows have warnings; "
             "the page shows each beside its row."
         )
-    for note in (*pair.notes, *words.price_notes(pair)):
-        yield f"Note: {note}"
 
 
 def _crossovers(pair: Pair) -> Iterable[str]:
@@ -218,15 +221,9 @@ def _crossovers(pair: Pair) -> Iterable[str]:
         return
     yield f"Sizes from which {pair.gpu.target} stays ahead of {pair.cpu.target} [95 %]:"
     for crossover in pair.crossovers:
-        found = [
-            f"{kind} {figure}"
-            for kind, figure in zip(
-                words.CROSSOVER_KINDS,
-                words.crossover_figures(crossover, pair),
-                strict=True,
-            )
-            if figure
-        ]
+        figures = words.crossover_figures(crossover, pair)
+        kinds = zip(words.CROSSOVER_KINDS, figures, strict=True)
+        found = [f"{kind} {figure}" for kind, figure in kinds if figure]
         name = f"{words.crossover_name(crossover)} ({words.crossover_sizes(crossover)})"
         yield f"  {name}: {'; '.join(found)}"
         for remark in words.crossover_remarks(crossover, pair):

@@ -154,7 +154,6 @@ def _samples(side: Side) -> str:
 
 
 def trial(trial: Trial) -> str:
-    """How a rival did in the trial."""
     if trial.median_seconds is None:
         return f"{trial.outcome}: {trial.reason or 'no reason given'}"
     calls = f"{trial.calls} call{'' if trial.calls == 1 else 's'}"
@@ -181,11 +180,9 @@ def crossover_figures(crossover: Crossover, pair: Pair) -> list[formatting.Figur
 def crossover_remarks(crossover: Crossover, pair: Pair) -> Iterable[str]:
     kinds = (crossover.warm_seconds, crossover.warm_usd, crossover.cold_seconds, crossover.cold_usd)
     for name, kind in zip(CROSSOVER_KINDS, kinds, strict=True):
-        if kind is None:
-            continue
-        if not kind.monotonic:
+        if kind and not kind.monotonic:
             yield f"{name}: not monotonic; {_who_is_ahead(kind, pair)}"
-        elif kind.undecided and (kind.gpu_ahead or kind.cpu_ahead):
+        elif kind and kind.undecided and (kind.gpu_ahead or kind.cpu_ahead):
             yield f"{name}: {_who_is_ahead(kind, pair)}"
     for name, kind in (("warm", crossover.warm_seconds), ("one call", crossover.cold_seconds)):
         if kind and kind.interval_reason:
@@ -218,29 +215,33 @@ def metric(summary: MetricSummary) -> str:
 
 def break_even(found: BreakEven, gpu: str, cpu: str) -> formatting.Figure:
     """Where two targets break even, or that they do not within the measured sizes."""
-    if found.outcome in {"gpu_ahead", "cpu_ahead"}:
-        name = gpu if found.outcome == "gpu_ahead" else cpu
-        if found.undecided:
-            return formatting.Figure(f"none seen: {name} is ahead wherever that can be told", "")
-        at_once = " already at the smallest size, and" if found.outcome == "gpu_ahead" else ""
-        return formatting.Figure(f"none: {name} is ahead{at_once} throughout", "")
+    leader = f"{cpu} ahead from " if found.ahead_above == "cpu" else ""
+    if found.outcome == "crossover":
+        return _crossing(found, leader)
     if found.outcome == "undecided":
-        if found.size is None:
-            return formatting.Figure("undecided", "")
-        name = f"{cpu} ahead from " if found.ahead_above == "cpu" else ""
-        return formatting.Figure(
-            f"undecided; by point estimates only, {name}about {formatting.about(found.size)}", ""
-        )
-    ends = [formatting.size(end) if end is not None else None for end in (found.low, found.high)]
+        text = "undecided"
+        if found.size is not None:
+            text += f"; by point estimates only, {leader}about {formatting.about(found.size)}"
+    elif found.undecided:
+        name = gpu if found.outcome == "gpu_ahead" else cpu
+        text = f"none seen: {name} is ahead wherever that can be told"
+    elif found.outcome == "gpu_ahead":
+        text = f"none: {gpu} is ahead already at the smallest size, and throughout"
+    else:
+        text = f"none: {cpu} is ahead throughout"
+    return formatting.Figure(text, "")
+
+
+def _crossing(found: BreakEven, leader: str) -> formatting.Figure:
+    measured = (*found.gpu_ahead, *found.cpu_ahead, *found.undecided)
+    low = _end(found.low) or f"below {formatting.size(min(measured))}"
+    high = _end(found.high) or f"above {formatting.size(max(measured))}"
     if found.size is not None:
         value = formatting.size(found.size)
-    elif found.low is None:
-        value = f"at most {ends[1]}"
     else:
-        value = f"at least {ends[0]}"
-    if found.ahead_above == "cpu":
-        value = f"{cpu} ahead from {value}"
-    measured = (*found.gpu_ahead, *found.cpu_ahead, *found.undecided)
-    low = ends[0] or f"below {formatting.size(min(measured))}"
-    high = ends[1] or f"above {formatting.size(max(measured))}"
-    return formatting.Figure(value, f"[{low}, {high}]")
+        value = f"at most {high}" if found.low is None else f"at least {low}"
+    return formatting.Figure(f"{leader}{value}", f"[{low}, {high}]")
+
+
+def _end(size: float | None) -> str | None:
+    return None if size is None else formatting.size(size)

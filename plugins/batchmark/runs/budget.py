@@ -39,13 +39,7 @@ ASK_FOR_LESS = (
 def worst_case(
     config: Config, jobs: Iterable[PlannedJob], prices: PriceTable, now: datetime
 ) -> WorstCase:
-    """The most that these jobs can cost.
-
-    Args:
-        config: the one that the jobs were planned with.
-        prices: of the run's region.
-        now: for the age of the prices.
-    """
+    """The most that these jobs can cost, at prices of the run's region."""
     targets = tuple(
         _target_worst(name, count, config.targets[name], prices)
         for name, count in Counter(job.target for job in jobs).items()
@@ -108,12 +102,8 @@ def refusals(
 ) -> tuple[str, ...]:
     """The reasons why a run may not be submitted; empty if it may.
 
-    Without a price there is no upper bound, so the run is refused under any cap.
-
-    Args:
-        max_cost_usd: the run's cap, see `parse_cap`; None for no cap.
-        month: what other runs of this month cost or may still cost; None only without its cap.
-        monthly_cap_usd: the cap on all runs of a month; None for no cap.
+    Without a price there is no upper bound, so the run is refused under any cap. `month` is what
+    other runs of this month cost or may still cost, needed for its cap alone.
     """
     caps = {RUN_CAP: max_cost_usd, MONTH_CAP: monthly_cap_usd}
     names = [name for name, cap in caps.items() if cap is not None]
@@ -175,12 +165,8 @@ def book(
 
     The month is summed up again once the booking is in it. S3 lists every object written before, so
     of several runs that book at the same time, the last to write sees all others: never do two pass
-    that exceed the cap together. Both may be refused.
-
-    Args:
-        key: of the run's record, see `spending_key`.
-        record: the run's spending without these jobs.
-        if_refused: what is stored instead if the month's cap refuses the booking.
+    that exceed the cap together. Both may be refused. `record` is the run's spending without these
+    jobs, `if_refused` what is stored instead if the month's cap refuses them.
     """
     _store(store, key, record.reserving(worst.usd))
     if monthly_cap_usd is None:

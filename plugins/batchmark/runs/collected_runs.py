@@ -23,11 +23,7 @@ def store_run(store: RunStore, run: StoredRun) -> str:
 
 
 def stored_run(store: RunStore, key: str) -> StoredRun | None:
-    """The run as it was stored, without reading any document; None if it was never collected.
-
-    Args:
-        key: of its `collected.json`.
-    """
+    """The run as its `collected.json` has it, without any document; None if never collected."""
     text = store.read_if_there(key)
     return StoredRun.model_validate_json(text) if text is not None else None
 

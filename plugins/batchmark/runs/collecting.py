@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, filterfalse
 from os.path import commonprefix
 from typing import Any, NamedTuple
 
@@ -44,7 +47,14 @@ class _Found(NamedTuple):
     """The Batch job that counts for a planned job, and the Spot job that it replaced."""
 
     job_id: str | None
-    replaced_job_id: str | None
+    replaced_job_id: str | None = None
+
+    @property
+    def known(self) -> list[str]:
+        return [job_id for job_id in self if job_id]
+
+    def others(self, jobs: Sequence[JobDescription]) -> list[_Found]:
+        return [_Found(job["jobId"]) for job in jobs if job["jobId"] not in self]
 
 
 def collect_run(
@@ -60,64 +70,27 @@ def collect_run(
     """Pair each planned job with its result, or with the reason why there is none.
 
     Call it once the run's tasks have ended: a job that still runs then has no owner and is
-    terminated.
-
-    Args:
-        store: the run's folder; each job's log is copied there.
-        batch, logs: boto3 clients.
-        planned, job_ids: in the same order; None for a job whose task reported no id.
-        config: the one that the run was planned with.
+    terminated. Each job's log is copied to the run's folder. `job_ids` are in the order of
+    `planned`, None for a job whose task reported no id.
     """
     named = _jobs_by_name(batch, run_id, planned, config)
-    for jobs in named:
-        for job in filter(is_live, jobs):
-            terminate_job(batch, job["jobId"], LEFT_OVER)
+    for job in filter(is_live, chain.from_iterable(named)):
+        terminate_job(batch, job["jobId"], LEFT_OVER)
     found = [_find(job_id, jobs) for job_id, jobs in zip(job_ids, named, strict=True)]
     superseded = [
-        (plan, job["jobId"])
+        (plan, other)
         for plan, chosen, jobs in zip(planned, found, named, strict=True)
-        for job in jobs
-        if job["jobId"] not in chosen
+        for other in chosen.others(jobs)
     ]
-    ids = [job_id for chosen in found for job_id in chosen if job_id]
-    described = describe_jobs(batch, [*ids, *(job_id for _, job_id in superseded)])
-    collected: list[CollectedJob] = []
-    lost: list[LostJob] = []
-    for plan, chosen in zip(planned, found, strict=True):
-        try:
-            collected.append(_collect_job(store, logs, run_id, plan, chosen, described, config))
-        except CollectError as error:
-            interrupted = _interrupted(store, ExpectedDocument.of(run_id, plan), chosen, described)
-            without = _without_result(store, plan, chosen, described, str(error))
-            lost.append(without.model_copy(update={"interrupted": interrupted}))
-    collected = _with_state_times(collected, logs, config.events_log_group)
+    ids = chain.from_iterable(chosen.known for chosen in (*found, *(one for _, one in superseded)))
+    collector = _Collector(store, logs, run_id, config, describe_jobs(batch, list(ids)))
+    results = list(map(collector.result, planned, found))
+    collected = [result for result in results if isinstance(result, CollectedJob)]
     return CollectedRun(
         run_id=run_id,
-        jobs=tuple(collected),
-        lost=tuple(lost),
-        superseded=tuple(
-            _without_result(store, plan, [job_id], described, SUPERSEDED)
-            for plan, job_id in superseded
-        ),
-    )
-
-
-def _without_result(
-    store: RunStore,
-    plan: PlannedJob,
-    job_ids: Sequence[str | None],
-    described: Mapping[str, JobDescription],
-    reason: str,
-) -> LostJob:
-    """A job without a result that was paid for, including the one that it replaced."""
-    known = [job_id for job_id in job_ids if job_id]
-    seconds = [all_seconds(described.get(job_id)) for job_id in known]
-    return LostJob(
-        planned=plan,
-        job_id=known[0] if known else None,
-        reason=reason,
-        instance_type=plan.instance_type if store.is_aws() else None,
-        seconds=None if None in seconds else sum(filter(None, seconds)),
+        jobs=tuple(_with_state_times(collected, logs, config.events_log_group)),
+        lost=tuple(result for result in results if isinstance(result, LostJob)),
+        superseded=tuple(collector.lost(plan, jobs, SUPERSEDED) for plan, jobs in superseded),
     )
 
 
@@ -126,14 +99,12 @@ def _jobs_by_name(
 ) -> list[list[dict[str, Any]]]:
     """The Batch summaries of each planned job, newest first; none if its target is gone."""
     prefixes = [names_of_job(config.name, run_id, plan) for plan in planned]
+    by_target = defaultdict(list)
+    for plan, prefix in zip(planned, prefixes, strict=True):
+        by_target[plan.target].append(prefix)
     listed = {}
-    for name in dict.fromkeys(plan.target for plan in planned):
+    for name, of_target in by_target.items():
         if target := config.targets.get(name):
-            of_target = [
-                prefix
-                for plan, prefix in zip(planned, prefixes, strict=True)
-                if plan.target == name
-            ]
             queues = [target.job_queue, target.on_demand_queue]
             listed[name] = list_jobs(batch, queues, commonprefix(of_target))  # noqa: RUF071, no paths
     return [
@@ -149,19 +120,20 @@ def _find(reported_id: str | None, jobs: Sequence[JobDescription]) -> _Found:
     """
     reported = next((job for job in jobs if job["jobId"] == reported_id), None)
     if reported_id and reported is None:
-        return _Found(reported_id, None)
-    of_name = [job for job in jobs if reported is None or job["jobName"] == reported["jobName"]]
-    newest = next((job for job in of_name if not was_killed(job)), reported)
-    newest = newest or next(iter(jobs), None)
+        return _Found(reported_id)
+    same_name = _named(reported["jobName"], jobs) if reported else jobs
+    either = reported or next(iter(jobs), None)
+    newest = next(filterfalse(was_killed, same_name), either)
     if newest is None:
-        return _Found(None, None)
-    job_id, name = str(newest["jobId"]), newest["jobName"]
-    replaced = [
-        str(job["jobId"])
-        for job in jobs
-        if job["jobName"] == name and job["jobId"] != job_id and is_reclaimed(job)
-    ]
-    return _Found(job_id, replaced[0] if replaced else None)
+        return _Found(None)
+    job_id = str(newest["jobId"])
+    others = (job for job in _named(newest["jobName"], jobs) if str(job["jobId"]) != job_id)
+    replaced = next(filter(is_reclaimed, others), None)
+    return _Found(job_id, str(replaced["jobId"]) if replaced else None)
+
+
+def _named(name: str, jobs: Sequence[JobDescription]) -> list[JobDescription]:
+    return [job for job in jobs if job["jobName"] == name]
 
 
 def _with_state_times(
@@ -179,99 +151,124 @@ def _with_state_times(
     return [job.model_copy(update=times[job.job_id]._asdict()) for job in jobs]
 
 
-def _collect_job(
-    store: RunStore,
-    logs: Any,
-    run_id: str,
-    plan: PlannedJob,
-    found: _Found,
-    described: Mapping[str, JobDescription],
-    config: Config,
-) -> CollectedJob:
-    job_id = found.job_id
-    if job_id is None:
-        raise CollectError("no job was submitted; see the log of its run_benchmark task")
-    job = described.get(job_id)
-    if job is None:
-        raise CollectError(f"Batch no longer knows job {job_id}; it forgets jobs after 7 days")
-    if is_live(job):
-        raise CollectError(
-            f"Batch job {job_id} was still {job['status']}, though no task waited for it any more; "
-            "it was told to stop"
+@dataclass(frozen=True)
+class _Collector:
+    """Finds what the jobs of a run left."""
+
+    store: RunStore
+    logs: Any
+    run_id: str
+    config: Config
+    described: Mapping[str, JobDescription]
+
+    def result(self, plan: PlannedJob, found: _Found) -> CollectedJob | LostJob:
+        expected = ExpectedDocument.of(self.run_id, plan)
+        try:
+            return self._collected(plan, found, expected)
+        except CollectError as error:
+            interrupted = self._interrupted(expected, found)
+            lost = self.lost(plan, found, str(error))
+            return lost.model_copy(update={"interrupted": interrupted})
+
+    def lost(self, plan: PlannedJob, jobs: _Found, reason: str) -> LostJob:
+        """A job without a result that was paid for, including the one that it replaced."""
+        seconds = [all_seconds(self.described.get(job_id)) for job_id in jobs.known]
+        return LostJob(
+            planned=plan,
+            job_id=next(iter(jobs.known), None),
+            reason=reason,
+            instance_type=plan.instance_type if self.store.is_aws() else None,
+            seconds=None if None in seconds else sum(filter(None, seconds)),
         )
-    location = log_location(job)
-    lines = _log_lines(logs, *location) if location else []
-    log_key = store.write(
-        f"logs/{plan.target}/{plan.suite}-{plan.repeat}.log", "\n".join(lines) + "\n", "text/plain"
-    )
-    if location is None or "startedAt" not in job:
-        raise CollectError(failure_message(job, lines))
-    failure = failure_message(job, lines[-3:]) if job["status"] == "FAILED" else None
-    attempt = len(job["attempts"])
-    expected = ExpectedDocument.of(run_id, plan)
-    try:
-        document = expected.read(store, job_id, attempt)
-    except CollectError as error:
-        raise CollectError(f"{failure}\n{error}" if failure else str(error)) from error
-    uri = expected.uri(job_id, attempt)
-    target = config.targets.get(plan.target)
-    replaced = described.get(found.replaced_job_id or "")
-    earlier = [*(replaced["attempts"] if replaced else []), *job["attempts"][:-1]]
-    return CollectedJob(
-        planned=plan,
-        job_id=job_id,
-        job_attempt=attempt,
-        log_group=location.group,
-        log_stream=location.stream,
-        log_url=log_url(location, _region(job)) if store.is_aws() else store.object_url(log_key),
-        document_uri=uri,
-        document_url=store.object_url(key_of(uri)),
-        created_at=moment(job, "createdAt"),
-        started_at=moment(job, "startedAt"),
-        stopped_at=moment(job, "stoppedAt"),
-        document=document,
-        purchase_option=target
-        and purchase_option(target, document.environment.compute_environment),
-        earlier_seconds=sum(map(run_seconds, earlier)),
-        replaced_job_id=found.replaced_job_id,
-        host=job.get("container", {}).get("containerInstanceArn"),
-        interrupted=_interrupted(store, expected, found, described),
-        failure=failure,
-    )
 
-
-def _interrupted(
-    store: RunStore,
-    expected: ExpectedDocument,
-    jobs: _Found,
-    described: Mapping[str, JobDescription],
-) -> tuple[InterruptedAttempt, ...]:
-    """The earlier attempts that left a document before they lost their hosts."""
-    attempts: list[tuple[str, int]] = []
-    for job_id, that_count in ((jobs.replaced_job_id, 0), (jobs.job_id, 1)):
-        if job_id is not None and job_id in described:
-            count = len(described[job_id].get("attempts", ())) - that_count
-            attempts += [(job_id, number) for number in range(1, count + 1)]
-    found = []
-    for job_id, attempt in attempts:
+    def _collected(
+        self, plan: PlannedJob, found: _Found, expected: ExpectedDocument
+    ) -> CollectedJob:
+        job = self._ended(found.job_id)
+        job_id, store = job["jobId"], self.store
+        location = log_location(job)
+        lines = _log_lines(self.logs, *location) if location else []
+        name = f"logs/{plan.target}/{plan.suite}-{plan.repeat}.log"
+        log_key = store.write(name, "\n".join(lines) + "\n", "text/plain")
+        if location is None or "startedAt" not in job:
+            raise CollectError(failure_message(job, lines))
+        failure = failure_message(job, lines[-3:]) if job["status"] == "FAILED" else None
+        attempt = len(job["attempts"])
         try:
             document = expected.read(store, job_id, attempt)
-        except CollectError as error:  # it was killed before it could write
-            log.info("Attempt %d of job %s left no document: %s", attempt, job_id, error)
-            continue
+        except CollectError as error:
+            raise CollectError(f"{failure}\n{error}" if failure else str(error)) from error
         uri = expected.uri(job_id, attempt)
-        found.append(
-            InterruptedAttempt(
-                job_id=job_id,
-                job_attempt=attempt,
-                document_uri=uri,
-                document_url=store.object_url(key_of(uri)),
-                measured_rows=sum(
-                    row.status is MeasurementStatus.MEASURED for row in document.measurements
-                ),
-            )
+        target = self.config.targets.get(plan.target)
+        replaced = self.described.get(found.replaced_job_id or "", {})
+        earlier = (*replaced.get("attempts", ()), *job["attempts"][:-1])
+        return CollectedJob(
+            planned=plan,
+            job_id=job_id,
+            job_attempt=attempt,
+            log_group=location.group,
+            log_stream=location.stream,
+            log_url=log_url(location, _region(job))
+            if store.is_aws()
+            else store.object_url(log_key),
+            document_uri=uri,
+            document_url=store.object_url(key_of(uri)),
+            created_at=moment(job, "createdAt"),
+            started_at=moment(job, "startedAt"),
+            stopped_at=moment(job, "stoppedAt"),
+            document=document,
+            purchase_option=target
+            and purchase_option(target, document.environment.compute_environment),
+            earlier_seconds=sum(map(run_seconds, earlier)),
+            replaced_job_id=found.replaced_job_id,
+            host=job.get("container", {}).get("containerInstanceArn"),
+            interrupted=self._interrupted(expected, found),
+            failure=failure,
         )
-    return tuple(found)
+
+    def _ended(self, job_id: str | None) -> JobDescription:
+        if job_id is None:
+            raise CollectError("no job was submitted; see the log of its run_benchmark task")
+        job = self.described.get(job_id)
+        if job is None:
+            raise CollectError(f"Batch no longer knows job {job_id}; it forgets jobs after 7 days")
+        if is_live(job):
+            raise CollectError(
+                f"Batch job {job_id} was still {job['status']}, though no task waited for it any "
+                "more; it was told to stop"
+            )
+        return job
+
+    def _interrupted(
+        self, expected: ExpectedDocument, jobs: _Found
+    ) -> tuple[InterruptedAttempt, ...]:
+        """The earlier attempts that left a document before they lost their hosts."""
+        found = []
+        for job_id, attempt in self._earlier_attempts(jobs):
+            try:
+                document = expected.read(self.store, job_id, attempt)
+            except CollectError as error:  # it was killed before it could write
+                log.info("Attempt %d of job %s left no document: %s", attempt, job_id, error)
+                continue
+            uri = expected.uri(job_id, attempt)
+            found.append(
+                InterruptedAttempt(
+                    job_id=job_id,
+                    job_attempt=attempt,
+                    document_uri=uri,
+                    document_url=self.store.object_url(key_of(uri)),
+                    measured_rows=sum(
+                        row.status is MeasurementStatus.MEASURED for row in document.measurements
+                    ),
+                )
+            )
+        return tuple(found)
+
+    def _earlier_attempts(self, jobs: _Found) -> Iterator[tuple[str, int]]:
+        for job_id, that_count in ((jobs.replaced_job_id, 0), (jobs.job_id, 1)):
+            if job_id is not None and job_id in self.described:
+                attempts = self.described[job_id].get("attempts", ())
+                yield from ((job_id, n) for n in range(1, len(attempts) - that_count + 1))
 
 
 def _log_lines(logs: Any, group: str, stream: str) -> list[str]:

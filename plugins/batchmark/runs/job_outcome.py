@@ -32,10 +32,8 @@ def outcome(
 ) -> JobOutcome:
     """Judge a finished job; blocks on S3 and CloudWatch Logs.
 
-    Args:
-        client: returns the boto3 client of a service.
-        expected: the document that it must have left; None if it need not leave one.
-        first_seen: see job_description.timing.
+    `expected` is the document that it must have left, if any; `first_seen` see
+    job_description.timing.
 
     Raises:
         BotoCoreError, ClientError: S3 does not answer at the moment.

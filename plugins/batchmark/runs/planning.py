@@ -71,13 +71,12 @@ def check_targets(config: Config, targets: Sequence[str], *, need_both_devices: 
     chosen = [name for name in config.targets if not targets or name in targets]
     if not chosen:
         raise PlanError("no target to run; Terraform made none")
-    devices = {config.targets[name].device for name in chosen}
-    for device in ("cuda", "cpu"):
-        if need_both_devices and device not in devices:
-            raise PlanError(
-                f"no {device} target among {', '.join(chosen)}: a comparison needs at "
-                f"least one of each device; Terraform made: {known}"
-            )
+    missing = {"cuda", "cpu"} - {config.targets[name].device for name in chosen}
+    if need_both_devices and missing:
+        raise PlanError(
+            f"no {missing.pop()} target among {', '.join(chosen)}: a comparison needs at "
+            f"least one of each device; Terraform made: {known}"
+        )
     return chosen
 
 

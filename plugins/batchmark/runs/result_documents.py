@@ -65,11 +65,7 @@ class ExpectedDocument(Record):
 def read_document(
     store: RunStore, uri: str, expected: Mapping[str, object], dtype: str
 ) -> ResultDocument:
-    """Read a document and check that it is the expected one.
-
-    Args:
-        expected: expected fields by name: run, job, attempt, target, suite, device.
-        dtype: of every row; `suite` allows any.
+    """Read a document and check that it is the expected one, by the values of some of its fields.
 
     Raises:
         CollectError: it is missing, too large, cut off, of another version or another job.

@@ -118,7 +118,6 @@ class MonthSpending(Record):
 
 
 def spending_key(store: RunStore, planned_at: datetime) -> str:
-    """The key of a run's record."""
     return f"{COSTS_FOLDER}{planned_at.astimezone(UTC):%Y-%m}/{store.name}.json"
 
 

@@ -34,11 +34,9 @@ def deliver(
 ) -> RunMessage:
     """Send a run's message through the channels that lack it; return the message as it is then.
 
-    Args:
-        send: sends a message through a channel and returns the receipt; raises an UnsureError, or
-            another AlertError if it certainly was not sent.
-        channels: those in use; nothing is sent through others.
-        longest_try: a try that began longer ago and has no answer is dead.
+    `send` returns a channel's receipt; it raises an UnsureError, or another AlertError if the
+    message certainly was not sent. A try that began longer than `longest_try` ago and has no answer
+    is dead.
     """
     message = alerts.change_message(run_id, partial(_with_the_dead, begun_until=now - longest_try))
     for delivery in message.of(*OUTSTANDING):
@@ -48,12 +46,7 @@ def deliver(
 
 
 def _try(alerts: AlertStore, run_id: str, seen: Delivery, send: Send, now: datetime) -> RunMessage:
-    update = {
-        "state": "sending",
-        "at": now,
-        "attempts": seen.attempts + 1,
-        "try_id": uuid4().hex,
-    }
+    update = {"state": "sending", "at": now, "attempts": seen.attempts + 1, "try_id": uuid4().hex}
     tried = seen.model_copy(update=update)
     # If S3's answer is lost, botocore writes again and is refused. The stored try tells whether the
     # write was ours.

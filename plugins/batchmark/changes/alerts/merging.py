@@ -58,11 +58,7 @@ def merge(
 
 
 class _Merger:
-    """Takes a run's changes in order of time.
-
-    Attributes:
-        watched: alerts whose level may still come back, by id, with what the changes did so far.
-    """
+    """Takes a run's changes in order of time."""
 
     def __init__(
         self,
@@ -80,6 +76,7 @@ class _Merger:
         self._known_worse = KnownChanges(alert.change for alert in alerts)
         self._known_better = KnownChanges(one.change for one in improvements)
         self._earlier = [alert.id for alert in alerts]
+        # Those whose level may still come back, with what the changes did so far.
         self.watched = {alert.id: alert for alert in alerts if alert.state in WATCHED}
 
     def add_regression(self, change: Change) -> None:

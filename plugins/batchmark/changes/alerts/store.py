@@ -33,8 +33,6 @@ def message_key(run_id: str) -> str:
 
 
 class AlertStore:
-    """The objects in `alerts/`."""
-
     def __init__(self, store: RunStore) -> None:
         self._store = store
 
@@ -76,10 +74,7 @@ class AlertStore:
             self.change_alert(recovery.alert_id, methodcaller("recover", recovery))
 
     def change_alert(self, alert_id: str, change: Callable[[Alert], Alert]) -> Alert:
-        """Change an alert, even if others change it at the same time.
-
-        Args:
-            change: returns the changed alert; may be called several times.
+        """Change an alert, even if others change it at the same time: `change` may be called often.
 
         Raises:
             AlertError: there is no such alert, or `change` raised it.

@@ -14,14 +14,10 @@ from batchmark.changes.records import ChangePoint, Series, SeriesKey
 
 @dataclass(frozen=True)
 class PlacedSeries:
-    """A series with one usable figure a run, and the places of its runs among all runs.
-
-    Attributes:
-        places: shape (n,), ascending.
-    """
+    """A series with one usable figure a run, and the places of its runs among all runs."""
 
     series: Series
-    places: Sequence[int]
+    places: Sequence[int]  # shape (n,), ascending
 
     @property
     def key(self) -> SeriesKey:
@@ -34,8 +30,7 @@ class PlacedSeries:
     def until(self, place: int, step: tuple[int, float] | None = None) -> Series:
         """The series up to and including a place.
 
-        Args:
-            step: index of a run of the series, and the factor for its values from there on.
+        A step is the index of a run of the series, and the factor for its values from there on.
         """
         end, whole = bisect_right(self.places, place), self.series
         values = whole.values[:end]
@@ -47,11 +42,7 @@ class PlacedSeries:
 
 
 class Replay:
-    """Series as they stood after each run, as a schedule would see them.
-
-    Attributes:
-        runs: number of runs; a place is one of range(runs), in order of time.
-    """
+    """Series as they stood after each run, as a schedule would see them."""
 
     def __init__(self, histories: Sequence[Series]) -> None:
         began: dict[str, np.datetime64] = {}
@@ -59,7 +50,7 @@ class Replay:
             for run, at in zip(history.run_ids, history.recorded_at, strict=True):
                 began[run] = min(at, began.get(run, at))
         order = sorted(began, key=lambda run: (began[run], run))
-        self.runs = len(order)
+        self.runs = len(order)  # number of runs; a place is one of range(runs), in order of time
         self._place = {run: place for place, run in enumerate(order)}
         placed = (self._placed(history) for history in histories)
         self.series = [one for one in placed if one.places]
@@ -68,8 +59,7 @@ class Replay:
     def at(self, place: int, steps: Mapping[int, tuple[int, float]]) -> list[Series]:
         """The series after the run at `place`, without those that have no run yet.
 
-        Args:
-            steps: by the number of the series, as `PlacedSeries.until` takes them.
+        Steps are by the number of the series, as `PlacedSeries.until` takes them.
         """
         found = [one.until(place, steps.get(number)) for number, one in enumerate(self.series)]
         return [one for one in found if one.run_ids]

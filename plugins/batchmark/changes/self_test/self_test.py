@@ -37,37 +37,21 @@ Detector = Callable[[Sequence[Series]], Sequence[ChangePoint]]
 
 
 class Step(NamedTuple):
-    """A series that becomes slower from one of its runs on.
+    """A series that becomes slower from one of its runs on."""
 
-    Attributes:
-        series: its number in the replay.
-        first: index of that run in the series.
-        place: of that run among all runs.
-        size: relative.
-    """
-
-    series: int
-    first: int
-    place: int
-    size: float
+    series: int  # its number in the replay
+    first: int  # index of that run in the series
+    place: int  # of that run among all runs
+    size: float  # relative
 
 
 def try_suite(
-    suite: str,
-    histories: Sequence[Series],
-    detector: Detector,
-    *,
-    seed: int = 0,
-    steps: int = 20,
+    suite: str, histories: Sequence[Series], detector: Detector, *, seed: int = 0, steps: int = 20
 ) -> SuiteTest:
-    """Put steps into a suite's histories and count what the detector finds.
+    """Put steps into a suite's histories of times and count what the detector finds.
 
     Machines whose histories are too short get synthetic ones with the noise of their own series.
-
-    Args:
-        histories: of times.
-        seed: of the places of the steps.
-        steps: for each size and machine, if there is room for so many.
+    There are so many steps for each size and machine, if there is room; `seed` is of their places.
     """
     rng = np.random.default_rng(seed)
     replay = Replay(histories)
@@ -230,15 +214,23 @@ def _alarms(replay: Replay, detector: Detector) -> Alarms:
                     alarms.append(change)
         if place >= start:
             series_runs += len(replay.measured_at(place))
-    count = len(alarms)
-    per_run = 1000 / series_runs if series_runs else None
+    low, high = _interval(len(alarms), series_runs)
     return Alarms(
-        alarms=count,
+        alarms=len(alarms),
         withdrawn=sum(not _is_among(alarm, shown) for alarm in alarms),
         series_runs=series_runs,
-        low=float(stats.chi2.ppf(0.025, 2 * count)) / 2 * per_run if count and per_run else 0.0,
-        high=float(stats.chi2.ppf(0.975, 2 * count + 2)) / 2 * per_run if per_run else None,
+        low=low,
+        high=high,
     )
+
+
+def _interval(alarms: int, series_runs: int) -> tuple[float, float | None]:
+    """The exact 95 % Poisson interval of so many alarms, per 1,000 runs of a series."""
+    if not series_runs:
+        return 0.0, None
+    per_run = 1000 / series_runs
+    low = float(stats.chi2.ppf(0.025, 2 * alarms)) / 2 * per_run if alarms else 0.0
+    return low, float(stats.chi2.ppf(0.975, 2 * alarms + 2)) / 2 * per_run
 
 
 def _is_among(alarm: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:

@@ -71,13 +71,9 @@ def diagnose(
 ) -> Diagnosis:
     """Ask AWS why a queue's job does not start. Never raises: failed questions are in `unread`.
 
-    Args:
-        client: returns a boto3 client for the queue's region by its service's name.
-        queue: name or ARN.
-        job: from DescribeJobs; without one, the job that has waited longest.
-        job_definition: with its revision; takes the job's place if none is waiting.
-        events_log_group: where EventBridge logs Batch's events.
-        now: the time, with its time zone.
+    The queue is a name or an ARN, and `client` makes boto3 clients for its region. Without a job
+    from DescribeJobs, the one that has waited longest is taken; if none is waiting, a job
+    definition with its revision takes its place. EventBridge logs Batch's events in the log group.
     """
     answers = _Answers()
     subject = Subject(client, now, events_log_group, queue={}, job=job)
@@ -122,8 +118,6 @@ def _fill(subject: Subject, job_definition: str | None, answers: _Answers) -> No
 
 
 class _Answers:
-    """The results of the questions asked so far."""
-
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self.checked: list[str] = []

@@ -18,6 +18,7 @@ from batchmark.checks.diagnosis.subject import (
     resources_of,
 )
 from batchmark.core.errors import DiagnosisError
+from batchmark.core.formatting import some
 
 # Batch User Guide, "Compute resource memory management" and "Reserve system memory": the default
 # AMI reserves this much, the kernel some more; the guide recommends to leave 5 % free.
@@ -124,12 +125,12 @@ def _not_in_cluster(subject: Subject, environment: Described) -> Obstacle | None
     booted = _booted_instances(subject, environment)
     if booted and not registered.keys() & set(booted):
         text = (
-            f"{_first_few(booted)} of {name_of(environment)} have run for more than "
+            f"{some(booted)} of {name_of(environment)} have run for more than "
             f"{BOOT_TIME.seconds // 60} minutes, and none has joined its ECS cluster."
         )
         return Obstacle("no_container_instance", text)
     if registered and not any(registered.values()):
-        ids = _first_few(list(registered))
+        ids = some(list(registered))
         text = f"The ECS agent of {ids} of {name_of(environment)} is disconnected."
         return Obstacle("agent_disconnected", text)
     return None
@@ -229,8 +230,3 @@ def _launches(subject: Subject, group: str) -> list[Described]:
 def _group_part(environment: Described) -> str:
     """Batch names an Auto Scaling group [AWSBatch-]<compute environment>-asg-<uuid>."""
     return f"{name_of(environment)}-asg-"
-
-
-def _first_few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"{', '.join(names[:3])}{more}"

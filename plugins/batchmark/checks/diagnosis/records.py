@@ -89,7 +89,6 @@ class Finding(Record):
         return cls(cause=cause, certain=certain, evidence=evidence, remedy=REMEDIES[cause])
 
     def merged(self, other: Self) -> Self:
-        """Return one finding with the evidence of both."""
         certain, evidence = self.certain or other.certain, f"{self.evidence} {other.evidence}"
         return self.model_copy(update={"certain": certain, "evidence": evidence})
 
@@ -132,7 +131,6 @@ class Diagnosis(Record):
         )
 
     def message(self) -> str:
-        """Return the whole diagnosis as lines of text."""
         lines = [f"Diagnosis: {self.summary}"]
         for finding in self.findings:
             lines.append(f"- {finding.certainty}: {finding.evidence}")

@@ -81,11 +81,7 @@ class Subject:
         return Needs(vcpus, int(memory), int(asked.get("GPU", 0)))
 
     def findings(self, obstacle_in: Callable[[Described], Obstacle | None]) -> Iterator[Finding]:
-        """Yield one finding per cause: certain only if every candidate has a certain obstacle.
-
-        Args:
-            obstacle_in: returns the obstacle in a compute environment.
-        """
+        """Yield one finding per cause: certain only if every candidate has a certain obstacle."""
         obstacles = list(map(obstacle_in, self.candidates))
         nowhere_left = all(obstacle and obstacle.certain for obstacle in obstacles)
         by_cause: dict[Cause, list[Obstacle]] = defaultdict(list)

@@ -32,11 +32,7 @@ Axes = dict[str, list[str]]  # all values of a parameter by its name
 
 
 def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
-    """Yield each file of asv's `results/`: its path there and its content.
-
-    Args:
-        table: has runs.COLUMNS.
-    """
+    """Yield each file of asv's `results/`: its path there and its content. Takes runs.COLUMNS."""
     table = measured(table)
     grids = _grids(table)
     yield (

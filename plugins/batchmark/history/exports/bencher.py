@@ -24,11 +24,7 @@ FIGURES = {
 
 
 def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
-    """Yield each report: its path, `<target>/<run>.json`, and its content.
-
-    Args:
-        table: has runs.COLUMNS.
-    """
+    """Yield each report: its path, `<target>/<run>.json`, and its content. Takes runs.COLUMNS."""
     for rows in runs(measured(table)):
         points = defaultdict(list)
         for row in rows:

@@ -23,11 +23,7 @@ COLUMNS = (
 
 
 def measured(table: pa.Table) -> pa.Table:
-    """Return the rows that count for a run's figures.
-
-    Args:
-        table: has COLUMNS.
-    """
+    """Return the rows, with COLUMNS, that count for a run's figures."""
     return table.filter(pa.array(is_counted(table)))
 
 

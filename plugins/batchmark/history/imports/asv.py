@@ -32,8 +32,7 @@ NO_UNIT = "unknown unit, as benchmarks.json is missing"
 def parse(document: Mapping[str, Any], benchmarks: Mapping[str, Any]) -> Parsed:
     """Return every timing benchmark at every point of its parameters; others are refused.
 
-    Args:
-        benchmarks: `benchmarks.json` from the folder above; empty if there is none.
+    `benchmarks.json` is from the folder above; empty if there is none.
 
     Raises:
         HistoryError: the file has another version.

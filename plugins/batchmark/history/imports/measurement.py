@@ -31,27 +31,19 @@ UNKNOWN = "unknown"
 class ForeignMeasurement:
     """A benchmark's result at one point of its parameters.
 
-    Attributes:
-        commit: what was measured; None if the tool did not know.
-        recorded_at: time of the measurement, or of its commit.
-        figures: the history's columns of statistics.
-        machine: the history's columns on what it ran on.
-        reason: why there are no figures.
-        skipped: the benchmark does not apply at this point.
-
     Raises:
         TypeError: the commit is not a string.
         ValueError: the time can't be expressed in UTC.
     """
 
-    commit: str | None
-    recorded_at: datetime
+    commit: str | None  # what was measured; None if the tool did not know
+    recorded_at: datetime  # time of the measurement, or of its commit
     workload: str
     parameters: Mapping[str, Any]
-    figures: Row = field(default_factory=dict)
-    machine: Row = field(default_factory=dict)
-    reason: str | None = None
-    skipped: bool = False
+    figures: Row = field(default_factory=dict)  # the history's columns of statistics
+    machine: Row = field(default_factory=dict)  # the history's columns on what it ran on
+    reason: str | None = None  # why there are no figures
+    skipped: bool = False  # the benchmark does not apply at this point
 
     def __post_init__(self) -> None:
         if not isinstance(self.commit, str | None):
@@ -130,10 +122,7 @@ def sample_figures(samples: Sequence[float], name: str) -> Row:
 
 
 def to_seconds(value: float, unit: str) -> float | None:
-    """Convert a time, a time per call or a rate of calls to seconds per call.
-
-    Returns:
-        None for any other unit.
+    """Convert a time, a time per call or a rate of calls to seconds per call; None for other units.
 
     Raises:
         ValueError: the value is zero, negative or not finite.

@@ -93,10 +93,8 @@ def publish_alerts(
 ) -> None:
     """Send the run's message, if there is one, through each channel by itself.
 
-    As the last task of a run it fails if an earlier one left nothing.
-
-    Args:
-        alert_ids, report_key: None if open_alerts or publish_report failed.
+    As the last task of a run it fails if an earlier one left nothing: `alert_ids` and `report_key`
+    are None if open_alerts or publish_report failed.
 
     Raises:
         AlertError: a channel did not take it; a retry, or the DAG send_alerts, tries again.

@@ -7,7 +7,7 @@ from typing import Any
 from airflow.sdk import Context, Param
 from airflow.sdk.exceptions import AirflowFailException
 
-from batchmark.aws.result_bucket import RunStore, guard_key
+from batchmark.aws.result_bucket import RunStore, dated_key
 from batchmark.checks.leak_records import ENDABLE, LeakAges, RunName
 from batchmark.checks.leaks import RunState
 from batchmark.orchestration.settings import load_config
@@ -111,5 +111,4 @@ def _run_state(ti: Any, run: RunName) -> RunState:
 
 
 def _guard_key(context: Context, ending: str) -> str:
-    run_after = context["dag_run"].run_after
-    return guard_key(f"{run_after:%Y-%m-%d}", context["run_id"], ending)
+    return dated_key("guard", context["dag_run"].run_after, context["run_id"], ending)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from batchmark.aws.result_bucket import CHANGES, CHANGES_SECTION, SUSPECTS
 from batchmark.orchestration.xcom import RERUN_TASKS
+
+if TYPE_CHECKING:
+    from batchmark.changes.records import Confirmation
+    from batchmark.core.run import CollectedRun
+    from batchmark.orchestration.run_history import RunHistory
 
 
 def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
@@ -84,40 +89,25 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
     from batchmark.changes.conditions import COLUMNS, run_conditions
     from batchmark.changes.records import RunChanges
     from batchmark.changes.suspects import too_early
-    from batchmark.history.store import HistoryStore, run_prices
+    from batchmark.history.store import HistoryStore
     from batchmark.orchestration.run_history import RunHistory
-    from batchmark.orchestration.tasks.budget import settle
     from batchmark.report.changes import ChangesSection
-    from batchmark.runs.collected_runs import store_run
 
     if collected_key is None:
         raise AirflowSkipException("the run has no results to look at; see collect_results")
     run = RunHistory.of_suspects(context)
     fresh = run.collect(context, rounds=len(RERUN_TASKS))
-    ran = bool(fresh.jobs or fresh.lost)
-    verdicts = [run.verdict(one, fresh) for one in run.suspects.suspects] if ran else []
-    for one in verdicts:
-        print(f"{one.outcome}: {one.series.target} {one.series.workload}: {one.reason}")
-    store, history = run.store, HistoryStore.of(run.config)
+    verdicts = _verdicts(run, fresh)
     if fresh.jobs or fresh.lost or fresh.superseded:
-        whole = run.collected.model_copy(
-            update={
-                name: (*getattr(run.collected, name), *getattr(fresh, name))
-                for name in ("jobs", "lost", "superseded")
-            }
-        )
-        store_run(store, whole)
-        history.append(whole, run_prices(store, run.config.region, whole))
-        settle(store, run.config, run.plan, whole)
-    points = run.news(verdicts)
-    times = run.histories["time"]
-    rows = (
-        history.read(COLUMNS, suites=[run.suite], run_ids=runs_around(points)) if points else None
-    )
+        _store_with(fresh, run)
+    points, rows = run.news(verdicts), []
+    if points:
+        history, around = HistoryStore.of(run.config), runs_around(points)
+        rows = history.read(COLUMNS, suites=[run.suite], run_ids=around).to_pylist()
     changes = group_changes(
         points,
-        run_conditions(rows.to_pylist() if rows is not None else []),
-        measured=[one.key for one in times],
+        run_conditions(rows),
+        measured=[one.key for one in run.histories["time"]],
         confirmations=verdicts,
     )
     everything = [one for own in run.histories.values() for one in own]
@@ -127,7 +117,29 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
         confirmations=verdicts,
         notes=filter(None, (*run.suspects.notes, too_early(everything))),
     )
-    store.write(CHANGES_SECTION, section.model_dump_json(indent=2))
+    run.store.write(CHANGES_SECTION, section.model_dump_json(indent=2))
     print(f"{len(changes)} change(s) among {len(everything)} series")
     found = RunChanges(run_id=run.run_id, changes=changes, confirmations=tuple(verdicts))
-    return store.write(CHANGES, found.model_dump_json(indent=2))
+    return run.store.write(CHANGES, found.model_dump_json(indent=2))
+
+
+def _verdicts(run: RunHistory, fresh: CollectedRun) -> list[Confirmation]:
+    if not (fresh.jobs or fresh.lost):
+        return []
+    verdicts = [run.verdict(one, fresh) for one in run.suspects.suspects]
+    for one in verdicts:
+        print(f"{one.outcome}: {one.series.target} {one.series.workload}: {one.reason}")
+    return verdicts
+
+
+def _store_with(fresh: CollectedRun, run: RunHistory) -> None:
+    """Add a run's fresh jobs to what is stored of it, to the history and to its costs."""
+    from batchmark.history.store import HistoryStore, run_prices
+    from batchmark.orchestration.tasks.budget import settle
+    from batchmark.runs.collected_runs import store_run
+
+    whole = run.collected.joined(fresh)
+    store_run(run.store, whole)
+    history = HistoryStore.of(run.config)
+    history.append(whole, run_prices(run.store, run.config.region, whole))
+    settle(run.store, run.config, run.plan, whole)

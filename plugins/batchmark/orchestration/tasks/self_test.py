@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import Context, Param
 
-from batchmark.aws.result_bucket import RunStore, self_test_key
+from batchmark.aws.result_bucket import RunStore, dated_key
 from batchmark.core.config import Config
 from batchmark.core.suites import SUITES
 from batchmark.orchestration.settings import load_config
@@ -116,5 +116,4 @@ def current_detector() -> tuple[Detector, str]:
 
 
 def _key(context: Context, ending: str) -> str:
-    run_after = context["dag_run"].run_after
-    return self_test_key(f"{run_after:%Y-%m-%d}", context["run_id"], ending)
+    return dated_key("self_test", context["dag_run"].run_after, context["run_id"], ending)
