@@ -268,7 +268,8 @@ class TestDuckDb:
     """The files as Athena sees them, by the SQL that DuckDB and Trino share."""
 
     @pytest.fixture(scope="class")
-    def history(self, tmp_path_factory):
+    @classmethod
+    def history(cls, tmp_path_factory):
         folder = tmp_path_factory.mktemp("bucket")
         for day, slowdown in enumerate((1, 1, 1.2)):
             run = two_targets(day, slowdown)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from moto import mock_aws
 
 from batchmark.changes.alerts.outbox import unsure_runs
 from batchmark.changes.alerts.store import MOST_TRIES
@@ -22,20 +21,17 @@ from tests.builders.alerts import (
     some_series,
 )
 from tests.builders.leaks import config
-from tests.stand_ins.alert_account import moto_client
 from tests.stand_ins.bucket import MemoryBucket
+from tests.stand_ins.moto_account import moto_account, moto_client
 
 
 @pytest.fixture(params=["in memory", "moto"])
-def bucket(request, monkeypatch):
+def bucket(request):
     """The bucket of most tests, and moto's, so that they answer alike."""
     if request.param == "in memory":
         yield MemoryBucket(config().bucket, config().region)
         return
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    with mock_aws():
+    with moto_account():
         s3 = moto_client("s3", region_name=config().region)
         s3.create_bucket(
             Bucket=config().bucket,

@@ -6,10 +6,8 @@ import json
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
-import boto3
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
-from moto import mock_aws
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sns.models import sns_backends
 
@@ -19,6 +17,7 @@ from batchmark.core.errors import ConfigError
 from batchmark.core.sns_limits import TEXT_BYTES, size
 from batchmark.orchestration.tasks import environment, leaks
 from tests.builders.leaks import NOW, config
+from tests.stand_ins.moto_account import moto_account, moto_client
 
 RUN_ID = "scheduled__2026-11-21T11:20:00+00:00"
 KEY = "guard/2026-11-21/scheduled__2026-11-21T11-20-00-00-00"
@@ -27,16 +26,13 @@ KEY = "guard/2026-11-21/scheduled__2026-11-21T11-20-00-00-00"
 @pytest.fixture
 def account(monkeypatch):
     """A store in moto's account, which has only the bucket and the topic."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    with mock_aws():
+    with moto_account():
         region = config().region
-        topic = boto3.client("sns", region_name=region).create_topic(Name="lab-alerts")["TopicArn"]
+        topic = moto_client("sns", region_name=region).create_topic(Name="lab-alerts")["TopicArn"]
         published = config(topic_arn=topic)
         for tasks in (environment, leaks):
             monkeypatch.setattr(tasks, "load_config", lambda: published)
-        boto3.client("s3", region_name=region).create_bucket(
+        moto_client("s3", region_name=region).create_bucket(
             Bucket=published.bucket, CreateBucketConfiguration={"LocationConstraint": region}
         )
         yield RunStore.of(published, RUN_ID)
