@@ -67,13 +67,6 @@ def test_verdict_needs_the_whole_interval_on_one_side_of_one(gpu_median, verdict
     assert pair_of(*two_jobs(*rows)).rows[0].verdict == verdict
 
 
-def test_an_interval_beside_one_decides_nothing_that_noise_from_job_to_job_explains():
-    row = pair_of(*two_jobs([build_row(noisy(0.5))], [build_row(noisy(1.0))])).rows[0]
-    assert row.speedup.interval.low > 1.9
-    assert (row.verdict, row.noise.source) == ("undecided", "assumed")
-    assert row.noise.note.startswith("undecided: jobs that are equal may differ by")
-
-
 def test_nothing_is_decided_between_two_targets_on_one_cpu():
     rows = [build_row(noisy(0.1))], [build_row(noisy(9.0))]
     gpu = build_job("g5.xlarge", rows[0], environment=CPU_ENVIRONMENT, actual_device=Device.CPU)

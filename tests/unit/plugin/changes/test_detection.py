@@ -20,9 +20,15 @@ from batchmark.changes.detection import (
 from batchmark.changes.noise_model import Prior
 from batchmark.changes.records import Change, Series
 from batchmark.report.change_words import causes
-from tests.builders.changed_series import build_history, build_key, build_point, moment, run_id
-
-LEVEL = 0.01
+from tests.builders.changed_series import (
+    LEVEL,
+    build_history,
+    build_key,
+    build_point,
+    moment,
+    noisy,
+    run_id,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -31,10 +37,6 @@ def _quiet_arithmetic():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
-
-
-def noisy(count, seed=0, log_sd=0.01):
-    return LEVEL * np.exp(log_sd * np.random.default_rng(seed).standard_normal(count))
 
 
 def stepped(before=20, after=12, factor=1.1, **noise):

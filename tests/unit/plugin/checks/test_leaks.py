@@ -16,7 +16,6 @@ from tests.builders.leaks import NOW, REGION, ago, config, queue_arn
 from tests.stand_ins.stubbed_clients import StubbedClients
 
 RUN_ID = "scheduled__2026-11-21T03:00:00+00:00"
-NO_INSTANCES = {"Reservations": []}
 
 
 @pytest.fixture

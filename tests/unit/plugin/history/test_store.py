@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import date, datetime, timedelta
 from io import BytesIO
 
@@ -12,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from batchmark.aws.result_bucket import COLLECTED, RunStore
-from batchmark.core.config import parse_config
 from batchmark.history.columns import ALL_COLUMNS, SCHEMA
 from batchmark.history.parquet import (
     TEXT,
@@ -36,10 +34,10 @@ from tests.builders.history import (
     run_of,
     two_targets,
 )
+from tests.builders.installations import configured
 from tests.builders.runs import PRICES, build_job, build_lost, build_rows
 from tests.terraform.test_saved_queries import QUERIES, sql
 from tests.unit.plugin.history.conftest import moto_bucket
-from tests.unit.plugin.runs.test_planning import published
 
 NOVEMBER = "history/suite=blog/month=2026-11/scheduled__2026-11-20T12-00-00-00-00.parquet"
 MONTHS_END = datetime(2026, 11, 30, 23, 59, tzinfo=NOON.tzinfo)
@@ -248,7 +246,7 @@ def test_a_file_is_written_only_as_it_was_read(bucket):
 
 
 def test_the_store_uses_the_published_bucket(bucket):
-    config = parse_config(json.dumps(published(bucket=BUCKET, region=REGION)))
+    config = configured(bucket=BUCKET, region=REGION)
     assert HistoryStore.of(config).append(two_targets(), PRICES) == (NOVEMBER,)
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 
 import pytest
 
 from batchmark.aws.result_bucket import RunStore
-from batchmark.core.config import parse_config
 from batchmark.core.run import RunPlan
 from batchmark.orchestration.reruns import reserve
 from batchmark.runs.planning import plan_jobs
 from batchmark.runs.spending import RunSpending, run_spending
+from tests.builders.installations import configured, own_types
 from tests.stand_ins.bucket import MemoryBucket
-from tests.unit.plugin.runs.test_planning import published, target
 
 NAME = "g5.xlarge"
 KEY, OTHER = "costs/2026-11/run.json", "costs/2026-11/other.json"
@@ -40,8 +38,7 @@ def store():
 
 
 def reserved(store, *, cap, monthly_cap=None, key=KEY, name=NAME):
-    targets = {name: target("cuda", instance_type=name)}
-    config = parse_config(json.dumps(published(targets=targets, monthly_cap_usd=monthly_cap)))
+    config = configured(targets=own_types(**{name: {}}), monthly_cap_usd=monthly_cap)
     jobs = plan_jobs(config, run_id="run", suite="blog", need_both_devices=False)
     plan = RunPlan(jobs=tuple(jobs), spending_key=key)
     return reserve(store, config, plan, [name], cap)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from batchmark.changes.alerts.records import precision
-from batchmark.changes.records import Cause, Confirmation
+from batchmark.changes.records import Cause
 from batchmark.core.shares import Rate
 from batchmark.core.sns_limits import SUBJECT_CHARACTERS, TEXT_BYTES, cut, size, subject_line
 from batchmark.report.alert_message import MessageContext, alert_board, build_message
@@ -24,6 +24,7 @@ from tests.builders.alerts import (
     series,
     some_series,
 )
+from tests.builders.changed_series import build_confirmation
 
 CONTEXT = MessageContext(
     installation="lab",
@@ -45,26 +46,13 @@ def build(*changes, alerts=(), context=CONTEXT, **settings):
     )
 
 
-def confirmation(*reruns, hosts=3, **fields):
-    values = {
-        "series": series(),
-        "kind": "run",
-        "run_id": run_id(30),
-        "expected": 0.010,
-        "suspect": 0.012,
-        "reruns": reruns,
-        "job_ids": tuple(f"job-{number}" for number, _ in enumerate(reruns)),
-        "hosts": hosts,
-        "outcome": "confirmed",
-        "reason": "all slower",
-    }
-    return Confirmation(**values | fields)
-
-
 def test_an_alert_says_all_there_is_to_know():
+    confirmed = build_confirmation(
+        series(), expected=0.010, suspect=0.012, reruns=(0.0119, 0.0121, 0.0118), hosts=3
+    )
     told = change(
         point(),
-        confirmations=(confirmation(0.0119, 0.0121, 0.0118),),
+        confirmations=(confirmed,),
         causes=(
             Cause(name="driver version", before="580.95.05", after="590.10.01"),
             Cause(name="image digest", before=None, after="sha256:9a"),

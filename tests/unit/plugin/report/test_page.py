@@ -28,6 +28,7 @@ from tests.builders.runs import (
 from tests.paths import DATA
 
 RESULTS = DATA / "results"
+FROM_ELSEWHERE = {"script", "link", "img", "iframe", "object", "embed", "base"}
 VOID = {"meta", "br", "line", "circle"}
 
 
@@ -36,7 +37,7 @@ class Page(HTMLParser):
 
     def __init__(self, html):
         super().__init__()
-        self.tags, self.texts, self._open = [], [], []
+        self.html, self.tags, self.texts, self._open = html, [], [], []
         self.feed(html)
         self.close()
         assert self._open == []
@@ -53,6 +54,19 @@ class Page(HTMLParser):
     def handle_data(self, data):
         if data.strip() and not {"style", "title"} & set(self._open):
             self.texts.append(data.strip())
+
+    def check(self):
+        """It needs nothing from elsewhere, and a screen reader finds its way."""
+        assert not {name for name, _ in self.tags} & FROM_ELSEWHERE
+        assert not re.search(r"@import|url\(|src=", self.html)
+        tables = len(self.attributes("table"))
+        assert tables == len(self.attributes("caption")) == len(self.attributes("thead"))
+        assert all(header["scope"] in {"col", "row"} for header in self.attributes("th"))
+        assert all(svg["aria-hidden"] == "true" for svg in self.attributes("svg"))
+        ids = [attributes["id"] for _, attributes in self.tags if "id" in attributes]
+        assert len(ids) == len(set(ids))
+        labels = {one["aria-labelledby"] for _, one in self.tags if "aria-labelledby" in one}
+        assert labels <= set(ids)
 
     def attributes(self, tag):
         return [attributes for name, attributes in self.tags if name == tag]
@@ -145,18 +159,10 @@ def test_the_laptop_page_never_calls_a_figure_a_gpus(report_of_laptop):
 def test_the_page_is_self_contained_and_accessible(report_of_gpu):
     html = render_html(report_of_gpu)
     page = Page(html)
-    names = {name for name, _ in page.tags}
-    assert not names & {"script", "link", "img", "iframe", "object", "embed", "base"}
-    assert not re.search(r"@import|url\(|src=", html)
+    page.check()
     assert page.attributes("html") == [{"lang": "en"}]
-    tables = len(page.attributes("table"))
-    assert tables == len(page.attributes("caption")) == len(page.attributes("thead"))
-    assert all(header["scope"] in {"col", "row"} for header in page.attributes("th"))
-    assert all(svg["aria-hidden"] == "true" for svg in page.attributes("svg"))
     assert "prefers-color-scheme: dark" in html
     assert page.attributes("meta")[1]["content"].startswith("width=device-width")
-    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
-    assert len(ids) == len(set(ids))
 
 
 def test_every_row_leads_to_its_jobs_logs_and_documents(run_of_gpu, report_of_gpu):

@@ -1,4 +1,3 @@
-import json
 import re
 
 import pytest
@@ -9,42 +8,14 @@ from batchmark.core.names import full_name, slug
 from batchmark.core.run import PlannedJob
 from batchmark.runs.planning import LONGEST_WAIT_SECONDS, names_of_job, operator_kwargs, plan_jobs
 from batchmark.runs.result_documents import ExpectedDocument
+from tests.builders.installations import configured, target
 
 RUN_ID = "manual__2026-11-21T01:00:00+00:00"
 
 
-def target(device, **changes):
-    return {
-        "device": device,
-        "instance_type": "any",
-        "vcpus": 4,
-        "memory_mib": 14336,
-        "gpus": int(device == "cuda"),
-        "job_queue": f"arn:queue-{device}",
-        "on_demand_queue": f"arn:queue-{device}-on-demand",
-        "job_definition": f"arn:definition-{device}:1",
-        "compute_environments": {"spot": "spot", "on_demand": "on-demand"},
-        "timeout_seconds": 3600,
-        "attempts": 3,
-        "allow_cpu_fallback": False,
-    } | changes
-
-
-def published(**changes):
-    return {
-        "schema_version": 1,
-        "name": "batchmark",
-        "region": "us-east-1",
-        "bucket": "results",
-        "topic_arn": "arn:topic",
-        "log_group": "/aws/batch/batchmark",
-        "targets": {"g5.xlarge": target("cuda"), "c5.2xlarge": target("cpu")},
-    } | changes
-
-
 @pytest.fixture
 def config():
-    return parse_config(json.dumps(published()))
+    return configured()
 
 
 def test_no_targets_means_all_and_repeats_are_spread(config):
@@ -107,7 +78,7 @@ def test_a_calibration_needs_no_second_device(config):
 
 
 def test_without_any_target_there_is_nothing_to_run():
-    empty = parse_config(json.dumps(published(targets={})))
+    empty = configured(targets={})
     with pytest.raises(PlanError, match="no target to run; Terraform made none"):
         plan_jobs(empty, run_id=RUN_ID, suite="smoke", need_both_devices=False)
 
@@ -157,7 +128,7 @@ def test_targets_of_one_vcpu_quota_may_wait_for_each_other():
             ("trn1.2xlarge", "cpu", None),
         )
     }
-    config = parse_config(json.dumps(published(targets=targets)))
+    config = configured(targets=targets)
     shared = {
         job.target: operator_kwargs(config, RUN_ID, job)["queues_of_same_quota"]
         for job in plan_jobs(config, run_id=RUN_ID, suite="blog")
@@ -194,12 +165,12 @@ def test_a_missing_variable_names_the_way_to_get_it():
 )
 def test_what_terraform_published_is_checked(changes, message):
     with pytest.raises(ConfigError, match=message):
-        parse_config(json.dumps(published(**changes)))
+        configured(**changes)
 
 
 def test_the_log_group_of_job_states_is_new_and_may_be_missing():
-    assert parse_config(json.dumps(published())).events_log_group is None
-    newer = parse_config(json.dumps(published(events_log_group="/aws/events/batch/batchmark")))
+    assert configured().events_log_group is None
+    newer = configured(events_log_group="/aws/events/batch/batchmark")
     assert newer.events_log_group == "/aws/events/batch/batchmark"
 
 

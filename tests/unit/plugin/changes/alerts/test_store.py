@@ -11,7 +11,6 @@ from batchmark.history.store import HistoryStore
 from tests.builders.alerts import (
     NOW,
     change,
-    in_state,
     merged,
     message,
     moved,
@@ -181,13 +180,3 @@ def test_runs_are_unsure_until_a_later_message_mentions_them():
     assert unsure_runs([first, second]) == ("run-1",)
     third = told("run-3", "unsure", mentions=("run-1",))
     assert unsure_runs([first, second, third]) == ("run-3",)
-
-
-def test_an_alert_in_every_state_is_kept(alerts):
-    of = some_series(5)
-    ways = [(), ("acknowledged",), ("invalid",), ("fixed",), ("recovered",)]
-    kept = [
-        in_state(*opened(change(point(of=one))), *way) for one, way in zip(of, ways, strict=True)
-    ]
-    alerts.apply(message(opened=tuple(kept)))
-    assert {one.id: one for one in alerts.alerts()} == {one.id: one for one in kept}

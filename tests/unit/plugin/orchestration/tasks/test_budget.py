@@ -13,15 +13,14 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from batchmark.aws import price_list
 from batchmark.aws.result_bucket import PLAN, PRICES, RunStore
-from batchmark.core.config import parse_config
 from batchmark.core.run import RunPlan
 from batchmark.orchestration.tasks import budget
 from batchmark.orchestration.tasks import run as tasks
 from batchmark.runs.spending import RunSpending
+from tests.builders.installations import configured, own_types
 from tests.builders.runs import PRICES as TABLE
 from tests.builders.runs import build_job, build_lost, build_row, build_run
 from tests.stand_ins.bucket import MemoryBucket
-from tests.unit.plugin.runs.test_planning import published, target
 
 RUN_ID = "scheduled__2026-11-20"
 WORST = 8.08  # 2 x 3 attempts of an hour on each target: 6.036 and 2.04, each rounded up
@@ -38,11 +37,8 @@ class Cloud:
         self.s3 = MemoryBucket(self.config.bucket, self.config.region)
 
     def published(self, **fields):
-        targets = {
-            name: target(device, instance_type=name)
-            for name, device in (("g5.xlarge", "cuda"), ("c5.2xlarge", "cpu"))
-        }
-        self.config = parse_config(json.dumps(published(targets=targets, **fields)))
+        targets = own_types(**{"g5.xlarge": {}, "c5.2xlarge": {}})
+        self.config = configured(targets=targets, **fields)
         return self.config
 
     @property

@@ -1,25 +1,22 @@
 """The task of diagnose_queue with moto: its table, its files, its errors."""
 
-import json
-
 import boto3
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from batchmark.checks.diagnosis.records import Diagnosis, Finding
-from batchmark.core.config import parse_config
 from batchmark.orchestration.tasks import diagnosis as diagnosis_tasks
 from batchmark.report.diagnosis_page import DiagnosisReport, render_html
+from tests.builders.installations import configured, published
 from tests.stand_ins.diagnosis_answers import NOW
 from tests.stand_ins.moto_account import moto_account
-from tests.unit.plugin.runs.test_planning import published
 
 RUN_ID = "manual__2026-11-21T12:00:00+00:00"
 
 
 @pytest.fixture
 def s3(monkeypatch):
-    config = parse_config(json.dumps(published()))
+    config = configured()
     monkeypatch.setattr(diagnosis_tasks, "load_config", lambda: config)
     with moto_account():
         client = boto3.client("s3", region_name=config.region)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from copy import deepcopy
 from datetime import UTC, date, datetime, timedelta
 
@@ -24,7 +23,6 @@ from batchmark.changes.alerts.settings import AlertSettings
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.change_points import LEAST_AFTER
 from batchmark.changes.records import RunChanges
-from batchmark.core.config import parse_config
 from batchmark.core.run import CollectedRun, LostJob, RunPlan, WorstCase
 from batchmark.history import store as history_store
 from batchmark.history.parquet import decode
@@ -35,6 +33,7 @@ from batchmark.report.changes import ChangesSection
 from batchmark.runs.collected_runs import readable_run, store_run
 from batchmark.runs.planning import plan_jobs
 from batchmark.runs.spending import RunSpending, run_spending
+from tests.builders.installations import configured, own_types
 from tests.builders.runs import (
     CPU_ENVIRONMENT,
     GPU_ENVIRONMENT,
@@ -43,7 +42,6 @@ from tests.builders.runs import (
     put_documents,
 )
 from tests.stand_ins.bucket import MemoryBucket
-from tests.unit.plugin.runs.test_planning import published
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
 ENVIRONMENTS = {GPU: GPU_ENVIRONMENT, CPU: CPU_ENVIRONMENT}
@@ -67,6 +65,21 @@ def decode_whole(body, location, schema, *, since=None, run_ids=None):
         return decode(body, location, schema, since=since, run_ids=run_ids)
     assert since is None or f"{since:%Y-%m}" < location.month
     return decode_once(body, location, schema)
+
+
+class Instance:
+    """A task instance of a run whose look for suspects ended in this state."""
+
+    dag_id = "gpu_cpu_benchmark"
+
+    def __init__(self, state):
+        self.state = state
+
+    def xcom_pull(self, **_):
+        return []
+
+    def get_task_states(self, *, run_ids, **_):
+        return {run_id: {"find_suspects": self.state} for run_id in run_ids}
 
 
 class Schedule:
@@ -161,16 +174,7 @@ class Schedule:
             self.keep()
         context = self.context
 
-        class Instance:
-            dag_id = "gpu_cpu_benchmark"
-
-            def xcom_pull(self, **_):
-                return []
-
-            def get_task_states(self, *, run_ids, **_):
-                return {run_id: {"find_suspects": "success"} for run_id in run_ids}
-
-        context["ti"] = Instance()
+        context["ti"] = Instance("success")
         once = regressions.find_suspects(context, self.store.prefix + COLLECTED)
         try:
             twice = regressions.find_agreeing(context)
@@ -190,10 +194,7 @@ class Schedule:
 
 
 def new_schedule(monkeypatch, quiet=None):
-    settings = published()
-    for name, target in settings["targets"].items():
-        target["instance_type"] = name
-    config = parse_config(json.dumps(settings))
+    config = configured(targets=own_types(**{GPU: {}, CPU: {}}))
     bucket = MemoryBucket(config.bucket, config.region)
     # Nothing else is asked of AWS: what fresh jobs leave is made up.
     clients = {"s3": bucket, "batch": None, "logs": None}
@@ -390,15 +391,7 @@ def test_fresh_jobs_of_an_earlier_life_of_the_run_do_not_count(schedule):
 def test_a_failed_look_for_suspects_is_named(schedule):
     schedule.measure()
     schedule.look()
-    context = schedule.context
-
-    class Instance:
-        dag_id = "gpu_cpu_benchmark"
-
-        def get_task_states(self, *, run_ids, **_):
-            return {run_id: {"find_suspects": "failed"} for run_id in run_ids}
-
-    context["ti"] = Instance()
+    context = schedule.context | {"ti": Instance("failed")}
     with pytest.raises(AirflowFailException, match="find_suspects failed: see its log"):
         regressions.detect_regressions(context, schedule.store.prefix + COLLECTED)
 

@@ -13,19 +13,18 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 from batchmark.analysis.comparison import Comparison
 from batchmark.analysis.noise import parse_table
 from batchmark.aws.result_bucket import COLLECTED, NOISE_HTML, NOISE_JSON, RunStore, noise_key
-from batchmark.core.config import parse_config
 from batchmark.orchestration.tasks import run
 from batchmark.runs.collected_runs import store_run
+from tests.builders.installations import configured
 from tests.builders.runs import build_job, build_lost, build_row, build_run, put_documents
 from tests.stand_ins.bucket import MemoryBucket
-from tests.unit.plugin.runs.test_planning import published
 
 CONTEXT = {"run_id": "calibration"}
 
 
 @pytest.fixture
 def store(monkeypatch):
-    config = parse_config(json.dumps(published()))
+    config = configured()
     bucket = MemoryBucket(config.bucket, config.region)
     monkeypatch.setattr(boto3, "client", lambda *_, **__: bucket)
     monkeypatch.setattr(run, "load_config", lambda: config)
