@@ -9,14 +9,7 @@ from typing import Any
 import numpy as np
 
 from batchmark.changes.conditions import RunConditions
-from batchmark.changes.records import (
-    ChangePoint,
-    Confirmation,
-    Level,
-    Metric,
-    Series,
-    SeriesKey,
-)
+from batchmark.changes.records import ChangePoint, Confirmation, Level, Metric, Series, SeriesKey
 from batchmark_job.result import Device
 
 FIRST = datetime(2026, 9, 1, 3, tzinfo=UTC)

@@ -70,12 +70,7 @@ def bought(compute_environment, spot="g5-spot", on_demand="g5-on-demand"):
 
 @pytest.mark.parametrize(
     ("compute_environment", "expected"),
-    [
-        ("g5-spot", "spot"),
-        ("g5-on-demand", "on_demand"),
-        ("somebody-elses", None),
-        (None, None),
-    ],
+    [("g5-spot", "spot"), ("g5-on-demand", "on_demand"), ("somebody-elses", None), (None, None)],
 )
 def test_a_jobs_compute_environment_tells_how_it_was_bought(compute_environment, expected):
     assert bought(compute_environment) == expected

@@ -150,10 +150,7 @@ def test_no_dollars_without_a_price_and_nothing_cold_without_marks():
     assert pair.crossovers[0].cold_reason == (
         "g5.xlarge and c5.2xlarge: no job says when its device was ready"
     )
-    run = build_run(
-        build_job("g5.xlarge", rows_of(GPU)),
-        build_job("c5.2xlarge", rows_of(CPU)),
-    )
+    run = build_run(build_job("g5.xlarge", rows_of(GPU)), build_job("c5.2xlarge", rows_of(CPU)))
     targets = group_jobs(run)["blog", "float32"]
     unpriced = pair.gpu_price.model_copy(update={"usd_per_hour": None})
     verdicts = {row_key(row): RowVerdict(0, 0, row.noise) for row in pair.rows}

@@ -24,11 +24,7 @@ STORED = DATA / "noise" / "table-version-1.json"
 
 def table_of(*jobs, lost=()):
     return measure_noise(
-        target_of(*jobs, lost=lost),
-        suite="blog",
-        dtype="float32",
-        region="us-east-1",
-        run_id="run",
+        target_of(*jobs, lost=lost), suite="blog", dtype="float32", region="us-east-1", run_id="run"
     )
 
 

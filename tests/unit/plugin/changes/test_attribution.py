@@ -245,11 +245,7 @@ def test_slower_faster_noisier_and_dearer_are_never_mixed():
 
 def test_a_price_is_each_targets_own_and_only_buying_explains_it():
     runs = runs_of(
-        GPU,
-        CPU,
-        image_digest=NEW_IMAGE,
-        purchase_option=("spot",),
-        price_usd_per_hour=(1.2,),
+        GPU, CPU, image_digest=NEW_IMAGE, purchase_option=("spot",), price_usd_per_hour=(1.2,)
     )
     points = [
         build_point(build_key(target, workload=None), 0.2, metric="price") for target in (GPU, CPU)

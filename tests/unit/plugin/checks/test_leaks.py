@@ -210,12 +210,7 @@ def instance(hours=2.0, target="g5.xlarge"):
         ([job()], instance(), "in use", "1 job(s) of its target run."),
         ([job("STARTING")], instance(), "in use", "1 job(s) of its target run."),
         ([], instance(0.4), "new", "Idle for less than 30 minutes."),
-        (
-            [],
-            instance(),
-            "leaked",
-            "No job in STARTING or RUNNING since 2026-11-21 10:00 UTC.",
-        ),
+        ([], instance(), "leaked", "No job in STARTING or RUNNING since 2026-11-21 10:00 UTC."),
         (
             [job("SUCCEEDED", stoppedAt=ago(minutes=29))],
             instance(),

@@ -31,11 +31,7 @@ SPOT_G = "All G and VT Spot Instance Requests (L-3819A6DF)"
         (
             {"L-3819A6DF": 0.0, "L-DB2E81BA": 2.0},
             [
-                (
-                    "g5.xlarge",
-                    "fail",
-                    f"{SPOT_G}: 0 vCPUs. One instance of g5.xlarge takes 4.",
-                ),
+                ("g5.xlarge", "fail", f"{SPOT_G}: 0 vCPUs. One instance of g5.xlarge takes 4."),
                 (
                     "g5.xlarge",
                     "fail",

@@ -151,10 +151,7 @@ def test_a_job_costs_what_a_report_says_and_its_price_is_what_it_was_bought_at()
 
 def test_off_ec2_there_is_neither_price_nor_region():
     job = build_job(
-        "g5.xlarge",
-        [build_row((1.0,))],
-        environment=LAPTOP_ENVIRONMENT,
-        actual_device=Device.CPU,
+        "g5.xlarge", [build_row((1.0,))], environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU
     )
     (row,) = rows(job)
     assert row["price_usd_per_hour"] is row["job_cost_usd"] is row["region"] is None

@@ -37,12 +37,7 @@ CONTEXT = MessageContext(
 def build(*changes, alerts=(), context=CONTEXT, **settings):
     found = merged(list(changes), list(alerts), **settings)
     return build_message(
-        found,
-        alerts,
-        context,
-        run_id=run_id(30),
-        created_at=NOW,
-        channels=("sns", "apprise:chat"),
+        found, alerts, context, run_id=run_id(30), created_at=NOW, channels=("sns", "apprise:chat")
     )
 
 

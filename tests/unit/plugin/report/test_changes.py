@@ -11,13 +11,7 @@ from batchmark.changes.attribution import group_changes
 from batchmark.changes.records import Cause
 from batchmark.core.shares import Rate
 from batchmark.report import change_words
-from batchmark.report.changes import (
-    MOST_RUNS,
-    AlertBoard,
-    AlertLine,
-    ChangesSection,
-    SeriesTrace,
-)
+from batchmark.report.changes import MOST_RUNS, AlertBoard, AlertLine, ChangesSection, SeriesTrace
 from batchmark.report.model import Report, render_json
 from batchmark.report.page import SHOWN_ROWS, HistoryChart, render_html
 from batchmark_job.result import Device

@@ -250,10 +250,7 @@ def test_state_times_come_from_all_pages_of_the_jobs_own_events(collect):
 
 
 def test_of_a_retried_job_the_last_attempts_times_count(collect):
-    events = [
-        event("RUNNABLE", "2026-11-20T00:59:10Z"),
-        event("RUNNABLE", "2026-11-20T00:58:21Z"),
-    ]
+    events = [event("RUNNABLE", "2026-11-20T00:59:10Z"), event("RUNNABLE", "2026-11-20T00:58:21Z")]
     answers = [({"events": events}, ASKED)]
     (job,) = collect(DONE, document=document(), event_answers=answers).jobs
     assert moments(job) == ["00:59:10", None]
@@ -303,11 +300,7 @@ def test_the_time_of_all_attempts_before_the_last_is_kept(collect):
     last = {"startedAt": DONE["startedAt"], "stoppedAt": DONE["stoppedAt"]}
     retried = described("SUCCEEDED", attempts=[reclaimed, {"statusReason": "gone"}, last])
     third = json.loads(document()) | {"job_attempt": 3}
-    (job,) = collect(
-        retried,
-        document=json.dumps(third),
-        earlier_documents=[None, None],
-    ).jobs
+    (job,) = collect(retried, document=json.dumps(third), earlier_documents=[None, None]).jobs
     assert (job.job_attempt, job.earlier_seconds) == (3, 70.0)
 
 

@@ -35,10 +35,7 @@ from tests.builders.runs import build_job, build_run
 from tests.stand_ins.alert_account import received
 
 EARLY = moved(20, 0.010, 0.012, some_series(2))
-CHANGES = (
-    change(point(of=series(dtype="float16"))),
-    moved(26, 0.012, 0.010, some_series(2)),
-)
+CHANGES = (change(point(of=series(dtype="float16"))), moved(26, 0.012, 0.010, some_series(2)))
 
 
 class Killed(BaseException):
@@ -73,10 +70,7 @@ def outcome(alerts):
     return {alert.id: [one.state for one in alert.transitions] for alert in alerts.alerts()}
 
 
-WANTED = {
-    opened(EARLY)[0].id: ["open", "recovered"],
-    opened(CHANGES[0])[0].id: ["open"],
-}
+WANTED = {opened(EARLY)[0].id: ["open", "recovered"], opened(CHANGES[0])[0].id: ["open"]}
 
 
 def test_a_run_opens_closes_announces_and_sends_once(run, alerts, published, context, capsys):
@@ -97,15 +91,7 @@ def test_a_run_opens_closes_announces_and_sends_once(run, alerts, published, con
     assert received(published) == []
 
 
-OPERATIONS = [
-    "message",
-    "alert",
-    "improvement",
-    "recovery",
-    "try begins",
-    "SNS",
-    "try ended",
-]
+OPERATIONS = ["message", "alert", "improvement", "recovery", "try begins", "SNS", "try ended"]
 
 
 class Deadly:
