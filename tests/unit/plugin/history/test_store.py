@@ -27,14 +27,12 @@ from batchmark.runs.collected_runs import readable_run
 from tests.builders.history import (
     BUCKET,
     NOON,
-    REGION,
     RUN_ID,
     SIZES,
     finished,
     run_of,
     two_targets,
 )
-from tests.builders.installations import configured
 from tests.builders.runs import PRICES, build_job, build_lost, build_rows
 from tests.terraform.test_saved_queries import QUERIES, sql
 from tests.unit.plugin.history.conftest import moto_bucket
@@ -243,11 +241,6 @@ def test_a_file_is_written_only_as_it_was_read(bucket):
     assert history.get_version(NOVEMBER) is None
     with pytest.raises(bucket.s3.exceptions.NoSuchBucket):
         HistoryStore(bucket.s3, "no-such-bucket").swap(NOVEMBER, b"", None)
-
-
-def test_the_store_uses_the_published_bucket(bucket):
-    config = configured(bucket=BUCKET, region=REGION)
-    assert HistoryStore.of(config).append(two_targets(), PRICES) == (NOVEMBER,)
 
 
 def test_only_keys_of_the_history_have_a_location():

@@ -230,8 +230,10 @@ def quiet_runs(schedule, count):
     schedule.number = count
 
 
-def objects(schedule, *folders):
+def left(schedule):
+    """The history, the alerts, and what the run says has changed."""
     store = schedule.store
+    folders = ("history/", "alerts/", f"runs/{store.name}/{CHANGES}")
     return {key: store.read(key) for folder in folders for key in store.keys(folder)}
 
 
@@ -451,10 +453,9 @@ def repeat(schedule):
 def test_each_task_repeated_leaves_the_same_history_and_the_same_alert(schedule):
     quiet_runs(schedule, 15)
     schedule.run(gpu=1.12)
-    folders = ("history/", "alerts/", f"runs/{schedule.store.name}/{CHANGES}")
-    before = objects(schedule, *folders)
+    before = left(schedule)
     repeat(schedule)
-    assert objects(schedule, *folders) == before
+    assert left(schedule) == before
 
 
 def test_a_level_that_its_run_told_of_is_confirmed_again_where_the_run_is_repeated(schedule):
@@ -462,22 +463,20 @@ def test_a_level_that_its_run_told_of_is_confirmed_again_where_the_run_is_repeat
     while not schedule.run(cpu=1.04)[0]:
         pass
     assert len(schedule.alerts) == 1
-    folders = ("history/", "alerts/", f"runs/{schedule.store.name}/{CHANGES}")
-    before = objects(schedule, *folders)
+    before = left(schedule)
     once, twice, _ = repeat(schedule)
     assert (once, twice) == (1, 2)
-    assert objects(schedule, *folders) == before
+    assert left(schedule) == before
 
 
 def test_fresh_jobs_that_ran_count_where_a_repeated_run_may_submit_no_more(schedule):
     quiet_runs(schedule, 15)
     schedule.run(gpu=1.12)
-    folders = ("history/", "alerts/", f"runs/{schedule.store.name}/{CHANGES}")
-    before = objects(schedule, *folders)
+    before = left(schedule)
     schedule.max_cost_usd = 0.01
     once, twice, _ = repeat(schedule)
     assert (once, twice) == (0, 0)
-    assert objects(schedule, *folders) == before
+    assert left(schedule) == before
 
 
 def test_fresh_jobs_are_booked_compared_with_nothing_and_no_part_of_the_series(schedule):
