@@ -73,11 +73,6 @@ def test_throttled_samples_are_no_noise():
     assert table_of(*jobs).rows[0].floor == pytest.approx(LEAST_LOG_SD, rel=0.01)
 
 
-def test_a_table_survives_json():
-    table = table_of(*jobs_of([1.0, 1.1]))
-    assert parse_table(table.to_json()) == table
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

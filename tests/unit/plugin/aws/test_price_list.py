@@ -6,7 +6,6 @@ from datetime import UTC, date, datetime
 from io import BytesIO
 
 import pytest
-from botocore.config import Config
 from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
@@ -17,7 +16,7 @@ from batchmark.core.errors import PriceError
 from batchmark.core.prices import load_prices
 from tests.builders.runs import PRICES
 from tests.stand_ins.price_answers import HOUR, offer
-from tests.stand_ins.stubbed_clients import session
+from tests.stand_ins.stubbed_clients import client
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SPOT = [
@@ -50,14 +49,9 @@ class Aws:
     """Stubbed clients; each method adds what AWS answers next, and what it has to be asked."""
 
     def __init__(self):
-        one_try = Config(retries={"total_max_attempts": 1})
-        self.pricing, self.ec2, self.s3 = (
-            session("us-east-1").client(name, config=one_try) for name in ("pricing", "ec2", "s3")
-        )
-        self.stubs = {
-            client.meta.service_model.service_name: Stubber(client)
-            for client in (self.pricing, self.ec2, self.s3)
-        }
+        names = ("pricing", "ec2", "s3")
+        self.pricing, self.ec2, self.s3 = (client("us-east-1", name) for name in names)
+        self.stubs = {name: Stubber(client("us-east-1", name)) for name in names}
         for stub in self.stubs.values():
             stub.activate()
 
@@ -123,8 +117,8 @@ class Aws:
 def aws():
     made = Aws()
     yield made
-    for client in (made.pricing, made.ec2, made.s3):
-        client.close()
+    for stub in made.stubs.values():
+        stub.deactivate()
 
 
 def test_on_demand_and_spot_over_several_pages(aws):
@@ -216,12 +210,10 @@ def test_prices_that_cannot_be_read_fail_no_run(aws):
 
 
 def test_todays_prices_are_kept_in_the_runs_folder_and_by_their_date_for_each_run(aws):
-    aws.offers("g5.xlarge", [offer("g5.xlarge", "1.006")])
-    aws.spot(["g5.xlarge"], SPOT)
-    twin = Aws()
-    twin.offers("g5.xlarge", [offer("g5.xlarge", "1.006")])
-    twin.spot(["g5.xlarge"], SPOT)
-    text = twin.fetch("g5.xlarge").model_dump_json(indent=2).encode()
+    for _ in range(2):
+        aws.offers("g5.xlarge", [offer("g5.xlarge", "1.006")])
+        aws.spot(["g5.xlarge"], SPOT)
+    text = aws.fetch("g5.xlarge").model_dump_json(indent=2).encode()
     aws.keep({"prices/us-east-1/2026-11-20/run.json": text, "runs/run/prices.json": text})
     aws.store("g5.xlarge")
     aws.check()

@@ -129,12 +129,6 @@ def test_no_change_is_one_line_that_says_what_was_looked_at(run_of_gpu):
         assert "re-run" not in text
 
 
-def test_without_a_look_at_the_history_there_is_no_section(run_of_gpu):
-    html = render_html(report_of(run_of_gpu))
-    assert 'id="changes"' not in html
-    assert "Changes:" not in terminal(report_of(run_of_gpu))
-
-
 def test_open_alerts_are_listed_with_their_state_and_the_way_to_change_it(run_of_gpu):
     board = AlertBoard(
         lines=(build_alert(),), precision=Rate.of(11, 12), how_to_change="Say so\nor type it"
@@ -287,3 +281,4 @@ def test_a_report_of_version_2_is_still_read(run_of_gpu):
     old = Report.model_validate(document | {"report_version": 2})
     assert old.changes is None
     assert 'id="changes"' not in render_html(old)
+    assert "Changes:" not in terminal(old)

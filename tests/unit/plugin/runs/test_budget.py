@@ -247,7 +247,7 @@ def random_cap(rng, cost):
     return max(near, 5e-324)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_no_plan_above_its_cap_passes(seed):
     rng = np.random.default_rng(seed)
     passed = refused = unpriced = 0

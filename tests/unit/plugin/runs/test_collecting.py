@@ -6,7 +6,6 @@ from io import BytesIO
 
 import pytest
 from botocore.awsrequest import AWSResponse
-from botocore.config import Config
 from botocore.exceptions import ClientError, EndpointConnectionError
 from botocore.stub import ANY, Stubber
 from urllib3 import HTTPResponse
@@ -18,7 +17,7 @@ from batchmark.core.run import PlannedJob
 from batchmark.runs.collecting import LEFT_OVER, SUPERSEDED, collect_run
 from tests.builders.installations import configured, target
 from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row
-from tests.stand_ins.stubbed_clients import session
+from tests.stand_ins.stubbed_clients import client, session
 
 LABEL = "batchmark-g5-xlarge-smoke-1"
 JOB_ID = "11111111-2222-3333-4444-555555555555"
@@ -66,10 +65,8 @@ def described(status, **fields):
 @pytest.fixture
 def collect():
     """Collect one job; AWS gives no log and refuses to say whether the document exists."""
-    clients = {
-        name: session("us-east-1").client(name, config=Config(retries={"max_attempts": 0}))
-        for name in ("s3", "batch", "logs")
-    }
+    clients = {name: client("us-east-1", name) for name in ("s3", "logs")}
+    clients["batch"] = session("us-east-1").client("batch")
     stubs = {name: Stubber(clients[name]) for name in ("s3", "logs")}
     for stub in stubs.values():
         stub.activate()
@@ -120,8 +117,9 @@ def collect():
         return collected
 
     yield run
-    for client in clients.values():
-        client.close()
+    for stub in stubs.values():
+        stub.deactivate()
+    clients["batch"].close()
 
 
 ANY_UPLOAD = {"Body": ANY, "ContentType": ANY}
