@@ -32,11 +32,7 @@ OTHER_LEFT = ("g5.xlarge", "warn", f"{SPOT_G}: 0 vCPUs. {TAKES} {ONE_LEFT}")
         (
             {"L-3819A6DF": 0.0, "L-DB2E81BA": Refused("NoSuchResourceException")},
             [
-                (
-                    "g5.xlarge",
-                    "not checked",
-                    f"{ON_DEMAND_G}: NoSuchResourceException: said AWS",
-                ),
+                ("g5.xlarge", "not checked", f"{ON_DEMAND_G}: NoSuchResourceException: said AWS"),
                 OTHER_LEFT,
             ],
         ),

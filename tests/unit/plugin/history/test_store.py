@@ -24,15 +24,7 @@ from batchmark.history.parquet import (
 from batchmark.history.rows import history_rows
 from batchmark.history.store import HistoryStore
 from batchmark.runs.collected_runs import readable_run
-from tests.builders.history import (
-    BUCKET,
-    NOON,
-    RUN_ID,
-    SIZES,
-    finished,
-    run_of,
-    two_targets,
-)
+from tests.builders.history import BUCKET, NOON, RUN_ID, SIZES, finished, run_of, two_targets
 from tests.builders.runs import PRICES, build_job, build_lost, build_rows
 from tests.terraform.test_saved_queries import QUERIES, sql
 from tests.unit.plugin.history.conftest import moto_bucket

@@ -88,8 +88,8 @@ def test_the_terminal_table_keeps_its_figures_whole(report_of_gpu, width):
 
 
 @pytest.mark.parametrize("width", [100, 140, 160])
-def test_a_table_for_a_log_wraps_no_cell(full_run, width):
-    text = terminal(report_of(full_run), width)
+def test_a_table_for_a_log_wraps_no_cell(report_of_full, width):
+    text = terminal(report_of_full, width)
     table = text[text.index("median [95") : text.index("Of 7 rows")]
     assert table.count("[") == table.count("]")
     for line in table.splitlines():

@@ -215,10 +215,9 @@ def test_the_page_shows_what_was_measured_and_on_what(report_of_gpu):
     )
 
 
-def test_what_the_page_says_of_a_row_that_tells_all(full_run):
-    report = report_of(full_run)
-    texts = " ".join(Page(render_html(report)).texts)
-    small, row, *_ = report.pairs[0].rows
+def test_what_the_page_says_of_a_row_that_tells_all(report_of_full):
+    texts = " ".join(Page(render_html(report_of_full)).texts)
+    small, row, *_ = report_of_full.pairs[0].rows
     flops = 2 * 5000**3
     for expected in (
         words.noise(row.noise),
@@ -244,30 +243,28 @@ def test_what_the_page_says_of_a_row_that_tells_all(full_run):
         assert expected in texts, expected
 
 
-def test_rivals_are_folded_and_named_for_screen_readers(full_run):
-    html = render_html(report_of(full_run))
+def test_rivals_are_folded_and_named_for_screen_readers(report_of_full):
+    html = render_html(report_of_full)
     assert html.count("<details>\n<summary>Rivals<") == 2 * 7
     assert "<details open" not in html
 
 
-def test_crossovers_are_the_same_on_page_and_terminal(full_run):
-    report = report_of(full_run)
-    (pair,) = report.pairs
+def test_crossovers_are_the_same_on_page_and_terminal(report_of_full):
+    (pair,) = report_of_full.pairs
     matmul = pair.crossovers[0]
     assert (matmul.workload, matmul.axis, matmul.sizes) == ("matmul", "size", (1000, 5000, 10000))
     assert matmul.warm_seconds.outcome == "gpu_ahead"
-    texts = (" ".join(Page(render_html(report)).texts), terminal(report))
+    texts = (" ".join(Page(render_html(report_of_full)).texts), terminal(report_of_full))
     for text in texts:
         assert "none: g5.xlarge is ahead already at the smallest size, and throughout" in text
         assert "matmul, float32" in text
         assert "size 1000, 5000, 10000" in text
 
 
-def test_the_cold_start_is_the_same_on_page_and_terminal(full_run):
-    report = report_of(full_run)
-    gpu, cpu = report.pairs[0].cold_starts
+def test_the_cold_start_is_the_same_on_page_and_terminal(report_of_full):
+    gpu, cpu = report_of_full.pairs[0].cold_starts
     assert [start.target for start in (gpu, cpu)] == ["g5.xlarge", "c5.2xlarge"]
-    texts = (" ".join(Page(render_html(report)).texts), terminal(report))
+    texts = (" ".join(Page(render_html(report_of_full)).texts), terminal(report_of_full))
     for text in texts:
         for step in gpu.steps:
             assert f"{step.name} {formatting.seconds(step.seconds)}" in text
