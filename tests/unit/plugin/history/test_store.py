@@ -64,12 +64,8 @@ def test_jobs_that_end_in_two_months_make_two_files(bucket):
     keys = bucket.append(run)
     assert [FileLocation.of(key).month for key in keys] == ["2026-11", "2026-12"]
     table = bucket.history.read(["target"])
-    assert table.select(["target", "month"]).to_pylist() == [
-        {"target": "c5.2xlarge", "month": "2026-11"},
-        {"target": "c5.2xlarge", "month": "2026-11"},
-        {"target": "g5.xlarge", "month": "2026-12"},
-        {"target": "g5.xlarge", "month": "2026-12"},
-    ]
+    assert table["target"].to_pylist() == ["c5.2xlarge"] * 2 + ["g5.xlarge"] * 2
+    assert table["month"].to_pylist() == ["2026-11"] * 2 + ["2026-12"] * 2
 
 
 def test_a_cleared_run_counts_once_in_its_new_month(bucket):

@@ -11,11 +11,10 @@ import pytest
 
 from batchmark.core.errors import PlanError
 from batchmark.core.prices import PriceTable
-from batchmark.core.run import PlannedJob
 from batchmark.runs.budget import parse_cap, refusals, worst_case
 from batchmark.runs.spending import MonthSpending, RunSpending
 from tests.builders.installations import configured, own_types
-from tests.builders.runs import PRICES
+from tests.builders.runs import PRICES, build_job
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 BAD_CAPS = [0, -1, -0.0, math.nan, math.inf, -math.inf, True, "50", [], 10**400]
@@ -26,16 +25,7 @@ def of_targets(**targets):
 
 
 def planned(name, count=1):
-    job = PlannedJob(
-        target=name,
-        device="cpu",
-        instance_type=name,
-        suite="smoke",
-        repeat=1,
-        dtype="suite",
-        result_prefix="s3://results/raw/",
-    )
-    return [job] * count
+    return [build_job(name, []).planned] * count
 
 
 def worst(config, jobs, prices=PRICES):

@@ -13,7 +13,6 @@ from urllib3 import HTTPResponse
 from batchmark.aws.result_bucket import RunStore
 from batchmark.aws.state_times import state_times
 from batchmark.core.names import full_name
-from batchmark.core.run import PlannedJob
 from batchmark.runs.collecting import LEFT_OVER, SUPERSEDED, collect_run
 from tests.builders.installations import configured, target
 from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row
@@ -21,14 +20,8 @@ from tests.stand_ins.stubbed_clients import client, session
 
 LABEL = "batchmark-g5-xlarge-smoke-1"
 JOB_ID = "11111111-2222-3333-4444-555555555555"
-PLAN = PlannedJob(
-    target="g5.xlarge",
-    device="cuda",
-    instance_type="g5.xlarge",
-    suite="smoke",
-    repeat=1,
-    dtype="float32",
-    result_prefix="s3://results/raw/run/g5.xlarge/smoke/1/",
+PLAN = build_job("g5.xlarge", [], suite="smoke").planned.model_copy(
+    update={"result_prefix": "s3://results/raw/run/g5.xlarge/smoke/1/"}
 )
 
 

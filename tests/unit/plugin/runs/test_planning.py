@@ -18,8 +18,12 @@ def config():
     return configured()
 
 
+def planned(config, **fields):
+    return plan_jobs(config, **{"run_id": RUN_ID, "suite": "smoke"} | fields)
+
+
 def test_no_targets_means_all_and_repeats_are_spread(config):
-    jobs = plan_jobs(config, run_id=RUN_ID, suite="smoke", repeats=2)
+    jobs = planned(config, repeats=2)
     assert [(job.target, job.repeat) for job in jobs] == [
         ("g5.xlarge", 1),
         ("c5.2xlarge", 1),
@@ -29,16 +33,16 @@ def test_no_targets_means_all_and_repeats_are_spread(config):
 
 
 def test_a_job_says_why_it_runs(config):
-    scheduled = plan_jobs(config, run_id=RUN_ID, suite="smoke")
+    scheduled = planned(config)
     assert {job.purpose for job in scheduled} == {"scheduled"}
-    equal = plan_jobs(config, run_id=RUN_ID, suite="smoke", repeats=2, purpose="calibration")
+    equal = planned(config, repeats=2, purpose="calibration")
     assert {job.purpose for job in equal} == {"calibration"}
     older = scheduled[0].model_dump(exclude={"purpose"})
     assert PlannedJob.model_validate(older) == scheduled[0]
 
 
 def test_each_job_has_a_result_folder_of_its_own(config):
-    jobs = plan_jobs(config, run_id=RUN_ID, suite="smoke", repeats=3)
+    jobs = planned(config, repeats=3)
     prefixes = {job.result_prefix for job in jobs}
     assert len(prefixes) == len(jobs)
     assert jobs[0].result_prefix == (
@@ -62,33 +66,26 @@ def test_each_job_has_a_result_folder_of_its_own(config):
 )
 def test_what_cannot_be_planned_is_refused_with_the_value_seen(config, changes, message):
     with pytest.raises(PlanError, match=message):
-        plan_jobs(config, **{"run_id": RUN_ID, "suite": "smoke", **changes})
+        planned(config, **changes)
 
 
 def test_a_calibration_needs_no_second_device(config):
-    jobs = plan_jobs(
-        config,
-        run_id=RUN_ID,
-        suite="smoke",
-        targets=["c5.2xlarge"],
-        repeats=2,
-        need_both_devices=False,
-    )
+    jobs = planned(config, targets=["c5.2xlarge"], repeats=2, need_both_devices=False)
     assert [(job.target, job.repeat) for job in jobs] == [("c5.2xlarge", 1), ("c5.2xlarge", 2)]
 
 
 def test_without_any_target_there_is_nothing_to_run():
     empty = configured(targets={})
     with pytest.raises(PlanError, match="no target to run; Terraform made none"):
-        plan_jobs(empty, run_id=RUN_ID, suite="smoke", need_both_devices=False)
+        planned(empty, need_both_devices=False)
 
 
 def test_each_row_keeps_its_own_dtype_unless_one_is_asked_for(config):
-    assert {job.dtype for job in plan_jobs(config, run_id=RUN_ID, suite="smoke")} == {"suite"}
+    assert {job.dtype for job in planned(config)} == {"suite"}
 
 
 def test_a_job_goes_to_its_targets_queue_with_its_parameters(config):
-    job = plan_jobs(config, run_id=RUN_ID, suite="blog", dtype="float16")[0]
+    job = planned(config, suite="blog", dtype="float16")[0]
     kwargs = operator_kwargs(config, RUN_ID, job)
     assert kwargs["job_name"] == "batchmark-g5-xlarge-blog-1"
     assert kwargs["job_queue"] == "arn:queue-cuda"
@@ -105,14 +102,7 @@ def test_a_job_goes_to_its_targets_queue_with_its_parameters(config):
 
 
 def test_a_later_repeat_may_wait_for_the_earlier_ones(config):
-    jobs = plan_jobs(
-        config,
-        run_id=RUN_ID,
-        suite="blog",
-        repeats=2,
-        targets=["g5.xlarge"],
-        need_both_devices=False,
-    )
+    jobs = planned(config, repeats=2, targets=["g5.xlarge"], need_both_devices=False)
     first, second = (operator_kwargs(config, RUN_ID, job)["longest_seconds"] for job in jobs)
     assert second - first == first - LONGEST_WAIT_SECONDS == 3 * 3600
 
@@ -131,7 +121,7 @@ def test_targets_of_one_vcpu_quota_may_wait_for_each_other():
     config = configured(targets=targets)
     shared = {
         job.target: operator_kwargs(config, RUN_ID, job)["queues_of_same_quota"]
-        for job in plan_jobs(config, run_id=RUN_ID, suite="blog")
+        for job in planned(config, suite="blog")
     }
     assert shared == {
         "g5.xlarge": ["g6.xlarge"],
@@ -143,7 +133,7 @@ def test_targets_of_one_vcpu_quota_may_wait_for_each_other():
 
 
 def test_the_operator_and_the_collection_find_a_job_by_one_name(config):
-    job = plan_jobs(config, run_id=RUN_ID, suite="blog", repeats=2)[2]
+    job = planned(config, suite="blog", repeats=2)[2]
     kwargs = operator_kwargs(config, RUN_ID, job)
     name = full_name(kwargs["job_name"], RUN_ID, 3)
     assert name == names_of_job(config.name, RUN_ID, job) + "3"
