@@ -237,23 +237,23 @@ def test_the_report_reads_what_the_run_was_given(aws):
 
 
 @pytest.fixture
-def committed(tmp_path, monkeypatch):
-    """Committed tables of the test's own: one of us-east-1."""
+def committed(aws, tmp_path, monkeypatch):
+    """Committed tables of the test's own, one of us-east-1; `make prices` asks `aws`."""
 
     def file(region):
         return tmp_path / f"prices.{region}.json"
 
     file("us-east-1").write_text(PRICES.model_dump_json())
     monkeypatch.setattr(price_list, "price_file", file)
+    monkeypatch.setattr(price_list, "price_clients", lambda region: (aws.pricing, aws.ec2))
     monkeypatch.setattr(price_list, "PRICES_FILE", file("us-east-1"))
     return file
 
 
-def test_make_prices_rewrites_the_table(aws, committed, monkeypatch, capsys):
+def test_make_prices_rewrites_the_table(aws, committed, capsys):
     for name in sorted({*PRICES.on_demand, "g6e.xlarge"}):
         aws.offers(name, [] if name == "g6.xlarge" else [offer(name, "2.5")])
     aws.stubs["ec2"].add_response("describe_spot_price_history", {"SpotPriceHistory": SPOT})
-    monkeypatch.setattr(price_list, "price_clients", lambda region: (aws.pricing, aws.ec2))
     assert price_list.main(["g6e.xlarge"]) == 0
     prices = load_prices(committed("us-east-1"))
     assert prices.on_demand == dict.fromkeys(
@@ -265,20 +265,18 @@ def test_make_prices_rewrites_the_table(aws, committed, monkeypatch, capsys):
     assert "prices.us-east-1.json: 4 On-Demand and 1 Spot prices of us-east-1" in said
 
 
-def test_prices_of_another_region_get_a_table_of_their_own(aws, committed, monkeypatch):
+def test_prices_of_another_region_get_a_table_of_their_own(aws, committed):
     for name in sorted(PRICES.on_demand):
         aws.offers(name, [offer(name, "2.5")], region="eu-west-1")
     aws.stubs["ec2"].add_response("describe_spot_price_history", {"SpotPriceHistory": []})
-    monkeypatch.setattr(price_list, "price_clients", lambda region: (aws.pricing, aws.ec2))
     assert price_list.main(["--region", "eu-west-1"]) == 0
     assert load_prices(committed("us-east-1")) == PRICES
     assert load_prices(committed("eu-west-1")).region == "eu-west-1"
 
 
-def test_make_prices_leaves_the_table_alone_where_aws_refuses(aws, tmp_path, monkeypatch, capsys):
+def test_make_prices_leaves_the_table_alone_where_aws_refuses(aws, committed, capsys):
     aws.refuse("pricing", "get_products", "ExpiredTokenException", "The token has expired.")
-    monkeypatch.setattr(price_list, "price_clients", lambda region: (aws.pricing, aws.ec2))
-    path = tmp_path / "prices.json"
+    path = committed("us-east-1").with_name("prices.json")
     path.write_text("as it was")
     assert price_list.main(["--file", str(path)]) == 1
     assert path.read_text() == "as it was"

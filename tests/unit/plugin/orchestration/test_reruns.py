@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.run import RunPlan
 from batchmark.orchestration.reruns import reserve
 from batchmark.runs.planning import plan_jobs
-from batchmark.runs.spending import RunSpending, run_spending
+from batchmark.runs.spending import run_spending
 from tests.builders.installations import configured, own_types
+from tests.builders.spending import build_spending
 from tests.stand_ins.bucket import MemoryBucket
 
 NAME = "g5.xlarge"
@@ -27,8 +26,7 @@ class Store(RunStore):
         super().__init__(self.memory, "results", "run")
 
     def book(self, key, **fields):
-        values = {"planned_at": datetime.now(UTC), "generation": 0, "reserved_usd": 0.0} | fields
-        record = RunSpending(run_id=key, **values)
+        record = build_spending(key, **fields)
         self.memory.objects[key] = record.model_dump_json(indent=2).encode()
 
 

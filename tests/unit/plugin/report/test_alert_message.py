@@ -225,13 +225,6 @@ def test_a_subject_is_ascii_on_one_line_and_short(text, line):
     assert len(line) <= SUBJECT_CHARACTERS
 
 
-def test_a_long_name_leaves_a_subject_that_sns_takes():
-    message = build(change(point(of=series(workload="ßöl" * 60))))
-    assert len(message.subject) == SUBJECT_CHARACTERS
-    assert message.subject.isascii()
-    assert message.subject.endswith("...ize 5000, float32, +20 %")
-
-
 def test_a_text_is_cut_to_what_json_makes_of_it():
     for text in ("x" * 70_000, "µ" * 70_000, '"' * 70_000):
         assert 0.99 * TEXT_BYTES < len(json.dumps(cut(text))) <= TEXT_BYTES

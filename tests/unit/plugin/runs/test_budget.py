@@ -12,9 +12,10 @@ import pytest
 from batchmark.core.errors import PlanError
 from batchmark.core.prices import PriceTable
 from batchmark.runs.budget import parse_cap, refusals, worst_case
-from batchmark.runs.spending import MonthSpending, RunSpending
+from batchmark.runs.spending import MonthSpending
 from tests.builders.installations import configured, own_types
 from tests.builders.runs import PRICES, build_job
+from tests.builders.spending import build_spending
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 BAD_CAPS = [0, -1, -0.0, math.nan, math.inf, -math.inf, True, "50", [], 10**400]
@@ -34,17 +35,8 @@ def worst(config, jobs, prices=PRICES):
 
 def month(finished=0.0, reserved=0.0, **fields):
     runs = {
-        "costs/2026-11/a.json": RunSpending(
-            run_id="a",
-            planned_at=NOW,
-            generation=0,
-            reserved_usd=0,
-            finished=True,
-            job_usd={"job": finished},
-        ),
-        "costs/2026-11/b.json": RunSpending(
-            run_id="b", planned_at=NOW, generation=0, reserved_usd=reserved
-        ),
+        "costs/2026-11/a.json": build_spending("a", finished=True, job_usd={"job": finished}),
+        "costs/2026-11/b.json": build_spending("b", reserved_usd=reserved),
     }
     return MonthSpending(**{"month": "2026-11", "runs": runs, "unreadable": ()} | fields)
 

@@ -20,6 +20,7 @@ from batchmark.runs.spending import RunSpending
 from tests.builders.installations import configured, own_types
 from tests.builders.runs import PRICES as TABLE
 from tests.builders.runs import build_job, build_lost, build_row, build_run
+from tests.builders.spending import build_spending
 from tests.stand_ins.bucket import MemoryBucket
 
 RUN_ID = "scheduled__2026-11-20"
@@ -59,8 +60,7 @@ class Cloud:
 
     def book(self, name, **fields):
         """Another run of this month."""
-        values = {"run_id": name, "planned_at": NOW, "generation": 0, "reserved_usd": 0.0} | fields
-        self.put(f"costs/{MONTH}/{name}.json", RunSpending(**values).model_dump_json())
+        self.put(f"costs/{MONTH}/{name}.json", build_spending(name, **fields).model_dump_json())
 
 
 @pytest.fixture

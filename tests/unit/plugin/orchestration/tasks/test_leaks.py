@@ -14,7 +14,6 @@ from moto.sns.models import sns_backends
 from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore
 from batchmark.checks.leak_records import ENDABLE, GuardReport, LeakAges, Resource
 from batchmark.core.errors import ConfigError
-from batchmark.core.sns_limits import TEXT_BYTES, size
 from batchmark.orchestration.tasks import environment, leaks
 from tests.builders.leaks import NOW, config
 from tests.stand_ins.moto_account import moto_account, moto_client
@@ -95,15 +94,6 @@ def test_a_failed_check_fails_the_task_without_an_alert(account, capsys):
         leaks.report_leaks(context(), key)
     assert alerts() == []
     assert "Not checked: file systems: later" in capsys.readouterr().out
-
-
-def test_an_alert_of_many_leaks_is_cut_to_the_limit_of_sns(account, monkeypatch):
-    monkeypatch.setattr("batchmark.report.tables.guard_table", lambda _: "it takes long")
-    key = store_report(account, *[found("leaked", what="x" * 100) for _ in range(1000)])
-    with pytest.raises(AirflowFailException, match="1000 leak"):
-        leaks.report_leaks(context(), key)
-    ((_, message),) = alerts()
-    assert 0.99 * TEXT_BYTES < size(message) <= TEXT_BYTES
 
 
 def test_the_defaults_of_the_form_are_those_of_leak_ages():

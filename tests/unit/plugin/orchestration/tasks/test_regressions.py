@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from copy import deepcopy
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 
 import boto3
 import numpy as np
@@ -32,7 +32,7 @@ from batchmark.orchestration.tasks import alerts, regressions
 from batchmark.report.changes import ChangesSection
 from batchmark.runs.collected_runs import readable_run, store_run
 from batchmark.runs.planning import plan_jobs
-from batchmark.runs.spending import RunSpending, run_spending
+from batchmark.runs.spending import run_spending
 from tests.builders.installations import configured, own_types
 from tests.builders.runs import (
     CPU_ENVIRONMENT,
@@ -41,6 +41,7 @@ from tests.builders.runs import (
     build_row,
     put_documents,
 )
+from tests.builders.spending import build_spending
 from tests.stand_ins.bucket import MemoryBucket
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
@@ -407,14 +408,7 @@ def test_fresh_jobs_open_the_runs_booking_until_they_are_collected(schedule, mon
     plan = RunPlan.model_validate_json(store.read(store.prefix + PLAN))
     update = {"spending_key": key, "worst_case": WORST_CASE}
     store.write(PLAN, plan.model_copy(update=update).model_dump_json())
-    settled = RunSpending(
-        run_id=schedule.run_id,
-        planned_at=datetime.now(UTC),
-        generation=0,
-        reserved_usd=0.0,
-        finished=True,
-        job_usd={"first": 1.5},
-    )
+    settled = build_spending(schedule.run_id, finished=True, job_usd={"first": 1.5})
     store.put(key, settled.model_dump_json())
     schedule.keep()
     regressions.find_suspects(schedule.context, store.prefix + COLLECTED)
