@@ -20,28 +20,14 @@ from batchmark.changes.records import (
     RunChanges,
     SeriesKey,
 )
+from tests.builders.changed_series import build_key, run_id
 
 NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 FIRST_RUN = datetime(2026, 6, 1, 3, tzinfo=UTC)
 
 
-def run_id(number: int) -> str:
-    return f"run-{number}"
-
-
 def series(**fields: Any) -> SeriesKey:
-    values: dict[str, Any] = {
-        "suite": "blog",
-        "target": "g5.xlarge",
-        "actual_device": "cuda",
-        "instance_type": "g5.xlarge",
-        "cpu_model": "AMD EPYC 7R32",
-        "gpu_model": "NVIDIA A10G",
-        "workload": "matmul",
-        "parameters": '{"size":5000}',
-        "dtype": "float32",
-    }
-    return SeriesKey(**values | fields)
+    return build_key(**{"parameters": '{"size":5000}'} | fields)
 
 
 def some_series(count: int) -> list[SeriesKey]:

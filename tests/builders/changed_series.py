@@ -9,17 +9,11 @@ from typing import Any
 import numpy as np
 
 from batchmark.changes.conditions import RunConditions
-from batchmark.changes.records import (
-    ChangePoint,
-    Confirmation,
-    Level,
-    Metric,
-    Series,
-    SeriesKey,
-)
+from batchmark.changes.records import ChangePoint, Confirmation, Level, Metric, Series, SeriesKey
 from batchmark_job.result import Device
 
 FIRST = datetime(2026, 9, 1, 3, tzinfo=UTC)
+LEVEL = 0.01
 BEFORE = {"time": 0.1, "price": 1.0, "noise": 0.02, "speedup": 12.0}
 
 
@@ -31,7 +25,9 @@ def moment(number: int) -> datetime:
     return FIRST + timedelta(days=number)
 
 
-def build_key(target: str = "g5.xlarge", workload: str | None = "matmul", **fields: Any):
+def build_key(
+    target: str = "g5.xlarge", workload: str | None = "matmul", **fields: Any
+) -> SeriesKey:
     gpu = target[0] in "gp"
     values: dict[str, Any] = {
         "suite": "blog",
@@ -78,18 +74,18 @@ def build_conditions(run: int, **fields: Any) -> RunConditions:
     return RunConditions(**values | fields)
 
 
-def runs_of(
-    *targets: str, numbers: Sequence[int] = range(15, 26), since: int = 20, **changed: Any
-) -> dict[tuple[str, str], RunConditions]:
-    """RunConditions of runs; those from `since` on with what changed."""
+def runs_of(*targets: str, since: int = 20, **changed: Any) -> dict[tuple[str, str], RunConditions]:
+    """RunConditions of runs 15 to 25; those from `since` on with what changed."""
     return {
         (run_id(number), target): build_conditions(number, **changed if number >= since else {})
-        for number in numbers
+        for number in range(15, 26)
         for target in targets
     }
 
 
-def build_confirmation(series: SeriesKey, outcome: str = "confirmed", **fields: Any):
+def build_confirmation(
+    series: SeriesKey, outcome: str = "confirmed", **fields: Any
+) -> Confirmation:
     values: dict[str, Any] = {
         "series": series,
         "kind": "run",
@@ -116,6 +112,11 @@ def build_history(key: SeriesKey, values: Sequence[float], *, metric: Metric = "
         ),
         values=np.array(values, dtype=float),
     )
+
+
+def noisy(count: int, seed: int = 0, log_sd: float = 0.01) -> np.ndarray:
+    """Times about LEVEL."""
+    return LEVEL * np.exp(log_sd * np.random.default_rng(seed).standard_normal(count))
 
 
 def sizes(target: str, workload: str, count: int) -> list[SeriesKey]:

@@ -61,16 +61,10 @@ def two_targets(day: int = 0, slowdown: float = 1.0, **fields: Any) -> Collected
 
 
 class ResultBucket:
-    """moto's bucket, which records every call."""
+    """The result bucket behind a client of S3, whose calls are recorded in `calls`."""
 
-    def __init__(self, s3: Any) -> None:
-        self.s3 = s3
-        s3.create_bucket(Bucket=BUCKET)
-        self.calls: list[tuple[str, str]] = []
-        s3.meta.events.register("provide-client-params.s3", self._record)
-
-    def _record(self, params: dict[str, Any], model: Any, **_: object) -> None:
-        self.calls.append((model.name, params.get("Key") or params.get("Prefix", "")))
+    def __init__(self, s3: Any, calls: list[tuple[str, str]]) -> None:
+        self.s3, self.calls = s3, calls
 
     @property
     def history(self) -> HistoryStore:
@@ -90,8 +84,8 @@ class ResultBucket:
         return self.history.append(self.collect(run), TABLE)
 
     def objects(self, folder: str = "") -> dict[str, bytes]:
-        listed = self.s3.list_objects_v2(Bucket=BUCKET, Prefix=folder).get("Contents", [])
-        return {item["Key"]: self.history.get(item["Key"]) for item in listed}
+        keys = RunStore(self.s3, BUCKET, "any").keys(folder)
+        return {key: self.history.get(key) for key in keys}
 
     def called(self, operation: str) -> list[str]:
         return [key for name, key in self.calls if name == operation]

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from batchmark.core.config import Config
+from tests.builders.installations import configured, target
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 REGION = "eu-west-1"
@@ -13,7 +14,7 @@ ARN = f"arn:aws:batch:{REGION}:111122223333"
 IMAGE = f"111122223333.dkr.ecr.{REGION}.amazonaws.com/lab-job:0.1.0"
 ROLE = "arn:aws:iam::111122223333:role"
 PROFILE = "arn:aws:iam::111122223333:instance-profile/lab-instance-1"
-TARGETS = {"g5.xlarge": ("cuda", 4, 1), "c5.2xlarge": ("cpu", 8, 0)}
+TARGETS = {"g5.xlarge": ("cuda", 4), "c5.2xlarge": ("cpu", 8)}
 
 
 def queue_arn(target: str, suffix: str = "") -> str:
@@ -23,33 +24,26 @@ def queue_arn(target: str, suffix: str = "") -> str:
 def config(**changes: Any) -> Config:
     """Return the configuration of the installation `lab`."""
     targets = {
-        name: {
-            "device": device,
-            "instance_type": name,
-            "vcpus": vcpus,
-            "memory_mib": 14336,
-            "gpus": gpus,
-            "job_queue": queue_arn(name),
-            "on_demand_queue": queue_arn(name, "-on-demand"),
-            "job_definition": f"{ARN}:job-definition/lab-{name.replace('.', '-')}:3",
-            "compute_environments": {"spot": f"{name}-spot", "on_demand": f"{name}-on-demand"},
-            "timeout_seconds": 3600,
-            "attempts": 3,
-            "allow_cpu_fallback": False,
-        }
-        for name, (device, vcpus, gpus) in TARGETS.items()
+        name: target(
+            device,
+            instance_type=name,
+            vcpus=vcpus,
+            job_queue=queue_arn(name),
+            on_demand_queue=queue_arn(name, "-on-demand"),
+            job_definition=f"{ARN}:job-definition/lab-{name.replace('.', '-')}:3",
+            compute_environments={"spot": f"{name}-spot", "on_demand": f"{name}-on-demand"},
+        )
+        for name, (device, vcpus) in TARGETS.items()
     }
-    published = {
-        "schema_version": 1,
+    lab = {
         "name": "lab",
         "region": REGION,
-        "bucket": "results",
         "topic_arn": f"arn:aws:sns:{REGION}:111122223333:lab-alerts",
         "log_group": "/aws/batch/lab",
         "events_log_group": "/aws/events/batch/lab",
         "targets": targets,
     }
-    return Config.model_validate(published | changes)
+    return configured(**lab | changes)
 
 
 def ago(**span: float) -> int:

@@ -6,12 +6,7 @@ from batchmark.analysis.comparison import compare
 from batchmark.analysis.noise import measure_noise
 from batchmark.analysis.pooling import group_jobs
 from batchmark_job.result import MeasurementStatus
-from tests.builders.runs import (
-    PRICES,
-    build_job,
-    build_row,
-    build_run,
-)
+from tests.builders.runs import PRICES, build_job, build_row, build_run
 
 GPU_SAMPLES = (0.5, 0.1, 0.2, 0.7, 0.3, 0.6, 0.4)  # median 0.4
 CPU_SAMPLES = (1.0, 3.0, 2.0, 9.0, 2.0, 1.5, 2.5, 1.0)  # median 2.0

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from batchmark.aws.result_bucket import RunStore
 from batchmark.changes.alerts.settings import AlertSettings
@@ -20,9 +18,7 @@ from batchmark.orchestration.tasks import alerts as alert_tasks
 from tests.builders.alerts import run_id
 from tests.builders.leaks import config
 from tests.stand_ins.bucket import MemoryBucket
-
-# moto answers clients that were made before it, too, and making one takes 40 ms.
-moto_client = cache(boto3.client)
+from tests.stand_ins.moto_account import moto_account, moto_client
 
 
 @pytest.fixture
@@ -33,10 +29,7 @@ def bucket() -> MemoryBucket:
 @pytest.fixture
 def published(monkeypatch: pytest.MonkeyPatch, bucket: MemoryBucket) -> Iterator[Config]:
     """What Terraform published of the account, as the tasks read it; a queue has subscribed."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    with mock_aws():
+    with moto_account():
         region = config().region
         sns, sqs = (moto_client(name, region_name=region) for name in ("sns", "sqs"))
         topic = sns.create_topic(Name="lab-alerts")["TopicArn"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import md5
 from io import BytesIO
 from types import SimpleNamespace
@@ -19,6 +20,8 @@ class MemoryBucket:
 
     Attributes:
         objects: contents by key.
+        calls: operation and key, or prefix, of each call.
+        on_call: is told of each call before it is answered.
     """
 
     exceptions = SimpleNamespace(NoSuchKey=NoSuchKeyError, ClientError=ClientError)
@@ -26,6 +29,8 @@ class MemoryBucket:
     def __init__(self, name: str, region: str) -> None:
         self.name = name
         self.objects: dict[str, bytes] = {}
+        self.calls: list[tuple[str, str]] = []
+        self.on_call: Callable[[str, str], None] = lambda operation, key: None
         endpoint = f"https://s3.{region}.amazonaws.com"
         self.meta = SimpleNamespace(endpoint_url=endpoint, region_name=region)
 
@@ -34,28 +39,28 @@ class MemoryBucket:
         *,
         Bucket: str,  # noqa: N803
         Key: str,  # noqa: N803
-        Body: bytes,  # noqa: N803
+        Body: bytes | str,  # noqa: N803
         IfNoneMatch: str | None = None,  # noqa: N803
         IfMatch: str | None = None,  # noqa: N803
         **_: object,
     ) -> None:
-        self._check(Bucket)
+        self._begin("PutObject", Bucket, Key)
         if IfMatch is not None and Key not in self.objects:
             raise _error("NoSuchKey")
         is_another = IfMatch is not None and IfMatch != _etag(self.objects[Key])
         if is_another or (IfNoneMatch is not None and Key in self.objects):
             raise _error("PreconditionFailed")
-        self.objects[Key] = Body
+        self.objects[Key] = Body.encode() if isinstance(Body, str) else Body
 
     def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
-        self._check(Bucket)
+        self._begin("GetObject", Bucket, Key)
         if Key not in self.objects:
             raise _error("NoSuchKey")
         body = self.objects[Key]
         return {"Body": BytesIO(body), "ETag": _etag(body), "ContentLength": len(body)}
 
     def delete_object(self, *, Bucket: str, Key: str) -> None:  # noqa: N803
-        self._check(Bucket)
+        self._begin("DeleteObject", Bucket, Key)
         self.objects.pop(Key, None)
 
     def get_paginator(self, operation: str) -> MemoryBucket:
@@ -71,7 +76,7 @@ class MemoryBucket:
         Delimiter: str | None = None,  # noqa: N803
     ) -> list[dict[str, Any]]:
         """One page; with a delimiter, what lies below it counts as a folder."""
-        self._check(Bucket)
+        self._begin("ListObjectsV2", Bucket, Prefix)
         keys = [key for key in sorted(self.objects) if key.startswith(Prefix) and key > StartAfter]
         if Delimiter is None:
             return [{"Contents": [{"Key": key} for key in keys]}]
@@ -84,7 +89,9 @@ class MemoryBucket:
             }
         ]
 
-    def _check(self, bucket: str) -> None:
+    def _begin(self, operation: str, bucket: str, key: str) -> None:
+        self.calls.append((operation, key))
+        self.on_call(operation, key)
         if bucket != self.name:
             raise _error("NoSuchBucket")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from batchmark.aws.vcpu_quotas import vcpu_quota
 from batchmark.checks.environment import check_environment
 from tests.builders.leaks import ARN, IMAGE, NOW, PROFILE, REGION, ROLE, config
+from tests.stand_ins.diagnosis_answers import environment, queue
 from tests.stand_ins.stubbed_clients import StubbedClients
 
 CONFIG = config()
@@ -16,20 +17,11 @@ BOTH = "g5.xlarge, c5.2xlarge"
 def healthy():
     """Return AWS's answers about CONFIG by question."""
     environments = {
-        name: {
-            "computeEnvironmentName": name,
-            "computeEnvironmentArn": f"{ARN}:compute-environment/{name}",
-            "ecsClusterArn": "arn:cluster",
-            "state": "ENABLED",
-            "status": "VALID",
-            "statusReason": "ComputeEnvironment Healthy",
-            "computeResources": {
-                "type": "EC2",
-                "maxvCpus": 64,
-                "subnets": ["subnet-1"],
-                "instanceRole": PROFILE,
-            },
-        }
+        name: environment(
+            name,
+            computeEnvironmentArn=f"{ARN}:compute-environment/{name}",
+            resources={"maxvCpus": 64, "instanceRole": PROFILE},
+        )
         for target in CONFIG.targets.values()
         for name in (target.compute_environments.spot, target.compute_environments.on_demand)
     }
@@ -37,20 +29,15 @@ def healthy():
     for name, target in CONFIG.targets.items():
         orders = {target.job_queue: ["spot", "on-demand"], target.on_demand_queue: ["on-demand"]}
         for arn, order in orders.items():
-            queues[arn] = {
-                "jobQueueName": arn.rpartition("/")[2],
-                "jobQueueArn": arn,
-                "state": "ENABLED",
-                "status": "VALID",
-                "priority": 1,
-                "computeEnvironmentOrder": [
-                    {
-                        "order": number,
-                        "computeEnvironment": f"{ARN}:compute-environment/{name}-{purchase}",
-                    }
-                    for number, purchase in enumerate(order, 1)
+            tries = [f"{ARN}:compute-environment/{name}-{purchase}" for purchase in order]
+            queues[arn] = queue(
+                jobQueueName=arn.rpartition("/")[2],
+                jobQueueArn=arn,
+                computeEnvironmentOrder=[
+                    {"order": number, "computeEnvironment": one}
+                    for number, one in enumerate(tries, 1)
                 ],
-            }
+            )
     definitions = {}
     for name, target in CONFIG.targets.items():
         requirements = [

@@ -6,8 +6,8 @@ from datetime import timedelta
 HOUR = timedelta(hours=1)
 
 
-def offer(instance_type, usd, *, unit="Hrs", region="us-east-1"):
-    """Return an entry of GetProducts' PriceList (format aws_v1)."""
+def offer(instance_type, usd, *, unit="Hrs"):
+    """Return an entry of GetProducts' PriceList (format aws_v1), with two of its attributes."""
     sku = f"SKU{instance_type}".upper().replace(".", "")
     term, rate = f"{sku}.JRTCKXETXF", f"{sku}.JRTCKXETXF.6YS6EN2CT7"
     dimension = {
@@ -23,18 +23,7 @@ def offer(instance_type, usd, *, unit="Hrs", region="us-east-1"):
         {
             "product": {
                 "productFamily": "Compute Instance",
-                "attributes": {
-                    "instanceType": instance_type,
-                    "locationType": "AWS Region",
-                    "regionCode": region,
-                    "operatingSystem": "Linux",
-                    "tenancy": "Shared",
-                    "preInstalledSw": "NA",
-                    "capacitystatus": "Used",
-                    "marketoption": "OnDemand",
-                    "usagetype": f"BoxUsage:{instance_type}",
-                    "operation": "RunInstances",
-                },
+                "attributes": {"instanceType": instance_type, "operatingSystem": "Linux"},
                 "sku": sku,
             },
             "serviceCode": "AmazonEC2",

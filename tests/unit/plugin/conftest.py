@@ -44,15 +44,16 @@ def run_of_gpu() -> CollectedRun:
 
 
 @pytest.fixture(scope="session")
-def full_run() -> CollectedRun:
-    """As run_of_gpu, without losses, of jobs that say all they can, at three sizes and more."""
-    return build_run(
+def report_of_full() -> Report:
+    """As report_of_gpu, without losses, of jobs that say all they can, at three sizes and more."""
+    run = build_run(
         *(
             build_full_job(target, build_rows(medians, seed=repeat + len(target)), repeat=repeat)
             for repeat in (1, 2, 3)
             for target, medians in (("g5.xlarge", GPU_MEDIANS), ("c5.2xlarge", CPU_MEDIANS))
         )
     )
+    return report_of(run)
 
 
 @pytest.fixture(scope="session")

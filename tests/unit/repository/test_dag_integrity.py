@@ -1,7 +1,6 @@
 """What must hold for every file in dags/ before it is merged. No database is needed."""
 
 import itertools
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,14 +11,13 @@ from airflow.serialization.decoders import decode_timetable
 from airflow.serialization.encoders import encode_timetable
 from airflow.timetables.base import TimeRestriction
 
-from batchmark.core.config import parse_config
 from batchmark.core.prices import load_prices
 from batchmark.orchestration.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.tasks.leaks import SUBMITTING_DAGS
 from batchmark.report.alert_message import DAG_ID as CHANGE_ALERT
 from batchmark.runs.budget import refusals, worst_case
 from batchmark.runs.planning import plan_jobs
-from tests.unit.plugin.runs.test_planning import published, target
+from tests.builders.installations import configured, target
 
 DAGS = Path(__file__).resolve().parents[3] / "dags"
 FILES = sorted(DAGS.glob("*.py"))
@@ -162,7 +160,7 @@ DEFAULT_TARGETS = {
 
 def worst(targets, repeats, **prices):
     made = {name: target(device, instance_type=name) for name, device in targets.items()}
-    config = parse_config(json.dumps(published(targets=made)))
+    config = configured(targets=made)
     jobs = plan_jobs(config, run_id="run", suite="smoke", repeats=repeats, need_both_devices=False)
     known = load_prices()
     known = known.model_copy(update={"on_demand": known.on_demand | prices})

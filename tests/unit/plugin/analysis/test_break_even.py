@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from batchmark.analysis.break_even import BreakEven, Curve, break_even
+from batchmark.analysis.break_even import Curve, break_even
 from batchmark.core.intervals import Median
 from batchmark.report import words as report_words
 from tests.builders.noise import quick_and_long
@@ -209,8 +209,3 @@ def test_sizes_must_ascend(sizes):
     costs = curve(*[1] * len(sizes))
     with pytest.raises(ValueError, match="two or more ascending sizes, got"):
         break_even(sizes, costs, costs)
-
-
-def test_survives_json():
-    found = break_even([10, 1000], curve(5, 6), curve(1, 100))
-    assert BreakEven.model_validate_json(found.model_dump_json()) == found

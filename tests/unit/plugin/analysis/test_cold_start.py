@@ -24,6 +24,9 @@ ROWS = [build_row([0.1] * 8)]
 BEGUN = START + timedelta(minutes=1)  # of the first repeat's container
 
 
+FROM_INPUTS_ON = {"inputs": 0.4, "first call": 0.4, "trial": 0.4, "warm-up": 0.2}
+
+
 def cold_start(*gpu_jobs):
     run = build_run(*gpu_jobs, build_full_job("c5.2xlarge", ROWS))
     (pair,) = compare(run, PRICES).pairs
@@ -50,11 +53,8 @@ def test_every_step_by_hand():
             "process start": 1.4,
             "imports": 2.7,
             "device ready (CUDA start-up)": 2.5,
-            "inputs": 0.4,
-            "first call": 0.4,
-            "trial": 0.4,
-            "warm-up": 0.2,
         }
+        | FROM_INPUTS_ON
     )
     assert found.seconds == pytest.approx(sum(step.seconds for step in found.steps)) == 67
     assert found.notes == ()
@@ -101,11 +101,8 @@ def test_missing_moments_are_merged_into_the_next_step_and_named():
             "STARTING, image pull, container start": 31.0,
             "process start": 1.4,
             "imports, device ready (CUDA start-up)": 5.2,
-            "inputs": 0.4,
-            "first call": 0.4,
-            "trial": 0.4,
-            "warm-up": 0.2,
         }
+        | FROM_INPUTS_ON
     )
 
 

@@ -18,10 +18,11 @@ from batchmark.analysis.cost import (
     spot_factor,
     usd_per_million_calls,
 )
-from batchmark.core.config import ComputeEnvironments, Target
+from batchmark.core.config import Target
 from batchmark.core.intervals import Estimate, Interval
 from batchmark.core.prices import PriceTable, SpotPrice
 from batchmark.core.run import purchase_option
+from tests.builders.installations import target
 from tests.builders.runs import (
     CPU_ENVIRONMENT,
     LAPTOP_ENVIRONMENT,
@@ -61,39 +62,23 @@ def target_record(name, *jobs):
     return compare(build_run(gpu, *cpus), PRICES).pairs[0].cpu
 
 
-def target(spot="g5-spot", on_demand="g5-on-demand"):
-    return Target(
-        device="cuda",
-        instance_type="g5.xlarge",
-        vcpus=4,
-        memory_mib=14336,
-        gpus=1,
-        job_queue="queue",
-        on_demand_queue="queue",
-        job_definition="definition:1",
-        compute_environments=ComputeEnvironments(spot=spot, on_demand=on_demand),
-        timeout_seconds=600,
-        attempts=1,
-        allow_cpu_fallback=False,
-    )
+def bought(compute_environment, spot="g5-spot", on_demand="g5-on-demand"):
+    environments = {"spot": spot, "on_demand": on_demand}
+    record = Target.model_validate(target("cuda", compute_environments=environments))
+    return purchase_option(record, compute_environment)
 
 
 @pytest.mark.parametrize(
     ("compute_environment", "expected"),
-    [
-        ("g5-spot", "spot"),
-        ("g5-on-demand", "on_demand"),
-        ("somebody-elses", None),
-        (None, None),
-    ],
+    [("g5-spot", "spot"), ("g5-on-demand", "on_demand"), ("somebody-elses", None), (None, None)],
 )
 def test_a_jobs_compute_environment_tells_how_it_was_bought(compute_environment, expected):
-    assert purchase_option(target(), compute_environment) == expected
+    assert bought(compute_environment) == expected
 
 
 def test_a_target_that_buys_one_way_only_has_no_other_environment():
-    assert purchase_option(target(on_demand=None), "g5-spot") == "spot"
-    assert purchase_option(target(spot=None), None) is None
+    assert bought("g5-spot", on_demand=None) == "spot"
+    assert bought(None, spot=None) is None
 
 
 def test_efficiency_by_hand():

@@ -38,15 +38,18 @@ CPU = {size: 1e-12 * size**3 for size in (250, 500, 2000, 4000)}
 TRUTH = 1e8 ** (1 / 3)
 
 
-def pair_report(gpu_rows, cpu_rows, *, jobs=3, build=build_full_job):
-    run = build_run(
+def run_of(gpu_rows, cpu_rows, *, jobs=1, build=build_job):
+    return build_run(
         *(
             build(target, rows, repeat=repeat)
             for repeat in range(1, jobs + 1)
             for target, rows in (("g5.xlarge", gpu_rows), ("c5.2xlarge", cpu_rows))
         )
     )
-    (pair,) = compare(run, PRICES).pairs
+
+
+def pair_report(gpu_rows, cpu_rows, *, jobs=3, build=build_full_job):
+    (pair,) = compare(run_of(gpu_rows, cpu_rows, jobs=jobs, build=build), PRICES).pairs
     return pair
 
 
@@ -91,13 +94,6 @@ UNPRICED = PriceBasis(instance_type="any", usd_per_hour=None, measured_on_it=Tru
 def warm_width(gpu_floor, cpu_floor, *, jobs=6, source="calibration", degrees=19):
     """Of the interval on a logarithmic axis, with such noise and rows that are all decided."""
     gpu_rows, cpu_rows = rows_of(GPU, count=8), rows_of(CPU, count=8)
-    run = build_run(
-        *(
-            build_job(target, rows, repeat=repeat)
-            for repeat in range(1, jobs + 1)
-            for target, rows in (("g5.xlarge", gpu_rows), ("c5.2xlarge", cpu_rows))
-        )
-    )
     gpu_noise, cpu_noise = (
         SideNoise(floor=floor, degrees=degrees, source=source) for floor in (gpu_floor, cpu_floor)
     )
@@ -114,7 +110,7 @@ def warm_width(gpu_floor, cpu_floor, *, jobs=6, source="calibration", degrees=19
         row_key(row): RowVerdict(1 if row.parameters["size"] > TRUTH else -1, 0, noise)
         for row in gpu_rows
     }
-    targets = group_jobs(run)["blog", "float32"]
+    targets = group_jobs(run_of(gpu_rows, cpu_rows, jobs=jobs))["blog", "float32"]
     (found,) = find_crossovers(*targets, UNPRICED, UNPRICED, verdicts)
     return np.log(found.warm_seconds.high / found.warm_seconds.low)
 
@@ -150,11 +146,7 @@ def test_no_dollars_without_a_price_and_nothing_cold_without_marks():
     assert pair.crossovers[0].cold_reason == (
         "g5.xlarge and c5.2xlarge: no job says when its device was ready"
     )
-    run = build_run(
-        build_job("g5.xlarge", rows_of(GPU)),
-        build_job("c5.2xlarge", rows_of(CPU)),
-    )
-    targets = group_jobs(run)["blog", "float32"]
+    targets = group_jobs(run_of(rows_of(GPU), rows_of(CPU)))["blog", "float32"]
     unpriced = pair.gpu_price.model_copy(update={"usd_per_hour": None})
     verdicts = {row_key(row): RowVerdict(0, 0, row.noise) for row in pair.rows}
     (found,) = find_crossovers(*targets, unpriced, pair.cpu_price, verdicts)
@@ -263,7 +255,6 @@ def test_the_calls_from_which_the_gpus_start_pays():
 
 
 def test_an_unknown_start_gives_no_number_of_calls():
-    run = build_run(build_job("g5.xlarge", rows_of(GPU)), build_job("c5.2xlarge", rows_of(CPU)))
-    gpu, cpu = group_jobs(run)["blog", "float32"]
+    gpu, cpu = group_jobs(run_of(rows_of(GPU), rows_of(CPU)))["blog", "float32"]
     key = next(iter(gpu.samples))
     assert calls_until_gpu_pays(gpu.samples[key], cpu.samples[key]) is None

@@ -6,14 +6,7 @@ from batchmark.analysis.comparison import compare
 from batchmark.analysis.notes import SPREAD_ADVICE
 from batchmark.core.run import InterruptedAttempt
 from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, calibration, pair_of, two_jobs
-from tests.builders.runs import (
-    GPU_ENVIRONMENT,
-    PRICES,
-    build_job,
-    build_row,
-    build_run,
-    noisy,
-)
+from tests.builders.runs import GPU_ENVIRONMENT, PRICES, build_job, build_row, build_run, noisy
 
 
 def test_a_pair_says_what_replaced_a_spot_job_and_what_was_interrupted():

@@ -8,13 +8,7 @@ from batchmark.analysis.comparison import compare
 from batchmark.core.errors import ComparisonError
 from batchmark_job.result import Device, Implementation
 from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, pair_of
-from tests.builders.runs import (
-    GPU_ENVIRONMENT,
-    PRICES,
-    build_job,
-    build_row,
-    build_run,
-)
+from tests.builders.runs import GPU_ENVIRONMENT, PRICES, build_job, build_row, build_run
 
 
 @pytest.mark.parametrize(

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from batchmark.analysis.comparison import compare
 from batchmark.report import words
 from batchmark_job.result import Ceiling, Conditions, Implementation, MeasurementStatus, Trial
-from tests.builders.runs import PRICES, build_full_job, build_job, build_row, build_run
+from tests.builders.pairs import pair_of
+from tests.builders.runs import build_full_job, build_job, build_row
 
 SIZE = 1000
 FLOPS, MOVED = 2 * SIZE**3, 12 * SIZE**2
+CPU_JOB = build_job("c5.2xlarge", [build_row([1.0] * 8)])
 
 
 def row_of(*gpu_rows, build=build_job, **fields):
     """The compared row of a GPU target with one job for each of these rows."""
     jobs = [build("g5.xlarge", [row], repeat=n, **fields) for n, row in enumerate(gpu_rows, 1)]
-    (pair,) = compare(
-        build_run(*jobs, build_job("c5.2xlarge", [build_row([1.0] * 8)])), PRICES
-    ).pairs
+    pair = pair_of(*jobs, CPU_JOB)
     assert len(pair.rows) == 1, pair.uncompared
     return pair.rows[0]
 
@@ -94,10 +93,7 @@ def test_a_ceiling_is_the_median_over_the_rows_jobs():
         build_job("g5.xlarge", [row], repeat=n, ceilings=(ceiling("compute", rate, "float32"),))
         for n, rate in enumerate((4e12, 5e12, 9e12), start=1)
     ]
-    (pair,) = compare(
-        build_run(*jobs, build_job("c5.2xlarge", [build_row([1.0] * 8)])), PRICES
-    ).pairs
-    roofline = pair.rows[0].gpu.roofline
+    roofline = pair_of(*jobs, CPU_JOB).rows[0].gpu.roofline
     assert roofline.compute_ceiling == 5e12
     assert roofline.bytes_per_second is roofline.memory_ceiling is roofline.bound is None
     assert roofline.share is None
@@ -176,7 +172,7 @@ def test_an_unsettled_row_is_listed_with_its_reason_and_never_compared():
         [0.1] * 8, status=MeasurementStatus.UNSETTLED, reason="its second half is 9 % slower"
     )
     gpu = build_job("g5.xlarge", [drifting])
-    (pair,) = compare(build_run(gpu, build_job("c5.2xlarge", [build_row([1.0] * 8)])), PRICES).pairs
+    pair = pair_of(gpu, CPU_JOB)
     assert pair.rows == ()
     assert pair.uncompared[0].reason == "g5.xlarge: unsettled: its second half is 9 % slower"
 

@@ -40,13 +40,16 @@ LOGGED = {
 
 
 def test_a_failure_says_code_reason_attempts_and_the_last_lines():
-    text = failure_message(job(exitCode=3, **LOGGED), ["reading input", "boom"])
-    first, *rest = text.splitlines()
-    assert "exit code 3" in first
-    assert "Essential container in task exited" in first
-    assert rest == [
+    failed = job(exitCode=3, **LOGGED)
+    lost = {"startedAt": 1_795_222_731_000, "stoppedAt": 1_795_222_741_000, "container": {}}
+    failed["attempts"].insert(1, lost | {"statusReason": LOST_HOST})
+    text = failure_message(failed, ["reading input", "boom"])
+    assert text.splitlines() == [
+        "Batch job 1234 (batchmark-g5-xlarge-smoke-1) is FAILED: exit code 3; "
+        "status reason: Essential container in task exited",
         "Attempt 1: never started, no exit code, no reason given",
-        "Attempt 2: 2026-11-21 01:00:00 to ? UTC, exit code 3, OutOfMemoryError",
+        f"Attempt 2: 2026-11-21 00:58:51 to 00:59:01 UTC, no exit code, {LOST_HOST}",
+        "Attempt 3: 2026-11-21 01:00:00 to ? UTC, exit code 3, OutOfMemoryError",
         "Last 2 lines of log stream g5.xlarge/default/abc of /aws/batch/batchmark:",
         "reading input",
         "boom",

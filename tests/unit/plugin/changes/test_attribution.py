@@ -27,6 +27,17 @@ def changes_of(*points, runs=None, measured=None, **fields):
     return group_changes(points, runs, measured=measured, **fields)
 
 
+def build_history_row(key, number, **fields):
+    return {
+        "run_id": run_id(number),
+        "target": key.target,
+        "recorded_at": moment(number).replace(tzinfo=None),  # as Parquet gives it
+        "workload": key.workload,
+        "parameters": key.parameters,
+        "dtype": key.dtype,
+    } | fields
+
+
 def test_one_point_is_one_change_that_says_if_nothing_differs():
     point = build_point(build_key())
     (change,) = changes_of(point)
@@ -111,22 +122,10 @@ def test_a_cause_one_run_off_is_named_with_its_run():
 def test_rows_of_another_implementation_are_told_by_row():
     keys = sizes(CPU, "blur", 2)
     runs = {}
+    opencv = {"implementation_name": "opencv", "implementation_threads": 8}
     for number, version in ((19, "4.10"), (20, "4.12")):
-        rows = [
-            {
-                "run_id": run_id(number),
-                "target": CPU,
-                "recorded_at": moment(number),
-                "workload": "blur",
-                "parameters": key.parameters,
-                "dtype": "float32",
-                "implementation_name": "opencv",
-                "implementation_version": version,
-                "implementation_threads": 8,
-            }
-            for key in keys
-        ]
-        runs |= run_conditions(rows)
+        fields = opencv | {"implementation_version": version}
+        runs |= run_conditions([build_history_row(key, number, **fields) for key in keys])
     (change,) = changes_of(*map(build_point, keys), runs=runs)
     (cause,) = change.causes
     assert (cause.name, cause.before, cause.after) == (
@@ -245,11 +244,7 @@ def test_slower_faster_noisier_and_dearer_are_never_mixed():
 
 def test_a_price_is_each_targets_own_and_only_buying_explains_it():
     runs = runs_of(
-        GPU,
-        CPU,
-        image_digest=NEW_IMAGE,
-        purchase_option=("spot",),
-        price_usd_per_hour=(1.2,),
+        GPU, CPU, image_digest=NEW_IMAGE, purchase_option=("spot",), price_usd_per_hour=(1.2,)
     )
     points = [
         build_point(build_key(target, workload=None), 0.2, metric="price") for target in (GPU, CPU)
@@ -328,19 +323,8 @@ def test_a_verdict_goes_to_the_change_of_its_series_and_run():
 
 
 def test_a_gpu_target_that_ran_on_the_cpu_is_told_of():
-    rows = [
-        {
-            "run_id": run_id(number),
-            "target": GPU,
-            "recorded_at": moment(number).replace(tzinfo=None),  # as Parquet gives it
-            "requested_device": "cuda",
-            "actual_device": "cpu",
-            "workload": "matmul",
-            "parameters": "{}",
-            "dtype": "float32",
-        }
-        for number in (19, 20)
-    ]
+    devices = {"requested_device": "cuda", "actual_device": "cpu"}
+    rows = [build_history_row(build_key(), number, **devices) for number in (19, 20)]
     (change,) = changes_of(build_point(build_key()), runs=run_conditions(rows))
     assert change.fell_back == (GPU,)
     (change,) = changes_of(build_point(build_key()))

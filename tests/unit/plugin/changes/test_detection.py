@@ -20,9 +20,15 @@ from batchmark.changes.detection import (
 from batchmark.changes.noise_model import Prior
 from batchmark.changes.records import Change, Series
 from batchmark.report.change_words import causes
-from tests.builders.changed_series import build_history, build_key, build_point, moment, run_id
-
-LEVEL = 0.01
+from tests.builders.changed_series import (
+    LEVEL,
+    build_history,
+    build_key,
+    build_point,
+    moment,
+    noisy,
+    run_id,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -31,10 +37,6 @@ def _quiet_arithmetic():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
-
-
-def noisy(count, seed=0, log_sd=0.01):
-    return LEVEL * np.exp(log_sd * np.random.default_rng(seed).standard_normal(count))
 
 
 def stepped(before=20, after=12, factor=1.1, **noise):
@@ -239,20 +241,6 @@ def test_a_factor_between_units_is_hinted_at(factor, hint):
     assert hint is None or hint in told
 
 
-def test_runs_recorded_out_of_order_are_put_in_theirs():
-    values, key = stepped(), build_key()
-    history = build_history(key, values)
-    shuffled = np.random.default_rng(3).permutation(values.size)
-    turned = Series(
-        key,
-        "time",
-        [history.run_ids[place] for place in shuffled],
-        history.recorded_at[shuffled],
-        history.values[shuffled],
-    )
-    assert detect_changes([turned]) == detect_changes([history])
-
-
 def test_a_clock_that_goes_backwards_shifts_a_change_by_the_runs_it_swaps():
     values = stepped()
     history = build_history(build_key(), values)
@@ -264,19 +252,6 @@ def test_a_clock_that_goes_backwards_shifts_a_change_by_the_runs_it_swaps():
     assert timeline(set_back).run_ids[-3:] == ["run-31", "run-29", "run-30"]
     (point,) = detect_changes([set_back])
     assert (point.first_run_id, point.last_run_id) == ("run-20", "run-18")
-
-
-def test_a_run_that_is_there_twice_counts_once_as_it_was_recorded_last():
-    history = build_history(build_key(), stepped())
-    twice = Series(
-        history.key,
-        "time",
-        [*history.run_ids, "run-25", "run-26"],
-        np.r_[history.recorded_at, history.recorded_at[25:27] - np.timedelta64(1, "h")],
-        np.r_[history.values, 1.0, 1.0],
-    )
-    assert timeline(twice).run_ids == timeline(history).run_ids
-    assert detect_changes([twice]) == detect_changes([history])
 
 
 def test_the_histories_given_stay_as_they_were():

@@ -7,7 +7,6 @@ import pytest
 
 from batchmark.changes.detection import detect_changes, recoveries
 from batchmark.changes.noise_model import Prior
-from batchmark.changes.records import Series, SeriesKey
 from batchmark.changes.suspects import (
     confirmed_point,
     needs_more,
@@ -18,38 +17,15 @@ from batchmark.changes.suspects import (
     verdict,
 )
 from batchmark.report.change_words import confirmation
-from batchmark_job.result import Device
-
-LEVEL = 0.01
+from tests.builders.changed_series import LEVEL, build_history, build_key, noisy
 
 
 def key(size=1000, target="g5.xlarge"):
-    return SeriesKey(
-        suite="blog",
-        target=target,
-        actual_device=Device.CUDA,
-        instance_type=target,
-        cpu_model="AMD EPYC 7R32",
-        gpu_model="NVIDIA A10G",
-        workload="matmul",
-        parameters=f'{{"size":{size}}}',
-        dtype="float32",
-    )
+    return build_key(target, parameters=f'{{"size":{size}}}')
 
 
 def history(values, of=None):
-    count = len(values)
-    return Series(
-        of or key(),
-        "time",
-        [f"run-{number}" for number in range(count)],
-        np.datetime64("2026-01-05", "us") + np.arange(count) * np.timedelta64(7, "D"),
-        np.asarray(values, dtype=float),
-    )
-
-
-def noisy(count, seed=0, log_sd=0.01):
-    return LEVEL * np.exp(log_sd * np.random.default_rng(seed).standard_normal(count))
+    return build_history(of or key(), values)
 
 
 def stand(*histories, starts=None, priors=None):

@@ -55,110 +55,100 @@ def definition(**changes):
     return lambda account: account["definitions"]["g5.xlarge"].update(changes)
 
 
+def gone(kind, name):
+    return lambda account: account[kind].pop(name)
+
+
+def assert_reported(change, name, status, seen, remedy):
+    account = healthy()
+    change(account)
+    result = check(account, well=False)
+    assert (name, "g5.xlarge", status, seen, remedy) in not_ok(result)
+    line = f"{name} of g5.xlarge: {seen} Remedy: {remedy}"
+    assert (line in result.failures()) is (status == "fail")
+
+
+ENABLE = "Enable it in the Batch console, or `terraform apply`."
+
+
 @pytest.mark.parametrize(
-    ("change", "seen"),
+    ("change", "status", "seen", "remedy"),
     [
-        (
-            lambda account: account["environments"].pop("g5.xlarge-spot"),
-            ("compute environment", "fail", "g5.xlarge-spot does not exist.", APPLY),
-        ),
+        (gone("environments", "g5.xlarge-spot"), "fail", "does not exist.", APPLY),
         (
             environment(state="DISABLED"),
-            (
-                "compute environment",
-                "fail",
-                "g5.xlarge-spot is DISABLED and VALID: ComputeEnvironment Healthy",
-                "Enable it in the Batch console, or `terraform apply`.",
-            ),
+            "fail",
+            "is DISABLED and VALID: ComputeEnvironment Healthy",
+            ENABLE,
         ),
         (
             environment(status="INVALID", statusReason="CLIENT_ERROR - no such subnet"),
-            (
-                "compute environment",
-                "fail",
-                "g5.xlarge-spot is ENABLED and INVALID: CLIENT_ERROR - no such subnet",
-                "Fix what its reason names, then `terraform apply`.",
-            ),
+            "fail",
+            "is ENABLED and INVALID: CLIENT_ERROR - no such subnet",
+            "Fix what its reason names, then `terraform apply`.",
         ),
         (
             environment(status="UPDATING", statusReason="changing"),
-            (
-                "compute environment",
-                "warn",
-                "g5.xlarge-spot is ENABLED and UPDATING: changing",
-                "Wait until the change is done.",
-            ),
+            "warn",
+            "is ENABLED and UPDATING: changing",
+            "Wait until the change is done.",
         ),
         (
             environment(computeResources={"type": "SPOT", "maxvCpus": 2, "subnets": []}),
-            (
-                "compute environment",
-                "fail",
-                "g5.xlarge-spot may have 2 vCPUs, and a job asks for 4.",
-                "Raise max_vcpus in target_overrides.",
-            ),
-        ),
-        (
-            lambda account: account["queues"].pop(queue_arn("g5.xlarge")),
-            ("job queue", "fail", f"{queue_arn('g5.xlarge')} does not exist.", APPLY),
-        ),
-        (
-            queue(state="DISABLED"),
-            (
-                "job queue",
-                "fail",
-                "lab-g5-xlarge is DISABLED and VALID: no reason given",
-                "Enable it in the Batch console, or `terraform apply`.",
-            ),
-        ),
-        (
-            queue(computeEnvironmentOrder=[{"order": 1, "computeEnvironment": "g5.xlarge-spot"}]),
-            (
-                "job queue",
-                "fail",
-                "lab-g5-xlarge tries g5.xlarge-spot; published: g5.xlarge-spot, "
-                "g5.xlarge-on-demand.",
-                APPLY,
-            ),
-        ),
-        (
-            lambda account: account["definitions"].pop("g5.xlarge"),
-            ("job definition", "fail", "lab-g5-xlarge:3 is not there.", APPLY),
-        ),
-        (
-            definition(status="INACTIVE"),
-            ("job definition", "fail", "lab-g5-xlarge:3 is INACTIVE.", APPLY),
-        ),
-        (
-            lambda account: account["newest"].update({"g5.xlarge": 4}),
-            (
-                "job definition",
-                "warn",
-                "lab-g5-xlarge:3 is ACTIVE; revision 4 is newer.",
-                APPLY,
-            ),
-        ),
-        (
-            definition(timeout={"attemptDurationSeconds": 60}, retryStrategy={}),
-            (
-                "job definition",
-                "warn",
-                "lab-g5-xlarge:3 is ACTIVE; it has 1 attempts, but 3 are published; it has 60 "
-                "seconds per attempt, but 3600 are published.",
-                APPLY,
-            ),
+            "fail",
+            "may have 2 vCPUs, and a job asks for 4.",
+            "Raise max_vcpus in target_overrides.",
         ),
     ],
 )
-def test_each_defect_of_a_target_is_reported(change, seen):
-    account = healthy()
-    change(account)
-    name, status, text, remedy = seen
-    result = check(account, well=False)
-    assert (name, "g5.xlarge", status, text, remedy) in not_ok(result)
-    assert (f"{name} of g5.xlarge: {text} Remedy: {remedy}" in result.failures()) is (
-        status == "fail"
-    )
+def test_each_defect_of_a_compute_environment_is_reported(change, status, seen, remedy):
+    assert_reported(change, "compute environment", status, f"g5.xlarge-spot {seen}", remedy)
+
+
+QUEUE = queue_arn("g5.xlarge")
+TRIES_SPOT = [{"order": 1, "computeEnvironment": "g5.xlarge-spot"}]
+
+
+@pytest.mark.parametrize(
+    ("change", "seen", "remedy"),
+    [
+        (
+            gone("queues", queue_arn("g5.xlarge")),
+            f"{queue_arn('g5.xlarge')} does not exist.",
+            APPLY,
+        ),
+        (queue(state="DISABLED"), "lab-g5-xlarge is DISABLED and VALID: no reason given", ENABLE),
+        (
+            queue(computeEnvironmentOrder=TRIES_SPOT),
+            "lab-g5-xlarge tries g5.xlarge-spot; published: g5.xlarge-spot, g5.xlarge-on-demand.",
+            APPLY,
+        ),
+    ],
+)
+def test_each_defect_of_a_queue_is_reported(change, seen, remedy):
+    assert_reported(change, "job queue", "fail", seen, remedy)
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "seen"),
+    [
+        (gone("definitions", "g5.xlarge"), "fail", "not there."),
+        (definition(status="INACTIVE"), "fail", "INACTIVE."),
+        (
+            lambda account: account["newest"].update({"g5.xlarge": 4}),
+            "warn",
+            "ACTIVE; revision 4 is newer.",
+        ),
+        (
+            definition(timeout={"attemptDurationSeconds": 60}, retryStrategy={}),
+            "warn",
+            "ACTIVE; it has 1 attempts, but 3 are published; it has 60 seconds per attempt, but "
+            "3600 are published.",
+        ),
+    ],
+)
+def test_each_defect_of_a_job_definition_is_reported(change, status, seen):
+    assert_reported(change, "job definition", status, f"lab-g5-xlarge:3 is {seen}", APPLY)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from tests.builders.leaks import NOW, REGION, ago, config, queue_arn
 from tests.stand_ins.stubbed_clients import StubbedClients
 
 RUN_ID = "scheduled__2026-11-21T03:00:00+00:00"
-NO_INSTANCES = {"Reservations": []}
 
 
 @pytest.fixture
@@ -93,6 +92,10 @@ def seen(clients, state="over", **limits):
     return report, asked
 
 
+NOT_OURS = "It has no tag of ours, so it is never touched."
+FOREIGN = {"batchmark:installation": "another", "batchmark:run": slug(RUN_ID)}
+
+
 @pytest.mark.parametrize(
     ("described", "state", "verdict", "reason", "endable"),
     [
@@ -110,20 +113,8 @@ def seen(clients, state="over", **limits):
         ),
         (job(isTerminated=True), "over", "ending", "It was told to stop.", None),
         (job("RUNNABLE", isCancelled=True), "over", "ending", "It was told to stop.", None),
-        (
-            job(tags={}, run_id="manual"),
-            "over",
-            "by hand",
-            "It has no tag of ours, so it is never touched.",
-            None,
-        ),
-        (
-            job(tags={"batchmark:installation": "another", "batchmark:run": slug(RUN_ID)}),
-            "over",
-            "by hand",
-            "It has no tag of ours, so it is never touched.",
-            None,
-        ),
+        (job(tags={}, run_id="manual"), "over", "by hand", NOT_OURS, None),
+        (job(tags=FOREIGN), "over", "by hand", NOT_OURS, None),
     ],
 )
 def test_a_job_is_judged_by_its_run_its_age_and_its_tags(
@@ -205,43 +196,29 @@ def instance(hours=2.0, target="g5.xlarge"):
     }
 
 
+IDLE = "No job in STARTING or RUNNING since 2026-11-21 "
+
+
+def ended(status, minutes):
+    return job(status, stoppedAt=ago(minutes=minutes))
+
+
 @pytest.mark.parametrize(
     ("jobs", "launched", "verdict", "reason"),
     [
         ([job()], instance(), "in use", "1 job(s) of its target run."),
         ([job("STARTING")], instance(), "in use", "1 job(s) of its target run."),
         ([], instance(0.4), "new", "Idle for less than 30 minutes."),
-        (
-            [],
-            instance(),
-            "leaked",
-            "No job in STARTING or RUNNING since 2026-11-21 10:00 UTC.",
-        ),
-        (
-            [job("SUCCEEDED", stoppedAt=ago(minutes=29))],
-            instance(),
-            "new",
-            "Idle for less than 30 minutes.",
-        ),
-        (
-            [job("FAILED", stoppedAt=ago(minutes=31))],
-            instance(),
-            "leaked",
-            "No job in STARTING or RUNNING since 2026-11-21 11:29 UTC.",
-        ),
+        ([], instance(), "leaked", IDLE + "10:00 UTC."),
+        ([ended("SUCCEEDED", 29)], instance(), "new", "Idle for less than 30 minutes."),
+        ([ended("FAILED", 31)], instance(), "leaked", IDLE + "11:29 UTC."),
         (
             [job("RUNNABLE")],
             instance(),
             "leaked",
-            "No job in STARTING or RUNNING since 2026-11-21 10:00 UTC, though 1 in RUNNABLE: it "
-            "may never have joined its cluster.",
+            IDLE + "10:00 UTC, though 1 in RUNNABLE: it may never have joined its cluster.",
         ),
-        (
-            [job()],
-            instance(target="m5.large"),
-            "leaked",
-            "No job in STARTING or RUNNING since 2026-11-21 10:00 UTC.",
-        ),
+        ([job()], instance(target="m5.large"), "leaked", IDLE + "10:00 UTC."),
     ],
 )
 def test_an_instance_leaks_when_its_target_has_run_nothing_for_long(

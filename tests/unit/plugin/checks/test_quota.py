@@ -12,53 +12,28 @@ from tests.stand_ins.guarded_account import CONFIG, NAMES, Refused, check, healt
 from tests.stand_ins.stubbed_clients import StubbedClients
 
 SPOT_G = "All G and VT Spot Instance Requests (L-3819A6DF)"
+ON_DEMAND_G = "Running On-Demand G and VT instances (L-DB2E81BA)"
+TAKES = "One instance of g5.xlarge takes 4."
+ONE_LEFT = "Only the other purchase option is left."
+OTHER_LEFT = ("g5.xlarge", "warn", f"{SPOT_G}: 0 vCPUs. {TAKES} {ONE_LEFT}")
 
 
 @pytest.mark.parametrize(
     ("quotas", "seen"),
     [
-        (
-            {"L-3819A6DF": 0.0},
-            [
-                (
-                    "g5.xlarge",
-                    "warn",
-                    f"{SPOT_G}: 0 vCPUs. One instance of g5.xlarge takes 4. Only the other "
-                    "purchase option is left.",
-                )
-            ],
-        ),
+        ({"L-3819A6DF": 0.0}, [OTHER_LEFT]),
         (
             {"L-3819A6DF": 0.0, "L-DB2E81BA": 2.0},
             [
-                (
-                    "g5.xlarge",
-                    "fail",
-                    f"{SPOT_G}: 0 vCPUs. One instance of g5.xlarge takes 4.",
-                ),
-                (
-                    "g5.xlarge",
-                    "fail",
-                    "Running On-Demand G and VT instances (L-DB2E81BA): 2 vCPUs. One instance of "
-                    "g5.xlarge takes 4.",
-                ),
+                ("g5.xlarge", "fail", f"{SPOT_G}: 0 vCPUs. {TAKES}"),
+                ("g5.xlarge", "fail", f"{ON_DEMAND_G}: 2 vCPUs. {TAKES}"),
             ],
         ),
         (
             {"L-3819A6DF": 0.0, "L-DB2E81BA": Refused("NoSuchResourceException")},
             [
-                (
-                    "g5.xlarge",
-                    "not checked",
-                    "Running On-Demand G and VT instances (L-DB2E81BA): NoSuchResourceException: "
-                    "said AWS",
-                ),
-                (
-                    "g5.xlarge",
-                    "warn",
-                    f"{SPOT_G}: 0 vCPUs. One instance of g5.xlarge takes 4. Only the other "
-                    "purchase option is left.",
-                ),
+                ("g5.xlarge", "not checked", f"{ON_DEMAND_G}: NoSuchResourceException: said AWS"),
+                OTHER_LEFT,
             ],
         ),
     ],

@@ -9,9 +9,7 @@ from scipy import stats
 from batchmark.analysis.speedup import ratio
 from batchmark.core.intervals import Median
 from tests.builders.noise import quick_and_long
-from tests.builders.runs import (
-    noisy,
-)
+from tests.builders.runs import noisy
 
 
 @quick_and_long("cases", quick=[60], long=[400])

@@ -1,27 +1,35 @@
-"""The result bucket in moto."""
+"""The result bucket, in memory; test_store and test_earlier_release have moto's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import boto3
 import pytest
-from moto import mock_aws
 
-from tests.builders.history import REGION, ResultBucket
+from tests.builders.history import BUCKET, REGION, ResultBucket
+from tests.stand_ins.bucket import MemoryBucket
+from tests.stand_ins.moto_account import moto_account
 
 
 @contextmanager
-def new_bucket() -> Iterator[ResultBucket]:
-    with pytest.MonkeyPatch.context() as patch, mock_aws():
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            patch.setenv(name, "test")
-        patch.delenv("AWS_ENDPOINT_URL", raising=False)
-        yield ResultBucket(boto3.client("s3", region_name=REGION))
+def moto_bucket() -> Iterator[ResultBucket]:
+    calls: list[tuple[str, str]] = []
+
+    def record(params: dict[str, Any], model: Any, **_: object) -> None:
+        calls.append((model.name, params.get("Key") or params.get("Prefix", "")))
+
+    with moto_account():
+        s3 = boto3.client("s3", region_name=REGION)
+        s3.create_bucket(Bucket=BUCKET)
+        s3.meta.events.register("provide-client-params.s3", record)
+        yield ResultBucket(s3, calls)
 
 
 @pytest.fixture
-def bucket() -> Iterator[ResultBucket]:
-    with new_bucket() as made:
-        yield made
+def bucket(monkeypatch: pytest.MonkeyPatch) -> ResultBucket:
+    s3 = MemoryBucket(BUCKET, REGION)
+    monkeypatch.setattr(boto3, "client", lambda *_, **__: s3)
+    return ResultBucket(s3, s3.calls)

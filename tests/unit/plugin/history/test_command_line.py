@@ -1,4 +1,4 @@
-"""`python -m batchmark.history` with moto: what it prints, and what it writes."""
+"""`python -m batchmark.history`: what it prints, and what it writes."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from batchmark.runs.collected_runs import readable_run
 from batchmark.runs.spending import month_spending
 from tests.builders.history import BUCKET, REGION
 from tests.paths import DATA
-from tests.unit.plugin.history.conftest import new_bucket
+from tests.unit.plugin.history.conftest import moto_bucket
 
 LAST = "run-014"
 
@@ -27,7 +27,7 @@ LAST = "run-014"
 @pytest.fixture(scope="module")
 def bucket():
     """The bucket, which no test changes."""
-    with new_bucket() as made:
+    with moto_bucket() as made:
         yield made
 
 

@@ -78,9 +78,8 @@ def test_bencher_gets_a_report_per_target_and_run_in_nanoseconds(filled):
         }
         for size, row in zip((1000, 5000), rows, strict=True)
     }
-    assert (
-        len(reports["c5.2xlarge/manual.json"]) == 2
-    )  # medians over its jobs, without the skipped row
+    # Medians over its jobs, without the skipped row.
+    assert len(reports["c5.2xlarge/manual.json"]) == 2
 
 
 def test_a_figure_without_an_interval_has_none_at_bencher(bucket):

@@ -87,18 +87,6 @@ def test_a_dry_run_reports_the_same_and_changes_nothing(filled):
     assert filled.objects() == before
 
 
-def test_nothing_outside_the_history_is_ever_changed(filled):
-    outside = {key: body for key, body in filled.objects().items() if not key.startswith(HISTORY)}
-    filled.put(f"{HISTORY}suite=blog/month=2026-11/other.parquet", b"of no run")
-    filled.calls.clear()
-    rebuilt(filled)
-    changed = filled.called("PutObject") + filled.called("DeleteObject")
-    assert changed
-    assert all(key.startswith(HISTORY) for key in changed)
-    now = {key: body for key, body in filled.objects().items() if not key.startswith(HISTORY)}
-    assert now == outside
-
-
 def test_the_raw_document_counts_rather_than_its_copy(bucket):
     bucket.append(FIRST)
     right = bucket.objects(HISTORY)
@@ -254,11 +242,6 @@ def test_a_file_that_keeps_changing_stays_and_is_named(bucket, monkeypatch):
     (problem,) = done.problems
     assert problem.startswith(f"{key} keeps being changed by others")
     assert bucket.objects(HISTORY) == {key: b"of another"}
-
-
-def test_other_errors_of_a_write_are_raised(bucket):
-    with pytest.raises(bucket.s3.exceptions.NoSuchBucket):
-        HistoryStore(bucket.s3, "no-such-bucket").swap("history/x", b"", None)
 
 
 def test_a_run_without_its_own_prices_costs_the_same_in_every_rebuild(bucket, monkeypatch):

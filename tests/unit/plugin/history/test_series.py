@@ -34,17 +34,6 @@ CPU = {
     "gpu_model": None,
     "price_usd_per_hour": 0.34,
 }
-KEY = SeriesKey(
-    suite="blog",
-    target="c5.2xlarge",
-    actual_device="cpu",
-    instance_type="c5.2xlarge",
-    cpu_model="Intel Xeon 8124M",
-    gpu_model=None,
-    workload="matmul",
-    parameters='{"size":1000}',
-    dtype="float32",
-)
 
 
 def row(seconds, machine=CPU, *, day=0, **fields):
@@ -64,6 +53,9 @@ def row(seconds, machine=CPU, *, day=0, **fields):
         **machine,
         **fields,
     }
+
+
+KEY = SeriesKey(**{name: row(1.0)[name] for name in (*module.MACHINE, *module.POINT)})
 
 
 def table(*rows):

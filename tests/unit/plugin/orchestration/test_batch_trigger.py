@@ -6,8 +6,7 @@ import asyncio
 from types import SimpleNamespace
 
 from batchmark.orchestration.batch_trigger import BenchmarkJobTrigger
-from tests.stand_ins.batch import RECLAIMED
-from tests.stand_ins.following import NAME, ON_DEMAND, RUNNING, SUCCEEDED, Following
+from tests.stand_ins.following import ON_DEMAND, RUNNING, SUCCEEDED, Following
 
 
 def test_success_ends_the_task_with_ids_times_and_a_link():
@@ -67,33 +66,6 @@ def test_a_trigger_survives_its_serialization():
     path, arguments = trigger.serialize()
     assert path == "batchmark.orchestration.batch_trigger.BenchmarkJobTrigger"
     assert BenchmarkJobTrigger(**arguments).serialize() == (path, arguments)
-
-
-def test_a_failure_has_exit_code_reasons_attempts_and_last_log_lines():
-    following = Following()
-    failed = {
-        "status": "FAILED",
-        "statusReason": "Essential container in task exited",
-        "container": {"exitCode": 3, "logStreamName": "stream"},
-        "attempts": [
-            {"startedAt": 1_795_222_731_000, "stoppedAt": 1_795_222_741_000}
-            | {"statusReason": RECLAIMED, "container": {}},
-            {"startedAt": 1_795_222_801_000, "stoppedAt": 1_795_222_811_000}
-            | {"container": {"exitCode": 3}, "statusReason": "Essential container in task exited"},
-        ],
-    }
-    event = following.event((1, RUNNING), (9, failed))
-    assert event.task_instance_state == "failed"
-    assert event.xcoms["failure"].splitlines() == [
-        f"Batch job job-1 ({NAME}) is FAILED: exit code 3; "
-        "status reason: Essential container in task exited",
-        f"Attempt 1: 2026-11-21 00:58:51 to 00:59:01 UTC, no exit code, {RECLAIMED}",
-        "Attempt 2: 2026-11-21 01:00:01 to 01:00:11 UTC, exit code 3, "
-        "Essential container in task exited",
-        "Last 2 lines of log stream stream of /aws/batch/job:",
-        "reading input",
-        "boom",
-    ]
 
 
 def test_killing_the_task_ends_its_job():

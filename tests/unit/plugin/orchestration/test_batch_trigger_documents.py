@@ -28,10 +28,7 @@ def expected():
     return job.document.to_json().encode(), fields
 
 
-DONE = SUCCEEDED | {
-    "attempts": [{}],
-    "container": {"logStreamName": "stream"},
-}
+DONE = SUCCEEDED | {"attempts": [{}], "container": {"logStreamName": "stream"}}
 
 
 def test_a_job_with_its_document_succeeds():

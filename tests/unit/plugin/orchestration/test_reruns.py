@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from datetime import UTC, datetime
-
 import pytest
 
 from batchmark.aws.result_bucket import RunStore
-from batchmark.core.config import parse_config
 from batchmark.core.run import RunPlan
 from batchmark.orchestration.reruns import reserve
 from batchmark.runs.planning import plan_jobs
-from batchmark.runs.spending import RunSpending, run_spending
+from batchmark.runs.spending import run_spending
+from tests.builders.installations import configured, own_types
+from tests.builders.spending import build_spending
 from tests.stand_ins.bucket import MemoryBucket
-from tests.unit.plugin.runs.test_planning import published, target
 
 NAME = "g5.xlarge"
 KEY, OTHER = "costs/2026-11/run.json", "costs/2026-11/other.json"
@@ -22,23 +19,15 @@ WORST = 18.11  # 3 fresh jobs x 2 submissions x 3 attempts of an hour at 1.006, 
 
 
 class Store(RunStore):
-    """A bucket in memory; calls `meanwhile` before it writes."""
+    """Of a bucket in memory."""
 
     def __init__(self):
-        super().__init__(MemoryBucket("results", "us-east-1"), "results", "run")
-        self.meanwhile = lambda: None
-
-    def put(self, key, text, *content_type, **condition):
-        self.meanwhile()
-        return super().put(key, text, *content_type, **condition)
+        self.memory = MemoryBucket("results", "us-east-1")
+        super().__init__(self.memory, "results", "run")
 
     def book(self, key, **fields):
-        values = {"planned_at": datetime.now(UTC), "generation": 0, "reserved_usd": 0.0} | fields
-        record = RunSpending(run_id=key, **values)
-        super().put(key, record.model_dump_json(indent=2))
-
-    def everything(self):
-        return {key: self.read(key) for key in self.keys("")}
+        record = build_spending(key, **fields)
+        self.memory.objects[key] = record.model_dump_json(indent=2).encode()
 
 
 @pytest.fixture
@@ -47,8 +36,7 @@ def store():
 
 
 def reserved(store, *, cap, monthly_cap=None, key=KEY, name=NAME):
-    targets = {name: target("cuda", instance_type=name)}
-    config = parse_config(json.dumps(published(targets=targets, monthly_cap_usd=monthly_cap)))
+    config = configured(targets=own_types(**{name: {}}), monthly_cap_usd=monthly_cap)
     jobs = plan_jobs(config, run_id="run", suite="blog", need_both_devices=False)
     plan = RunPlan(jobs=tuple(jobs), spending_key=key)
     return reserve(store, config, plan, [name], cap)
@@ -58,10 +46,10 @@ def reserved(store, *, cap, monthly_cap=None, key=KEY, name=NAME):
 def test_the_runs_cap_holds_for_the_run_with_its_fresh_jobs(store, key):
     spent = 2.5 if key else 0.0
     store.book(KEY, finished=True, job_usd={"first": 2.5})
-    before = store.everything()
+    before = dict(store.memory.objects)
     refused = reserved(store, cap=WORST + spent - 0.01, key=key)
     assert refused == "3 fresh jobs could cost 18.11 USD, and max_cost_usd leaves 18.10"
-    assert store.everything() == before
+    assert store.memory.objects == before
     assert reserved(store, cap=WORST + spent, key=key) is None
     assert reserved(store, cap=None, key=key) is None
 
@@ -78,9 +66,9 @@ def test_what_a_first_try_booked_counts_once(store):
 def test_the_months_cap_counts_the_other_runs(store):
     store.book(KEY, finished=True, job_usd={"first": 2.5})
     store.book(OTHER, reserved_usd=10.0)
-    before = store.everything()
+    before = dict(store.memory.objects)
     assert "above the monthly_cap_usd of $30" in reserved(store, cap=None, monthly_cap=30)
-    assert store.everything() == before
+    assert store.memory.objects == before
     assert reserved(store, cap=None, monthly_cap=30.61) is None
 
 
@@ -88,7 +76,12 @@ def test_the_months_cap_counts_the_other_runs(store):
 def test_a_booking_beside_anothers_gives_way_to_what_was_there(store, booked):
     store.book(KEY, job_usd={"first": 2.5}, **booked)
     before = store.read(KEY)
-    store.meanwhile = lambda: store.book(OTHER, reserved_usd=10.0)
+
+    def book_the_other(operation, _):
+        if operation == "PutObject":
+            store.book(OTHER, reserved_usd=10.0)
+
+    store.memory.on_call = book_the_other
     assert "above the monthly_cap_usd of $30" in reserved(store, cap=None, monthly_cap=30)
     assert store.read(KEY) == before
 

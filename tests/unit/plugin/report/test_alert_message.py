@@ -7,7 +7,7 @@ import json
 import pytest
 
 from batchmark.changes.alerts.records import precision
-from batchmark.changes.records import Cause, Confirmation
+from batchmark.changes.records import Cause
 from batchmark.core.shares import Rate
 from batchmark.core.sns_limits import SUBJECT_CHARACTERS, TEXT_BYTES, cut, size, subject_line
 from batchmark.report.alert_message import MessageContext, alert_board, build_message
@@ -24,6 +24,7 @@ from tests.builders.alerts import (
     series,
     some_series,
 )
+from tests.builders.changed_series import build_confirmation
 
 CONTEXT = MessageContext(
     installation="lab",
@@ -36,35 +37,17 @@ CONTEXT = MessageContext(
 def build(*changes, alerts=(), context=CONTEXT, **settings):
     found = merged(list(changes), list(alerts), **settings)
     return build_message(
-        found,
-        alerts,
-        context,
-        run_id=run_id(30),
-        created_at=NOW,
-        channels=("sns", "apprise:chat"),
+        found, alerts, context, run_id=run_id(30), created_at=NOW, channels=("sns", "apprise:chat")
     )
 
 
-def confirmation(*reruns, hosts=3, **fields):
-    values = {
-        "series": series(),
-        "kind": "run",
-        "run_id": run_id(30),
-        "expected": 0.010,
-        "suspect": 0.012,
-        "reruns": reruns,
-        "job_ids": tuple(f"job-{number}" for number, _ in enumerate(reruns)),
-        "hosts": hosts,
-        "outcome": "confirmed",
-        "reason": "all slower",
-    }
-    return Confirmation(**values | fields)
-
-
 def test_an_alert_says_all_there_is_to_know():
+    confirmed = build_confirmation(
+        series(), expected=0.010, suspect=0.012, reruns=(0.0119, 0.0121, 0.0118), hosts=3
+    )
     told = change(
         point(),
-        confirmations=(confirmation(0.0119, 0.0121, 0.0118),),
+        confirmations=(confirmed,),
         causes=(
             Cause(name="driver version", before="580.95.05", after="590.10.01"),
             Cause(name="image digest", before=None, after="sha256:9a"),
@@ -240,13 +223,6 @@ def test_text_that_json_makes_long_fits_too():
 def test_a_subject_is_ascii_on_one_line_and_short(text, line):
     assert subject_line(text) == line
     assert len(line) <= SUBJECT_CHARACTERS
-
-
-def test_a_long_name_leaves_a_subject_that_sns_takes():
-    message = build(change(point(of=series(workload="ßöl" * 60))))
-    assert len(message.subject) == SUBJECT_CHARACTERS
-    assert message.subject.isascii()
-    assert message.subject.endswith("...ize 5000, float32, +20 %")
 
 
 def test_a_text_is_cut_to_what_json_makes_of_it():

@@ -28,6 +28,7 @@ from tests.builders.runs import (
 from tests.paths import DATA
 
 RESULTS = DATA / "results"
+FROM_ELSEWHERE = {"script", "link", "img", "iframe", "object", "embed", "base"}
 VOID = {"meta", "br", "line", "circle"}
 
 
@@ -36,7 +37,7 @@ class Page(HTMLParser):
 
     def __init__(self, html):
         super().__init__()
-        self.tags, self.texts, self._open = [], [], []
+        self.html, self.tags, self.texts, self._open = html, [], [], []
         self.feed(html)
         self.close()
         assert self._open == []
@@ -53,6 +54,19 @@ class Page(HTMLParser):
     def handle_data(self, data):
         if data.strip() and not {"style", "title"} & set(self._open):
             self.texts.append(data.strip())
+
+    def check(self):
+        """It needs nothing from elsewhere, and a screen reader finds its way."""
+        assert not {name for name, _ in self.tags} & FROM_ELSEWHERE
+        assert not re.search(r"@import|url\(|src=", self.html)
+        tables = len(self.attributes("table"))
+        assert tables == len(self.attributes("caption")) == len(self.attributes("thead"))
+        assert all(header["scope"] in {"col", "row"} for header in self.attributes("th"))
+        assert all(svg["aria-hidden"] == "true" for svg in self.attributes("svg"))
+        ids = [attributes["id"] for _, attributes in self.tags if "id" in attributes]
+        assert len(ids) == len(set(ids))
+        labels = {one["aria-labelledby"] for _, one in self.tags if "aria-labelledby" in one}
+        assert labels <= set(ids)
 
     def attributes(self, tag):
         return [attributes for name, attributes in self.tags if name == tag]
@@ -145,18 +159,10 @@ def test_the_laptop_page_never_calls_a_figure_a_gpus(report_of_laptop):
 def test_the_page_is_self_contained_and_accessible(report_of_gpu):
     html = render_html(report_of_gpu)
     page = Page(html)
-    names = {name for name, _ in page.tags}
-    assert not names & {"script", "link", "img", "iframe", "object", "embed", "base"}
-    assert not re.search(r"@import|url\(|src=", html)
+    page.check()
     assert page.attributes("html") == [{"lang": "en"}]
-    tables = len(page.attributes("table"))
-    assert tables == len(page.attributes("caption")) == len(page.attributes("thead"))
-    assert all(header["scope"] in {"col", "row"} for header in page.attributes("th"))
-    assert all(svg["aria-hidden"] == "true" for svg in page.attributes("svg"))
     assert "prefers-color-scheme: dark" in html
     assert page.attributes("meta")[1]["content"].startswith("width=device-width")
-    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
-    assert len(ids) == len(set(ids))
 
 
 def test_every_row_leads_to_its_jobs_logs_and_documents(run_of_gpu, report_of_gpu):
@@ -209,10 +215,9 @@ def test_the_page_shows_what_was_measured_and_on_what(report_of_gpu):
     )
 
 
-def test_what_the_page_says_of_a_row_that_tells_all(full_run):
-    report = report_of(full_run)
-    texts = " ".join(Page(render_html(report)).texts)
-    small, row, *_ = report.pairs[0].rows
+def test_what_the_page_says_of_a_row_that_tells_all(report_of_full):
+    texts = " ".join(Page(render_html(report_of_full)).texts)
+    small, row, *_ = report_of_full.pairs[0].rows
     flops = 2 * 5000**3
     for expected in (
         words.noise(row.noise),
@@ -238,30 +243,28 @@ def test_what_the_page_says_of_a_row_that_tells_all(full_run):
         assert expected in texts, expected
 
 
-def test_rivals_are_folded_and_named_for_screen_readers(full_run):
-    html = render_html(report_of(full_run))
+def test_rivals_are_folded_and_named_for_screen_readers(report_of_full):
+    html = render_html(report_of_full)
     assert html.count("<details>\n<summary>Rivals<") == 2 * 7
     assert "<details open" not in html
 
 
-def test_crossovers_are_the_same_on_page_and_terminal(full_run):
-    report = report_of(full_run)
-    (pair,) = report.pairs
+def test_crossovers_are_the_same_on_page_and_terminal(report_of_full):
+    (pair,) = report_of_full.pairs
     matmul = pair.crossovers[0]
     assert (matmul.workload, matmul.axis, matmul.sizes) == ("matmul", "size", (1000, 5000, 10000))
     assert matmul.warm_seconds.outcome == "gpu_ahead"
-    texts = (" ".join(Page(render_html(report)).texts), terminal(report))
+    texts = (" ".join(Page(render_html(report_of_full)).texts), terminal(report_of_full))
     for text in texts:
         assert "none: g5.xlarge is ahead already at the smallest size, and throughout" in text
         assert "matmul, float32" in text
         assert "size 1000, 5000, 10000" in text
 
 
-def test_the_cold_start_is_the_same_on_page_and_terminal(full_run):
-    report = report_of(full_run)
-    gpu, cpu = report.pairs[0].cold_starts
+def test_the_cold_start_is_the_same_on_page_and_terminal(report_of_full):
+    gpu, cpu = report_of_full.pairs[0].cold_starts
     assert [start.target for start in (gpu, cpu)] == ["g5.xlarge", "c5.2xlarge"]
-    texts = (" ".join(Page(render_html(report)).texts), terminal(report))
+    texts = (" ".join(Page(render_html(report_of_full)).texts), terminal(report_of_full))
     for text in texts:
         for step in gpu.steps:
             assert f"{step.name} {formatting.seconds(step.seconds)}" in text

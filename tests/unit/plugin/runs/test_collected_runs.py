@@ -18,6 +18,7 @@ from tests.builders.runs import (
     build_run,
     put_documents,
 )
+from tests.stand_ins.batch import client_error
 from tests.stand_ins.bucket import MemoryBucket
 
 RUN = build_run(
@@ -27,28 +28,13 @@ RUN = build_run(
 GONE = "raw/run/g5.xlarge/blog/1/g5-xlarge-blog-1.1.json"
 
 
-class Bucket(MemoryBucket):
-    """Keeps a list of what is read, and refuses to read some keys."""
-
-    def __init__(self):
-        super().__init__("batchmark-results", "us-east-1")
-        self.refused, self.read = {}, []
-
-    def get_object(self, *, Key, **arguments):  # noqa: N803
-        self.read.append(Key)
-        if Key in self.refused:
-            raise client_error(*self.refused[Key])
-        return super().get_object(Key=Key, **arguments)
-
-
-def client_error(code, status):
-    answer = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
-    return ClientError(answer, "GetObject")
-
-
 @pytest.fixture
 def bucket():
-    return Bucket()
+    return MemoryBucket("batchmark-results", "us-east-1")
+
+
+def reads(bucket):
+    return [key for operation, key in bucket.calls if operation == "GetObject"]
 
 
 @pytest.fixture
@@ -82,17 +68,16 @@ def test_storing_what_was_read_writes_the_same_bytes(store, bucket):
 def test_each_document_is_read_once_and_none_where_none_is_needed(store, bucket):
     key = store_run(store, RUN)
     stored_run(store, key)
-    assert bucket.read == [key]
+    assert reads(bucket) == [key]
     readable_run(store, key)
-    assert len(bucket.read) == len(set(bucket.read)) + 1 == 4
+    assert len(reads(bucket)) == len(set(reads(bucket))) + 1 == 4
 
 
 def test_a_run_that_an_older_release_collected_brings_its_documents(store, bucket):
     key = store.write(COLLECTED, as_older_releases_stored(RUN))
-    bucket.read.clear()
     assert readable_run(store, key) == RUN
     assert with_documents(store, stored_run(store, key)) == RUN
-    assert set(bucket.read) == {key}
+    assert set(reads(bucket)) == {key}
 
 
 def test_a_job_whose_document_is_gone_is_lost_to_a_report_and_stops_what_writes(store, bucket):
@@ -111,7 +96,12 @@ def test_a_job_whose_document_is_gone_is_lost_to_a_report_and_stops_what_writes(
 
 def test_a_document_that_s3_does_not_give_now_is_not_gone(store, bucket):
     key = store_run(store, RUN)
-    bucket.refused[GONE] = ("SlowDown", 503)
+
+    def refuse(_, asked):
+        if asked == GONE:
+            raise client_error("SlowDown", 503)
+
+    bucket.on_call = refuse
     with pytest.raises(ClientError, match="SlowDown"):
         readable_run(store, key)
 

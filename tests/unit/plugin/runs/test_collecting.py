@@ -6,57 +6,35 @@ from io import BytesIO
 
 import pytest
 from botocore.awsrequest import AWSResponse
-from botocore.config import Config
 from botocore.exceptions import ClientError, EndpointConnectionError
 from botocore.stub import ANY, Stubber
 from urllib3 import HTTPResponse
 
 from batchmark.aws.result_bucket import RunStore
 from batchmark.aws.state_times import state_times
-from batchmark.core.config import Config as Published
 from batchmark.core.names import full_name
-from batchmark.core.run import PlannedJob
 from batchmark.runs.collecting import LEFT_OVER, SUPERSEDED, collect_run
+from tests.builders.installations import configured, target
 from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row
-from tests.stand_ins.stubbed_clients import session
+from tests.stand_ins.stubbed_clients import client, session
 
 LABEL = "batchmark-g5-xlarge-smoke-1"
 JOB_ID = "11111111-2222-3333-4444-555555555555"
-PLAN = PlannedJob(
-    target="g5.xlarge",
-    device="cuda",
-    instance_type="g5.xlarge",
-    suite="smoke",
-    repeat=1,
-    dtype="float32",
-    result_prefix="s3://results/raw/run/g5.xlarge/smoke/1/",
+PLAN = build_job("g5.xlarge", [], suite="smoke").planned.model_copy(
+    update={"result_prefix": "s3://results/raw/run/g5.xlarge/smoke/1/"}
 )
 
 
 EVENTS_GROUP = "/aws/events/batch/batchmark"
-PUBLISHED = Published(
-    schema_version=1,
-    name="batchmark",
-    region="us-east-1",
-    bucket="results",
-    topic_arn="arn:aws:sns:us-east-1:123456789012:batchmark",
-    log_group="/aws/batch/batchmark",
+PUBLISHED = configured(
     events_log_group=EVENTS_GROUP,
     targets={
-        "g5.xlarge": {
-            "device": "cuda",
-            "instance_type": "g5.xlarge",
-            "vcpus": 4,
-            "memory_mib": 14336,
-            "gpus": 1,
-            "job_queue": "queue",
-            "on_demand_queue": "on-demand-queue",
-            "job_definition": "definition:1",
-            "compute_environments": {"spot": "g5-spot", "on_demand": "g5-on-demand"},
-            "timeout_seconds": 600,
-            "attempts": 1,
-            "allow_cpu_fallback": False,
-        }
+        "g5.xlarge": target(
+            "cuda",
+            job_queue="queue",
+            on_demand_queue="on-demand-queue",
+            compute_environments={"spot": "g5-spot", "on_demand": "g5-on-demand"},
+        )
     },
 )
 
@@ -80,10 +58,8 @@ def described(status, **fields):
 @pytest.fixture
 def collect():
     """Collect one job; AWS gives no log and refuses to say whether the document exists."""
-    clients = {
-        name: session("us-east-1").client(name, config=Config(retries={"max_attempts": 0}))
-        for name in ("s3", "batch", "logs")
-    }
+    clients = {name: client("us-east-1", name) for name in ("s3", "logs")}
+    clients["batch"] = session("us-east-1").client("batch")
     stubs = {name: Stubber(clients[name]) for name in ("s3", "logs")}
     for stub in stubs.values():
         stub.activate()
@@ -94,11 +70,14 @@ def collect():
         reads_document=True,
         document=None,
         earlier_documents=(),
-        event_answers=(),
+        event_answers=None,
         plan=PLAN,
         job_id=JOB_ID,
     ):
-        """`others` are in Batch, too; the earlier documents are None where there is none."""
+        """Of a run whose Batch has `others`, too; an earlier document may be None: not there.
+
+        Batch's events are asked for where the job left a document; there are none.
+        """
         batch = AnsweringBatch(clients["batch"], [job, *others])
         if job["status"] in ("SUCCEEDED", "FAILED"):
             stubs["logs"].add_client_error("get_log_events", "ResourceNotFoundException")
@@ -109,6 +88,8 @@ def collect():
                 add_document(stubs["s3"], text)
         for text in earlier_documents:
             add_document(stubs["s3"], text)
+        if event_answers is None:
+            event_answers = [NO_EVENTS] if document and not isinstance(document, tuple) else []
         for events in event_answers:
             if isinstance(events, str):
                 stubs["logs"].add_client_error("filter_log_events", events)
@@ -129,8 +110,9 @@ def collect():
         return collected
 
     yield run
-    for client in clients.values():
-        client.close()
+    for stub in stubs.values():
+        stub.deactivate()
+    clients["batch"].close()
 
 
 ANY_UPLOAD = {"Body": ANY, "ContentType": ANY}
@@ -218,6 +200,7 @@ def test_a_job_that_never_started_loses_itself_only(collect):
 DONE = described("SUCCEEDED", attempts=[{}])
 SPAN = {"startTime": DONE["createdAt"] - 1000, "endTime": DONE["stoppedAt"] + 60_000}
 ASKED = {"logGroupName": EVENTS_GROUP, "filterPattern": '"Batch Job State Change"'} | SPAN
+NO_EVENTS = ({"events": []}, ASKED)
 
 
 def document(*rows, **environment):
@@ -258,10 +241,7 @@ def test_state_times_come_from_all_pages_of_the_jobs_own_events(collect):
 
 
 def test_of_a_retried_job_the_last_attempts_times_count(collect):
-    events = [
-        event("RUNNABLE", "2026-11-20T00:59:10Z"),
-        event("RUNNABLE", "2026-11-20T00:58:21Z"),
-    ]
+    events = [event("RUNNABLE", "2026-11-20T00:59:10Z"), event("RUNNABLE", "2026-11-20T00:58:21Z")]
     answers = [({"events": events}, ASKED)]
     (job,) = collect(DONE, document=document(), event_answers=answers).jobs
     assert moments(job) == ["00:59:10", None]
@@ -311,13 +291,7 @@ def test_the_time_of_all_attempts_before_the_last_is_kept(collect):
     last = {"startedAt": DONE["startedAt"], "stoppedAt": DONE["stoppedAt"]}
     retried = described("SUCCEEDED", attempts=[reclaimed, {"statusReason": "gone"}, last])
     third = json.loads(document()) | {"job_attempt": 3}
-    events = [({"events": []}, ASKED)]
-    (job,) = collect(
-        retried,
-        document=json.dumps(third),
-        earlier_documents=[None, None],
-        event_answers=events,
-    ).jobs
+    (job,) = collect(retried, document=json.dumps(third), earlier_documents=[None, None]).jobs
     assert (job.job_attempt, job.earlier_seconds) == (3, 70.0)
 
 
@@ -333,10 +307,7 @@ def test_a_job_that_its_task_never_told_of_is_found_by_name(collect):
     older = described("FAILED", jobId=OTHER_ID, createdAt=DONE["createdAt"] - 1)
     foreign = described("RUNNING", jobId="foreign")
     foreign["jobName"] = full_name(LABEL, "another run", 0)
-    events = [({"events": []}, ASKED)]
-    collected = collect(
-        DONE, older, foreign, document=document(), event_answers=events, job_id=None
-    )
+    collected = collect(DONE, older, foreign, document=document(), job_id=None)
     assert [job.job_id for job in collected.jobs] == [JOB_ID]
     assert collect.terminated == []
 
@@ -353,8 +324,7 @@ RAN = {"startedAt": 1_795_222_800_000, "stoppedAt": 1_795_222_890_500}
 def test_the_job_of_a_cleared_task_counts_for_the_cost_only(collect):
     cleared = described("FAILED", jobId=OTHER_ID, attempts=[RAN], createdAt=1_795_222_600_000)
     newer = described("SUCCEEDED", jobName=full_name(LABEL, "run", 1))
-    events = [({"events": []}, ASKED)]
-    collected = collect(newer, cleared, document=document(), event_answers=events)
+    collected = collect(newer, cleared, document=document())
     assert [job.job_id for job in collected.jobs] == [JOB_ID]
     assert collected.lost == ()
     (other,) = collected.superseded
@@ -371,13 +341,11 @@ def test_the_time_of_a_replaced_spot_job_is_that_of_its_lost_successor_too(colle
 
 def test_the_on_demand_job_counts_where_its_task_told_of_the_spot_job_only(collect):
     spot = described("FAILED", attempts=[RAN]) | LOST_HOST
-    events = [({"events": []}, ASKED)]
     (job,) = collect(
         DONE | {"jobQueue": "on-demand-queue"},
         spot,
         document=document(),
         earlier_documents=[None],
-        event_answers=events,
         job_id=OTHER_ID,
     ).jobs
     assert (job.job_id, job.replaced_job_id) == (JOB_ID, OTHER_ID)
@@ -409,13 +377,11 @@ def test_what_interrupted_attempts_measured_is_kept_and_listed(collect):
     ]
     spot = described("FAILED", attempts=attempts) | LOST_HOST
     left = json.loads(document()) | {"job_id": OTHER_ID, "status": "interrupted"}
-    events = [({"events": []}, ASKED)]
     (job,) = collect(
         DONE | {"jobQueue": "on-demand-queue"},
         spot,
         document=document(),
         earlier_documents=[json.dumps(left), None],
-        event_answers=events,
     ).jobs
     assert (job.job_id, job.replaced_job_id) == (JOB_ID, OTHER_ID)
     assert job.earlier_seconds == 35.0
@@ -431,17 +397,15 @@ def test_an_s3_that_throttles_is_no_lost_job(collect):
 
 
 def test_the_compute_environment_tells_how_the_instance_was_bought(collect):
-    events = [({"events": []}, ASKED)]
     spot = document(compute_environment="g5-spot")
-    (job,) = collect(DONE, document=spot, event_answers=events).jobs
+    (job,) = collect(DONE, document=spot).jobs
     assert job.purchase_option == "spot"
 
 
 def test_a_target_that_is_gone_leaves_the_purchase_unknown(collect):
     plan = PLAN.model_copy(update={"target": "g6.xlarge"})
     gone = json.loads(document(compute_environment="g5-spot")) | {"target": "g6.xlarge"}
-    answers = [({"events": []}, ASKED)]
-    (job,) = collect(DONE, document=json.dumps(gone), event_answers=answers, plan=plan).jobs
+    (job,) = collect(DONE, document=json.dumps(gone), plan=plan).jobs
     assert job.purchase_option is None
 
 
@@ -450,17 +414,16 @@ MIXED = [build_row([0.1] * 8), build_row([0.1] * 8, dtype="tf32")]
 
 def test_a_suites_own_dtypes_may_differ_by_row(collect):
     plan = PLAN.model_copy(update={"dtype": "suite"})
-    answers = [({"events": []}, ASKED)]
-    (job,) = collect(DONE, document=document(*MIXED), event_answers=answers, plan=plan).jobs
+    (job,) = collect(DONE, document=document(*MIXED), plan=plan).jobs
     assert [row.dtype for row in job.document.measurements] == ["float32", "tf32"]
 
 
 def test_a_dtype_that_was_asked_for_is_demanded_of_every_row(collect):
-    (lost,) = collect(DONE, document=document(*MIXED)).lost
+    (lost,) = collect(DONE, document=document(*MIXED), event_answers=()).lost
     assert lost.reason.endswith("has a row of matmul in tf32, expected float32 only")
 
 
 def test_a_document_of_another_run_is_refused(collect):
     foreign = json.loads(document()) | {"run_id": "other"}
-    (lost,) = collect(DONE, document=json.dumps(foreign)).lost
+    (lost,) = collect(DONE, document=json.dumps(foreign), event_answers=()).lost
     assert lost.reason.endswith("has run_id 'other', expected 'run'")

@@ -1,4 +1,3 @@
-import json
 import re
 
 import pytest
@@ -9,46 +8,22 @@ from batchmark.core.names import full_name, slug
 from batchmark.core.run import PlannedJob
 from batchmark.runs.planning import LONGEST_WAIT_SECONDS, names_of_job, operator_kwargs, plan_jobs
 from batchmark.runs.result_documents import ExpectedDocument
+from tests.builders.installations import configured, target
 
 RUN_ID = "manual__2026-11-21T01:00:00+00:00"
 
 
-def target(device, **changes):
-    return {
-        "device": device,
-        "instance_type": "any",
-        "vcpus": 4,
-        "memory_mib": 14336,
-        "gpus": int(device == "cuda"),
-        "job_queue": f"arn:queue-{device}",
-        "on_demand_queue": f"arn:queue-{device}-on-demand",
-        "job_definition": f"arn:definition-{device}:1",
-        "compute_environments": {"spot": "spot", "on_demand": "on-demand"},
-        "timeout_seconds": 3600,
-        "attempts": 3,
-        "allow_cpu_fallback": False,
-    } | changes
-
-
-def published(**changes):
-    return {
-        "schema_version": 1,
-        "name": "batchmark",
-        "region": "us-east-1",
-        "bucket": "results",
-        "topic_arn": "arn:topic",
-        "log_group": "/aws/batch/batchmark",
-        "targets": {"g5.xlarge": target("cuda"), "c5.2xlarge": target("cpu")},
-    } | changes
-
-
 @pytest.fixture
 def config():
-    return parse_config(json.dumps(published()))
+    return configured()
+
+
+def planned(config, **fields):
+    return plan_jobs(config, **{"run_id": RUN_ID, "suite": "smoke"} | fields)
 
 
 def test_no_targets_means_all_and_repeats_are_spread(config):
-    jobs = plan_jobs(config, run_id=RUN_ID, suite="smoke", repeats=2)
+    jobs = planned(config, repeats=2)
     assert [(job.target, job.repeat) for job in jobs] == [
         ("g5.xlarge", 1),
         ("c5.2xlarge", 1),
@@ -58,16 +33,16 @@ def test_no_targets_means_all_and_repeats_are_spread(config):
 
 
 def test_a_job_says_why_it_runs(config):
-    scheduled = plan_jobs(config, run_id=RUN_ID, suite="smoke")
+    scheduled = planned(config)
     assert {job.purpose for job in scheduled} == {"scheduled"}
-    equal = plan_jobs(config, run_id=RUN_ID, suite="smoke", repeats=2, purpose="calibration")
+    equal = planned(config, repeats=2, purpose="calibration")
     assert {job.purpose for job in equal} == {"calibration"}
     older = scheduled[0].model_dump(exclude={"purpose"})
     assert PlannedJob.model_validate(older) == scheduled[0]
 
 
 def test_each_job_has_a_result_folder_of_its_own(config):
-    jobs = plan_jobs(config, run_id=RUN_ID, suite="smoke", repeats=3)
+    jobs = planned(config, repeats=3)
     prefixes = {job.result_prefix for job in jobs}
     assert len(prefixes) == len(jobs)
     assert jobs[0].result_prefix == (
@@ -91,33 +66,26 @@ def test_each_job_has_a_result_folder_of_its_own(config):
 )
 def test_what_cannot_be_planned_is_refused_with_the_value_seen(config, changes, message):
     with pytest.raises(PlanError, match=message):
-        plan_jobs(config, **{"run_id": RUN_ID, "suite": "smoke", **changes})
+        planned(config, **changes)
 
 
 def test_a_calibration_needs_no_second_device(config):
-    jobs = plan_jobs(
-        config,
-        run_id=RUN_ID,
-        suite="smoke",
-        targets=["c5.2xlarge"],
-        repeats=2,
-        need_both_devices=False,
-    )
+    jobs = planned(config, targets=["c5.2xlarge"], repeats=2, need_both_devices=False)
     assert [(job.target, job.repeat) for job in jobs] == [("c5.2xlarge", 1), ("c5.2xlarge", 2)]
 
 
 def test_without_any_target_there_is_nothing_to_run():
-    empty = parse_config(json.dumps(published(targets={})))
+    empty = configured(targets={})
     with pytest.raises(PlanError, match="no target to run; Terraform made none"):
-        plan_jobs(empty, run_id=RUN_ID, suite="smoke", need_both_devices=False)
+        planned(empty, need_both_devices=False)
 
 
 def test_each_row_keeps_its_own_dtype_unless_one_is_asked_for(config):
-    assert {job.dtype for job in plan_jobs(config, run_id=RUN_ID, suite="smoke")} == {"suite"}
+    assert {job.dtype for job in planned(config)} == {"suite"}
 
 
 def test_a_job_goes_to_its_targets_queue_with_its_parameters(config):
-    job = plan_jobs(config, run_id=RUN_ID, suite="blog", dtype="float16")[0]
+    job = planned(config, suite="blog", dtype="float16")[0]
     kwargs = operator_kwargs(config, RUN_ID, job)
     assert kwargs["job_name"] == "batchmark-g5-xlarge-blog-1"
     assert kwargs["job_queue"] == "arn:queue-cuda"
@@ -134,14 +102,7 @@ def test_a_job_goes_to_its_targets_queue_with_its_parameters(config):
 
 
 def test_a_later_repeat_may_wait_for_the_earlier_ones(config):
-    jobs = plan_jobs(
-        config,
-        run_id=RUN_ID,
-        suite="blog",
-        repeats=2,
-        targets=["g5.xlarge"],
-        need_both_devices=False,
-    )
+    jobs = planned(config, repeats=2, targets=["g5.xlarge"], need_both_devices=False)
     first, second = (operator_kwargs(config, RUN_ID, job)["longest_seconds"] for job in jobs)
     assert second - first == first - LONGEST_WAIT_SECONDS == 3 * 3600
 
@@ -157,10 +118,10 @@ def test_targets_of_one_vcpu_quota_may_wait_for_each_other():
             ("trn1.2xlarge", "cpu", None),
         )
     }
-    config = parse_config(json.dumps(published(targets=targets)))
+    config = configured(targets=targets)
     shared = {
         job.target: operator_kwargs(config, RUN_ID, job)["queues_of_same_quota"]
-        for job in plan_jobs(config, run_id=RUN_ID, suite="blog")
+        for job in planned(config, suite="blog")
     }
     assert shared == {
         "g5.xlarge": ["g6.xlarge"],
@@ -172,7 +133,7 @@ def test_targets_of_one_vcpu_quota_may_wait_for_each_other():
 
 
 def test_the_operator_and_the_collection_find_a_job_by_one_name(config):
-    job = plan_jobs(config, run_id=RUN_ID, suite="blog", repeats=2)[2]
+    job = planned(config, suite="blog", repeats=2)[2]
     kwargs = operator_kwargs(config, RUN_ID, job)
     name = full_name(kwargs["job_name"], RUN_ID, 3)
     assert name == names_of_job(config.name, RUN_ID, job) + "3"
@@ -194,12 +155,12 @@ def test_a_missing_variable_names_the_way_to_get_it():
 )
 def test_what_terraform_published_is_checked(changes, message):
     with pytest.raises(ConfigError, match=message):
-        parse_config(json.dumps(published(**changes)))
+        configured(**changes)
 
 
 def test_the_log_group_of_job_states_is_new_and_may_be_missing():
-    assert parse_config(json.dumps(published())).events_log_group is None
-    newer = parse_config(json.dumps(published(events_log_group="/aws/events/batch/batchmark")))
+    assert configured().events_log_group is None
+    newer = configured(events_log_group="/aws/events/batch/batchmark")
     assert newer.events_log_group == "/aws/events/batch/batchmark"
 
 

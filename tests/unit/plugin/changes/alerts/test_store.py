@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from moto import mock_aws
 
 from batchmark.changes.alerts.outbox import unsure_runs
 from batchmark.changes.alerts.store import MOST_TRIES
@@ -12,7 +11,6 @@ from batchmark.history.store import HistoryStore
 from tests.builders.alerts import (
     NOW,
     change,
-    in_state,
     merged,
     message,
     moved,
@@ -22,20 +20,17 @@ from tests.builders.alerts import (
     some_series,
 )
 from tests.builders.leaks import config
-from tests.stand_ins.alert_account import moto_client
 from tests.stand_ins.bucket import MemoryBucket
+from tests.stand_ins.moto_account import moto_account, moto_client
 
 
 @pytest.fixture(params=["in memory", "moto"])
-def bucket(request, monkeypatch):
+def bucket(request):
     """The bucket of most tests, and moto's, so that they answer alike."""
     if request.param == "in memory":
         yield MemoryBucket(config().bucket, config().region)
         return
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    with mock_aws():
+    with moto_account():
         s3 = moto_client("s3", region_name=config().region)
         s3.create_bucket(
             Bucket=config().bucket,
@@ -185,13 +180,3 @@ def test_runs_are_unsure_until_a_later_message_mentions_them():
     assert unsure_runs([first, second]) == ("run-1",)
     third = told("run-3", "unsure", mentions=("run-1",))
     assert unsure_runs([first, second, third]) == ("run-3",)
-
-
-def test_an_alert_in_every_state_is_kept(alerts):
-    of = some_series(5)
-    ways = [(), ("acknowledged",), ("invalid",), ("fixed",), ("recovered",)]
-    kept = [
-        in_state(*opened(change(point(of=one))), *way) for one, way in zip(of, ways, strict=True)
-    ]
-    alerts.apply(message(opened=tuple(kept)))
-    assert {one.id: one for one in alerts.alerts()} == {one.id: one for one in kept}

@@ -156,10 +156,7 @@ def test_an_event_of_a_blocked_queue_names_the_cause(find, aws):
 
 
 def test_an_event_of_a_job_that_is_gone_is_only_suspected(find):
-    changed = {
-        "ListJobs": {"jobSummaryList": []},
-        "FilterLogEvents": {"events": [blocked("gone")]},
-    }
+    changed = {"ListJobs": {"jobSummaryList": []}, "FilterLogEvents": {"events": [blocked("gone")]}}
     finding = only(find(changed, events_log_group=EVENTS_GROUP), "job_does_not_fit")
     assert finding.certain is False
 

@@ -35,10 +35,10 @@ from tests.builders.runs import build_job, build_run
 from tests.stand_ins.alert_account import received
 
 EARLY = moved(20, 0.010, 0.012, some_series(2))
-CHANGES = (
-    change(point(of=series(dtype="float16"))),
-    moved(26, 0.012, 0.010, some_series(2)),
-)
+CHANGES = (change(point(of=series(dtype="float16"))), moved(26, 0.012, 0.010, some_series(2)))
+
+
+pytestmark = pytest.mark.usefixtures("set_up")
 
 
 class Killed(BaseException):
@@ -54,7 +54,7 @@ def clock(monkeypatch):
 
 
 @pytest.fixture
-def run(published, store, alerts, set_up, context):
+def run(published, store, alerts, context):
     """Runs the three tasks of run 30, of whose changes one is new and one closes an alert."""
     alerts.apply(message("run-1", opened=tuple(opened(EARLY))))
     key = store_changes(store, *CHANGES)
@@ -73,10 +73,7 @@ def outcome(alerts):
     return {alert.id: [one.state for one in alert.transitions] for alert in alerts.alerts()}
 
 
-WANTED = {
-    opened(EARLY)[0].id: ["open", "recovered"],
-    opened(CHANGES[0])[0].id: ["open"],
-}
+WANTED = {opened(EARLY)[0].id: ["open", "recovered"], opened(CHANGES[0])[0].id: ["open"]}
 
 
 def test_a_run_opens_closes_announces_and_sends_once(run, alerts, published, context, capsys):
@@ -97,15 +94,7 @@ def test_a_run_opens_closes_announces_and_sends_once(run, alerts, published, con
     assert received(published) == []
 
 
-OPERATIONS = [
-    "message",
-    "alert",
-    "improvement",
-    "recovery",
-    "try begins",
-    "SNS",
-    "try ended",
-]
+OPERATIONS = ["message", "alert", "improvement", "recovery", "try begins", "SNS", "try ended"]
 
 
 class Deadly:
@@ -178,9 +167,7 @@ def test_what_a_run_decided_before_it_died_for_good_is_done_and_sent_by_the_next
     assert len(received(published)) == 1
 
 
-def test_a_run_with_nothing_new_stores_and_sends_nothing(
-    published, store, alerts, set_up, context, capsys
-):
+def test_a_run_with_nothing_new_stores_and_sends_nothing(published, store, alerts, context, capsys):
     key = store_changes(store)
     assert alert_tasks.open_alerts(context, key) == []
     alert_tasks.publish_alerts(context, [], "runs/a/report.html")
@@ -191,9 +178,7 @@ def test_a_run_with_nothing_new_stores_and_sends_nothing(
     assert capsys.readouterr().out == "Nothing new to tell.\nNothing to send.\n"
 
 
-def test_series_join_an_alert_without_a_message_and_are_listed(
-    published, store, alerts, set_up, context
-):
+def test_series_join_an_alert_without_a_message_and_are_listed(published, store, alerts, context):
     alerts.apply(message("run-1", opened=tuple(opened(EARLY))))
     key = store_changes(store, moved(21, 0.010, 0.012, some_series(5)))
     for _ in range(2):
@@ -204,9 +189,7 @@ def test_series_join_an_alert_without_a_message_and_are_listed(
     assert alerts.messages() == []
 
 
-def test_a_message_counts_what_joined_before_it_recovered(
-    published, store, alerts, set_up, context
-):
+def test_a_message_counts_what_joined_before_it_recovered(published, store, alerts, context):
     alerts.apply(message("run-1", opened=tuple(opened(EARLY))))
     of = some_series(5)
     key = store_changes(store, moved(21, 0.010, 0.012, of), moved(26, 0.012, 0.010, of))
@@ -215,7 +198,7 @@ def test_a_message_counts_what_joined_before_it_recovered(
     assert alerts.alerts()[0].state == "recovered"
 
 
-def test_a_run_that_only_recovers_makes_no_event(published, store, alerts, set_up, context):
+def test_a_run_that_only_recovers_makes_no_event(published, store, alerts, context):
     alerts.apply(message("run-1", opened=tuple(opened(EARLY))))
     alert_tasks.open_alerts(context, store_changes(store, CHANGES[1]))
     with pytest.raises(AirflowSkipException, match="opened no alert"):
@@ -274,7 +257,7 @@ def test_a_channel_without_an_answer_fails_the_task_once_after_those_that_took_n
     assert alerts.message("run-30").delivery("sns").state == "unsure"
 
 
-def test_a_message_that_an_earlier_release_held_is_sent(published, store, alerts, set_up, context):
+def test_a_message_that_an_earlier_release_held_is_sent(published, store, alerts, context):
     """Its quiet hours would have ended on the next day."""
     held = json.loads(message().model_dump_json()) | {"hold_until": "2026-11-21T07:30:00Z"}
     store.put(message_key("run-30"), json.dumps(held))
@@ -286,9 +269,7 @@ def test_a_message_that_an_earlier_release_held_is_sent(published, store, alerts
     assert b"hold_until" not in store.read(message_key("run-30"))
 
 
-def test_a_message_that_another_task_is_sending_is_left_to_it(
-    published, alerts, set_up, context, clock
-):
+def test_a_message_that_another_task_is_sending_is_left_to_it(published, alerts, context, clock):
     sending = message().deliveries[0].model_copy(update={"state": "sending", "at": NOW})
     alerts.create(message(deliveries=(sending,)))
     hourly = context | {"run_id": "hourly"}
@@ -303,9 +284,7 @@ def test_a_message_that_another_task_is_sending_is_left_to_it(
     assert received(published) == []
 
 
-def test_the_next_message_mentions_one_that_may_not_have_arrived(
-    run, published, alerts, set_up, context
-):
+def test_the_next_message_mentions_one_that_may_not_have_arrived(run, published, alerts, context):
     unsure = message().deliveries[0].model_copy(update={"state": "unsure"})
     alerts.create(message("run-7", deliveries=(unsure,)))
     run()
@@ -376,9 +355,7 @@ def test_settings_are_checked_with_their_connections(set_up, monkeypatch):
         alert_tasks.check_settings()
 
 
-def test_the_event_names_each_new_alert_with_its_first_series(
-    published, store, alerts, set_up, context
-):
+def test_the_event_names_each_new_alert_with_its_first_series(published, store, alerts, context):
     of = some_series(MOST_SERIES + 10)
     key = store_changes(store, moved(28, 0.010, 0.011, of))
     (alert_id,) = alert_tasks.open_alerts(context, key)

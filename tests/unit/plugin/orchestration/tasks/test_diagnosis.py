@@ -1,30 +1,24 @@
 """The task of diagnose_queue with moto: its table, its files, its errors."""
 
-import json
-
 import boto3
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
-from moto import mock_aws
 
 from batchmark.checks.diagnosis.records import Diagnosis, Finding
-from batchmark.core.config import parse_config
 from batchmark.orchestration.tasks import diagnosis as diagnosis_tasks
 from batchmark.report.diagnosis_page import DiagnosisReport, render_html
+from tests.builders.installations import configured, published
 from tests.stand_ins.diagnosis_answers import NOW
-from tests.unit.plugin.runs.test_planning import published
+from tests.stand_ins.moto_account import moto_account
 
 RUN_ID = "manual__2026-11-21T12:00:00+00:00"
 
 
 @pytest.fixture
 def s3(monkeypatch):
-    config = parse_config(json.dumps(published()))
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    config = configured()
     monkeypatch.setattr(diagnosis_tasks, "load_config", lambda: config)
-    with mock_aws():
+    with moto_account():
         client = boto3.client("s3", region_name=config.region)
         client.create_bucket(Bucket=config.bucket)
         yield lambda key: client.get_object(Bucket=config.bucket, Key=key)["Body"].read().decode()

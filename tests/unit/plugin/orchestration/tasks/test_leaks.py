@@ -6,19 +6,17 @@ import json
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
-import boto3
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
-from moto import mock_aws
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sns.models import sns_backends
 
 from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore
 from batchmark.checks.leak_records import ENDABLE, GuardReport, LeakAges, Resource
 from batchmark.core.errors import ConfigError
-from batchmark.core.sns_limits import TEXT_BYTES, size
 from batchmark.orchestration.tasks import environment, leaks
 from tests.builders.leaks import NOW, config
+from tests.stand_ins.moto_account import moto_account, moto_client
 
 RUN_ID = "scheduled__2026-11-21T11:20:00+00:00"
 KEY = "guard/2026-11-21/scheduled__2026-11-21T11-20-00-00-00"
@@ -27,16 +25,13 @@ KEY = "guard/2026-11-21/scheduled__2026-11-21T11-20-00-00-00"
 @pytest.fixture
 def account(monkeypatch):
     """A store in moto's account, which has only the bucket and the topic."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    with mock_aws():
+    with moto_account():
         region = config().region
-        topic = boto3.client("sns", region_name=region).create_topic(Name="lab-alerts")["TopicArn"]
+        topic = moto_client("sns", region_name=region).create_topic(Name="lab-alerts")["TopicArn"]
         published = config(topic_arn=topic)
         for tasks in (environment, leaks):
             monkeypatch.setattr(tasks, "load_config", lambda: published)
-        boto3.client("s3", region_name=region).create_bucket(
+        moto_client("s3", region_name=region).create_bucket(
             Bucket=published.bucket, CreateBucketConfiguration={"LocationConstraint": region}
         )
         yield RunStore.of(published, RUN_ID)
@@ -99,15 +94,6 @@ def test_a_failed_check_fails_the_task_without_an_alert(account, capsys):
         leaks.report_leaks(context(), key)
     assert alerts() == []
     assert "Not checked: file systems: later" in capsys.readouterr().out
-
-
-def test_an_alert_of_many_leaks_is_cut_to_the_limit_of_sns(account, monkeypatch):
-    monkeypatch.setattr("batchmark.report.tables.guard_table", lambda _: "it takes long")
-    key = store_report(account, *[found("leaked", what="x" * 100) for _ in range(1000)])
-    with pytest.raises(AirflowFailException, match="1000 leak"):
-        leaks.report_leaks(context(), key)
-    ((_, message),) = alerts()
-    assert 0.99 * TEXT_BYTES < size(message) <= TEXT_BYTES
 
 
 def test_the_defaults_of_the_form_are_those_of_leak_ages():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import functools
 from copy import deepcopy
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 
 import boto3
 import numpy as np
@@ -23,15 +23,17 @@ from batchmark.changes.alerts.settings import AlertSettings
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.change_points import LEAST_AFTER
 from batchmark.changes.records import RunChanges
-from batchmark.core.config import parse_config
 from batchmark.core.run import CollectedRun, LostJob, RunPlan, WorstCase
+from batchmark.history import store as history_store
+from batchmark.history.parquet import decode
 from batchmark.history.store import HistoryStore, run_prices
 from batchmark.orchestration import reruns, run_history
 from batchmark.orchestration.tasks import alerts, regressions
 from batchmark.report.changes import ChangesSection
 from batchmark.runs.collected_runs import readable_run, store_run
 from batchmark.runs.planning import plan_jobs
-from batchmark.runs.spending import RunSpending, run_spending
+from batchmark.runs.spending import run_spending
+from tests.builders.installations import configured, own_types
 from tests.builders.runs import (
     CPU_ENVIRONMENT,
     GPU_ENVIRONMENT,
@@ -39,8 +41,8 @@ from tests.builders.runs import (
     build_row,
     put_documents,
 )
+from tests.builders.spending import build_spending
 from tests.stand_ins.bucket import MemoryBucket
-from tests.unit.plugin.runs.test_planning import published
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
 ENVIRONMENTS = {GPU: GPU_ENVIRONMENT, CPU: CPU_ENVIRONMENT}
@@ -53,6 +55,32 @@ WORST_CASE = WorstCase(
     prices_source="the tests' own",
     notes=(),
 )
+
+
+# Each look of a schedule reads all files of those before it; no run is old enough to be left out.
+decode_once = functools.cache(decode)
+
+
+def decode_whole(body, location, schema, *, since=None, run_ids=None):
+    if run_ids is not None:
+        return decode(body, location, schema, since=since, run_ids=run_ids)
+    assert since is None or f"{since:%Y-%m}" < location.month
+    return decode_once(body, location, schema)
+
+
+class Instance:
+    """A task instance of a run whose look for suspects ended in this state."""
+
+    dag_id = "gpu_cpu_benchmark"
+
+    def __init__(self, state):
+        self.state = state
+
+    def xcom_pull(self, **_):
+        return []
+
+    def get_task_states(self, *, run_ids, **_):
+        return {run_id: {"find_suspects": self.state} for run_id in run_ids}
 
 
 class Schedule:
@@ -147,16 +175,7 @@ class Schedule:
             self.keep()
         context = self.context
 
-        class Instance:
-            dag_id = "gpu_cpu_benchmark"
-
-            def xcom_pull(self, **_):
-                return []
-
-            def get_task_states(self, *, run_ids, **_):
-                return {run_id: {"find_suspects": "success"} for run_id in run_ids}
-
-        context["ti"] = Instance()
+        context["ti"] = Instance("success")
         once = regressions.find_suspects(context, self.store.prefix + COLLECTED)
         try:
             twice = regressions.find_agreeing(context)
@@ -176,14 +195,12 @@ class Schedule:
 
 
 def new_schedule(monkeypatch, quiet=None):
-    settings = published()
-    for name, target in settings["targets"].items():
-        target["instance_type"] = name
-    config = parse_config(json.dumps(settings))
+    config = configured(targets=own_types(**{GPU: {}, CPU: {}}))
     bucket = MemoryBucket(config.bucket, config.region)
     # Nothing else is asked of AWS: what fresh jobs leave is made up.
     clients = {"s3": bucket, "batch": None, "logs": None}
     monkeypatch.setattr(boto3, "client", lambda name, **_: clients[name])
+    monkeypatch.setattr(history_store, "decode", decode_whole)
     for module in (run_history, alerts):
         monkeypatch.setattr(module, "load_config", lambda: config)
     monkeypatch.setattr(alerts, "load_alert_settings", AlertSettings)
@@ -214,8 +231,10 @@ def quiet_runs(schedule, count):
     schedule.number = count
 
 
-def objects(schedule, *folders):
+def left(schedule):
+    """The history, the alerts, and what the run says has changed."""
     store = schedule.store
+    folders = ("history/", "alerts/", f"runs/{store.name}/{CHANGES}")
     return {key: store.read(key) for folder in folders for key in store.keys(folder)}
 
 
@@ -280,11 +299,17 @@ def test_an_outlier_costs_one_fresh_job_and_no_alert(schedule):
 
 def test_a_level_that_is_back_closes_its_alert_after_three_runs_and_is_told_once(schedule):
     quiet_runs(schedule, 15)
-    for factor in (1.12,) * 6 + (1.0,) * 12:
-        schedule.run(gpu=factor)
-        if schedule.number in (23, 24):
-            expected = "open" if schedule.number == 23 else "recovered"
-            assert [alert.state for alert in schedule.alerts] == [expected]
+    schedule.run(gpu=1.12)
+    for _ in range(5):
+        schedule.measure(gpu=1.12)
+    schedule.measure()
+    for state in ("open", "recovered"):
+        schedule.run()
+        assert [alert.state for alert in schedule.alerts] == [state]
+    for _ in range(3):
+        schedule.measure()
+        schedule.measure()
+        schedule.run()
     messages = [one.run_id for one in AlertStore(schedule.store).messages()]
     assert messages == ["run-016", "run-024"]
 
@@ -369,15 +394,7 @@ def test_fresh_jobs_of_an_earlier_life_of_the_run_do_not_count(schedule):
 def test_a_failed_look_for_suspects_is_named(schedule):
     schedule.measure()
     schedule.look()
-    context = schedule.context
-
-    class Instance:
-        dag_id = "gpu_cpu_benchmark"
-
-        def get_task_states(self, *, run_ids, **_):
-            return {run_id: {"find_suspects": "failed"} for run_id in run_ids}
-
-    context["ti"] = Instance()
+    context = schedule.context | {"ti": Instance("failed")}
     with pytest.raises(AirflowFailException, match="find_suspects failed: see its log"):
         regressions.detect_regressions(context, schedule.store.prefix + COLLECTED)
 
@@ -391,14 +408,7 @@ def test_fresh_jobs_open_the_runs_booking_until_they_are_collected(schedule, mon
     plan = RunPlan.model_validate_json(store.read(store.prefix + PLAN))
     update = {"spending_key": key, "worst_case": WORST_CASE}
     store.write(PLAN, plan.model_copy(update=update).model_dump_json())
-    settled = RunSpending(
-        run_id=schedule.run_id,
-        planned_at=datetime.now(UTC),
-        generation=0,
-        reserved_usd=0.0,
-        finished=True,
-        job_usd={"first": 1.5},
-    )
+    settled = build_spending(schedule.run_id, finished=True, job_usd={"first": 1.5})
     store.put(key, settled.model_dump_json())
     schedule.keep()
     regressions.find_suspects(schedule.context, store.prefix + COLLECTED)
@@ -437,10 +447,9 @@ def repeat(schedule):
 def test_each_task_repeated_leaves_the_same_history_and_the_same_alert(schedule):
     quiet_runs(schedule, 15)
     schedule.run(gpu=1.12)
-    folders = ("history/", "alerts/", f"runs/{schedule.store.name}/{CHANGES}")
-    before = objects(schedule, *folders)
+    before = left(schedule)
     repeat(schedule)
-    assert objects(schedule, *folders) == before
+    assert left(schedule) == before
 
 
 def test_a_level_that_its_run_told_of_is_confirmed_again_where_the_run_is_repeated(schedule):
@@ -448,22 +457,20 @@ def test_a_level_that_its_run_told_of_is_confirmed_again_where_the_run_is_repeat
     while not schedule.run(cpu=1.04)[0]:
         pass
     assert len(schedule.alerts) == 1
-    folders = ("history/", "alerts/", f"runs/{schedule.store.name}/{CHANGES}")
-    before = objects(schedule, *folders)
+    before = left(schedule)
     once, twice, _ = repeat(schedule)
     assert (once, twice) == (1, 2)
-    assert objects(schedule, *folders) == before
+    assert left(schedule) == before
 
 
 def test_fresh_jobs_that_ran_count_where_a_repeated_run_may_submit_no_more(schedule):
     quiet_runs(schedule, 15)
     schedule.run(gpu=1.12)
-    folders = ("history/", "alerts/", f"runs/{schedule.store.name}/{CHANGES}")
-    before = objects(schedule, *folders)
+    before = left(schedule)
     schedule.max_cost_usd = 0.01
     once, twice, _ = repeat(schedule)
     assert (once, twice) == (0, 0)
-    assert objects(schedule, *folders) == before
+    assert left(schedule) == before
 
 
 def test_fresh_jobs_are_booked_compared_with_nothing_and_no_part_of_the_series(schedule):

@@ -1,4 +1,4 @@
-"""Noise tables on their way from a calibration run into a comparison, against moto's S3."""
+"""Noise tables on their way from a calibration run into a comparison."""
 
 from __future__ import annotations
 
@@ -9,30 +9,26 @@ import boto3
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.execution_time.context import OutletEventAccessors
-from moto import mock_aws
 
 from batchmark.analysis.comparison import Comparison
 from batchmark.analysis.noise import parse_table
 from batchmark.aws.result_bucket import COLLECTED, NOISE_HTML, NOISE_JSON, RunStore, noise_key
-from batchmark.core.config import parse_config
 from batchmark.orchestration.tasks import run
 from batchmark.runs.collected_runs import store_run
+from tests.builders.installations import configured
 from tests.builders.runs import build_job, build_lost, build_row, build_run, put_documents
-from tests.unit.plugin.runs.test_planning import published
+from tests.stand_ins.bucket import MemoryBucket
 
 CONTEXT = {"run_id": "calibration"}
 
 
 @pytest.fixture
 def store(monkeypatch):
-    config = parse_config(json.dumps(published()))
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    config = configured()
+    bucket = MemoryBucket(config.bucket, config.region)
+    monkeypatch.setattr(boto3, "client", lambda *_, **__: bucket)
     monkeypatch.setattr(run, "load_config", lambda: config)
-    with mock_aws():
-        boto3.client("s3", region_name=config.region).create_bucket(Bucket=config.bucket)
-        yield RunStore.of(config, CONTEXT["run_id"])
+    return RunStore.of(config, CONTEXT["run_id"])
 
 
 def jobs():

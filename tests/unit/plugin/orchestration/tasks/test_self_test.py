@@ -1,19 +1,20 @@
-"""The self-test's tasks against moto's bucket."""
+"""The self-test's tasks."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from types import SimpleNamespace
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from batchmark.aws.result_bucket import RunStore
 from batchmark.changes.self_test.records import SelfTest
 from batchmark.orchestration.tasks import self_test
 from tests.builders.leaks import config
 from tests.builders.self_test import Threshold, level_histories
+from tests.stand_ins.bucket import MemoryBucket
 
 RUN_ID = "scheduled__2026-12-06T05:00:00+00:00"
 KEY = "self_test/2026-12-06/scheduled__2026-12-06T05-00-00-00-00"
@@ -21,18 +22,11 @@ KEY = "self_test/2026-12-06/scheduled__2026-12-06T05-00-00-00-00"
 
 @pytest.fixture
 def store(monkeypatch):
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    bucket = MemoryBucket(config().bucket, config().region)
+    monkeypatch.setattr(boto3, "client", lambda *_, **__: bucket)
     monkeypatch.setattr(self_test, "load_config", config)
     monkeypatch.setattr(self_test, "current_detector", lambda: (Threshold(), "Threshold(0.04)"))
-    with mock_aws():
-        published = config()
-        boto3.client("s3", region_name=published.region).create_bucket(
-            Bucket=published.bucket,
-            CreateBucketConfiguration={"LocationConstraint": published.region},
-        )
-        yield RunStore.of(published, RUN_ID)
+    return RunStore.of(config(), RUN_ID)
 
 
 @pytest.fixture
@@ -83,13 +77,7 @@ def test_by_default_half_a_year_of_all_suites_is_read(store, history):
 def test_suites_are_tested_apart(store, history):
     history.kept += level_histories("g5.xlarge", series=2)
     history.kept += [
-        type(one)(
-            one.key.model_copy(update={"suite": "sam"}),
-            "time",
-            one.run_ids,
-            one.recorded_at,
-            one.values,
-        )
+        replace(one, key=one.key.model_copy(update={"suite": "sam"}))
         for one in level_histories("c5.2xlarge", series=1)
     ]
     report = SelfTest.model_validate_json(store.read(self_test.try_detector(context())))
