@@ -106,10 +106,6 @@ class _Attention(Workload):
         CudnnAttention(),
     )
 
-    def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
-        """Inputs read once, the output written once; scores never leave the chip."""
-        return self.input_bytes(parameters, dtype) + self.output_bytes(parameters, dtype)
-
 
 class AttentionForward(_Attention):
     name = "attention_forward"
@@ -156,9 +152,8 @@ class AttentionBackward(_Attention):
         return 4 * _product_flops(parameters)
 
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
-        """As above, and the gradients once more read and written, to lie in one tensor."""
-        copied = 2 * self.output_bytes(parameters, dtype)
-        return super().bytes_moved(parameters, dtype) + copied
+        """The gradients are once more read and written, to lie in one tensor."""
+        return self.input_bytes(parameters, dtype) + 3 * self.output_bytes(parameters, dtype)
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
         """Queries, keys and values in one tensor, and the gradient of the output."""
