@@ -126,7 +126,6 @@ class Candidate:
             yield on_device
 
     def free(self) -> None:
-        """Give all memory back."""
         self.rotation, self.host_inputs, self.device_inputs = None, (), ()
         self.untouched = ()
 
@@ -153,7 +152,6 @@ class Candidate:
             self._fail(error)
 
     def try_turn(self, timer: Timer) -> None:
-        """Time a few calls."""
         self.turns += 1
         try:
             take_turn(self.calls, timer, self.seconds, self.cold_seconds or 0.0)

@@ -38,7 +38,6 @@ def batch_bytes(parameters: Parameters, dtype: str) -> int:
 
 
 def row_bytes(parameters: Parameters, dtype: str) -> int:
-    """Size of one row of one image."""
     return parameters["size"] * CHANNELS * DTYPE_BYTES[dtype]
 
 

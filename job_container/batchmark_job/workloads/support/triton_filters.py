@@ -38,7 +38,6 @@ class TritonFilter(Implementation):
         return super().refusal(device, dtype) or _missing()
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Input and output."""
         return 2 * images.batch_bytes(parameters, dtype)
 
     def arrange(self, inputs: Tensors) -> Tensors:
