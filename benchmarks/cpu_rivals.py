@@ -59,8 +59,6 @@ class RefusedError(Exception):
 
 
 class Round(NamedTuple):
-    """Median seconds of one round, and which of our implementations the trial chose."""
-
     ours: float
     implementation: str
     plain: Mapping[str, float]
@@ -110,7 +108,6 @@ class Comparison:
         return min(throughout, key=lambda name: statistics.median(self.plain[name]))
 
     def is_hopeless(self, name: str) -> bool:
-        """Whether a plain call is too slow to become the fastest."""
         if not self.decided:
             return False
         fastest = statistics.median(self.plain[self.fastest_plain])

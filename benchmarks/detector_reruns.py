@@ -154,7 +154,6 @@ def make_series(harness: Any, seed: int, reps: int) -> list[SyntheticSeries]:
 
 
 def series_of(synthetic: Mapping[str, Any], number: int) -> SyntheticSeries:
-    """Convert one of the harness's series."""
     medians = [
         np.nan if samples is None else float(np.median(samples)) for samples in synthetic["samples"]
     ]

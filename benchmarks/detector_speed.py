@@ -161,7 +161,6 @@ def time_analysis(analyse: Callable[[], int]) -> Timing:
 
 
 def ask_otava(otava: subprocess.Popen[str], first: int, last: int) -> Timing:
-    """Have otava's process analyse a block."""
     assert otava.stdin  # noqa: S101
     assert otava.stdout  # noqa: S101
     print(first, last, file=otava.stdin, flush=True)

@@ -88,7 +88,6 @@ def missed_factors(
 
 
 def followed_by_wait(call: Call, seconds: float) -> Call:
-    """The same call followed by a busy-wait of `seconds`."""
     if not seconds:
         return call
 

@@ -48,8 +48,6 @@ def judge(outcome: Outcome) -> Judged:
 
 
 class Figures(NamedTuple):
-    """Totals over some series."""
-
     runs: int
     suspects: int
     jobs: int

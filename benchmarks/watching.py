@@ -166,7 +166,6 @@ def new_queue(batch: Any, name: str) -> str:
 
 
 def stopped_times(batch: Any, ids: Sequence[str]) -> dict[str, float]:
-    """When each job ended according to Batch, in seconds since the epoch."""
     described = describe_jobs(batch, ids)
     return {job_id: job["stoppedAt"] / 1000 for job_id, job in described.items()}
 
@@ -180,7 +179,6 @@ def describe_calls(lines: Sequence[str], principal: str) -> int:
 
 
 def missed_claims(results: Mapping[str, Watched], interval: float) -> list[str]:
-    """The claims that our figures do not support."""
     ours, providers = results[OURS], results[PROVIDERS]
     missed = []
     share = ours.calls_per_job / providers.calls_per_job

@@ -196,7 +196,6 @@ class AirflowClient:
                 return found
 
     def task_log(self, task: Mapping[str, Any]) -> str:
-        """The log of a task instance's last try, as text."""
         answer = self._http.get(
             f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
             f"/logs/{max(task['try_number'], 1)}?map_index={task['map_index']}&full_content=true",
@@ -207,7 +206,6 @@ class AirflowClient:
         return "\n".join(line if isinstance(line, str) else _log_line(line) for line in content)
 
     def links(self, task: Mapping[str, Any]) -> dict[str, str | None]:
-        """URLs of a task instance's extra links by name."""
         found: dict[str, str | None] = self._get(
             f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
             f"/links?map_index={task['map_index']}"
@@ -215,14 +213,12 @@ class AirflowClient:
         return found
 
     def xcom(self, task: Mapping[str, Any], key: str) -> Any:
-        """The value that a task instance pushed under a key."""
         return self._get(
             f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
             f"/xcomEntries/{key}?map_index={task['map_index']}"
         )["value"]
 
     def asset_events(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        """The asset events that a run's tasks emitted."""
         found: list[dict[str, Any]] = self._get(
             f"/assets/events?source_dag_id={dag_id}&source_run_id={quote(run_id)}"
         )["asset_events"]

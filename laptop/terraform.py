@@ -36,8 +36,6 @@ ERROR_LINES = 25
 
 @dataclass(frozen=True)
 class Result:
-    """How a command ended, and what it wrote."""
-
     code: int
     out: str
     err: str

@@ -120,11 +120,9 @@ class Compose:
         return self._captured([*self._command, *arguments], out=into)
 
     def feed(self, source: IO[bytes], *arguments: str) -> None:
-        """Run `docker compose` with a file as its stdin."""
         self._captured([*self._command, *arguments], source=source)
 
     def docker(self, *arguments: str) -> str:
-        """What `docker` writes to stdout."""
         return self._captured(["docker", *arguments])
 
     def write_settings(self) -> bool:

@@ -76,7 +76,6 @@ def write(path: Path, text: str) -> None:
 
 
 def password(folder: Path) -> str:
-    """The password of Airflow's only user."""
     return str(json.loads((folder / PASSWORDS).read_text())[USER])
 
 

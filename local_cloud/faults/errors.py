@@ -14,8 +14,6 @@ from werkzeug.wrappers import Response
 
 
 class ServiceError(NamedTuple):
-    """A service's error: its code, HTTP status and message."""
-
     code: str
     status: int
     message: str

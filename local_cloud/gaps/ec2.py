@@ -15,7 +15,6 @@ from local_cloud.prices import Prices
 
 
 def fill(prices: Prices | None) -> None:
-    """Close the gaps."""
     answer_spot_prices(prices)
     separate_tags()
     show_changed_tags()

@@ -82,7 +82,6 @@ def detail(job: Job, tags: dict[str, str]) -> dict[str, Any]:
 
 
 def node_summary(job: Job, node: int) -> dict[str, Any]:
-    """The JobSummary of one node of a multi-node job."""
     record = job.attempts[-1].nodes[node] if job.attempts else None
     return {
         **summary(job),
@@ -98,7 +97,6 @@ def node_summary(job: Job, node: int) -> dict[str, Any]:
 
 
 def node_detail(job: Job, node: int, tags: dict[str, str]) -> dict[str, Any]:
-    """The JobDetail of one node of a multi-node job."""
     fields = detail(job, tags)
     del fields["nodeProperties"]
     return {
@@ -123,7 +121,6 @@ def array_properties(job: Job) -> dict[str, Any]:
 
 
 def attempt(record: AttemptRecord, node: int) -> dict[str, Any]:
-    """The AttemptDetail of one node."""
     return without_none(
         {
             "container": {

@@ -48,7 +48,6 @@ class Sender:
         return bool(rules(account, region))
 
     def send(self, event: Event) -> None:
-        """Queue the event for delivery."""
         self._events.put(event)
         with self._start:
             if self._thread is None:
@@ -67,13 +66,11 @@ class Sender:
 
 
 def rules(account: str, region: str) -> dict[str, Any]:
-    """The rules of the default event bus, by name."""
     found: dict[str, Any] = events_backends[account][region].event_buses["default"].rules
     return found
 
 
 def deliver(event: Event) -> None:
-    """Send an event to every current rule."""
     for rule in list(rules(event.account, event.region).values()):
         rule.send_to_targets(
             {

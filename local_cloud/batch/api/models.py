@@ -83,7 +83,6 @@ class JobsBatchBackend(CompleteBatchBackend):
         self.scheduler.submit(job, first)
 
     def find_job(self, identifier: str) -> Job | None:
-        """A job by its id or ARN."""
         return self._jobs.get(identifier.rpartition("job/")[2])
 
     def job_details(self, identifiers: list[str]) -> list[dict[str, Any]]:

@@ -67,7 +67,6 @@ def memory(limit_mib: int, linux: dict[str, Any]) -> dict[str, int]:
 
 
 def tmpfs(requested: dict[str, Any]) -> tuple[str, str]:
-    """A path in the container and its mount options."""
     size = f"size={requested['size']}m"
     return requested["containerPath"], ",".join([size, *(requested.get("mountOptions") or [])])
 
@@ -88,11 +87,13 @@ def volumes(
         name, path = mount.get("sourceVolume"), mount["containerPath"]
         volume = by_name.get(name)
         if volume is None:
-            msg = f"mountPoints name the volume {name!r}, and volumes hold {list(by_name)}"
-            raise ValueError(msg)
+            raise ValueError(
+                f"mountPoints name the volume {name!r}, and volumes hold {list(by_name)}"
+            )
         if volume.get("efsVolumeConfiguration"):
-            msg = f"the volume {name!r} lies on EFS, which the local cloud does not have"
-            raise ValueError(msg)
+            raise ValueError(
+                f"the volume {name!r} lies on EFS, which the local cloud does not have"
+            )
         source = (volume.get("host") or {}).get("sourcePath")
         if source:
             yield f"{source}:{path}:{'ro' if mount.get('readOnly') else 'rw'}"

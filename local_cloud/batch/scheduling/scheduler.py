@@ -97,7 +97,6 @@ class Scheduler:
                 self._leave_queue(job, reason)
 
     def terminate(self, job: Job, reason: str) -> None:
-        """End a job, whatever its state."""
         with self.lock:
             if job.finished:
                 return
