@@ -30,8 +30,7 @@ from batchmark.changes.records import (
 from batchmark.changes.self_test.replay import Replay
 from batchmark.changes.suspects import JOBS_OF_ROUND, Suspect, needs_more, verdict
 from batchmark.orchestration.run_history import RunHistory
-
-FIRST, INTERVAL = np.datetime64("2026-01-05", "us"), np.timedelta64(1, "D")
+from benchmarks.synthetic import daily
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +57,7 @@ class SyntheticSeries:
     @property
     def history(self) -> Series:
         """What the scheduled jobs measured."""
-        return Series(
-            self.key,
-            "time",
-            [f"run-{run:04}" for run in self.measured],
-            FIRST + self.measured * INTERVAL,
-            self.seconds[self.measured, 0],
-        )
+        return daily(self.key, self.measured, self.seconds[self.measured, 0])
 
 
 @dataclass

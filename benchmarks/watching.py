@@ -30,11 +30,9 @@ from rich.console import Console
 from rich.table import Table
 
 from batchmark.aws.batch_jobs import describe_jobs
-from benchmarks.short_jobs import define_sleep
+from benchmarks.short_jobs import define_sleep, stack_in
 from laptop.aws import AwsClients
-from laptop.processes import stop_all
-from laptop.session import Clock, exclusive, refuse_beside_others
-from laptop.stack import ROOT, Ports, Stack, aws_environment, clean_environment
+from laptop.stack import ROOT, Stack, aws_environment, clean_environment
 
 FOLDER = ROOT / "build" / "bench-watching"
 CLAIMED_SHARE = 1 / 20
@@ -74,18 +72,14 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     lengths = spread(arguments.jobs, *arguments.seconds)
-    with exclusive(FOLDER):
-        refuse_beside_others(FOLDER)
-        stop_all(FOLDER)
+    with stack_in(FOLDER, arguments.jobs) as stack, closing(AwsClients(stack)) as aws:
         shutil.rmtree(FOLDER / "logs", ignore_errors=True)
-        with Stack(FOLDER, Ports(), Clock().say, vcpus=arguments.jobs) as stack:
-            stack.start_cloud()
-            with closing(AwsClients(stack)) as aws:
-                batch = aws.client("batch")
-                results = {
-                    name: watched(stack, batch, name, lengths, arguments.interval)
-                    for name in (OURS, PROVIDERS)
-                }
+        stack.start_cloud()
+        batch = aws.client("batch")
+        results = {
+            name: watched(stack, batch, name, lengths, arguments.interval)
+            for name in (OURS, PROVIDERS)
+        }
     console = Console()
     console.print(table(results, arguments.interval))
     missed = missed_claims(results, arguments.interval)
