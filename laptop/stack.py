@@ -145,12 +145,10 @@ class Stack:
     def apply(self) -> None:
         """Apply the core stack to the local cloud, and publish the image that it names."""
         started = time.monotonic()
-        self._publish_image(apply_core_stack(self.terraform, self.say))
-        self.say(f"Terraform: applied in {time.monotonic() - started:.0f} s")
-
-    def _publish_image(self, image: str) -> None:
+        image = apply_core_stack(self.terraform, self.say)
         with closing(AwsClients(self)) as aws:
             publish_stand_in(aws.client("ecr"), image)
+        self.say(f"Terraform: applied in {time.monotonic() - started:.0f} s")
 
     def start_airflow(self) -> None:
         started = time.monotonic()

@@ -48,8 +48,7 @@ def summary(job: Job) -> dict[str, Any]:
     if job.submission.main_node is not None:
         fields["nodeProperties"] = {"numNodes": len(job.submission.containers)}
     elif job.finished and job.attempts:
-        record = job.attempts[-1].nodes[0]
-        fields["container"] = without_none({"exitCode": record.exit_code, "reason": record.reason})
+        fields["container"] = exit_fields(job.attempts[-1].nodes[0])
     return without_none(fields)
 
 
