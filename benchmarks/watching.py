@@ -42,15 +42,10 @@ OURS, PROVIDERS = "batchmark", "provider"
 
 @dataclass(frozen=True)
 class Watched:
-    """What one contender's process did; times in seconds.
-
-    Args:
-        late: by job id, the time from the job's end to when that was seen; from the start of
-            the watch for a job that had ended before.
-    """
+    """What one contender's process did; times in seconds."""
 
     calls: int
-    late: Mapping[str, float]
+    late: Mapping[str, float]  # by job id: from its end, or the watch's start, until it was seen
     wall_seconds: float
     cpu_seconds: float
 

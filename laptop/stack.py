@@ -51,7 +51,6 @@ class Stack:
 
     Args:
         schedules: whether DAGs run on their schedules, or only when triggered.
-        dags: Airflow's DAG folder.
         vcpus: size of the local cloud's pool.
         job_dir: where jobs find their code.
         cloud_state: folder that the local cloud keeps everything in, and goes on from; without

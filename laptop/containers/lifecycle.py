@@ -31,10 +31,7 @@ HEALTHY_SECONDS = 300
 
 
 def up(deployment: Deployment, *, build: bool = True) -> float:
-    """Start all services, or bring running ones up to date.
-
-    Returns:
-        Seconds until all services were healthy.
+    """Start all services, or bring running ones up to date; seconds until all were healthy.
 
     Raises:
         LaptopError: something is missing, a port is taken, or a service does not get healthy.

@@ -170,8 +170,7 @@ class Candidate:
 def take_turn(rotation: Rotation, timer: Timer, samples: list[float], first: float) -> None:
     """Append the seconds of a few calls, once the effects of another's turn have faded.
 
-    Args:
-        first: seconds that a call took, where there are no samples yet.
+    Where there are no samples yet, a call took `first` seconds.
     """
     settled = time.perf_counter() + SETTLING_SECONDS
     latest = samples[-1] if samples else first

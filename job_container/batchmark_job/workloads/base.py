@@ -68,11 +68,7 @@ class Implementation(ABC):
 
     @abstractmethod
     def prepare(self, inputs: Tensors) -> Call:
-        """Set up outside the timer; the call returned is what gets timed.
-
-        Args:
-            inputs: arranged inputs on the device.
-        """
+        """Set up for arranged inputs on the device; the call returned is what gets timed."""
 
     def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
         """Prepare a call for each of several inputs of the same shapes."""

@@ -196,10 +196,7 @@ def resume() -> None:
 
 
 def install(settings: Settings) -> Scheduler:
-    """Make moto use this backend; call before its first request.
-
-    Returns:
-        The scheduler, which must be closed.
+    """Make moto use this backend, before its first request; the scheduler must be closed.
 
     Raises:
         RuntimeUnavailableError: jobs can't run the way that the settings ask for.
