@@ -112,9 +112,8 @@ def compose_for(deployment: Deployment) -> Compose:
     folder, user = secret_files.aws_folder(deployment.secrets, os.environ)
     compose.env.update(AWS_FOLDER=str(folder), AIRFLOW_USER=user)
     if os.environ.get("AWS_ACCESS_KEY_ID"):
-        compose.env.pop(
-            "AWS_PROFILE", None
-        )  # keys override it, and our file of them has no other profile
+        # Keys override it, and our file of them has no other profile.
+        compose.env.pop("AWS_PROFILE", None)
     if region := os.environ.get("AWS_REGION"):
         compose.env.setdefault("AWS_DEFAULT_REGION", region)
     return compose

@@ -112,12 +112,8 @@ class CompleteBatchResponse(BatchResponse):
             tags=self._get_param("tags"),
         )
         self._keep_extra_fields(environment)
-        return json.dumps(
-            {
-                "computeEnvironmentArn": environment.arn,
-                "computeEnvironmentName": environment.name,
-            }
-        )
+        named = {"computeEnvironmentName": environment.name}
+        return json.dumps({"computeEnvironmentArn": environment.arn, **named})
 
     def updatecomputeenvironment(self) -> str:
         """Also change compute resources and update policy."""

@@ -65,7 +65,7 @@ class JobsBatchBackend(CompleteBatchBackend):
 
     def _send_events(self, job: Job) -> None:
         """Send a job's new state to EventBridge, if there is any rule."""
-        if not self.event_sender.wanted(self.account_id, self.region_name):
+        if not events.rules(self.account_id, self.region_name):
             return
         detail = descriptions.detail(job, self.list_tags_for_resource(job.arn))
         resources = {events.STATE_CHANGE: [job.arn]}
@@ -182,11 +182,6 @@ def check_reason(job_id: str, reason: str) -> None:
             raise ClientException(f"{field} must be provided")
 
 
-def save() -> None:
-    """Write the state of jobs to disk, where `--state` asks for it."""
-    JobsBatchBackend.scheduler.save()
-
-
 def resume() -> None:
     """Continue the jobs of all backends; call once, before the first request."""
     jobs: list[Job] = [job for backend in used_backends() for job in backend._jobs.values()]
@@ -205,6 +200,6 @@ def install(settings: Settings) -> Scheduler:
     runtime = DockerRuntime(settings) if containers else ProcessRuntime(settings)
     JobsBatchBackend.settings = settings
     JobsBatchBackend.scheduler = Scheduler(settings, runtime)
-    JobsBatchBackend.event_sender = events.Sender(save)
+    JobsBatchBackend.event_sender = events.Sender(JobsBatchBackend.scheduler)
     batch_backends.backend = JobsBatchBackend
     return JobsBatchBackend.scheduler
