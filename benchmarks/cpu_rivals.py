@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import NamedTuple
 
 from rich.console import Console
@@ -59,8 +60,6 @@ class RefusedError(Exception):
 
 
 class Round(NamedTuple):
-    """Median seconds of one round, and which of our implementations the trial chose."""
-
     ours: float
     implementation: str
     plain: Mapping[str, float]
@@ -100,6 +99,10 @@ class Comparison:
             self.plain.setdefault(name, []).append(seconds)
 
     @property
+    def label(self) -> str:
+        return f"{self.point.workload} {_size(self.point)}"
+
+    @property
     def decided(self) -> bool:
         return len(self.ours) >= FEWEST_ROUNDS
 
@@ -110,7 +113,6 @@ class Comparison:
         return min(throughout, key=lambda name: statistics.median(self.plain[name]))
 
     def is_hopeless(self, name: str) -> bool:
-        """Whether a plain call is too slow to become the fastest."""
         if not self.decided:
             return False
         fastest = statistics.median(self.plain[self.fastest_plain])
@@ -137,10 +139,15 @@ class Comparison:
         interval = median_interval(self.ratios) if len(self.ours) >= 2 * rounds else None
         return interval is not None and not interval.low <= ALLOWED_RATIO <= interval.high
 
-    @property
-    def is_mixed(self) -> bool:
-        """Whether rounds lie on both sides of ALLOWED_RATIO."""
-        return min(self.ratios) <= ALLOWED_RATIO < max(self.ratios)
+    def is_over(self, rounds: int, started: float, budget_seconds: float) -> bool:
+        """Whether it is clear, or rounds or time are used up."""
+        if len(self.ours) >= MORE_ROUNDS * rounds or self.is_clear(rounds):
+            return True
+        if not self.decided:
+            return False
+        is_mixed = min(self.ratios) <= ALLOWED_RATIO < max(self.ratios)
+        budget = budget_seconds * (MORE_BUDGET if is_mixed else 1)
+        return time.perf_counter() - started >= budget
 
     @property
     def passed(self) -> bool:
@@ -203,22 +210,15 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
         ComparisonError: no implementation of ours is right, or a plain call's result is wrong.
     """
     comparison = Comparison(point)
-    workload = WORKLOADS[point.workload]
-    most = max(
-        rival.working_set_bytes(point.parameters, point.dtype)
-        for rival in workload.implementations_for(bench.device)
-    )
+    rivals = WORKLOADS[point.workload].implementations_for(bench.device)
+    most = max(rival.working_set_bytes(point.parameters, point.dtype) for rival in rivals)
     if not memory.has_room(2 * most, bench.device):
         comparison.skipped = "does not fit into memory twice"
         return comparison
     calls = list(PLAIN_CALLS[point.workload])
     started = time.perf_counter()
     ours: Runner | None = None
-    while len(comparison.ours) < MORE_ROUNDS * rounds and not comparison.is_clear(rounds):
-        if comparison.decided:
-            budget = budget_seconds * (MORE_BUDGET if comparison.is_mixed else 1)
-            if time.perf_counter() - started >= budget:
-                break
+    while not comparison.is_over(rounds, started, budget_seconds):
         if ours is None or ours.trial_seconds <= LONG_TRIAL_SECONDS:
             try:
                 ours = choose(point, bench)
@@ -257,7 +257,7 @@ def choose(point: Point, bench: Bench) -> Runner:
         reasons = "; ".join(dict.fromkeys(str(each.reason) for each in candidates))
         if all(each.outcome == "refused" or each.out_of_memory for each in candidates):
             raise RefusedError(reasons)
-        raise ComparisonError(f"{_label(point)} as we compute it: {reasons}")
+        raise ComparisonError(f"{Comparison(point).label} as we compute it: {reasons}")
     return Runner(
         chosen.implementation.name,
         chosen.rotation,
@@ -321,17 +321,16 @@ def take_turns(runners: Sequence[Runner], timer: MonotonicTimer, seconds: float)
 def report(comparisons: Sequence[Comparison], threads: int, console: Console) -> int:
     """Print a table per workload and the verdict; return 1 if anything is too slow, else 0."""
     measured = [comparison for comparison in comparisons if not comparison.skipped]
-    for workload in dict.fromkeys(comparison.point.workload for comparison in measured):
-        rows = [comparison for comparison in measured if comparison.point.workload == workload]
-        console.print(_table(workload, threads, rows))
+    for workload, rows in groupby(measured, key=lambda row: row.point.workload):
+        console.print(_table(workload, threads, list(rows)))
         if workload in RECONSTRUCTED:
             console.print(f"as published: {RECONSTRUCTED[workload]}")
     for comparison in comparisons:
         if comparison.skipped:
-            console.print(f"skipped: {_label(comparison.point)}: {comparison.skipped}")
-    slow = [row for row in measured if not row.passed]
+            console.print(f"skipped: {_line(comparison)}")
+    slow = [row.label for row in measured if not row.passed]
     if slow or not measured:
-        labels = ", ".join(_label(comparison.point) for comparison in slow)
+        labels = ", ".join(slow)
         console.print(f"slower than {ALLOWED_RATIO} x plain: {labels or 'nothing was measured'}")
         return 1
     console.print(f"all {len(measured)} ratios to the fastest plain call are <= {ALLOWED_RATIO}")
@@ -357,7 +356,7 @@ def _table(workload: str, threads: int, rows: Sequence[Comparison]) -> Table:
 
 
 def _line(comparison: Comparison) -> str:
-    return f"{_label(comparison.point)}: {comparison.skipped or _ratio(comparison)}"
+    return f"{comparison.label}: {comparison.skipped or _ratio(comparison)}"
 
 
 def _times_ours(seconds: Sequence[float], ours: Sequence[float]) -> str:
@@ -367,10 +366,6 @@ def _times_ours(seconds: Sequence[float], ours: Sequence[float]) -> str:
     our = statistics.median(ours)
     middle, least, most = (of(seconds) / our for of in (statistics.median, min, max))
     return f"{middle:.1f} ({least:.1f} to {most:.1f})"
-
-
-def _label(point: Point) -> str:
-    return f"{point.workload} {_size(point)}"
 
 
 def _size(point: Point) -> str:

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import os
-import platform
 import sys
 import time
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from multiprocessing import Pool
 from pathlib import Path
 from types import ModuleType
@@ -29,10 +29,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from batchmark.changes import suspects
-from batchmark.changes.records import SeriesKey
-from batchmark_job.result import Device
-from benchmarks.judged_alerts import HEADER, Figures, judge
+from benchmarks.judged_alerts import HEADER, Figures, Judged, judge
 from benchmarks.simulated_schedule import SyntheticSeries, play
+from benchmarks.synthetic import series_key, this_machine
 
 JOBS_PER_RUN = 1 + suspects.MOST_RERUNS  # the scheduled one, and its fresh jobs
 RUNS = 120  # per series, unless the harness asks for another number
@@ -65,34 +64,37 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     began = time.perf_counter()
-    by_seed = {}
+    by_seed: dict[str, list[Judged]] = {}
+    by_cell: dict[str, list[Judged]] = defaultdict(list)
     with Pool(PROCESSES, prepare, (constants,)) as pool:
         for seed in arguments.seeds:
             every = make_series(harness, seed, arguments.reps)
             series = [each for each in every if arguments.cell in each.cell]
-            count = -(-len(series) // SERIES_PER_TASK)
-            parts = [series[place::count] for place in range(count)]
-            by_seed[seed] = [judge(outcome) for part in pool.imap(play, parts) for outcome in part]
-    everything = [result for results in by_seed.values() for result in results]
+            by_seed[f"seed {seed}"] = judged(series, pool)
+    everything = list(chain.from_iterable(by_seed.values()))
     if not everything:
         print(f"no cell has {arguments.cell!r} in its name", file=sys.stderr)
         return 1
+    for result in everything:
+        by_cell[result.outcome.series.cell].append(result)
     print(HEADER)
-    for cell in dict.fromkeys(each.cell for each in series):
-        in_cell = [result for result in everything if result.outcome.series.cell == cell]
-        print(Figures.of(in_cell).row(cell))
-    for seed, results in by_seed.items():
-        print(Figures.of(results).row(f"seed {seed}"))
+    for name, results in (by_cell | by_seed | {"all": everything}).items():
+        print(Figures.of(results).row(name))
     figures = Figures.of(everything)
-    print(figures.row("all"))
     print(
         f"{len(everything)} series in {time.perf_counter() - began:.0f} s, {arguments.reps} "
-        f"repetitions, {' '.join(arguments.set) or 'constants as they are'}; "
-        f"{platform.platform()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
+        f"repetitions, {' '.join(arguments.set) or 'constants as they are'}; {this_machine()}"
     )
     for missed in figures.missed():
         print(f"MISSED: {missed}")
     return 1 if figures.missed() else 0
+
+
+def judged(series: Sequence[SyntheticSeries], pool: Any) -> list[Judged]:
+    """Play the series in parts, which the pool's processes share; their order stays."""
+    count = -(-len(series) // SERIES_PER_TASK)
+    outcomes = dict(enumerate(pool.imap(play, (series[place::count] for place in range(count)))))
+    return [judge(outcomes[place % count][place // count]) for place in range(len(series))]
 
 
 def constant(text: str) -> tuple[str, float]:
@@ -154,25 +156,13 @@ def make_series(harness: Any, seed: int, reps: int) -> list[SyntheticSeries]:
 
 
 def series_of(synthetic: Mapping[str, Any], number: int) -> SyntheticSeries:
-    """Convert one of the harness's series."""
     medians = [
         np.nan if samples is None else float(np.median(samples)) for samples in synthetic["samples"]
     ]
-    key = SeriesKey(
-        suite="simulated",
-        target=f"target-{number}",
-        actual_device=Device.CPU,
-        instance_type=None,
-        cpu_model="simulated",
-        gpu_model=None,
-        workload="simulated",
-        parameters="{}",
-        dtype="float64",
-    )
     return SyntheticSeries(
         cell=f"{synthetic['grp']} at {synthetic['cv']:.1%}".replace(".0%", "%"),
         step=synthetic["mag"],
-        key=key,
+        key=series_key(target=f"target-{number}"),
         seconds=np.reshape(medians, (-1, JOBS_PER_RUN)),
         rises=[place // JOBS_PER_RUN for place in synthetic["ups"]],
     )

@@ -13,8 +13,6 @@ than otava.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -30,15 +28,13 @@ from numpy.typing import NDArray
 
 from batchmark.changes.change_points import search
 from batchmark.changes.detection import detect_changes
-from batchmark.changes.records import Series, SeriesKey
-from batchmark_job.result import Device
+from benchmarks.synthetic import daily, series_key, this_machine
 
 CLAIMED_SECONDS = 3.0
 SERIES_PER_BLOCK = 100
 LOG_SDS = (0.01, 0.03, 0.05)
 STEPS = (0.05, 0.1, 0.25)
 SHORTEST_LEVEL = 30  # runs
-FIRST, INTERVAL = np.datetime64("2026-01-05", "us"), np.timedelta64(1, "D")
 
 
 class Timing(NamedTuple):
@@ -72,8 +68,8 @@ def main() -> int:
     ratios = [timings["otava"].seconds / timings["detect_changes"].seconds for timings in rounds]
     print(f"otava takes {spread(ratios)} times as long as detect_changes")
     print(
-        f"{platform.platform()}, {os.cpu_count()} CPUs, Python {platform.python_version()}; here "
-        f"numpy {np.__version__}, scipy {scipy.__version__}, there as requirements-otava.txt says"
+        f"{this_machine()}; here numpy {np.__version__}, scipy {scipy.__version__}, there as "
+        "requirements-otava.txt says"
     )
     slowest = max(timings["detect_changes"].seconds for timings in rounds)
     if slowest >= CLAIMED_SECONDS or min(ratios) <= 1:
@@ -95,27 +91,15 @@ def synthetic(series: int, runs: int, seed: int) -> NDArray[np.float64]:
     return values
 
 
-def history_of(number: int, values: NDArray[np.float64]) -> Series:
-    key = SeriesKey(
-        suite="synthetic",
-        target="synthetic",
-        actual_device=Device.CPU,
-        instance_type=None,
-        cpu_model="synthetic",
-        gpu_model=None,
-        workload="synthetic",
-        parameters=f'{{"number":{number}}}',
-        dtype="float64",
-    )
-    names = [f"run-{run:04}" for run in range(values.size)]
-    return Series(key, "time", names, FIRST + np.arange(values.size) * INTERVAL, values)
-
-
 def time_sides(
     otava_python: str, values: NDArray[np.float64], rounds: int
 ) -> list[dict[str, Timing]]:
     """Time each side on all series; return one mapping by side per round."""
-    histories = [history_of(number, row) for number, row in enumerate(values)]
+    runs = np.arange(values.shape[1])
+    histories = [
+        daily(series_key(parameters=f'{{"number":{number}}}'), runs, row)
+        for number, row in enumerate(values)
+    ]
     logs = list(np.log(values))
     blocks = [
         (first, min(first + SERIES_PER_BLOCK, len(values)))
@@ -161,7 +145,6 @@ def time_analysis(analyse: Callable[[], int]) -> Timing:
 
 
 def ask_otava(otava: subprocess.Popen[str], first: int, last: int) -> Timing:
-    """Have otava's process analyse a block."""
     assert otava.stdin  # noqa: S101
     assert otava.stdout  # noqa: S101
     print(first, last, file=otava.stdin, flush=True)

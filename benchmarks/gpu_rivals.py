@@ -8,9 +8,10 @@ measured. Without a CUDA device it measures nothing, says so and exits with 77.
 from __future__ import annotations
 
 import argparse
+import itertools
 import statistics
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import NamedTuple
@@ -70,7 +71,11 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {when}")
     bench = bench_for("cuda", RowLimits(max_seconds=0.2 if small else 3.0))
     sizes = [256] if small else [4096, 8192]
-    return 0 if print_all([*products(bench, sizes), *filters(bench, sizes)]) or small else 1
+    products = itertools.product(sizes, PRODUCT_DTYPES)
+    filters = itertools.product(FILTERS, sizes, FILTER_DTYPES)
+    rows = [partial(product, bench, *row) for row in products]
+    rows += [partial(image_filter, bench, *row) for row in filters]
+    return 0 if print_all(rows) or small else 1
 
 
 def print_all(rows: Sequence[Callable[[], Share]]) -> bool:
@@ -86,12 +91,6 @@ def print_all(rows: Sequence[Callable[[], Share]]) -> bool:
             print(share, flush=True)
             passed = passed and share.passed
     return passed
-
-
-def products(bench: Bench, sizes: list[int]) -> Iterator[Callable[[], Share]]:
-    for size in sizes:
-        for dtype in PRODUCT_DTYPES:
-            yield partial(product, bench, size, dtype)
 
 
 def product(bench: Bench, size: int, dtype: str) -> Share:
@@ -127,13 +126,6 @@ def against_plain_calls(measured: Measurement) -> tuple[float, float, str]:
     seconds = medians.pop("ours")
     fastest = min(medians, key=lambda name: medians[name])
     return seconds, medians[fastest], fastest
-
-
-def filters(bench: Bench, sizes: list[int]) -> Iterator[Callable[[], Share]]:
-    for name in FILTERS:
-        for size in sizes:
-            for dtype in FILTER_DTYPES:
-                yield partial(image_filter, bench, name, size, dtype)
 
 
 def image_filter(bench: Bench, name: str, size: int, dtype: str) -> Share:

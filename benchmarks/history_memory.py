@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import resource
 import shutil
 import subprocess
@@ -33,6 +31,7 @@ from batchmark.history.parquet import FileLocation, encode
 from batchmark.history.rows import time_columns
 from batchmark.history.series import COLUMNS, series_histories
 from batchmark.history.store import HistoryStore
+from benchmarks.synthetic import this_machine
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "bench-history"
@@ -60,10 +59,7 @@ def main() -> int:
         f"{found['series']:,} series in {found['series_seconds']:.1f} s more, peak "
         f"{found['peak_mb']:.0f} MB"
     )
-    print(
-        f"{platform.platform()}, {os.cpu_count()} CPUs, Python {platform.python_version()}, "
-        f"pyarrow {pa.__version__}; MB are 10^6 bytes of resident memory"
-    )
+    print(f"{this_machine()}, pyarrow {pa.__version__}; MB are 10^6 bytes of resident memory")
     if found["peak_mb"] >= CLAIMED_MB:
         print(f"MISSED: the peak is not below {CLAIMED_MB} MB")
         return 1

@@ -62,12 +62,7 @@ def missed_factors(
     base_seconds = median_seconds(calls, count=100)
     waits = [0.0, *(share * base_seconds for share in injected)]
     rotations = [Rotation([followed_by_wait(call, wait) for call in calls]) for wait in waits]
-    jobs: list[list[list[float]]] = [[] for _ in waits]
-    for number in range(rounds):
-        order = [(number + step) % len(waits) for step in range(len(waits))]
-        for kind in order if number % 2 else reversed(order):
-            jobs[kind].append(job_samples(rotations[kind], seconds))
-        print(f"round {number + 1} of {rounds}", end="\r", flush=True)
+    jobs = run_jobs(rotations, rounds, seconds)
     base, *slowed = (
         Median(samples, seed=str(wait)) for wait, samples in zip(waits, jobs, strict=True)
     )
@@ -87,8 +82,19 @@ def missed_factors(
     return missed
 
 
+def run_jobs(rotations: Sequence[Rotation], rounds: int, seconds: float) -> list[list[list[float]]]:
+    """Run a job of each kind in every round; return the samples by kind and job."""
+    kinds = range(len(rotations))
+    jobs: list[list[list[float]]] = [[] for _ in kinds]
+    for number in range(rounds):
+        order = [(number + step) % len(kinds) for step in kinds]
+        for kind in order if number % 2 else reversed(order):
+            jobs[kind].append(job_samples(rotations[kind], seconds))
+        print(f"round {number + 1} of {rounds}", end="\r", flush=True)
+    return jobs
+
+
 def followed_by_wait(call: Call, seconds: float) -> Call:
-    """The same call followed by a busy-wait of `seconds`."""
     if not seconds:
         return call
 

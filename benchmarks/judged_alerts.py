@@ -17,16 +17,11 @@ HEADER = (
 
 
 class Judged(NamedTuple):
-    """An outcome compared with the series' true steps.
-
-    Attributes:
-        delays: for each step, runs on the new level until its alert; None if there was none.
-        false: for each false alert, the kind of its suspect.
-    """
+    """An outcome compared with the series' true steps."""
 
     outcome: Outcome
-    delays: Sequence[int | None]
-    false: Sequence[str]
+    delays: Sequence[int | None]  # by step: runs on the new level until its alert, if there was one
+    false: Sequence[str]  # by false alert: the kind of its suspect
 
 
 def judge(outcome: Outcome) -> Judged:
@@ -48,8 +43,6 @@ def judge(outcome: Outcome) -> Judged:
 
 
 class Figures(NamedTuple):
-    """Totals over some series."""
-
     runs: int
     suspects: int
     jobs: int

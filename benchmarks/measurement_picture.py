@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Sequence
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from batchmark_job.measuring.sample_statistics import median_interval
+from batchmark_job.measuring.sample_statistics import MedianInterval, median_interval
 from batchmark_job.result import Measurement, parse_document
 from laptop.stack import ROOT
 
@@ -29,8 +31,12 @@ def main() -> None:
     mpl.rcParams.update({"svg.hashsalt": "batchmark", "svg.fonttype": "none", "font.size": 9})
     figure = Figure(figsize=(8, 4.6), layout="constrained")
     calls, widths = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    _draw_calls(calls, row)
-    _draw_widths(widths, row)
+    for axes, draw in ((calls, _draw_calls), (widths, _draw_widths)):
+        axes.set_yscale("log")
+        draw(axes, row)
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}")
+        axes.spines[["top", "right"]].set_visible(False)
     environment = document.environment
     figure.suptitle(
         f"{row.workload} {ROW[1]}² by {row.implementation.name}, "  # type: ignore[union-attr]
@@ -44,29 +50,16 @@ def main() -> None:
 
 def _draw_calls(axes: Axes, row: Measurement) -> None:
     """Draw the cold call, each sample, and the median so far with its interval, in ms."""
-    samples = [1e3 * seconds for seconds in row.samples_seconds]
-    far = set(row.outlier_samples)
-    near = [index for index in range(len(samples)) if index not in far]
-    axes.plot([i + 1 for i in near], [samples[i] for i in near], ".", color=GREY, label="sample")
-    axes.plot(
-        [i + 1 for i in sorted(far)],
-        [samples[i] for i in sorted(far)],
-        "x",
-        color=ORANGE,
-        label="flagged as far off, kept",
-    )
-    counts = range(6, len(samples) + 1)
-    intervals = [median_interval(samples[:count]) for count in counts]
-    known = [interval for interval in intervals if interval]
-    axes.plot(counts, [interval.median for interval in known], color=BLUE, label="median so far")
+    samples = 1e3 * np.array(row.samples_seconds)
+    calls = np.arange(1, len(samples) + 1)
+    far = np.isin(calls - 1, row.outlier_samples)
+    axes.plot(calls[~far], samples[~far], ".", color=GREY, label="sample")
+    axes.plot(calls[far], samples[far], "x", color=ORANGE, label="flagged as far off, kept")
+    so_far = _intervals(samples.tolist())
+    medians, lows, highs = zip(*so_far.values(), strict=True)
+    axes.plot(list(so_far), medians, color=BLUE, label="median so far")
     axes.fill_between(
-        counts,
-        [interval.low for interval in known],
-        [interval.high for interval in known],
-        color=BLUE,
-        alpha=0.25,
-        lw=0,
-        label="its 95 % interval",
+        list(so_far), lows, highs, color=BLUE, alpha=0.25, lw=0, label="its 95 % interval"
     )
     if row.cold_seconds:
         axes.plot([-6], [1e3 * row.cold_seconds], "D", color=ORANGE)
@@ -77,21 +70,15 @@ def _draw_calls(axes: Axes, row: Measurement) -> None:
             textcoords="offset points",
         )
     axes.axvline(0, color=GREY, lw=0.8, ls=":")
-    axes.set_yscale("log")
     axes.set_ylabel("ms per call")
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("{x:g}")
     axes.legend(loc="upper right", frameon=False, ncols=2)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _draw_widths(axes: Axes, row: Measurement) -> None:
     samples = row.samples_seconds
-    counts = range(6, len(samples) + 1)
-    widths = [
-        interval.relative_half_width for c in counts if (interval := median_interval(samples[:c]))
-    ]
-    axes.plot(counts, [100 * width for width in widths], color=BLUE)
+    so_far = _intervals(samples)
+    widths = [interval.relative_half_width for interval in so_far.values()]
+    axes.plot(list(so_far), [100 * width for width in widths], color=BLUE)
     axes.axhline(1, color=GREY, lw=0.8, ls="--")
     axes.annotate("1 %: precise enough", (0, 1), (4, -11), textcoords="offset points")
     axes.plot([len(samples)], [100 * widths[-1]], "o", color=BLUE)
@@ -102,13 +89,15 @@ def _draw_widths(axes: Axes, row: Measurement) -> None:
         textcoords="offset points",
         ha="right",
     )
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("{x:g}")
     axes.set_ylim(bottom=0.75)
     axes.set_ylabel("half-width, %")
     axes.set_xlabel(f"warm call ({row.warmup_calls} warm-up calls came before the first)")
-    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _intervals(samples: Sequence[float]) -> dict[int, MedianInterval]:
+    """The median's interval by the number of samples so far."""
+    found = {count: median_interval(samples[:count]) for count in range(6, len(samples) + 1)}
+    return {count: interval for count, interval in found.items() if interval}
 
 
 if __name__ == "__main__":

@@ -188,7 +188,6 @@ def collected(document: ResultDocument, repeat: int) -> CollectedJob:
 
 
 def designs(repeats: int) -> Iterator[Design]:
-    """All designs that so many repeats allow."""
     yield Design("odd against even", repeats // 2, calibrated=False)
     yield Design(f"{repeats // 2} at random", repeats // 2, calibrated=False)
     for jobs in (5, 3):

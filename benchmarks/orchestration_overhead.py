@@ -21,7 +21,7 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.short_jobs import JobTimes, ShortJobs
+from benchmarks.short_jobs import JobTimes, ShortJobs, running_short_jobs
 from laptop.stack import ROOT
 
 FOLDER = ROOT / "build" / "bench-orchestration"
@@ -83,8 +83,6 @@ def main() -> int:
 
 def measured(contenders: Sequence[Contender], rounds: int) -> dict[Contender, list[float]]:
     """Run all contenders in turn on one stack; return seconds of overhead, one per round."""
-    from benchmarks.short_jobs import running_short_jobs
-
     overheads: dict[Contender, list[float]] = {each: [] for each in contenders}
     with running_short_jobs(FOLDER) as jobs:
         run_once(jobs, contenders[0], "warm-up", count=2)

@@ -22,6 +22,7 @@ from batchmark_job.workloads import resnet50
 from batchmark_job.workloads.cnn_training_step import CnnTrainingStep
 from batchmark_job.workloads.resnet50 import ResNet50Training
 from batchmark_job.workloads.support import training
+from batchmark_job.workloads.support.images import channels_last
 from batchmark_job.workloads.support.training import TrainingStep
 
 Inputs = tuple[Tensor, ...]
@@ -69,17 +70,12 @@ def _convolve(inputs: Inputs) -> Tensor:
     return F.max_pool2d(batch, 2)
 
 
-def _channels_last(tensor: Tensor) -> Tensor:
-    return tensor.contiguous(memory_format=torch.channels_last) if tensor.dim() == 4 else tensor
-
-
 def _torch_convolution(inputs: Inputs) -> Call:
     return lambda: _convolve(inputs)
 
 
-def _torch_convolution_channels_last(inputs: Inputs) -> Call:
-    inputs = tuple(_channels_last(tensor) for tensor in inputs)
-    return lambda: _convolve(inputs)
+def _in_channels_last(prepare: Callable[[Inputs], Call]) -> Callable[[Inputs], Call]:
+    return lambda inputs: prepare(tuple(map(channels_last, inputs)))
 
 
 def _arrays(batch: Tensor) -> list[Any]:
@@ -187,7 +183,7 @@ def _torch_training(
 def _training_calls(workload: TrainingStep) -> tuple[PlainCall, ...]:
     return (
         PlainCall("torch", _torch_training(workload)),
-        PlainCall("torch channels-last", _torch_training(workload, _channels_last)),
+        PlainCall("torch channels-last", _torch_training(workload, channels_last)),
     )
 
 
@@ -195,10 +191,6 @@ def _torch_resnet50(inputs: Inputs) -> Call:
     batch, weights, statistics = inputs
     network = resnet50.inference(weights, statistics)
     return lambda: network(batch)
-
-
-def _torch_resnet50_channels_last(inputs: Inputs) -> Call:
-    return _torch_resnet50(tuple(_channels_last(tensor) for tensor in inputs))
 
 
 # By workload. A workload that is missing has no plain call besides its own implementations.
@@ -210,7 +202,7 @@ PLAIN_CALLS: Mapping[str, tuple[PlainCall, ...]] = {
     ),
     "image_convolution": (
         PlainCall("torch", _torch_convolution),
-        PlainCall("torch channels-last", _torch_convolution_channels_last),
+        PlainCall("torch channels-last", _in_channels_last(_torch_convolution)),
     ),
     "gaussian_blur": (
         PlainCall("cv2.GaussianBlur", _opencv_blur),
@@ -241,7 +233,7 @@ PLAIN_CALLS: Mapping[str, tuple[PlainCall, ...]] = {
     "cnn_training_step": _training_calls(CnnTrainingStep()),
     "resnet50_inference": (
         PlainCall("torch", _torch_resnet50),
-        PlainCall("torch channels-last", _torch_resnet50_channels_last),
+        PlainCall("torch channels-last", _in_channels_last(_torch_resnet50)),
     ),
     "resnet50_training": _training_calls(ResNet50Training()),
 }

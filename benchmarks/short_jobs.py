@@ -76,16 +76,22 @@ class ShortJobs:
 
 
 @contextmanager
-def running_short_jobs(folder: Path) -> Iterator[ShortJobs]:
-    """Run a stack in `folder` inside the with block; refused if another one is running."""
+def stack_in(folder: Path, vcpus: int) -> Iterator[Stack]:
+    """A stack inside the with block, not yet started; refused if another one is running."""
     with exclusive(folder):
         refuse_beside_others(folder)
         stop_all(folder)
         dags = ROOT / "benchmarks" / "dags"
-        with Stack(folder, Ports(), Clock().say, dags=dags, vcpus=POOL_VCPUS) as stack:
-            stack.start()
-            with closing(AwsClients(stack)) as aws, AirflowClient(stack.airflow) as airflow:
-                yield ShortJobs(stack, aws, airflow)
+        with Stack(folder, Ports(), Clock().say, dags=dags, vcpus=vcpus) as stack:
+            yield stack
+
+
+@contextmanager
+def running_short_jobs(folder: Path) -> Iterator[ShortJobs]:
+    with stack_in(folder, POOL_VCPUS) as stack:
+        stack.start()
+        with closing(AwsClients(stack)) as aws, AirflowClient(stack.airflow) as airflow:
+            yield ShortJobs(stack, aws, airflow)
 
 
 def define_sleep(batch: Any) -> str:

@@ -30,25 +30,18 @@ from batchmark.changes.records import (
 from batchmark.changes.self_test.replay import Replay
 from batchmark.changes.suspects import JOBS_OF_ROUND, Suspect, needs_more, verdict
 from batchmark.orchestration.run_history import RunHistory
-
-FIRST, INTERVAL = np.datetime64("2026-01-05", "us"), np.timedelta64(1, "D")
+from benchmarks.synthetic import daily
 
 
 @dataclass(frozen=True, eq=False)
 class SyntheticSeries:
-    """A synthetic series, the only one of its suite and target.
-
-    Attributes:
-        step: relative size of the true step; None without one.
-        seconds: of shape (runs, jobs), the scheduled job first, then fresh ones; NaN if missing.
-        rises: first runs of the slower levels.
-    """
+    """A synthetic series, the only one of its suite and target."""
 
     cell: str
-    step: float | None
+    step: float | None  # relative size of the true one
     key: SeriesKey
-    seconds: NDArray[np.float64]
-    rises: Sequence[int]
+    seconds: NDArray[np.float64]  # (runs, jobs), the scheduled job first; NaN if missing
+    rises: Sequence[int]  # first runs of the slower levels
 
     @cached_property
     def measured(self) -> NDArray[np.int64]:
@@ -58,27 +51,19 @@ class SyntheticSeries:
     @property
     def history(self) -> Series:
         """What the scheduled jobs measured."""
-        return Series(
-            self.key,
-            "time",
-            [f"run-{run:04}" for run in self.measured],
-            FIRST + self.measured * INTERVAL,
-            self.seconds[self.measured, 0],
-        )
+        return daily(self.key, self.measured, self.seconds[self.measured, 0])
 
 
 @dataclass
 class Outcome:
     """What became of a series.
 
-    Attributes:
-        jobs: fresh jobs that ran.
-        alerts: first run of the slower level, run that alerted, and kind of the suspect.
+    An alert is the first run of the slower level, the run that alerted, and the suspect's kind.
     """
 
     series: SyntheticSeries
     suspects: int = 0
-    jobs: int = 0
+    jobs: int = 0  # fresh ones that ran
     alerts: list[tuple[int, int, str]] = field(default_factory=list)
 
 
@@ -135,8 +120,7 @@ def play(series: Sequence[SyntheticSeries]) -> list[Outcome]:
 def _play_run(store: RunStore, times: list[Series], outcomes: Mapping[SeriesKey, Outcome]) -> None:
     """Do what find_suspects, find_agreeing, detect_regressions and open_alerts do in turn.
 
-    Args:
-        times: the series that the run measured, which is the last run of each.
+    The run is the last one of each series that it measured.
     """
     run_id = times[0].run_ids[-1]
     run = SimulatedRunHistory(store.of_run(run_id), run_id, times)

@@ -30,11 +30,9 @@ from rich.console import Console
 from rich.table import Table
 
 from batchmark.aws.batch_jobs import describe_jobs
-from benchmarks.short_jobs import define_sleep
+from benchmarks.short_jobs import define_sleep, stack_in
 from laptop.aws import AwsClients
-from laptop.processes import stop_all
-from laptop.session import Clock, exclusive, refuse_beside_others
-from laptop.stack import ROOT, Ports, Stack, aws_environment, clean_environment
+from laptop.stack import ROOT, Stack, aws_environment, clean_environment
 
 FOLDER = ROOT / "build" / "bench-watching"
 CLAIMED_SHARE = 1 / 20
@@ -44,15 +42,10 @@ OURS, PROVIDERS = "batchmark", "provider"
 
 @dataclass(frozen=True)
 class Watched:
-    """What one contender's process did; times in seconds.
-
-    Args:
-        late: by job id, the time from the job's end to when that was seen; from the start of
-            the watch for a job that had ended before.
-    """
+    """What one contender's process did; times in seconds."""
 
     calls: int
-    late: Mapping[str, float]
+    late: Mapping[str, float]  # by job id: from its end, or the watch's start, until it was seen
     wall_seconds: float
     cpu_seconds: float
 
@@ -74,18 +67,14 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     lengths = spread(arguments.jobs, *arguments.seconds)
-    with exclusive(FOLDER):
-        refuse_beside_others(FOLDER)
-        stop_all(FOLDER)
+    with stack_in(FOLDER, arguments.jobs) as stack, closing(AwsClients(stack)) as aws:
         shutil.rmtree(FOLDER / "logs", ignore_errors=True)
-        with Stack(FOLDER, Ports(), Clock().say, vcpus=arguments.jobs) as stack:
-            stack.start_cloud()
-            with closing(AwsClients(stack)) as aws:
-                batch = aws.client("batch")
-                results = {
-                    name: watched(stack, batch, name, lengths, arguments.interval)
-                    for name in (OURS, PROVIDERS)
-                }
+        stack.start_cloud()
+        batch = aws.client("batch")
+        results = {
+            name: watched(stack, batch, name, lengths, arguments.interval)
+            for name in (OURS, PROVIDERS)
+        }
     console = Console()
     console.print(table(results, arguments.interval))
     missed = missed_claims(results, arguments.interval)
@@ -166,7 +155,6 @@ def new_queue(batch: Any, name: str) -> str:
 
 
 def stopped_times(batch: Any, ids: Sequence[str]) -> dict[str, float]:
-    """When each job ended according to Batch, in seconds since the epoch."""
     described = describe_jobs(batch, ids)
     return {job_id: job["stoppedAt"] / 1000 for job_id, job in described.items()}
 
@@ -180,7 +168,6 @@ def describe_calls(lines: Sequence[str], principal: str) -> int:
 
 
 def missed_claims(results: Mapping[str, Watched], interval: float) -> list[str]:
-    """The claims that our figures do not support."""
     ours, providers = results[OURS], results[PROVIDERS]
     missed = []
     share = ours.calls_per_job / providers.calls_per_job

@@ -138,7 +138,7 @@ class AirflowClient:
         token = answer.json()["access_token"]
         self._http = httpx.Client(
             base_url=f"{airflow.url}/api/v2",
-            headers={"Authorization": f"Bearer {token}"},
+            headers={"Authorization": f"Bearer {token}", "Accept": "application/json"},
             timeout=30,
         )
 
@@ -196,33 +196,24 @@ class AirflowClient:
                 return found
 
     def task_log(self, task: Mapping[str, Any]) -> str:
-        """The log of a task instance's last try, as text."""
-        answer = self._http.get(
-            f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
-            f"/logs/{max(task['try_number'], 1)}?map_index={task['map_index']}&full_content=true",
-            headers={"Accept": "application/json"},
-        )
-        answer.raise_for_status()
-        content = answer.json()["content"]
+        attempt = max(task["try_number"], 1)
+        content = self._of_task(task, f"logs/{attempt}", "&full_content=true")["content"]
         return "\n".join(line if isinstance(line, str) else _log_line(line) for line in content)
 
     def links(self, task: Mapping[str, Any]) -> dict[str, str | None]:
-        """URLs of a task instance's extra links by name."""
-        found: dict[str, str | None] = self._get(
-            f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
-            f"/links?map_index={task['map_index']}"
-        )["extra_links"]
+        found: dict[str, str | None] = self._of_task(task, "links")["extra_links"]
         return found
 
     def xcom(self, task: Mapping[str, Any], key: str) -> Any:
-        """The value that a task instance pushed under a key."""
+        return self._of_task(task, f"xcomEntries/{key}")["value"]
+
+    def _of_task(self, task: Mapping[str, Any], what: str, options: str = "") -> dict[str, Any]:
         return self._get(
             f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
-            f"/xcomEntries/{key}?map_index={task['map_index']}"
-        )["value"]
+            f"/{what}?map_index={task['map_index']}{options}"
+        )
 
     def asset_events(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        """The asset events that a run's tasks emitted."""
         found: list[dict[str, Any]] = self._get(
             f"/assets/events?source_dag_id={dag_id}&source_run_id={quote(run_id)}"
         )["asset_events"]

@@ -105,7 +105,6 @@ class TaskStates:
         return lines
 
     def failures(self) -> str:
-        """The failed tasks' last log lines."""
         return "\n".join(
             f"{_name(task)}: {self._airflow.task_log(task)[-2000:]}"
             for task in self._airflow.task_instances(DAG_ID, self._run_id)

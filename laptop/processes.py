@@ -44,9 +44,7 @@ def require_port(port: int, what: str) -> None:
 class Processes:
     """The running programs of one stack.
 
-    Args:
-        folder: the stack's folder; names the stack, and holds `logs/<name>.log`.
-        env: environment of every program, to which the marker is added.
+    Its folder names the stack, and holds `logs/<name>.log`.
     """
 
     def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
@@ -61,11 +59,7 @@ class Processes:
     def start(
         self, name: str, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None
     ) -> None:
-        """Start a program in a session of its own, which Ctrl-C does not reach.
-
-        Args:
-            env: variables for this program beyond those of all.
-        """
+        """Start a program in a session of its own, which Ctrl-C does not reach."""
         log = self.log_of(name)
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as out:

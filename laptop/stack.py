@@ -51,7 +51,6 @@ class Stack:
 
     Args:
         schedules: whether DAGs run on their schedules, or only when triggered.
-        dags: Airflow's DAG folder.
         vcpus: size of the local cloud's pool.
         job_dir: where jobs find their code.
         cloud_state: folder that the local cloud keeps everything in, and goes on from; without
@@ -145,12 +144,10 @@ class Stack:
     def apply(self) -> None:
         """Apply the core stack to the local cloud, and publish the image that it names."""
         started = time.monotonic()
-        self._publish_image(apply_core_stack(self.terraform, self.say))
-        self.say(f"Terraform: applied in {time.monotonic() - started:.0f} s")
-
-    def _publish_image(self, image: str) -> None:
+        image = apply_core_stack(self.terraform, self.say)
         with closing(AwsClients(self)) as aws:
             publish_stand_in(aws.client("ecr"), image)
+        self.say(f"Terraform: applied in {time.monotonic() - started:.0f} s")
 
     def start_airflow(self) -> None:
         started = time.monotonic()

@@ -36,8 +36,6 @@ ERROR_LINES = 25
 
 @dataclass(frozen=True)
 class Result:
-    """How a command ended, and what it wrote."""
-
     code: int
     out: str
     err: str
@@ -47,9 +45,7 @@ class Terraform:
     """One root module, its state, and the settings that all its commands share.
 
     Args:
-        stack_dir: folder of the root module.
         data_dir: where Terraform keeps providers and modules (TF_DATA_DIR).
-        state: path of the state file.
         env: the whole environment of Terraform; this process's own by default.
         log: file to which all of Terraform's output is appended.
     """

@@ -28,7 +28,6 @@ class OneLineParser(argparse.ArgumentParser):
     """Reports errors in one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Exit with the message only, without the usage."""
         self.exit(USAGE_ERROR, f"local_cloud: {message}\n")
 
 
@@ -39,11 +38,9 @@ def at_least(minimum: int) -> Callable[[str], int]:
         try:
             number = int(text)
         except ValueError:
-            msg = f"{text!r} is not a whole number"
-            raise argparse.ArgumentTypeError(msg) from None
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
         if number < minimum:
-            msg = f"{number} is too small, the least is {minimum}"
-            raise argparse.ArgumentTypeError(msg)
+            raise argparse.ArgumentTypeError(f"{number} is too small, the least is {minimum}")
         return number
 
     return parse
@@ -53,8 +50,7 @@ def port_number(text: str) -> int:
     """A TCP port; 0 takes any free one."""
     number = at_least(0)(text)
     if number > 65_535:
-        msg = f"{number} is no port, the highest is 65535"
-        raise argparse.ArgumentTypeError(msg)
+        raise argparse.ArgumentTypeError(f"{number} is no port, the highest is 65535")
     return number
 
 
@@ -65,26 +61,21 @@ def seconds(text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < float("inf"):
-        msg = f"{text!r} is not a number of seconds"
-        raise argparse.ArgumentTypeError(msg)
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return number
 
 
 def folder(text: str) -> Path:
-    """A folder that exists."""
     path = Path(text).resolve()
     if not path.is_dir():
-        msg = f"{text!r} is not an existing folder"
-        raise argparse.ArgumentTypeError(msg)
+        raise argparse.ArgumentTypeError(f"{text!r} is not an existing folder")
     return path
 
 
 def file_to_write(text: str) -> Path:
-    """A file in a folder that exists."""
     path = Path(text).resolve()
     if not path.parent.is_dir() or path.is_dir():
-        msg = f"{text!r} is not a file in an existing folder"
-        raise argparse.ArgumentTypeError(msg)
+        raise argparse.ArgumentTypeError(f"{text!r} is not a file in an existing folder")
     return path
 
 
@@ -92,18 +83,15 @@ def http_url(text: str) -> str:
     """A server's URL, without a path."""
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
-        msg = f"{text!r} is not like http://HOST:PORT"
-        raise argparse.ArgumentTypeError(msg)
+        raise argparse.ArgumentTypeError(f"{text!r} is not like http://HOST:PORT")
     return text.rstrip("/")
 
 
 def price_file(text: str) -> Prices:
-    """The prices in a file."""
     try:
         return read_prices(Path(text))
     except ValueError as error:
-        msg = f"{text!r} {error}"
-        raise argparse.ArgumentTypeError(msg) from error
+        raise argparse.ArgumentTypeError(f"{text!r} {error}") from error
 
 
 def endpoint_url(host: str, port: int) -> str:
@@ -113,7 +101,6 @@ def endpoint_url(host: str, port: int) -> str:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
     parser = OneLineParser(prog="python -m local_cloud", description="AWS on one machine.")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
     parser.add_argument(
@@ -196,7 +183,6 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the local cloud; return the exit status."""
     arguments = parse_arguments(argv)
     stop = threading.Event()
     for signal_number in (signal.SIGINT, signal.SIGTERM):

@@ -52,6 +52,15 @@ class Caller(NamedTuple):
     region: str
     service: str
 
+    def arn(self, ending: str, name: str, stream: str | None) -> str:
+        """Of a resource that a request names, and the log stream that it names."""
+        account = get_account_id_from(self.access_key_id)
+        region = "" if self.service in WITHOUT_REGION else self.region
+        name = name.removeprefix("/") if self.service == "ssm" else name
+        of_stream = f":log-stream:{stream}" if stream else ""
+        named = ending.format(name, stream=of_stream)
+        return f"arn:aws:{self.service}:{region}:{account}:{named}"
+
 
 def describe(environ: WSGIEnvironment) -> dict[str, Any]:
     """The fields of `Recorder`, without time and status. The request's body stays readable."""
@@ -119,19 +128,13 @@ def _resources(caller: Caller, parameters: dict[str, Any]) -> Iterator[str]:
             key = parameters.get("Key")
             yield f"arn:aws:s3:::{bucket}/{key}" if key else f"arn:aws:s3:::{bucket}"
         return
-    account = get_account_id_from(caller.access_key_id)
-    region = "" if caller.service in WITHOUT_REGION else caller.region
-    stream = parameters.get("logStreamName")
     for parameter, value in parameters.items():
         ending = NAMED_RESOURCES.get((caller.service, parameter))
         for name in value if isinstance(value, list) else [value]:
             if isinstance(name, str) and name.startswith("arn:"):
                 yield name
             elif ending:
-                yield f"arn:aws:{caller.service}:{region}:{account}:" + ending.format(
-                    name.removeprefix("/") if caller.service == "ssm" else name,
-                    stream=f":log-stream:{stream}" if stream else "",
-                )
+                yield caller.arn(ending, name, parameters.get("logStreamName"))
 
 
 def _conditions(caller: Caller, parameters: dict[str, Any]) -> dict[str, list[str]]:

@@ -41,7 +41,6 @@ def find_job(job_id: str) -> Job | None:
 
 
 def page(job: Job) -> str:
-    """The job's state, and the lines of its log."""
     state = f"Job {job.id} is {job.status}"
     if not job.attempts:
         return f"{state} and has no log yet.\n"

@@ -41,7 +41,6 @@ class LoggingRequestHandler(MotoRequestHandler):
     """
 
     def finish(self) -> None:
-        """Finish the answer, then wait until the client closes the connection."""
         super().finish()
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_WR)
@@ -52,7 +51,6 @@ class LoggingRequestHandler(MotoRequestHandler):
     def connection_dropped(
         self, error: BaseException, environ: WSGIEnvironment | None = None
     ) -> None:
-        """Log which answer was lost."""
         request = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}" if environ else "a request"
         self.log("warning", "the client left before the answer to %s: %r", request, error)
 

@@ -43,7 +43,6 @@ class TaskMetadata:
 
 
 def container(inspected: dict[str, Any]) -> dict[str, Any]:
-    """A container's metadata, from the engine's description of it."""
     config, host, state = inspected["Config"], inspected["HostConfig"], inspected["State"]
     return {
         "DockerId": inspected["Id"],

@@ -17,7 +17,6 @@ STOPPED_BY = {
 
 
 def describe(measurement: Measurement) -> str:
-    """A row as one line of progress."""
     parameters = " ".join(f"{name}={value}" for name, value in measurement.parameters.items())
     row = f"{measurement.workload} {parameters} {measurement.dtype}:"
     if measurement.status is not MeasurementStatus.MEASURED:

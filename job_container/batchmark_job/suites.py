@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from batchmark_job.errors import InputError
 from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.workloads.base import Axis
 from batchmark_job.workloads.user_files import (
     BUNDLED,
     FOLDER_VARIABLE,
@@ -43,35 +44,35 @@ class Grid:
         Raises:
             InputError: an unknown workload or axis, or a value out of an axis's range.
         """
-        workload = find_workload(self.workload)
-        known = {axis.name: axis for axis in workload.axes}
+        axes = find_workload(self.workload).axes
+        known = [axis.name for axis in axes]
         for name in self.axes:
             if name not in known:
                 raise InputError(
                     f"workload {self.workload} has no axis {name!r}; it has {', '.join(known)}"
                 )
-        values: dict[str, Sequence[int]] = {}
-        for axis in workload.axes:
-            if axis.name in self.axes:
-                values[axis.name] = self.axes[axis.name]
-            elif axis.default is not None:
-                values[axis.name] = [axis.default]
-            else:
-                raise InputError(
-                    f"workload {self.workload} needs its axis {axis.name!r}; "
-                    f"give --axis {axis.name}=N[,N…]"
-                )
-            for value in values[axis.name]:
-                if not axis.minimum <= value <= axis.maximum:
-                    raise InputError(
-                        f"{self.workload} can't have {axis.name}={value}; "
-                        f"give {axis.minimum} to {axis.maximum}"
-                    )
+        values = {axis.name: self._values(axis) for axis in axes}
         return [
             Point(self.workload, dict(zip(values, combination, strict=True)), dtype)
             for combination in itertools.product(*values.values())
             for dtype in dtypes or self.dtypes
         ]
+
+    def _values(self, axis: Axis) -> Sequence[int]:
+        if axis.name not in self.axes:
+            if axis.default is None:
+                raise InputError(
+                    f"workload {self.workload} needs its axis {axis.name!r}; "
+                    f"give --axis {axis.name}=N[,N…]"
+                )
+            return [axis.default]
+        for value in self.axes[axis.name]:
+            if not axis.minimum <= value <= axis.maximum:
+                raise InputError(
+                    f"{self.workload} can't have {axis.name}={value}; "
+                    f"give {axis.minimum} to {axis.maximum}"
+                )
+        return self.axes[axis.name]
 
 
 @dataclass(frozen=True)

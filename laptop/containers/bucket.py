@@ -25,8 +25,6 @@ class SavedObject(BaseModel):
 
 
 class SavedBucket(BaseModel):
-    """The list of a bucket's saved objects."""
-
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     bucket: str

@@ -31,17 +31,13 @@ ERROR_LINES = 15
 
 @dataclass(frozen=True)
 class Deployment:
-    """What distinguishes one deployment from another on this machine.
-
-    Args:
-        folder: holds its `secrets/` and, with the local cloud, its `state/`.
-    """
+    """What distinguishes one deployment from another on this machine."""
 
     project: str = "batchmark"
     profile: str = "local"
     port: int = 8080
     cloud_port: int = 5000
-    folder: Path = ROOT / "containers"
+    folder: Path = ROOT / "containers"  # of `secrets/` and, with the local cloud, `state/`
 
     @property
     def secrets(self) -> Path:
@@ -120,11 +116,9 @@ class Compose:
         return self._captured([*self._command, *arguments], out=into)
 
     def feed(self, source: IO[bytes], *arguments: str) -> None:
-        """Run `docker compose` with a file as its stdin."""
         self._captured([*self._command, *arguments], source=source)
 
     def docker(self, *arguments: str) -> str:
-        """What `docker` writes to stdout."""
         return self._captured(["docker", *arguments])
 
     def write_settings(self) -> bool:

@@ -51,7 +51,6 @@ def untag_for_jobs(compose: Compose, image: str) -> None:
 
 
 def image_ids(compose: Compose) -> dict[str, str]:
-    """Ids of the engine's images by name."""
     template = "{{.Repository}}:{{.Tag}} {{.ID}}"
     listed = compose.docker("image", "ls", "--no-trunc", "--format", template).splitlines()
     return dict(line.split() for line in listed)

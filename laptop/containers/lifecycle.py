@@ -31,10 +31,7 @@ HEALTHY_SECONDS = 300
 
 
 def up(deployment: Deployment, *, build: bool = True) -> float:
-    """Start all services, or bring running ones up to date.
-
-    Returns:
-        Seconds until all services were healthy.
+    """Start all services, or bring running ones up to date; seconds until all were healthy.
 
     Raises:
         LaptopError: something is missing, a port is taken, or a service does not get healthy.
@@ -115,9 +112,8 @@ def compose_for(deployment: Deployment) -> Compose:
     folder, user = secret_files.aws_folder(deployment.secrets, os.environ)
     compose.env.update(AWS_FOLDER=str(folder), AIRFLOW_USER=user)
     if os.environ.get("AWS_ACCESS_KEY_ID"):
-        compose.env.pop(
-            "AWS_PROFILE", None
-        )  # keys override it, and our file of them has no other profile
+        # Keys override it, and our file of them has no other profile.
+        compose.env.pop("AWS_PROFILE", None)
     if region := os.environ.get("AWS_REGION"):
         compose.env.setdefault("AWS_DEFAULT_REGION", region)
     return compose

@@ -27,11 +27,8 @@ def make_missing(folder: Path, *, database_is_there: bool) -> None:
     Containers read these files as another user, so the files are readable by all and the folder
     by its owner only.
 
-    Args:
-        database_is_there: whether a database exists, which knows its old password.
-
     Raises:
-        LaptopError: that password is gone.
+        LaptopError: there is a database, and the password that it knows is gone.
     """
     if database_is_there and not (folder / POSTGRES_PASSWORD).exists():
         raise LaptopError(
@@ -76,7 +73,6 @@ def write(path: Path, text: str) -> None:
 
 
 def password(folder: Path) -> str:
-    """The password of Airflow's only user."""
     return str(json.loads((folder / PASSWORDS).read_text())[USER])
 
 

@@ -4,5 +4,4 @@ import time
 
 
 def now_milliseconds() -> int:
-    """The epoch time in milliseconds."""
     return int(time.time() * 1000)

@@ -14,8 +14,6 @@ from werkzeug.wrappers import Response
 
 
 class ServiceError(NamedTuple):
-    """A service's error: its code, HTTP status and message."""
-
     code: str
     status: int
     message: str
@@ -61,10 +59,8 @@ def response(protocol: str, error: ServiceError) -> Response:
     headers = {"x-amzn-ErrorType": error.code, "x-amzn-RequestId": request_id}
     body: bytes | str
     if protocol == "smithy-rpc-v2-cbor":
-        body, content_type = (
-            _cbor({"__type": error.code, "message": error.message}),
-            "application/cbor",
-        )
+        body = _cbor({"__type": error.code, "message": error.message})
+        content_type = "application/cbor"
         headers["smithy-protocol"] = "rpc-v2-cbor"
     elif protocol in {"json", "rest-json"}:
         body = json.dumps({"__type": error.code, "message": error.message})

@@ -16,13 +16,7 @@ from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from pydantic import ValidationError
-from werkzeug.exceptions import (
-    BadRequest,
-    Forbidden,
-    HTTPException,
-    MethodNotAllowed,
-    NotFound,
-)
+from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, MethodNotAllowed, NotFound
 from werkzeug.wrappers import Request, Response
 
 from local_cloud.batch.scheduling.scheduler import Scheduler
@@ -220,10 +214,8 @@ def is_loopback(address: str | None) -> bool:
 
 
 def find_environment(name: str) -> Any:
-    for backend in used_backends():
-        if environment := backend.get_compute_environment(name):
-            return environment
-    return None
+    found = (backend.get_compute_environment(name) for backend in used_backends())
+    return next(filter(None, found), None)
 
 
 def error_of(fault: CallFault, service: str | None) -> errors.ServiceError:

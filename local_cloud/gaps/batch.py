@@ -43,7 +43,6 @@ class CompleteBatchBackend(BatchBackend):
     def describe_compute_environments(
         self, environments: list[str] | None = None
     ) -> list[dict[str, Any]]:
-        """Add the fields that moto drops."""
         described = super().describe_compute_environments(environments)
         for environment in described:
             model = self._compute_environments[environment["computeEnvironmentArn"]]
@@ -99,7 +98,6 @@ class CompleteBatchResponse(BatchResponse):
 
     @property
     def backend(self) -> CompleteBatchBackend:
-        """The backend, with its real type."""
         backend: CompleteBatchBackend = self.batch_backend  # type: ignore[assignment]
         return backend
 
@@ -114,12 +112,8 @@ class CompleteBatchResponse(BatchResponse):
             tags=self._get_param("tags"),
         )
         self._keep_extra_fields(environment)
-        return json.dumps(
-            {
-                "computeEnvironmentArn": environment.arn,
-                "computeEnvironmentName": environment.name,
-            }
-        )
+        named = {"computeEnvironmentName": environment.name}
+        return json.dumps({"computeEnvironmentArn": environment.arn, **named})
 
     def updatecomputeenvironment(self) -> str:
         """Also change compute resources and update policy."""
@@ -136,7 +130,6 @@ class CompleteBatchResponse(BatchResponse):
             environment.update_policy = update_policy
 
     def createjobqueue(self) -> str:
-        """Also keep the queue's time limits."""
         actions = self._checked_state_limits()
         answer = super().createjobqueue()
         self._queue(json.loads(answer)["jobQueueArn"]).state_time_limit_actions = actions or []
@@ -151,7 +144,6 @@ class CompleteBatchResponse(BatchResponse):
         return answer
 
     def describejobqueues(self) -> str:
-        """Also show time limits."""
         answer = json.loads(super().describejobqueues())
         for queue in answer["jobQueues"]:
             queue["jobStateTimeLimitActions"] = state_time_limit_actions(
@@ -160,12 +152,10 @@ class CompleteBatchResponse(BatchResponse):
         return json.dumps(answer)
 
     def registerjobdefinition(self) -> str:
-        """Refuse timeouts that AWS refuses."""
         self._check_timeout()
         return super().registerjobdefinition()
 
     def describejobdefinitions(self) -> str:
-        """Also show node properties."""
         answer = json.loads(super().describejobdefinitions())
         for definition in answer["jobDefinitions"]:
             model = self.backend.get_job_definition_by_arn(definition["jobDefinitionArn"])
@@ -207,7 +197,6 @@ def used_backends() -> list[Any]:
 
 
 def extra_fields(environment: ComputeEnvironment) -> dict[str, Any]:
-    """The fields of describe_compute_environments that moto drops."""
     fields: dict[str, Any] = {"containerOrchestrationType": "ECS"}
     if update_policy := getattr(environment, "update_policy", None):
         fields["updatePolicy"] = update_policy
@@ -223,6 +212,5 @@ def invalid_reason(environment: ComputeEnvironment) -> str | None:
 
 
 def state_time_limit_actions(queue: JobQueue) -> list[dict[str, Any]]:
-    """A queue's jobStateTimeLimitActions."""
     actions: list[dict[str, Any]] = getattr(queue, "state_time_limit_actions", [])
     return actions

@@ -61,7 +61,6 @@ def update_budget(self: Response) -> str:
 
 
 def describe_subscribers_for_notification(self: Response) -> str:
-    """The subscribers of a notification."""
     wanted = self._get_param("Notification")
     budget = find(self, self._get_param("BudgetName"))
     found = [known for known in budget.notifications if known.details == wanted]
@@ -71,19 +70,16 @@ def describe_subscribers_for_notification(self: Response) -> str:
 
 
 def list_tags_for_resource(self: Response) -> str:
-    """The tags of a budget."""
     tags = getattr(tagged(self), "resource_tags", {})
     return json.dumps({"ResourceTags": [{"Key": k, "Value": v} for k, v in tags.items()]})
 
 
 def tag_resource(self: Response) -> str:
-    """Add tags to a budget."""
     set_tags(tagged(self), self, "ResourceTags")
     return json.dumps({})
 
 
 def untag_resource(self: Response) -> str:
-    """Remove tags from a budget."""
     budget = tagged(self)
     gone = self._get_param("ResourceTagKeys")
     tags = getattr(budget, "resource_tags", {})

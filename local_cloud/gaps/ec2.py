@@ -15,7 +15,6 @@ from local_cloud.prices import Prices
 
 
 def fill(prices: Prices | None) -> None:
-    """Close the gaps."""
     answer_spot_prices(prices)
     separate_tags()
     show_changed_tags()
@@ -25,10 +24,7 @@ def fill(prices: Prices | None) -> None:
 
 def answer_spot_prices(prices: Prices | None) -> None:
     """Answer Spot prices from the price file: moto has 0.00001 USD for everything."""
-    filters = {
-        "InstanceTypes": "InstanceType",
-        "ProductDescriptions": "ProductDescription",
-    }
+    filters = {"InstanceTypes": "InstanceType", "ProductDescriptions": "ProductDescription"}
 
     def describe_spot_price_history(self: SpotInstances) -> ActionResult:
         history: tuple[dict[str, Any], ...] = ()
@@ -86,13 +82,10 @@ def forget_deleted_endpoints() -> None:
 def show_changed_tags() -> None:
     """Show a launch template's current tags: moto shows those of its creation."""
 
-    def tags_now(self: LaunchTemplate) -> Any:
-        return self.get_tags()
-
     def keep_nothing(self: LaunchTemplate, tags: Any) -> None:
         """Ignore moto's constructor: the EC2 backend has the tags already."""
 
-    LaunchTemplate.tags = property(tags_now, keep_nothing)  # type: ignore[assignment]
+    LaunchTemplate.tags = property(LaunchTemplate.get_tags, keep_nothing)  # type: ignore[assignment]
 
 
 def separate_tags() -> None:

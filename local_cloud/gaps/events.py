@@ -23,7 +23,6 @@ log = logging.getLogger(__name__)
 
 
 def fill() -> None:
-    """Close the gaps."""
     EventPattern._flatten_dict = staticmethod(flatten)  # type: ignore[method-assign]
     send_as_moto_does = Rule.send_to_targets
 
@@ -78,7 +77,6 @@ def deliver(rule: Rule, target: Event, event: Event) -> bool:
 
 
 def without_moto_fields(event: Event) -> Event:
-    """The event without the fields that moto adds."""
     return {key: value for key, value in event.items() if key != "ingestion-time"}
 
 

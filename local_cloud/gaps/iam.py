@@ -6,6 +6,5 @@ from moto.iam.models import SERVICE_NAME_CONVERSION
 
 
 def fill() -> None:
-    """Close the gap."""
     # Makes the name AWS's: AWSServiceRoleForBatch.
     SERVICE_NAME_CONVERSION["batch"] = "Batch"

@@ -23,7 +23,6 @@ VCPUS = 1_000_000.0
 
 
 def fill() -> None:
-    """Answer EC2's quotas too."""
     get = ServiceQuotasBackend.get_service_quota
 
     def get_service_quota(

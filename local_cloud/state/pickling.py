@@ -90,7 +90,6 @@ class BackendUnpickler(pickle.Unpickler):
         self._references = references
 
     def persistent_load(self, pid: Any) -> BaseBackend | References:
-        """The backend of this name."""
         return self._references if pid == "names" else self._references.backend(pid)
 
     def find_class(self, module: str, name: str) -> Any:
@@ -105,7 +104,6 @@ def give_back(key: FakeKey, named: tuple[References, str, dict[str, Any]]) -> No
 
 
 def private_key(der: bytes) -> Any:
-    """A private key of KMS."""
     return load_der_private_key(der, None)
 
 
@@ -115,13 +113,11 @@ def remade_function(module: str, code: bytes) -> FunctionType:
 
 
 def dumps(held: dict[str, Any], references: References) -> bytes:
-    """Pickle a backend's attributes."""
     file = io.BytesIO()
     BackendPickler(file, references).dump(held)
     return file.getvalue()
 
 
 def loads(data: bytes, references: References) -> dict[str, Any]:
-    """Unpickle a backend's attributes."""
     held: dict[str, Any] = BackendUnpickler(io.BytesIO(data), references).load()
     return held

@@ -69,15 +69,16 @@ class Store:
                 if found is None:
                     self._database.execute("INSERT INTO format VALUES (?)", (FORMAT,))
         except sqlite3.Error as error:
-            msg = f"{self._path} can't be used ({error}): end what uses it, or name another folder"
-            raise StateError(msg) from error
+            raise StateError(
+                f"{self._path} can't be used ({error}): end what uses it, or name another folder"
+            ) from error
         self._contents = Contents(self._database)
         if found is not None and found[0] != FORMAT:
-            msg = f"{self._path} was written by version {found[0]}, this is {FORMAT}: delete it"
-            raise StateError(msg)
+            raise StateError(
+                f"{self._path} was written by version {found[0]}, this is {FORMAT}: delete it"
+            )
 
     def load(self) -> None:
-        """Restore moto's backends."""
         rows = self._database.execute("SELECT service, account, region, held FROM backend")
         try:
             for service, account, region, data in rows.fetchall():
@@ -86,8 +87,9 @@ class Store:
             with self._transaction():
                 self._contents.delete_unused()
         except Exception as error:
-            msg = f"{self._path} can't be read ({error!r}): delete it, and start anew"
-            raise StateError(msg) from error
+            raise StateError(
+                f"{self._path} can't be read ({error!r}): delete it, and start anew"
+            ) from error
         for account, partitions in s3_backends.items():
             for partition, backend in partitions.items():
                 s3_backends.bucket_accounts |= dict.fromkeys(backend.buckets, (partition, account))
@@ -100,7 +102,6 @@ class Store:
         self.commit(services)
 
     def commit(self, services: Services | None) -> None:
-        """Write these services to disk."""
         with self._committing, self._gate.exclusive():
             if self._is_closed:
                 return
@@ -127,26 +128,21 @@ class Store:
             log.warning("the state of jobs could not be saved: %s", error)
 
     def close(self) -> None:
-        """Write everything, for the last time."""
         self.commit(ALL)
         with self._committing:
             self._is_closed = True
             self._database.close()
 
     def of_backend(self, backend: BaseBackend) -> Key | None:
-        """See References."""
         return self._keys.get(id(backend))
 
     def of_content(self, key: FakeKey) -> str:
-        """See References."""
         return self._contents.name(key)
 
     def backend(self, key: Key) -> BaseBackend:
-        """See References."""
         return live(key)
 
     def restore(self, key: FakeKey, name: str, state: dict[str, Any]) -> None:
-        """See References."""
         self._contents.restore(key, name, state)
 
     def _delete_unused(self, used: Collection[Key]) -> None:

@@ -54,6 +54,9 @@ class ThreadTime(NamedTuple):
     ran: int
     waited: int
 
+    def since(self, earlier: ThreadTime) -> ThreadTime:
+        return ThreadTime(max(0, self.ran - earlier.ran), max(0, self.waited - earlier.waited))
+
 
 @dataclass(frozen=True)
 class GpuState:
@@ -206,17 +209,14 @@ def _stolen(readings: Sequence[Reading], start: float, end: float) -> tuple[int,
 
 def _wait_share(readings: Sequence[Reading], start: float, end: float) -> float | None:
     """Of the time in which threads had work between the two full readings around a span."""
-    full = [reading for reading in readings if reading.threads is not None]
-    before = [reading.threads for reading in full if reading.at <= start]
-    after = [reading.threads for reading in full if reading.at >= end]
-    if not (before and after and before[-1] and after[0]):
+    full = [(reading.at, reading.threads) for reading in readings if reading.threads]
+    before = [threads for at, threads in full if at <= start]
+    after = [threads for at, threads in full if at >= end]
+    if not (before and after):
         return None
     nothing = ThreadTime(0, 0)
-    ran = waited = 0
-    for thread, later in after[0].items():
-        earlier = before[-1].get(thread, nothing)
-        ran += max(0, later.ran - earlier.ran)
-        waited += max(0, later.waited - earlier.waited)
+    spent = [later.since(before[-1].get(thread, nothing)) for thread, later in after[0].items()]
+    ran, waited = map(sum, zip(*spent, strict=True))
     return waited / (ran + waited) if ran + waited else None
 
 

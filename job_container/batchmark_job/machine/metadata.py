@@ -31,21 +31,11 @@ def instance_metadata(
     """A value of the EC2 instance metadata service, version 2; None off EC2."""
     if not on_ec2(root):
         return None
-    token = _http(
-        urllib.request.Request(  # noqa: S310 - a fixed http address
-            f"{imds_url}/latest/api/token",
-            method="PUT",
-            headers={"X-aws-ec2-metadata-token-ttl-seconds": "60"},
-        )
-    )
+    lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
+    token = _http(f"{imds_url}/latest/api/token", lifetime, method="PUT")
     if token is None:
         return None
-    return _http(
-        urllib.request.Request(  # noqa: S310
-            f"{imds_url}/latest/meta-data/{category}",
-            headers={"X-aws-ec2-metadata-token": token},
-        )
-    )
+    return _http(f"{imds_url}/latest/meta-data/{category}", {"X-aws-ec2-metadata-token": token})
 
 
 def image_digest() -> str | None:
@@ -61,14 +51,15 @@ def ecs_metadata(path: Literal["", "/task"] = "") -> dict[str, Any]:
     url = os.environ.get("ECS_CONTAINER_METADATA_URI_V4")
     if not url or not url.startswith("http"):
         return {}
-    body = _http(urllib.request.Request(f"{url}{path}"))  # noqa: S310
+    body = _http(f"{url}{path}", {})
     with contextlib.suppress(ValueError):
         answer = json.loads(body or "null")
         return answer if isinstance(answer, dict) else {}
     return {}
 
 
-def _http(request: urllib.request.Request) -> str | None:
+def _http(url: str, headers: dict[str, str], method: str = "GET") -> str | None:
+    request = urllib.request.Request(url, headers=headers, method=method)  # noqa: S310
     # Neither address is ever behind a proxy.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:

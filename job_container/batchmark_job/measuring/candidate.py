@@ -126,7 +126,6 @@ class Candidate:
             yield on_device
 
     def free(self) -> None:
-        """Give all memory back."""
         self.rotation, self.host_inputs, self.device_inputs = None, (), ()
         self.untouched = ()
 
@@ -153,7 +152,6 @@ class Candidate:
             self._fail(error)
 
     def try_turn(self, timer: Timer) -> None:
-        """Time a few calls."""
         self.turns += 1
         try:
             take_turn(self.calls, timer, self.seconds, self.cold_seconds or 0.0)
@@ -172,8 +170,7 @@ class Candidate:
 def take_turn(rotation: Rotation, timer: Timer, samples: list[float], first: float) -> None:
     """Append the seconds of a few calls, once the effects of another's turn have faded.
 
-    Args:
-        first: seconds that a call took, where there are no samples yet.
+    Where there are no samples yet, a call took `first` seconds.
     """
     settled = time.perf_counter() + SETTLING_SECONDS
     latest = samples[-1] if samples else first

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -50,13 +50,13 @@ def measure_ceilings(
     ceiling. Nor has what fails: a warning says so, and the job goes on.
     """
     bounds = bounds or BOUNDS[device]
-    native = [dtype for dtype in dict.fromkeys(dtypes) if _is_native(device, dtype)]
-    measures: dict[str, Callable[[], Ceiling]] = {
+    measures = {
         "copy": partial(_copy_ceiling, device, bounds),
         "read": partial(_read_ceiling, device, bounds),
     }
-    for dtype in native:
-        measures[dtype] = partial(_compute_ceiling, device, dtype, bounds)
+    for dtype in dtypes:
+        if dtype in DTYPE_BYTES and torch_calls.native_refusal(device, dtype) is None:
+            measures[dtype] = partial(_compute_ceiling, device, bounds, dtype)
     ceilings = []
     for name, measure in measures.items():
         try:
@@ -67,42 +67,38 @@ def measure_ceilings(
     return tuple(ceilings)
 
 
-def _is_native(device: str, dtype: str) -> bool:
-    return dtype in DTYPE_BYTES and torch_calls.native_refusal(device, dtype) is None
-
-
 def _copy_ceiling(device: str, bounds: Bounds) -> Ceiling:
     source = _larger_than_the_cache(device, bounds, sides=2)
     target = torch.empty_like(source)
-    calls: dict[str, Callable[[], Any]] = {"torch copy_": lambda: target.copy_(source)}
-    threads = torch_calls.threads()
-    with ThreadPoolExecutor(threads) as pool:
-        if device == "cpu":
-            sides = [np.array_split(side.numpy(), threads) for side in (target, source)]
-            calls[f"numpy.copyto in {threads} threads"] = lambda: list(pool.map(np.copyto, *sides))
-        took, name = _fastest(calls, timer_for(device), bounds.seconds)
-    return Ceiling(
-        kind="copy",
-        dtype=None,
-        rate_per_second=2 * source.nbytes / took,
-        description=f"{name} of {source.nbytes / 2**20:.0f} MiB",
-    )
+    calls = {"torch copy_": partial(target.copy_, source)}
+    return _bandwidth("copy", bounds, calls, np.copyto, target, source)
 
 
 def _read_ceiling(device: str, bounds: Bounds) -> Ceiling:
     source = _larger_than_the_cache(device, bounds, sides=1)
-    calls: dict[str, Callable[[], Any]] = {"torch sum": source.sum}
-    threads = torch_calls.threads()
+    return _bandwidth("read", bounds, {"torch sum": source.sum}, np.max, source)
+
+
+def _bandwidth(
+    kind: Literal["copy", "read"],
+    bounds: Bounds,
+    calls: Mapping[str, Callable[[], Any]],
+    by_numpy: Callable[..., Any],
+    *sides: Tensor,
+) -> Ceiling:
+    """The fastest of the calls, and on the CPU of NumPy on all threads, which moves all sides."""
+    threads, device = torch_calls.threads(), sides[0].device.type
     with ThreadPoolExecutor(threads) as pool:
         if device == "cpu":
-            parts = np.array_split(source.numpy(), threads)
-            calls[f"numpy.max in {threads} threads"] = lambda: list(pool.map(np.max, parts))
+            parts = [np.array_split(side.numpy(), threads) for side in sides]
+            name = f"numpy.{by_numpy.__name__} in {threads} threads"
+            calls = {**calls, name: lambda: list(pool.map(by_numpy, *parts))}
         took, name = _fastest(calls, timer_for(device), bounds.seconds)
     return Ceiling(
-        kind="read",
+        kind=kind,
         dtype=None,
-        rate_per_second=source.nbytes / took,
-        description=f"{name} of {source.nbytes / 2**20:.0f} MiB",
+        rate_per_second=sum(side.nbytes for side in sides) / took,
+        description=f"{name} of {sides[0].nbytes / 2**20:.0f} MiB",
     )
 
 
@@ -123,7 +119,7 @@ def _larger_than_the_cache(device: str, bounds: Bounds, *, sides: int) -> Tensor
     return torch.ones(side_bytes // 4, device=device)
 
 
-def _compute_ceiling(device: str, dtype: str, bounds: Bounds) -> Ceiling:
+def _compute_ceiling(device: str, bounds: Bounds, dtype: str) -> Ceiling:
     """Double the size while time and memory last; the last size gets the rest of the time."""
     ends = time.perf_counter() + bounds.seconds
     timer = timer_for(device)
@@ -175,7 +171,7 @@ def _has_room(needed_bytes: int, device: str) -> bool:
 
 
 def _fastest(
-    calls: dict[str, Callable[[], Any]], timer: Timer, seconds: float = 0.0
+    calls: Mapping[str, Callable[[], Any]], timer: Timer, seconds: float = 0.0
 ) -> tuple[float, str]:
     """The shortest time of all calls and the call's name, after ROUNDS rounds and `seconds`."""
     ends = time.perf_counter() + seconds

@@ -8,19 +8,20 @@ all alike.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from batchmark_job.machine import memory
 from batchmark_job.machine.threads import set_threads
-from batchmark_job.measuring.candidate import (
-    CHANGES_INPUTS,
-    SETTLING_BELOW_SECONDS,
-    Candidate,
-)
+from batchmark_job.measuring.candidate import CHANGES_INPUTS, SETTLING_BELOW_SECONDS, Candidate
 from batchmark_job.measuring.marks import Mark
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.sample_statistics import median_interval
 from batchmark_job.measuring.sampling import Timer
+
+if TYPE_CHECKING:
+    from batchmark_job.workloads.base import Tensors
 
 MOST_INPUT_SETS = 64
 CACHES_FILLED = 2  # by all input sets together
@@ -80,10 +81,11 @@ def choose_fastest(
     Candidates take turns where memory holds them together; otherwise each has its time alone.
     """
     competing = [candidate for candidate in entered if candidate.competes]
+    contest = _Contest(competing, problem, sets, timer, seconds, mark)
     if memory.has_room(sets * _bytes_together(problem, competing), problem.device):
-        _try_together(competing, problem, sets, timer, seconds, mark)
+        contest.hold_together()
     else:
-        _try_one_by_one(competing, problem, sets, timer, seconds, mark)
+        contest.hold_one_by_one()
     chosen = _fastest(competing)
     if chosen is None:
         return None
@@ -92,43 +94,43 @@ def choose_fastest(
         if candidate is not chosen:
             candidate.free()
     if chosen.rotation is None:
-        chosen.prepare(problem, map(problem.inputs, range(sets)))
+        chosen.prepare(problem, contest.inputs())
     elif chosen.threads is not None:
         set_threads(chosen.threads)
     chosen.cold_seconds = _first_to_call(chosen, competing).cold_seconds
     return chosen
 
 
-def _try_together(
-    competing: Sequence[Candidate],
-    problem: Problem,
-    sets: int,
-    timer: Timer,
-    seconds: float,
-    mark: Callable[[Mark], None],
-) -> None:
-    shared = [problem.inputs(index) for index in range(sets)]
-    for candidate in competing:
-        candidate.try_first_call(problem, shared, mark)
-        if candidate.reason == CHANGES_INPUTS:
-            shared = [problem.inputs(index) for index in range(sets)]
-    _race([candidate for candidate in competing if candidate.competes], timer, seconds)
+@dataclass(frozen=True)
+class _Contest:
+    """The trial of a row's candidates, and the seconds that it may take."""
 
+    competing: Sequence[Candidate]
+    problem: Problem
+    sets: int
+    timer: Timer
+    seconds: float
+    mark: Callable[[Mark], None]
 
-def _try_one_by_one(
-    competing: Sequence[Candidate],
-    problem: Problem,
-    sets: int,
-    timer: Timer,
-    seconds: float,
-    mark: Callable[[Mark], None],
-) -> None:
-    for candidate in competing:
-        candidate.try_first_call(problem, map(problem.inputs, range(sets)), mark)
-        if candidate.competes and len(competing) > 1:
-            _run_alone(candidate, timer, seconds / len(competing), _fastest(competing))
-        candidate.free()
-        memory.release(problem.device)
+    def inputs(self) -> Iterator[Tensors]:
+        return map(self.problem.inputs, range(self.sets))
+
+    def hold_together(self) -> None:
+        shared = list(self.inputs())
+        for candidate in self.competing:
+            candidate.try_first_call(self.problem, shared, self.mark)
+            if candidate.reason == CHANGES_INPUTS:
+                shared = list(self.inputs())
+        _race([each for each in self.competing if each.competes], self.timer, self.seconds)
+
+    def hold_one_by_one(self) -> None:
+        share = self.seconds / max(1, len(self.competing))
+        for candidate in self.competing:
+            candidate.try_first_call(self.problem, self.inputs(), self.mark)
+            if candidate.competes and len(self.competing) > 1:
+                _run_alone(candidate, self.timer, share, _fastest(self.competing))
+            candidate.free()
+            memory.release(self.problem.device)
 
 
 def _first_to_call(chosen: Candidate, competing: Sequence[Candidate]) -> Candidate:
@@ -141,32 +143,32 @@ def _first_to_call(chosen: Candidate, competing: Sequence[Candidate]) -> Candida
 
 
 def _race(runners: list[Candidate], timer: Timer, seconds: float) -> None:
-    started = time.perf_counter()
+    ends = time.perf_counter() + seconds
     switch_threads = len({runner.threads for runner in runners}) > 1
     while len(runners) > 1:
         for runner in runners:
             if switch_threads and runner.threads is not None:
                 set_threads(runner.threads)
             runner.try_turn(timer)
-        runners = [runner for runner in runners if runner.competes]
-        leader = min(runners, key=lambda runner: runner.median, default=None)
-        if leader is None:
+        runners = _with_a_chance(runners)
+        known = len(runners) > 1 and all(runner.is_known for runner in runners)
+        if known and (time.perf_counter() >= ends or _decided(runners)):
             return
-        runners = [runner for runner in runners if not _hopeless(runner, leader)]
-        late = time.perf_counter() - started >= seconds
-        if all(runner.is_known for runner in runners) and (late or _decided(runners, leader)):
-            return
+
+
+def _with_a_chance(runners: Sequence[Candidate]) -> list[Candidate]:
+    """Those that still compete and may be the fastest."""
+    competing = [each for each in runners if each.competes]
+    leader = min(competing, key=lambda each: each.median, default=None)
+    return [each for each in competing if leader and not _hopeless(each, leader)]
 
 
 def _run_alone(runner: Candidate, timer: Timer, seconds: float, leader: Candidate | None) -> None:
-    started = time.perf_counter()
-    while True:
+    rival = None if leader is runner else leader
+    ends = time.perf_counter() + seconds
+    while not runner.is_known or time.perf_counter() < ends:
         runner.try_turn(timer)
-        if not runner.competes:
-            return
-        if leader is not None and leader is not runner and _hopeless(runner, leader):
-            return
-        if runner.is_known and time.perf_counter() - started >= seconds:
+        if not runner.competes or (rival and _hopeless(runner, rival)):
             return
 
 
@@ -177,8 +179,9 @@ def _hopeless(runner: Candidate, leader: Candidate) -> bool:
     return fastest > max(HOPELESS_AT_ONCE * leader.median, SETTLING_BELOW_SECONDS)
 
 
-def _decided(runners: Sequence[Candidate], leader: Candidate) -> bool:
+def _decided(runners: Sequence[Candidate]) -> bool:
     """Whether nobody can be faster than the leader by more than CLOSE_ENOUGH."""
+    leader = min(runners, key=lambda runner: runner.median)
     best = median_interval(leader.seconds)
     others = [median_interval(runner.seconds) for runner in runners if runner is not leader]
     return best is not None and all(

@@ -26,7 +26,6 @@ class JobMarks:
         self._times: dict[Mark, datetime] = {}
 
     def mark(self, name: Mark) -> None:
-        """Note that the job is here now."""
         self._times.setdefault(name, datetime.now(UTC))
 
     def document(self) -> Marks:
@@ -38,12 +37,7 @@ class JobMarks:
             image_pull_stopped_at=_time(task.get("PullStoppedAt")),
             container_started_at=_time(container.get("StartedAt")),
             process_started_at=self.process_started_at,
-            imported_at=self._times.get("imported"),
-            device_ready_at=self._times.get("device_ready"),
-            inputs_ready_at=self._times.get("inputs_ready"),
-            first_call_at=self._times.get("first_call"),
-            trial_ended_at=self._times.get("trial_ended"),
-            steady_at=self._times.get("steady"),
+            **{f"{name}_at": at for name, at in self._times.items()},
         )
 
 

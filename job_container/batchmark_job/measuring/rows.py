@@ -41,6 +41,7 @@ from batchmark_job.result import Correctness, Measurement, MeasurementStatus, Ph
 from batchmark_job.workloads.base import Workload
 from batchmark_job.workloads.support import torch_calls
 
+FAULTS = ("wrong", "failed", "too large", "refused")  # of candidates, the worst first
 RESTARTS = 2
 LAST = 1  # makes the last check compare other elements than the first one
 RESTART_SHARE = 3.0  # of max_seconds; sampling that took longer does not start anew
@@ -197,21 +198,22 @@ def _measure(row: Row, bench: Bench) -> Measurement:
 
 
 def _without_choice(row: Row, entered: Sequence[Candidate], device: str) -> Measurement:
-    """Say why nothing computes a row: wrong, broken, too large or unsupported, in this order."""
+    """Say why nothing computes a row, by the candidates with the worst fault."""
     if not entered:
         reason = f"{row.workload.name} has no implementation for {device}"
         return row.finish(MeasurementStatus.SKIPPED, reason)
-    wrong = [candidate for candidate in entered if candidate.outcome == "wrong"]
-    failed = [candidate for candidate in entered if candidate.outcome == "failed"]
-    broken = [candidate for candidate in failed if not candidate.out_of_memory]
-    too_large = [candidate for candidate in entered if candidate.out_of_memory]
-    blamed = wrong or broken or too_large or entered
+    worst = min(map(_fault, entered), key=FAULTS.index)
+    blamed = [candidate for candidate in entered if _fault(candidate) == worst]
     row.found.update(correctness=blamed[0].correctness)
     reasons = "; ".join(dict.fromkeys(str(candidate.reason) for candidate in blamed))
-    if wrong:
+    if worst == "wrong":
         return row.finish(MeasurementStatus.FAILED, f"wrong result: {reasons}")
-    status = MeasurementStatus.FAILED if broken else MeasurementStatus.SKIPPED
+    status = MeasurementStatus.FAILED if worst == "failed" else MeasurementStatus.SKIPPED
     return row.finish(status, reasons)
+
+
+def _fault(candidate: Candidate) -> str:
+    return "too large" if candidate.out_of_memory else candidate.outcome
 
 
 def _measure_chosen(

@@ -114,7 +114,6 @@ def _best_split(ordered: NDArray[np.float64]) -> int:
 
 
 def _fair_coin_cdf(heads: int, tosses: int) -> float:
-    """The chance of so few heads or fewer."""
     return float(bdtr(heads, tosses, 0.5))
 
 

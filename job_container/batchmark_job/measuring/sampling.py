@@ -40,9 +40,7 @@ class MonotonicTimer:
     resolution_seconds = 0.0
 
     def __init__(self, device: str) -> None:
-        self._synchronize = _nothing
-        if device == "cuda":
-            self._synchronize = torch.cuda.synchronize
+        self._synchronize = torch.cuda.synchronize if device == "cuda" else torch.cpu.synchronize
 
     def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
         """Duration and result of one call."""
@@ -51,10 +49,6 @@ class MonotonicTimer:
         result = call()
         self._synchronize()
         return time.perf_counter() - start, result
-
-
-def _nothing() -> None:
-    """On the CPU the work is done when a call returns."""
 
 
 class CudaEventTimer:

@@ -27,7 +27,7 @@ class TorchAttention(TorchImplementation):
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         """Inputs, output and gradients, and a block of scores per thread, taken as a tenth."""
-        packed = 8 * _tokens(parameters) * parameters["head_dim"] * DTYPE_BYTES[dtype]
+        packed = 8 * _tensor_bytes(parameters, dtype)
         return packed + packed // 10
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
@@ -105,21 +105,20 @@ class _Attention(Workload):
         EfficientAttention(),
         CudnnAttention(),
     )
+    tensors_read: ClassVar[int]
+    tensors_written: ClassVar[int]
 
-    def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
-        """Inputs read once, the output written once; scores never leave the chip."""
-        return self.input_bytes(parameters, dtype) + self.output_bytes(parameters, dtype)
+    def input_bytes(self, parameters: Parameters, dtype: str) -> int:
+        return self.tensors_read * _tensor_bytes(parameters, dtype)
+
+    def output_bytes(self, parameters: Parameters, dtype: str) -> int:
+        return self.tensors_written * _tensor_bytes(parameters, dtype)
 
 
 class AttentionForward(_Attention):
     name = "attention_forward"
     summary = "softmax(Q Kᵀ / √head_dim) V, without a mask"
-
-    def input_bytes(self, parameters: Parameters, dtype: str) -> int:
-        return 3 * _tokens(parameters) * parameters["head_dim"] * DTYPE_BYTES[dtype]
-
-    def output_bytes(self, parameters: Parameters, dtype: str) -> int:
-        return _tokens(parameters) * parameters["head_dim"] * DTYPE_BYTES[dtype]
+    tensors_read, tensors_written = 3, 1
 
     def flops(self, parameters: Parameters) -> int:
         """Two matrix products; the softmax is left out."""
@@ -144,21 +143,15 @@ class AttentionBackward(_Attention):
     name = "attention_backward"
     summary = "attention's gradients, copied into one packed tensor; the forward pass is not timed"
     needs_gradients = True
-
-    def input_bytes(self, parameters: Parameters, dtype: str) -> int:
-        return 4 * _tokens(parameters) * parameters["head_dim"] * DTYPE_BYTES[dtype]
-
-    def output_bytes(self, parameters: Parameters, dtype: str) -> int:
-        return 3 * _tokens(parameters) * parameters["head_dim"] * DTYPE_BYTES[dtype]
+    tensors_read, tensors_written = 4, 3
 
     def flops(self, parameters: Parameters) -> int:
         """Four matrix products; kernels that keep no scores compute a fifth one anew."""
         return 4 * _product_flops(parameters)
 
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
-        """As above, and the gradients once more read and written, to lie in one tensor."""
-        copied = 2 * self.output_bytes(parameters, dtype)
-        return super().bytes_moved(parameters, dtype) + copied
+        """The gradients are once more read and written, to lie in one tensor."""
+        return self.input_bytes(parameters, dtype) + 3 * self.output_bytes(parameters, dtype)
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
         """Queries, keys and values in one tensor, and the gradient of the output."""
@@ -189,6 +182,11 @@ def _shape(parameters: Parameters) -> tuple[int, int, int, int]:
 
 def _tokens(parameters: Parameters) -> int:
     return parameters["batch"] * parameters["heads"] * parameters["sequence"]
+
+
+def _tensor_bytes(parameters: Parameters, dtype: str) -> int:
+    """Of queries, keys, values or the output."""
+    return _tokens(parameters) * parameters["head_dim"] * DTYPE_BYTES[dtype]
 
 
 def _product_flops(parameters: Parameters) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
@@ -43,10 +44,11 @@ class Implementation(ABC):
     devices: ClassVar[tuple[str, ...]]
     dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64", "float16", "bfloat16")
     single_threaded: ClassVar[bool] = False  # whatever the job's threads
+    library: ClassVar[str]  # the module that does the work
 
-    @abstractmethod
     def version(self) -> str:
-        """Version of the library that does the work; called only where it has no refusal."""
+        """The library's; called only where it has no refusal."""
+        return str(import_module(self.library).__version__)
 
     def refusal(self, device: str, dtype: str) -> str | None:
         """Why it can't compute this dtype on this device; None if it can."""
@@ -66,11 +68,7 @@ class Implementation(ABC):
 
     @abstractmethod
     def prepare(self, inputs: Tensors) -> Call:
-        """Set up outside the timer; the call returned is what gets timed.
-
-        Args:
-            inputs: arranged inputs on the device.
-        """
+        """Set up for arranged inputs on the device; the call returned is what gets timed."""
 
     def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
         """Prepare a call for each of several inputs of the same shapes."""
@@ -87,9 +85,11 @@ class BufferedImplementation(Implementation):
     A plain library call has the same advantage: the allocator gives it its last output's memory.
     """
 
-    @abstractmethod
     def buffers(self, inputs: Tensors) -> Tensors:
-        """The output, and what else it writes to, for inputs of these shapes."""
+        """The output, here like the first input, and what else it writes to."""
+        import torch
+
+        return (torch.empty_like(inputs[0]),)
 
     @abstractmethod
     def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
@@ -135,9 +135,12 @@ class Workload(ABC):
         """Images that one call processes, for images per second; None where that says nothing."""
         return None
 
-    @abstractmethod
     def bytes_moved(self, parameters: Parameters, dtype: str) -> int | None:
-        """Least bytes that one call must read and write in device memory; None if unknown."""
+        """Least bytes that one call must read and write in device memory; None if unknown.
+
+        By default inputs are read once and the output is written once: all else may stay in caches.
+        """
+        return self.input_bytes(parameters, dtype) + self.output_bytes(parameters, dtype)
 
     @abstractmethod
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:

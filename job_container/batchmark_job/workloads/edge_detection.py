@@ -7,16 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from batchmark_job.workloads.base import Implementation
-from batchmark_job.workloads.support import (
-    images,
-    opencv_tensors,
-    reference,
-    torch_calls,
-    work_sharing,
-)
+from batchmark_job.workloads.support import images, opencv_tensors, torch_calls, work_sharing
 from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.opencv_tensors import Band, Image, OpenCVFilter
-from batchmark_job.workloads.support.reference import Float64Array
+from batchmark_job.workloads.support.reference import Float64Array, correlate
 from batchmark_job.workloads.support.scipy_filters import ScipyFilter
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 from batchmark_job.workloads.support.triton_filters import TritonSobel
@@ -28,7 +22,6 @@ if TYPE_CHECKING:
 
 DERIVATIVE = np.array([-1.0, 0.0, 1.0])
 SMOOTHING = np.array([1.0, 2.0, 1.0])
-
 
 BAND_PIXELS = 2**17  # a band's gradients stay in the cache
 BAND_ROWS = 64
@@ -53,8 +46,10 @@ class OpenCVSobel(OpenCVFilter):
         return 2 * images.batch_bytes(parameters, dtype) + gradients
 
     def buffers(self, inputs: Tensors) -> Tensors:
+        import torch
+
         one_image = inputs[0][:1]
-        return tuple(map(opencv_tensors.empty_like, (inputs[0], one_image, one_image)))
+        return tuple(map(torch.empty_like, (inputs[0], one_image, one_image)))
 
     def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
         import cv2
@@ -72,7 +67,7 @@ class OpenCVSobel(OpenCVFilter):
         return call
 
 
-class OpenCVSobelInBands(OpenCVSobel):
+class OpenCVSobelInBands(OpenCVFilter):
     """Bands of rows whose gradients never leave the cache, shared among the threads."""
 
     name = "opencv in bands"
@@ -81,9 +76,6 @@ class OpenCVSobelInBands(OpenCVSobel):
         """Input and output, and two gradients of a band for each thread."""
         gradients = 2 * (_band_rows(parameters["size"]) + 2) * images.row_bytes(parameters, dtype)
         return 2 * images.batch_bytes(parameters, dtype) + torch_calls.threads() * gradients
-
-    def buffers(self, inputs: Tensors) -> Tensors:
-        return (opencv_tensors.empty_like(inputs[0]),)
 
     def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
         import cv2
@@ -102,13 +94,7 @@ class OpenCVSobelInBands(OpenCVSobel):
             _opencv_gradients(band.source, horizontal, vertical)
             cv2.magnitude(horizontal[band.inner], vertical[band.inner], magnitude=band.target)
 
-        detect = work_sharing.share_out(bands, [work] * torch_calls.threads())
-
-        def call() -> Tensor:
-            detect()
-            return edges
-
-        return call
+        return work_sharing.filling(edges, bands, work)
 
 
 def _band_rows(size: int) -> int:
@@ -173,6 +159,7 @@ class EdgeDetection(images.ImageFilter):
     name = "edge_detection"
     summary = "magnitude of the 3x3 Sobel gradient, borders reflected"
     axes = images.axes(minimum_size=2)
+    halo = 1
     implementations = (
         OpenCVSobel(),
         OpenCVSobelInBands(),
@@ -187,18 +174,7 @@ class EdgeDetection(images.ImageFilter):
         """26 per element: 6 products and 5 sums for each gradient, 4 for their magnitude."""
         return images.pixels(parameters) * images.CHANNELS * 26
 
-    def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        count, _, height, width = output.shape
-        return reference.relative_error(
-            (
-                reference.take_crop(output, crop),
-                _magnitude(reference.reflected_window(inputs[0], crop, halo=1)),
-            )
-            for crop in reference.crops(count, height, width, rng)
-        )
-
-
-def _magnitude(window: Float64Array) -> Float64Array:
-    horizontal = reference.correlate(reference.correlate(window, SMOOTHING, 1), DERIVATIVE, 2)
-    vertical = reference.correlate(reference.correlate(window, DERIVATIVE, 1), SMOOTHING, 2)
-    return np.asarray(np.hypot(horizontal, vertical))
+    def expected(self, window: Float64Array) -> Float64Array:
+        horizontal = correlate(correlate(window, SMOOTHING, axis=1), DERIVATIVE, axis=2)
+        vertical = correlate(correlate(window, DERIVATIVE, axis=1), SMOOTHING, axis=2)
+        return np.asarray(np.hypot(horizontal, vertical))

@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from batchmark_job.workloads.base import (
-    DTYPE_BYTES,
-    Axis,
-    Implementation,
-    Workload,
-)
-from batchmark_job.workloads.support import reference, scipy_filters, torch_calls
+from batchmark_job.workloads.base import DTYPE_BYTES, Workload
+from batchmark_job.workloads.support import images, reference, torch_calls
 from batchmark_job.workloads.support.reference import Float64Array
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 
@@ -33,44 +28,36 @@ class TorchFft(TorchImplementation):
     dtypes = ("float32", "float64")
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        return _working_set_bytes(parameters, dtype)
+        """Input, output and a work area of the output's size."""
+        return _images_bytes(parameters, dtype) + 2 * _spectra_bytes(parameters, dtype)
 
     def prepare(self, inputs: Tensors) -> Call:
         """An output of its own each time: giving torch one to write to is slower on the CPU."""
         import torch
 
-        (images,) = inputs
-        return lambda: torch.fft.rfft2(images)
+        (batch,) = inputs
+        return lambda: torch.fft.rfft2(batch)
 
 
-class ScipyFft(Implementation):
+class ScipyFft(TorchFft):
     """pocketfft, which computes in the precision it is given."""
 
     name = "scipy"
     devices = ("cpu",)
-    dtypes = TorchFft.dtypes
-
-    def version(self) -> str:
-        return scipy_filters.version()
-
-    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        return _working_set_bytes(parameters, dtype)
+    library = "scipy"
 
     def prepare(self, inputs: Tensors) -> Call:
         import scipy.fft
         import torch
 
-        images, workers = inputs[0].numpy(), torch_calls.threads()
-        return lambda: torch.from_numpy(scipy.fft.rfft2(images, workers=workers))
+        batch, workers = inputs[0].numpy(), torch_calls.threads()
+        return lambda: torch.from_numpy(scipy.fft.rfft2(batch, workers=workers))
 
 
 class Fft(Workload):
     name = "fft"
     summary = "real two-dimensional Fourier transform of size x size images"
-    axes = (
-        Axis("size", minimum=2, maximum=65_536),
-        Axis("batch", minimum=1, maximum=65_536, default=1),
-    )
+    axes = images.axes(minimum_size=2)
     implementations = (TorchFft(), ScipyFft())
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
@@ -84,10 +71,6 @@ class Fft(Workload):
         count = parameters["size"] ** 2
         return round(parameters["batch"] * 2.5 * count * math.log2(count))
 
-    def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
-        """Images read once, half spectra written once."""
-        return _images_bytes(parameters, dtype) + _spectra_bytes(parameters, dtype)
-
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
         # Around zero: else the mean would be larger than all other frequencies together.
         shape = (parameters["batch"], parameters["size"], parameters["size"])
@@ -97,18 +80,18 @@ class Fft(Workload):
         """Compare some frequencies of some images with the transform's definition."""
         import torch
 
-        (images,) = inputs
-        batch, size, _ = images.shape
+        (batch,) = inputs
+        count, size, _ = batch.shape
         half = size // 2 + 1
         rows, columns = (
             np.unique([0, length - 1, *rng.integers(length, size=CHECKED_FREQUENCIES)])
             for length in (size, half)
         )
-        chosen = np.unique([batch - 1, *rng.integers(batch, size=CHECKED_IMAGES - 1)])
+        chosen = np.unique([count - 1, *rng.integers(count, size=CHECKED_IMAGES - 1)])
         spectra = torch.view_as_real(output[chosen.tolist()][:, rows.tolist()])
         results = reference.to_float64(spectra[:, :, columns.tolist()])
         return reference.relative_error(
-            (result, _definition(reference.to_float64(images[image]), rows, columns))
+            (result, _definition(reference.to_float64(batch[image]), rows, columns))
             for image, result in zip(chosen.tolist(), results, strict=True)
         )
 
@@ -121,11 +104,6 @@ def _spectra_bytes(parameters: Parameters, dtype: str) -> int:
     """A real image's spectrum is symmetric: size x (size / 2 + 1) complex numbers are all of it."""
     half = parameters["size"] // 2 + 1
     return parameters["batch"] * parameters["size"] * half * 2 * DTYPE_BYTES[dtype]
-
-
-def _working_set_bytes(parameters: Parameters, dtype: str) -> int:
-    """Input, output and a work area of the output's size."""
-    return _images_bytes(parameters, dtype) + 2 * _spectra_bytes(parameters, dtype)
 
 
 def _definition(

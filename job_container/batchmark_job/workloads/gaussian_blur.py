@@ -7,16 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from batchmark_job.workloads.base import Implementation
-from batchmark_job.workloads.support import (
-    images,
-    opencv_tensors,
-    reference,
-    torch_calls,
-    work_sharing,
-)
+from batchmark_job.workloads.support import images, opencv_tensors, torch_calls, work_sharing
 from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.opencv_tensors import Band, Image, OpenCVFilter
-from batchmark_job.workloads.support.reference import Float64Array
+from batchmark_job.workloads.support.reference import Float64Array, correlate
 from batchmark_job.workloads.support.scipy_filters import ScipyFilter
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 from batchmark_job.workloads.support.triton_filters import TritonBlur
@@ -83,11 +77,10 @@ class OpenCVBlurInBands(OpenCVBlur):
 
     def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
         (blurred,) = buffers
-        threads = torch_calls.threads()
         bands = opencv_tensors.bands(
             opencv_tensors.views(inputs[0]),
             opencv_tensors.views(blurred),
-            rows=-(-blurred.shape[2] // threads),
+            rows=-(-blurred.shape[2] // torch_calls.threads()),
             halo=HALO,
         )
 
@@ -96,13 +89,7 @@ class OpenCVBlurInBands(OpenCVBlur):
             _opencv_blur(band.source, rows)
             np.copyto(band.target, rows[band.inner])
 
-        blur = work_sharing.share_out(bands, [work] * threads)
-
-        def call() -> Tensor:
-            blur()
-            return blurred
-
-        return call
+        return work_sharing.filling(blurred, bands, work)
 
 
 class ScipyBlur(ScipyFilter):
@@ -161,6 +148,7 @@ class GaussianBlur(images.ImageFilter):
     name = "gaussian_blur"
     summary = "15x15 Gaussian blur, sigma 5, borders reflected"
     axes = images.axes(minimum_size=HALO + 1)
+    halo = HALO
     implementations = (
         OpenCVBlur(),
         OpenCVBlurInBands(),
@@ -175,19 +163,5 @@ class GaussianBlur(images.ImageFilter):
         """2 · (15 + 15) per element: the kernel taken apart into a row and a column."""
         return images.pixels(parameters) * images.CHANNELS * 2 * 2 * KERNEL_SIZE
 
-    def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
-        batch, taps = inputs[0], _taps()
-        count, _, height, width = output.shape
-        return reference.relative_error(
-            (
-                reference.take_crop(output, crop),
-                reference.correlate(
-                    reference.correlate(
-                        reference.reflected_window(batch, crop, HALO), taps, axis=1
-                    ),
-                    taps,
-                    axis=2,
-                ),
-            )
-            for crop in reference.crops(count, height, width, rng)
-        )
+    def expected(self, window: Float64Array) -> Float64Array:
+        return correlate(correlate(window, _taps(), axis=1), _taps(), axis=2)

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from batchmark_job.workloads.base import (
-    DTYPE_BYTES,
-    BufferedImplementation,
-    Workload,
-)
+from batchmark_job.workloads.base import DTYPE_BYTES, BufferedImplementation, Workload
 from batchmark_job.workloads.support import images, reference, torch_calls, work_sharing
 from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.reference import Crop, Float64Array
@@ -131,14 +127,8 @@ class TiledConvolution(BufferedImplementation, TorchConvolution):
             with torch.inference_mode():  # which threads do not inherit
                 _convolve_tile(batch, tile, weights, pooled)
 
-        threads = torch_calls.threads()
-        convolve = work_sharing.share_out(_tiles(count, height, width, threads), [work] * threads)
-
-        def call() -> Tensor:
-            convolve()
-            return pooled
-
-        return call
+        tiles = _tiles(count, height, width, torch_calls.threads())
+        return work_sharing.filling(pooled, tiles, work)
 
 
 class TiledConvolutionViaFloat32(TiledConvolution):
@@ -225,10 +215,6 @@ class ImageConvolution(Workload):
     def flops(self, parameters: Parameters) -> int:
         """2 · 9 · (3 · 16 + 16 · 32) per pixel; bias, ReLU and pooling are left out."""
         return images.pixels(parameters) * 2 * 9 * (3 * 16 + 16 * 32)
-
-    def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
-        """Images and weights read once, the pooled result written once."""
-        return self.input_bytes(parameters, dtype) + self.output_bytes(parameters, dtype)
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
         batch = torch_calls.uniform([images.shape(parameters)], dtype, seed)

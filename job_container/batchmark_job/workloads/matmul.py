@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from batchmark_job.workloads.base import (
-    DTYPE_BYTES,
-    Axis,
-    BufferedImplementation,
-    Workload,
-)
+from batchmark_job.workloads.base import DTYPE_BYTES, Axis, BufferedImplementation, Workload
 from batchmark_job.workloads.support import reference, torch_calls
 from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
@@ -29,11 +24,6 @@ class TorchMatmul(BufferedImplementation, TorchImplementation):
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         return 3 * parameters["size"] ** 2 * DTYPE_BYTES[dtype]
-
-    def buffers(self, inputs: Tensors) -> Tensors:
-        import torch
-
-        return (torch.empty_like(inputs[0]),)
 
     def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
         import torch
@@ -75,7 +65,7 @@ class TorchMatmulViaFloat32(TorchMatmul):
         return call
 
 
-class NumpyMatmul(BufferedImplementation):
+class NumpyMatmul(TorchMatmul):
     """The BLAS that NumPy was built with, OpenBLAS in its wheels."""
 
     name = "numpy"
@@ -85,14 +75,6 @@ class NumpyMatmul(BufferedImplementation):
     def version(self) -> str:
         blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
         return f"{np.__version__}, {blas['name']} {blas['version']}"
-
-    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        return 3 * parameters["size"] ** 2 * DTYPE_BYTES[dtype]
-
-    def buffers(self, inputs: Tensors) -> Tensors:
-        import torch
-
-        return (torch.empty_like(inputs[0]),)
 
     def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
         left, right = (tensor.numpy() for tensor in inputs)
@@ -126,10 +108,6 @@ class Matmul(Workload):
     def flops(self, parameters: Parameters) -> int:
         """2 n³: a multiplication and an addition for each of n³ products."""
         return 2 * int(parameters["size"]) ** 3
-
-    def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
-        """3 n² elements: both factors read once, the product written once."""
-        return 3 * parameters["size"] ** 2 * DTYPE_BYTES[dtype]
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
         shape = (parameters["size"], parameters["size"])

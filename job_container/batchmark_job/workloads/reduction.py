@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Implementation, Workload
-from batchmark_job.workloads.support import opencv_tensors, reference, torch_calls
+from batchmark_job.workloads.support import reference, torch_calls
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 
 if TYPE_CHECKING:
@@ -44,9 +44,7 @@ class NumpySum(TorchSum):
     devices = ("cpu",)
     dtypes = ("float32", "float64")
     single_threaded = True
-
-    def version(self) -> str:
-        return np.__version__
+    library = "numpy"
 
     def prepare(self, inputs: Tensors) -> Call:
         import torch
@@ -62,9 +60,7 @@ class OpencvSum(TorchSum):
     devices = ("cpu",)
     dtypes = ("float32",)
     single_threaded = True
-
-    def version(self) -> str:
-        return opencv_tensors.version()
+    library = "cv2"
 
     def prepare(self, inputs: Tensors) -> Call:
         import cv2
@@ -93,10 +89,6 @@ class Reduction(Workload):
     def flops(self, parameters: Parameters) -> int:
         """One addition less than there are numbers."""
         return parameters["size"] - 1
-
-    def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
-        """Numbers read once, their sum written once."""
-        return self.input_bytes(parameters, dtype) + self.output_bytes(parameters, dtype)
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
         # Positive, so that nothing cancels and the error means something.

@@ -251,10 +251,6 @@ class ResNet50Inference(Workload):
     def items(self, parameters: Parameters) -> int:
         return parameters["batch"]
 
-    def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
-        """Images and weights read once, logits written once; activations may stay in caches."""
-        return self.input_bytes(parameters, dtype) + self.output_bytes(parameters, dtype)
-
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
         """Images, all weights, all running means and variances."""
         shape = (parameters["batch"], images.CHANNELS, IMAGE_SIZE, IMAGE_SIZE)

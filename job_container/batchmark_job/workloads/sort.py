@@ -37,17 +37,10 @@ class NumpySort(BufferedImplementation):
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     dtypes = ("float32", "float64", "float16")
     single_threaded = True
-
-    def version(self) -> str:
-        return np.__version__
+    library = "numpy"
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         return 2 * parameters["size"] * DTYPE_BYTES[dtype]
-
-    def buffers(self, inputs: Tensors) -> Tensors:
-        import torch
-
-        return (torch.empty_like(inputs[0]),)
 
     def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
         (output,) = buffers
@@ -103,10 +96,6 @@ class Sort(Workload):
 
     def flops(self, parameters: Parameters) -> None:
         """Comparisons are no floating-point operations."""
-
-    def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
-        """Each key read once and written once; a radix sort does so once per digit."""
-        return 2 * parameters["size"] * DTYPE_BYTES[dtype]
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
         return torch_calls.uniform([(parameters["size"],)], dtype, seed, low=-1.0)

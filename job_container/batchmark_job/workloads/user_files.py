@@ -122,35 +122,25 @@ def read_workload(paths: list[Path]) -> UserWorkload:
     return _workloads[key]
 
 
-def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> list[str]:
-    """Fill in the constants; returns what is wrong with them."""
-    problems = []
+def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> Iterator[str]:
+    """Fill in the constants; yields what is wrong with them."""
+    plain = True
     for name, value in _assignments(tree):
         if name in constants:
             try:
                 constants[name] = ast.literal_eval(value)
             except (ValueError, TypeError):
-                problems.append(f"{name} in line {value.lineno} is no plain value; write it out")
+                plain = False
+                yield f"{name} in line {value.lineno} is no plain value; write it out"
                 constants[name] = DEFAULTS[name]
-    if not problems and not _are_axes(constants["AXES"]):
-        problems.append('AXES is missing or no axes; give such as AXES = {"size": (1000, 4000)}')
-    dtypes, tolerance = constants["DTYPES"], constants["TOLERANCE"]
-    if not isinstance(dtypes, tuple) or not dtypes:
-        problems.append(f'DTYPES is {dtypes!r}; give a tuple such as DTYPES = ("float32",)')
-    else:
-        known = ", ".join(DTYPE_BYTES)
-        problems += [f"DTYPES has {d!r}; known: {known}" for d in dtypes if d not in [*DTYPE_BYTES]]
-    # The row's correctness takes no limit that is not a number above 0.
-    if tolerance is not None and not (
-        type(tolerance) in {int, float} and math.isfinite(tolerance) and tolerance > 0
-    ):
-        problems.append(f"TOLERANCE is {tolerance!r}; give a number above 0 such as 1e-4")
-    problems += [
-        f"{name} is {constants[name]!r}; give True or False"
-        for name in ("NEEDS_GRADIENTS", "REPEATABLE")
-        if type(constants[name]) is not bool
-    ]
-    return problems
+    if plain and not _are_axes(constants["AXES"]):
+        yield 'AXES is missing or no axes; give such as AXES = {"size": (1000, 4000)}'
+    yield from _wrong_dtypes(constants["DTYPES"])
+    if not _is_tolerance(constants["TOLERANCE"]):
+        yield f"TOLERANCE is {constants['TOLERANCE']!r}; give a number above 0 such as 1e-4"
+    for name in ("NEEDS_GRADIENTS", "REPEATABLE"):
+        if type(constants[name]) is not bool:
+            yield f"{name} is {constants[name]!r}; give True or False"
 
 
 def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
@@ -176,6 +166,20 @@ def _are_axes(axes: object) -> bool:
             for name, values in axes.items()
         )
     )
+
+
+def _wrong_dtypes(dtypes: object) -> Iterator[str]:
+    if not isinstance(dtypes, tuple) or not dtypes:
+        yield f'DTYPES is {dtypes!r}; give a tuple such as DTYPES = ("float32",)'
+        return
+    for dtype in dtypes:
+        if dtype not in [*DTYPE_BYTES]:
+            yield f"DTYPES has {dtype!r}; known: {', '.join(DTYPE_BYTES)}"
+
+
+def _is_tolerance(limit: Any) -> bool:
+    """Whether a row's correctness takes it; None is the dtype's own."""
+    return limit is None or (type(limit) in {int, float} and math.isfinite(limit) and limit > 0)
 
 
 def _wrong_functions(tree: ast.Module, axes: object) -> Iterator[str]:

@@ -48,8 +48,7 @@ def summary(job: Job) -> dict[str, Any]:
     if job.submission.main_node is not None:
         fields["nodeProperties"] = {"numNodes": len(job.submission.containers)}
     elif job.finished and job.attempts:
-        record = job.attempts[-1].nodes[0]
-        fields["container"] = without_none({"exitCode": record.exit_code, "reason": record.reason})
+        fields["container"] = exit_fields(job.attempts[-1].nodes[0])
     return without_none(fields)
 
 
@@ -82,7 +81,6 @@ def detail(job: Job, tags: dict[str, str]) -> dict[str, Any]:
 
 
 def node_summary(job: Job, node: int) -> dict[str, Any]:
-    """The JobSummary of one node of a multi-node job."""
     record = job.attempts[-1].nodes[node] if job.attempts else None
     return {
         **summary(job),
@@ -98,7 +96,6 @@ def node_summary(job: Job, node: int) -> dict[str, Any]:
 
 
 def node_detail(job: Job, node: int, tags: dict[str, str]) -> dict[str, Any]:
-    """The JobDetail of one node of a multi-node job."""
     fields = detail(job, tags)
     del fields["nodeProperties"]
     return {
@@ -123,7 +120,6 @@ def array_properties(job: Job) -> dict[str, Any]:
 
 
 def attempt(record: AttemptRecord, node: int) -> dict[str, Any]:
-    """The AttemptDetail of one node."""
     return without_none(
         {
             "container": {

@@ -6,12 +6,14 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moto.events.models import events_backends
 from moto.moto_api._internal import mock_random
+
+if TYPE_CHECKING:
+    from local_cloud.batch.scheduling.scheduler import Scheduler
 
 STATE_CHANGE = "Batch Job State Change"
 QUEUE_BLOCKED = "Batch Job Queue Blocked"
@@ -34,21 +36,16 @@ class Event:
 class Sender:
     """Delivers events in order, from a thread of its own, so that no job waits for it.
 
-    `save` is called after each event: it writes the delivery to disk.
+    The scheduler saves after each event: it writes the delivery to disk.
     """
 
-    def __init__(self, save: Callable[[], None]) -> None:
-        self._save = save
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._start = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def wanted(self, account: str, region: str) -> bool:
-        """Whether there is any rule; without one, no event needs to be built."""
-        return bool(rules(account, region))
-
     def send(self, event: Event) -> None:
-        """Queue the event for delivery."""
         self._events.put(event)
         with self._start:
             if self._thread is None:
@@ -60,20 +57,18 @@ class Sender:
             event = self._events.get()
             try:
                 deliver(event)
-                self._save()
+                self._scheduler.save()
             except Exception:
                 # The thread must survive to deliver the next event.
                 log.exception("an event of %s was lost", event.resources)
 
 
 def rules(account: str, region: str) -> dict[str, Any]:
-    """The rules of the default event bus, by name."""
     found: dict[str, Any] = events_backends[account][region].event_buses["default"].rules
     return found
 
 
 def deliver(event: Event) -> None:
-    """Send an event to every current rule."""
     for rule in list(rules(event.account, event.region).values()):
         rule.send_to_targets(
             {

@@ -51,7 +51,6 @@ def matches_definition(job: Job, pattern: str) -> bool:
 
 
 def node_summaries(job: Job, status: str | None) -> list[dict[str, Any]]:
-    """The nodes of a multi-node job, if it is in this state."""
     if not by_status([job], status):
         return []
     return [descriptions.node_summary(job, node) for node in range(len(job.submission.containers))]

@@ -65,7 +65,7 @@ class JobsBatchBackend(CompleteBatchBackend):
 
     def _send_events(self, job: Job) -> None:
         """Send a job's new state to EventBridge, if there is any rule."""
-        if not self.event_sender.wanted(self.account_id, self.region_name):
+        if not events.rules(self.account_id, self.region_name):
             return
         detail = descriptions.detail(job, self.list_tags_for_resource(job.arn))
         resources = {events.STATE_CHANGE: [job.arn]}
@@ -83,7 +83,6 @@ class JobsBatchBackend(CompleteBatchBackend):
         self.scheduler.submit(job, first)
 
     def find_job(self, identifier: str) -> Job | None:
-        """A job by its id or ARN."""
         return self._jobs.get(identifier.rpartition("job/")[2])
 
     def job_details(self, identifiers: list[str]) -> list[dict[str, Any]]:
@@ -183,11 +182,6 @@ def check_reason(job_id: str, reason: str) -> None:
             raise ClientException(f"{field} must be provided")
 
 
-def save() -> None:
-    """Write the state of jobs to disk, where `--state` asks for it."""
-    JobsBatchBackend.scheduler.save()
-
-
 def resume() -> None:
     """Continue the jobs of all backends; call once, before the first request."""
     jobs: list[Job] = [job for backend in used_backends() for job in backend._jobs.values()]
@@ -197,10 +191,7 @@ def resume() -> None:
 
 
 def install(settings: Settings) -> Scheduler:
-    """Make moto use this backend; call before its first request.
-
-    Returns:
-        The scheduler, which must be closed.
+    """Make moto use this backend, before its first request; the scheduler must be closed.
 
     Raises:
         RuntimeUnavailableError: jobs can't run the way that the settings ask for.
@@ -209,6 +200,6 @@ def install(settings: Settings) -> Scheduler:
     runtime = DockerRuntime(settings) if containers else ProcessRuntime(settings)
     JobsBatchBackend.settings = settings
     JobsBatchBackend.scheduler = Scheduler(settings, runtime)
-    JobsBatchBackend.event_sender = events.Sender(save)
+    JobsBatchBackend.event_sender = events.Sender(JobsBatchBackend.scheduler)
     batch_backends.backend = JobsBatchBackend
     return JobsBatchBackend.scheduler

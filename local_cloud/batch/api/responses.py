@@ -16,12 +16,10 @@ class JobsBatchResponse(CompleteBatchResponse):
 
     @property
     def jobs(self) -> JobsBatchBackend:
-        """The backend, with its real type."""
         backend: JobsBatchBackend = self.batch_backend  # type: ignore[assignment]
         return backend
 
     def short_limits_allowed(self) -> bool:
-        """See `--allow-short-limits`."""
         return self.jobs.settings.allow_short_limits
 
     def _request(self) -> dict[str, Any]:
@@ -35,15 +33,12 @@ class JobsBatchResponse(CompleteBatchResponse):
         return answer
 
     def submitjob(self) -> str:
-        """submit_job."""
         self._check_timeout()
         job = self.jobs.submit(self._request())
         return json.dumps({"jobArn": job.arn, "jobName": job.submission.name, "jobId": job.id})
 
     def describejobs(self) -> str:
-        """describe_jobs."""
         return json.dumps({"jobs": self.jobs.job_details(self._request().get("jobs") or [])})
 
     def listjobs(self) -> str:
-        """list_jobs."""
         return json.dumps(self.jobs.job_summaries(self._request()))

@@ -65,7 +65,6 @@ def parse_name_and_queue(request: dict[str, Any], backend: CompleteBatchBackend)
 
 
 def parse_retry_strategy(request: dict[str, Any], definition: Any) -> dict[str, Any]:
-    """The request's strategy, or else the job definition's."""
     strategy: dict[str, Any] = request.get("retryStrategy") or definition.retry_strategy or {}
     if int(strategy.get("attempts") or 1) not in ATTEMPTS:
         raise ClientException(f"retryStrategy.attempts must be 1 to 10, not {strategy['attempts']}")
@@ -73,7 +72,6 @@ def parse_retry_strategy(request: dict[str, Any], definition: Any) -> dict[str, 
 
 
 def parse_array_size(request: dict[str, Any]) -> int | None:
-    """The array's size; None for a single job."""
     size = (request.get("arrayProperties") or {}).get("size")
     if size is None:
         return None
@@ -90,23 +88,22 @@ def parse_containers(
     node_overrides = request.get("nodeOverrides") or {}
     if definition.node_properties is None:
         if node_overrides:
-            msg = "nodeOverrides are for multi-node parallel jobs only"
-            raise ValueError(msg)
+            raise ValueError("nodeOverrides are for multi-node parallel jobs only")
         if definition.container_properties is None:
-            msg = "The local cloud runs job definitions with containerProperties or nodeProperties"
-            raise ValueError(msg)
+            raise ValueError(
+                "The local cloud runs job definitions with containerProperties or nodeProperties"
+            )
         return None, [merge(definition.container_properties, overrides, parameters)]
     if overrides:
-        msg = "A multi-node parallel job takes nodeOverrides, not containerOverrides"
-        raise ValueError(msg)
+        raise ValueError("A multi-node parallel job takes nodeOverrides, not containerOverrides")
     properties = definition.node_properties
     num_nodes = int(node_overrides.get("numNodes") or properties["numNodes"])
     if num_nodes != int(properties["numNodes"]) and not node_ranges.open_ended(properties):
-        msg = "numNodes can be overridden only where a node range has an open end, as in '0:'"
-        raise ValueError(msg)
+        raise ValueError(
+            "numNodes can be overridden only where a node range has an open end, as in '0:'"
+        )
     if int(properties["mainNode"]) >= num_nodes:
-        msg = f"mainNode {properties['mainNode']} must be below numNodes {num_nodes}"
-        raise ValueError(msg)
+        raise ValueError(f"mainNode {properties['mainNode']} must be below numNodes {num_nodes}")
     by_node = zip(
         node_ranges.containers(properties, num_nodes),
         node_ranges.overrides(node_overrides, num_nodes),

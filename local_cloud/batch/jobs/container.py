@@ -20,11 +20,9 @@ class Container:
 
     @property
     def log_group(self) -> str:
-        """The CloudWatch log group of its output."""
         return str(self._log_options().get("awslogs-group", "/aws/batch/job"))
 
     def log_stream_prefix(self, job_definition_name: str) -> str:
-        """The first part of the name of its log stream."""
         return str(self._log_options().get("awslogs-stream-prefix", job_definition_name))
 
     def _log_options(self) -> dict[str, Any]:

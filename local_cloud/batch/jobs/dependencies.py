@@ -13,25 +13,23 @@ FindJob = Callable[[str], Job | None]
 def check(depends_on: Sequence[dict[str, str]], array_size: int | None, find: FindJob) -> None:
     """Raise ValueError for dependencies that AWS refuses."""
     if len(depends_on) > MAX_DEPENDENCIES:
-        msg = f"A job can depend on at most {MAX_DEPENDENCIES} jobs, not on {len(depends_on)}"
-        raise ValueError(msg)
+        raise ValueError(
+            f"A job can depend on at most {MAX_DEPENDENCIES} jobs, not on {len(depends_on)}"
+        )
     for dependency in depends_on:
         job_id, kind = dependency.get("jobId"), dependency.get("type")
         if kind and array_size is None:
-            msg = f"Dependency type {kind} is for array jobs only"
-            raise ValueError(msg)
+            raise ValueError(f"Dependency type {kind} is for array jobs only")
         if kind == "SEQUENTIAL" and not job_id:
             continue
         other = find(job_id) if job_id else None
         if other is None:
-            msg = f"Job dependency {job_id} does not exist"
-            raise ValueError(msg)
+            raise ValueError(f"Job dependency {job_id} does not exist")
         if kind == "N_TO_N" and len(other.children) != array_size:
-            msg = (
+            raise ValueError(
                 f"N_TO_N needs array jobs of the same size: job {job_id} has "
                 f"{len(other.children)} children, this job {array_size}"
             )
-            raise ValueError(msg)
 
 
 def prerequisites(

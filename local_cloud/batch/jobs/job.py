@@ -99,7 +99,6 @@ class Job:
 
     @property
     def finished(self) -> bool:
-        """Whether the job has ended."""
         return self.status in FINISHED
 
     @property
@@ -108,13 +107,11 @@ class Job:
         return self.submission.array_size is not None and self.index is None
 
     def enter(self, status: str, reason: str | None = None) -> None:
-        """Enter a state and report it."""
         self.status = status
         self.status_reason = reason
         self.on_change(self)
 
     def finish(self, status: str, reason: str | None) -> None:
-        """Enter SUCCEEDED or FAILED."""
         self.stopped_at = now_milliseconds()
         self.enter(status, reason)
 

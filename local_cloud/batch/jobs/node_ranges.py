@@ -24,13 +24,13 @@ def containers(node_properties: dict[str, Any], num_nodes: int) -> list[dict[str
         by_index.update(dict.fromkeys(node_range, container))
     missing = [index for index in range(num_nodes) if index not in by_index]
     if missing:
-        msg = f"nodeRangeProperties name no container for node {missing[0]} of {num_nodes}"
-        raise ValueError(msg)
+        raise ValueError(
+            f"nodeRangeProperties name no container for node {missing[0]} of {num_nodes}"
+        )
     return [by_index[index] for index in range(num_nodes)]
 
 
 def overrides(node_overrides: dict[str, Any], num_nodes: int) -> list[dict[str, Any]]:
-    """The container overrides of each node."""
     by_index: list[dict[str, Any]] = [{} for _ in range(num_nodes)]
     for override in node_overrides.get("nodePropertyOverrides") or []:
         for index in indices(override["targetNodes"], num_nodes):

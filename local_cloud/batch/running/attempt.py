@@ -202,7 +202,6 @@ class Attempt:
         return True
 
     def command_pids(self) -> list[int]:
-        """The process ids of the commands that are running."""
         return [pid for found in list(self._containers.values()) for pid in found.command_pids()]
 
     def _stop_all(self, grace_seconds: float) -> None:
@@ -219,7 +218,6 @@ class Attempt:
         self._kill_timers.append(timer)
 
     def kill(self) -> None:
-        """Kill the containers now."""
         for container in list(self._containers.values()):
             container.kill()
 

@@ -79,7 +79,6 @@ class DockerContainer:
         self._signal(self._container.attrs["Config"].get("StopSignal") or "SIGTERM")
 
     def kill(self) -> None:
-        """Kill everything in the container."""
         self._signal("SIGKILL")
 
     def _signal(self, name: str) -> None:
@@ -149,7 +148,6 @@ def lines(frames: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def milliseconds(time: str) -> int:
-    """An ISO 8601 time in epoch milliseconds."""
     return int(datetime.fromisoformat(time).timestamp() * 1000)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from docker.types import DeviceRequest, LogConfig, Ulimit
@@ -28,21 +28,16 @@ def create_options(
     options = {
         "command": container.command or None,  # None: the image's own
         **memory(container.requirements.memory_mib, linux),
+        **of_linux(linux),
         "cpu_shares": max(LEAST_SHARES, int(container.requirements.vcpus * SHARES_PER_VCPU)),
         "user": properties.get("user"),
         "privileged": bool(properties.get("privileged")),
         "read_only": bool(properties.get("readonlyRootFilesystem")),
-        "init": bool(linux.get("initProcessEnabled")),
-        "shm_size": linux["sharedMemorySize"] * MIB if linux.get("sharedMemorySize") else None,
-        "tmpfs": dict(map(tmpfs, linux.get("tmpfs") or [])),
-        "devices": [device(requested) for requested in linux.get("devices") or []],
         "ulimits": [
             Ulimit(name=limit["name"], soft=limit["softLimit"], hard=limit["hardLimit"])
             for limit in properties.get("ulimits") or []
         ],
-        "volumes": list(
-            volumes(properties.get("volumes") or [], properties.get("mountPoints") or [])
-        ),
+        "volumes": list(volumes(properties)),
         # Not the engine's default: only some drivers let the output be read.
         "log_config": LogConfig(type=LogConfig.types.JSON),
         "use_config_proxy": False,
@@ -66,8 +61,18 @@ def memory(limit_mib: int, linux: dict[str, Any]) -> dict[str, int]:
     return limits
 
 
+def of_linux(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The other options in `linuxParameters`."""
+    shared_mib = parameters.get("sharedMemorySize")
+    return {
+        "init": bool(parameters.get("initProcessEnabled")),
+        "shm_size": shared_mib * MIB if shared_mib else None,
+        "tmpfs": dict(map(tmpfs, parameters.get("tmpfs") or [])),
+        "devices": list(map(device, parameters.get("devices") or [])),
+    }
+
+
 def tmpfs(requested: dict[str, Any]) -> tuple[str, str]:
-    """A path in the container and its mount options."""
     size = f"size={requested['size']}m"
     return requested["containerPath"], ",".join([size, *(requested.get("mountOptions") or [])])
 
@@ -79,20 +84,20 @@ def device(requested: dict[str, Any]) -> str:
     return f"{host_path}:{requested.get('containerPath') or host_path}:{''.join(allowed)}"
 
 
-def volumes(
-    declared: Iterable[dict[str, Any]], mount_points: Iterable[dict[str, Any]]
-) -> Iterable[str]:
+def volumes(properties: dict[str, Any]) -> Iterator[str]:
     """Bind mounts of the engine's folders; a volume without a folder becomes an anonymous one."""
-    by_name = {volume.get("name"): volume for volume in declared}
-    for mount in mount_points:
+    by_name = {volume.get("name"): volume for volume in properties.get("volumes") or []}
+    for mount in properties.get("mountPoints") or []:
         name, path = mount.get("sourceVolume"), mount["containerPath"]
         volume = by_name.get(name)
         if volume is None:
-            msg = f"mountPoints name the volume {name!r}, and volumes hold {list(by_name)}"
-            raise ValueError(msg)
+            raise ValueError(
+                f"mountPoints name the volume {name!r}, and volumes hold {list(by_name)}"
+            )
         if volume.get("efsVolumeConfiguration"):
-            msg = f"the volume {name!r} lies on EFS, which the local cloud does not have"
-            raise ValueError(msg)
+            raise ValueError(
+                f"the volume {name!r} lies on EFS, which the local cloud does not have"
+            )
         source = (volume.get("host") or {}).get("sourcePath")
         if source:
             yield f"{source}:{path}:{'ro' if mount.get('readOnly') else 'rw'}"

@@ -43,14 +43,14 @@ class DockerRuntime:
             if self._network is not None:
                 self._client.networks.get(self._network)
         except NotFound as error:
-            msg = f"the engine has no network {self._network!r}: create it, or name another"
-            raise RuntimeUnavailableError(msg) from error
+            raise RuntimeUnavailableError(
+                f"the engine has no network {self._network!r}: create it, or name another"
+            ) from error
         except (DockerException, RequestException) as error:
-            msg = (
+            raise RuntimeUnavailableError(
                 f"--jobs containers needs a Docker engine, and none answers ({error}): "
                 "start one, set DOCKER_HOST, or run jobs as processes"
-            )
-            raise RuntimeUnavailableError(msg) from error
+            ) from error
 
     def start(self, launch: Launch) -> DockerContainer:
         """Pull the image if it is missing, create the container and start it."""
@@ -144,17 +144,16 @@ class DockerRuntime:
                 if container.labels[TASK] not in task_ids:
                     self._remove(container)
         except (DockerException, RequestException) as error:
-            msg = f"containers of jobs could not be removed: {message_of(error)}"
-            raise RuntimeUnavailableError(msg) from error
+            raise RuntimeUnavailableError(
+                f"containers of jobs could not be removed: {message_of(error)}"
+            ) from error
 
     def inspect(self, task_id: str) -> dict[str, Any] | None:
-        """The engine's description of a task's container."""
         found = self._mine(f"{TASK}={task_id}")
         attributes: dict[str, Any] | None = found[0].attrs if found else None
         return attributes
 
     def close(self) -> None:
-        """Remove all containers of this local cloud, and start no more."""
         self._closed = True
         self.remove_others(())
 

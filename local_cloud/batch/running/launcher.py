@@ -78,7 +78,6 @@ def reap_rest() -> None:
 
 
 def main() -> None:
-    """Run the command from the command line and exit with its code."""
     adopt_orphans()
     # Blocked here and in every thread, so that sigwait misses none.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})

@@ -98,7 +98,6 @@ class ContainerProcess:
         return []
 
     def ask_to_stop(self) -> None:
-        """Send SIGTERM to the command."""
         self._process.terminate()
 
     def kill(self) -> None:
@@ -124,8 +123,9 @@ def resolve(command: list[str], path: str, job_dir: Path) -> list[str]:
         OSError: there is no command, or its program is not found.
     """
     if not command:
-        msg = "no command specified; there is no image here whose command could run instead"
-        raise OSError(msg)
+        raise OSError(
+            "no command specified; there is no image here whose command could run instead"
+        )
     program, *arguments = command
     if program in ("python", "python3"):
         return [sys.executable, *arguments]
@@ -134,6 +134,5 @@ def resolve(command: list[str], path: str, job_dir: Path) -> list[str]:
     else:
         found = shutil.which(program, path=path)
     if found is None:
-        msg = f'exec: "{program}": executable file not found in $PATH'
-        raise OSError(msg)
+        raise OSError(f'exec: "{program}": executable file not found in $PATH')
     return [found, *arguments]

@@ -36,7 +36,6 @@ class Launch:
 
     @property
     def container(self) -> Container:
-        """The container to run."""
         return self.job.submission.containers[self.node]
 
     @property
@@ -46,7 +45,6 @@ class Launch:
 
     @property
     def region(self) -> str:
-        """The job's region."""
         return self.job.arn.split(":")[3]
 
 

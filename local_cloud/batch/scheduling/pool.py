@@ -74,7 +74,6 @@ class Pool:
         return Allocation(needed, still_there)
 
     def give_back(self, allocation: Allocation) -> None:
-        """Free what a job held."""
         self.free_vcpus += allocation.requirements.vcpus
         self.free_memory_mib += allocation.requirements.memory_mib
         self.free_gpu_ids = sorted([*self.free_gpu_ids, *allocation.gpu_ids], key=int)

@@ -29,7 +29,6 @@ class Scheduler:
 
     Attributes:
         lock: guards every job's state, and the attributes below.
-        attempts: the attempts under way.
         missing_images: images that no attempt can pull (a fault).
         on_running: called with each attempt that has started, under the lock.
         save: writes the state of all jobs to disk, where `--state` asks for it.
@@ -97,7 +96,6 @@ class Scheduler:
                 self._leave_queue(job, reason)
 
     def terminate(self, job: Job, reason: str) -> None:
-        """End a job, whatever its state."""
         with self.lock:
             if job.finished:
                 return

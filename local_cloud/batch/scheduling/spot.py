@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -14,65 +15,41 @@ if TYPE_CHECKING:
     from local_cloud.batch.scheduling.scheduler import Scheduler
 
 
+@dataclass(eq=False)
 class SpotReclaim:
-    """Interrupts attempts that run at any time between `begin` and `end`.
+    """Interrupts attempts that run at any time between `begin` and `end`."""
 
-    Args:
-        job_name: glob of the names of jobs to interrupt.
-        compute_environment: name of the only one affected; None for all.
-        after_seconds: time from an attempt's start, or from `begin`, to SIGTERM.
-        notice_seconds: time from SIGTERM to SIGKILL.
-        times: the number of attempts to interrupt; None for all.
-        on_strike: called for each interruption, under the scheduler's lock.
-    """
-
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        *,
-        job_name: str,
-        compute_environment: str | None,
-        after_seconds: float,
-        notice_seconds: float,
-        times: int | None,
-        on_strike: Callable[[], None],
-    ) -> None:
-        self._scheduler = scheduler
-        self._job_name = job_name
-        self._compute_environment = compute_environment
-        self._after_seconds = after_seconds
-        self._notice_seconds = notice_seconds
-        self._times = times
-        self._on_strike = on_strike
-        self._is_over = False
+    scheduler: Scheduler
+    job_name: str  # a glob
+    compute_environment: str | None  # the only one affected; None for all
+    after_seconds: float  # from an attempt's start, or from `begin`, to SIGTERM
+    notice_seconds: float  # from SIGTERM to SIGKILL
+    times: int | None  # how many attempts are still to be interrupted; None for all
+    on_strike: Callable[[], None]  # called for each interruption, under the scheduler's lock
 
     def begin(self) -> None:
-        with self._scheduler.lock:
-            self._scheduler.on_running.append(self._on_running)
-            for job, attempt in self._scheduler.attempts.items():
+        with self.scheduler.lock:
+            self.scheduler.on_running.append(self._on_running)
+            for job, attempt in self.scheduler.attempts.items():
                 self._on_running(job, attempt)
 
     def end(self) -> None:
-        with self._scheduler.lock:
-            self._is_over = True
-            self._scheduler.on_running.remove(self._on_running)
+        with self.scheduler.lock:
+            self.times = 0
+            self.scheduler.on_running.remove(self._on_running)
 
     def _on_running(self, job: Job, attempt: Attempt) -> None:
-        environment = attempt.record.compute_environment
-        if fnmatchcase(job.submission.name, self._job_name) and self._compute_environment in (
-            None,
-            environment,
-        ):
-            notice = threading.Timer(self._after_seconds, self._strike, (job, attempt))
+        affected = self.compute_environment in (None, attempt.record.compute_environment)
+        if affected and fnmatchcase(job.submission.name, self.job_name):
+            notice = threading.Timer(self.after_seconds, self._strike, (job, attempt))
             notice.daemon = True
             notice.start()
 
     def _strike(self, job: Job, attempt: Attempt) -> None:
-        with self._scheduler.lock:
-            over = self._is_over or self._times == 0
-            under_way = self._scheduler.attempts.get(job) is attempt
-            if over or not under_way or not attempt.lose_host(self._notice_seconds):
+        with self.scheduler.lock:
+            under_way = self.scheduler.attempts.get(job) is attempt
+            if self.times == 0 or not under_way or not attempt.lose_host(self.notice_seconds):
                 return
-            if self._times is not None:
-                self._times -= 1
-            self._on_strike()
+            if self.times is not None:
+                self.times -= 1
+            self.on_strike()

@@ -33,12 +33,10 @@ class JobTimers:
                 self._set(job, float(action["maxTimeSeconds"]), partial(cancel, job, reason))
 
     def cancel(self, job: Job) -> None:
-        """Cancel a job's timers."""
         for timer in self._timers.pop(job.id, []):
             timer.cancel()
 
     def clear(self) -> None:
-        """Cancel all timers."""
         for timers in list(self._timers.values()):
             for timer in timers:
                 timer.cancel()

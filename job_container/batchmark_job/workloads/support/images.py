@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
-from batchmark_job.workloads.support import torch_calls
+from batchmark_job.workloads.support import reference, torch_calls
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import Tensor
 
     from batchmark_job.workloads.base import Parameters, Tensors
+    from batchmark_job.workloads.support.reference import Float64Array
 
 CHANNELS = 3
 
@@ -35,7 +38,6 @@ def batch_bytes(parameters: Parameters, dtype: str) -> int:
 
 
 def row_bytes(parameters: Parameters, dtype: str) -> int:
-    """Size of one row of one image."""
     return parameters["size"] * CHANNELS * DTYPE_BYTES[dtype]
 
 
@@ -48,7 +50,13 @@ def channels_last(tensor: Tensor) -> Tensor:
 
 
 class ImageFilter(Workload):
-    """A filter that gives an image for an image."""
+    """A filter that gives an image for an image, borders reflected."""
+
+    halo: int  # how far from a pixel its result looks
+
+    @abstractmethod
+    def expected(self, window: Float64Array) -> Float64Array:
+        """The result for a window of channels, which has a halo around it."""
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
         return batch_bytes(parameters, dtype)
@@ -56,9 +64,15 @@ class ImageFilter(Workload):
     def output_bytes(self, parameters: Parameters, dtype: str) -> int:
         return batch_bytes(parameters, dtype)
 
-    def bytes_moved(self, parameters: Parameters, dtype: str) -> int:
-        """Each element read once and written once."""
-        return 2 * batch_bytes(parameters, dtype)
-
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
         return torch_calls.uniform([shape(parameters)], dtype, seed)
+
+    def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:
+        count, _, height, width = output.shape
+        return reference.relative_error(
+            (
+                reference.take_crop(output, crop),
+                self.expected(reference.reflected_window(inputs[0], crop, self.halo)),
+            )
+            for crop in reference.crops(count, height, width, rng)
+        )

@@ -19,37 +19,20 @@ if TYPE_CHECKING:
 Image = NDArray[np.floating[Any]]
 
 
-def version() -> str:
-    import cv2
-
-    return str(cv2.__version__)
-
-
 class OpenCVFilter(BufferedImplementation):
-    """An image filter of OpenCV, into one batch of images."""
+    """An image filter of OpenCV, into one batch of images, channels last."""
 
+    library = "cv2"
     devices = ("cpu",)
     dtypes = ("float32", "float64")  # OpenCV's filters take no 16-bit floating point
 
-    def version(self) -> str:
-        return version()
-
     def arrange(self, inputs: Tensors) -> Tensors:
         return (images.channels_last(inputs[0]),)
-
-    def buffers(self, inputs: Tensors) -> Tensors:
-        return (empty_like(inputs[0]),)
 
 
 def views(batch: Tensor) -> list[Image]:
     """One height × width × channel view per image of a channels-last batch."""
     return [image.permute(1, 2, 0).numpy() for image in batch]
-
-
-def empty_like(batch: Tensor) -> Tensor:
-    import torch
-
-    return torch.empty_like(batch, memory_format=torch.channels_last)
 
 
 class Band(NamedTuple):

@@ -10,26 +10,15 @@ from batchmark_job.workloads.support import images
 if TYPE_CHECKING:
     from batchmark_job.workloads.base import Parameters, Tensors
 
-DTYPES = ("float32", "float64")
-
-
-def version() -> str:
-    import scipy
-
-    return str(scipy.__version__)
-
 
 class ScipyFilter(BufferedImplementation):
     """An image filter of scipy.ndimage: one thread, sums in float64."""
 
-    name = "scipy"
+    name = library = "scipy"
     devices = ("cpu",)
-    dtypes = DTYPES
+    dtypes = ("float32", "float64")
     single_threaded = True
     batches_written: ClassVar[int]  # the output and what is written on the way
-
-    def version(self) -> str:
-        return version()
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         """Input, and all that is written."""

@@ -14,22 +14,14 @@ if TYPE_CHECKING:
     from batchmark_job.workloads.base import Tensors
 
 
-def version() -> str:
-    import torch
-
-    return str(torch.__version__)
-
-
 class TorchImplementation(Implementation):
     """What torch computes on both devices."""
 
     name = "torch"
+    library = "torch"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     dtypes: ClassVar[tuple[str, ...]] = tuple(DTYPE_BYTES)
     needs_native_arithmetic: ClassVar[bool] = True  # else 16-bit types do without on the CPU
-
-    def version(self) -> str:
-        return version()
 
     def refusal(self, device: str, dtype: str) -> str | None:
         native = native_refusal(device, dtype) if self.needs_native_arithmetic else None

@@ -30,19 +30,14 @@ STRIP_ROWS = (16, 64)
 class TritonFilter(Implementation):
     """What the filters share: sums in float32 whatever the dtype, channels first."""
 
+    library = "triton"
     devices = ("cuda",)
     dtypes = ("float32", "float16", "bfloat16")
-
-    def version(self) -> str:
-        import triton
-
-        return str(triton.__version__)
 
     def refusal(self, device: str, dtype: str) -> str | None:
         return super().refusal(device, dtype) or _missing()
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Input and output."""
         return 2 * images.batch_bytes(parameters, dtype)
 
     def arrange(self, inputs: Tensors) -> Tensors:
@@ -95,18 +90,8 @@ def _launcher(kernel: Any, batch: Tensor, **constants: Any) -> Call:
     launch = kernel[(tiles * strips * planes,)]
 
     def call() -> Tensor:
-        launch(
-            batch,
-            result,
-            height,
-            width,
-            tiles,
-            strips,
-            rows,
-            lanes=LANES,
-            num_warps=WARPS,
-            **constants,
-        )
+        shape = (height, width, tiles, strips, rows)
+        launch(batch, result, *shape, lanes=LANES, num_warps=WARPS, **constants)
         return result
 
     return call

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+from batchmark_job.workloads.support import torch_calls
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from batchmark_job.workloads.base import Call
 
 Task = TypeVar("Task")
 
@@ -29,6 +36,17 @@ def share_out(
 
         for running in [pool.submit(work, worker) for worker in workers]:
             running.result()
+
+    return call
+
+
+def filling(output: Tensor, tasks: Sequence[Task], work: Callable[[Task], None]) -> Call:
+    """A call in which all threads do `work` on the tasks, which write to `output`."""
+    fill = share_out(tasks, [work] * torch_calls.threads())
+
+    def call() -> Tensor:
+        fill()
+        return output
 
     return call
 

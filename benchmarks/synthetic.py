@@ -1,0 +1,37 @@
+"""What the benchmarks of the detector share: series that nobody measured, and this machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+
+import numpy as np
+from numpy.typing import NDArray
+
+from batchmark.changes.records import Series, SeriesKey
+from batchmark_job.result import Device
+
+FIRST, INTERVAL = np.datetime64("2026-01-05", "us"), np.timedelta64(1, "D")
+
+
+def series_key(*, target: str = "synthetic", parameters: str = "{}") -> SeriesKey:
+    return SeriesKey(
+        suite="synthetic",
+        target=target,
+        actual_device=Device.CPU,
+        instance_type=None,
+        cpu_model="synthetic",
+        gpu_model=None,
+        workload="synthetic",
+        parameters=parameters,
+        dtype="float64",
+    )
+
+
+def daily(key: SeriesKey, runs: NDArray[np.int64], seconds: NDArray[np.float64]) -> Series:
+    """The series of these runs, of which there was one a day."""
+    return Series(key, "time", [f"run-{run:04}" for run in runs], FIRST + runs * INTERVAL, seconds)
+
+
+def this_machine() -> str:
+    return f"{platform.platform()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
