@@ -20,7 +20,7 @@ os.environ.update(
     GOGC="200",  # Terraform lives for seconds: to tidy up less often saves a sixth of its work
 )
 
-# With pytest-xdist the first worker has the chain of tests that takes longest: others give way to it.
+# The first worker of pytest-xdist has the longest chain of tests: the others give way to it.
 if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
     os.nice(5)
 

@@ -1,15 +1,23 @@
 """The job as Batch starts it: a process of its own."""
 
+import contextlib
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import boto3
 import pytest
+from moto.server import ThreadedMotoServer
 
 ROOT = Path(__file__).resolve().parents[3]
-DEADLINE_SECONDS = 120  # generous: other tests may keep the machine busy
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_DEFAULT_REGION": "us-east-1",
+}
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
@@ -20,13 +28,14 @@ def start_job(tmp_path: Path) -> Iterator[Start]:
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
-        variables = {
-            name: value for name, value in os.environ.items() if not name.startswith("AWS_")
-        }
+        variables = {name: v for name, v in os.environ.items() if not name.startswith("AWS_")}
         process = subprocess.Popen(
             [sys.executable, "-m", "batchmark_job", "run", *arguments],
             cwd=ROOT / "job_container",
-            env=variables | {"TMPDIR": str(tmp_path)} | environment,
+            env=variables
+            | CREDENTIALS
+            | {"AWS_DEFAULT_REGION": "us-east-1", "TMPDIR": str(tmp_path)}
+            | environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -38,3 +47,20 @@ def start_job(tmp_path: Path) -> Iterator[Start]:
     for process in started:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture(scope="session")
+def moto_client() -> Iterator[Callable[[str], Any]]:
+    """Makes boto3 clients of one moto server."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    with contextlib.ExitStack() as clients:
+
+        def client(service: str) -> Any:
+            session = boto3.Session("test", "test", region_name="us-east-1")
+            made = session.client(service, endpoint_url=f"http://{host}:{port}")
+            return clients.enter_context(contextlib.closing(made))
+
+        yield client
+    server.stop()

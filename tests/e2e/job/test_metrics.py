@@ -4,46 +4,27 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import boto3
 import psutil
 import pytest
 import torch
-from moto.server import ThreadedMotoServer
 
 from batchmark_job.result import parse_document
 
 DEADLINE_SECONDS = 120
 NAMESPACE = "Batchmark"
 SIZES = ("--workload", "matmul", "--threads", "1", "--metrics-namespace", NAMESPACE)
-CREDENTIALS = {
-    "AWS_ACCESS_KEY_ID": "test",
-    "AWS_SECRET_ACCESS_KEY": "test",
-    "AWS_DEFAULT_REGION": "us-east-1",
-}
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture(scope="module")
-def cloudwatch() -> Iterator[Any]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    client = boto3.client(
-        "cloudwatch",
-        endpoint_url=f"http://{host}:{port}",
-        region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-    )
-    yield client
-    client.close()
-    server.stop()
+def cloudwatch(moto_client: Callable[[str], Any]) -> Any:
+    return moto_client("cloudwatch")
 
 
 def metrics_of(cloudwatch: Any, target: str) -> set[str]:
@@ -83,7 +64,6 @@ def test_a_job_on_the_cpu_publishes_cpu_metrics_only(
         *(*SIZES, "--axis", "size=300", *device),
         *("--target", target, "--output", f"{tmp_path}/result.json"),
         AWS_ENDPOINT_URL=cloudwatch.meta.endpoint_url,
-        **CREDENTIALS,
     )
     out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 0, err
@@ -110,7 +90,6 @@ def test_an_interrupted_job_publishes_too(
         *(*SIZES, "--axis", "size=32,10000", "--device", "cpu"),
         *("--target", "stopped", "--output", f"{tmp_path}/result.json"),
         AWS_ENDPOINT_URL=cloudwatch.meta.endpoint_url,
-        **CREDENTIALS,
     )
     assert process.stdout is not None
     assert any(line.startswith("[1/2]") for line in process.stdout)
@@ -127,7 +106,6 @@ def test_a_cloudwatch_that_never_answers_does_no_harm(start_job: Start, tmp_path
             *(*SIZES, "--axis", "size=16", "--device", "cpu"),
             *("--output", f"{tmp_path}/result.json"),
             AWS_ENDPOINT_URL=f"http://127.0.0.1:{silent.getsockname()[1]}",
-            **CREDENTIALS,
         )
         assert process.stdout is not None
         assert any("wrote" in line for line in process.stdout)

@@ -8,31 +8,21 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from batchmark_job.result import parse_document
 
 DEADLINE_SECONDS = 120
 TINY = ("--workload", "matmul", "--axis", "size=16", "--threads", "1")
-CREDENTIALS = {
-    "AWS_ACCESS_KEY_ID": "test",
-    "AWS_SECRET_ACCESS_KEY": "test",
-    "AWS_DEFAULT_REGION": "us-east-1",
-}
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture(scope="module")
-def moto_url() -> Iterator[str]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+def s3(moto_client: Callable[[str], Any]) -> Any:
+    return moto_client("s3")
 
 
 class StubbornS3(ThreadingHTTPServer):
@@ -95,18 +85,14 @@ def stubborn_s3(request: pytest.FixtureRequest) -> Iterator[StubbornS3]:
     server.server_close()
 
 
-def test_document_goes_to_s3(start_job: Start, moto_url: str) -> None:
-    options = {name.lower(): value for name, value in CREDENTIALS.items()}
-    options["region_name"] = options.pop("aws_default_region")
-    s3 = boto3.client("s3", endpoint_url=moto_url, **options)
+def test_document_goes_to_s3(start_job: Start, s3: Any) -> None:
     s3.create_bucket(Bucket="results")
     process = start_job(
         *TINY,
         "--output",
         "s3://results/raw/a-run/",
-        AWS_ENDPOINT_URL=moto_url,
+        AWS_ENDPOINT_URL=s3.meta.endpoint_url,
         AWS_BATCH_JOB_ID="an-id",
-        **CREDENTIALS,
     )
     out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 0, err
@@ -115,12 +101,11 @@ def test_document_goes_to_s3(start_job: Start, moto_url: str) -> None:
     body = s3.get_object(Bucket="results", Key=entry["Key"])["Body"].read()
     assert parse_document(body).job_id == "an-id"
     assert "Uploads" not in s3.list_multipart_uploads(Bucket="results")
-    s3.close()
 
 
-def test_missing_bucket_is_found_out_before_measuring(start_job: Start, moto_url: str) -> None:
+def test_missing_bucket_is_found_out_before_measuring(start_job: Start, s3: Any) -> None:
     process = start_job(
-        *TINY, "--output", "s3://nowhere/a.json", AWS_ENDPOINT_URL=moto_url, **CREDENTIALS
+        *TINY, "--output", "s3://nowhere/a.json", AWS_ENDPOINT_URL=s3.meta.endpoint_url
     )
     out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 2
@@ -134,9 +119,7 @@ def test_unreachable_s3_is_found_out_before_measuring(start_job: Start) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        process = start_job(
-            *TINY, "--output", "s3://results/a.json", AWS_ENDPOINT_URL=url, **CREDENTIALS
-        )
+        process = start_job(*TINY, "--output", "s3://results/a.json", AWS_ENDPOINT_URL=url)
         out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 2
     assert out == ""
@@ -147,9 +130,7 @@ def test_an_s3_that_is_away_for_a_moment_is_waited_for(
     start_job: Start, stubborn_s3: StubbornS3
 ) -> None:
     stubborn_s3.hang_ups = 3
-    process = start_job(
-        *TINY, "--output", "s3://b/k.json", AWS_ENDPOINT_URL=stubborn_s3.url, **CREDENTIALS
-    )
+    process = start_job(*TINY, "--output", "s3://b/k.json", AWS_ENDPOINT_URL=stubborn_s3.url)
     _, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert stubborn_s3.hang_ups == 0
     assert "can't write there" not in err
@@ -159,9 +140,7 @@ def test_an_s3_that_is_away_for_a_moment_is_waited_for(
 def test_refused_document_is_kept(
     start_job: Start, stubborn_s3: StubbornS3, tmp_path: Path
 ) -> None:
-    process = start_job(
-        *TINY, "--output", "s3://b/k.json", AWS_ENDPOINT_URL=stubborn_s3.url, **CREDENTIALS
-    )
+    process = start_job(*TINY, "--output", "s3://b/k.json", AWS_ENDPOINT_URL=stubborn_s3.url)
     out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 4
     kept = tmp_path / "batchmark-local.1.json"
@@ -178,7 +157,6 @@ def test_second_signal_ends_a_hanging_write(start_job: Start, stubborn_s3: Stubb
         *("--workload", "matmul", "--axis", "size=16,10000", "--threads", "1"),
         *("--output", "s3://b/k.json"),
         AWS_ENDPOINT_URL=stubborn_s3.url,
-        **CREDENTIALS,
     )
     assert process.stdout is not None
     assert any(line.startswith("[1/2]") for line in process.stdout)
