@@ -1,8 +1,5 @@
 """What the job's unit tests share."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from batchmark_job.measuring.limits import RowLimits
@@ -12,10 +9,10 @@ from batchmark_job.suites import Point
 
 
 @pytest.fixture
-def make_settings(tmp_path: Path) -> Callable[..., JobSettings]:
+def make_settings(tmp_path):
     """Settings of a tiny job on the CPU; name what differs."""
 
-    def make(**changes: object) -> JobSettings:
+    def make(**changes):
         settings = {
             "run_id": "a-run",
             "job_id": "a-job",

@@ -3,7 +3,6 @@
 import re
 import signal
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,26 +22,21 @@ from batchmark_job.result import (
     Implementation,
     Measurement,
     MeasurementStatus,
-    ResultDocument,
     Stopping,
     Trial,
     parse_document,
 )
-from batchmark_job.settings import JobSettings
 from batchmark_job.suites import Point
 from batchmark_job.workloads.builtin import WORKLOADS
 
-MakeSettings = Callable[..., JobSettings]
 NO_CUDA = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 
 
-def written(settings: JobSettings) -> ResultDocument:
+def written(settings):
     return parse_document(Path(str(settings.output)).read_bytes())
 
 
-def test_document_says_what_ran(
-    make_settings: MakeSettings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_document_says_what_ran(make_settings, capsys):
     settings = make_settings()
     assert run_job(settings) == 0
     document = written(settings)
@@ -66,10 +60,8 @@ def test_document_says_what_ran(
     assert lines[-1] == f"batchmark_job: wrote {settings.output}"
 
 
-def test_failed_row_does_not_stop_the_others(
-    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def explode(*arguments: object) -> None:
+def test_failed_row_does_not_stop_the_others(make_settings, monkeypatch):
+    def explode(*arguments):
         raise RuntimeError("no inputs today")
 
     monkeypatch.setattr(WORKLOADS["edge_detection"], "make_inputs", explode)
@@ -82,19 +74,18 @@ def test_failed_row_does_not_stop_the_others(
     assert len(other.samples_seconds) == 10
 
 
-def test_skipped_rows_are_no_failure(make_settings: MakeSettings) -> None:
+def test_skipped_rows_are_no_failure(make_settings):
     settings = make_settings(points=(Point("matmul", {"size": 200_000}, "float64"),))
     assert run_job(settings) == 0
     (row,) = written(settings).measurements
     assert row.status == "skipped"
 
 
-def test_job_s_marks_follow_each_other(make_settings: MakeSettings) -> None:
+def test_job_s_marks_follow_each_other(make_settings):
     settings = make_settings()
     run_job(settings)
     document = written(settings)
     marks = document.marks
-    assert marks is not None
     times = [
         marks.process_started_at,
         marks.imported_at,
@@ -110,9 +101,7 @@ def test_job_s_marks_follow_each_other(make_settings: MakeSettings) -> None:
     assert marks.process_started_at == document.started_at
 
 
-def test_every_row_has_its_own_dtype(
-    make_settings: MakeSettings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_row_has_its_own_dtype(make_settings, capsys):
     points = [Point("matmul", {"size": 16}, dtype) for dtype in ("float32", "float64")]
     settings = make_settings(points=tuple(points))
     assert run_job(settings) == 0
@@ -123,7 +112,7 @@ def test_every_row_has_its_own_dtype(
     assert "2 rows, float32 float64, on cpu" in capsys.readouterr().out
 
 
-def test_reader_of_the_log_is_warned() -> None:
+def test_reader_of_the_log_is_warned():
     wrong = Trial(
         implementation=Implementation(name="fast", version="1", threads=2),
         outcome="wrong",
@@ -159,16 +148,14 @@ def test_reader_of_the_log_is_warned() -> None:
 
 
 @NO_CUDA
-def test_cuda_is_not_replaced_silently(make_settings: MakeSettings, tmp_path: Path) -> None:
+def test_cuda_is_not_replaced_silently(make_settings, tmp_path):
     with pytest.raises(CannotMeasureError, match=r"cannot measure: --device cuda.*cpu-fallback"):
         run_job(make_settings(requested_device="cuda"))
     assert not list(tmp_path.iterdir())
 
 
 @NO_CUDA
-def test_fallback_is_labelled(
-    make_settings: MakeSettings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_fallback_is_labelled(make_settings, capsys):
     settings = make_settings(requested_device="cuda", allow_cpu_fallback=True)
     assert run_job(settings) == 0
     assert capsys.readouterr().out.startswith("batchmark_job: NOT A GPU MEASUREMENT: cuda was")
@@ -178,16 +165,12 @@ def test_fallback_is_labelled(
 
 
 @NO_CUDA
-def test_auto_takes_the_cpu_without_a_warning(
-    make_settings: MakeSettings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_auto_takes_the_cpu_without_a_warning(make_settings, capsys):
     assert run_job(make_settings(requested_device="auto")) == 0
     assert "NOT A GPU" not in capsys.readouterr().out
 
 
-def test_more_threads_than_there_are_is_said(
-    make_settings: MakeSettings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_more_threads_than_there_are_is_said(make_settings, capsys):
     settings = make_settings(threads=100_000)
     assert run_job(settings) == 0
     assert "100000 threads asked for, only" in capsys.readouterr().out
@@ -199,19 +182,14 @@ def test_more_threads_than_there_are_is_said(
 class BrokenOutput:
     """Looks fine beforehand, fails when it matters."""
 
-    def check(self) -> None:
+    def check(self):
         pass
 
-    def write(self, text: str, *, hurried: bool = False) -> None:
+    def write(self, text, *, hurried=False):
         raise OutputError("could not write nowhere: no network")
 
 
-def test_document_that_can_not_be_written_is_kept(
-    make_settings: MakeSettings,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_document_that_can_not_be_written_is_kept(make_settings, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     with pytest.raises(OutputError, match="no network; the document is above in this log and in"):
         run_job(make_settings(output=BrokenOutput()))
@@ -222,13 +200,9 @@ def test_document_that_can_not_be_written_is_kept(
     assert len(kept.measurements) == 2
 
 
-def test_error_outside_of_rows_keeps_the_finished_ones(
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_error_outside_of_rows_keeps_the_finished_ones(make_settings, monkeypatch, capsys):
 
-    def breaks_at_the_second(measurement: Measurement) -> str:
+    def breaks_at_the_second(measurement):
         if measurement.parameters == {"size": 17}:
             raise LookupError("nothing to say")
         return describe(measurement)
@@ -245,13 +219,11 @@ def test_error_outside_of_rows_keeps_the_finished_ones(
     )
 
 
-def test_error_within_a_row_that_nobody_caught_fails_it(
-    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_error_within_a_row_that_nobody_caught_fails_it(make_settings, monkeypatch):
     class Stop(BaseException):
         pass
 
-    def explode(*arguments: object) -> None:
+    def explode(*arguments):
         raise Stop("at once")
 
     monkeypatch.setattr(WORKLOADS["edge_detection"], "make_inputs", explode)
@@ -267,16 +239,14 @@ def test_error_within_a_row_that_nobody_caught_fails_it(
     assert failed.reason == "Stop: at once after 0 of its samples"
 
 
-def test_workload_that_is_not_there_ends_the_job_before_it_measures(
-    make_settings: MakeSettings, tmp_path: Path
-) -> None:
+def test_workload_that_is_not_there_ends_the_job_before_it_measures(make_settings, tmp_path):
     points = (Point("matmul", {"size": 16}), Point("gone", {"size": 16}))
     with pytest.raises(InputError, match="unknown workload 'gone'"):
         run_job(make_settings(points=points))
     assert not list(tmp_path.iterdir())
 
 
-def test_interruption_after_the_end_does_not_write_again(make_settings: MakeSettings) -> None:
+def test_interruption_after_the_end_does_not_write_again(make_settings):
     settings = make_settings(limits=RowLimits(samples=10, max_seconds=0.01))
     run_job(settings)
     document = written(settings)

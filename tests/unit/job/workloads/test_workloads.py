@@ -1,7 +1,5 @@
 """Each CPU implementation against the float64 reference, and wrong ones being found out."""
 
-from collections.abc import Callable, Iterator
-
 import cv2
 import numpy as np
 import pytest
@@ -9,7 +7,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from batchmark_job.machine.threads import set_threads
-from batchmark_job.workloads.base import DTYPE_BYTES, TOLERANCES, Implementation, Workload
+from batchmark_job.workloads.base import DTYPE_BYTES, TOLERANCES
 from batchmark_job.workloads.builtin import WORKLOADS as ALL_WORKLOADS
 from batchmark_job.workloads.edge_detection import OpenCVSobelInBands, TorchSobel
 from batchmark_job.workloads.gaussian_blur import OpenCVBlurInBands, TorchBlur
@@ -44,14 +42,14 @@ CASES = [
 
 
 @pytest.fixture
-def three_threads() -> Iterator[None]:
+def three_threads():
     before = torch.get_num_threads()
     set_threads(3)
     yield
     set_threads(before)
 
 
-def able(workload: Workload, dtype: str) -> list[Implementation]:
+def able(workload, dtype):
     return [
         implementation
         for implementation in workload.implementations_for("cpu")
@@ -59,18 +57,12 @@ def able(workload: Workload, dtype: str) -> list[Implementation]:
     ]
 
 
-def output_of(implementation: Implementation, inputs: tuple[torch.Tensor, ...]) -> torch.Tensor:
+def output_of(implementation, inputs):
     with torch.inference_mode():
         return implementation.prepare(implementation.arrange(inputs))()
 
 
-def error_of(
-    workload: Workload,
-    implementation: Implementation,
-    parameters: dict[str, int],
-    dtype: str,
-    spoil: Callable[[torch.Tensor], torch.Tensor] = lambda output: output,
-) -> float:
+def error_of(workload, implementation, parameters, dtype, spoil=lambda output: output):
     inputs = implementation.arrange(workload.make_inputs(parameters, dtype, seed=7))
     with torch.inference_mode():
         output = spoil(implementation.prepare(inputs)())
@@ -78,9 +70,7 @@ def error_of(
 
 
 @pytest.mark.parametrize(("workload", "implementation", "parameters", "dtype"), CASES)
-def test_implementation_is_correct(
-    workload: Workload, implementation: Implementation, parameters: dict[str, int], dtype: str
-) -> None:
+def test_implementation_is_correct(workload, implementation, parameters, dtype):
     """What runs on CUDA alone: test_job_cuda.py and test_job_triton.py."""
     if reason := implementation.refusal("cpu", dtype):
         pytest.skip(reason)  # no job runs it either
@@ -99,9 +89,7 @@ def test_implementation_is_correct(
     ],
 )
 @pytest.mark.usefixtures("three_threads")
-def test_no_seam_shows_between_tiles_and_bands(
-    name: str, implementation: Implementation, parameters: dict[str, int]
-) -> None:
+def test_no_seam_shows_between_tiles_and_bands(name, implementation, parameters):
     """The reference looks at a sample of the output; this at all of it."""
     workload = WORKLOADS[name]
     inputs = workload.make_inputs(parameters, "float64", seed=3)
@@ -112,12 +100,12 @@ def test_no_seam_shows_between_tiles_and_bands(
 
 @pytest.mark.parametrize("dtype", sorted(set(DTYPE_BYTES) - {"tf32"}))
 @pytest.mark.parametrize("name", ["matmul", "image_convolution"])
-def test_every_dtype_has_an_implementation_on_the_cpu(name: str, dtype: str) -> None:
+def test_every_dtype_has_an_implementation_on_the_cpu(name, dtype):
     assert able(WORKLOADS[name], dtype)
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_tf32_is_refused_on_the_cpu(name: str) -> None:
+def test_tf32_is_refused_on_the_cpu(name):
     workload = WORKLOADS[name]
     assert not able(workload, "tf32")
     if name in ("matmul", "image_convolution"):
@@ -126,7 +114,7 @@ def test_tf32_is_refused_on_the_cpu(name: str) -> None:
         )
 
 
-def test_a_convolution_that_may_never_return_is_refused_on_the_cpu_only() -> None:
+def test_a_convolution_that_may_never_return_is_refused_on_the_cpu_only():
     blur = TorchBlur()
     assert "may never return" in (blur.refusal("cpu", "float16") or "")
     assert blur.refusal("cuda", "float16") is None
@@ -134,14 +122,14 @@ def test_a_convolution_that_may_never_return_is_refused_on_the_cpu_only() -> Non
 
 
 @pytest.mark.parametrize("name", ["gaussian_blur", "edge_detection"])
-def test_opencv_refuses_16_bits_with_a_reason(name: str) -> None:
+def test_opencv_refuses_16_bits_with_a_reason(name):
     assert WORKLOADS[name].implementations[0].refusal("cpu", "float16") == (
         "opencv has no float16; it has float32, float64"
     )
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_versions_name_the_library_that_works(name: str) -> None:
+def test_versions_name_the_library_that_works(name):
     libraries = {"torch": torch.__version__, "opencv": cv2.__version__, "numpy": np.__version__}
     for implementation in able(WORKLOADS[name], "float32"):
         library = implementation.name.split()[0]
@@ -150,7 +138,7 @@ def test_versions_name_the_library_that_works(name: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_small_errors_are_found_out(name: str, dtype: str) -> None:
+def test_small_errors_are_found_out(name, dtype):
     workload = WORKLOADS[name]
     implementation = able(workload, dtype)[0]
     parameters = SIZES[name][-1]
@@ -166,7 +154,7 @@ def test_small_errors_are_found_out(name: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_nan_and_infinity_are_found_out(name: str, value: float) -> None:
+def test_nan_and_infinity_are_found_out(name, value):
     workload = WORKLOADS[name]
     implementation = able(workload, "float32")[0]
     error = error_of(
@@ -179,7 +167,7 @@ def test_nan_and_infinity_are_found_out(name: str, value: float) -> None:
     assert not np.isfinite(error)
 
 
-def test_wrong_borders_are_found_out() -> None:
+def test_wrong_borders_are_found_out():
     """Zeros around the image instead of its reflection."""
     blur, edges = WORKLOADS["gaussian_blur"], WORKLOADS["edge_detection"]
     for workload, implementation, halo in ((blur, TorchBlur(), 7), (edges, TorchSobel(), 1)):
@@ -193,7 +181,7 @@ def test_wrong_borders_are_found_out() -> None:
 
 
 @pytest.mark.parametrize("border", [cv2.BORDER_REFLECT, cv2.BORDER_REPLICATE])
-def test_borders_that_are_off_by_one_are_found_out(border: int) -> None:
+def test_borders_that_are_off_by_one_are_found_out(border):
     """The border's own row counted twice."""
     workload = WORKLOADS["edge_detection"]
     inputs = workload.make_inputs({"size": 200, "batch": 1}, "float32", seed=7)
@@ -204,7 +192,7 @@ def test_borders_that_are_off_by_one_are_found_out(border: int) -> None:
     assert error > 100 * TOLERANCES["float32"]
 
 
-def test_hidden_values_outside_the_image_are_found_out() -> None:
+def test_hidden_values_outside_the_image_are_found_out():
     """The first layer's own values there instead of zeros."""
     workload = WORKLOADS["image_convolution"]
     inputs = workload.make_inputs({"size": 64, "batch": 1}, "float32", seed=7)
@@ -216,7 +204,7 @@ def test_hidden_values_outside_the_image_are_found_out() -> None:
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_arithmetic_in_float32_is_found_out_in_a_float64_row(name: str) -> None:
+def test_arithmetic_in_float32_is_found_out_in_a_float64_row(name):
     workload = WORKLOADS[name]
     inputs = workload.make_inputs(SIZES[name][-1], "float64", seed=7)
     implementation = workload.implementations[0]
@@ -225,7 +213,7 @@ def test_arithmetic_in_float32_is_found_out_in_a_float64_row(name: str) -> None:
     assert error > 100 * TOLERANCES["float64"]
 
 
-def test_wrong_image_of_a_batch_is_found_out() -> None:
+def test_wrong_image_of_a_batch_is_found_out():
     for name in ("image_convolution", "gaussian_blur", "edge_detection"):
         workload = WORKLOADS[name]
         implementation = able(workload, "float32")[0]
@@ -235,7 +223,7 @@ def test_wrong_image_of_a_batch_is_found_out() -> None:
         assert error > 100 * TOLERANCES["float32"]
 
 
-def test_convolution_agrees_with_plain_torch() -> None:
+def test_convolution_agrees_with_plain_torch():
     workload = WORKLOADS["image_convolution"]
     inputs = workload.make_inputs({"size": 38, "batch": 2}, "float64", seed=1)
     images, first, first_bias, second, second_bias = inputs
@@ -247,7 +235,7 @@ def test_convolution_agrees_with_plain_torch() -> None:
     assert (expected == 0).any(), "ReLU must have something to cut off"
 
 
-def test_inputs_are_the_same_for_the_same_seed() -> None:
+def test_inputs_are_the_same_for_the_same_seed():
     for name, workload in WORKLOADS.items():
         first, again, other = (
             workload.make_inputs(SIZES[name][-1], "float32", seed)[0] for seed in (1, 1, 2)
@@ -256,7 +244,7 @@ def test_inputs_are_the_same_for_the_same_seed() -> None:
         assert not torch.equal(first, other)
 
 
-def test_inputs_survive_a_call() -> None:
+def test_inputs_survive_a_call():
     for name, workload in WORKLOADS.items():
         for implementation in workload.implementations_for("cpu"):
             dtype = implementation.dtypes[0]
@@ -277,13 +265,13 @@ def test_inputs_survive_a_call() -> None:
         ("edge_detection", {"size": 100, "batch": 2}, 26 * 60_000, 2 * 60_000 * 4),
     ],
 )
-def test_formulas(name: str, parameters: dict[str, int], flops: int, bytes_moved: int) -> None:
+def test_formulas(name, parameters, flops, bytes_moved):
     assert WORKLOADS[name].flops(parameters) == flops
     assert WORKLOADS[name].bytes_moved(parameters, "float32") == bytes_moved
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_sizes_in_bytes_are_the_tensors_own(name: str) -> None:
+def test_sizes_in_bytes_are_the_tensors_own(name):
     workload = WORKLOADS[name]
     for parameters in SIZES[name]:
         inputs = workload.make_inputs(parameters, "float32", 1)
@@ -298,7 +286,7 @@ def test_sizes_in_bytes_are_the_tensors_own(name: str) -> None:
 @pytest.mark.parametrize(
     "implementation", [TiledConvolution(), OpenCVBlurInBands(), OpenCVSobelInBands()]
 )
-def test_working_set_counts_every_thread(implementation: Implementation) -> None:
+def test_working_set_counts_every_thread(implementation):
     parameters = {"size": 512, "batch": 1}
     before = torch.get_num_threads()
     sizes = []
@@ -309,7 +297,7 @@ def test_working_set_counts_every_thread(implementation: Implementation) -> None
     assert sizes[2] - sizes[1] == sizes[1] - sizes[0] > 0
 
 
-def test_bands_cover_each_row_once() -> None:
+def test_bands_cover_each_row_once():
     image = np.arange(10.0).reshape(10, 1, 1)
     bands = opencv_tensors.bands([image], [image], rows=4, halo=3)
     assert [band.target.ravel().tolist() for band in bands] == [
@@ -321,10 +309,10 @@ def test_bands_cover_each_row_once() -> None:
     assert all(np.array_equal(band.source[band.inner], band.target) for band in bands)
 
 
-def test_cudnn_searches_only_inside() -> None:
+def test_cudnn_searches_only_inside():
     before = torch.backends.cudnn.benchmark
 
-    def search() -> None:
+    def search():
         with torch_calls.cudnn_search():
             assert torch.backends.cudnn.benchmark
             raise ValueError("broken")
