@@ -84,13 +84,7 @@ def test_what_a_failed_job_must_not_stop_runs_all_the_same(dag_bag):
 
 def test_calibration_runs_in_order_and_only_when_asked(dag_bag):
     dag = dag_bag.dags["noise_calibration"]
-    order = [
-        "check_environment",
-        "plan_jobs",
-        "run_benchmark",
-        "collect_results",
-        "publish_noise",
-    ]
+    order = ["check_environment", "plan_jobs", "run_benchmark", "collect_results", "publish_noise"]
     assert [task.task_id for task in dag.topological_sort()] == order
     for before, after in itertools.pairwise(order):
         assert after in dag.get_task(before).downstream_task_ids

@@ -3,6 +3,7 @@ import os
 
 import numpy as np
 import psutil
+import pytest
 
 from batchmark_job.machine import memory
 from batchmark_job.measuring.limits import RowLimits
@@ -25,73 +26,52 @@ def test_without_control_groups_it_is_the_machine_s_memory(tmp_path):
     assert memory.available_host_bytes(tmp_path) > 0
 
 
-def test_version_2_inside_a_container(tmp_path):
-    """The mount shows the container's own group on top."""
-    root = write(
-        tmp_path,
-        {
-            "proc/self/cgroup": "0::/\n",
-            "sys/fs/cgroup/memory.max": "1000000\n",
-            "sys/fs/cgroup/memory.current": "400000\n",
-            "sys/fs/cgroup/memory.stat": "anon 100000\ninactive_file 300000\nfile 1\n",
-        },
-    )
-    assert memory.host_memory_bytes(root) == 1000000
-    assert memory.available_host_bytes(root) == 1000000 - (400000 - 300000)
+TIGHTEST_PARENT = {
+    "proc/self/cgroup": "0::/job/part\n",
+    "sys/fs/cgroup/job/part/memory.max": "max\n",
+    "sys/fs/cgroup/job/part/memory.current": "5\n",
+    "sys/fs/cgroup/job/memory.max": "2000\n",
+    "sys/fs/cgroup/job/memory.current": "500\n",
+}
+# Docker on cgroup version 1: the path names the host's group, the mount is the own one.
+VERSION_1 = {
+    "proc/self/cgroup": "9:cpu,cpuacct:/docker/abc\n4:memory:/docker/abc\n0::/x\n",
+    "sys/fs/cgroup/memory/memory.limit_in_bytes": "3000\n",
+    "sys/fs/cgroup/memory/memory.usage_in_bytes": "1200\n",
+    "sys/fs/cgroup/memory/memory.stat": "total_inactive_file 200\n",
+}
 
 
-def test_version_2_takes_the_tightest_parent(tmp_path):
-    root = write(
-        tmp_path,
-        {
-            "proc/self/cgroup": "0::/job/part\n",
-            "sys/fs/cgroup/job/part/memory.max": "max\n",
-            "sys/fs/cgroup/job/part/memory.current": "5\n",
-            "sys/fs/cgroup/job/memory.max": "2000\n",
-            "sys/fs/cgroup/job/memory.current": "500\n",
-        },
-    )
-    assert memory.host_memory_bytes(root) == 2000
-    assert memory.available_host_bytes(root) == 1500
+def version_2(current, stat=""):
+    """As inside a container: the mount shows its own group, of 1000 bytes, on top."""
+    return {
+        "proc/self/cgroup": "0::/\n",
+        "sys/fs/cgroup/memory.max": "1000\n",
+        "sys/fs/cgroup/memory.current": f"{current}\n",
+        "sys/fs/cgroup/memory.stat": stat,
+    }
 
 
-def test_version_1_with_the_host_s_path(tmp_path):
-    """Docker on cgroup version 1: the path names the host's group, the mount is the own one."""
-    root = write(
-        tmp_path,
-        {
-            "proc/self/cgroup": "9:cpu,cpuacct:/docker/abc\n4:memory:/docker/abc\n0::/x\n",
-            "sys/fs/cgroup/memory/memory.limit_in_bytes": "3000\n",
-            "sys/fs/cgroup/memory/memory.usage_in_bytes": "1200\n",
-            "sys/fs/cgroup/memory/memory.stat": "total_inactive_file 200\n",
-        },
-    )
-    assert memory.host_memory_bytes(root) == 3000
-    assert memory.available_host_bytes(root) == 2000
+@pytest.mark.parametrize(
+    ("files", "limit", "available"),
+    [
+        (version_2(400, "anon 100\ninactive_file 300\nfile 1\n"), 1000, 1000 - (400 - 300)),
+        (version_2(1200), 1000, 0),
+        (TIGHTEST_PARENT, 2000, 1500),
+        (VERSION_1, 3000, 2000),
+    ],
+    ids=["version 2", "all used up", "version 2, tightest parent", "version 1"],
+)
+def test_control_groups_limit_memory(tmp_path, files, limit, available):
+    root = write(tmp_path, files)
+    assert memory.host_memory_bytes(root) == limit
+    assert memory.available_host_bytes(root) == available
 
 
 def test_version_1_without_a_limit_is_the_machine_s_memory(tmp_path):
-    root = write(
-        tmp_path,
-        {
-            "proc/self/cgroup": "4:memory:/\n",
-            "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
-            "sys/fs/cgroup/memory/memory.usage_in_bytes": "1200\n",
-        },
-    )
+    unlimited = {"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}
+    root = write(tmp_path, VERSION_1 | unlimited)
     assert memory.host_memory_bytes(root) == psutil.virtual_memory().total
-
-
-def test_used_up_memory_is_not_negative(tmp_path):
-    root = write(
-        tmp_path,
-        {
-            "proc/self/cgroup": "0::/\n",
-            "sys/fs/cgroup/memory.max": "1000\n",
-            "sys/fs/cgroup/memory.current": "1200\n",
-        },
-    )
-    assert memory.available_host_bytes(root) == 0
 
 
 def test_too_large_a_row_is_skipped_with_both_numbers(monkeypatch):

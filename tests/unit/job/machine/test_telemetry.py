@@ -83,6 +83,11 @@ def start(*meters, namespace="Tests"):
     return started
 
 
+def set_clock(monkeypatch, times):
+    left = iter(times)
+    monkeypatch.setattr(telemetry, "datetime", SimpleNamespace(now=lambda zone: next(left)))
+
+
 def statistics(sampled, metric):
     return [d["StatisticValues"] for d in sampled.datums() if d["MetricName"] == metric]
 
@@ -108,13 +113,9 @@ def test_a_gpu_that_is_lost_ends_its_metrics_alone(two_gpus, capsys):
     two_gpus.cards["GPU-cc"].error = pynvml.NVML_ERROR_GPU_IS_LOST
     sampled.stop()
     sampled.stop()
-    assert {s.metric: s.samples for s in sampled.summary() if s.metric.startswith("GPU")} == {
-        "GPUUtilization": 1,
-        "GPUMemoryUsed": 1,
-        "GPUPower": 1,
-        "GPUClock": 1,
-        "GPUTemperature": 1,
-    }
+    samples = {s.metric: s.samples for s in sampled.summary() if s.metric.startswith("GPU")}
+    metrics = ("Utilization", "MemoryUsed", "Power", "Clock", "Temperature")
+    assert samples == {f"GPU{metric}": 1 for metric in metrics}
     warning = capsys.readouterr().out
     assert warning.startswith("batchmark_job: warning: GpuMeter ends early: NVMLError_GpuIsLost: ")
 
@@ -172,8 +173,7 @@ def test_samples_are_taken_until_stopped(monkeypatch):
 
 
 def test_a_minute_becomes_one_set_of_statistics(monkeypatch):
-    times = [NOON + timedelta(seconds=seconds) for seconds in (5.5, 59.9, 60.0)]
-    monkeypatch.setattr(telemetry, "datetime", SimpleNamespace(now=lambda zone: times.pop(0)))
+    set_clock(monkeypatch, [NOON + timedelta(seconds=seconds) for seconds in (5.5, 59.9, 60.0)])
     meter = Scripted({"CPUUtilization": 10.0}, {"CPUUtilization": 30.0}, {"CPUUtilization": 80.0})
     sampled = Telemetry([meter], "Tests", "g5.xlarge")
     for _ in range(3):
@@ -192,8 +192,7 @@ def test_a_minute_becomes_one_set_of_statistics(monkeypatch):
 
 
 def test_the_summary_is_over_the_whole_job(monkeypatch):
-    times = [NOON, NOON, NOON + timedelta(minutes=1)]
-    monkeypatch.setattr(telemetry, "datetime", SimpleNamespace(now=lambda zone: times.pop(0)))
+    set_clock(monkeypatch, [NOON, NOON, NOON + timedelta(minutes=1)])
     meter = Scripted(
         {"GPUPower": 100.0, "GPUClock": 1500.0}, {"GPUPower": 40.0}, {"GPUPower": 160.0}
     )
@@ -228,8 +227,8 @@ def test_a_meter_that_fails_ends_alone(capsys):
 
 
 def test_a_long_run_goes_out_in_calls_of_a_thousand(use_cloudwatch, monkeypatch):
-    minutes = (NOON + timedelta(minutes=number) for number in range(2000))
-    monkeypatch.setattr(telemetry, "datetime", SimpleNamespace(now=lambda zone: next(minutes)))
+    minutes = [NOON + timedelta(minutes=number) for number in range(2000)]
+    set_clock(monkeypatch, minutes)
     sampled = Telemetry([Scripted({"MemoryUsed": 1.0})], "Tests", "g5.xlarge")
     for _ in range(2000):
         sampled._sample()
@@ -239,7 +238,7 @@ def test_a_long_run_goes_out_in_calls_of_a_thousand(use_cloudwatch, monkeypatch)
     assert [len(call["MetricData"]) for call in cloudwatch.calls] == [1000, 1000]
     assert {call["Namespace"] for call in cloudwatch.calls} == {"Tests"}
     sent = [datum["Timestamp"] for call in cloudwatch.calls for datum in call["MetricData"]]
-    assert sent == [NOON + timedelta(minutes=number) for number in range(2000)]
+    assert sent == minutes
 
 
 def test_a_cloudwatch_that_hangs_is_given_up(use_cloudwatch, monkeypatch, capsys):

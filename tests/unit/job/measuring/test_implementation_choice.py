@@ -13,11 +13,7 @@ import torch
 from batchmark_job.machine import fingerprint, malloc, memory, threads
 from batchmark_job.measuring import implementation_choice
 from batchmark_job.measuring.candidate import CHANGES_INPUTS, FEWEST_CALLS, Candidate
-from batchmark_job.measuring.implementation_choice import (
-    candidates,
-    choose_fastest,
-    input_sets,
-)
+from batchmark_job.measuring.implementation_choice import candidates, choose_fastest, input_sets
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.sampling import MonotonicTimer
 from batchmark_job.workloads.builtin import WORKLOADS

@@ -75,16 +75,18 @@ def test_wrong_result_fails_its_row():
     assert measurement.samples_seconds == ()
 
 
-def test_nan_fails_its_row():
-    measurement = measured_spoilt(lambda product: product * float("nan"))
-    assert measurement.status == "failed"
-    assert measurement.reason == "wrong result: it contains nan"
-
-
-def test_exception_fails_its_row():
-    measurement = measured_spoilt(raising(LookupError("no such kernel\nsecond line")))
-    assert measurement.status == "failed"
-    assert measurement.reason == "LookupError: no such kernel"
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda product: product * float("nan"), "wrong result: it contains nan"),
+        (raising(LookupError("no such kernel\nsecond line")), "LookupError: no such kernel"),
+        (raising(SystemExit(3)), "SystemExit: 3"),
+    ],
+    ids=["nan", "exception", "exit"],
+)
+def test_what_goes_wrong_fails_its_row(spoil, reason):
+    measurement = measured_spoilt(spoil)
+    assert (measurement.status, measurement.reason) == ("failed", reason)
 
 
 @pytest.mark.parametrize("error", [MemoryError("gone"), torch.OutOfMemoryError("CUDA: gone")])
@@ -320,11 +322,6 @@ def test_formula_that_breaks_the_schema_fails_its_row_alone():
     assert measurement.status == "failed"
     assert measurement.reason.startswith("ValidationError: ")
     assert measurement.flops is None
-
-
-def test_own_code_that_exits_fails_its_row():
-    measurement = measured_spoilt(raising(SystemExit(3)))
-    assert (measurement.status, measurement.reason) == ("failed", "SystemExit: 3")
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

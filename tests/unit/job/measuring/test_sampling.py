@@ -158,42 +158,43 @@ def test_inputs_are_taken_in_turn():
     assert rotation.last == 0
 
 
-def test_warm_up_ends_when_two_windows_agree(monkeypatch):
-    falling = [1.0] * 5 + [0.5] * 5 + [0.4] * 5 + [0.39] * 5 + [9.0]
-    timer = ScriptedTime(falling, monkeypatch)
-    assert warm_up(Rotation([nothing]), timer, RowLimits(max_seconds=60)) == 20
+@pytest.mark.parametrize(
+    ("durations", "max_seconds", "calls"),
+    [
+        ([1.0] * 5 + [0.5] * 5 + [0.4] * 5 + [0.39] * 5 + [9.0], 60, 20),
+        ([2.0**power for power in range(9)], 100, 5),
+        ([30.0] * 2, 10, 1),
+    ],
+    ids=["two windows agree", "nothing settles", "a slow call"],
+)
+def test_warm_up_ends(durations, max_seconds, calls, monkeypatch):
+    timer = ScriptedTime(durations, monkeypatch)
+    assert warm_up(Rotation([nothing]), timer, RowLimits(max_seconds=max_seconds)) == calls
 
 
-def test_warm_up_ends_in_time_though_nothing_settles(monkeypatch):
-    timer = ScriptedTime((2.0**power for power in count()), monkeypatch)
-    assert warm_up(Rotation([nothing]), timer, RowLimits(max_seconds=100)) == 5
-
-
-def test_a_slow_call_is_warmed_up_once(monkeypatch):
-    timer = ScriptedTime(forever(30.0), monkeypatch)
-    assert warm_up(Rotation([nothing]), timer, RowLimits(max_seconds=10)) == 1
-
-
-def test_jumping_samples_are_unsettled():
-    reason = "after 10 samples the median may be anything from 0.001 to 0.003 s"
-    assert unsettled([0.001, 0.003] * 5) == reason
-
-
-def test_drifting_samples_are_unsettled():
-    reason = unsettled([1.0] * 5 + [1.2] * 5)
-    assert reason == "the last 5 samples have a median +20% from that of the first 5"
-
-
-def test_samples_far_above_the_trial_are_unsettled():
-    reason = unsettled([0.016] * 10, trial_seconds=4e-5)
-    assert reason == "a call took 4e-05 s in the trial, and 0.016 s afterwards"
-    assert unsettled([3.0] * 10, trial_seconds=1.0) is None
-    assert unsettled([1.0] * 10, trial_seconds=9.0) is None
-
-
-def test_steady_samples_are_settled():
-    assert unsettled([1.0, 1.9] * 30) is None
-    assert unsettled([1.0]) is None
+@pytest.mark.parametrize(
+    ("samples", "trial_seconds", "reason"),
+    [
+        (
+            [0.001, 0.003] * 5,
+            None,
+            "after 10 samples the median may be anything from 0.001 to 0.003 s",
+        ),
+        (
+            [1.0] * 5 + [1.2] * 5,
+            None,
+            "the last 5 samples have a median +20% from that of the first 5",
+        ),
+        ([0.016] * 10, 4e-5, "a call took 4e-05 s in the trial, and 0.016 s afterwards"),
+        ([3.0] * 10, 1.0, None),
+        ([1.0] * 10, 9.0, None),
+        ([1.0, 1.9] * 30, None, None),
+        ([1.0], None, None),
+    ],
+    ids=["jumping", "drifting", "far above the trial", "above it", "below it", "steady", "one"],
+)
+def test_why_samples_are_unsettled(samples, trial_seconds, reason):
+    assert unsettled(samples, trial_seconds) == reason
 
 
 def test_collector_is_off_only_meanwhile():

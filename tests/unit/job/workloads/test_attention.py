@@ -1,7 +1,6 @@
-"""Transform, sort, sum and attention: right results, wrong ones found out, formulas counted."""
+"""What only transform, sort, sum and attention have; test_workloads.py holds what all share."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,84 +11,17 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from batchmark_job.workloads.attention import ExplicitAttention, TorchAttention
 from batchmark_job.workloads.builtin import WORKLOADS
+from tests.builders.outputs import error_of, output_of
 
-ATTENTION = [
-    {"sequence": 1, "heads": 1, "head_dim": 1, "batch": 1},
-    {"sequence": 37, "heads": 3, "head_dim": 16, "batch": 2},
-]
+ATTENTION = {"sequence": 37, "heads": 3, "head_dim": 16, "batch": 2}
 SIZES = {
-    "fft": [{"size": 2, "batch": 1}, {"size": 37, "batch": 3}, {"size": 64, "batch": 2}],
-    "sort": [{"size": 1}, {"size": 1001}],
-    "reduction": [{"size": 1}, {"size": 1001}],
+    "fft": {"size": 64, "batch": 2},
+    "sort": {"size": 1001},
+    "reduction": {"size": 1001},
     "attention_forward": ATTENTION,
     "attention_backward": ATTENTION,
 }
-CASES = [
-    pytest.param(
-        WORKLOADS[name],
-        implementation,
-        parameters,
-        dtype,
-        id="-".join([name, implementation.name, *map(str, parameters.values()), dtype]),
-    )
-    for name, grid in SIZES.items()
-    for implementation in WORKLOADS[name].implementations_for("cpu")
-    for parameters in grid
-    for dtype in implementation.dtypes
-    if dtype != "tf32"
-]
-
 FLOATS = ("float64", "float32", "float16", "bfloat16")
-Spoil = Callable[[torch.Tensor], torch.Tensor]
-
-
-def output_of(workload, implementation, parameters, dtype):
-    inputs = implementation.arrange(workload.make_inputs(parameters, dtype, seed=7))
-    with torch.inference_mode(not workload.needs_gradients):
-        return inputs, implementation.prepare(inputs)().detach()
-
-
-def error_of(workload, parameters, spoil):
-    inputs, output = output_of(
-        workload, workload.implementations_for("cpu")[0], parameters, "float32"
-    )
-    return workload.relative_error(inputs, spoil(output), np.random.default_rng(7))
-
-
-@pytest.mark.parametrize(("workload", "implementation", "parameters", "dtype"), CASES)
-def test_implementation_is_correct_and_leaves_its_inputs(
-    workload, implementation, parameters, dtype
-):
-    inputs, output = output_of(workload, implementation, parameters, dtype)
-    error = workload.relative_error(inputs, output, np.random.default_rng(7))
-    assert error <= workload.tolerance(dtype)
-    fresh = implementation.arrange(workload.make_inputs(parameters, dtype, seed=7))
-    assert all(torch.equal(*pair) for pair in zip(inputs, fresh, strict=True))
-
-
-@pytest.mark.parametrize(("workload", "implementation", "parameters", "dtype"), CASES)
-def test_sizes_in_bytes_are_the_tensors_own(workload, implementation, parameters, dtype):
-    inputs, output = output_of(workload, implementation, parameters, dtype)
-    input_bytes = sum(tensor.nbytes for tensor in inputs)
-    assert workload.input_bytes(parameters, dtype) == input_bytes
-    assert workload.output_bytes(parameters, dtype) == output.nbytes
-    assert implementation.working_set_bytes(parameters, dtype) >= input_bytes + output.nbytes
-
-
-@pytest.mark.parametrize("name", SIZES)
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda output: output * (1 + 1e-4),
-        torch.zeros_like,
-        lambda output: torch.full_like(output, math.nan),
-        lambda output: torch.full_like(output, math.inf),
-    ],
-    ids=["larger", "zero", "nan", "inf"],
-)
-def test_wrong_output_is_found_out(name, spoil):
-    workload = WORKLOADS[name]
-    assert not error_of(workload, SIZES[name][-1], spoil) <= workload.tolerance("float32")
 
 
 @pytest.mark.parametrize("name", ["fft", "attention_forward", "attention_backward"])
@@ -97,8 +29,8 @@ def test_wrong_output_is_found_out(name, spoil):
 def test_outputs_out_of_order_are_found_out(name, axis):
     """Images, gradients, frequencies or tokens."""
     workload = WORKLOADS[name]
-    parameters = {"attention_forward": {"batch": 3}}.get(name, {})
-    error = error_of(workload, SIZES[name][-1] | parameters, lambda output: output.roll(1, axis))
+    parameters = SIZES[name] | {"attention_forward": {"batch": 3}}.get(name, {})
+    error = error_of(workload, parameters, "float32", lambda output: output.roll(1, axis))
     assert error > 100 * workload.tolerance("float32")
 
 
@@ -109,11 +41,12 @@ def test_outputs_out_of_order_are_found_out(name, axis):
         lambda keys: keys.index_copy(0, torch.tensor([5, 6]), keys[[6, 5]]),
         lambda keys: keys.index_copy(0, torch.tensor([5]), keys[[6]]),
         lambda keys: torch.nextafter(keys, torch.tensor(2.0)),
+        torch.zeros_like,
     ],
-    ids=["descending", "two swapped", "one lost", "all a bit larger"],
+    ids=["descending", "two swapped", "one lost", "all a bit larger", "zero"],
 )
 def test_sort_must_be_exact(spoil):
-    assert error_of(WORKLOADS["sort"], {"size": 100_000}, spoil) > 0
+    assert error_of(WORKLOADS["sort"], {"size": 100_000}, "float32", spoil) > 0
 
 
 def test_sum_is_held_against_the_exact_one():
@@ -175,12 +108,6 @@ def test_attention_kernels_are_torchs():
     assert len(kernels) == 4
 
 
-@pytest.mark.parametrize("name", ["attention_forward", "attention_backward"])
-def test_tf32_is_refused_on_the_cpu(name):
-    for implementation in WORKLOADS[name].implementations_for("cpu"):
-        assert "tf32 is a format of CUDA" in (implementation.refusal("cpu", "tf32") or "")
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize(
     ("name", "implementation"),
@@ -192,7 +119,7 @@ def test_tf32_is_refused_on_the_cpu(name):
     ids=lambda value: value if isinstance(value, str) else value.name,
 )
 def test_implementation_is_correct_on_cuda(name, implementation):
-    workload, parameters = WORKLOADS[name], SIZES[name][-1]
+    workload, parameters = WORKLOADS[name], SIZES[name]
     for dtype in implementation.dtypes:
         inputs = implementation.arrange(workload.make_inputs(parameters, dtype, seed=7))
         with torch.inference_mode(not workload.needs_gradients):

@@ -122,10 +122,7 @@ def test_what_goes_wrong_fails_the_row_alone(old, new, reason, write, tmp_path):
         (GOOD.replace("AXES", "SIZES"), "AXES is missing or no axes; give such as AXES = {"),
         (GOOD.replace("(3, 5)", "(0,)"), "AXES is missing or no axes"),
         (GOOD.replace("(3, 5)", "3"), "AXES is missing or no axes"),
-        (
-            GOOD.replace("(3, 5)", "range(3)"),
-            "AXES in line 3 is no plain value; write it out",
-        ),
+        (GOOD.replace("(3, 5)", "range(3)"), "AXES in line 3 is no plain value; write it out"),
         (
             GOOD.replace('{"size": (3, 5)}', '{["a"]: (3, 5)}'),
             "AXES in line 3 is no plain value; write it out",
@@ -141,14 +138,8 @@ def test_what_goes_wrong_fails_the_row_alone(old, new, reason, write, tmp_path):
         (GOOD + "TOLERANCE = 1e999", "TOLERANCE is inf; give a number above 0"),
         (GOOD + "REPEATABLE = 0", "REPEATABLE is 0; give True or False"),
         (GOOD + 'NEEDS_GRADIENTS = "no"', "NEEDS_GRADIENTS is 'no'; give True or False"),
-        (
-            GOOD.replace("dtype, size", "size"),
-            "set_up() takes (size) instead of (dtype, size)",
-        ),
-        (
-            GOOD + "def flops(rows): return 1",
-            "flops() takes (rows) instead of (size)",
-        ),
+        (GOOD.replace("dtype, size", "size"), "set_up() takes (size) instead of (dtype, size)"),
+        (GOOD + "def flops(rows): return 1", "flops() takes (rows) instead of (size)"),
     ],
 )
 def test_a_broken_file_gives_one_line(text, problem, write, capsys):
