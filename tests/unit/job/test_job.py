@@ -36,10 +36,14 @@ def written(settings):
     return parse_document(Path(str(settings.output)).read_bytes())
 
 
+def document_of(settings, code=0):
+    assert run_job(settings) == code
+    return written(settings)
+
+
 def test_document_says_what_ran(make_settings, capsys):
     settings = make_settings()
-    assert run_job(settings) == 0
-    document = written(settings)
+    document = document_of(settings)
     assert (document.run_id, document.job_id, document.job_attempt) == ("a-run", "a-job", 2)
     assert (document.target, document.suite) == ("a-target", "custom")
     assert (document.requested_device, document.actual_device) == ("cpu", "cpu")
@@ -66,9 +70,7 @@ def test_failed_row_does_not_stop_the_others(make_settings, monkeypatch):
 
     monkeypatch.setattr(WORKLOADS["edge_detection"], "make_inputs", explode)
     points = (Point("edge_detection", {"size": 16, "batch": 1}), Point("matmul", {"size": 16}))
-    settings = make_settings(points=points)
-    assert run_job(settings) == 1
-    failed, other = written(settings).measurements
+    failed, other = document_of(make_settings(points=points), code=1).measurements
     assert failed.status == "failed"
     assert failed.reason == "RuntimeError: no inputs today"
     assert len(other.samples_seconds) == 10
@@ -76,15 +78,12 @@ def test_failed_row_does_not_stop_the_others(make_settings, monkeypatch):
 
 def test_skipped_rows_are_no_failure(make_settings):
     settings = make_settings(points=(Point("matmul", {"size": 200_000}, "float64"),))
-    assert run_job(settings) == 0
-    (row,) = written(settings).measurements
+    (row,) = document_of(settings).measurements
     assert row.status == "skipped"
 
 
 def test_job_s_marks_follow_each_other(make_settings):
-    settings = make_settings()
-    run_job(settings)
-    document = written(settings)
+    document = document_of(make_settings())
     marks = document.marks
     times = [
         marks.process_started_at,
@@ -103,9 +102,7 @@ def test_job_s_marks_follow_each_other(make_settings):
 
 def test_every_row_has_its_own_dtype(make_settings, capsys):
     points = [Point("matmul", {"size": 16}, dtype) for dtype in ("float32", "float64")]
-    settings = make_settings(points=tuple(points))
-    assert run_job(settings) == 0
-    rows = written(settings).measurements
+    rows = document_of(make_settings(points=tuple(points))).measurements
     assert [row.dtype for row in rows] == ["float32", "float64"]
     tolerances = [row.correctness and row.correctness.tolerance for row in rows]
     assert tolerances == [1e-5, 1e-12]
@@ -156,10 +153,8 @@ def test_cuda_is_not_replaced_silently(make_settings, tmp_path):
 
 @NO_CUDA
 def test_fallback_is_labelled(make_settings, capsys):
-    settings = make_settings(requested_device="cuda", allow_cpu_fallback=True)
-    assert run_job(settings) == 0
+    document = document_of(make_settings(requested_device="cuda", allow_cpu_fallback=True))
     assert capsys.readouterr().out.startswith("batchmark_job: NOT A GPU MEASUREMENT: cuda was")
-    document = written(settings)
     assert (document.requested_device, document.actual_device) == ("cuda", "cpu")
     assert document.environment.gpu_model is None
 
@@ -171,10 +166,8 @@ def test_auto_takes_the_cpu_without_a_warning(make_settings, capsys):
 
 
 def test_more_threads_than_there_are_is_said(make_settings, capsys):
-    settings = make_settings(threads=100_000)
-    assert run_job(settings) == 0
+    environment = document_of(make_settings(threads=100_000)).environment
     assert "100000 threads asked for, only" in capsys.readouterr().out
-    environment = written(settings).environment
     assert environment.compute_threads == environment.cpu_threads
 
 
@@ -248,8 +241,7 @@ def test_workload_that_is_not_there_ends_the_job_before_it_measures(make_setting
 
 def test_interruption_after_the_end_does_not_write_again(make_settings):
     settings = make_settings(limits=RowLimits(samples=10, max_seconds=0.01))
-    run_job(settings)
-    document = written(settings)
+    document = document_of(settings)
     recorder = Recorder(
         settings, document.actual_device, document.environment, JobMarks(), Telemetry([], None, "")
     )

@@ -13,6 +13,7 @@ import pytest
 from laptop.errors import TerraformError
 from laptop.terraform import Terraform, find_provider_mirror
 from tests.terraform.plans import plan_exit_code, planned_changes
+from tests.waiting import wait_for
 
 STACK = """
 variable "color" {
@@ -225,26 +226,16 @@ def test_a_mirror_may_be_packed(tmp_path):
     assert find_provider_mirror(tmp_path / "no.lock", "linux_amd64", [tmp_path]) is None
 
 
-def wait_for(path, seconds=60):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if path.exists() and (text := path.read_text()).endswith("\n"):
-            return text
-        time.sleep(0.05)
-    raise AssertionError(f"{path} did not appear within {seconds} s")
-
-
-def gone(pid_file, seconds=10):
+def gone(pid_file):
     """Whether the process ends; a zombie has, though its new parent may not have noticed."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+
+    def ended():
         try:
-            if psutil.Process(int(pid_file.read_text())).status() == psutil.STATUS_ZOMBIE:
-                return True
+            return psutil.Process(int(pid_file.read_text())).status() == psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
             return True
-        time.sleep(0.05)
-    return False
+
+    return wait_for(ended, f"end of {pid_file.name}")
 
 
 def interrupted(code, cwd, started, *, times=1):
@@ -256,7 +247,7 @@ def interrupted(code, cwd, started, *, times=1):
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_for(started)
+    wait_for(lambda: started.exists() and started.read_text().endswith("\n"), "start")
     for _ in range(times):
         program.send_signal(signal.SIGINT)
         time.sleep(0.2)

@@ -136,20 +136,10 @@ def machine(tmp_path):
     for program in ("docker", "aws", "terraform", "git"):
         (machine.bin / program).write_text(STAND_IN)
         (machine.bin / program).chmod(0o755)
-    tools = (
-        "basename",
-        "bash",
-        "cat",
-        "date",
-        "dirname",
-        "grep",
-        "mktemp",
-        "rm",
-        "sed",
-        "sh",
-        "tr",
-    )
-    for program in (*tools, "wc"):
+    for program in (
+        *("basename", "bash", "cat", "date", "dirname", "grep"),
+        *("mktemp", "rm", "sed", "sh", "tr", "wc"),
+    ):
         (machine.bin / program).symlink_to(str(shutil.which(program)))
     machine.answer(f"git -C {root} rev-parse HEAD", f"echo {COMMIT}")
     machine.answer(f"git -C {root} rev-parse --short", "echo 1a2b3c4")

@@ -1,49 +1,32 @@
 """EC2's and ECS's metadata services, answering here."""
 
 import json
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 import pytest
 
 from batchmark_job.machine import metadata
+from tests.stand_ins.http import serving
 
 TOKEN = "a-token"
 
 
-class Metadata(BaseHTTPRequestHandler):
-    """Instance metadata version 2 and the ECS agent's endpoint."""
-
-    def do_PUT(self):
-        given = self.headers.get("X-aws-ec2-metadata-token-ttl-seconds")
-        self._answer(TOKEN if given and self.path == "/latest/api/token" else None)
-
-    def do_GET(self):
-        answers = {"/v4/task": json.dumps({"ImageID": "sha256:abc", "Image": "job:1"})}
-        if self.headers.get("X-aws-ec2-metadata-token") == TOKEN:
-            answers["/latest/meta-data/ami-id"] = "ami-0123456789abcdef0"
-            answers["/latest/meta-data/instance-type"] = "c5.2xlarge"
-            answers["/latest/meta-data/placement/availability-zone"] = "us-east-1b"
-        self._answer(answers.get(self.path))
-
-    def _answer(self, text):
-        self.send_response(200 if text else 401)
-        self.end_headers()
-        self.wfile.write((text or "").encode())
-
-    def log_message(self, *arguments):
-        """Keep the tests' output clean."""
+def answer(request):
+    """As instance metadata version 2 and the ECS agent do."""
+    answers = {"/v4/task": json.dumps({"ImageID": "sha256:abc", "Image": "job:1"})}
+    if request.headers.get("X-aws-ec2-metadata-token-ttl-seconds"):
+        answers = {"/latest/api/token": TOKEN} if request.command == "PUT" else {}
+    if request.headers.get("X-aws-ec2-metadata-token") == TOKEN:
+        answers["/latest/meta-data/ami-id"] = "ami-0123456789abcdef0"
+        answers["/latest/meta-data/instance-type"] = "c5.2xlarge"
+        answers["/latest/meta-data/placement/availability-zone"] = "us-east-1b"
+    text = answers.get(request.path)
+    return 200 if text else 401, (text or "").encode()
 
 
 @pytest.fixture
 def metadata_url():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Metadata)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(answer) as server:
+        yield f"http://127.0.0.1:{server.server_port}"
 
 
 def put(root, name, text):

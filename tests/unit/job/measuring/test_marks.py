@@ -4,14 +4,13 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import psutil
 import pytest
 
 from batchmark_job.measuring.marks import JobMarks, process_started_at
+from tests.stand_ins.http import serving
 
 # Shortened from the examples in the ECS developer guide.
 TASK = {
@@ -26,35 +25,25 @@ CONTAINER = {"Name": "curl", "StartedAt": "2020-10-02T00:43:07.155788862Z"}
 
 @pytest.fixture
 def agent(monkeypatch):
-    """Starts an ECS agent with these answers; returns the list of what it is asked for."""
+    """Gives an ECS agent these answers; returns the list of what it is asked for."""
     answers = {}
     asked = []
 
-    class Agent(BaseHTTPRequestHandler):
-        def do_GET(self):
-            asked.append(self.path)
-            self.send_response(200 if self.path in answers else 404)
-            self.end_headers()
-            self.wfile.write(answers.get(self.path, b""))
+    def answer(request):
+        asked.append(request.path)
+        return 200 if request.path in answers else 404, answers.get(request.path, b"")
 
-        def log_message(self, *arguments):
-            """Keep the tests' output clean."""
+    with serving(answer) as server:
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Agent)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
+        def start(task, container):
+            for path, content in (("/v4/an-id/task", task), ("/v4/an-id", container)):
+                text = content if isinstance(content, bytes) else json.dumps(content).encode()
+                answers[path] = text
+            address = f"http://127.0.0.1:{server.server_port}/v4/an-id"
+            monkeypatch.setenv("ECS_CONTAINER_METADATA_URI_V4", address)
+            return asked
 
-    def start(task, container):
-        for path, answer in (("/v4/an-id/task", task), ("/v4/an-id", container)):
-            answers[path] = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        address = f"http://127.0.0.1:{server.server_port}/v4/an-id"
-        monkeypatch.setenv("ECS_CONTAINER_METADATA_URI_V4", address)
-        return asked
-
-    yield start
-    server.shutdown()
-    thread.join()
-    server.server_close()
+        yield start
 
 
 @pytest.fixture(autouse=True)

@@ -1,37 +1,21 @@
 """containers/http_ok.sh, which asks whether a service is healthy."""
 
 import subprocess
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
 from laptop.processes import free_port
+from tests.stand_ins.http import serving
 
 SCRIPT = Path(__file__).resolve().parents[4] / "containers" / "http_ok.sh"
 HEALTH = b'{"scheduler":{"status":"unhealthy"},"triggerer":{"status":"healthy","latest":null}}'
 
 
-class Answers(BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(200 if self.path == "/health" else 503)
-        self.end_headers()
-        self.wfile.write(HEALTH)
-
-    def log_message(self, *_):
-        """Say nothing."""
-
-
 @pytest.fixture
 def port():
-    server = HTTPServer(("127.0.0.1", 0), Answers)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield server.server_port
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(lambda request: (200 if request.path == "/health" else 503, HEALTH)) as server:
+        yield server.server_port
 
 
 def code(port, *arguments):
