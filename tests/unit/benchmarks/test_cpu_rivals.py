@@ -184,6 +184,11 @@ def test_ratios_are_to_the_plain_call_with_the_lowest_median():
     assert comparison.passed
 
 
+def reported(comparison):
+    console = Console(file=io.StringIO(), width=160)
+    return report([comparison], 2, console), console.file.getvalue()
+
+
 @pytest.mark.parametrize(
     ("ours", "code", "verdict"),
     [
@@ -192,10 +197,9 @@ def test_ratios_are_to_the_plain_call_with_the_lowest_median():
     ],
 )
 def test_verdict(ours, code, verdict):
-    console = Console(file=io.StringIO(), width=160)
     comparison = times({"size": 7}, [ours] * 3, {"torch @": [1.0] * 3, "NumPy @": [2.0] * 3})
-    assert report([comparison], 2, console) == code
-    printed = console.file.getvalue()
+    ended, printed = reported(comparison)
+    assert ended == code
     assert printed.rstrip().endswith(verdict)
     assert f"{ours:.3f} ({ours:.2f} to {ours:.2f}, 3 rounds)" in printed
     assert "matmul: median milliseconds, 2 threads" in printed
@@ -203,18 +207,14 @@ def test_verdict(ours, code, verdict):
 
 
 def test_what_was_reconstructed_is_called_so():
-    console = Console(file=io.StringIO(), width=160)
     point = Point("gaussian_blur", {"size": 7})
-    report([Comparison(point, [1.0] * 3, ["opencv"] * 3, {"a": [1.0] * 3}, [2.0])], 2, console)
-    printed = console.file.getvalue()
+    _, printed = reported(Comparison(point, [1.0] * 3, ["opencv"] * 3, {"a": [1.0] * 3}, [2.0]))
     assert "as published: reconstructed from kernel, sigma and border; the source" in printed
 
 
 def test_nothing_measured_is_no_success():
-    console = Console(file=io.StringIO(), width=160)
-    skipped = Comparison(Point("matmul", {"size": 7}), skipped="too large")
-    assert report([skipped], 2, console) == 1
-    printed = console.file.getvalue()
+    code, printed = reported(Comparison(Point("matmul", {"size": 7}), skipped="too large"))
+    assert code == 1
     assert "skipped: matmul size 7: too large" in printed
     assert "nothing was measured" in printed
 

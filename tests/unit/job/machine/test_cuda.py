@@ -18,7 +18,7 @@ from batchmark_job.job import run_job
 from batchmark_job.machine import cuda
 from batchmark_job.machine.cuda import find_obstacle, start
 from batchmark_job.suites import Point
-from tests.stand_ins.nvml import Card, Nvml
+from tests.stand_ins.nvml import Card, NoDriver, Nvml
 
 TOO_OLD = "The NVIDIA driver on your system is too old (found version 12020).\nMore advice."
 
@@ -196,19 +196,17 @@ def test_a_gpu_that_is_full_at_the_start_says_how_full(make_settings):
     )
 
 
-def test_a_full_gpu_without_nvml_is_named_too():
-    nvml = Installed(error=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
-    error = RuntimeError("CUDA error: out of memory\nCompile with ...")
-    with a_gpu(error, nvml=nvml), pytest.raises(CannotMeasureError, match=r"first row; end what"):
-        start()
-
-
-def test_any_other_error_of_the_gpu_is_passed_on():
-    error = RuntimeError("CUDA error: unspecified launch failure\nCompile with ...")
-    with (
-        a_gpu(error),
-        pytest.raises(CannotMeasureError, match=r"does not start: .*launch failure; see what"),
-    ):
+@pytest.mark.parametrize(
+    ("error", "nvml", "message"),
+    [
+        ("out of memory", NoDriver(), "first row; end what"),
+        ("unspecified launch failure", None, r"does not start: .*launch failure; see what"),
+    ],
+    ids=["full, and no NVML", "any other"],
+)
+def test_an_error_of_the_gpu_at_the_start_is_told(error, nvml, message):
+    raised = RuntimeError(f"CUDA error: {error}\nCompile with ...")
+    with a_gpu(raised, nvml=nvml), pytest.raises(CannotMeasureError, match=message):
         start()
 
 

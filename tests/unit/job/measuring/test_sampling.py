@@ -1,7 +1,7 @@
 """When sampling ends, and when a device counts as warm; on scripted durations, not on a clock."""
 
 import gc
-from itertools import count, cycle
+from itertools import cycle, repeat
 from unittest import mock
 
 import numpy as np
@@ -40,10 +40,6 @@ class ScriptedTime:
         return duration, call()
 
 
-def forever(value):
-    return (value for _ in count())
-
-
 def nothing():
     return torch.zeros(1)
 
@@ -59,50 +55,50 @@ def ended(durations, limits):
     raise AssertionError("sampling never ended")
 
 
-def test_precise_samples_end_early_but_not_before_a_tenth_of_the_time():
-    taken, stopping = ended(forever(0.011), RowLimits(max_seconds=1.0))
-    assert stopping == Stopping(criterion="precise", relative_half_width=0.0)
-    assert taken == 10
-    taken, stopping = ended(forever(0.001), RowLimits(max_seconds=1.0))
-    assert stopping.criterion == "precise"
-    assert 100 <= taken <= 115
+SECOND = RowLimits(max_seconds=1.0)
+NOISE = np.random.default_rng(1)
 
 
-def test_no_fewer_than_the_minimum():
-    taken, stopping = ended(cycle([0.6, 1.2]), RowLimits(max_seconds=1.0))
-    assert taken == 10
-    assert stopping.criterion == "max_seconds"
-
-
-def test_precise_samples_are_called_so_though_time_or_number_is_used_up_too():
-    assert ended(forever(0.9), RowLimits(max_seconds=1.0))[1].criterion == "precise"
-    taken, stopping = ended(forever(0.01), RowLimits(samples=10, max_seconds=1.0))
-    assert (taken, stopping.criterion) == (10, "precise")
-
-
-def test_most_samples_end_it():
-    noise = np.random.default_rng(1).normal(1e-6, 2e-7, 1000).clip(1e-8)
-    taken, stopping = ended(noise, RowLimits(samples=40, max_seconds=1.0))
-    assert (taken, stopping.criterion) == (40, "max_samples")
-    assert stopping.relative_half_width is not None
-
-
-def test_time_ends_noisy_samples():
-    noise = np.random.default_rng(2).uniform(0.01, 0.03, 1000)
-    taken, stopping = ended(noise, RowLimits(max_seconds=1.0))
-    assert stopping.criterion == "max_seconds"
-    assert 40 <= taken <= 60
+@pytest.mark.parametrize(
+    ("durations", "limits", "criterion", "fewest", "most"),
+    [
+        (repeat(0.011), SECOND, "precise", 10, 10),
+        (repeat(0.001), SECOND, "precise", 100, 115),
+        (cycle([0.6, 1.2]), SECOND, "max_seconds", 10, 10),
+        (repeat(0.9), SECOND, "precise", 10, 10),
+        (repeat(0.01), RowLimits(samples=10, max_seconds=1.0), "precise", 10, 10),
+        (
+            NOISE.normal(1e-6, 2e-7, 1000).clip(1e-8),
+            RowLimits(samples=40, max_seconds=1.0),
+            "max_samples",
+            40,
+            40,
+        ),
+        (NOISE.uniform(0.01, 0.03, 1000), SECOND, "max_seconds", 40, 60),
+        (repeat(50.0), SECOND, "max_seconds", 1, 1),
+    ],
+    ids=[
+        "precise",
+        "precise, but not before a tenth of the time",
+        "no fewer than the minimum",
+        "precise, though time is used up",
+        "precise, though the number is used up",
+        "as many as allowed",
+        "noisy until time is up",
+        "one call longer than all patience",
+    ],
+)
+def test_sampling_ends(durations, limits, criterion, fewest, most):
+    taken, stopping = ended(durations, limits)
+    assert stopping.criterion == criterion
+    assert fewest <= taken <= most
 
 
 def test_patience_ends_a_row_too_slow_for_the_minimum():
-    taken, stopping = ended(forever(3.0), RowLimits(max_seconds=1.0))
+    taken, stopping = ended(repeat(3.0), SECOND)
     assert taken == 3  # a fourth would end after more than PATIENCE seconds
     assert taken * 3.0 <= PATIENCE
     assert stopping == Stopping(criterion="max_seconds", relative_half_width=None)
-
-
-def test_one_call_longer_than_all_patience_is_enough():
-    assert ended(forever(50.0), RowLimits(max_seconds=1.0))[0] == 1
 
 
 def test_interval_still_covers_after_stopping_when_it_looked_narrow():
@@ -130,7 +126,7 @@ def test_samples_are_kept_one_by_one_with_their_starts(monkeypatch):
 
 
 def test_samples_of_the_shortest_calls_are_spread_over_a_tenth_of_the_time(monkeypatch):
-    timer = ScriptedTime(forever(2**-10), monkeypatch)
+    timer = ScriptedTime(repeat(2**-10), monkeypatch)
     samples = []
     sampled = sample(Rotation([nothing]), timer, RowLimits(samples=101, max_seconds=10), samples)
     assert len(samples) == 101
