@@ -44,21 +44,20 @@ def test_file_is_written_whole_and_alone(tmp_path):
     assert list(output.path.parent.iterdir()) == [output.path]
 
 
-def test_folder_is_no_file(tmp_path):
-    with pytest.raises(InputError, match="is a folder; end it in '/' or name a file"):
-        FileOutput(tmp_path).check()
-
-
-def test_file_below_a_file_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("", "is a folder; end it in '/' or name a file"),
+        ("file/result.json", "can't write in"),
+        # As with a folder of another user's, which stops everybody but root.
+        ("long" * 100 + "/result.json", r"can't write in .* \(File name too long\)"),
+    ],
+    ids=["folder", "below a file", "not even to be looked at"],
+)
+def test_a_place_that_takes_no_file_is_refused(place, message, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="can't write in"):
-        FileOutput(tmp_path / "file" / "result.json").check()
-
-
-def test_what_can_not_even_be_looked_at_is_refused(tmp_path):
-    """As with a folder of another user's, which stops everybody but root."""
-    with pytest.raises(InputError, match=r"can't write in .* \(File name too long\)"):
-        FileOutput(tmp_path / ("long" * 100) / "result.json").check()
+    with pytest.raises(InputError, match=message):
+        FileOutput(tmp_path / place).check()
 
 
 def test_failed_write_leaves_no_temporary_file(tmp_path):

@@ -1,3 +1,4 @@
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -104,21 +105,20 @@ def test_bad_grids_are_refused(workload, axes, message):
         Grid(workload, axes).points()
 
 
-@pytest.mark.parametrize("max_seconds", [0.0, -1.0, float("nan"), float("inf")])
-def test_bad_time_limits_are_refused(max_seconds):
-    with pytest.raises(InputError, match="--max-seconds"):
-        RowLimits(max_seconds=max_seconds)
-
-
-@pytest.mark.parametrize("precision", [-0.01, 1.0, float("nan")])
-def test_precisions_that_are_no_share_are_refused(precision):
-    with pytest.raises(InputError, match=r"--precision .* is no share; give 0.01 for 1 %"):
-        RowLimits(precision=precision)
-
-
-def test_too_few_samples_are_refused():
-    with pytest.raises(InputError, match="--samples 2 is too few; give 10 or more"):
-        RowLimits(samples=2)
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        *(({"max_seconds": bad}, "--max-seconds") for bad in (0.0, -1.0, math.nan, math.inf)),
+        *(
+            ({"precision": bad}, r"--precision .* is no share; give 0.01 for 1 %")
+            for bad in (-0.01, 1.0, math.nan)
+        ),
+        ({"samples": 2}, "--samples 2 is too few; give 10 or more"),
+    ],
+)
+def test_bad_limits_are_refused(limits, message):
+    with pytest.raises(InputError, match=message):
+        RowLimits(**limits)
 
 
 def test_grids_are_known_without_torch():

@@ -150,14 +150,8 @@ def test_wheels_come_from_this_disks_folders_only(tmp_path):
 def test_without_an_engine_all_is_skipped_and_one_line_says_why():
     run = subprocess.run(
         [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-rfE",
-            "-p",
-            "no:cacheprovider",
-            "tests/containers",
+            *(sys.executable, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider"),
+            *("--assert=plain", "tests/containers"),
         ],
         cwd=ROOT,
         env=os.environ | {"DOCKER_HOST": "unix:///nowhere/docker.sock"},

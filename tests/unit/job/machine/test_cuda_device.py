@@ -67,6 +67,27 @@ def test_every_workload_is_measured_or_refused_with_a_reason(name, dtype):
 
 
 @needs_cuda
+@pytest.mark.parametrize(
+    ("name", "implementation"),
+    [
+        pytest.param(name, implementation, id=f"{name}-{implementation.name}")
+        for name, workload in WORKLOADS.items()
+        if name not in {"matmul", "image_convolution", "gaussian_blur", "edge_detection"}
+        for implementation in workload.implementations_for("cuda")
+    ],
+)
+def test_an_implementation_is_correct_in_all_its_dtypes(name, implementation):
+    workload = WORKLOADS[name]
+    for dtype in implementation.dtypes:
+        inputs = implementation.arrange(workload.make_inputs(smallest(name), dtype, seed=7))
+        on_device = tuple(torch.empty_like(t, device="cuda").copy_(t) for t in inputs)
+        with torch.inference_mode(not workload.needs_gradients):
+            output = implementation.prepare(on_device)()
+        error = workload.relative_error(inputs, output, np.random.default_rng(7))
+        assert error <= workload.tolerance(dtype)
+
+
+@needs_cuda
 def test_tf32_is_a_row_of_its_own():
     errors = {}
     for dtype in ("float32", "tf32"):
@@ -138,7 +159,14 @@ def test_a_gpu_has_a_ceiling_for_every_dtype():
 
 @needs_cuda
 def test_the_benchmark_against_rivals_runs():
-    finished = run_benchmark("--small")
+    finished = subprocess.run(
+        [sys.executable, "-m", "benchmarks.gpu_rivals", "--small"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "job_container")])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert finished.returncode == 0, finished.stderr
     assert "skipped" not in finished.stdout
     for row in ("matmul 256 tf32", "gaussian_blur 256 float32", "edge_detection 256 bfloat16"):
@@ -162,14 +190,3 @@ def test_the_benchmark_goes_on_after_a_row_that_was_not_measured(capsys):
     assert lines == [str(good), "NOT MEASURED matmul 4 tf32: unsettled: drifting", str(good)]
     assert gpu_rivals.print_all([lambda: good])
     assert not gpu_rivals.print_all([lambda: good._replace(share=0.9)])
-
-
-def run_benchmark(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "benchmarks.gpu_rivals", *arguments],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "job_container")])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )

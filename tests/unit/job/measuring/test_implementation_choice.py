@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 import psutil
 import pytest
+import threadpoolctl
 import torch
 
 from batchmark_job.machine import fingerprint, malloc, memory, threads
@@ -274,9 +275,6 @@ def test_physical_cores_are_tried_only_where_threads_share_them(monkeypatch):
 
 
 def test_all_pools_get_the_threads():
-    import cv2
-    import threadpoolctl
-
     before = torch.get_num_threads()
     try:
         threads.set_threads(1)

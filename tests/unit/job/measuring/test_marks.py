@@ -60,18 +60,11 @@ def test_a_process_by_itself_knows_when_it_started():
 
 def test_the_first_time_of_a_mark_counts():
     marks = JobMarks()
-    for name in ("imported", "device_ready", "inputs_ready", "first_call", "trial_ended", "steady"):
+    names = ("imported", "device_ready", "inputs_ready", "first_call", "trial_ended", "steady")
+    for name in names:
         marks.mark(name)
     first = marks.document()
-    times = [
-        first.process_started_at,
-        first.imported_at,
-        first.device_ready_at,
-        first.inputs_ready_at,
-        first.first_call_at,
-        first.trial_ended_at,
-        first.steady_at,
-    ]
+    times = [getattr(first, f"{name}_at") for name in ("process_started", *names)]
     assert times == sorted(times)
     marks.mark("steady")
     marks.mark("imported")

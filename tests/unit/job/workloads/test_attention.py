@@ -108,26 +108,6 @@ def test_attention_kernels_are_torchs():
     assert len(kernels) == 4
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize(
-    ("name", "implementation"),
-    [
-        (name, implementation)
-        for name in SIZES
-        for implementation in WORKLOADS[name].implementations_for("cuda")
-    ],
-    ids=lambda value: value if isinstance(value, str) else value.name,
-)
-def test_implementation_is_correct_on_cuda(name, implementation):
-    workload, parameters = WORKLOADS[name], SIZES[name]
-    for dtype in implementation.dtypes:
-        inputs = implementation.arrange(workload.make_inputs(parameters, dtype, seed=7))
-        with torch.inference_mode(not workload.needs_gradients):
-            output = implementation.prepare(tuple(tensor.cuda() for tensor in inputs))()
-        error = workload.relative_error(inputs, output, np.random.default_rng(7))
-        assert error <= workload.tolerance(dtype)
-
-
 class Operations(TorchDispatchMode):
     """The names of all that torch computes."""
 

@@ -238,16 +238,3 @@ def test_memory_needs_are_upper_bounds_of_what_inputs_take():
                 needed = implementation.working_set_bytes({"batch": 8}, dtype)
                 inputs = workload.input_bytes({"batch": 8}, dtype)
                 assert needed > inputs + workload.output_bytes({"batch": 8}, dtype)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("workload", [CNN, INFERENCE, TRAINING], ids=lambda w: w.name)
-def test_is_correct_on_cuda(workload):
-    for implementation in workload.implementations_for("cuda"):
-        for dtype in implementation.dtypes:
-            inputs = implementation.arrange(workload.make_inputs({"batch": 4}, dtype, seed=7))
-            on_device = tuple(torch.empty_like(t, device="cuda").copy_(t) for t in inputs)
-            with torch.inference_mode(not workload.needs_gradients):
-                output = implementation.prepare(on_device)()
-            error = workload.relative_error(inputs, output, np.random.default_rng(7))
-            assert error <= workload.tolerance(dtype)

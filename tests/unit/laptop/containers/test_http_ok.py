@@ -23,18 +23,18 @@ def code(port, *arguments):
     return subprocess.run(words, capture_output=True, check=False).returncode
 
 
-def test_an_answer_of_200_is_healthy(port):
-    assert code(port, "/health") == 0
-
-
-def test_another_status_is_unhealthy(port):
-    assert code(port, "/other") != 0
-
-
-def test_the_text_decides_where_one_is_given(port):
-    assert code(port, "/health", '"triggerer":{"status":"healthy"') == 0
-    assert code(port, "/health", '"scheduler":{"status":"healthy"') != 0
-    assert code(port, "/other", '"triggerer":{"status":"healthy"') != 0
+@pytest.mark.parametrize(
+    ("arguments", "healthy"),
+    [
+        (["/health"], True),
+        (["/other"], False),
+        (["/health", '"triggerer":{"status":"healthy"'], True),
+        (["/health", '"scheduler":{"status":"healthy"'], False),
+        (["/other", '"triggerer":{"status":"healthy"'], False),
+    ],
+)
+def test_status_and_text_where_one_is_given_decide(port, arguments, healthy):
+    assert (code(port, *arguments) == 0) is healthy
 
 
 def test_a_closed_port_is_unhealthy():
