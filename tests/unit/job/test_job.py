@@ -3,7 +3,6 @@
 import re
 import signal
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
@@ -29,6 +28,7 @@ from batchmark_job.result import (
 )
 from batchmark_job.suites import Point
 from batchmark_job.workloads.builtin import WORKLOADS
+from tests.stand_ins.broken_output import BrokenOutput
 
 NO_CUDA = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 
@@ -161,17 +161,6 @@ def test_more_threads_than_there_are_is_said(make_settings, capsys):
     environment = document_of(make_settings(threads=100_000)).environment
     assert "100000 threads asked for, only" in capsys.readouterr().out
     assert environment.compute_threads == environment.cpu_threads
-
-
-@dataclass
-class BrokenOutput:
-    """Looks fine beforehand, fails when it matters."""
-
-    def check(self):
-        pass
-
-    def write(self, text, *, hurried=False):
-        raise OutputError("could not write nowhere: no network")
 
 
 def test_document_that_can_not_be_written_is_kept(make_settings, tmp_path, monkeypatch, capsys):

@@ -15,6 +15,7 @@ import torch
 from batchmark_job.machine import conditions
 from batchmark_job.machine.conditions import Monitor
 from batchmark_job.result import Conditions
+from tests.builders.files import put
 from tests.stand_ins.nvml import Card, NoDriver, Nvml, installed
 
 POWER_CAP = pynvml.nvmlClocksEventReasonSwPowerCap
@@ -44,15 +45,12 @@ class Machine:
         )
 
     def thread(self, name, ran, waited):
-        folder = self.root / f"proc/self/task/{name}"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "schedstat").write_text(f"{ran} {waited} 7\n")
+        put(self.root, f"proc/self/task/{name}/schedstat", f"{ran} {waited} 7\n")
 
     def clock(self, *megahertz):
         for cpu, value in enumerate(megahertz):
-            policy = self.root / f"sys/devices/system/cpu/cpufreq/policy{cpu}"
-            policy.mkdir(parents=True, exist_ok=True)
-            (policy / "scaling_cur_freq").write_text(f"{value * 1000}\n")
+            policy = f"sys/devices/system/cpu/cpufreq/policy{cpu}"
+            put(self.root, f"{policy}/scaling_cur_freq", f"{value * 1000}\n")
 
 
 @pytest.fixture

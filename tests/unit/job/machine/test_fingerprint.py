@@ -5,12 +5,7 @@ import torch
 
 from batchmark_job.machine import fingerprint
 from batchmark_job.result import Device
-
-
-def put(root, name, text):
-    (root / name).parent.mkdir(parents=True, exist_ok=True)
-    (root / name).write_text(text)
-    return root
+from tests.builders.files import put
 
 
 def test_this_machine_is_described():

@@ -9,16 +9,9 @@ from batchmark_job.machine import memory
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.rows import Row, bench_for, measure
 from batchmark_job.workloads.builtin import WORKLOADS
+from tests.builders.files import put
 
 GIB = 2**30
-
-
-def write(root, files):
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return root
 
 
 def test_without_control_groups_it_is_the_machine_s_memory(tmp_path):
@@ -63,15 +56,16 @@ def version_2(current, stat=""):
     ids=["version 2", "all used up", "version 2, tightest parent", "version 1"],
 )
 def test_control_groups_limit_memory(tmp_path, files, limit, available):
-    root = write(tmp_path, files)
-    assert memory.host_memory_bytes(root) == limit
-    assert memory.available_host_bytes(root) == available
+    for name, text in files.items():
+        put(tmp_path, name, text)
+    assert memory.host_memory_bytes(tmp_path) == limit
+    assert memory.available_host_bytes(tmp_path) == available
 
 
 def test_version_1_without_a_limit_is_the_machine_s_memory(tmp_path):
-    unlimited = {"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}
-    root = write(tmp_path, VERSION_1 | unlimited)
-    assert memory.host_memory_bytes(root) == psutil.virtual_memory().total
+    put(tmp_path, "proc/self/cgroup", "4:memory:/\n")
+    put(tmp_path, "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n")
+    assert memory.host_memory_bytes(tmp_path) == psutil.virtual_memory().total
 
 
 def test_too_large_a_row_is_skipped_with_both_numbers(monkeypatch):

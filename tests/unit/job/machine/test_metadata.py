@@ -5,6 +5,7 @@ import json
 import pytest
 
 from batchmark_job.machine import metadata
+from tests.builders.files import put
 from tests.stand_ins.http import serving
 
 TOKEN = "a-token"
@@ -27,12 +28,6 @@ def answer(request):
 def metadata_url():
     with serving(answer) as server:
         yield f"http://127.0.0.1:{server.server_port}"
-
-
-def put(root, name, text):
-    (root / name).parent.mkdir(parents=True, exist_ok=True)
-    (root / name).write_text(text)
-    return root
 
 
 @pytest.mark.parametrize(

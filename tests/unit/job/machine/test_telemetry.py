@@ -15,6 +15,7 @@ from batchmark_job.job import run_job
 from batchmark_job.machine import telemetry
 from batchmark_job.machine.telemetry import GpuMeter, ProcessMeter, Telemetry, meters_for
 from batchmark_job.result import Device, MetricSummary, parse_document
+from tests.stand_ins.broken_output import BrokenOutput
 from tests.stand_ins.nvml import Card, NoDriver, Nvml, installed
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -272,20 +273,13 @@ def test_the_document_is_there_before_the_metrics_go_out(make_settings, use_clou
     assert cloudwatch.metrics() == {"CPUUtilization", "MemoryUsed"}
 
 
-class NoOutput:
-    def check(self): ...
-
-    def write(self, text, *, hurried=False):
-        raise OutputError("no network")
-
-
 def test_a_job_whose_document_is_not_written_still_publishes(
     make_settings, use_cloudwatch, monkeypatch, tmp_path
 ):
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     cloudwatch = use_cloudwatch()
     with pytest.raises(OutputError):
-        run_job(make_settings(metrics_namespace="Tests", output=NoOutput()))
+        run_job(make_settings(metrics_namespace="Tests", output=BrokenOutput()))
     assert "CPUUtilization" in cloudwatch.metrics()
 
 

@@ -35,17 +35,18 @@ def write(tmp_path, monkeypatch):
     return to_folder
 
 
-def run(tmp_path, *arguments):
+def run(tmp_path, *arguments, code=0):
+    """The document of a job that ends with this code."""
     output = tmp_path / "result.json"
     limits = ("--samples", "10", "--max-seconds", "0.05", "--threads", "1", "--no-ceilings")
-    code = main(["run", *arguments, *limits, "--device", "cpu", "--output", str(output)])
-    return code, parse_document(output.read_bytes())
+    place = ("--device", "cpu", "--output", str(output))
+    assert main(["run", *arguments, *limits, *place]) == code
+    return parse_document(output.read_bytes())
 
 
 def test_the_documented_example_is_short_and_runs(tmp_path):
     assert len(EXAMPLE.read_text().splitlines()) <= 30
-    code, document = run(tmp_path, "--workload", "softmax", "--axis", "rows=50,60")
-    assert code == 0
+    document = run(tmp_path, "--workload", "softmax", "--axis", "rows=50,60")
     assert [row.parameters for row in document.measurements] == [
         {"rows": rows, "columns": 1000} for rows in (50, 60)
     ]
@@ -82,8 +83,7 @@ def test_everything_optional_is_used(write, tmp_path):
         + "def elements_moved(size):\n    return 3 * size\n"
         + "def elements_held(size):\n    return 10**15 if size > 4 else 100\n"
     )
-    code, document = run(tmp_path, "--workload", "mine", "--axis", "size=3,5")
-    assert code == 0
+    document = run(tmp_path, "--workload", "mine", "--axis", "size=3,5")
     row, too_large = document.measurements
     assert (row.flops, row.bytes_moved, row.correctness.tolerance) == (3, 36, 0.25)
     assert too_large.status is MeasurementStatus.SKIPPED
@@ -107,8 +107,7 @@ def test_everything_optional_is_used(write, tmp_path):
 )
 def test_what_goes_wrong_fails_the_row_alone(old, new, reason, write, tmp_path):
     write(GOOD.replace(old, new, 1))
-    code, document = run(tmp_path, "--workload", "mine")
-    assert code == 1
+    document = run(tmp_path, "--workload", "mine", code=1)
     (row,) = document.measurements
     assert row.status is MeasurementStatus.FAILED
     assert reason in str(row.reason)
@@ -172,8 +171,7 @@ def test_annotated_constants_count(write):
 def test_a_file_runs_once_for_all_its_rows(write, tmp_path):
     log = tmp_path / "log"
     write(GOOD + f"with open({str(log)!r}, 'a') as log:\n    print('ran', file=log)\n")
-    code, document = run(tmp_path, "--workload", "mine", "--axis", "size=3,4,5")
-    assert code == 0
+    document = run(tmp_path, "--workload", "mine", "--axis", "size=3,4,5")
     assert len(document.measurements) == 3
     assert log.read_text() == "ran\n"
 
@@ -190,8 +188,7 @@ def test_a_changed_file_is_another_workload(write):
 def test_a_dataclass_with_postponed_annotations_works(write, tmp_path):
     text = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
     write(text + GOOD + "@dataclass\nclass Model:\n    width: int = 1\n")
-    code, document = run(tmp_path, "--workload", "mine")
-    assert code == 0
+    document = run(tmp_path, "--workload", "mine")
     assert document.measurements[0].status in {"measured", "unsettled"}
 
 
@@ -201,8 +198,7 @@ def test_a_dataclass_with_postponed_annotations_works(write, tmp_path):
 )
 def test_a_count_that_is_none_fails_its_rows(name, result, write, tmp_path):
     write(GOOD + f"def {name}(size):\n    return {result} if size == 3 else size * 1.5\n")
-    code, document = run(tmp_path, "--workload", "mine", "--axis", "size=3,5")
-    assert code == 1
+    document = run(tmp_path, "--workload", "mine", "--axis", "size=3,5", code=1)
     failed, measured = document.measurements
     assert failed.status is MeasurementStatus.FAILED
     assert f"ValueError: {name}() gave " in str(failed.reason)

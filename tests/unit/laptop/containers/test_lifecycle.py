@@ -138,10 +138,8 @@ def test_a_rootless_engines_socket_is_its_containers_roots(docker, deployment, t
     if os.getgid() == 0:
         os.chown(tmp_path, -1, 12)
     docker(host=f"unix://{tmp_path}", about="Debian [name=seccomp name=rootless name=cgroupns]")
-    assert engine_socket(Compose(deployment)) == {
-        "ENGINE_SOCKET": str(tmp_path),
-        "ENGINE_GROUP": "0",
-    }
+    found = engine_socket(Compose(deployment))
+    assert found == {"ENGINE_SOCKET": str(tmp_path), "ENGINE_GROUP": "0"}
 
 
 @pytest.mark.parametrize(
@@ -153,10 +151,8 @@ def test_an_engine_in_a_virtual_machine_has_its_socket_there(
 ):
     docker(host="unix:///home/me/.docker/run/docker.sock", about=about)
     monkeypatch.setattr("laptop.containers.compose.sys.platform", platform)
-    assert engine_socket(Compose(deployment)) == {
-        "ENGINE_SOCKET": "/var/run/docker.sock",
-        "ENGINE_GROUP": "0",
-    }
+    found = engine_socket(Compose(deployment))
+    assert found == {"ENGINE_SOCKET": "/var/run/docker.sock", "ENGINE_GROUP": "0"}
 
 
 def test_a_socket_that_is_not_there_is_reported(docker, deployment, monkeypatch):
