@@ -2,6 +2,7 @@
 
 import pytest
 
+from batchmark_job.measuring import candidate
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.output import FileOutput
 from batchmark_job.settings import JobSettings
@@ -9,7 +10,14 @@ from batchmark_job.suites import Point
 
 
 @pytest.fixture
-def make_settings(tmp_path):
+def short_turns(monkeypatch):
+    """A tenth of the time for each turn of a trial, for jobs whose figures nobody looks at."""
+    monkeypatch.setattr(candidate, "TURN_SECONDS", 0.001)
+    monkeypatch.setattr(candidate, "SETTLING_SECONDS", 0.0005)
+
+
+@pytest.fixture
+def make_settings(tmp_path, short_turns):
     """Settings of a tiny job on the CPU; name what differs."""
 
     def make(**changes):

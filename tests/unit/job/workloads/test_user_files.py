@@ -8,6 +8,7 @@ from batchmark_job.result import MeasurementStatus, parse_document
 from batchmark_job.suites import SUITES, find_suite
 from batchmark_job.workloads.user_files import BUNDLED, find_workload
 
+pytestmark = pytest.mark.usefixtures("short_turns")
 EXAMPLE = BUNDLED / "softmax.py"
 GOOD = """
 import torch
