@@ -17,7 +17,6 @@ from batchmark_job.errors import CannotMeasureError
 from batchmark_job.job import run_job
 from batchmark_job.machine import cuda
 from batchmark_job.machine.cuda import find_obstacle, start
-from batchmark_job.suites import Point
 from tests.stand_ins.nvml import Card, NoDriver, Nvml
 
 TOO_OLD = "The NVIDIA driver on your system is too old (found version 12020).\nMore advice."
@@ -245,7 +244,4 @@ def test_a_cpu_job_asks_no_driver(requested, make_settings):
         no_cuda(Installed(error=pynvml.NVML_ERROR_UNKNOWN)),
         mock.patch.object(cuda, "find_obstacle", side_effect=AssertionError("asked")),
     ):
-        assert run_job(make_settings(requested_device=requested, points=(SMALL,))) == 0
-
-
-SMALL = Point("matmul", {"size": 16})
+        assert run_job(make_settings(requested_device=requested)) == 0
