@@ -1,7 +1,5 @@
 """The simulation of fresh jobs judges as it says, and takes no harness for granted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

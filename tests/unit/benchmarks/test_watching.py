@@ -19,7 +19,7 @@ from benchmarks.watching import (
 INTERVAL = 10
 
 
-def results(*, our_calls: int = 50, our_late: float = 20.0) -> dict[str, Watched]:
+def results(*, our_calls=50, our_late=20.0):
     jobs = [f"job-{number}" for number in range(100)]
     ours = dict.fromkeys(jobs, 3.0) | {jobs[7]: our_late}
     return {

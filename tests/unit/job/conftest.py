@@ -1,10 +1,8 @@
 """What the job's unit tests share."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
+from batchmark_job.measuring import candidate
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.output import FileOutput
 from batchmark_job.settings import JobSettings
@@ -12,10 +10,17 @@ from batchmark_job.suites import Point
 
 
 @pytest.fixture
-def make_settings(tmp_path: Path) -> Callable[..., JobSettings]:
+def short_turns(monkeypatch):
+    """A tenth of the time for each turn of a trial, for jobs whose figures nobody looks at."""
+    monkeypatch.setattr(candidate, "TURN_SECONDS", 0.001)
+    monkeypatch.setattr(candidate, "SETTLING_SECONDS", 0.0005)
+
+
+@pytest.fixture
+def make_settings(tmp_path, short_turns):
     """Settings of a tiny job on the CPU; name what differs."""
 
-    def make(**changes: object) -> JobSettings:
+    def make(**changes):
         settings = {
             "run_id": "a-run",
             "job_id": "a-job",

@@ -48,9 +48,7 @@ MATMUL = ["--workload", "matmul"]
         ([*SMOKE, "--sweet"], "unrecognized arguments: --sweet"),
     ],
 )
-def test_bad_input(
-    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_input(arguments, message, tmp_path, capsys):
     assert main(["run", *arguments, "--output", f"{tmp_path}/"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -61,26 +59,24 @@ def test_bad_input(
 
 
 @pytest.mark.parametrize("output", ["s3://bucket", "ftp://a/b", "", "/dev/null/result.json"])
-def test_bad_output(output: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_output(output, capsys):
     assert main(["run", *SMOKE, "--output", output]) == 2
     assert capsys.readouterr().err.startswith("batchmark_job: error: --output")
 
 
-def test_bad_attempt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_attempt(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("AWS_BATCH_JOB_ATTEMPT", "first")
     assert main(["run", *SMOKE, "--output", f"{tmp_path}/"]) == 2
     assert "AWS_BATCH_JOB_ATTEMPT is 'first'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [[], ["walk"], ["run", "--suite", "smoke"]])
-def test_bad_command(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_command(arguments, capsys):
     assert main(arguments) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_bad_input_is_refused_before_torch_is_imported(tmp_path: Path) -> None:
+def test_bad_input_is_refused_before_torch_is_imported(tmp_path):
     code = (
         "import sys; from batchmark_job.command_line import main\n"
         f"code = main(['run', '--suite', 'smoke', '--output', {str(tmp_path)!r}])\n"
@@ -98,13 +94,13 @@ def test_bad_input_is_refused_before_torch_is_imported(tmp_path: Path) -> None:
     assert "is a folder" in finished.stderr
 
 
-def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_names_everything(capsys):
     assert main(["list"]) == 0
     text = capsys.readouterr().out
     for name in ("suite smoke", "suite blog", "suite sam", "workload edge_detection", "opencv"):
         assert name in text
 
 
-def test_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_schema_is_printed(capsys):
     assert main(["schema"]) == 0
     assert json.loads(capsys.readouterr().out) == json_schema()

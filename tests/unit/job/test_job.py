@@ -3,9 +3,8 @@
 import re
 import signal
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import torch
@@ -23,29 +22,29 @@ from batchmark_job.result import (
     Implementation,
     Measurement,
     MeasurementStatus,
-    ResultDocument,
     Stopping,
     Trial,
     parse_document,
 )
-from batchmark_job.settings import JobSettings
 from batchmark_job.suites import Point
 from batchmark_job.workloads.builtin import WORKLOADS
+from tests.stand_ins.broken_output import BrokenOutput
 
-MakeSettings = Callable[..., JobSettings]
 NO_CUDA = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 
 
-def written(settings: JobSettings) -> ResultDocument:
+def written(settings):
     return parse_document(Path(str(settings.output)).read_bytes())
 
 
-def test_document_says_what_ran(
-    make_settings: MakeSettings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def document_of(settings, code=0):
+    assert run_job(settings) == code
+    return written(settings)
+
+
+def test_document_says_what_ran(make_settings, capsys):
     settings = make_settings()
-    assert run_job(settings) == 0
-    document = written(settings)
+    document = document_of(settings)
     assert (document.run_id, document.job_id, document.job_attempt) == ("a-run", "a-job", 2)
     assert (document.target, document.suite) == ("a-target", "custom")
     assert (document.requested_device, document.actual_device) == ("cpu", "cpu")
@@ -66,64 +65,43 @@ def test_document_says_what_ran(
     assert lines[-1] == f"batchmark_job: wrote {settings.output}"
 
 
-def test_failed_row_does_not_stop_the_others(
-    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def explode(*arguments: object) -> None:
-        raise RuntimeError("no inputs today")
-
+def test_failed_row_does_not_stop_the_others(make_settings, monkeypatch):
+    explode = mock.Mock(side_effect=RuntimeError("no inputs today"))
     monkeypatch.setattr(WORKLOADS["edge_detection"], "make_inputs", explode)
     points = (Point("edge_detection", {"size": 16, "batch": 1}), Point("matmul", {"size": 16}))
-    settings = make_settings(points=points)
-    assert run_job(settings) == 1
-    failed, other = written(settings).measurements
+    failed, other = document_of(make_settings(points=points), code=1).measurements
     assert failed.status == "failed"
     assert failed.reason == "RuntimeError: no inputs today"
     assert len(other.samples_seconds) == 10
 
 
-def test_skipped_rows_are_no_failure(make_settings: MakeSettings) -> None:
+def test_skipped_rows_are_no_failure(make_settings):
     settings = make_settings(points=(Point("matmul", {"size": 200_000}, "float64"),))
-    assert run_job(settings) == 0
-    (row,) = written(settings).measurements
+    (row,) = document_of(settings).measurements
     assert row.status == "skipped"
 
 
-def test_job_s_marks_follow_each_other(make_settings: MakeSettings) -> None:
-    settings = make_settings()
-    run_job(settings)
-    document = written(settings)
+def test_job_s_marks_follow_each_other(make_settings):
+    document = document_of(make_settings())
     marks = document.marks
-    assert marks is not None
-    times = [
-        marks.process_started_at,
-        marks.imported_at,
-        marks.device_ready_at,
-        marks.inputs_ready_at,
-        marks.first_call_at,
-        marks.trial_ended_at,
-        marks.steady_at,
-        document.finished_at,
-    ]
+    names = ("imported", "device_ready", "inputs_ready", "first_call", "trial_ended", "steady")
+    between = [getattr(marks, f"{name}_at") for name in names]
+    times = [marks.process_started_at, *between, document.finished_at]
     assert None not in times
-    assert times == sorted(times, key=lambda moment: moment.timestamp() if moment else 0)
+    assert times == sorted(times)
     assert marks.process_started_at == document.started_at
 
 
-def test_every_row_has_its_own_dtype(
-    make_settings: MakeSettings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_row_has_its_own_dtype(make_settings, capsys):
     points = [Point("matmul", {"size": 16}, dtype) for dtype in ("float32", "float64")]
-    settings = make_settings(points=tuple(points))
-    assert run_job(settings) == 0
-    rows = written(settings).measurements
+    rows = document_of(make_settings(points=tuple(points))).measurements
     assert [row.dtype for row in rows] == ["float32", "float64"]
     tolerances = [row.correctness and row.correctness.tolerance for row in rows]
     assert tolerances == [1e-5, 1e-12]
     assert "2 rows, float32 float64, on cpu" in capsys.readouterr().out
 
 
-def test_reader_of_the_log_is_warned() -> None:
+def test_reader_of_the_log_is_warned():
     wrong = Trial(
         implementation=Implementation(name="fast", version="1", threads=2),
         outcome="wrong",
@@ -159,59 +137,33 @@ def test_reader_of_the_log_is_warned() -> None:
 
 
 @NO_CUDA
-def test_cuda_is_not_replaced_silently(make_settings: MakeSettings, tmp_path: Path) -> None:
+def test_cuda_is_not_replaced_silently(make_settings, tmp_path):
     with pytest.raises(CannotMeasureError, match=r"cannot measure: --device cuda.*cpu-fallback"):
         run_job(make_settings(requested_device="cuda"))
     assert not list(tmp_path.iterdir())
 
 
 @NO_CUDA
-def test_fallback_is_labelled(
-    make_settings: MakeSettings, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = make_settings(requested_device="cuda", allow_cpu_fallback=True)
-    assert run_job(settings) == 0
+def test_fallback_is_labelled(make_settings, capsys):
+    document = document_of(make_settings(requested_device="cuda", allow_cpu_fallback=True))
     assert capsys.readouterr().out.startswith("batchmark_job: NOT A GPU MEASUREMENT: cuda was")
-    document = written(settings)
     assert (document.requested_device, document.actual_device) == ("cuda", "cpu")
     assert document.environment.gpu_model is None
 
 
 @NO_CUDA
-def test_auto_takes_the_cpu_without_a_warning(
-    make_settings: MakeSettings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_auto_takes_the_cpu_without_a_warning(make_settings, capsys):
     assert run_job(make_settings(requested_device="auto")) == 0
     assert "NOT A GPU" not in capsys.readouterr().out
 
 
-def test_more_threads_than_there_are_is_said(
-    make_settings: MakeSettings, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = make_settings(threads=100_000)
-    assert run_job(settings) == 0
+def test_more_threads_than_there_are_is_said(make_settings, capsys):
+    environment = document_of(make_settings(threads=100_000)).environment
     assert "100000 threads asked for, only" in capsys.readouterr().out
-    environment = written(settings).environment
     assert environment.compute_threads == environment.cpu_threads
 
 
-@dataclass
-class BrokenOutput:
-    """Looks fine beforehand, fails when it matters."""
-
-    def check(self) -> None:
-        pass
-
-    def write(self, text: str, *, hurried: bool = False) -> None:
-        raise OutputError("could not write nowhere: no network")
-
-
-def test_document_that_can_not_be_written_is_kept(
-    make_settings: MakeSettings,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_document_that_can_not_be_written_is_kept(make_settings, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     with pytest.raises(OutputError, match="no network; the document is above in this log and in"):
         run_job(make_settings(output=BrokenOutput()))
@@ -222,13 +174,9 @@ def test_document_that_can_not_be_written_is_kept(
     assert len(kept.measurements) == 2
 
 
-def test_error_outside_of_rows_keeps_the_finished_ones(
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_error_outside_of_rows_keeps_the_finished_ones(make_settings, monkeypatch, capsys):
 
-    def breaks_at_the_second(measurement: Measurement) -> str:
+    def breaks_at_the_second(measurement):
         if measurement.parameters == {"size": 17}:
             raise LookupError("nothing to say")
         return describe(measurement)
@@ -245,15 +193,11 @@ def test_error_outside_of_rows_keeps_the_finished_ones(
     )
 
 
-def test_error_within_a_row_that_nobody_caught_fails_it(
-    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_error_within_a_row_that_nobody_caught_fails_it(make_settings, monkeypatch):
     class Stop(BaseException):
         pass
 
-    def explode(*arguments: object) -> None:
-        raise Stop("at once")
-
+    explode = mock.Mock(side_effect=Stop("at once"))
     monkeypatch.setattr(WORKLOADS["edge_detection"], "make_inputs", explode)
     points = (Point("matmul", {"size": 16}), Point("edge_detection", {"size": 16, "batch": 1}))
     settings = make_settings(points=points)
@@ -267,19 +211,16 @@ def test_error_within_a_row_that_nobody_caught_fails_it(
     assert failed.reason == "Stop: at once after 0 of its samples"
 
 
-def test_workload_that_is_not_there_ends_the_job_before_it_measures(
-    make_settings: MakeSettings, tmp_path: Path
-) -> None:
+def test_workload_that_is_not_there_ends_the_job_before_it_measures(make_settings, tmp_path):
     points = (Point("matmul", {"size": 16}), Point("gone", {"size": 16}))
     with pytest.raises(InputError, match="unknown workload 'gone'"):
         run_job(make_settings(points=points))
     assert not list(tmp_path.iterdir())
 
 
-def test_interruption_after_the_end_does_not_write_again(make_settings: MakeSettings) -> None:
+def test_interruption_after_the_end_does_not_write_again(make_settings):
     settings = make_settings(limits=RowLimits(samples=10, max_seconds=0.01))
-    run_job(settings)
-    document = written(settings)
+    document = document_of(settings)
     recorder = Recorder(
         settings, document.actual_device, document.environment, JobMarks(), Telemetry([], None, "")
     )

@@ -16,12 +16,12 @@ from batchmark_job.output import FileOutput, S3Output, document_name, parse_outp
         ("s3://bucket/", S3Output("bucket", "job_3.2.json")),
     ],
 )
-def test_addresses(address: str, expected: object) -> None:
+def test_addresses(address, expected):
     assert parse_output(address, "job:3", 2) == expected
 
 
 @pytest.mark.parametrize("address", ["", " ", "s3://bucket", "s3:///key", "https://x/y"])
-def test_bad_addresses_are_refused(address: str) -> None:
+def test_bad_addresses_are_refused(address):
     with pytest.raises(InputError, match=r"--output"):
         parse_output(address, "local", 1)
 
@@ -30,11 +30,11 @@ def test_bad_addresses_are_refused(address: str) -> None:
     ("job_id", "name"),
     [("local", "local.1.json"), ("ab-1:12", "ab-1_12.1.json"), ("ab-1#0", "ab-1_0.1.json")],
 )
-def test_document_names_have_no_special_characters(job_id: str, name: str) -> None:
+def test_document_names_have_no_special_characters(job_id, name):
     assert document_name(job_id, 1) == name
 
 
-def test_file_is_written_whole_and_alone(tmp_path: Path) -> None:
+def test_file_is_written_whole_and_alone(tmp_path):
     output = FileOutput(tmp_path / "new" / "folder" / "result.json")
     output.check()
     assert not list(tmp_path.iterdir()), "a check leaves nothing behind"
@@ -44,24 +44,23 @@ def test_file_is_written_whole_and_alone(tmp_path: Path) -> None:
     assert list(output.path.parent.iterdir()) == [output.path]
 
 
-def test_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is a folder; end it in '/' or name a file"):
-        FileOutput(tmp_path).check()
-
-
-def test_file_below_a_file_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("", "is a folder; end it in '/' or name a file"),
+        ("file/result.json", "can't write in"),
+        # As with a folder of another user's, which stops everybody but root.
+        ("long" * 100 + "/result.json", r"can't write in .* \(File name too long\)"),
+    ],
+    ids=["folder", "below a file", "not even to be looked at"],
+)
+def test_a_place_that_takes_no_file_is_refused(place, message, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="can't write in"):
-        FileOutput(tmp_path / "file" / "result.json").check()
+    with pytest.raises(InputError, match=message):
+        FileOutput(tmp_path / place).check()
 
 
-def test_what_can_not_even_be_looked_at_is_refused(tmp_path: Path) -> None:
-    """As with a folder of another user's, which stops everybody but root."""
-    with pytest.raises(InputError, match=r"can't write in .* \(File name too long\)"):
-        FileOutput(tmp_path / ("long" * 100) / "result.json").check()
-
-
-def test_failed_write_leaves_no_temporary_file(tmp_path: Path) -> None:
+def test_failed_write_leaves_no_temporary_file(tmp_path):
     (tmp_path / "result.json").mkdir()
     with pytest.raises(OutputError, match="could not write"):
         FileOutput(tmp_path / "result.json").write("text")

@@ -14,12 +14,12 @@ ROOMS = {path.parent.relative_to(PACKAGE) for path in PACKAGE.glob("*/**/[!_]*.p
 
 
 @pytest.mark.parametrize("suite", NAMES)
-def test_suite_is_named(suite: str) -> None:
+def test_suite_is_named(suite):
     (option,) = [line for line in README.splitlines() if line.startswith("| `--suite NAME`")]
     assert f"`{suite}`" in option
 
 
 @pytest.mark.parametrize("place", [*MODULES, *sorted(f"{room}/" for room in ROOMS)])
-def test_place_is_named(place: str) -> None:
+def test_place_is_named(place):
     table = README.partition("## Where things are")[2]
     assert f"\n| `{place}` |" in table

@@ -4,6 +4,7 @@ import os
 import socket
 import sys
 
+import psutil
 import pytest
 
 from laptop.errors import LaptopError
@@ -70,12 +71,15 @@ def test_an_impossible_port_is_refused(port):
         require_port(port, "Airflow")
 
 
-def test_processes_that_end_while_they_are_looked_for_do_no_harm(processes, tmp_path):
-    """psutil raises for a process that ended between two looks at it."""
-    brood = "import subprocess; [subprocess.run(['true']) for _ in range(400)]"
-    for number in range(3):
-        processes.start(f"brood-{number}", [sys.executable, "-c", brood], cwd=tmp_path)
-    wait_for(lambda: not processes_of(processes.folder), "end of them")
+def test_a_process_that_ends_while_it_is_looked_at_does_no_harm(processes, tmp_path, monkeypatch):
+    processes.start("sleeper", ["sleep", "600"], cwd=tmp_path)
+    sleeper = wait_for(lambda: processes_of(processes.folder), "process")
+    ended = psutil.Popen(["true"])
+    ended.wait()
+    monkeypatch.setattr(psutil, "process_iter", lambda: [ended, *sleeper])
+    with pytest.raises(psutil.NoSuchProcess):
+        ended.environ()
+    assert processes_of(processes.folder) == sleeper
 
 
 def test_a_killed_program_takes_its_children_along_and_is_forgotten(processes, tmp_path):

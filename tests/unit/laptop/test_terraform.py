@@ -1,14 +1,11 @@
 """Terraform driven from Python: the real program, and stand-ins for unsuitable ones."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import psutil
 import pytest
@@ -16,6 +13,7 @@ import pytest
 from laptop.errors import TerraformError
 from laptop.terraform import Terraform, find_provider_mirror
 from tests.terraform.plans import plan_exit_code, planned_changes
+from tests.waiting import wait_for
 
 STACK = """
 variable "color" {
@@ -52,19 +50,19 @@ needs_terraform = pytest.mark.skipif(not shutil.which("terraform"), reason="no t
 
 
 @pytest.fixture
-def stack_dir(tmp_path: Path) -> Path:
+def stack_dir(tmp_path):
     folder = tmp_path / "stack"
     folder.mkdir()
     (folder / "main.tf").write_text(STACK)
     return folder
 
 
-def open_stack(folder: Path, **options: object) -> Terraform:
+def open_stack(folder, **options):
     work = folder.parent
-    return Terraform(folder, data_dir=work / "data", state=work / "my.tfstate", **options)  # type: ignore[arg-type]
+    return Terraform(folder, data_dir=work / "data", state=work / "my.tfstate", **options)
 
 
-def fake_terraform(folder: Path, script: str) -> dict[str, str]:
+def fake_terraform(folder, script):
     folder.mkdir()
     program = folder / "terraform"
     program.write_text(f"#!/bin/sh\n{script}\n")
@@ -73,7 +71,7 @@ def fake_terraform(folder: Path, script: str) -> dict[str, str]:
 
 
 @needs_terraform
-def test_the_whole_life_of_a_stack(stack_dir: Path) -> None:
+def test_the_whole_life_of_a_stack(stack_dir):
     terraform = open_stack(stack_dir)
     terraform.init()
     terraform.run("validate")
@@ -96,7 +94,7 @@ def test_the_whole_life_of_a_stack(stack_dir: Path) -> None:
 
 
 @needs_terraform
-def test_variables_come_from_a_file_and_from_values(stack_dir: Path, tmp_path: Path) -> None:
+def test_variables_come_from_a_file_and_from_values(stack_dir, tmp_path):
     var_file = tmp_path / "my.tfvars"
     var_file.write_text('color = "red"\nsizes = [9]\n')
     terraform = open_stack(stack_dir)
@@ -108,7 +106,7 @@ def test_variables_come_from_a_file_and_from_values(stack_dir: Path, tmp_path: P
 
 
 @needs_terraform
-def test_an_error_carries_command_exit_code_and_reason(stack_dir: Path) -> None:
+def test_an_error_carries_command_exit_code_and_reason(stack_dir):
     (stack_dir / "main.tf").write_text('output "bad" {\n  value = var.missing\n}\n')
     terraform = open_stack(stack_dir)
     terraform.init()
@@ -124,7 +122,7 @@ def test_an_error_carries_command_exit_code_and_reason(stack_dir: Path) -> None:
 
 
 @needs_terraform
-def test_the_log_holds_every_command_and_its_output(stack_dir: Path, tmp_path: Path) -> None:
+def test_the_log_holds_every_command_and_its_output(stack_dir, tmp_path):
     log = tmp_path / "logs" / "terraform.log"
     terraform = open_stack(stack_dir, log=log)
     terraform.init()
@@ -138,9 +136,7 @@ def test_the_log_holds_every_command_and_its_output(stack_dir: Path, tmp_path: P
 
 
 @needs_terraform
-def test_the_environment_given_replaces_ours(
-    stack_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_given_replaces_ours(stack_dir, monkeypatch):
     monkeypatch.setenv("TF_VAR_color", "ours")
     terraform = open_stack(stack_dir, env={"PATH": os.environ["PATH"], "TF_VAR_color": "given"})
     terraform.init()
@@ -148,9 +144,7 @@ def test_the_environment_given_replaces_ours(
     assert terraform.outputs()["color"] == "given"
 
 
-def test_a_state_file_in_the_current_folder_does_not_matter(
-    stack_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_state_file_in_the_current_folder_does_not_matter(stack_dir, tmp_path, monkeypatch):
     """python-terraform reads one, whatever it holds."""
     (tmp_path / "terraform.tfstate").write_text("not JSON")
     monkeypatch.chdir(tmp_path)
@@ -159,14 +153,14 @@ def test_a_state_file_in_the_current_folder_does_not_matter(
     assert open_stack(stack_dir, env=env).run("validate").code == 0
 
 
-def test_missing_terraform_is_one_clear_line(stack_dir: Path, tmp_path: Path) -> None:
+def test_missing_terraform_is_one_clear_line(stack_dir, tmp_path):
     with pytest.raises(TerraformError) as caught:
         open_stack(stack_dir, env={"PATH": str(tmp_path)}).init()
     assert str(caught.value) == ("terraform is not on the PATH: install Terraform 1.11 or newer")
 
 
 @pytest.mark.parametrize("version", ["1.10.5", "0.12.31", "1.9.0-rc1"])
-def test_old_terraform_is_refused(stack_dir: Path, tmp_path: Path, version: str) -> None:
+def test_old_terraform_is_refused(stack_dir, tmp_path, version):
     answer = f'{{"terraform_version": "{version}", "platform": "linux_amd64"}}'
     env = fake_terraform(tmp_path / "bin", f"""echo $1 >> "$0.calls"; echo '{answer}'""")
     with pytest.raises(TerraformError) as caught:
@@ -178,15 +172,13 @@ def test_old_terraform_is_refused(stack_dir: Path, tmp_path: Path, version: str)
 
 
 @pytest.mark.parametrize("script", ["echo Terraform v0.11", "exit 3", "echo '{}'", "echo '[]'"])
-def test_terraform_without_a_version_is_refused(
-    stack_dir: Path, tmp_path: Path, script: str
-) -> None:
+def test_terraform_without_a_version_is_refused(stack_dir, tmp_path, script):
     env = fake_terraform(tmp_path / "bin", script)
     with pytest.raises(TerraformError, match=r"gave no version: install Terraform 1\.11 or newer"):
         open_stack(stack_dir, env=env).init()
 
 
-def test_init_uses_a_mirror_only_for_what_is_locked(stack_dir: Path, tmp_path: Path) -> None:
+def test_init_uses_a_mirror_only_for_what_is_locked(stack_dir, tmp_path):
     env = fake_terraform(
         tmp_path / "bin",
         """[ "$1" = version ] && echo '{"terraform_version": "1.12.0", "platform": "os_cpu"}'"""
@@ -204,7 +196,7 @@ def test_init_uses_a_mirror_only_for_what_is_locked(stack_dir: Path, tmp_path: P
     assert all("-lockfile=readonly" in line and "-input=false" in line for line in inits)
 
 
-def lock(folder: Path, version: str) -> Path:
+def lock(folder, version):
     path = folder / ".terraform.lock.hcl"
     path.write_text(
         '# This file is maintained automatically by "terraform init".\n\n'
@@ -215,7 +207,7 @@ def lock(folder: Path, version: str) -> Path:
 
 
 @pytest.mark.parametrize("place", ["", "mirror", "terraform/plugins"])
-def test_a_mirror_is_found_by_its_folder_name(tmp_path: Path, place: str) -> None:
+def test_a_mirror_is_found_by_its_folder_name(tmp_path, place):
     lock_file = lock(tmp_path, "5.100.0")
     root = tmp_path / "opt"
     provider = root / place / "registry.terraform.io/hashicorp/aws"
@@ -226,7 +218,7 @@ def test_a_mirror_is_found_by_its_folder_name(tmp_path: Path, place: str) -> Non
     assert find_provider_mirror(lock(tmp_path, "5.101.0"), "linux_amd64", [root]) is None
 
 
-def test_a_mirror_may_be_packed(tmp_path: Path) -> None:
+def test_a_mirror_may_be_packed(tmp_path):
     provider = tmp_path / "registry.terraform.io/hashicorp/aws"
     provider.mkdir(parents=True)
     (provider / "terraform-provider-aws_5.100.0_linux_amd64.zip").touch()
@@ -234,29 +226,19 @@ def test_a_mirror_may_be_packed(tmp_path: Path) -> None:
     assert find_provider_mirror(tmp_path / "no.lock", "linux_amd64", [tmp_path]) is None
 
 
-def wait_for(path: Path, seconds: float = 60) -> str:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if path.exists() and (text := path.read_text()).endswith("\n"):
-            return text
-        time.sleep(0.05)
-    raise AssertionError(f"{path} did not appear within {seconds} s")
-
-
-def gone(pid_file: Path, seconds: float = 10) -> bool:
+def gone(pid_file):
     """Whether the process ends; a zombie has, though its new parent may not have noticed."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+
+    def ended():
         try:
-            if psutil.Process(int(pid_file.read_text())).status() == psutil.STATUS_ZOMBIE:
-                return True
+            return psutil.Process(int(pid_file.read_text())).status() == psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
             return True
-        time.sleep(0.05)
-    return False
+
+    return wait_for(ended, f"end of {pid_file.name}")
 
 
-def interrupted(code: str, cwd: Path, started: Path, *, times: int = 1) -> subprocess.Popen[str]:
+def interrupted(code, cwd, started, *, times=1):
     """Run `code` in a Python of its own, and send it Ctrl-C when `started` is there."""
     program = subprocess.Popen(
         [sys.executable, "-c", code],
@@ -265,7 +247,7 @@ def interrupted(code: str, cwd: Path, started: Path, *, times: int = 1) -> subpr
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_for(started)
+    wait_for(lambda: started.exists() and started.read_text().endswith("\n"), "start")
     for _ in range(times):
         program.send_signal(signal.SIGINT)
         time.sleep(0.2)
@@ -288,7 +270,7 @@ stack.apply()
 
 
 @needs_terraform
-def test_ctrl_c_leaves_no_process_behind(stack_dir: Path, tmp_path: Path) -> None:
+def test_ctrl_c_leaves_no_process_behind(stack_dir, tmp_path):
     (stack_dir / "main.tf").write_text(SLOW_STACK)
     program = interrupted(RUN.format(stop_seconds=10, env=None), tmp_path, stack_dir / "started")
     assert program.returncode == -signal.SIGINT
@@ -297,9 +279,7 @@ def test_ctrl_c_leaves_no_process_behind(stack_dir: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_ends_even_what_does_not_want_to(
-    stack_dir: Path, tmp_path: Path, times: int
-) -> None:
+def test_ctrl_c_ends_even_what_does_not_want_to(stack_dir, tmp_path, times):
     env = fake_terraform(
         tmp_path / "bin",
         """[ "$1" = version ] && echo '{"terraform_version": "1.11.0", "platform": "os_cpu"}'

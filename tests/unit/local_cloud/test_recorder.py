@@ -8,6 +8,7 @@ from contextlib import closing
 import boto3
 import httpx
 import pytest
+from botocore import xform_name
 from botocore.config import Config
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
@@ -17,7 +18,6 @@ from local_cloud.recorder import Recorder
 from local_cloud.server import QuietRequestHandler
 
 ACCOUNT = "123456789012"
-QUEUE = f"arn:aws:batch:us-east-1:{ACCOUNT}:job-queue/q"
 
 
 @pytest.fixture(scope="module")
@@ -72,141 +72,80 @@ def client(endpoint):
         made.close()
 
 
-def without_time(call):
-    """The recorded line without its time."""
-    assert call.pop("time").endswith("+00:00")
-    return call
+def arn(service, rest):
+    return f"arn:aws:{service}:us-east-1:{ACCOUNT}:{rest}"
 
 
 @pytest.mark.parametrize(
-    ("service", "method", "arguments", "operation", "resources"),
+    ("service", "operation", "arguments", "resources"),
     [
-        ("batch", "describe_jobs", {"jobs": ["x"]}, "DescribeJobs", []),
+        ("batch", "DescribeJobs", {"jobs": ["x"]}, []),
+        (
+            "batch",
+            "SubmitJob",
+            {"jobName": "a", "jobQueue": "q", "jobDefinition": "d:1"},
+            [arn("batch", "job-definition/d:1"), arn("batch", "job-queue/q")],
+        ),
+        ("batch", "TerminateJob", {"jobId": "j", "reason": "r"}, [arn("batch", "job/j")]),
         (
             "logs",
-            "describe_log_streams",
-            {"logGroupName": "/aws/g"},
             "DescribeLogStreams",
-            [f"arn:aws:logs:us-east-1:{ACCOUNT}:log-group:/aws/g"],
+            {"logGroupName": "/aws/g"},
+            [arn("logs", "log-group:/aws/g")],
         ),
         (
             "logs",
-            "get_log_events",
-            {"logGroupName": "/aws/g", "logStreamName": "a/b"},
             "GetLogEvents",
-            [f"arn:aws:logs:us-east-1:{ACCOUNT}:log-group:/aws/g:log-stream:a/b"],
+            {"logGroupName": "/aws/g", "logStreamName": "a/b"},
+            [arn("logs", "log-group:/aws/g:log-stream:a/b")],
         ),
-        (
-            "ssm",
-            "get_parameter",
-            {"Name": "/airflow/x"},
-            "GetParameter",
-            [f"arn:aws:ssm:us-east-1:{ACCOUNT}:parameter/airflow/x"],
-        ),
-        (
-            "sns",
-            "publish",
-            {"TopicArn": f"arn:aws:sns:us-east-1:{ACCOUNT}:t", "Message": "hello"},
-            "Publish",
-            [f"arn:aws:sns:us-east-1:{ACCOUNT}:t"],
-        ),
+        ("logs", "FilterLogEvents", {"logGroupName": "/g"}, [arn("logs", "log-group:/g")]),
+        ("ssm", "GetParameter", {"Name": "/airflow/x"}, [arn("ssm", "parameter/airflow/x")]),
+        ("sns", "Publish", {"TopicArn": arn("sns", "t"), "Message": "hello"}, [arn("sns", "t")]),
         (
             "cloudwatch",
-            "put_metric_data",
-            {"Namespace": "n", "MetricData": [{"MetricName": "m", "Value": 1.0}]},
             "PutMetricData",
+            {"Namespace": "n", "MetricData": [{"MetricName": "m", "Value": 1.0}]},
             [],
         ),
-        (
-            "batch",
-            "submit_job",
-            {"jobName": "a", "jobQueue": "q", "jobDefinition": "d:1"},
-            "SubmitJob",
-            [f"arn:aws:batch:us-east-1:{ACCOUNT}:job-definition/d:1", QUEUE],
-        ),
-        (
-            "batch",
-            "terminate_job",
-            {"jobId": "no-such-job", "reason": "r"},
-            "TerminateJob",
-            [f"arn:aws:batch:us-east-1:{ACCOUNT}:job/no-such-job"],
-        ),
-        (
-            "s3",
-            "list_objects_v2",
-            {"Bucket": "b-1", "Prefix": "p"},
-            "ListObjectsV2",
-            "arn:aws:s3:::b-1",
-        ),
-        (
-            "logs",
-            "filter_log_events",
-            {"logGroupName": "/aws/events/g"},
-            "FilterLogEvents",
-            [f"arn:aws:logs:us-east-1:{ACCOUNT}:log-group:/aws/events/g"],
-        ),
-        ("pricing", "get_products", {"ServiceCode": "AmazonEC2"}, "GetProducts", []),
-        (
-            "ec2",
-            "describe_spot_price_history",
-            {"InstanceTypes": ["g5.xlarge"]},
-            "DescribeSpotPriceHistory",
-            [],
-        ),
-        (
-            "ec2",
-            "terminate_instances",
-            {"InstanceIds": ["i-0123456789abcdef0"]},
-            "TerminateInstances",
-            [f"arn:aws:ec2:us-east-1:{ACCOUNT}:instance/i-0123456789abcdef0"],
-        ),
-        (
-            "ecr",
-            "describe_images",
-            {"repositoryName": "a/b"},
-            "DescribeImages",
-            [f"arn:aws:ecr:us-east-1:{ACCOUNT}:repository/a/b"],
-        ),
+        ("s3", "ListObjectsV2", {"Bucket": "b-1", "Prefix": "p"}, ["arn:aws:s3:::b-1"]),
+        ("s3", "HeadObject", {"Bucket": "b-1", "Key": "k"}, ["arn:aws:s3:::b-1/k"]),
+        ("pricing", "GetProducts", {"ServiceCode": "AmazonEC2"}, []),
+        ("ec2", "DescribeSpotPriceHistory", {"InstanceTypes": ["g5.xlarge"]}, []),
+        ("ec2", "TerminateInstances", {"InstanceIds": ["i-01"]}, [arn("ec2", "instance/i-01")]),
+        ("ecr", "DescribeImages", {"repositoryName": "a/b"}, [arn("ecr", "repository/a/b")]),
         (
             "fsx",
-            "delete_file_system",
-            {"FileSystemId": "fs-0123456789abcdef0"},
             "DeleteFileSystem",
-            [f"arn:aws:fsx:us-east-1:{ACCOUNT}:file-system/fs-0123456789abcdef0"],
+            {"FileSystemId": "fs-0123456789abcdef0"},
+            [arn("fsx", "file-system/fs-0123456789abcdef0")],
         ),
+        ("iam", "GetRole", {"RoleName": "r"}, [f"arn:aws:iam::{ACCOUNT}:role/r"]),
         (
             "iam",
-            "get_role",
-            {"RoleName": "r"},
-            "GetRole",
-            [f"arn:aws:iam::{ACCOUNT}:role/r"],
-        ),
-        (
-            "iam",
-            "get_instance_profile",
-            {"InstanceProfileName": "p"},
             "GetInstanceProfile",
+            {"InstanceProfileName": "p"},
             [f"arn:aws:iam::{ACCOUNT}:instance-profile/p"],
         ),
-        ("s3", "head_object", {"Bucket": "b-1", "Key": "k"}, "HeadObject", "arn:aws:s3:::b-1/k"),
     ],
 )
 def test_calls_of_each_protocol_are_recorded(
-    client, new_calls, service, method, arguments, operation, resources
+    client, new_calls, service, operation, arguments, resources
 ):
     caller = client(service)
     try:
-        status = getattr(caller, method)(**arguments)["ResponseMetadata"]["HTTPStatusCode"]
+        answer = getattr(caller, xform_name(operation))(**arguments)
     except caller.exceptions.ClientError as error:
-        status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+        answer = error.response
     (call,) = new_calls()
-    assert without_time(call) == {
+    assert call.pop("time").endswith("+00:00")
+    assert call == {
         "access_key_id": "airflow",
         "service": service,
         "operation": operation,
-        "resources": [resources] if isinstance(resources, str) else resources,
+        "resources": resources,
         "conditions": {"cloudwatch:namespace": ["n"]} if service == "cloudwatch" else {},
-        "status": status,
+        "status": answer["ResponseMetadata"]["HTTPStatusCode"],
     }
 
 
@@ -247,11 +186,7 @@ def test_tags_that_a_policy_may_require_are_recorded(client, new_calls):
         Name="tagged", Value="v", Type="String", Tags=[{"Key": "Project", "Value": "p"}]
     )
     assert [call["conditions"] for call in new_calls()] == [
-        {
-            "aws:TagKeys": ["a:b", "run"],
-            "aws:RequestTag/a:b": ["2"],
-            "aws:RequestTag/run": ["1"],
-        },
+        {"aws:TagKeys": ["a:b", "run"], "aws:RequestTag/a:b": ["2"], "aws:RequestTag/run": ["1"]},
         {"aws:TagKeys": ["Project"], "aws:RequestTag/Project": ["p"]},
     ]
 

@@ -54,26 +54,20 @@ def docker(tmp_path, monkeypatch):
 
 def test_the_engine_of_dockers_context_is_found(docker):
     docker("echo unix:///home/me/docker.sock")
-    engine = answering_engine()
-    assert engine is not None
-    assert engine.env == {"DOCKER_HOST": "unix:///home/me/docker.sock"}
+    assert answering_engine().env == {"DOCKER_HOST": "unix:///home/me/docker.sock"}
 
 
 @pytest.mark.parametrize("context", ["exit 1", "echo", "echo ssh://me@elsewhere"])
 def test_without_a_socket_in_dockers_context_the_usual_one_is_asked(docker, context):
     docker(context)
-    engine = answering_engine()
-    assert engine is not None
-    assert engine.host == DEFAULT_SOCKET
+    assert answering_engine().host == DEFAULT_SOCKET
 
 
 def test_docker_host_wins_over_dockers_context(docker, monkeypatch):
     docker("echo unix:///silent/docker.sock")
     assert answering_engine() is None
     monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
-    engine = answering_engine()
-    assert engine is not None
-    assert engine.host == "tcp://127.0.0.1:1"
+    assert answering_engine().host == "tcp://127.0.0.1:1"
 
 
 def test_a_debian_is_known_by_its_code_name():
@@ -153,14 +147,8 @@ def test_wheels_come_from_this_disks_folders_only(tmp_path):
 def test_without_an_engine_all_is_skipped_and_one_line_says_why():
     run = subprocess.run(
         [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-rfE",
-            "-p",
-            "no:cacheprovider",
-            "tests/containers",
+            *(sys.executable, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider"),
+            *("--assert=plain", "tests/containers"),
         ],
         cwd=ROOT,
         env=os.environ | {"DOCKER_HOST": "unix:///nowhere/docker.sock"},

@@ -80,21 +80,63 @@ def test_what_a_failed_job_must_not_stop_runs_all_the_same(dag_bag):
     }
 
 
-def test_calibration_runs_in_order_and_only_when_asked(dag_bag):
-    dag = dag_bag.dags["noise_calibration"]
-    order = [
-        "check_environment",
-        "plan_jobs",
-        "run_benchmark",
-        "collect_results",
-        "publish_noise",
-    ]
-    assert [task.task_id for task in dag.topological_sort()] == order
-    for before, after in itertools.pairwise(order):
+@pytest.mark.parametrize(
+    ("dag_id", "tasks"),
+    [
+        (
+            "noise_calibration",
+            ["check_environment", "plan_jobs", "run_benchmark", "collect_results", "publish_noise"],
+        ),
+        ("leak_guard", ["look_for_leaks", "report_leaks"]),
+        ("detector_self_test", ["try_detector", "publish_self_test"]),
+        ("send_alerts", ["send_pending"]),
+        (CHANGE_ALERT, ["change_alert"]),
+        ("environment_check", ["check_environment"]),
+    ],
+)
+def test_other_dags_run_in_order(dag_bag, dag_id, tasks):
+    dag = dag_bag.dags[dag_id]
+    assert [task.task_id for task in dag.topological_sort()] == tasks
+    for before, after in itertools.pairwise(tasks):
         assert after in dag.get_task(before).downstream_task_ids
-    assert dag.timetable.can_be_scheduled is False
-    with pytest.raises(ParamValidationError, match="less than the minimum of 2"):
-        dag.params.get_param("repeats").resolve(1)
+
+
+@pytest.mark.parametrize("dag_id", ["noise_calibration", CHANGE_ALERT, "environment_check"])
+def test_some_run_only_when_asked(dag_bag, dag_id):
+    assert dag_bag.dags[dag_id].timetable.can_be_scheduled is False
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "unpaused", "first"),
+    [
+        ("leak_guard", (19, 12, 5), (19, 12, 20)),
+        ("leak_guard", (19, 13, 5), (19, 13, 20)),
+        ("send_alerts", (19, 12, 5), (19, 12, 40)),
+        ("detector_self_test", (19, 12), (22, 5)),
+        # A run costs money; with a start date Airflow would make up for the Monday before.
+        ("gpu_cpu_benchmark", (19, 12), (23, 3)),
+    ],
+)
+def test_the_first_run_after_unpausing_on_a_thursday(dag_bag, monkeypatch, dag_id, unpaused, first):
+    now, run = (datetime(2026, 11, *moment, tzinfo=UTC) for moment in (unpaused, first))
+    monkeypatch.setattr("airflow.timetables.trigger.utcnow", lambda: now)
+    dag = dag_bag.dags[dag_id]
+    timetable = decode_timetable(encode_timetable(dag.timetable))  # as the scheduler has it
+    restriction = TimeRestriction(dag.start_date, None, catchup=dag.catchup)
+    found = timetable.next_dagrun_info(last_automated_data_interval=None, restriction=restriction)
+    assert found.run_after == run
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "param", "value", "message"),
+    [
+        ("noise_calibration", "repeats", 1, "less than the minimum of 2"),
+        (CHANGE_ALERT, "state", "recovered", "'recovered' is not one of"),
+    ],
+)
+def test_the_form_refuses_what_the_dag_can_not_do(dag_bag, dag_id, param, value, message):
+    with pytest.raises(ParamValidationError, match=message):
+        dag_bag.dags[dag_id].params.get_param(param).resolve(value)
 
 
 def test_the_guard_knows_every_dag_that_submits_jobs(dag_bag):
@@ -105,50 +147,6 @@ def test_the_guard_knows_every_dag_that_submits_jobs(dag_bag):
         if task.task_type == BenchmarkJobOperator.__name__
     }
     assert submitting == set(SUBMITTING_DAGS)
-
-
-def test_the_guard_looks_every_hour_and_then_reports(dag_bag, monkeypatch):
-    dag = dag_bag.dags["leak_guard"]
-    assert [task.task_id for task in dag.topological_sort()] == ["look_for_leaks", "report_leaks"]
-    for hour in (12, 13):
-        first = first_run(dag, datetime(2026, 11, 19, hour, 5, tzinfo=UTC), monkeypatch)
-        assert first == datetime(2026, 11, 19, hour, 20, tzinfo=UTC)
-
-
-def test_the_self_test_runs_on_sundays_before_the_benchmark(dag_bag, monkeypatch):
-    dag = dag_bag.dags["detector_self_test"]
-    tasks = [task.task_id for task in dag.topological_sort()]
-    assert tasks == ["try_detector", "publish_self_test"]
-    thursday = datetime(2026, 11, 19, 12, tzinfo=UTC)
-    assert first_run(dag, thursday, monkeypatch) == datetime(2026, 11, 22, 5, tzinfo=UTC)
-
-
-def test_alerts_are_sent_every_hour_and_changed_when_asked(dag_bag, monkeypatch):
-    dag = dag_bag.dags["send_alerts"]
-    assert dag.task_ids == ["send_pending"]
-    first = first_run(dag, datetime(2026, 11, 19, 12, 5, tzinfo=UTC), monkeypatch)
-    assert first == datetime(2026, 11, 19, 12, 40, tzinfo=UTC)
-    dag = dag_bag.dags[CHANGE_ALERT]
-    assert dag.task_ids == ["change_alert"]
-    assert dag.timetable.can_be_scheduled is False
-    with pytest.raises(ParamValidationError, match="'recovered' is not one of"):
-        dag.params.get_param("state").resolve("recovered")
-
-
-def test_the_environment_check_runs_when_asked(dag_bag):
-    dag = dag_bag.dags["environment_check"]
-    assert dag.task_ids == ["check_environment"]
-    assert dag.timetable.can_be_scheduled is False
-
-
-def first_run(dag, now, monkeypatch):
-    """When a DAG that is unpaused now runs first."""
-    monkeypatch.setattr("airflow.timetables.trigger.utcnow", lambda: now)
-    timetable = decode_timetable(encode_timetable(dag.timetable))  # as the scheduler has it
-    return timetable.next_dagrun_info(
-        last_automated_data_interval=None,
-        restriction=TimeRestriction(dag.start_date, None, catchup=dag.catchup),
-    ).run_after
 
 
 # What Terraform makes by default: three attempts of an hour, on Spot and then On-Demand.
@@ -190,13 +188,6 @@ def test_the_form_takes_no_cap_or_one_above_zero(dag_bag, dag_id):
     for bad in (0, -1, "fifty"):
         with pytest.raises(ParamValidationError):
             param.resolve(bad)
-
-
-def test_unpausing_on_a_thursday_waits_for_monday(dag_bag, monkeypatch):
-    """A run costs money; with a start date Airflow would make up for the Monday before."""
-    thursday = datetime(2026, 11, 19, 12, tzinfo=UTC)
-    first = first_run(dag_bag.dags["gpu_cpu_benchmark"], thursday, monkeypatch)
-    assert first == datetime(2026, 11, 23, 3, tzinfo=UTC)
 
 
 def test_the_benchmarks_dags_import_too():

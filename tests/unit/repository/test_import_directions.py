@@ -1,7 +1,6 @@
 """What the import contracts of pyproject.toml can't say: dags/ is no package."""
 
 import ast
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ FORBIDDEN = {"torch", "numpy", "boto3", "moto", "batchmark_job", "local_cloud", 
 DAGS = sorted((ROOT / "dags").glob("*.py"))
 
 
-def imported(path: Path) -> set[str]:
+def imported(path):
     """The top-level packages that a file imports, wherever the import stands."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):

@@ -1,7 +1,5 @@
 """The locks and the Dockerfile of the job image agree; tests/containers builds and runs it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -11,11 +9,11 @@ FOLDER = Path(__file__).resolve().parents[3] / "job_container"
 DOCKERFILE = (FOLDER / "Dockerfile").read_text()
 
 
-def pins(lock: str) -> dict[str, str]:
+def pins(lock):
     return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (FOLDER / lock).read_text(), re.MULTILINE))
 
 
-def test_the_gpu_lock_is_the_cpu_lock_and_cuda() -> None:
+def test_the_gpu_lock_is_the_cpu_lock_and_cuda():
     cpu, gpu = pins("requirements.txt"), pins("requirements-gpu.txt")
     assert cpu.items() <= gpu.items()
     added = gpu.keys() - cpu.keys()
@@ -23,7 +21,7 @@ def test_the_gpu_lock_is_the_cpu_lock_and_cuda() -> None:
     assert all(name.startswith(("nvidia-", "cuda-", "triton")) for name in added), added
 
 
-def test_what_builds_it_is_locked() -> None:
+def test_what_builds_it_is_locked():
     assert {"cyclonedx-bom", "uv"} <= pins("requirements-build.txt").keys()
 
 
@@ -37,7 +35,7 @@ def test_what_builds_it_is_locked() -> None:
         }
     ),
 )
-def test_what_is_copied_reaches_the_build(source: str) -> None:
+def test_what_is_copied_reaches_the_build(source):
     name = source.rstrip("/")
     assert (FOLDER / name).exists()
     assert f"!{name}" in (FOLDER / ".dockerignore").read_text().splitlines()

@@ -1,7 +1,5 @@
 """publish.sh with stand-ins for the programs it runs, which record how they were called."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -59,27 +57,27 @@ class Machine:
     folder: Path
 
     @property
-    def checkout(self) -> Path:
+    def checkout(self):
         return self.folder / "checkout"
 
     @property
-    def bin(self) -> Path:
+    def bin(self):
         return self.folder / "bin"
 
     @property
-    def pin(self) -> Path:
+    def pin(self):
         return self.checkout / "terraform" / "image.auto.tfvars"
 
     @property
-    def calls(self) -> list[str]:
+    def calls(self):
         log = self.folder / "calls"
         return log.read_text().splitlines() if log.exists() else []
 
     @property
-    def builds(self) -> list[str]:
+    def builds(self):
         return [call for call in self.calls if call.startswith("docker buildx build")]
 
-    def answer(self, command: str, shell: str) -> None:
+    def answer(self, command, shell):
         """Let a stand-in run `shell` for arguments that begin as `command`; the last one wins."""
         program, _, arguments = command.partition(" ")
         folder = self.folder / "answers"
@@ -88,14 +86,14 @@ class Machine:
             f"case \"$*\" in '{arguments}'*) {shell} ;; esac\n"
         )
 
-    def have_pushed(self, *images: str) -> None:
+    def have_pushed(self, *images):
         """As if earlier calls had pushed these images and no others."""
         (self.folder / "calls").write_text("".join(f"docker --tag {image} x\n" for image in images))
 
-    def remove(self, program: str) -> None:
+    def remove(self, program):
         (self.bin / program).unlink()
 
-    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments, **environment):
         return subprocess.run(
             [str(self.checkout / "job_container" / "publish.sh"), *arguments],
             env={
@@ -114,7 +112,7 @@ class Machine:
             check=False,
         )
 
-    def refused(self, *arguments: str, code: int = 1) -> str:
+    def refused(self, *arguments, code=1):
         """The message of a refusal, before anybody logs in, builds or pushes."""
         result = self.run(*arguments)
         assert result.returncode == code
@@ -124,7 +122,7 @@ class Machine:
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(tmp_path):
     machine = Machine(tmp_path)
     root = machine.checkout
     for folder in ("job_container", "terraform", "containers"):
@@ -138,20 +136,10 @@ def machine(tmp_path: Path) -> Machine:
     for program in ("docker", "aws", "terraform", "git"):
         (machine.bin / program).write_text(STAND_IN)
         (machine.bin / program).chmod(0o755)
-    tools = (
-        "basename",
-        "bash",
-        "cat",
-        "date",
-        "dirname",
-        "grep",
-        "mktemp",
-        "rm",
-        "sed",
-        "sh",
-        "tr",
-    )
-    for program in (*tools, "wc"):
+    for program in (
+        *("basename", "bash", "cat", "date", "dirname", "grep"),
+        *("mktemp", "rm", "sed", "sh", "tr", "wc"),
+    ):
         (machine.bin / program).symlink_to(str(shutil.which(program)))
     machine.answer(f"git -C {root} rev-parse HEAD", f"echo {COMMIT}")
     machine.answer(f"git -C {root} rev-parse --short", "echo 1a2b3c4")
@@ -162,7 +150,7 @@ def machine(tmp_path: Path) -> Machine:
     return machine
 
 
-def question(tag: str) -> str:
+def question(tag):
     """What ECR is asked about a tag."""
     return (
         "aws ecr describe-images --region eu-west-1 --repository-name batchmark-job "
@@ -170,7 +158,7 @@ def question(tag: str) -> str:
     )
 
 
-def test_it_logs_in_and_builds_and_pushes_both_in_this_order(machine: Machine) -> None:
+def test_it_logs_in_and_builds_and_pushes_both_in_this_order(machine):
     result = machine.run()
 
     assert result.returncode == 0, result.stderr
@@ -194,7 +182,7 @@ def test_it_logs_in_and_builds_and_pushes_both_in_this_order(machine: Machine) -
     assert not list(machine.folder.glob("tmp*")), "it removes its file"
 
 
-def test_the_labels_say_when_and_from_where(machine: Machine) -> None:
+def test_the_labels_say_when_and_from_where(machine):
     """An origin's user name or token must not get into an image."""
     root = machine.checkout
     machine.answer(f"git -C {root} remote get-url", "echo https://me:token@git.example.org/a/b.git")
@@ -214,7 +202,7 @@ def test_the_labels_say_when_and_from_where(machine: Machine) -> None:
     assert f"REVISION={COMMIT}-dirty" in build
 
 
-def test_each_command_is_shown_before_it_runs(machine: Machine) -> None:
+def test_each_command_is_shown_before_it_runs(machine):
     """Seen from a failing build: what would come after it is not shown."""
     machine.answer("docker buildx", "echo 'no space left' >&2; exit 1")
 
@@ -235,7 +223,7 @@ def test_each_command_is_shown_before_it_runs(machine: Machine) -> None:
     assert not machine.pin.exists()
 
 
-def test_its_end_names_digests_ids_and_the_line_that_uses_them(machine: Machine) -> None:
+def test_its_end_names_digests_ids_and_the_line_that_uses_them(machine):
     lines = machine.run().stdout.splitlines()
     for image, digest in ((CPU_IMAGE, CPU_DIGEST), (IMAGE, DIGEST)):
         place = lines.index(f"Pushed {image}")
@@ -247,7 +235,7 @@ def test_its_end_names_digests_ids_and_the_line_that_uses_them(machine: Machine)
     assert machine.pin.read_text() == PIN
 
 
-def test_an_older_buildx_tells_no_id_and_that_stops_nothing(machine: Machine) -> None:
+def test_an_older_buildx_tells_no_id_and_that_stops_nothing(machine):
     machine.answer("docker buildx build", "exit 0")
     result = machine.run()
     assert result.returncode == 0, result.stderr
@@ -255,7 +243,7 @@ def test_an_older_buildx_tells_no_id_and_that_stops_nothing(machine: Machine) ->
     assert machine.pin.read_text() == PIN
 
 
-def test_another_stacks_repository_is_not_pinned(machine: Machine) -> None:
+def test_another_stacks_repository_is_not_pinned(machine):
     machine.remove("terraform")
     result = machine.run("--repository", REPOSITORY)
     assert result.stdout.splitlines()[-1].strip() == (
@@ -265,7 +253,7 @@ def test_another_stacks_repository_is_not_pinned(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(("there", "built"), [(CPU_IMAGE, "--target gpu"), (IMAGE, "--target cpu")])
-def test_what_an_earlier_try_pushed_stays(machine: Machine, there: str, built: str) -> None:
+def test_what_an_earlier_try_pushed_stays(machine, there, built):
     machine.have_pushed(there)
     result = machine.run()
     assert result.returncode == 0, result.stderr
@@ -274,14 +262,14 @@ def test_what_an_earlier_try_pushed_stays(machine: Machine, there: str, built: s
     assert machine.pin.read_text() == PIN
 
 
-def test_repository_and_tag_can_be_given(machine: Machine) -> None:
+def test_repository_and_tag_can_be_given(machine):
     by_argument = machine.run("--repository", REPOSITORY, "try-1")
     assert f"Pushed {REPOSITORY}:try-1" in by_argument.stdout, by_argument.stderr
     by_environment = machine.run(ECR_REPOSITORY_URL=REPOSITORY, IMAGE_TAG="try-2")
     assert f"Pushed {REPOSITORY}:try-2" in by_environment.stdout, by_environment.stderr
 
 
-def test_changes_that_are_not_committed_are_refused(machine: Machine) -> None:
+def test_changes_that_are_not_committed_are_refused(machine):
     machine.answer(f"git -C {machine.checkout} status", "echo ' M a.py'; echo '?? b.py'")
 
     message = machine.refused()
@@ -292,7 +280,7 @@ def test_changes_that_are_not_committed_are_refused(machine: Machine) -> None:
     assert f"Pushed {IMAGE}-dirty" in allowed.stdout, allowed.stderr
 
 
-def test_a_tag_that_exists_is_refused_with_its_digests(machine: Machine) -> None:
+def test_a_tag_that_exists_is_refused_with_its_digests(machine):
     machine.have_pushed(IMAGE, CPU_IMAGE)
     message = machine.refused()
     assert f"{IMAGE} exists already, as {DIGEST}, and for CPU targets as {CPU_DIGEST}" in message
@@ -300,7 +288,7 @@ def test_a_tag_that_exists_is_refused_with_its_digests(machine: Machine) -> None
 
 
 @pytest.mark.parametrize("program", ["docker", "aws", "terraform", "git"])
-def test_a_missing_program_is_named_in_one_line(machine: Machine, program: str) -> None:
+def test_a_missing_program_is_named_in_one_line(machine, program):
     machine.remove(program)
     (line,) = machine.refused().splitlines()
     assert f"{program} is needed and not on the PATH" in line
@@ -328,16 +316,14 @@ def test_a_missing_program_is_named_in_one_line(machine: Machine, program: str) 
         ("aws ecr describe-images", "echo None; exit 0", ['ECR gives "None" as the digest of']),
     ],
 )
-def test_what_another_program_says_is_passed_on(
-    machine: Machine, command: str, answer: str, parts: list[str]
-) -> None:
+def test_what_another_program_says_is_passed_on(machine, command, answer, parts):
     machine.answer(command, answer)
     message = machine.refused()
     assert [part for part in parts if part not in message] == []
 
 
 @pytest.mark.parametrize("base", ["", "python:3.11-slim-bookworm", None])
-def test_a_base_image_without_a_digest_is_refused(machine: Machine, base: str | None) -> None:
+def test_a_base_image_without_a_digest_is_refused(machine, base):
     bases = machine.checkout / "containers" / "base_images.env"
     bases.unlink()
     if base is not None:
@@ -354,14 +340,12 @@ def test_a_base_image_without_a_digest_is_refused(machine: Machine, base: str | 
         (("--push",), "unknown option --push"),
     ],
 )
-def test_bad_arguments_are_refused(
-    machine: Machine, arguments: tuple[str, ...], message: str
-) -> None:
+def test_bad_arguments_are_refused(machine, arguments, message):
     assert message in machine.refused(*arguments, code=2)
 
 
 @pytest.mark.parametrize("command", ["aws ecr get-login-password", "docker login"])
-def test_a_login_that_fails_ends_it(machine: Machine, command: str) -> None:
+def test_a_login_that_fails_ends_it(machine, command):
     machine.answer(command, "echo denied >&2; exit 1")
     result = machine.run()
     assert (result.returncode, result.stdout) == (1, "")
@@ -376,9 +360,7 @@ def test_a_login_that_fails_ends_it(machine: Machine, command: str) -> None:
         (f"echo '{NOT_FOUND}' >&2; exit 254", "was pushed, but ECR does not have it"),
     ],
 )
-def test_an_image_without_a_digest_is_not_called_published(
-    machine: Machine, answer: str, message: str
-) -> None:
+def test_an_image_without_a_digest_is_not_called_published(machine, answer, message):
     machine.answer(
         "aws ecr describe-images",
         f"if grep -q buildx \"$CALLS\"; then {answer}; else echo '{NOT_FOUND}' >&2; exit 254; fi; "
@@ -391,7 +373,7 @@ def test_an_image_without_a_digest_is_not_called_published(
     assert not machine.pin.exists()
 
 
-def test_its_help_is_its_own_heading(machine: Machine) -> None:
+def test_its_help_is_its_own_heading(machine):
     result = machine.run("--help")
     assert result.returncode == 0
     assert result.stdout.startswith("usage: job_container/publish.sh [--allow-dirty]")

@@ -1,14 +1,11 @@
 """The machine's state at a moment and over a span, and when a span counts as slowed down."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import pynvml
@@ -18,6 +15,7 @@ import torch
 from batchmark_job.machine import conditions
 from batchmark_job.machine.conditions import Monitor
 from batchmark_job.result import Conditions
+from tests.builders.files import put
 from tests.stand_ins.nvml import Card, NoDriver, Nvml, installed
 
 POWER_CAP = pynvml.nvmlClocksEventReasonSwPowerCap
@@ -28,7 +26,7 @@ IDLE = pynvml.nvmlClocksEventReasonGpuIdle
 class Machine:
     """A clock and a root folder with what Linux shows of the CPUs."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root):
         self.root = root
         self.now = 100.0
         self._user = self._steal = 0
@@ -36,7 +34,7 @@ class Machine:
         self._stat.parent.mkdir()
         self.run()
 
-    def run(self, seconds: float = 0.0, *, cores: float = 2.0, steal: float = 0.0) -> None:
+    def run(self, seconds=0.0, *, cores=2.0, steal=0.0):
         """Time passes with some cores at work, of which the hypervisor keeps a share."""
         self.now += seconds
         wanted = round(100 * seconds * cores)
@@ -46,34 +44,31 @@ class Machine:
             f"cpu  {self._user} 1 2 999 9 3 4 {self._steal} 77 5\ncpu0 1 1 1 1 1 1 1 1 0 0\n"
         )
 
-    def thread(self, name: int, ran: int, waited: int) -> None:
-        folder = self.root / f"proc/self/task/{name}"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "schedstat").write_text(f"{ran} {waited} 7\n")
+    def thread(self, name, ran, waited):
+        put(self.root, f"proc/self/task/{name}/schedstat", f"{ran} {waited} 7\n")
 
-    def clock(self, *megahertz: int) -> None:
+    def clock(self, *megahertz):
         for cpu, value in enumerate(megahertz):
-            policy = self.root / f"sys/devices/system/cpu/cpufreq/policy{cpu}"
-            policy.mkdir(parents=True, exist_ok=True)
-            (policy / "scaling_cur_freq").write_text(f"{value * 1000}\n")
+            policy = f"sys/devices/system/cpu/cpufreq/policy{cpu}"
+            put(self.root, f"{policy}/scaling_cur_freq", f"{value * 1000}\n")
 
 
 @pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+def machine(tmp_path, monkeypatch):
     made = Machine(tmp_path)
     clock = SimpleNamespace(perf_counter=lambda: made.now, thread_time=time.thread_time)
     monkeypatch.setattr(conditions, "time", clock)
     return made
 
 
-def test_a_machine_that_tells_nothing(tmp_path: Path) -> None:
+def test_a_machine_that_tells_nothing(tmp_path):
     monitor = Monitor("cpu", tmp_path)
     assert monitor.now() == monitor.now() == monitor.during(0, 1) == Conditions()
     assert not monitor.throttled(0, time.perf_counter())
     assert monitor.energy_joules() is None
 
 
-def test_without_nvml_a_gpu_job_still_has_the_cpus_state(machine: Machine) -> None:
+def test_without_nvml_a_gpu_job_still_has_the_cpus_state(machine):
     with installed(NoDriver()):
         monitor = Monitor("cuda", machine.root)
     machine.run(1, steal=0.25)
@@ -81,7 +76,7 @@ def test_without_nvml_a_gpu_job_still_has_the_cpus_state(machine: Machine) -> No
     assert monitor.energy_joules() is None
 
 
-def test_this_machine() -> None:
+def test_this_machine():
     monitor = Monitor("cpu")
     monitor.start()
     now = monitor.now()
@@ -90,7 +85,7 @@ def test_this_machine() -> None:
     assert now.cpu_frequency_hz is None or 1e8 < now.cpu_frequency_hz < 1e10
 
 
-def test_steal_is_the_share_of_the_time_in_which_cpus_had_work(machine: Machine) -> None:
+def test_steal_is_the_share_of_the_time_in_which_cpus_had_work(machine):
     monitor = Monitor("cpu", machine.root)
     assert monitor.now().cpu_steal_share is None, "no time has passed yet"
     machine.run(10, cores=0.5, steal=0.1)
@@ -99,7 +94,7 @@ def test_steal_is_the_share_of_the_time_in_which_cpus_had_work(machine: Machine)
     assert monitor.now().cpu_steal_share is None, "nothing wanted to run"
 
 
-def test_steal_before_looks_back_half_a_second_and_no_further(machine: Machine) -> None:
+def test_steal_before_looks_back_half_a_second_and_no_further(machine):
     monitor = Monitor("cpu", machine.root)
     for steal in (0.5, 0.2, 0.0):
         machine.run(0.25, steal=steal)
@@ -108,7 +103,7 @@ def test_steal_before_looks_back_half_a_second_and_no_further(machine: Machine) 
 
 
 @pytest.mark.parametrize(("steal", "marked"), [(0.0, False), (0.04, False), (0.08, True)])
-def test_a_span_with_much_steal_is_marked(machine: Machine, steal: float, *, marked: bool) -> None:
+def test_a_span_with_much_steal_is_marked(machine, steal, *, marked):
     monitor = Monitor("cpu", machine.root)
     start = machine.now
     machine.run(2, steal=steal)
@@ -117,14 +112,14 @@ def test_a_span_with_much_steal_is_marked(machine: Machine, steal: float, *, mar
     assert monitor.during(start, machine.now).cpu_steal_share == steal
 
 
-def test_one_stolen_tick_is_no_proof(machine: Machine) -> None:
+def test_one_stolen_tick_is_no_proof(machine):
     monitor = Monitor("cpu", machine.root)
     machine.run(0.5, cores=0.2, steal=0.1)
     monitor.now()
     assert not monitor.throttled(machine.now - 0.1, machine.now)
 
 
-def test_a_short_span_is_judged_by_the_half_second_up_to_its_end(machine: Machine) -> None:
+def test_a_short_span_is_judged_by_the_half_second_up_to_its_end(machine):
     monitor = Monitor("cpu", machine.root)
     machine.run(0.3, steal=0.5)
     monitor.now()
@@ -137,9 +132,7 @@ def test_a_short_span_is_judged_by_the_half_second_up_to_its_end(machine: Machin
     assert not monitor.throttled(late, late + 0.01)
 
 
-def test_the_share_waited_is_that_of_all_threads_between_the_full_readings_around_a_span(
-    machine: Machine,
-) -> None:
+def test_the_share_waited_is_that_of_all_threads_between_the_full_readings_around_a_span(machine):
     machine.thread(1, 500, 500)
     machine.thread(2, 100, 0)
     monitor = Monitor("cpu", machine.root)
@@ -156,7 +149,7 @@ def test_the_share_waited_is_that_of_all_threads_between_the_full_readings_aroun
     assert before.cpu_wait_share is after.cpu_wait_share is None
 
 
-def test_a_rival_for_the_only_cpu_shows() -> None:
+def test_a_rival_for_the_only_cpu_shows():
     before = os.sched_getaffinity(0)
     rival = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
@@ -175,11 +168,10 @@ def test_a_rival_for_the_only_cpu_shows() -> None:
         os.sched_setaffinity(0, before)
         rival.kill()
         rival.wait()
-    assert waited is not None
     assert waited > 0.2
 
 
-def test_frequency_is_the_mean_over_the_cpus(machine: Machine) -> None:
+def test_frequency_is_the_mean_over_the_cpus(machine):
     machine.clock(3_000, 1_000)
     monitor = Monitor("cpu", machine.root)
     assert monitor.now().cpu_frequency_hz == 2e9
@@ -199,8 +191,8 @@ def test_frequency_is_the_mean_over_the_cpus(machine: Machine) -> None:
     ],
 )
 def test_half_the_clock_seen_before_is_slow_where_the_cpu_computes(
-    machine: Machine, device: str, megahertz: tuple[int, ...], *, marked: bool
-) -> None:
+    machine, device, megahertz, *, marked
+):
     machine.clock(3_500, 3_500)
     with installed(Nvml()):
         monitor = Monitor(device, machine.root)
@@ -210,12 +202,12 @@ def test_half_the_clock_seen_before_is_slow_where_the_cpu_computes(
     assert monitor.throttled(machine.now - 0.01, machine.now + 0.01) is marked
 
 
-def gpu_monitor(machine: Machine, card: Card) -> Monitor:
+def gpu_monitor(machine, card):
     with installed(Nvml(GPU_aa=card, GPU_bb=Card(reasons=POWER_CAP)), "aa", "bb"):
         return Monitor("cuda", machine.root)
 
 
-def test_a_gpus_state_at_a_moment_and_over_a_span(machine: Machine) -> None:
+def test_a_gpus_state_at_a_moment_and_over_a_span(machine):
     card = Card()
     monitor = gpu_monitor(machine, card)
     assert monitor.now() == Conditions(
@@ -234,7 +226,7 @@ def test_a_gpus_state_at_a_moment_and_over_a_span(machine: Machine) -> None:
     assert monitor.energy_joules() == 2.5
 
 
-def test_a_gpu_slowdown_marks_the_spans_at_its_readings(machine: Machine) -> None:
+def test_a_gpu_slowdown_marks_the_spans_at_its_readings(machine):
     card = Card(reasons=IDLE)
     monitor = gpu_monitor(machine, card)
     for at, reasons in ((101, IDLE), (102, HOT | POWER_CAP), (103, 0)):
@@ -245,9 +237,7 @@ def test_a_gpu_slowdown_marks_the_spans_at_its_readings(machine: Machine) -> Non
     assert monitor.throttled(100.5, 103.5), "a long span is marked by one reading in it"
 
 
-def test_a_power_cap_marks_no_span_because_the_measured_code_itself_reaches_it(
-    machine: Machine,
-) -> None:
+def test_a_power_cap_marks_no_span_because_the_measured_code_itself_reaches_it(machine):
     monitor = gpu_monitor(machine, Card(reasons=POWER_CAP))
     assert not monitor.throttled(machine.now - 1, machine.now + 1)
     assert monitor.during(machine.now - 1, machine.now + 1).gpu_throttle_reasons == (
@@ -255,7 +245,7 @@ def test_a_power_cap_marks_no_span_because_the_measured_code_itself_reaches_it(
     )
 
 
-def test_a_gpu_that_is_lost_tells_nothing_more(machine: Machine) -> None:
+def test_a_gpu_that_is_lost_tells_nothing_more(machine):
     card = Card()
     monitor = gpu_monitor(machine, card)
     card.sm_megahertz = None
@@ -265,15 +255,13 @@ def test_a_gpu_that_is_lost_tells_nothing_more(machine: Machine) -> None:
     assert monitor.energy_joules() is None
 
 
-def test_the_thread_reads_until_stopped_and_may_start_again(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_thread_reads_until_stopped_and_may_start_again(machine, monkeypatch):
     monkeypatch.setattr(conditions, "PERIOD_SECONDS", 0.001)
     monkeypatch.setattr(conditions, "CPU_BUDGET", 1.0)
     read = threading.Semaphore(0)
 
     class Watched(Card):
-        def answer(self, value: object) -> object:
+        def answer(self, value):
             read.release()
             return super().answer(value)
 
@@ -286,14 +274,12 @@ def test_the_thread_reads_until_stopped_and_may_start_again(
     monitor.stop()
 
 
-def test_dear_readings_make_the_thread_wait(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    waits: list[float] = []
+def test_dear_readings_make_the_thread_wait(machine, monkeypatch):
+    waits = []
     costs = iter((0.0, 0.00005, 1.0, 1.002))
 
     class Stopping(threading.Event):
-        def wait(self, timeout: float | None = None) -> bool:
+        def wait(self, timeout=None):
             waits.append(timeout or 0)
             return len(waits) == 3
 
@@ -303,7 +289,7 @@ def test_dear_readings_make_the_thread_wait(
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_a_real_gpu() -> None:
+def test_a_real_gpu():
     torch.ones(1, device="cuda")
     monitor = Monitor("cuda")
     start = time.perf_counter()

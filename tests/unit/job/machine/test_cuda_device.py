@@ -12,8 +12,7 @@ import torch
 from batchmark_job.measuring.ceilings import Bounds, measure_ceilings
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.rows import Row, bench_for, measure
-from batchmark_job.result import Measurement
-from batchmark_job.workloads.base import DTYPE_BYTES, TOLERANCES, Implementation
+from batchmark_job.workloads.base import DTYPE_BYTES, TOLERANCES
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.fft import TorchFft
 from batchmark_job.workloads.matmul import TorchMatmul
@@ -34,12 +33,12 @@ FILTERS = [
 ]
 
 
-def measured(name: str, parameters: dict[str, int], dtype: str) -> Measurement:
+def measured(name, parameters, dtype):
     bench = bench_for("cuda", RowLimits(samples=20, max_seconds=0.2))
     return measure(Row(WORKLOADS[name], parameters, dtype), bench)
 
 
-def smallest(name: str) -> dict[str, int]:
+def smallest(name):
     return {
         axis.name: SIZE[axis.name] if axis.default is None else axis.default
         for axis in WORKLOADS[name].axes
@@ -49,7 +48,7 @@ def smallest(name: str) -> dict[str, int]:
 @needs_cuda
 @pytest.mark.parametrize("dtype", DTYPE_BYTES)
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_every_workload_is_measured_or_refused_with_a_reason(name: str, dtype: str) -> None:
+def test_every_workload_is_measured_or_refused_with_a_reason(name, dtype):
     row = measured(name, smallest(name), dtype)
     refusals = [
         rival.refusal("cuda", dtype) for rival in WORKLOADS[name].implementations_for("cuda")
@@ -62,15 +61,34 @@ def test_every_workload_is_measured_or_refused_with_a_reason(name: str, dtype: s
     assert row.timer == "cuda_events"
     assert row.peak_memory_bytes
     assert row.peak_memory_bytes > 0
-    assert row.phases is not None
     assert all(seconds is not None for seconds in row.phases.model_dump().values())
-    assert row.implementation is not None
     assert row.implementation.threads is None
     assert not [trial for trial in row.trials if trial.outcome == "wrong"]
 
 
 @needs_cuda
-def test_tf32_is_a_row_of_its_own() -> None:
+@pytest.mark.parametrize(
+    ("name", "implementation"),
+    [
+        pytest.param(name, implementation, id=f"{name}-{implementation.name}")
+        for name, workload in WORKLOADS.items()
+        if name not in {"matmul", "image_convolution", "gaussian_blur", "edge_detection"}
+        for implementation in workload.implementations_for("cuda")
+    ],
+)
+def test_an_implementation_is_correct_in_all_its_dtypes(name, implementation):
+    workload = WORKLOADS[name]
+    for dtype in implementation.dtypes:
+        inputs = implementation.arrange(workload.make_inputs(smallest(name), dtype, seed=7))
+        on_device = tuple(torch.empty_like(t, device="cuda").copy_(t) for t in inputs)
+        with torch.inference_mode(not workload.needs_gradients):
+            output = implementation.prepare(on_device)()
+        error = workload.relative_error(inputs, output, np.random.default_rng(7))
+        assert error <= workload.tolerance(dtype)
+
+
+@needs_cuda
+def test_tf32_is_a_row_of_its_own():
     errors = {}
     for dtype in ("float32", "tf32"):
         row = measured("matmul", {"size": 512}, dtype)
@@ -82,7 +100,7 @@ def test_tf32_is_a_row_of_its_own() -> None:
 
 
 @needs_cuda
-def test_each_input_set_has_a_graph_of_its_own() -> None:
+def test_each_input_set_has_a_graph_of_its_own():
     graph, workload = CudaGraph(TorchMatmul()), WORKLOADS["matmul"]
     sets = [workload.make_inputs({"size": 65}, "float32", seed) for seed in (1, 2, 3)]
     with torch.inference_mode():
@@ -94,7 +112,7 @@ def test_each_input_set_has_a_graph_of_its_own() -> None:
 
 
 @needs_cuda
-def test_graphs_of_buffered_calls_share_the_buffer() -> None:
+def test_graphs_of_buffered_calls_share_the_buffer():
     workload = WORKLOADS["fft"]
     graph = CudaGraph(TorchFft())
     hosts = [workload.make_inputs({"size": 16, "batch": 1}, "float32", seed) for seed in (1, 2)]
@@ -108,7 +126,7 @@ def test_graphs_of_buffered_calls_share_the_buffer() -> None:
 
 
 @needs_cuda
-def test_a_graph_reads_its_inputs_anew() -> None:
+def test_a_graph_reads_its_inputs_anew():
     left, right = (torch.rand(32, 32, device="cuda") for _ in range(2))
     call = CudaGraph(TorchMatmul()).prepare((left, right))
     left.fill_(0.0)
@@ -119,9 +137,7 @@ def test_a_graph_reads_its_inputs_anew() -> None:
 @pytest.mark.parametrize("dtype", TritonFilter.dtypes)
 @pytest.mark.parametrize("size", [61, 1024])
 @pytest.mark.parametrize(("name", "rival"), FILTERS)
-def test_triton_is_correct_where_it_really_runs(
-    name: str, rival: Implementation, size: int, dtype: str
-) -> None:
+def test_triton_is_correct_where_it_really_runs(name, rival, size, dtype):
     if refusal := rival.refusal("cuda", dtype):
         pytest.skip(refusal)
     inputs = rival.arrange(WORKLOADS[name].make_inputs({"size": size, "batch": 2}, dtype, 1))
@@ -132,7 +148,7 @@ def test_triton_is_correct_where_it_really_runs(
 
 
 @needs_cuda
-def test_a_gpu_has_a_ceiling_for_every_dtype() -> None:
+def test_a_gpu_has_a_ceiling_for_every_dtype():
     bounds = Bounds(seconds=0.5, smallest_product=256, largest_product=1024, copy_bytes=2**26)
     found = measure_ceilings("cuda", DTYPE_BYTES, bounds)
     assert [ceiling.dtype for ceiling in found] == [None, *DTYPE_BYTES]
@@ -142,8 +158,15 @@ def test_a_gpu_has_a_ceiling_for_every_dtype() -> None:
 
 
 @needs_cuda
-def test_the_benchmark_against_rivals_runs() -> None:
-    finished = run_benchmark("--small")
+def test_the_benchmark_against_rivals_runs():
+    finished = subprocess.run(
+        [sys.executable, "-m", "benchmarks.gpu_rivals", "--small"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "job_container")])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert finished.returncode == 0, finished.stderr
     assert "skipped" not in finished.stdout
     for row in ("matmul 256 tf32", "gaussian_blur 256 float32", "edge_detection 256 bfloat16"):
@@ -151,17 +174,15 @@ def test_the_benchmark_against_rivals_runs() -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
-def test_the_benchmark_measures_nothing_without_cuda(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_benchmark_measures_nothing_without_cuda(capsys):
     assert gpu_rivals.main([]) == 77
     assert capsys.readouterr().out == "skipped: no CUDA device\n"
 
 
-def test_the_benchmark_goes_on_after_a_row_that_was_not_measured(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_benchmark_goes_on_after_a_row_that_was_not_measured(capsys):
     good = gpu_rivals.Share("matmul 8", "torch", 0.99, "torch.mm", 0.95)
 
-    def unmeasured() -> gpu_rivals.Share:
+    def unmeasured():
         raise gpu_rivals.UnmeasuredError("matmul 4 tf32: unsettled: drifting")
 
     assert not gpu_rivals.print_all([lambda: good, unmeasured, lambda: good])
@@ -169,14 +190,3 @@ def test_the_benchmark_goes_on_after_a_row_that_was_not_measured(
     assert lines == [str(good), "NOT MEASURED matmul 4 tf32: unsettled: drifting", str(good)]
     assert gpu_rivals.print_all([lambda: good])
     assert not gpu_rivals.print_all([lambda: good._replace(share=0.9)])
-
-
-def run_benchmark(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "benchmarks.gpu_rivals", *arguments],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "job_container")])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )

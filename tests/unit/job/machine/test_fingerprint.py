@@ -1,20 +1,14 @@
 import re
-from pathlib import Path
 
 import pytest
 import torch
 
 from batchmark_job.machine import fingerprint
 from batchmark_job.result import Device
+from tests.builders.files import put
 
 
-def put(root: Path, name: str, text: str) -> Path:
-    (root / name).parent.mkdir(parents=True, exist_ok=True)
-    (root / name).write_text(text)
-    return root
-
-
-def test_this_machine_is_described() -> None:
+def test_this_machine_is_described():
     described = fingerprint.describe(1, Device.CPU)
     assert described.cpu_cores >= 1
     assert described.cpu_threads >= 1
@@ -24,8 +18,8 @@ def test_this_machine_is_described() -> None:
     assert described.code_version == fingerprint.code_version()
 
 
-def test_the_code_version_is_that_of_every_source_file_and_of_nothing_else(tmp_path: Path) -> None:
-    def version(**files: str) -> str:
+def test_the_code_version_is_that_of_every_source_file_and_of_nothing_else(tmp_path):
+    def version(**files):
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         for name, text in files.items():
             put(folder, name, text)
@@ -45,7 +39,7 @@ def test_the_code_version_is_that_of_every_source_file_and_of_nothing_else(tmp_p
     assert len({first, *others}) == 1 + len(others)
 
 
-def test_threads_are_cut_by_a_quota(tmp_path: Path) -> None:
+def test_threads_are_cut_by_a_quota(tmp_path):
     unlimited = fingerprint.usable_threads(tmp_path)
     version_2 = put(tmp_path / "2", "sys/fs/cgroup/cpu.max", "50000 100000\n")
     assert fingerprint.usable_threads(version_2) == 1
@@ -56,22 +50,20 @@ def test_threads_are_cut_by_a_quota(tmp_path: Path) -> None:
     assert fingerprint.usable_threads(version_1) == 1
 
 
-def test_cpu_model(tmp_path: Path) -> None:
+def test_cpu_model(tmp_path):
     root = put(tmp_path, "proc/cpuinfo", "processor\t: 0\nmodel name\t: A Fine CPU\n")
     assert fingerprint.cpu_model(root) == "A Fine CPU"
     assert fingerprint.cpu_model(tmp_path / "nothing")
 
 
-def test_the_compute_environment_is_the_one_that_batch_names(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_compute_environment_is_the_one_that_batch_names(monkeypatch):
     monkeypatch.setenv("AWS_BATCH_CE_NAME", "cpu-spot")
     assert fingerprint.describe(1, Device.CPU).compute_environment == "cpu-spot"
     monkeypatch.setenv("AWS_BATCH_CE_NAME", "")
     assert fingerprint.describe(1, Device.CPU).compute_environment is None
 
 
-def four_threads(root: Path, siblings: list[str]) -> Path:
+def four_threads(root, siblings):
     for cpu, shared in enumerate(siblings):
         put(root, f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list", f"{shared}\n")
     return root
@@ -88,35 +80,27 @@ def four_threads(root: Path, siblings: list[str]) -> Path:
         ({0, 1, 2, 3}, [], 4),
     ],
 )
-def test_usable_cores(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    usable: set[int],
-    siblings: list[str],
-    cores: int,
-) -> None:
+def test_usable_cores(tmp_path, monkeypatch, usable, siblings, cores):
     monkeypatch.setattr(fingerprint.os, "sched_getaffinity", lambda _: usable, raising=False)
     assert fingerprint.usable_cores(four_threads(tmp_path, siblings)) == cores
 
 
-def test_usable_cores_are_cut_by_a_quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_usable_cores_are_cut_by_a_quota(tmp_path, monkeypatch):
     monkeypatch.setattr(fingerprint.os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
     root = four_threads(tmp_path, ["0", "1", "2", "3"])
     assert fingerprint.usable_cores(put(root, "sys/fs/cgroup/cpu.max", "150000 100000\n")) == 2
 
 
-def test_this_machines_cores() -> None:
+def test_this_machines_cores():
     assert 1 <= fingerprint.usable_cores() <= fingerprint.usable_threads()
 
 
-def cache(root: Path, cpu: int, index: int, **values: object) -> None:
+def cache(root, cpu, index, **values):
     for name, value in values.items():
         put(root, f"sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{name}", f"{value}\n")
 
 
-def test_last_level_cache_is_the_sum_over_the_usable_cpus(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_last_level_cache_is_the_sum_over_the_usable_cpus(tmp_path, monkeypatch):
     for cpu in range(4):
         pair = "0-1" if cpu < 2 else "2-3"
         cache(tmp_path, cpu, 0, level=1, type="Data", size="32K", shared_cpu_list=cpu)
@@ -130,7 +114,7 @@ def test_last_level_cache_is_the_sum_over_the_usable_cpus(
     assert fingerprint.last_level_cache_bytes(root=tmp_path) == 16 * 2**20
 
 
-def test_a_cache_that_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_is_not_told(tmp_path, monkeypatch):
     monkeypatch.setattr(fingerprint.os, "sched_getaffinity", lambda _: {0}, raising=False)
     assert fingerprint.last_level_cache_bytes(root=tmp_path) is None
     cache(tmp_path, 0, 0, level="?", type="Unified", size="1K", shared_cpu_list=0)
@@ -140,7 +124,7 @@ def test_a_cache_that_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_the_cache_of_the_device_that_is_measured() -> None:
+def test_the_cache_of_the_device_that_is_measured():
     on_gpu = fingerprint.describe(1, Device.CUDA).last_level_cache_bytes
     assert on_gpu == torch.cuda.get_device_properties(0).L2_cache_size
     assert (

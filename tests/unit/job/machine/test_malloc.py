@@ -40,7 +40,7 @@ print(resident())
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
-def test_what_a_call_frees_the_next_one_finds_until_it_is_released() -> None:
+def test_what_a_call_frees_the_next_one_finds_until_it_is_released():
     size = 64 * 2**20
     script = FAULTS_OF_CALLS.replace("SIZE", str(size))
     ended = subprocess.run(

@@ -1,6 +1,5 @@
 import mmap
 import os
-from pathlib import Path
 
 import numpy as np
 import psutil
@@ -10,93 +9,66 @@ from batchmark_job.machine import memory
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.rows import Row, bench_for, measure
 from batchmark_job.workloads.builtin import WORKLOADS
+from tests.builders.files import put
 
 GIB = 2**30
 
 
-def write(root: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return root
-
-
-def test_without_control_groups_it_is_the_machine_s_memory(tmp_path: Path) -> None:
+def test_without_control_groups_it_is_the_machine_s_memory(tmp_path):
     assert memory.host_memory_bytes(tmp_path) == psutil.virtual_memory().total
     assert memory.available_host_bytes(tmp_path) > 0
 
 
-def test_version_2_inside_a_container(tmp_path: Path) -> None:
-    """The mount shows the container's own group on top."""
-    root = write(
-        tmp_path,
-        {
-            "proc/self/cgroup": "0::/\n",
-            "sys/fs/cgroup/memory.max": "1000000\n",
-            "sys/fs/cgroup/memory.current": "400000\n",
-            "sys/fs/cgroup/memory.stat": "anon 100000\ninactive_file 300000\nfile 1\n",
-        },
-    )
-    assert memory.host_memory_bytes(root) == 1000000
-    assert memory.available_host_bytes(root) == 1000000 - (400000 - 300000)
+TIGHTEST_PARENT = {
+    "proc/self/cgroup": "0::/job/part\n",
+    "sys/fs/cgroup/job/part/memory.max": "max\n",
+    "sys/fs/cgroup/job/part/memory.current": "5\n",
+    "sys/fs/cgroup/job/memory.max": "2000\n",
+    "sys/fs/cgroup/job/memory.current": "500\n",
+}
+# Docker on cgroup version 1: the path names the host's group, the mount is the own one.
+VERSION_1 = {
+    "proc/self/cgroup": "9:cpu,cpuacct:/docker/abc\n4:memory:/docker/abc\n0::/x\n",
+    "sys/fs/cgroup/memory/memory.limit_in_bytes": "3000\n",
+    "sys/fs/cgroup/memory/memory.usage_in_bytes": "1200\n",
+    "sys/fs/cgroup/memory/memory.stat": "total_inactive_file 200\n",
+}
 
 
-def test_version_2_takes_the_tightest_parent(tmp_path: Path) -> None:
-    root = write(
-        tmp_path,
-        {
-            "proc/self/cgroup": "0::/job/part\n",
-            "sys/fs/cgroup/job/part/memory.max": "max\n",
-            "sys/fs/cgroup/job/part/memory.current": "5\n",
-            "sys/fs/cgroup/job/memory.max": "2000\n",
-            "sys/fs/cgroup/job/memory.current": "500\n",
-        },
-    )
-    assert memory.host_memory_bytes(root) == 2000
-    assert memory.available_host_bytes(root) == 1500
+def version_2(current, stat=""):
+    """As inside a container: the mount shows its own group, of 1000 bytes, on top."""
+    return {
+        "proc/self/cgroup": "0::/\n",
+        "sys/fs/cgroup/memory.max": "1000\n",
+        "sys/fs/cgroup/memory.current": f"{current}\n",
+        "sys/fs/cgroup/memory.stat": stat,
+    }
 
 
-def test_version_1_with_the_host_s_path(tmp_path: Path) -> None:
-    """Docker on cgroup version 1: the path names the host's group, the mount is the own one."""
-    root = write(
-        tmp_path,
-        {
-            "proc/self/cgroup": "9:cpu,cpuacct:/docker/abc\n4:memory:/docker/abc\n0::/x\n",
-            "sys/fs/cgroup/memory/memory.limit_in_bytes": "3000\n",
-            "sys/fs/cgroup/memory/memory.usage_in_bytes": "1200\n",
-            "sys/fs/cgroup/memory/memory.stat": "total_inactive_file 200\n",
-        },
-    )
-    assert memory.host_memory_bytes(root) == 3000
-    assert memory.available_host_bytes(root) == 2000
+@pytest.mark.parametrize(
+    ("files", "limit", "available"),
+    [
+        (version_2(400, "anon 100\ninactive_file 300\nfile 1\n"), 1000, 1000 - (400 - 300)),
+        (version_2(1200), 1000, 0),
+        (TIGHTEST_PARENT, 2000, 1500),
+        (VERSION_1, 3000, 2000),
+    ],
+    ids=["version 2", "all used up", "version 2, tightest parent", "version 1"],
+)
+def test_control_groups_limit_memory(tmp_path, files, limit, available):
+    for name, text in files.items():
+        put(tmp_path, name, text)
+    assert memory.host_memory_bytes(tmp_path) == limit
+    assert memory.available_host_bytes(tmp_path) == available
 
 
-def test_version_1_without_a_limit_is_the_machine_s_memory(tmp_path: Path) -> None:
-    root = write(
-        tmp_path,
-        {
-            "proc/self/cgroup": "4:memory:/\n",
-            "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
-            "sys/fs/cgroup/memory/memory.usage_in_bytes": "1200\n",
-        },
-    )
-    assert memory.host_memory_bytes(root) == psutil.virtual_memory().total
+def test_version_1_without_a_limit_is_the_machine_s_memory(tmp_path):
+    put(tmp_path, "proc/self/cgroup", "4:memory:/\n")
+    put(tmp_path, "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n")
+    assert memory.host_memory_bytes(tmp_path) == psutil.virtual_memory().total
 
 
-def test_used_up_memory_is_not_negative(tmp_path: Path) -> None:
-    root = write(
-        tmp_path,
-        {
-            "proc/self/cgroup": "0::/\n",
-            "sys/fs/cgroup/memory.max": "1000\n",
-            "sys/fs/cgroup/memory.current": "1200\n",
-        },
-    )
-    assert memory.available_host_bytes(root) == 0
-
-
-def test_too_large_a_row_is_skipped_with_both_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_a_row_is_skipped_with_both_numbers(monkeypatch):
     monkeypatch.setattr(memory, "available_host_bytes", lambda: 10 * GIB)
     row = Row(WORKLOADS["matmul"], {"size": 30_000}, "float32")
     measurement = measure(row, bench_for("cpu", RowLimits()))
@@ -107,21 +79,21 @@ def test_too_large_a_row_is_skipped_with_both_numbers(monkeypatch: pytest.Monkey
     assert measurement.samples_seconds == ()
 
 
-def test_absurd_sizes_are_skipped_not_tried() -> None:
+def test_absurd_sizes_are_skipped_not_tried():
     for name, workload in WORKLOADS.items():
         parameters = {axis.name: axis.maximum for axis in workload.axes}
         measurement = measure(Row(workload, parameters, "float64"), bench_for("cpu", RowLimits()))
         assert measurement.status == "skipped", name
 
 
-def test_cuda_needs_room_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cuda_needs_room_on_both_sides(monkeypatch):
     workload = WORKLOADS["matmul"]
     implementation = workload.implementations[0]
     host, device = 10 * GIB, 10 * GIB
     monkeypatch.setattr(memory, "available_host_bytes", lambda: host)
     monkeypatch.setattr(memory, "available_cuda_bytes", lambda: device)
 
-    def shortage() -> str:
+    def shortage():
         parameters = {"size": 10_000}
         return memory.shortage(workload, implementation, parameters, "float32", "cuda") or ""
 
@@ -132,13 +104,13 @@ def test_cuda_needs_room_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "of host memory, 1.00 GiB available" in shortage()
 
 
-def test_room_is_what_may_be_used_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_room_is_what_may_be_used_of_it(monkeypatch):
     monkeypatch.setattr(memory, "available_host_bytes", lambda: 1000)
     assert memory.has_room(900, "cpu")
     assert not memory.has_room(901, "cpu")
 
 
-def test_peak_memory_starts_anew_for_each_row() -> None:
+def test_peak_memory_starts_anew_for_each_row():
     """Whether the kernel lets the peak be set back is the machine's choice, and is said."""
     first = memory.PeakMemory("cpu")
     with mmap.mmap(-1, 200 * 2**20) as block:  # malloc might reuse pages that the process holds
@@ -148,10 +120,8 @@ def test_peak_memory_starts_anew_for_each_row() -> None:
     if not os.access("/proc/self/clear_refs", os.W_OK):
         assert with_block is without is None
         return
-    assert with_block is not None
-    assert without is not None
     assert with_block - without >= 150 * 2**20
 
 
-def test_peak_memory_is_unknown_where_the_kernel_keeps_none(tmp_path: Path) -> None:
+def test_peak_memory_is_unknown_where_the_kernel_keeps_none(tmp_path):
     assert memory.PeakMemory("cpu", tmp_path).read() is None

@@ -1,57 +1,33 @@
 """EC2's and ECS's metadata services, answering here."""
 
 import json
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from batchmark_job.machine import metadata
+from tests.builders.files import put
+from tests.stand_ins.http import serving
 
 TOKEN = "a-token"
 
 
-class Metadata(BaseHTTPRequestHandler):
-    """Instance metadata version 2 and the ECS agent's endpoint."""
-
-    def do_PUT(self) -> None:
-        given = self.headers.get("X-aws-ec2-metadata-token-ttl-seconds")
-        self._answer(TOKEN if given and self.path == "/latest/api/token" else None)
-
-    def do_GET(self) -> None:
-        answers = {"/v4/task": json.dumps({"ImageID": "sha256:abc", "Image": "job:1"})}
-        if self.headers.get("X-aws-ec2-metadata-token") == TOKEN:
-            answers["/latest/meta-data/ami-id"] = "ami-0123456789abcdef0"
-            answers["/latest/meta-data/instance-type"] = "c5.2xlarge"
-            answers["/latest/meta-data/placement/availability-zone"] = "us-east-1b"
-        self._answer(answers.get(self.path))
-
-    def _answer(self, text: str | None) -> None:
-        self.send_response(200 if text else 401)
-        self.end_headers()
-        self.wfile.write((text or "").encode())
-
-    def log_message(self, *arguments: object) -> None:
-        """Keep the tests' output clean."""
+def answer(request):
+    """As instance metadata version 2 and the ECS agent do."""
+    answers = {"/v4/task": json.dumps({"ImageID": "sha256:abc", "Image": "job:1"})}
+    if request.headers.get("X-aws-ec2-metadata-token-ttl-seconds"):
+        answers = {"/latest/api/token": TOKEN} if request.command == "PUT" else {}
+    if request.headers.get("X-aws-ec2-metadata-token") == TOKEN:
+        answers["/latest/meta-data/ami-id"] = "ami-0123456789abcdef0"
+        answers["/latest/meta-data/instance-type"] = "c5.2xlarge"
+        answers["/latest/meta-data/placement/availability-zone"] = "us-east-1b"
+    text = answers.get(request.path)
+    return 200 if text else 401, (text or "").encode()
 
 
 @pytest.fixture
-def metadata_url() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Metadata)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def put(root: Path, name: str, text: str) -> Path:
-    (root / name).parent.mkdir(parents=True, exist_ok=True)
-    (root / name).write_text(text)
-    return root
+def metadata_url():
+    with serving(answer) as server:
+        yield f"http://127.0.0.1:{server.server_port}"
 
 
 @pytest.mark.parametrize(
@@ -61,9 +37,7 @@ def put(root: Path, name: str, text: str) -> Path:
         ("sys/hypervisor/uuid", "ec2e1916-9099-7caf-fd21-012345abcdef\n"),
     ],
 )
-def test_instance_type_zone_and_machine_image_on_ec2(
-    tmp_path: Path, metadata_url: str, file: str, text: str
-) -> None:
+def test_instance_type_zone_and_machine_image_on_ec2(tmp_path, metadata_url, file, text):
     root = put(tmp_path, file, text)
     zone = metadata.instance_metadata("placement/availability-zone", root, metadata_url)
     assert zone == "us-east-1b"
@@ -72,19 +46,17 @@ def test_instance_type_zone_and_machine_image_on_ec2(
     assert ami_id == "ami-0123456789abcdef0"
 
 
-def test_instance_type_is_not_asked_for_elsewhere(tmp_path: Path, metadata_url: str) -> None:
+def test_instance_type_is_not_asked_for_elsewhere(tmp_path, metadata_url):
     root = put(tmp_path, "sys/class/dmi/id/sys_vendor", "QEMU\n")
     assert metadata.instance_metadata("instance-type", root, metadata_url) is None
 
 
-def test_instance_type_without_an_answer(tmp_path: Path) -> None:
+def test_instance_type_without_an_answer(tmp_path):
     root = put(tmp_path, "sys/class/dmi/id/sys_vendor", "Amazon EC2\n")
     assert metadata.instance_metadata("instance-type", root, "http://127.0.0.1:1") is None
 
 
-def test_image_digest_from_the_ecs_agent(
-    metadata_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_image_digest_from_the_ecs_agent(metadata_url, monkeypatch):
     monkeypatch.setenv("ECS_CONTAINER_METADATA_URI_V4", f"{metadata_url}/v4/task")
     assert metadata.image_digest() == "sha256:abc"
     monkeypatch.setenv("ECS_CONTAINER_METADATA_URI_V4", f"{metadata_url}/elsewhere")
@@ -93,9 +65,7 @@ def test_image_digest_from_the_ecs_agent(
     assert metadata.image_digest() is None
 
 
-def test_the_agents_answer_is_an_object_or_nothing(
-    metadata_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_agents_answer_is_an_object_or_nothing(metadata_url, monkeypatch):
     monkeypatch.setenv("ECS_CONTAINER_METADATA_URI_V4", f"{metadata_url}/v4")
     assert metadata.ecs_metadata("/task")["Image"] == "job:1"
     assert metadata.ecs_metadata() == {}

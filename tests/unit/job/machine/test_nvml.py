@@ -1,7 +1,5 @@
 """NVML's values in our units, what a GPU can't tell, and which GPUs are asked."""
 
-from collections.abc import Callable
-
 import pynvml
 import pytest
 import torch
@@ -23,7 +21,7 @@ VALUES = (
 NOTHING = Card(None, None, None, None, None, None, None, None)
 
 
-def test_values_are_in_this_projects_units() -> None:
+def test_values_are_in_this_projects_units():
     gpu = Gpu(Nvml(), Card())
     values = [value(gpu) for value in VALUES]
     assert values == [90, 6_000_000_000, 150, 1.71e9, 6.251e9, 41, 2.5, ()]
@@ -40,35 +38,33 @@ def test_values_are_in_this_projects_units() -> None:
         pynvml.NVML_ERROR_INVALID_ARGUMENT,
     ],
 )
-def test_a_gpu_that_tells_nothing(error: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_that_tells_nothing(error, monkeypatch):
     monkeypatch.setattr(NOTHING, "error", error)
     gpu = Gpu(Nvml(), NOTHING)
     assert [value(gpu) for value in VALUES] == [None] * len(VALUES)
 
 
 @pytest.mark.parametrize("value", VALUES)
-def test_a_gpu_that_is_lost_is_an_error(
-    value: Callable[[Gpu], object], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gpu_that_is_lost_is_an_error(value, monkeypatch):
     monkeypatch.setattr(NOTHING, "error", pynvml.NVML_ERROR_GPU_IS_LOST)
     with pytest.raises(pynvml.NVMLError, match="GPU is lost"):
         value(Gpu(Nvml(), NOTHING))
 
 
-def test_temperature_by_the_older_function() -> None:
+def test_temperature_by_the_older_function():
     class Older(Nvml):
-        def nvmlDeviceGetTemperatureV(self, card: Card, sensor: int) -> int:  # noqa: N802
+        def nvmlDeviceGetTemperatureV(self, card, sensor):  # noqa: N802
             raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
 
     assert Gpu(Older(), Card(celsius=55)).temperature_celsius() == 55
 
 
-def test_reasons_have_nvidia_smis_names() -> None:
+def test_reasons_have_nvidia_smis_names():
     bits = pynvml.nvmlClocksEventReasonSwPowerCap | pynvml.nvmlClocksEventReasonGpuIdle | 1 << 62
     assert Gpu(Nvml(), Card(reasons=bits)).event_reasons() == ("gpu_idle", "sw_power_cap")
 
 
-def test_what_counts_as_slowed_down() -> None:
+def test_what_counts_as_slowed_down():
     everything = Gpu(Nvml(), Card(reasons=pynvml.nvmlClocksEventReasonAll)).event_reasons()
     assert set(everything or ()) - nvml.SLOWDOWNS == {
         "gpu_idle",
@@ -79,26 +75,26 @@ def test_what_counts_as_slowed_down() -> None:
     assert set(everything or ()) == set(nvml.EVENT_REASONS)
 
 
-def test_only_the_gpus_that_torch_sees_in_its_order() -> None:
+def test_only_the_gpus_that_torch_sees_in_its_order():
     cards = Nvml(GPU_aa=Card(celsius=1), GPU_bb=Card(celsius=2), GPU_cc=Card(celsius=3))
     with installed(cards, "cc", "aa"):
         assert [gpu.temperature_celsius() for gpu in visible_gpus()] == [3, 1]
 
 
-def test_a_part_of_a_gpu_is_found_by_its_own_name() -> None:
+def test_a_part_of_a_gpu_is_found_by_its_own_name():
     with installed(Nvml(MIG_aa=Card(utilization=None)), "aa"):
         (gpu,) = visible_gpus()
     assert gpu.memory_used_bytes() == 6_000_000_000
     assert gpu.utilization_percent() is None
 
 
-def test_a_gpu_that_nvml_does_not_know() -> None:
+def test_a_gpu_that_nvml_does_not_know():
     with installed(Nvml(GPU_aa=Card()), "bb"), pytest.raises(pynvml.NVMLError, match="Not Found"):
         visible_gpus()
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_a_real_gpu() -> None:
+def test_a_real_gpu():
     torch.ones(1, device="cuda")
     gpus = visible_gpus()
     assert len(gpus) == torch.cuda.device_count()

@@ -1,13 +1,9 @@
 """Sampling, minutes, and everything that must not harm a job."""
 
-from __future__ import annotations
-
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
 
 import pynvml
 import pytest
@@ -17,25 +13,23 @@ from batchmark_job.command_line import main
 from batchmark_job.errors import OutputError
 from batchmark_job.job import run_job
 from batchmark_job.machine import telemetry
-from batchmark_job.machine.telemetry import GpuMeter, Meter, ProcessMeter, Telemetry, meters_for
-from batchmark_job.output import FileOutput
+from batchmark_job.machine.telemetry import GpuMeter, ProcessMeter, Telemetry, meters_for
 from batchmark_job.result import Device, MetricSummary, parse_document
-from batchmark_job.settings import JobSettings
+from tests.stand_ins.broken_output import BrokenOutput
 from tests.stand_ins.nvml import Card, NoDriver, Nvml, installed
 
-MakeSettings = Callable[..., JobSettings]
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 class Scripted:
     """A meter with given readings, the last of them over and over."""
 
-    def __init__(self, *readings: dict[str, float]) -> None:
+    def __init__(self, *readings):
         self.readings = list(readings)
         self.read_often = threading.Event()
         self._reads = 0
 
-    def read(self) -> dict[str, float]:
+    def read(self):
         self._reads += 1
         if self._reads >= 10:
             self.read_often.set()
@@ -43,28 +37,28 @@ class Scripted:
 
 
 class Broken:
-    def read(self) -> dict[str, float]:
+    def read(self):
         raise OSError("the driver\nis gone")
 
 
 class CloudWatch:
     """Remembers calls; does something else first where told to."""
 
-    def __init__(self, before: Callable[[], object] = lambda: None) -> None:
-        self.calls: list[dict[str, Any]] = []
+    def __init__(self, before=lambda: None):
+        self.calls = []
         self._before = before
 
-    def put_metric_data(self, **request: Any) -> None:
+    def put_metric_data(self, **request):
         self._before()
         self.calls.append(request)
 
-    def metrics(self) -> set[str]:
+    def metrics(self):
         return {datum["MetricName"] for call in self.calls for datum in call["MetricData"]}
 
 
 @pytest.fixture
-def use_cloudwatch(monkeypatch: pytest.MonkeyPatch) -> Callable[..., CloudWatch]:
-    def use(before: Callable[[], object] = lambda: None) -> CloudWatch:
+def use_cloudwatch(monkeypatch):
+    def use(before=lambda: None):
         cloudwatch = CloudWatch(before)
         monkeypatch.setattr(telemetry, "_cloudwatch", lambda: cloudwatch)
         return cloudwatch
@@ -73,7 +67,7 @@ def use_cloudwatch(monkeypatch: pytest.MonkeyPatch) -> Callable[..., CloudWatch]
 
 
 @pytest.fixture
-def two_gpus() -> Iterator[Nvml]:
+def two_gpus():
     """Torch sees two of a machine's GPUs, NVML knows all."""
     nvml = Nvml(
         GPU_aa=Card(90, 6_000_000_000, 100_000, 1_700, celsius=50),
@@ -84,17 +78,22 @@ def two_gpus() -> Iterator[Nvml]:
         yield nvml
 
 
-def start(*meters: Meter, namespace: str | None = "Tests") -> Telemetry:
+def start(*meters, namespace="Tests"):
     started = Telemetry(meters, namespace, "g5.xlarge")
     started.start()
     return started
 
 
-def statistics(sampled: Telemetry, metric: str) -> list[dict[str, float]]:
+def set_clock(monkeypatch, times):
+    left = iter(times)
+    monkeypatch.setattr(telemetry, "datetime", SimpleNamespace(now=lambda zone: next(left)))
+
+
+def statistics(sampled, metric):
     return [d["StatisticValues"] for d in sampled.datums() if d["MetricName"] == metric]
 
 
-def test_gpu_metrics_are_those_of_the_first_gpu_that_torch_sees(two_gpus: Nvml) -> None:
+def test_gpu_metrics_are_those_of_the_first_gpu_that_torch_sees(two_gpus):
     process, gpu = meters_for(Device.CUDA, 1)
     assert isinstance(process, ProcessMeter)
     assert isinstance(gpu, GpuMeter)
@@ -109,26 +108,20 @@ def test_gpu_metrics_are_those_of_the_first_gpu_that_torch_sees(two_gpus: Nvml) 
     assert "GPUUtilization" not in gpu.read(), "though another GPU has it"
 
 
-def test_a_gpu_that_is_lost_ends_its_metrics_alone(
-    two_gpus: Nvml, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_gpu_that_is_lost_ends_its_metrics_alone(two_gpus, capsys):
     sampled = start(*meters_for(Device.CUDA, 1))
     two_gpus.cards["GPU-cc"].milliwatts = None
     two_gpus.cards["GPU-cc"].error = pynvml.NVML_ERROR_GPU_IS_LOST
     sampled.stop()
     sampled.stop()
-    assert {s.metric: s.samples for s in sampled.summary() if s.metric.startswith("GPU")} == {
-        "GPUUtilization": 1,
-        "GPUMemoryUsed": 1,
-        "GPUPower": 1,
-        "GPUClock": 1,
-        "GPUTemperature": 1,
-    }
+    samples = {s.metric: s.samples for s in sampled.summary() if s.metric.startswith("GPU")}
+    metrics = ("Utilization", "MemoryUsed", "Power", "Clock", "Temperature")
+    assert samples == {f"GPU{metric}": 1 for metric in metrics}
     warning = capsys.readouterr().out
     assert warning.startswith("batchmark_job: warning: GpuMeter ends early: NVMLError_GpuIsLost: ")
 
 
-def test_without_nvml_the_cpu_is_still_sampled(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_nvml_the_cpu_is_still_sampled(capsys):
     with installed(NoDriver()):
         (meter,) = meters_for(Device.CUDA, 1)
     assert isinstance(meter, ProcessMeter)
@@ -136,14 +129,12 @@ def test_without_nvml_the_cpu_is_still_sampled(capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.usefixtures("two_gpus")
-def test_a_job_on_the_cpu_has_no_gpu_metric_even_beside_gpus() -> None:
+def test_a_job_on_the_cpu_has_no_gpu_metric_even_beside_gpus():
     (meter,) = meters_for(Device.CPU, 1)
     assert set(meter.read()) | set(meter.read()) == {"MemoryUsed", "CPUUtilization"}
 
 
-def test_cpu_utilisation_is_the_share_of_the_compute_threads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_cpu_utilisation_is_the_share_of_the_compute_threads(monkeypatch):
     clock = SimpleNamespace(wall=100.0, used=40.0)
     monkeypatch.setattr(
         telemetry,
@@ -159,7 +150,7 @@ def test_cpu_utilisation_is_the_share_of_the_compute_threads(
     assert 1 < meter.read()["MemoryUsed"] < 1e6
 
 
-def test_the_shortest_job_has_a_first_and_a_last_sample() -> None:
+def test_the_shortest_job_has_a_first_and_a_last_sample():
     sampled = start(ProcessMeter(1))
     sampled.stop()
     (memory,) = statistics(sampled, "MemoryUsed")[:1]
@@ -170,7 +161,7 @@ def test_the_shortest_job_has_a_first_and_a_last_sample() -> None:
     assert 0 <= cpu["Minimum"] == cpu["Maximum"] <= 100
 
 
-def test_samples_are_taken_until_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_are_taken_until_stopped(monkeypatch):
     monkeypatch.setattr(telemetry, "PERIOD_SECONDS", 0.001)
     meter = Scripted({"GPUUtilization": 50.0})
     sampled = start(meter)
@@ -182,9 +173,8 @@ def test_samples_are_taken_until_stopped(monkeypatch: pytest.MonkeyPatch) -> Non
     assert sum(s["SampleCount"] for s in statistics(sampled, "GPUUtilization")) == taken
 
 
-def test_a_minute_becomes_one_set_of_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = [NOON + timedelta(seconds=seconds) for seconds in (5.5, 59.9, 60.0)]
-    monkeypatch.setattr(telemetry, "datetime", SimpleNamespace(now=lambda zone: times.pop(0)))
+def test_a_minute_becomes_one_set_of_statistics(monkeypatch):
+    set_clock(monkeypatch, [NOON + timedelta(seconds=seconds) for seconds in (5.5, 59.9, 60.0)])
     meter = Scripted({"CPUUtilization": 10.0}, {"CPUUtilization": 30.0}, {"CPUUtilization": 80.0})
     sampled = Telemetry([meter], "Tests", "g5.xlarge")
     for _ in range(3):
@@ -202,9 +192,8 @@ def test_a_minute_becomes_one_set_of_statistics(monkeypatch: pytest.MonkeyPatch)
     assert second["StatisticValues"] == {"SampleCount": 1, "Sum": 80, "Minimum": 80, "Maximum": 80}
 
 
-def test_the_summary_is_over_the_whole_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = [NOON, NOON, NOON + timedelta(minutes=1)]
-    monkeypatch.setattr(telemetry, "datetime", SimpleNamespace(now=lambda zone: times.pop(0)))
+def test_the_summary_is_over_the_whole_job(monkeypatch):
+    set_clock(monkeypatch, [NOON, NOON, NOON + timedelta(minutes=1)])
     meter = Scripted(
         {"GPUPower": 100.0, "GPUClock": 1500.0}, {"GPUPower": 40.0}, {"GPUPower": 160.0}
     )
@@ -223,14 +212,14 @@ def test_the_summary_is_over_the_whole_job(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("metric", ["GPUPower", "GPUClock", "GPUTemperature"])
-def test_a_unit_that_cloudwatch_lacks(metric: str) -> None:
+def test_a_unit_that_cloudwatch_lacks(metric):
     sampled = Telemetry([Scripted({metric: 1.0})], "Tests", "g5.xlarge")
     sampled._sample()
     (datum,) = sampled.datums()
     assert datum["Unit"] == "None"
 
 
-def test_a_meter_that_fails_ends_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_meter_that_fails_ends_alone(capsys):
     sampled = start(Broken(), Scripted({"MemoryUsed": 1.0}))
     sampled.stop()
     assert {datum["MetricName"] for datum in sampled.datums()} == {"MemoryUsed"}
@@ -238,11 +227,9 @@ def test_a_meter_that_fails_ends_alone(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out == warning
 
 
-def test_a_long_run_goes_out_in_calls_of_a_thousand(
-    use_cloudwatch: Callable[..., CloudWatch], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    minutes = (NOON + timedelta(minutes=number) for number in range(2000))
-    monkeypatch.setattr(telemetry, "datetime", SimpleNamespace(now=lambda zone: next(minutes)))
+def test_a_long_run_goes_out_in_calls_of_a_thousand(use_cloudwatch, monkeypatch):
+    minutes = [NOON + timedelta(minutes=number) for number in range(2000)]
+    set_clock(monkeypatch, minutes)
     sampled = Telemetry([Scripted({"MemoryUsed": 1.0})], "Tests", "g5.xlarge")
     for _ in range(2000):
         sampled._sample()
@@ -252,14 +239,10 @@ def test_a_long_run_goes_out_in_calls_of_a_thousand(
     assert [len(call["MetricData"]) for call in cloudwatch.calls] == [1000, 1000]
     assert {call["Namespace"] for call in cloudwatch.calls} == {"Tests"}
     sent = [datum["Timestamp"] for call in cloudwatch.calls for datum in call["MetricData"]]
-    assert sent == [NOON + timedelta(minutes=number) for number in range(2000)]
+    assert sent == minutes
 
 
-def test_a_cloudwatch_that_hangs_is_given_up(
-    use_cloudwatch: Callable[..., CloudWatch],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_cloudwatch_that_hangs_is_given_up(use_cloudwatch, monkeypatch, capsys):
     monkeypatch.setattr(telemetry, "PUBLISH_SECONDS", 0.05)
     release = threading.Event()
     use_cloudwatch(before=release.wait)
@@ -268,29 +251,21 @@ def test_a_cloudwatch_that_hangs_is_given_up(
     assert "warning: metrics not published: not done within 0.05 s" in capsys.readouterr().out
 
 
-def refuse() -> None:
+def refuse():
     raise RuntimeError("AccessDenied:\nnot you")
 
 
-def test_a_refusal_costs_a_line_and_nothing_else(
-    make_settings: MakeSettings,
-    use_cloudwatch: Callable[..., CloudWatch],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_refusal_costs_a_line_and_nothing_else(make_settings, use_cloudwatch, capsys):
     use_cloudwatch(before=refuse)
     settings = make_settings(metrics_namespace="Tests")
     assert run_job(settings) == 0
-    assert isinstance(settings.output, FileOutput)
     assert len(parse_document(settings.output.path.read_bytes()).measurements) == 2
     last_line = capsys.readouterr().out.splitlines()[-1]
     assert last_line.startswith("batchmark_job: warning: metrics not published: RuntimeError: Acc")
 
 
-def test_the_document_is_there_before_the_metrics_go_out(
-    make_settings: MakeSettings, use_cloudwatch: Callable[..., CloudWatch]
-) -> None:
+def test_the_document_is_there_before_the_metrics_go_out(make_settings, use_cloudwatch):
     settings = make_settings(metrics_namespace="Tests", target="c5.2xlarge")
-    assert isinstance(settings.output, FileOutput)
     there = []
     cloudwatch = use_cloudwatch(before=lambda: there.append(settings.output.path.exists()))
     assert run_job(settings) == 0
@@ -298,40 +273,27 @@ def test_the_document_is_there_before_the_metrics_go_out(
     assert cloudwatch.metrics() == {"CPUUtilization", "MemoryUsed"}
 
 
-class NoOutput:
-    def check(self) -> None: ...
-
-    def write(self, text: str, *, hurried: bool = False) -> None:
-        raise OutputError("no network")
-
-
 def test_a_job_whose_document_is_not_written_still_publishes(
-    make_settings: MakeSettings,
-    use_cloudwatch: Callable[..., CloudWatch],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: object,
-) -> None:
+    make_settings, use_cloudwatch, monkeypatch, tmp_path
+):
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     cloudwatch = use_cloudwatch()
     with pytest.raises(OutputError):
-        run_job(make_settings(metrics_namespace="Tests", output=NoOutput()))
+        run_job(make_settings(metrics_namespace="Tests", output=BrokenOutput()))
     assert "CPUUtilization" in cloudwatch.metrics()
 
 
-def test_without_a_namespace_telemetry_is_in_the_document_alone(
-    make_settings: MakeSettings, use_cloudwatch: Callable[..., CloudWatch]
-) -> None:
+def test_without_a_namespace_telemetry_is_in_the_document_alone(make_settings, use_cloudwatch):
     cloudwatch = use_cloudwatch()
     settings = make_settings()
     assert run_job(settings) == 0
-    assert isinstance(settings.output, FileOutput)
     document = parse_document(settings.output.path.read_bytes())
     assert {summary.metric for summary in document.telemetry} == {"CPUUtilization", "MemoryUsed"}
     assert not cloudwatch.calls
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_a_real_gpu() -> None:
+def test_a_real_gpu():
     torch.ones(1, device="cuda")
     (_, gpus) = meters_for(Device.CUDA, 1)
     assert {"GPUMemoryUsed", "GPUClock"} <= set(gpus.read()) <= set(telemetry.UNITS)
@@ -349,9 +311,7 @@ def test_a_real_gpu() -> None:
         ("AWS/Batch", "'AWS/Batch' is reserved for AWS"),
     ],
 )
-def test_bad_namespace(
-    name: str, message: str, tmp_path: object, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_namespace(name, message, tmp_path, capsys):
     arguments = ["run", "--suite", "smoke", "--output", f"{tmp_path}/"]
     assert main([*arguments, f"--metrics-namespace={name}"]) == 2
     error = capsys.readouterr().err
@@ -361,7 +321,7 @@ def test_bad_namespace(
 
 
 @pytest.mark.parametrize("name", ["a", "Batchmark", "A b/c-d_e.f#g:h", "a" * 255])
-def test_good_namespace(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_good_namespace(name, capsys):
     arguments = ["run", "--suite", "smoke", "--output", "s3://no-key"]
     assert main([*arguments, f"--metrics-namespace={name}"]) == 2
     assert "--output 's3://no-key' is no address" in capsys.readouterr().err

@@ -1,48 +1,34 @@
 """Which implementation is chosen, on which inputs and threads, and what becomes of the others."""
 
-from __future__ import annotations
-
 import platform
 import time
 from itertools import count
-from typing import TYPE_CHECKING, Any
 
 import cv2
 import numpy as np
 import psutil
 import pytest
+import threadpoolctl
 import torch
 
 from batchmark_job.machine import fingerprint, malloc, memory, threads
 from batchmark_job.measuring import implementation_choice
 from batchmark_job.measuring.candidate import CHANGES_INPUTS, FEWEST_CALLS, Candidate
-from batchmark_job.measuring.implementation_choice import (
-    candidates,
-    choose_fastest,
-    input_sets,
-)
+from batchmark_job.measuring.implementation_choice import candidates, choose_fastest, input_sets
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.sampling import MonotonicTimer
 from batchmark_job.workloads.builtin import WORKLOADS
 from tests.stand_ins.workloads import after, matmul_by, product_by, raising, slowed
 
-if TYPE_CHECKING:
-    from batchmark_job.workloads.base import Implementation, Tensors
-
 SIZE = {"size": 32}
 SET_BYTES = 2 * 32 * 32 * 4
 
 
-def problem_for(*implementations: Implementation, dtype: str = "float32") -> Problem:
+def problem_for(*implementations, dtype="float32"):
     return Problem(matmul_by(*implementations), SIZE, dtype, "cpu")
 
 
-def tried(
-    *implementations: Implementation,
-    sets: int = 1,
-    seconds: float = 0.05,
-    counts: tuple[int, ...] = (1,),
-) -> tuple[Candidate | None, list[Candidate]]:
+def tried(*implementations, sets=1, seconds=0.05, counts=(1,)):
     problem = problem_for(*implementations)
     entered = candidates(problem, counts)
     timer = MonotonicTimer("cpu")
@@ -50,14 +36,14 @@ def tried(
 
 
 @pytest.fixture(params=["all together", "one after the other"])
-def room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def room(request, monkeypatch):
     """Memory for all implementations at once, or for one."""
     if request.param == "one after the other":
         monkeypatch.setattr(memory, "has_room", lambda needed_bytes, device: False)
 
 
 @pytest.mark.usefixtures("room")
-def test_fastest_is_chosen_wherever_it_stands() -> None:
+def test_fastest_is_chosen_wherever_it_stands():
     chosen, entered = tried(
         product_by("slow", slowed(0.02)), product_by("fast"), product_by("slow", slowed(0.02))
     )
@@ -71,16 +57,16 @@ def test_fastest_is_chosen_wherever_it_stands() -> None:
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
 @pytest.mark.parametrize("room", ["one after the other"], indirect=True)
-def test_where_memory_is_scarce_memory_freed_by_one_is_not_left_to_the_next(room: None) -> None:
+def test_where_memory_is_scarce_memory_freed_by_one_is_not_left_to_the_next(room):
     size = 128 * 2**20
     process = psutil.Process()
     resident = []
 
-    def large(product: torch.Tensor) -> torch.Tensor:
+    def large(product):
         np.ones(size, np.uint8)
         return product
 
-    def small(product: torch.Tensor) -> torch.Tensor:
+    def small(product):
         resident.append(process.memory_info().rss)
         return product
 
@@ -92,10 +78,10 @@ def test_where_memory_is_scarce_memory_freed_by_one_is_not_left_to_the_next(room
 
 
 @pytest.mark.usefixtures("room")
-def test_hopeless_candidate_is_called_only_once_more() -> None:
+def test_hopeless_candidate_is_called_only_once_more():
     calls = count()
 
-    def very_slow(product: torch.Tensor) -> torch.Tensor:
+    def very_slow(product):
         next(calls)
         time.sleep(0.4)
         return product
@@ -106,10 +92,10 @@ def test_hopeless_candidate_is_called_only_once_more() -> None:
     assert entered[1].trial_record().calls == 1
 
 
-def test_one_stalled_call_costs_nobody_the_race() -> None:
+def test_one_stalled_call_costs_nobody_the_race():
     """A thread that waits for the scheduler makes a call of microseconds last 24 ms at times."""
 
-    def runner(*seconds: float, turns: int = 1) -> Candidate:
+    def runner(*seconds, turns=1):
         return Candidate(product_by("a"), 1, seconds=list(seconds), turns=turns)
 
     leader = runner(0.0002, 0.0002, 0.0002)
@@ -121,7 +107,7 @@ def test_one_stalled_call_costs_nobody_the_race() -> None:
 
 
 @pytest.mark.usefixtures("room")
-def test_wrong_and_broken_candidates_are_not_chosen_however_fast() -> None:
+def test_wrong_and_broken_candidates_are_not_chosen_however_fast():
     chosen, entered = tried(
         product_by("wrong", lambda product: product * 2),
         product_by("right", slowed(0.005)),
@@ -137,7 +123,7 @@ def test_wrong_and_broken_candidates_are_not_chosen_however_fast() -> None:
 
 
 @pytest.mark.usefixtures("room")
-def test_nobody_is_chosen_where_all_are_wrong() -> None:
+def test_nobody_is_chosen_where_all_are_wrong():
     chosen, entered = tried(product_by("wrong", lambda product: product * float("inf")))
     assert chosen is None
     assert entered[0].trial_record().correctness is None
@@ -145,23 +131,22 @@ def test_nobody_is_chosen_where_all_are_wrong() -> None:
 
 
 @pytest.mark.usefixtures("room")
-def test_a_lone_candidate_has_no_trial() -> None:
+def test_a_lone_candidate_has_no_trial():
     chosen, _ = tried(product_by("only"))
-    assert chosen is not None
     assert chosen.trial_record().outcome == "chosen"
     assert (chosen.trial_record().calls, chosen.trial_record().median_seconds) == (0, None)
     assert chosen.cold_seconds
 
 
 @pytest.mark.usefixtures("room")
-def test_every_input_set_is_another_and_the_same_for_all() -> None:
-    seen: dict[str, list[Tensors]] = {"a": [], "b": []}
+def test_every_input_set_is_another_and_the_same_for_all():
+    seen = {"a": [], "b": []}
 
-    def watched(name: str) -> Implementation:
+    def watched(name):
         plain = product_by(name)
 
-        class Watched(type(plain)):  # type: ignore[misc]
-            def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Any:
+        class Watched(type(plain)):
+            def prepare_with(self, inputs, buffers):
                 seen[name].append(inputs)
                 return super().prepare_with(inputs, buffers)
 
@@ -175,23 +160,21 @@ def test_every_input_set_is_another_and_the_same_for_all() -> None:
         assert torch.equal(ours[0], theirs[0])
 
 
-def test_refused_candidates_are_recorded_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_candidates_are_recorded_with_the_reason(monkeypatch):
     (entered,) = candidates(problem_for(product_by("plain"), dtype="int8"), (2, 1))
     assert entered.trial_record().outcome == "refused"
-    assert entered.reason is not None
     assert entered.reason.startswith("plain has no int8")
     assert not entered.out_of_memory
     monkeypatch.setattr(memory, "available_host_bytes", lambda: 1000)
     (too_large,) = candidates(problem_for(product_by("plain")), (1,))
     assert too_large.out_of_memory
-    assert too_large.reason is not None
     assert too_large.reason.startswith("needs 0.00 GiB of host memory")
 
 
-def test_numbers_of_threads_compete_and_share_the_cold_call() -> None:
-    seen: list[int] = []
+def test_numbers_of_threads_compete_and_share_the_cold_call():
+    seen = []
 
-    def note(product: torch.Tensor) -> torch.Tensor:
+    def note(product):
         seen.append(torch.get_num_threads())
         return product
 
@@ -200,14 +183,13 @@ def test_numbers_of_threads_compete_and_share_the_cold_call() -> None:
         chosen, entered = tried(product_by("plain", note), counts=(2, 1))
     finally:
         threads.set_threads(before)
-    assert chosen is not None
     assert [candidate.threads for candidate in entered] == [2, 1]
     assert set(seen) == {1, 2}
     assert chosen.cold_seconds == entered[0].cold_seconds
 
 
-def test_what_uses_one_thread_anyhow_is_tried_once() -> None:
-    class Alone(type(product_by("alone"))):  # type: ignore[misc]
+def test_what_uses_one_thread_anyhow_is_tried_once():
+    class Alone(type(product_by("alone"))):
         single_threaded = True
 
     entered = candidates(problem_for(Alone(), product_by("shared")), (4, 2))
@@ -219,19 +201,19 @@ def test_what_uses_one_thread_anyhow_is_tried_once() -> None:
 
 
 @pytest.mark.usefixtures("room")
-def test_calls_that_change_their_inputs_are_out_though_their_result_is_right() -> None:
+def test_calls_that_change_their_inputs_are_out_though_their_result_is_right():
     """Later calls would be timed on sorted keys; so would the implementations that share them."""
 
-    class Sort(type(WORKLOADS["sort"])):  # type: ignore[misc]
+    class Sort(type(WORKLOADS["sort"])):
         name = "sort"
 
-    class InPlace(type(Sort.implementations[0])):  # type: ignore[misc]
+    class InPlace(type(Sort.implementations[0])):
         name = "in place"
 
-        def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Any:
+        def prepare_with(self, inputs, buffers):
             keys = inputs[0].numpy()
 
-            def call() -> torch.Tensor:
+            def call():
                 keys.sort()
                 return inputs[0]
 
@@ -260,21 +242,21 @@ def test_calls_that_change_their_inputs_are_out_though_their_result_is_right() -
         MemoryError(),
     ],
 )
-def test_out_of_memory_is_known_in_every_library_s_words(error: Exception) -> None:
+def test_out_of_memory_is_known_in_every_library_s_words(error):
     assert memory.is_out_of_memory(error)
     assert memory.describe_error(error).startswith("out of memory when tried: ")
 
 
-def test_other_errors_are_not_out_of_memory() -> None:
+def test_other_errors_are_not_out_of_memory():
     error = torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
     assert not memory.is_out_of_memory(error)
 
 
-def test_each_check_looks_at_another_part_of_the_output() -> None:
-    drawn: list[int] = []
+def test_each_check_looks_at_another_part_of_the_output():
+    drawn = []
 
-    class Watched(type(matmul_by())):  # type: ignore[misc]
-        def relative_error(self, inputs: Any, output: Any, rng: np.random.Generator) -> float:
+    class Watched(type(matmul_by())):
+        def relative_error(self, inputs, output, rng):
             drawn.append(int(rng.integers(10**9)))
             return 0.0
 
@@ -285,19 +267,14 @@ def test_each_check_looks_at_another_part_of_the_output() -> None:
     assert len(set(drawn)) == 3
 
 
-def test_physical_cores_are_tried_only_where_threads_share_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_physical_cores_are_tried_only_where_threads_share_them(monkeypatch):
     monkeypatch.setattr(fingerprint, "usable_cores", lambda: 4)
     assert threads.thread_counts_to_try(8) == (8, 4)
     assert threads.thread_counts_to_try(4) == (4,)
     assert threads.thread_counts_to_try(2) == (2,)
 
 
-def test_all_pools_get_the_threads() -> None:
-    import cv2
-    import threadpoolctl
-
+def test_all_pools_get_the_threads():
     before = torch.get_num_threads()
     try:
         threads.set_threads(1)
@@ -317,16 +294,15 @@ def test_all_pools_get_the_threads() -> None:
         (10**9, implementation_choice.MOST_INPUT_SETS),
     ],
 )
-def test_input_sets_fill_the_cache_twice(cache_bytes: int | None, sets: int) -> None:
+def test_input_sets_fill_the_cache_twice(cache_bytes, sets):
     problem = problem_for(product_by("plain"))
     entered = candidates(problem, (1,))
     assert input_sets(problem, entered, cache_bytes) == sets
     if 1 < sets < implementation_choice.MOST_INPUT_SETS:
-        assert cache_bytes is not None
         assert sets * SET_BYTES > 2 * cache_bytes
 
 
-def test_one_input_set_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_input_set_where_memory_is_short(monkeypatch):
     problem = problem_for(product_by("plain"))
     entered = candidates(problem, (1,))
     monkeypatch.setattr(memory, "available_host_bytes", lambda: 10 * SET_BYTES)

@@ -1,22 +1,16 @@
 """Marks of this process, and those that only the ECS agent knows."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from batchmark_job.measuring.marks import JobMarks, process_started_at
+from tests.stand_ins.http import serving
 
 # Shortened from the examples in the ECS developer guide.
 TASK = {
@@ -30,71 +24,54 @@ CONTAINER = {"Name": "curl", "StartedAt": "2020-10-02T00:43:07.155788862Z"}
 
 
 @pytest.fixture
-def agent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any, Any], list[str]]]:
-    """Starts an ECS agent with these answers; returns the list of what it is asked for."""
-    answers: dict[str, bytes] = {}
-    asked: list[str] = []
+def agent(monkeypatch):
+    """Gives an ECS agent these answers; returns the list of what it is asked for."""
+    answers = {}
+    asked = []
 
-    class Agent(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append(self.path)
-            self.send_response(200 if self.path in answers else 404)
-            self.end_headers()
-            self.wfile.write(answers.get(self.path, b""))
+    def answer(request):
+        asked.append(request.path)
+        return 200 if request.path in answers else 404, answers.get(request.path, b"")
 
-        def log_message(self, *arguments: object) -> None:
-            """Keep the tests' output clean."""
+    with serving(answer) as server:
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Agent)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
+        def start(task, container):
+            for path, content in (("/v4/an-id/task", task), ("/v4/an-id", container)):
+                text = content if isinstance(content, bytes) else json.dumps(content).encode()
+                answers[path] = text
+            address = f"http://127.0.0.1:{server.server_port}/v4/an-id"
+            monkeypatch.setenv("ECS_CONTAINER_METADATA_URI_V4", address)
+            return asked
 
-    def start(task: Any, container: Any) -> list[str]:
-        for path, answer in (("/v4/an-id/task", task), ("/v4/an-id", container)):
-            answers[path] = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        address = f"http://127.0.0.1:{server.server_port}/v4/an-id"
-        monkeypatch.setenv("ECS_CONTAINER_METADATA_URI_V4", address)
-        return asked
-
-    yield start
-    server.shutdown()
-    thread.join()
-    server.server_close()
+        yield start
 
 
 @pytest.fixture(autouse=True)
-def outside_ecs(monkeypatch: pytest.MonkeyPatch) -> None:
+def outside_ecs(monkeypatch):
     monkeypatch.delenv("ECS_CONTAINER_METADATA_URI_V4", raising=False)
 
 
-def test_a_process_by_itself_knows_when_it_started() -> None:
+def test_a_process_by_itself_knows_when_it_started():
     marks = JobMarks().document()
     assert marks.process_started_at < datetime.now(UTC)
     unknown = marks.model_dump(exclude={"process_started_at"})
     assert set(unknown.values()) == {None}
 
 
-def test_the_first_time_of_a_mark_counts() -> None:
+def test_the_first_time_of_a_mark_counts():
     marks = JobMarks()
-    for name in ("imported", "device_ready", "inputs_ready", "first_call", "trial_ended", "steady"):
+    names = ("imported", "device_ready", "inputs_ready", "first_call", "trial_ended", "steady")
+    for name in names:
         marks.mark(name)
     first = marks.document()
-    times = [
-        first.process_started_at,
-        first.imported_at,
-        first.device_ready_at,
-        first.inputs_ready_at,
-        first.first_call_at,
-        first.trial_ended_at,
-        first.steady_at,
-    ]
+    times = [getattr(first, f"{name}_at") for name in ("process_started", *names)]
     assert times == sorted(times)
     marks.mark("steady")
     marks.mark("imported")
     assert marks.document() == first
 
 
-def test_times_from_the_ecs_agent(agent: Callable[[Any, Any], list[str]]) -> None:
+def test_times_from_the_ecs_agent(agent):
     asked = agent(TASK, CONTAINER)
     marks = JobMarks().document()
     assert marks.image_pull_started_at == datetime(2020, 10, 2, 0, 43, 6, 202617, UTC)
@@ -106,7 +83,7 @@ def test_times_from_the_ecs_agent(agent: Callable[[Any, Any], list[str]]) -> Non
 @pytest.mark.parametrize(
     "value", [None, 7, "", "soon", "2020-10-02T00:43:06", "0001-01-01T00:00:00Z", ["2020"], {}]
 )
-def test_a_time_that_is_none(agent: Callable[[Any, Any], list[str]], value: object) -> None:
+def test_a_time_that_is_none(agent, value):
     agent(TASK | {"PullStartedAt": value}, CONTAINER | {"StartedAt": value})
     marks = JobMarks().document()
     assert marks.image_pull_started_at is marks.container_started_at is None
@@ -114,7 +91,7 @@ def test_a_time_that_is_none(agent: Callable[[Any, Any], list[str]], value: obje
 
 
 @pytest.mark.parametrize("answer", [b"", b"not JSON", b"[]", b"null", b"\xff\xfe"])
-def test_an_answer_that_is_none(agent: Callable[[Any, Any], list[str]], answer: bytes) -> None:
+def test_an_answer_that_is_none(agent, answer):
     agent(answer, answer)
     assert JobMarks().document().image_pull_started_at is None
     agent(TASK, answer)
@@ -123,9 +100,7 @@ def test_an_answer_that_is_none(agent: Callable[[Any, Any], list[str]], answer: 
     assert marks.container_started_at is None
 
 
-def test_an_agent_without_a_task_is_not_asked_again(
-    agent: Callable[[Any, Any], list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_agent_without_a_task_is_not_asked_again(agent, monkeypatch):
     asked = agent({}, CONTAINER)
     assert JobMarks().document().container_started_at is None
     assert asked == ["/v4/an-id/task"]
@@ -134,7 +109,7 @@ def test_an_agent_without_a_task_is_not_asked_again(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
-def test_a_processs_start_is_known_better_than_to_a_second() -> None:
+def test_a_processs_start_is_known_better_than_to_a_second():
     before = datetime.now(UTC)
     program = (
         "from batchmark_job.measuring.marks import process_started_at as s; print(s().isoformat())"
@@ -146,7 +121,7 @@ def test_a_processs_start_is_known_better_than_to_a_second() -> None:
 
 
 @pytest.mark.parametrize("stat", [None, "", "1 (a job) S 2", "1 (a) job) S " + "x " * 30])
-def test_a_processs_start_by_psutil(tmp_path: Path, stat: str | None) -> None:
+def test_a_processs_start_by_psutil(tmp_path, stat):
     if stat is not None:
         (tmp_path / "proc/self").mkdir(parents=True)
         (tmp_path / "proc/self/stat").write_text(stat)

@@ -1,11 +1,7 @@
 """When sampling ends, and when a device counts as warm; on scripted durations, not on a clock."""
 
-from __future__ import annotations
-
 import gc
-from collections.abc import Callable, Iterable, Iterator
-from itertools import count, cycle
-from typing import Any
+from itertools import cycle, repeat
 from unittest import mock
 
 import numpy as np
@@ -33,26 +29,22 @@ class ScriptedTime:
     name = "monotonic"
     resolution_seconds = 0.0
 
-    def __init__(self, durations: Iterable[float], monkeypatch: pytest.MonkeyPatch) -> None:
-        self.durations: Iterator[float] = iter(durations)
+    def __init__(self, durations, monkeypatch):
+        self.durations = iter(durations)
         self.now = 100.0
         monkeypatch.setattr(sampling.time, "perf_counter", lambda: self.now)
 
-    def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
+    def seconds(self, call):
         duration = next(self.durations)
         self.now += duration
         return duration, call()
 
 
-def forever(value: float) -> Iterator[float]:
-    return (value for _ in count())
-
-
-def nothing() -> torch.Tensor:
+def nothing():
     return torch.zeros(1)
 
 
-def ended(durations: Iterable[float], limits: RowLimits) -> tuple[int, Stopping]:
+def ended(durations, limits):
     """Samples taken and why they ended, were the calls to last so long."""
     rule, samples, seconds = StoppingRule(limits), [], 0.0
     for duration in durations:
@@ -63,53 +55,53 @@ def ended(durations: Iterable[float], limits: RowLimits) -> tuple[int, Stopping]
     raise AssertionError("sampling never ended")
 
 
-def test_precise_samples_end_early_but_not_before_a_tenth_of_the_time() -> None:
-    taken, stopping = ended(forever(0.011), RowLimits(max_seconds=1.0))
-    assert stopping == Stopping(criterion="precise", relative_half_width=0.0)
-    assert taken == 10
-    taken, stopping = ended(forever(0.001), RowLimits(max_seconds=1.0))
-    assert stopping.criterion == "precise"
-    assert 100 <= taken <= 115
+SECOND = RowLimits(max_seconds=1.0)
+NOISE = np.random.default_rng(1)
 
 
-def test_no_fewer_than_the_minimum() -> None:
-    taken, stopping = ended(cycle([0.6, 1.2]), RowLimits(max_seconds=1.0))
-    assert taken == 10
-    assert stopping.criterion == "max_seconds"
+@pytest.mark.parametrize(
+    ("durations", "limits", "criterion", "fewest", "most"),
+    [
+        (repeat(0.011), SECOND, "precise", 10, 10),
+        (repeat(0.001), SECOND, "precise", 100, 115),
+        (cycle([0.6, 1.2]), SECOND, "max_seconds", 10, 10),
+        (repeat(0.9), SECOND, "precise", 10, 10),
+        (repeat(0.01), RowLimits(samples=10, max_seconds=1.0), "precise", 10, 10),
+        (
+            NOISE.normal(1e-6, 2e-7, 1000).clip(1e-8),
+            RowLimits(samples=40, max_seconds=1.0),
+            "max_samples",
+            40,
+            40,
+        ),
+        (NOISE.uniform(0.01, 0.03, 1000), SECOND, "max_seconds", 40, 60),
+        (repeat(50.0), SECOND, "max_seconds", 1, 1),
+    ],
+    ids=[
+        "precise",
+        "precise, but not before a tenth of the time",
+        "no fewer than the minimum",
+        "precise, though time is used up",
+        "precise, though the number is used up",
+        "as many as allowed",
+        "noisy until time is up",
+        "one call longer than all patience",
+    ],
+)
+def test_sampling_ends(durations, limits, criterion, fewest, most):
+    taken, stopping = ended(durations, limits)
+    assert stopping.criterion == criterion
+    assert fewest <= taken <= most
 
 
-def test_precise_samples_are_called_so_though_time_or_number_is_used_up_too() -> None:
-    assert ended(forever(0.9), RowLimits(max_seconds=1.0))[1].criterion == "precise"
-    taken, stopping = ended(forever(0.01), RowLimits(samples=10, max_seconds=1.0))
-    assert (taken, stopping.criterion) == (10, "precise")
-
-
-def test_most_samples_end_it() -> None:
-    noise = np.random.default_rng(1).normal(1e-6, 2e-7, 1000).clip(1e-8)
-    taken, stopping = ended(noise, RowLimits(samples=40, max_seconds=1.0))
-    assert (taken, stopping.criterion) == (40, "max_samples")
-    assert stopping.relative_half_width is not None
-
-
-def test_time_ends_noisy_samples() -> None:
-    noise = np.random.default_rng(2).uniform(0.01, 0.03, 1000)
-    taken, stopping = ended(noise, RowLimits(max_seconds=1.0))
-    assert stopping.criterion == "max_seconds"
-    assert 40 <= taken <= 60
-
-
-def test_patience_ends_a_row_too_slow_for_the_minimum() -> None:
-    taken, stopping = ended(forever(3.0), RowLimits(max_seconds=1.0))
+def test_patience_ends_a_row_too_slow_for_the_minimum():
+    taken, stopping = ended(repeat(3.0), SECOND)
     assert taken == 3  # a fourth would end after more than PATIENCE seconds
     assert taken * 3.0 <= PATIENCE
     assert stopping == Stopping(criterion="max_seconds", relative_half_width=None)
 
 
-def test_one_call_longer_than_all_patience_is_enough() -> None:
-    assert ended(forever(50.0), RowLimits(max_seconds=1.0))[0] == 1
-
-
-def test_interval_still_covers_after_stopping_when_it_looked_narrow() -> None:
+def test_interval_still_covers_after_stopping_when_it_looked_narrow():
     rng = np.random.default_rng(3)
     held = 0
     for _ in range(400):
@@ -117,16 +109,15 @@ def test_interval_still_covers_after_stopping_when_it_looked_narrow() -> None:
         taken, stopping = ended(noise, RowLimits(max_seconds=0.1))
         assert stopping.relative_half_width is not None
         interval = sampling.median_interval(list(noise[:taken]))
-        assert interval is not None
         held += interval.low <= 1e-3 <= interval.high
     assert held >= 0.92 * 400
 
 
-def test_samples_are_kept_one_by_one_with_their_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_are_kept_one_by_one_with_their_starts(monkeypatch):
     durations = [0.1, 0.2] * 6
     timer = ScriptedTime(durations, monkeypatch)
-    samples: list[float] = []
-    sampled = sample(Rotation([nothing]), timer, RowLimits(samples=12, max_seconds=9), samples)  # type: ignore[arg-type]
+    samples = []
+    sampled = sample(Rotation([nothing]), timer, RowLimits(samples=12, max_seconds=9), samples)
     assert samples == durations
     assert sampled.starts[:3] == pytest.approx([100.0, 100.1, 100.3])
     assert sampled.seconds == pytest.approx(sum(durations))
@@ -134,12 +125,10 @@ def test_samples_are_kept_one_by_one_with_their_starts(monkeypatch: pytest.Monke
     assert sampled.calls == 12
 
 
-def test_samples_of_the_shortest_calls_are_spread_over_a_tenth_of_the_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    timer = ScriptedTime(forever(2**-10), monkeypatch)
-    samples: list[float] = []
-    sampled = sample(Rotation([nothing]), timer, RowLimits(samples=101, max_seconds=10), samples)  # type: ignore[arg-type]
+def test_samples_of_the_shortest_calls_are_spread_over_a_tenth_of_the_time(monkeypatch):
+    timer = ScriptedTime(repeat(2**-10), monkeypatch)
+    samples = []
+    sampled = sample(Rotation([nothing]), timer, RowLimits(samples=101, max_seconds=10), samples)
     assert len(samples) == 101
     assert sampled.stopping.criterion == "precise"
     assert 1.0 <= sampled.seconds < 1.01
@@ -148,11 +137,11 @@ def test_samples_of_the_shortest_calls_are_spread_over_a_tenth_of_the_time(
     assert gaps == pytest.approx(0.01, abs=2**-10)
 
 
-def test_inputs_are_taken_in_turn() -> None:
-    taken: list[int] = []
+def test_inputs_are_taken_in_turn():
+    taken = []
 
-    def call(index: int) -> Callable[[], torch.Tensor]:
-        def run() -> torch.Tensor:
+    def call(index):
+        def run():
             taken.append(index)
             return torch.zeros(1)
 
@@ -165,52 +154,53 @@ def test_inputs_are_taken_in_turn() -> None:
     assert rotation.last == 0
 
 
-def test_warm_up_ends_when_two_windows_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    falling = [1.0] * 5 + [0.5] * 5 + [0.4] * 5 + [0.39] * 5 + [9.0]
-    timer = ScriptedTime(falling, monkeypatch)
-    assert warm_up(Rotation([nothing]), timer, RowLimits(max_seconds=60)) == 20  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("durations", "max_seconds", "calls"),
+    [
+        ([1.0] * 5 + [0.5] * 5 + [0.4] * 5 + [0.39] * 5 + [9.0], 60, 20),
+        ([2.0**power for power in range(9)], 100, 5),
+        ([30.0] * 2, 10, 1),
+    ],
+    ids=["two windows agree", "nothing settles", "a slow call"],
+)
+def test_warm_up_ends(durations, max_seconds, calls, monkeypatch):
+    timer = ScriptedTime(durations, monkeypatch)
+    assert warm_up(Rotation([nothing]), timer, RowLimits(max_seconds=max_seconds)) == calls
 
 
-def test_warm_up_ends_in_time_though_nothing_settles(monkeypatch: pytest.MonkeyPatch) -> None:
-    timer = ScriptedTime((2.0**power for power in count()), monkeypatch)
-    assert warm_up(Rotation([nothing]), timer, RowLimits(max_seconds=100)) == 5  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("samples", "trial_seconds", "reason"),
+    [
+        (
+            [0.001, 0.003] * 5,
+            None,
+            "after 10 samples the median may be anything from 0.001 to 0.003 s",
+        ),
+        (
+            [1.0] * 5 + [1.2] * 5,
+            None,
+            "the last 5 samples have a median +20% from that of the first 5",
+        ),
+        ([0.016] * 10, 4e-5, "a call took 4e-05 s in the trial, and 0.016 s afterwards"),
+        ([3.0] * 10, 1.0, None),
+        ([1.0] * 10, 9.0, None),
+        ([1.0, 1.9] * 30, None, None),
+        ([1.0], None, None),
+    ],
+    ids=["jumping", "drifting", "far above the trial", "above it", "below it", "steady", "one"],
+)
+def test_why_samples_are_unsettled(samples, trial_seconds, reason):
+    assert unsettled(samples, trial_seconds) == reason
 
 
-def test_a_slow_call_is_warmed_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    timer = ScriptedTime(forever(30.0), monkeypatch)
-    assert warm_up(Rotation([nothing]), timer, RowLimits(max_seconds=10)) == 1  # type: ignore[arg-type]
-
-
-def test_jumping_samples_are_unsettled() -> None:
-    reason = "after 10 samples the median may be anything from 0.001 to 0.003 s"
-    assert unsettled([0.001, 0.003] * 5) == reason
-
-
-def test_drifting_samples_are_unsettled() -> None:
-    reason = unsettled([1.0] * 5 + [1.2] * 5)
-    assert reason == "the last 5 samples have a median +20% from that of the first 5"
-
-
-def test_samples_far_above_the_trial_are_unsettled() -> None:
-    reason = unsettled([0.016] * 10, trial_seconds=4e-5)
-    assert reason == "a call took 4e-05 s in the trial, and 0.016 s afterwards"
-    assert unsettled([3.0] * 10, trial_seconds=1.0) is None
-    assert unsettled([1.0] * 10, trial_seconds=9.0) is None
-
-
-def test_steady_samples_are_settled() -> None:
-    assert unsettled([1.0, 1.9] * 30) is None
-    assert unsettled([1.0]) is None
-
-
-def test_collector_is_off_only_meanwhile() -> None:
+def test_collector_is_off_only_meanwhile():
     with pytest.raises(LookupError), no_garbage_collection():  # noqa: PT012
         assert not gc.isenabled()
         raise LookupError
     assert gc.isenabled()
 
 
-def test_monotonic_timer_returns_the_call_s_result() -> None:
+def test_monotonic_timer_returns_the_call_s_result():
     seconds, result = MonotonicTimer("cpu").seconds(lambda: 7)
     assert result == 7
     assert seconds > 0
@@ -220,8 +210,8 @@ def test_monotonic_timer_returns_the_call_s_result() -> None:
     ("milliseconds", "seconds"), [(0.0, 0.5e-6), (0.0004, 0.5e-6), (0.0006, 0.6e-6), (2.0, 0.002)]
 )
 def test_cuda_events_are_in_seconds_and_never_below_their_resolution(
-    milliseconds: float, seconds: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    milliseconds, seconds, monkeypatch
+):
     event = mock.Mock(elapsed_time=lambda end: milliseconds)
     monkeypatch.setattr(torch.cuda, "Event", lambda enable_timing: event)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
@@ -229,7 +219,7 @@ def test_cuda_events_are_in_seconds_and_never_below_their_resolution(
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_cuda_events_agree_with_the_host_s_clock() -> None:
+def test_cuda_events_agree_with_the_host_s_clock():
     matrix = torch.ones(4096, 4096, device="cuda")
     torch.mm(matrix, matrix)
     for timer in (events := CudaEventTimer(), MonotonicTimer("cuda")):

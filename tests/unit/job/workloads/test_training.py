@@ -14,9 +14,9 @@ from batchmark_job.measuring.rows import Row, bench_for, measure
 from batchmark_job.progress import describe
 from batchmark_job.result import MeasurementStatus
 from batchmark_job.workloads import resnet50
-from batchmark_job.workloads.base import Implementation, Workload
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.support import training
+from tests.builders.outputs import output_of
 
 CNN = WORKLOADS["cnn_training_step"]
 INFERENCE, TRAINING = WORKLOADS["resnet50_inference"], WORKLOADS["resnet50_training"]
@@ -29,38 +29,36 @@ class SmallTraining(resnet50.ResNet50Training):
 
 
 @pytest.fixture
-def small_images(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_images(monkeypatch):
     monkeypatch.setattr(resnet50, "IMAGE_SIZE", 64)
 
 
-def check(workload: Workload, implementation: Implementation, batch: int, dtype: str) -> float:
-    inputs = implementation.arrange(workload.make_inputs({"batch": batch}, dtype, seed=7))
-    with torch.inference_mode(not workload.needs_gradients):
-        output = implementation.prepare(inputs)()
+def check(workload, implementation, batch, dtype):
+    inputs, output = output_of(workload, implementation, {"batch": batch}, dtype)
     assert workload.input_bytes({"batch": batch}, dtype) == sum(t.nbytes for t in inputs)
     assert workload.output_bytes({"batch": batch}, dtype) == output.nbytes
     return workload.relative_error(inputs, output, np.random.default_rng(7))
 
 
-def test_resnet50_has_its_published_number_of_weights() -> None:
+def test_resnet50_has_its_published_number_of_weights():
     assert sum(map(math.prod, resnet50.SHAPES)) == 25_557_032
     assert len(resnet50.LAYERS) == 53
     # The paper's and torchvision's 4.09 billion.
     assert resnet50.multiply_adds() == 4_089_184_256
 
 
-def test_another_network_is_refused_at_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_network_is_refused_at_set_up(monkeypatch):
     monkeypatch.setattr(resnet50, "SHAPES", resnet50.SHAPES[:-1])
     with pytest.raises(AssertionError, match="25,556,032 weights instead of 25,557,032"):
         resnet50.build([], [], resnet50.folded)
 
 
-def test_resnet50_flops_are_those_counted() -> None:
+def test_resnet50_flops_are_those_counted():
     """On the meta device: shapes alone are computed."""
     weights = [torch.empty(s, device="meta", requires_grad=True) for s in resnet50.SHAPES]
     images = torch.empty(2, 3, 224, 224, device="meta")
     with torch.device("meta"):
-        network = TRAINING.network(weights)  # type: ignore[attr-defined]
+        network = TRAINING.network(weights)
     with FlopCounterMode(display=False) as counter:
         logits = network(images)
     assert logits.shape == (2, 1000)
@@ -70,9 +68,9 @@ def test_resnet50_flops_are_those_counted() -> None:
     assert TRAINING.flops({"batch": 2}) == counter.get_total_flops()
 
 
-def test_cnn_flops_are_those_counted() -> None:
-    weights = [torch.empty(shape, requires_grad=True) for shape in CNN.shapes]  # type: ignore[attr-defined]
-    network = CNN.network(weights)  # type: ignore[attr-defined]
+def test_cnn_flops_are_those_counted():
+    weights = [torch.empty(shape, requires_grad=True) for shape in CNN.shapes]
+    network = CNN.network(weights)
     with FlopCounterMode(display=False) as counter:
         network(torch.empty(3, 3, 32, 32)).sum().backward()
     assert CNN.flops({"batch": 3}) == counter.get_total_flops()
@@ -85,12 +83,12 @@ def test_cnn_flops_are_those_counted() -> None:
     INFERENCE.implementations_for("cpu"),
     ids=lambda implementation: implementation.name,
 )
-def test_resnet50_inference_is_correct(implementation: Implementation, dtype: str) -> None:
+def test_resnet50_inference_is_correct(implementation, dtype):
     assert check(INFERENCE, implementation, 1, dtype) <= INFERENCE.tolerance(dtype)
 
 
 @pytest.mark.usefixtures("small_images")
-def test_resnet50_inference_in_other_order_is_found_out() -> None:
+def test_resnet50_inference_in_other_order_is_found_out():
     inputs = INFERENCE.make_inputs({"batch": 2}, "float32", seed=7)
     with torch.inference_mode():
         logits = INFERENCE.implementations[0].prepare(inputs)()
@@ -101,10 +99,10 @@ def test_resnet50_inference_in_other_order_is_found_out() -> None:
 
 
 @pytest.mark.parametrize(("dtype", "flips"), [("float64", 1), ("float32", 10)])
-def test_resnet50_training_step_is_correct(dtype: str, flips: int) -> None:
+def test_resnet50_training_step_is_correct(dtype, flips):
     """In float32 rounding flips single ReLUs, which weigh more among so few pixels."""
     workload = SmallTraining()
-    error = check(workload, workload.implementations[0], 4, dtype)
+    error = check(workload, workload.implementations[0], 2, dtype)
     assert error <= flips * workload.tolerance(dtype)
 
 
@@ -113,13 +111,11 @@ def test_resnet50_training_step_is_correct(dtype: str, flips: int) -> None:
 @pytest.mark.parametrize(
     "implementation", CNN.implementations_for("cpu"), ids=lambda implementation: implementation.name
 )
-def test_cnn_training_step_is_correct(
-    implementation: Implementation, batch: int, dtype: str
-) -> None:
+def test_cnn_training_step_is_correct(implementation, batch, dtype):
     assert check(CNN, implementation, batch, dtype) <= CNN.tolerance(dtype)
 
 
-def test_a_step_in_another_layout_is_another_step() -> None:
+def test_a_step_in_another_layout_is_another_step():
     """Weights ordered unlike the images would be taken for others, and the check sees it."""
     channels_last, contiguous = CNN.implementations_for("cpu")
     inputs = CNN.make_inputs({"batch": 4}, "float32", seed=7)
@@ -132,11 +128,11 @@ def test_a_step_in_another_layout_is_another_step() -> None:
 class Convolutions(TorchDispatchMode):
     """Whether cuDNN would search for its fastest algorithm, at each convolution."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.searching: dict[str, set[bool]] = {}
+        self.searching = {}
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if "conv" in func.__name__:
             searching = self.searching.setdefault(func.__name__, set())
             searching.add(torch.backends.cudnn.benchmark)
@@ -145,7 +141,7 @@ class Convolutions(TorchDispatchMode):
 
 @pytest.mark.usefixtures("small_images")
 @pytest.mark.parametrize("workload", [CNN, INFERENCE], ids=lambda workload: workload.name)
-def test_cudnn_searches_for_every_convolution_there_and_back(workload: Workload) -> None:
+def test_cudnn_searches_for_every_convolution_there_and_back(workload):
     for implementation in workload.implementations_for("cpu"):
         inputs = implementation.arrange(workload.make_inputs({"batch": 1}, "float32", seed=7))
         with torch.inference_mode(not workload.needs_gradients):
@@ -158,7 +154,7 @@ def test_cudnn_searches_for_every_convolution_there_and_back(workload: Workload)
 
 
 @pytest.mark.parametrize("factor", [0.0, -1.0, 0.99, math.nan])
-def test_wrong_update_is_found_out(factor: float) -> None:
+def test_wrong_update_is_found_out(factor):
     """None, away from the minimum, a bit too small, and no number."""
     inputs = CNN.make_inputs({"batch": 4}, "float32", seed=7)
     change = CNN.implementations[0].prepare(inputs)() - inputs[2]
@@ -166,14 +162,14 @@ def test_wrong_update_is_found_out(factor: float) -> None:
     assert not error <= 100 * CNN.tolerance("float32")
 
 
-def test_step_leaves_its_inputs_and_goes_on_learning() -> None:
+def test_step_leaves_its_inputs_and_goes_on_learning():
     inputs = CNN.make_inputs({"batch": 8}, "float32", seed=7)
     before = [tensor.clone() for tensor in inputs]
     call = CNN.implementations[0].prepare(inputs)
 
-    def loss() -> float:
-        weights = training.views(call(), CNN.shapes, channels_last=False)  # type: ignore[attr-defined]
-        network = CNN.network(weights)  # type: ignore[attr-defined]
+    def loss():
+        weights = training.views(call(), CNN.shapes, channels_last=False)
+        network = CNN.network(weights)
         with torch.no_grad():
             return F.cross_entropy(network(inputs[0]), inputs[1]).item()
 
@@ -184,36 +180,36 @@ def test_step_leaves_its_inputs_and_goes_on_learning() -> None:
     assert not CNN.repeatable
 
 
-def test_reference_agrees_with_finite_differences() -> None:
+def test_reference_agrees_with_finite_differences():
     """Of the loss along a random direction, at the starting weights."""
     inputs = CNN.make_inputs({"batch": 4}, "float64", seed=7)
     images, labels, weights = inputs
     change = weights - CNN.implementations[0].prepare(inputs)()
     direction = torch.randn(weights.shape, dtype=torch.float64, generator=torch.manual_seed(1))
 
-    def loss(step: float) -> float:
+    def loss(step):
         shifted = weights + step * direction
-        layers = training.views(shifted, CNN.shapes, channels_last=False)  # type: ignore[attr-defined]
-        network = CNN.network(layers)  # type: ignore[attr-defined]
+        layers = training.views(shifted, CNN.shapes, channels_last=False)
+        network = CNN.network(layers)
         return F.cross_entropy(network(images), labels).item()
 
     slope = (loss(1e-7) - loss(-1e-7)) / 2e-7
     assert slope == pytest.approx((change @ direction).item() / training.LEARNING_RATE, rel=1e-5)
 
 
-def test_batches_hold_few_images_each_with_its_label() -> None:
+def test_batches_hold_few_images_each_with_its_label():
     images, labels, _ = CNN.make_inputs({"batch": 20}, "float32", seed=7)
     assert labels.tolist() == sorted(5 * [0, 1, 2, 3])
     assert torch.equal(images[0], images[4])
     assert not torch.equal(images[0], images[5])
 
 
-def test_bfloat16_keeps_float32_weights() -> None:
+def test_bfloat16_keeps_float32_weights():
     images, _, weights = CNN.make_inputs({"batch": 2}, "bfloat16", seed=7)
     assert (images.dtype, weights.dtype) == (torch.bfloat16, torch.float32)
 
 
-def test_bytes_leave_activations_out() -> None:
+def test_bytes_leave_activations_out():
     """In training as in inference: images, and weights and momentum read and written."""
     assert CNN.bytes_moved({"batch": 1}, "float32") == 3 * 32 * 32 * 4 + 8 + 4 * 4 * 113_738
     assert INFERENCE.bytes_moved({"batch": 1}, "float32") == 4 * (
@@ -221,7 +217,7 @@ def test_bytes_leave_activations_out() -> None:
     )
 
 
-def test_a_row_says_how_many_images_a_second() -> None:
+def test_a_row_says_how_many_images_a_second():
     rows = {}
     for workload, parameters in ((CNN, {"batch": 3}), (WORKLOADS["sort"], {"size": 9})):
         bench = bench_for("cpu", RowLimits(samples=10, max_seconds=0.05), threads=1)
@@ -235,29 +231,10 @@ def test_a_row_says_how_many_images_a_second() -> None:
     assert INFERENCE.items({"batch": 4}) == TRAINING.items({"batch": 4}) == 4
 
 
-def test_memory_needs_are_upper_bounds_of_what_inputs_take() -> None:
+def test_memory_needs_are_upper_bounds_of_what_inputs_take():
     for workload in (CNN, INFERENCE, TRAINING):
         for implementation in workload.implementations:
             for dtype in implementation.dtypes:
                 needed = implementation.working_set_bytes({"batch": 8}, dtype)
                 inputs = workload.input_bytes({"batch": 8}, dtype)
                 assert needed > inputs + workload.output_bytes({"batch": 8}, dtype)
-
-
-def test_tf32_is_refused_on_the_cpu() -> None:
-    for workload in (CNN, INFERENCE, TRAINING):
-        for implementation in workload.implementations_for("cpu"):
-            assert "tf32 is a format of CUDA" in (implementation.refusal("cpu", "tf32") or "")
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("workload", [CNN, INFERENCE, TRAINING], ids=lambda w: w.name)
-def test_is_correct_on_cuda(workload: Workload) -> None:
-    for implementation in workload.implementations_for("cuda"):
-        for dtype in implementation.dtypes:
-            inputs = implementation.arrange(workload.make_inputs({"batch": 4}, dtype, seed=7))
-            on_device = tuple(torch.empty_like(t, device="cuda").copy_(t) for t in inputs)
-            with torch.inference_mode(not workload.needs_gradients):
-                output = implementation.prepare(on_device)()
-            error = workload.relative_error(inputs, output, np.random.default_rng(7))
-            assert error <= workload.tolerance(dtype)

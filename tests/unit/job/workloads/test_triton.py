@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -19,7 +18,7 @@ import torch
 from batchmark_job.workloads import edge_detection, gaussian_blur
 from batchmark_job.workloads.base import TOLERANCES
 from batchmark_job.workloads.support import images, reference, torch_calls, triton_filters
-from batchmark_job.workloads.support.reference import Crop, Float64Array
+from batchmark_job.workloads.support.reference import Crop
 from batchmark_job.workloads.support.triton_filters import TritonBlur, TritonFilter, TritonSobel
 
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
@@ -40,11 +39,11 @@ CAPABILITIES = (75, 80, 90)  # T4, A100, H100 and H200
 POINTERS = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16"}
 
 
-def filter_of(kind: str) -> TritonFilter:
+def filter_of(kind):
     return next(each for each in WORKLOADS[kind].implementations if isinstance(each, TritonFilter))
 
 
-def run_case(kind: str, shape: tuple[int, ...], dtype: str) -> float:
+def run_case(kind, shape, dtype):
     inputs = filter_of(kind).arrange(torch_calls.uniform([shape], dtype, seed=3))
     output = filter_of(kind).prepare(inputs)()
     assert (output.shape, output.dtype) == (inputs[0].shape, inputs[0].dtype)
@@ -54,7 +53,7 @@ def run_case(kind: str, shape: tuple[int, ...], dtype: str) -> float:
     )
 
 
-def expected(kind: str, batch: torch.Tensor, whole: Crop) -> Float64Array:
+def expected(kind, batch, whole):
     if kind == "sobel":
         return edge_detection.EdgeDetection().expected(reference.reflected_window(batch, whole, 1))
     window = reference.reflected_window(batch, whole, gaussian_blur.HALO)
@@ -62,7 +61,7 @@ def expected(kind: str, batch: torch.Tensor, whole: Crop) -> Float64Array:
     return reference.correlate(reference.correlate(window, taps, axis=1), taps, axis=2)
 
 
-def compile_kernel(kind: str) -> list[dict[str, object]]:
+def compile_kernel(kind):
     """Compile for GPUs that need not be there; returns what each binary is made of."""
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource, compile  # noqa: A004
@@ -70,7 +69,7 @@ def compile_kernel(kind: str) -> list[dict[str, object]]:
     from batchmark_job.workloads.support import triton_kernels
 
     kernel = getattr(triton_kernels, kind)
-    constants: dict[str, object] = {"lanes": triton_filters.LANES}
+    constants = {"lanes": triton_filters.LANES}
     if isinstance(filter_ := filter_of(kind), TritonBlur):
         constants["taps"] = filter_.taps
     aligned = {
@@ -98,7 +97,7 @@ def compile_kernel(kind: str) -> list[dict[str, object]]:
     return found
 
 
-def in_a_process(function: str, *arguments: object, interpret: bool, folder: Path) -> Any:
+def in_a_process(function, *arguments, interpret, folder):
     finished = subprocess.run(
         [sys.executable, __file__, json.dumps([function, *arguments])],
         env=os.environ | {"TRITON_INTERPRET": str(int(interpret)), "TRITON_CACHE_DIR": str(folder)},
@@ -112,7 +111,7 @@ def in_a_process(function: str, *arguments: object, interpret: bool, folder: Pat
 
 @needs_triton
 @pytest.mark.parametrize(("kind", "shape", "dtype"), CASES)
-def test_a_kernel_is_correct(kind: str, shape: tuple[int, ...], dtype: str, tmp_path: Path) -> None:
+def test_a_kernel_is_correct(kind, shape, dtype, tmp_path):
     error = in_a_process("run_case", kind, shape, dtype, interpret=True, folder=tmp_path)
     # Tighter than what the job allows: the sums are float32 whatever the type.
     assert error <= TOLERANCES[dtype] / (10 if dtype == "float32" else 3)
@@ -120,7 +119,7 @@ def test_a_kernel_is_correct(kind: str, shape: tuple[int, ...], dtype: str, tmp_
 
 @needs_triton
 @pytest.mark.parametrize("kind", WORKLOADS)
-def test_a_kernel_compiles_to_registers_only(kind: str, tmp_path: Path) -> None:
+def test_a_kernel_compiles_to_registers_only(kind, tmp_path):
     found = in_a_process("compile_kernel", kind, interpret=False, folder=tmp_path)
     assert len(found) == len(CAPABILITIES) * len(TritonFilter.dtypes)
     for binary in found:
@@ -132,12 +131,12 @@ def test_a_kernel_compiles_to_registers_only(kind: str, tmp_path: Path) -> None:
     ("planes_and_tiles", "height", "rows"),
     [(3 * 2, 512, 16), (3 * 8, 2048, 48), (3 * 32, 8192, 64), (1, 8, 16)],
 )
-def test_small_images_get_low_strips(planes_and_tiles: int, height: int, rows: int) -> None:
+def test_small_images_get_low_strips(planes_and_tiles, height, rows):
     assert triton_filters._strip_rows(planes_and_tiles, height) == rows
 
 
 @pytest.mark.parametrize("kind", WORKLOADS)
-def test_a_filter_refuses_what_it_can_not_do(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_filter_refuses_what_it_can_not_do(kind, monkeypatch):
     refusal = filter_of(kind).refusal
     assert refusal("cpu", "float32") == "triton one-pass does not run on cpu"
     assert refusal("cuda", "float64") == (
@@ -162,13 +161,13 @@ def test_a_filter_refuses_what_it_can_not_do(kind: str, monkeypatch: pytest.Monk
     assert refusal("cuda", "float32") is None
 
 
-def test_a_filter_needs_its_input_and_output_only() -> None:
+def test_a_filter_needs_its_input_and_output_only():
     parameters = {"size": 100, "batch": 2}
     needed = TritonSobel().working_set_bytes(parameters, "float16")
     assert needed == 2 * images.batch_bytes(parameters, "float16")
 
 
-def test_channels_come_first() -> None:
+def test_channels_come_first():
     batch = torch.zeros(1, 3, 8, 8).contiguous(memory_format=torch.channels_last)
     assert TritonSobel().arrange((batch,))[0].is_contiguous()
 

@@ -1,7 +1,5 @@
 """Triton's stub as the image ships it: built without a GPU, and found where no compiler is."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil
@@ -22,7 +20,7 @@ needs_triton_and_gcc = pytest.mark.skipif(
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch):
     """Triton's cache, not there yet; the image's stub lies beside it."""
     stub = tmp_path / "image" / "A-KEY" / "cuda_utils.so"
     stub.parent.mkdir(parents=True)
@@ -36,7 +34,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_it_is_copied_to_where_triton_looks(cache: Path) -> None:
+def test_it_is_copied_to_where_triton_looks(cache):
     triton_stub.install()
     (copy,) = cache.rglob("*.so")
     assert copy == cache / "A-KEY" / "cuda_utils.so"
@@ -45,7 +43,7 @@ def test_it_is_copied_to_where_triton_looks(cache: Path) -> None:
     assert list(copy.parent.iterdir()) == [copy]
 
 
-def test_what_lies_there_stays(cache: Path) -> None:
+def test_what_lies_there_stays(cache):
     """Another process may have it loaded."""
     mine = cache / "A-KEY" / "cuda_utils.so"
     mine.parent.mkdir(parents=True)
@@ -54,14 +52,14 @@ def test_what_lies_there_stays(cache: Path) -> None:
     assert mine.read_bytes() == b"mine"
 
 
-def test_without_one_nothing_is_copied(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_one_nothing_is_copied(cache, monkeypatch):
     monkeypatch.delenv("BATCHMARK_TRITON_STUB")
     triton_stub.install()
     assert not cache.exists()
 
 
 @needs_triton_and_gcc
-def test_the_build_finds_its_stub_again(tmp_path: Path) -> None:
+def test_the_build_finds_its_stub_again(tmp_path):
     folder = tmp_path / "stub"
     subprocess.run([sys.executable, str(BUILD), str(folder)], check=True)
     (stub,) = folder.rglob("*.so")
@@ -69,7 +67,7 @@ def test_the_build_finds_its_stub_again(tmp_path: Path) -> None:
 
 
 @needs_triton_and_gcc
-def test_a_stub_that_triton_would_not_find_ends_the_build(tmp_path: Path) -> None:
+def test_a_stub_that_triton_would_not_find_ends_the_build(tmp_path):
     """As where `file` is installed later: its answer is in Triton's key."""
     other = tmp_path / "sitecustomize.py"
     other.write_text(

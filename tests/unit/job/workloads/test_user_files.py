@@ -1,16 +1,14 @@
 """A user's own workload: found by name, measured like any other, its faults told in a line."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from batchmark_job.command_line import main
 from batchmark_job.errors import InputError
-from batchmark_job.result import MeasurementStatus, ResultDocument, parse_document
+from batchmark_job.result import MeasurementStatus, parse_document
 from batchmark_job.suites import SUITES, find_suite
 from batchmark_job.workloads.user_files import BUNDLED, find_workload
 
+pytestmark = pytest.mark.usefixtures("short_turns")
 EXAMPLE = BUNDLED / "softmax.py"
 GOOD = """
 import torch
@@ -25,51 +23,50 @@ def reference(numbers):
 
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+def write(tmp_path, monkeypatch):
     """Put a file into a folder of own workloads."""
     folder = tmp_path / "mine"
     folder.mkdir()
     monkeypatch.setenv("BATCHMARK_WORKLOADS", str(folder))
 
-    def to_folder(text: str, name: str = "mine.py") -> Path:
+    def to_folder(text, name="mine.py"):
         (folder / name).write_text(text)
         return folder / name
 
     return to_folder
 
 
-def run(tmp_path: Path, *arguments: str) -> tuple[int, ResultDocument]:
+def run(tmp_path, *arguments, code=0):
+    """The document of a job that ends with this code."""
     output = tmp_path / "result.json"
     limits = ("--samples", "10", "--max-seconds", "0.05", "--threads", "1", "--no-ceilings")
-    code = main(["run", *arguments, *limits, "--device", "cpu", "--output", str(output)])
-    return code, parse_document(output.read_bytes())
+    place = ("--device", "cpu", "--output", str(output))
+    assert main(["run", *arguments, *limits, *place]) == code
+    return parse_document(output.read_bytes())
 
 
-def test_the_documented_example_is_short_and_runs(tmp_path: Path) -> None:
+def test_the_documented_example_is_short_and_runs(tmp_path):
     assert len(EXAMPLE.read_text().splitlines()) <= 30
-    code, document = run(tmp_path, "--workload", "softmax", "--axis", "rows=50,60")
-    assert code == 0
+    document = run(tmp_path, "--workload", "softmax", "--axis", "rows=50,60")
     assert [row.parameters for row in document.measurements] == [
         {"rows": rows, "columns": 1000} for rows in (50, 60)
     ]
     for row in document.measurements:
         assert row.status in {MeasurementStatus.MEASURED, MeasurementStatus.UNSETTLED}
-        assert row.implementation is not None
         assert row.implementation.name == "own code"
         assert len(row.implementation.version) == 12
-        assert row.correctness is not None
         assert 0 < row.correctness.relative_error < 1e-6
         assert row.flops is None
         assert row.bytes_moved == 2 * row.parameters["rows"] * 1000 * 4
 
 
-def test_the_readme_shows_what_there_is() -> None:
+def test_the_readme_shows_what_there_is():
     text = (BUNDLED / "README.md").read_text()
     for word in ("softmax.py", "BATCHMARK_WORKLOADS", "elements_held", "REPEATABLE", "TOLERANCE"):
         assert word in text
 
 
-def test_suite_own_takes_the_sizes_and_dtypes_of_the_files(write: Callable[..., Path]) -> None:
+def test_suite_own_takes_the_sizes_and_dtypes_of_the_files(write):
     write(GOOD + 'DTYPES = ("float32", "float64")\n')
     points = [point for point in find_suite("own").points() if point.workload == "mine"]
     assert [(dict(point.parameters), point.dtype) for point in points] == [
@@ -79,7 +76,7 @@ def test_suite_own_takes_the_sizes_and_dtypes_of_the_files(write: Callable[..., 
     assert {point.dtype for point in find_suite("own").points(["float64"])} == {"float64"}
 
 
-def test_everything_optional_is_used(write: Callable[..., Path], tmp_path: Path) -> None:
+def test_everything_optional_is_used(write, tmp_path):
     write(
         GOOD.replace("numbers * 2", "numbers.mul_(2)", 1)
         + "NEEDS_GRADIENTS = True\nREPEATABLE = False\nTOLERANCE = 0.25\n"
@@ -87,10 +84,8 @@ def test_everything_optional_is_used(write: Callable[..., Path], tmp_path: Path)
         + "def elements_moved(size):\n    return 3 * size\n"
         + "def elements_held(size):\n    return 10**15 if size > 4 else 100\n"
     )
-    code, document = run(tmp_path, "--workload", "mine", "--axis", "size=3,5")
-    assert code == 0
+    document = run(tmp_path, "--workload", "mine", "--axis", "size=3,5")
     row, too_large = document.measurements
-    assert row.correctness is not None
     assert (row.flops, row.bytes_moved, row.correctness.tolerance) == (3, 36, 0.25)
     assert too_large.status is MeasurementStatus.SKIPPED
     assert "of host memory" in str(too_large.reason)
@@ -111,12 +106,9 @@ def test_everything_optional_is_used(write: Callable[..., Path], tmp_path: Path)
         ("torch.rand(size, dtype=dtype)", "[1, 2]", "set_up() must give a torch tensor"),
     ],
 )
-def test_what_goes_wrong_fails_the_row_alone(
-    old: str, new: str, reason: str, write: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_what_goes_wrong_fails_the_row_alone(old, new, reason, write, tmp_path):
     write(GOOD.replace(old, new, 1))
-    code, document = run(tmp_path, "--workload", "mine")
-    assert code == 1
+    document = run(tmp_path, "--workload", "mine", code=1)
     (row,) = document.measurements
     assert row.status is MeasurementStatus.FAILED
     assert reason in str(row.reason)
@@ -130,10 +122,7 @@ def test_what_goes_wrong_fails_the_row_alone(
         (GOOD.replace("AXES", "SIZES"), "AXES is missing or no axes; give such as AXES = {"),
         (GOOD.replace("(3, 5)", "(0,)"), "AXES is missing or no axes"),
         (GOOD.replace("(3, 5)", "3"), "AXES is missing or no axes"),
-        (
-            GOOD.replace("(3, 5)", "range(3)"),
-            "AXES in line 3 is no plain value; write it out",
-        ),
+        (GOOD.replace("(3, 5)", "range(3)"), "AXES in line 3 is no plain value; write it out"),
         (
             GOOD.replace('{"size": (3, 5)}', '{["a"]: (3, 5)}'),
             "AXES in line 3 is no plain value; write it out",
@@ -149,19 +138,11 @@ def test_what_goes_wrong_fails_the_row_alone(
         (GOOD + "TOLERANCE = 1e999", "TOLERANCE is inf; give a number above 0"),
         (GOOD + "REPEATABLE = 0", "REPEATABLE is 0; give True or False"),
         (GOOD + 'NEEDS_GRADIENTS = "no"', "NEEDS_GRADIENTS is 'no'; give True or False"),
-        (
-            GOOD.replace("dtype, size", "size"),
-            "set_up() takes (size) instead of (dtype, size)",
-        ),
-        (
-            GOOD + "def flops(rows): return 1",
-            "flops() takes (rows) instead of (size)",
-        ),
+        (GOOD.replace("dtype, size", "size"), "set_up() takes (size) instead of (dtype, size)"),
+        (GOOD + "def flops(rows): return 1", "flops() takes (rows) instead of (size)"),
     ],
 )
-def test_a_broken_file_gives_one_line(
-    text: str, problem: str, write: Callable[..., Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_broken_file_gives_one_line(text, problem, write, capsys):
     path = write(text)
     for arguments in (["--workload", "mine"], ["--suite", "own"]):
         assert main(["run", *arguments, "--output", "/dev/null"]) == 2
@@ -172,9 +153,7 @@ def test_a_broken_file_gives_one_line(
     assert "workload mine: own workload" in capsys.readouterr().out
 
 
-def test_a_file_that_cannot_be_read_gives_one_line(
-    write: Callable[..., Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_cannot_be_read_gives_one_line(write, capsys):
     path = write(GOOD)
     path.unlink()
     path.mkdir()
@@ -183,23 +162,22 @@ def test_a_file_that_cannot_be_read_gives_one_line(
     assert line.endswith(f"own workload {path} can't be used: it can't be read: Is a directory")
 
 
-def test_annotated_constants_count(write: Callable[..., Path]) -> None:
+def test_annotated_constants_count(write):
     write(GOOD.replace("AXES =", "AXES: dict =") + "TOLERANCE: float = 0.5\nDTYPES: tuple\n")
     workload = find_workload("mine")
     assert [(axis.name, axis.default) for axis in workload.axes] == [("size", 3)]
     assert workload.tolerance("float32") == 0.5
 
 
-def test_a_file_runs_once_for_all_its_rows(write: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_file_runs_once_for_all_its_rows(write, tmp_path):
     log = tmp_path / "log"
     write(GOOD + f"with open({str(log)!r}, 'a') as log:\n    print('ran', file=log)\n")
-    code, document = run(tmp_path, "--workload", "mine", "--axis", "size=3,4,5")
-    assert code == 0
+    document = run(tmp_path, "--workload", "mine", "--axis", "size=3,4,5")
     assert len(document.measurements) == 3
     assert log.read_text() == "ran\n"
 
 
-def test_a_changed_file_is_another_workload(write: Callable[..., Path]) -> None:
+def test_a_changed_file_is_another_workload(write):
     write(GOOD)
     before = find_workload("mine")
     assert find_workload("mine") is before
@@ -208,13 +186,10 @@ def test_a_changed_file_is_another_workload(write: Callable[..., Path]) -> None:
     assert before.repeatable
 
 
-def test_a_dataclass_with_postponed_annotations_works(
-    write: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_a_dataclass_with_postponed_annotations_works(write, tmp_path):
     text = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
     write(text + GOOD + "@dataclass\nclass Model:\n    width: int = 1\n")
-    code, document = run(tmp_path, "--workload", "mine")
-    assert code == 0
+    document = run(tmp_path, "--workload", "mine")
     assert document.measurements[0].status in {"measured", "unsettled"}
 
 
@@ -222,12 +197,9 @@ def test_a_dataclass_with_postponed_annotations_works(
     ("name", "result"),
     [("flops", "-size"), ("elements_moved", "float('nan')"), ("elements_held", "'many'")],
 )
-def test_a_count_that_is_none_fails_its_rows(
-    name: str, result: str, write: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_a_count_that_is_none_fails_its_rows(name, result, write, tmp_path):
     write(GOOD + f"def {name}(size):\n    return {result} if size == 3 else size * 1.5\n")
-    code, document = run(tmp_path, "--workload", "mine", "--axis", "size=3,5")
-    assert code == 1
+    document = run(tmp_path, "--workload", "mine", "--axis", "size=3,5", code=1)
     failed, measured = document.measurements
     assert failed.status is MeasurementStatus.FAILED
     assert f"ValueError: {name}() gave " in str(failed.reason)
@@ -235,7 +207,7 @@ def test_a_count_that_is_none_fails_its_rows(
     assert measured.correctness is not None
 
 
-def test_all_problems_are_told_at_once(write: Callable[..., Path]) -> None:
+def test_all_problems_are_told_at_once(write):
     write("x = 1")
     with pytest.raises(InputError) as raised:
         find_workload("mine")
@@ -243,9 +215,7 @@ def test_all_problems_are_told_at_once(write: Callable[..., Path]) -> None:
         assert f"{name} is missing" in str(raised.value)
 
 
-def test_a_broken_file_breaks_nothing_else(
-    write: Callable[..., Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_broken_file_breaks_nothing_else(write, capsys):
     write("def step(:")
     assert find_workload("softmax").name == "softmax"
     assert all(suite.points() for suite in SUITES.values())
@@ -255,7 +225,7 @@ def test_a_broken_file_breaks_nothing_else(
     assert "workload mine: own workload" in out
 
 
-def test_a_name_that_is_taken_is_refused(write: Callable[..., Path]) -> None:
+def test_a_name_that_is_taken_is_refused(write):
     path = write(GOOD, "matmul.py")
     assert main(["run", "--workload", "matmul", "--axis", "size=2", "--output", "/dev/null"]) == 2
     with pytest.raises(InputError, match="matmul is a built-in workload; rename the file"):
@@ -267,19 +237,19 @@ def test_a_name_that_is_taken_is_refused(write: Callable[..., Path]) -> None:
         find_workload("softmax")
 
 
-def test_a_name_no_option_can_hold_is_refused(write: Callable[..., Path]) -> None:
+def test_a_name_no_option_can_hold_is_refused(write):
     write(GOOD, "My-Work.py")
     with pytest.raises(InputError, match="a workload's name is of a-z, 0-9 and _; rename"):
         find_workload("My-Work")
 
 
-def test_a_folder_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_is_not_there_is_told(monkeypatch):
     monkeypatch.setenv("BATCHMARK_WORKLOADS", "/no/such/folder")
     with pytest.raises(InputError, match="BATCHMARK_WORKLOADS is '/no/such/folder', which is no"):
         find_suite("own")
 
 
-def test_an_unknown_name_shows_own_ones_too(write: Callable[..., Path]) -> None:
+def test_an_unknown_name_shows_own_ones_too(write):
     write(GOOD)
     with pytest.raises(
         InputError, match=r"unknown workload 'nope'; known: matmul, .*mine, softmax"

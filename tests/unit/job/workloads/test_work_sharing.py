@@ -1,7 +1,6 @@
 """Tasks shared out among threads."""
 
 import threading
-from collections.abc import Callable
 
 import pytest
 import torch
@@ -9,46 +8,46 @@ import torch
 from batchmark_job.workloads.support.work_sharing import share_out
 
 
-def test_every_task_is_done_once_per_call() -> None:
-    done: list[int] = []
+def test_every_task_is_done_once_per_call():
+    done = []
     call = share_out(range(100), [done.append] * 3)
     call()
     call()
     assert sorted(done) == sorted([*range(100), *range(100)])
 
 
-def test_workers_work_at_the_same_time_and_in_one_thread_each() -> None:
+def test_workers_work_at_the_same_time_and_in_one_thread_each():
     """Each waits until the others have begun, so that fewer threads would never end."""
     barrier = threading.Barrier(3, timeout=30)
 
-    def worker(own: list[int]) -> Callable[[int], None]:
-        def work(task: int) -> None:
+    def worker(own):
+        def work(task):
             own.append(threading.get_ident())
             if task < 3:
                 barrier.wait()
 
         return work
 
-    threads: list[list[int]] = [[], [], []]
+    threads = [[], [], []]
     share_out(range(30), [worker(own) for own in threads])()
     assert len({thread for own in threads for thread in own}) == 3
     assert all(len(set(own)) == 1 for own in threads)
 
 
-def test_no_more_workers_than_tasks() -> None:
-    done: list[int] = []
+def test_no_more_workers_than_tasks():
+    done = []
     share_out([1], [done.append] * 4)()
     assert done == [1]
 
 
-def test_each_thread_computes_alone() -> None:
-    counts: list[int] = []
+def test_each_thread_computes_alone():
+    counts = []
     share_out(range(2), [lambda _: counts.append(torch.get_num_threads())] * 2)()
     assert counts == [1, 1]
 
 
-def test_an_error_reaches_the_caller() -> None:
-    def work(task: int) -> None:
+def test_an_error_reaches_the_caller():
+    def work(task):
         if task == 5:
             raise ValueError("task 5 is broken")
 

@@ -1,7 +1,5 @@
 """Each CPU implementation against the float64 reference, and wrong ones being found out."""
 
-from collections.abc import Callable, Iterator
-
 import cv2
 import numpy as np
 import pytest
@@ -9,13 +7,18 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from batchmark_job.machine.threads import set_threads
-from batchmark_job.workloads.base import DTYPE_BYTES, TOLERANCES, Implementation, Workload
-from batchmark_job.workloads.builtin import WORKLOADS as ALL_WORKLOADS
+from batchmark_job.workloads.base import DTYPE_BYTES, TOLERANCES
+from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.edge_detection import OpenCVSobelInBands, TorchSobel
 from batchmark_job.workloads.gaussian_blur import OpenCVBlurInBands, TorchBlur
 from batchmark_job.workloads.image_convolution import TiledConvolution
 from batchmark_job.workloads.support import opencv_tensors, torch_calls
+from tests.builders.outputs import able, error_of, output_of
 
+ATTENTION = [
+    {"sequence": 1, "heads": 1, "head_dim": 1, "batch": 1},
+    {"sequence": 37, "heads": 3, "head_dim": 16, "batch": 2},
+]
 SIZES = {
     "matmul": [{"size": 1}, {"size": 3}, {"size": 65}],
     "image_convolution": [
@@ -26,66 +29,60 @@ SIZES = {
     ],
     "gaussian_blur": [{"size": 8, "batch": 1}, {"size": 61, "batch": 3}],
     "edge_detection": [{"size": 2, "batch": 1}, {"size": 61, "batch": 3}],
+    "fft": [{"size": 2, "batch": 1}, {"size": 37, "batch": 3}, {"size": 64, "batch": 2}],
+    "sort": [{"size": 1}, {"size": 1001}],
+    "reduction": [{"size": 1}, {"size": 1001}],
+    "attention_forward": ATTENTION,
+    "attention_backward": ATTENTION,
 }
-WORKLOADS = {name: ALL_WORKLOADS[name] for name in SIZES}
+IMAGES = ("image_convolution", "gaussian_blur", "edge_detection")
 CASES = [
     pytest.param(
-        workload,
+        WORKLOADS[name],
         implementation,
         parameters,
         dtype,
-        id="-".join([workload.name, implementation.name, *map(str, parameters.values()), dtype]),
+        id="-".join([name, implementation.name, *map(str, parameters.values()), dtype]),
     )
-    for workload in WORKLOADS.values()
-    for implementation in workload.implementations_for("cpu")
-    for parameters in SIZES[workload.name]
+    for name, grid in SIZES.items()
+    for implementation in WORKLOADS[name].implementations_for("cpu")
+    for parameters in grid
     for dtype in implementation.dtypes
+    if implementation.refusal("cpu", dtype) is None  # no job runs it either
 ]
 
 
 @pytest.fixture
-def three_threads() -> Iterator[None]:
+def three_threads():
     before = torch.get_num_threads()
     set_threads(3)
     yield
     set_threads(before)
 
 
-def able(workload: Workload, dtype: str) -> list[Implementation]:
-    return [
-        implementation
-        for implementation in workload.implementations_for("cpu")
-        if implementation.refusal("cpu", dtype) is None
-    ]
-
-
-def output_of(implementation: Implementation, inputs: tuple[torch.Tensor, ...]) -> torch.Tensor:
-    with torch.inference_mode():
-        return implementation.prepare(implementation.arrange(inputs))()
-
-
-def error_of(
-    workload: Workload,
-    implementation: Implementation,
-    parameters: dict[str, int],
-    dtype: str,
-    spoil: Callable[[torch.Tensor], torch.Tensor] = lambda output: output,
-) -> float:
-    inputs = implementation.arrange(workload.make_inputs(parameters, dtype, seed=7))
-    with torch.inference_mode():
-        output = spoil(implementation.prepare(inputs)())
-    return workload.relative_error(inputs, output, np.random.default_rng(7))
+@pytest.mark.parametrize(("workload", "implementation", "parameters", "dtype"), CASES)
+def test_implementation_is_correct_and_leaves_its_inputs(
+    workload, implementation, parameters, dtype
+):
+    inputs, output = output_of(workload, implementation, parameters, dtype)
+    error = workload.relative_error(inputs, output, np.random.default_rng(7))
+    assert error <= workload.tolerance(dtype)
+    fresh = implementation.arrange(workload.make_inputs(parameters, dtype, seed=7))
+    assert all(torch.equal(*pair) for pair in zip(inputs, fresh, strict=True))
 
 
 @pytest.mark.parametrize(("workload", "implementation", "parameters", "dtype"), CASES)
-def test_implementation_is_correct(
-    workload: Workload, implementation: Implementation, parameters: dict[str, int], dtype: str
-) -> None:
-    """What runs on CUDA alone: test_job_cuda.py and test_job_triton.py."""
-    if reason := implementation.refusal("cpu", dtype):
-        pytest.skip(reason)  # no job runs it either
-    error = error_of(workload, implementation, parameters, dtype)
-    assert error <= TOLERANCES[dtype]
+def test_sizes_in_bytes_are_the_tensors_own(workload, implementation, parameters, dtype):
+    inputs, output = output_of(workload, implementation, parameters, dtype)
+    input_bytes = sum(tensor.nbytes for tensor in inputs)
+    assert workload.input_bytes(parameters, dtype) == input_bytes
+    assert workload.output_bytes(parameters, dtype) == output.nbytes
+    assert implementation.working_set_bytes(parameters, dtype) >= input_bytes + output.nbytes
+
+
+def computed(implementation, inputs):
+    with torch.inference_mode():
+        return implementation.prepare(implementation.arrange(inputs))()
 
 
 # Sizes that leave tiles and bands of all kinds: whole, cut off at a side, cut off at a corner.
@@ -99,34 +96,34 @@ def test_implementation_is_correct(
     ],
 )
 @pytest.mark.usefixtures("three_threads")
-def test_no_seam_shows_between_tiles_and_bands(
-    name: str, implementation: Implementation, parameters: dict[str, int]
-) -> None:
+def test_no_seam_shows_between_tiles_and_bands(name, implementation, parameters):
     """The reference looks at a sample of the output; this at all of it."""
     workload = WORKLOADS[name]
     inputs = workload.make_inputs(parameters, "float64", seed=3)
-    whole = output_of(workload.implementations[0], inputs)
-    pieces = output_of(implementation, inputs)
+    whole = computed(workload.implementations[0], inputs)
+    pieces = computed(implementation, inputs)
     assert torch.allclose(pieces, whole, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", sorted(set(DTYPE_BYTES) - {"tf32"}))
 @pytest.mark.parametrize("name", ["matmul", "image_convolution"])
-def test_every_dtype_has_an_implementation_on_the_cpu(name: str, dtype: str) -> None:
+def test_every_dtype_has_an_implementation_on_the_cpu(name, dtype):
     assert able(WORKLOADS[name], dtype)
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_tf32_is_refused_on_the_cpu(name: str) -> None:
-    workload = WORKLOADS[name]
-    assert not able(workload, "tf32")
-    if name in ("matmul", "image_convolution"):
-        assert workload.implementations[0].refusal("cpu", "tf32") == (
-            "tf32 is a format of CUDA's tensor cores; measure float32 on the CPU"
-        )
+def test_tf32_is_refused_on_the_cpu(name):
+    assert not able(WORKLOADS[name], "tf32")
 
 
-def test_a_convolution_that_may_never_return_is_refused_on_the_cpu_only() -> None:
+@pytest.mark.parametrize("name", ["matmul", "image_convolution", "attention_backward"])
+def test_who_asks_for_tf32_on_the_cpu_is_told_why_not(name):
+    assert WORKLOADS[name].implementations[0].refusal("cpu", "tf32") == (
+        "tf32 is a format of CUDA's tensor cores; measure float32 on the CPU"
+    )
+
+
+def test_a_convolution_that_may_never_return_is_refused_on_the_cpu_only():
     blur = TorchBlur()
     assert "may never return" in (blur.refusal("cpu", "float16") or "")
     assert blur.refusal("cuda", "float16") is None
@@ -134,14 +131,14 @@ def test_a_convolution_that_may_never_return_is_refused_on_the_cpu_only() -> Non
 
 
 @pytest.mark.parametrize("name", ["gaussian_blur", "edge_detection"])
-def test_opencv_refuses_16_bits_with_a_reason(name: str) -> None:
+def test_opencv_refuses_16_bits_with_a_reason(name):
     assert WORKLOADS[name].implementations[0].refusal("cpu", "float16") == (
         "opencv has no float16; it has float32, float64"
     )
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
-def test_versions_name_the_library_that_works(name: str) -> None:
+@pytest.mark.parametrize("name", ["matmul", *IMAGES])
+def test_versions_name_the_library_that_works(name):
     libraries = {"torch": torch.__version__, "opencv": cv2.__version__, "numpy": np.__version__}
     for implementation in able(WORKLOADS[name], "float32"):
         library = implementation.name.split()[0]
@@ -149,37 +146,31 @@ def test_versions_name_the_library_that_works(name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", WORKLOADS)
-def test_small_errors_are_found_out(name: str, dtype: str) -> None:
+@pytest.mark.parametrize("name", sorted(SIZES.keys() - {"sort"}))  # it must be exact
+def test_small_errors_are_found_out(name, dtype):
     workload = WORKLOADS[name]
-    implementation = able(workload, dtype)[0]
-    parameters = SIZES[name][-1]
-    too_much = 1 + 3 * TOLERANCES[dtype]
-    for spoil in (
-        lambda output: output * too_much,
-        lambda output: output.transpose(-1, -2),
-        lambda output: output.roll(1, -1),
-        torch.zeros_like,
-    ):
-        assert error_of(workload, implementation, parameters, dtype, spoil) > TOLERANCES[dtype]
+    tolerance = workload.tolerance(dtype)
+    for spoil in (lambda output: output * (1 + 3 * tolerance), torch.zeros_like):
+        assert error_of(workload, SIZES[name][-1], dtype, spoil) > tolerance
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["matmul", *IMAGES])
+def test_values_in_wrong_places_are_found_out(name, dtype):
+    for spoil in (lambda output: output.transpose(-1, -2), lambda output: output.roll(1, -1)):
+        assert error_of(WORKLOADS[name], SIZES[name][-1], dtype, spoil) > TOLERANCES[dtype]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-@pytest.mark.parametrize("name", WORKLOADS)
-def test_nan_and_infinity_are_found_out(name: str, value: float) -> None:
-    workload = WORKLOADS[name]
-    implementation = able(workload, "float32")[0]
-    error = error_of(
-        workload,
-        implementation,
-        SIZES[name][-1],
-        "float32",
-        lambda output: output.index_fill(-1, torch.tensor([0]), value),
-    )
-    assert not np.isfinite(error)
+@pytest.mark.parametrize("name", SIZES)
+def test_nan_and_infinity_are_found_out(name, value):
+    def spoil(output):
+        return output.index_fill(-1, torch.tensor([0]), value)
+
+    assert not np.isfinite(error_of(WORKLOADS[name], SIZES[name][-1], "float32", spoil))
 
 
-def test_wrong_borders_are_found_out() -> None:
+def test_wrong_borders_are_found_out():
     """Zeros around the image instead of its reflection."""
     blur, edges = WORKLOADS["gaussian_blur"], WORKLOADS["edge_detection"]
     for workload, implementation, halo in ((blur, TorchBlur(), 7), (edges, TorchSobel(), 1)):
@@ -193,7 +184,7 @@ def test_wrong_borders_are_found_out() -> None:
 
 
 @pytest.mark.parametrize("border", [cv2.BORDER_REFLECT, cv2.BORDER_REPLICATE])
-def test_borders_that_are_off_by_one_are_found_out(border: int) -> None:
+def test_borders_that_are_off_by_one_are_found_out(border):
     """The border's own row counted twice."""
     workload = WORKLOADS["edge_detection"]
     inputs = workload.make_inputs({"size": 200, "batch": 1}, "float32", seed=7)
@@ -204,7 +195,7 @@ def test_borders_that_are_off_by_one_are_found_out(border: int) -> None:
     assert error > 100 * TOLERANCES["float32"]
 
 
-def test_hidden_values_outside_the_image_are_found_out() -> None:
+def test_hidden_values_outside_the_image_are_found_out():
     """The first layer's own values there instead of zeros."""
     workload = WORKLOADS["image_convolution"]
     inputs = workload.make_inputs({"size": 64, "batch": 1}, "float32", seed=7)
@@ -215,27 +206,24 @@ def test_hidden_values_outside_the_image_are_found_out() -> None:
     assert error > 100 * TOLERANCES["float32"]
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
-def test_arithmetic_in_float32_is_found_out_in_a_float64_row(name: str) -> None:
+@pytest.mark.parametrize("name", ["matmul", *IMAGES])
+def test_arithmetic_in_float32_is_found_out_in_a_float64_row(name):
     workload = WORKLOADS[name]
     inputs = workload.make_inputs(SIZES[name][-1], "float64", seed=7)
     implementation = workload.implementations[0]
-    output = output_of(implementation, tuple(tensor.float() for tensor in inputs)).double()
+    output = computed(implementation, tuple(tensor.float() for tensor in inputs)).double()
     error = workload.relative_error(inputs, output, np.random.default_rng(7))
     assert error > 100 * TOLERANCES["float64"]
 
 
-def test_wrong_image_of_a_batch_is_found_out() -> None:
-    for name in ("image_convolution", "gaussian_blur", "edge_detection"):
-        workload = WORKLOADS[name]
-        implementation = able(workload, "float32")[0]
-        error = error_of(
-            workload, implementation, {"size": 64, "batch": 2}, "float32", lambda out: out.flip(0)
-        )
-        assert error > 100 * TOLERANCES["float32"]
+@pytest.mark.parametrize("name", IMAGES)
+def test_wrong_image_of_a_batch_is_found_out(name):
+    size = {"size": 64, "batch": 2}
+    error = error_of(WORKLOADS[name], size, "float32", lambda output: output.flip(0))
+    assert error > 100 * TOLERANCES["float32"]
 
 
-def test_convolution_agrees_with_plain_torch() -> None:
+def test_convolution_agrees_with_plain_torch():
     workload = WORKLOADS["image_convolution"]
     inputs = workload.make_inputs({"size": 38, "batch": 2}, "float64", seed=1)
     images, first, first_bias, second, second_bias = inputs
@@ -243,28 +231,17 @@ def test_convolution_agrees_with_plain_torch() -> None:
     expected = F.conv2d(expected, second, second_bias, padding="same").relu()
     expected = F.max_pool2d(expected, 2)
     for implementation in able(workload, "float64"):
-        assert torch.allclose(output_of(implementation, inputs), expected, rtol=0, atol=1e-12)
+        assert torch.allclose(computed(implementation, inputs), expected, rtol=0, atol=1e-12)
     assert (expected == 0).any(), "ReLU must have something to cut off"
 
 
-def test_inputs_are_the_same_for_the_same_seed() -> None:
-    for name, workload in WORKLOADS.items():
-        first, again, other = (
-            workload.make_inputs(SIZES[name][-1], "float32", seed)[0] for seed in (1, 1, 2)
-        )
-        assert torch.equal(first, again)
-        assert not torch.equal(first, other)
-
-
-def test_inputs_survive_a_call() -> None:
-    for name, workload in WORKLOADS.items():
-        for implementation in workload.implementations_for("cpu"):
-            dtype = implementation.dtypes[0]
-            inputs = implementation.arrange(workload.make_inputs(SIZES[name][-1], dtype, 1))
-            before = [tensor.clone() for tensor in inputs]
-            with torch.inference_mode():
-                implementation.prepare(inputs)()
-            assert all(torch.equal(*pair) for pair in zip(before, inputs, strict=True))
+@pytest.mark.parametrize("name", SIZES)
+def test_inputs_are_the_same_for_the_same_seed(name):
+    first, again, other = (
+        WORKLOADS[name].make_inputs(SIZES[name][-1], "float32", seed)[0] for seed in (1, 1, 2)
+    )
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
 
 
 @pytest.mark.parametrize(
@@ -277,28 +254,15 @@ def test_inputs_survive_a_call() -> None:
         ("edge_detection", {"size": 100, "batch": 2}, 26 * 60_000, 2 * 60_000 * 4),
     ],
 )
-def test_formulas(name: str, parameters: dict[str, int], flops: int, bytes_moved: int) -> None:
+def test_formulas(name, parameters, flops, bytes_moved):
     assert WORKLOADS[name].flops(parameters) == flops
     assert WORKLOADS[name].bytes_moved(parameters, "float32") == bytes_moved
-
-
-@pytest.mark.parametrize("name", WORKLOADS)
-def test_sizes_in_bytes_are_the_tensors_own(name: str) -> None:
-    workload = WORKLOADS[name]
-    for parameters in SIZES[name]:
-        inputs = workload.make_inputs(parameters, "float32", 1)
-        assert workload.input_bytes(parameters, "float32") == sum(t.nbytes for t in inputs)
-        for implementation in able(workload, "float32"):
-            output = output_of(implementation, inputs)
-            assert workload.output_bytes(parameters, "float32") == output.nbytes
-            working_set = implementation.working_set_bytes(parameters, "float32")
-            assert working_set >= sum(t.nbytes for t in inputs) + output.nbytes
 
 
 @pytest.mark.parametrize(
     "implementation", [TiledConvolution(), OpenCVBlurInBands(), OpenCVSobelInBands()]
 )
-def test_working_set_counts_every_thread(implementation: Implementation) -> None:
+def test_working_set_counts_every_thread(implementation):
     parameters = {"size": 512, "batch": 1}
     before = torch.get_num_threads()
     sizes = []
@@ -309,22 +273,18 @@ def test_working_set_counts_every_thread(implementation: Implementation) -> None
     assert sizes[2] - sizes[1] == sizes[1] - sizes[0] > 0
 
 
-def test_bands_cover_each_row_once() -> None:
+def test_bands_cover_each_row_once():
     image = np.arange(10.0).reshape(10, 1, 1)
     bands = opencv_tensors.bands([image], [image], rows=4, halo=3)
-    assert [band.target.ravel().tolist() for band in bands] == [
-        [0, 1, 2, 3],
-        [4, 5, 6, 7],
-        [8, 9],
-    ]
+    assert [band.target.ravel().tolist() for band in bands] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
     assert [(band.source.min(), band.source.max()) for band in bands] == [(0, 6), (1, 9), (5, 9)]
     assert all(np.array_equal(band.source[band.inner], band.target) for band in bands)
 
 
-def test_cudnn_searches_only_inside() -> None:
+def test_cudnn_searches_only_inside():
     before = torch.backends.cudnn.benchmark
 
-    def search() -> None:
+    def search():
         with torch_calls.cudnn_search():
             assert torch.backends.cudnn.benchmark
             raise ValueError("broken")

@@ -1,10 +1,6 @@
 """moto's own server in the place of a deployment's local cloud."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
-from typing import Any
 
 import httpx
 import pytest
@@ -25,7 +21,7 @@ PUBLISHED = {
 
 
 @pytest.fixture(scope="module")
-def server_port() -> Iterator[int]:
+def server_port():
     port = free_port()
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False)
     server.start()
@@ -34,13 +30,13 @@ def server_port() -> Iterator[int]:
 
 
 @pytest.fixture
-def cloud_port(server_port: int) -> Iterator[int]:
+def cloud_port(server_port):
     """The port of an empty local cloud."""
     yield server_port
     httpx.post(f"http://127.0.0.1:{server_port}/moto-api/reset").raise_for_status()
 
 
-def make_bucket(aws: Any) -> None:
+def make_bucket(aws):
     """Make the bucket and publish its name, as Terraform does."""
     aws.client("s3").create_bucket(Bucket=BUCKET)
     aws.client("ssm").put_parameter(

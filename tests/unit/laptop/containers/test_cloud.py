@@ -1,7 +1,5 @@
 """What a deployment's local cloud holds; its place is taken by moto's own server."""
 
-from __future__ import annotations
-
 from contextlib import closing, suppress
 from shutil import rmtree
 

@@ -1,7 +1,5 @@
 """docker-compose.yaml by itself: no engine is needed."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -53,9 +51,9 @@ ONLY_IN_CONTAINERS = {
 }
 
 
-def environment_of(service: str) -> dict[str, str]:
+def environment_of(service):
     """The settings of the compose file; one whose value a command prints under its own name."""
-    found: dict[str, str] = SERVICES[service].get("environment", {})
+    found = SERVICES[service].get("environment", {})
     return {name.removesuffix("_CMD"): value for name, value in found.items()}
 
 
@@ -200,7 +198,7 @@ class TestByCompose:
         if seen.returncode:
             pytest.skip("docker has no compose")
 
-    def config(self, profile: str, **env: str) -> dict:
+    def config(self, profile, **env):
         kept = {
             name: value
             for name, value in os.environ.items()
@@ -216,8 +214,7 @@ class TestByCompose:
             text=True,
         )
         assert done.returncode == 0, done.stderr
-        found: dict = json.loads(done.stdout)
-        return found
+        return json.loads(done.stdout)
 
     def test_the_local_cloud_is_the_default(self):
         assert LOCAL_CLOUD in self.config("")["services"]

@@ -22,11 +22,7 @@ def test_botocore_reads_the_throttling_of_each_protocol(service, content_type, c
     protocol = errors.protocol_of(service, content_type)
     response = errors.response(protocol, errors.throttled(service))
     headers = {name.lower(): value for name, value in response.headers.items()}
-    answer = {
-        "status_code": response.status_code,
-        "headers": headers,
-        "body": response.get_data(),
-    }
+    answer = {"status_code": response.status_code, "headers": headers, "body": response.get_data()}
     model = botocore.session.Session().get_service_model(service)
     shape = model.operation_model(model.operation_names[0]).output_shape
     parsed = create_parser(protocol).parse(answer, shape)

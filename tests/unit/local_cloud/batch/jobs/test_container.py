@@ -16,11 +16,7 @@ def needs(*pairs):
         ({"vcpus": 2, "memory": 512}, {}, Requirements(2, 512, 0)),
         ({"vcpus": 2, "memory": 512}, {"vcpus": 3}, Requirements(3, 512, 0)),
         (needs(("VCPU", "2"), ("MEMORY", "8")), {"vcpus": 3}, Requirements(2, 8, 0)),
-        (
-            needs(("VCPU", "2"), ("MEMORY", "8")),
-            needs(("MEMORY", "9")),
-            Requirements(2, 9, 0),
-        ),
+        (needs(("VCPU", "2"), ("MEMORY", "8")), needs(("MEMORY", "9")), Requirements(2, 9, 0)),
     ],
 )
 def test_requirements(properties, overrides, expected):

@@ -53,25 +53,24 @@ SECOND = b"2026-11-22T11:18:54.000000000Z "
 FIRST_MS, SECOND_MS = 1795346333137, 1795346334000
 
 
-def test_each_frame_is_a_line_with_its_time():
-    assert list(lines([FIRST + b"a b\n", SECOND + b"\n"])) == [
-        (FIRST_MS, b"a b\n"),
-        (SECOND_MS, b"\n"),
-    ]
+LONG = b"a" * 16_384
 
 
-def test_parts_of_a_long_line_are_joined_under_the_first_time():
-    assert list(lines([FIRST + b"a" * 16_384, SECOND + b"b\n"])) == [
-        (FIRST_MS, b"a" * 16_384 + b"b\n")
-    ]
+@pytest.mark.parametrize(
+    ("frames", "expected"),
+    [
+        ([FIRST + b"a b\n", SECOND + b"\n"], [(FIRST_MS, b"a b\n"), (SECOND_MS, b"\n")]),
+        ([FIRST + LONG, SECOND + b"b\n"], [(FIRST_MS, LONG + b"b\n")]),
+        ([FIRST + b"end"], [(FIRST_MS, b"end")]),
+        ([], []),
+    ],
+    ids=["a line each", "parts of one line", "no newline at the end", "nothing"],
+)
+def test_frames_become_lines_with_their_times(frames, expected):
+    assert list(lines(frames)) == expected
 
 
 def test_a_line_longer_than_an_event_is_split():
     part = b"x" * 100_000
     cut = [line for _, line in lines([FIRST + part] * 6 + [FIRST + b"\n"])]
     assert [len(line) for line in cut] == [MAX_EVENT_BYTES, MAX_EVENT_BYTES, 75_765]
-
-
-def test_the_last_line_may_lack_its_newline():
-    assert list(lines([FIRST + b"end"])) == [(FIRST_MS, b"end")]
-    assert list(lines([])) == []
