@@ -11,13 +11,12 @@ import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from laptop.session import Clock
 from laptop.stack import Ports, Stack
-
-if TYPE_CHECKING:
-    import pytest
 
 CLOUD_STATE = "cloud"
 TERRAFORM_STATE = "terraform.tfstate"

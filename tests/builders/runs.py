@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from batchmark.aws.result_bucket import RunStore
 from batchmark.core.prices import PriceTable
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob, PlannedJob
 from batchmark.runs.result_documents import ExpectedDocument, key_of
@@ -28,9 +29,6 @@ from batchmark_job.result import (
     Stopping,
     Trial,
 )
-
-if TYPE_CHECKING:
-    from batchmark.aws.result_bucket import RunStore
 
 START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
 PRICES = PriceTable(

@@ -7,25 +7,21 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
-import docker
 import pytest
 from docker.errors import DockerException
 
 from tests.containers.debian import Unavailable, run
-from tests.containers.engine import Engine, open_engine
+from tests.containers.engine import open_engine
 from tests.containers.images import PYTHON, BuildError, build
-from tests.containers.stand_ins import Bases, bases, folders_of_wheels
+from tests.containers.stand_ins import bases, folders_of_wheels
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "engine"
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -36,46 +32,44 @@ class Builds:
     airflow: Future[str]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """What needs no image of ours runs while they are built."""
     items.sort(key=needs_builds)
 
 
-def needs_builds(item: pytest.Item) -> bool:
+def needs_builds(item):
     return "builds" in getattr(item, "fixturenames", ())
 
 
 WHY_SKIPPED = pytest.StashKey[str]()
 
 
-def skip(config: pytest.Config, reason: Unavailable) -> NoReturn:
+def skip(config, reason):
     config.stash[WHY_SKIPPED] = str(reason)
     pytest.skip(str(reason))
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
+def pytest_terminal_summary(terminalreporter, config):
     if reason := config.stash.get(WHY_SKIPPED, None):
         terminalreporter.section("containers: SKIPPED, nothing was tested", yellow=True)
         terminalreporter.line(reason)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _builds_ahead(request: pytest.FixtureRequest) -> None:
+def _builds_ahead(request):
     if any(map(needs_builds, request.session.items)):
         request.getfixturevalue("builds")
 
 
 @pytest.fixture(scope="session")
-def say(pytestconfig: pytest.Config) -> Iterator[Say]:
+def say(pytestconfig):
     """Print a line at once, whatever pytest captures, with the time since the start."""
     started = time.monotonic()
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled() if capture else nullcontext():
         output = os.fdopen(os.dup(1), "w")
 
-    def line(text: str) -> None:
+    def line(text):
         output.write(f"\n{time.monotonic() - started:5.0f} s  {text}\n")
         output.flush()
 
@@ -84,7 +78,7 @@ def say(pytestconfig: pytest.Config) -> Iterator[Say]:
 
 
 @pytest.fixture(scope="session")
-def running_engine(pytestconfig: pytest.Config, say: Say) -> Iterator[Engine]:
+def running_engine(pytestconfig, say):
     """The engine; children of the tests find it and its programs in the environment."""
     try:
         with open_engine(FOLDER, say) as engine, pytest.MonkeyPatch.context() as environment:
@@ -96,14 +90,14 @@ def running_engine(pytestconfig: pytest.Config, say: Say) -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="session")
-def engine(running_engine: Engine) -> Iterator[docker.DockerClient]:
+def engine(running_engine):
     client = running_engine.client()
     yield client
     client.close()
 
 
 @pytest.fixture(scope="session")
-def base_images(pytestconfig: pytest.Config, running_engine: Engine, say: Say) -> Iterator[Bases]:
+def base_images(pytestconfig, running_engine, say):
     try:
         found = bases(running_engine, FOLDER, say)
     except Unavailable as reason:
@@ -114,7 +108,7 @@ def base_images(pytestconfig: pytest.Config, running_engine: Engine, say: Say) -
 
 
 @pytest.fixture(scope="session")
-def client(engine: docker.DockerClient, base_images: Bases) -> Iterator[docker.DockerClient]:
+def client(engine, base_images):
     """The engine, with the base image of Python as PYTHON, for jobs that need no image of ours."""
     engine.images.get(base_images.python).tag(PYTHON)
     yield engine
@@ -122,9 +116,7 @@ def client(engine: docker.DockerClient, base_images: Bases) -> Iterator[docker.D
 
 
 @pytest.fixture(scope="session")
-def builds(
-    running_engine: Engine, base_images: Bases, tmp_path_factory: pytest.TempPathFactory, say: Say
-) -> Iterator[Builds]:
+def builds(running_engine, base_images, tmp_path_factory, say):
     """Both images, built side by side, under names that no installation uses."""
     version = f"test-{secrets.token_hex(3)}"
     wheels = tmp_path_factory.mktemp("wheels")
@@ -132,10 +124,10 @@ def builds(
         for wheel in folder.glob("torch-*+cpu-*.whl"):
             shutil.copy(wheel, wheels)
 
-    def built(image: str, *words: object, **settings: object) -> str:
+    def built(image, *words, **settings):
         say(f"building {image}: 2 to 5 minutes")
         try:
-            seconds = build(running_engine, image, *words, **settings)  # type: ignore[arg-type]
+            seconds = build(running_engine, image, *words, **settings)
         except BuildError:
             say(f"{image} can't be built")
             raise
@@ -164,24 +156,24 @@ def builds(
 
 
 @pytest.fixture(scope="session")
-def job_image(builds: Builds) -> str:
+def job_image(builds):
     """The name of the job image's CPU variant."""
     return builds.job.result()
 
 
 @pytest.fixture(scope="session")
-def airflow_image(builds: Builds) -> str:
+def airflow_image(builds):
     """What Compose's AIRFLOW_IMAGE must say."""
     return builds.airflow.result()
 
 
 @pytest.fixture(scope="session")
-def postgres_image(base_images: Bases) -> str:
+def postgres_image(base_images):
     """What Compose's POSTGRES_IMAGE must say."""
     return base_images.postgres
 
 
-def remove_images(engine: Engine, images: list[str]) -> None:
+def remove_images(engine, images):
     with closing(engine.client()) as client:
         for image in images:
             try:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import docker
 import httpx
 
 from batchmark.aws.result_bucket import RunStore
@@ -20,9 +21,6 @@ from laptop.demo import DAG_ID
 from laptop.stack import ROOT
 from tests.containers.host_processes import kill
 from tests.waiting import wait_for
-
-if TYPE_CHECKING:
-    import docker
 
 T = TypeVar("T")
 

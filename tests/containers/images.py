@@ -7,10 +7,8 @@ import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tests.containers.engine import Engine
+from tests.containers.engine import Engine
 
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 # On the machine's own network: what leaves by a bridge may lose its way to a mirror for minutes.

@@ -14,13 +14,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.containers.debian import Packages, run
+from tests.containers.engine import Engine
 from tests.containers.images import build
-
-if TYPE_CHECKING:
-    from tests.containers.engine import Engine
 
 ROOT = Path(__file__).resolve().parents[2]
 PINS = ROOT / "containers" / "base_images.env"

@@ -1,7 +1,5 @@
 """docker-compose.yaml on a real engine: Airflow on Postgres, with jobs as containers."""
 
-from __future__ import annotations
-
 import json
 import os
 import secrets
@@ -27,7 +25,7 @@ from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
 from laptop.processes import free_port
 from laptop.stack import ROOT
-from tests.containers.deployments import Running, deployed
+from tests.containers.deployments import deployed
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -282,18 +280,18 @@ def test_a_service_killed_while_a_task_is_at_work_heals_and_the_run_ends_right(r
     assert len(running.jobs()) == before + 2
 
 
-def with_usual_ports(deployment: Deployment) -> Deployment:
+def with_usual_ports(deployment):
     """As of somebody who does not say again which ports it has."""
     return replace(deployment, port=Deployment.port, cloud_port=Deployment.cloud_port)
 
 
-def kept_report(running: Running) -> Report:
+def kept_report(running):
     with running.aws() as aws:
         store = running.store(aws, RUN)
         return Report.model_validate_json(store.read(store.prefix + REPORT_JSON))
 
 
-def sha256(content: bytes) -> str:
+def sha256(content):
     from hashlib import sha256 as digest
 
     return digest(content).hexdigest()

@@ -1,43 +1,36 @@
 """The engine that the other tests run on, and what is left of it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.containers.conftest import FOLDER, ROOT, Say
+from tests.containers.conftest import FOLDER, ROOT
 from tests.containers.debian import Packages, Unavailable
-from tests.containers.engine import Engine
-from tests.containers.stand_ins import LABEL, RECIPES, Bases, archive
+from tests.containers.stand_ins import LABEL, RECIPES, archive
 
 
 @pytest.mark.parametrize(
     "words", [("version",), ("buildx", "version"), ("compose", "version"), ("compose", "ls")]
 )
-def test_programs_that_tests_start_find_the_engine(engine: Any, words: tuple[str, ...]) -> None:
+def test_programs_that_tests_start_find_the_engine(engine, words):
     subprocess.run(["docker", *words], check=True, capture_output=True)
 
 
-def test_containers_reach_package_registries(engine: Any, base_images: Bases) -> None:
+def test_containers_reach_package_registries(engine, base_images):
     command = ["pip", "download", "--quiet", "--no-deps", "--dest", "/tmp", "six==1.17.0"]
     engine.containers.run(base_images.python, command, remove=True)
 
 
-def test_a_stand_in_is_known_by_its_label(engine: Any, base_images: Bases) -> None:
+def test_a_stand_in_is_known_by_its_label(engine, base_images):
     for image in (base_images.python, base_images.postgres):
         labelled = LABEL in (engine.images.get(image).labels or {})
         assert labelled == base_images.stand_ins
 
 
-def test_a_killed_run_is_cleaned_up_by_the_next(
-    running_engine: Engine, tmp_path: Path, say: Say
-) -> None:
+def test_a_killed_run_is_cleaned_up_by_the_next(running_engine, tmp_path, say):
     """In namespaces of its own: an engine that is the only one there, and killed like this one."""
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("only root can give a process a network of its own")

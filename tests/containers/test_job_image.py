@@ -6,7 +6,7 @@ import io
 import json
 import re
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -41,10 +41,10 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(engine: Any, job_image: str) -> Run:
+def run(engine, job_image):
     """Run a command in a hardened container to its end: exit code, standard output and error."""
 
-    def run(*command: str, **settings: object) -> tuple[int, str, str]:
+    def run(*command, **settings):
         with started(engine, job_image, *command, **settings) as container:
             code = int(container.wait(timeout=PATIENCE_SECONDS)["StatusCode"])
             streams = ((True, False), (False, True))
@@ -55,7 +55,7 @@ def run(engine: Any, job_image: str) -> Run:
 
 
 @contextmanager
-def started(engine: Any, image: str, *command: str, **settings: object) -> Iterator[Any]:
+def started(engine, image, *command, **settings):
     container = engine.containers.run(image, list(command), detach=True, **(HARDENED | settings))
     try:
         yield container
@@ -64,12 +64,12 @@ def started(engine: Any, image: str, *command: str, **settings: object) -> Itera
 
 
 @pytest.fixture(scope="module")
-def configuration(engine: Any, job_image: str) -> dict[str, Any]:
+def configuration(engine, job_image):
     found: dict[str, Any] = engine.images.get(job_image).attrs
     return found
 
 
-def test_it_measures_on_a_read_only_root_without_any_capability(run: Run) -> None:
+def test_it_measures_on_a_read_only_root_without_any_capability(run):
     job = f"python -m batchmark_job run {SMALL} --device cpu {SHORT} --output /tmp/result.json"
     code, out, err = run("sh", "-c", f"{job} >&2 && cat /tmp/result.json")
     assert code == 0, err
@@ -82,9 +82,7 @@ def test_it_measures_on_a_read_only_root_without_any_capability(run: Run) -> Non
     assert document.environment.gpu_count == 0
 
 
-def test_it_runs_as_its_own_user_and_can_write_nowhere_else(
-    run: Run, configuration: dict[str, Any]
-) -> None:
+def test_it_runs_as_its_own_user_and_can_write_nowhere_else(run, configuration):
     assert configuration["Config"]["User"] == f"{USER}:{USER}"
     script = (
         "id -u; id -g; grep CapEff /proc/self/status; grep NoNewPrivs /proc/self/status; "
@@ -106,14 +104,14 @@ def test_it_runs_as_its_own_user_and_can_write_nowhere_else(
     assert run("sh", "-c", script, read_only=False)[1] == ""
 
 
-def test_without_a_command_it_shows_what_it_can_measure(run: Run) -> None:
+def test_without_a_command_it_shows_what_it_can_measure(run):
     code, out, _ = run()
     assert code == 0
     assert "suite smoke:" in out
     assert "workload softmax:" in out, "own workloads are in the image"
 
 
-def test_a_cuda_job_says_that_it_got_the_wrong_image(run: Run) -> None:
+def test_a_cuda_job_says_that_it_got_the_wrong_image(run):
     code, _, err = run(
         *("python", "-m", "batchmark_job", "run", "--workload", "matmul", "--axis", "size=64"),
         *("--device", "cuda", "--output", "/tmp/result.json"),
@@ -123,7 +121,7 @@ def test_a_cuda_job_says_that_it_got_the_wrong_image(run: Run) -> None:
     assert "is built without CUDA; run the gpu variant of the job image" in line
 
 
-def test_no_compiler_no_installer(run: Run) -> None:
+def test_no_compiler_no_installer(run):
     names = " ".join((*COMPILERS, *INSTALLERS))
     script = f"for name in {names}; do command -v $name; done; true"
     assert run("sh", "-c", script)[1] == ""
@@ -133,7 +131,7 @@ def test_no_compiler_no_installer(run: Run) -> None:
         assert run("sh", "-c", listed)[1] == "[]\n", python
 
 
-def test_no_program_runs_with_more_rights_than_its_caller(run: Run) -> None:
+def test_no_program_runs_with_more_rights_than_its_caller(run):
     script = "find / -xdev -type f -perm /6000; find / -xdev -type f -perm -o=w; true"
     root = {"user": "0", "cap_drop": [], "read_only": False}
     assert run("sh", "-c", script, **root)[1] == ""
@@ -141,7 +139,7 @@ def test_no_program_runs_with_more_rights_than_its_caller(run: Run) -> None:
     assert run("sh", "-c", marked + script, **root)[1] == "/usr/bin/x\n"
 
 
-def test_tini_is_process_1_and_passes_sigterm_on(engine: Any, job_image: str) -> None:
+def test_tini_is_process_1_and_passes_sigterm_on(engine, job_image):
     endless = "--workload matmul --axis size=256 --samples 1000000 --max-seconds 600 --precision 0"
     command = f"python -m batchmark_job run {endless} --no-ceilings --output /tmp/result.json"
     with started(engine, job_image, *command.split()) as container:
@@ -156,8 +154,8 @@ def test_tini_is_process_1_and_passes_sigterm_on(engine: Any, job_image: str) ->
     assert log.splitlines()[-1] == "batchmark_job: wrote /tmp/result.json"
 
 
-def wait_for_log(container: Any, text: str) -> None:
-    def told() -> bool:
+def wait_for_log(container, text):
+    def told():
         log = container.logs().decode()
         container.reload()
         assert text in log or container.status == "running", log
@@ -166,14 +164,14 @@ def wait_for_log(container: Any, text: str) -> None:
     wait_for(told, f"{text!r} in the log", PATIENCE_SECONDS)
 
 
-def test_tini_says_nothing_below_another_init(run: Run, configuration: dict[str, Any]) -> None:
+def test_tini_says_nothing_below_another_init(run, configuration):
     """Batch's initProcessEnabled puts Docker's own before it."""
     entrypoint = configuration["Config"]["Entrypoint"]
     code, out, err = run("sh", "-c", f"{' '.join(entrypoint)} sh -c 'echo ran; exit 7'")
     assert (code, out, err) == (7, "ran\n", "")
 
 
-def test_labels_say_what_it_is(configuration: dict[str, Any]) -> None:
+def test_labels_say_what_it_is(configuration):
     labels = configuration["Config"]["Labels"]
     of = {name.removeprefix("org.opencontainers.image."): labels[name] for name in labels}
     assert of["title"] == "batchmark-job-cpu"
@@ -183,7 +181,7 @@ def test_labels_say_what_it_is(configuration: dict[str, Any]) -> None:
     assert of["batchmark.sbom"] == "/app/sbom.cdx.json"
 
 
-def locked() -> dict[str, str]:
+def locked():
     """The lock's versions, less setuptools, which the image does without."""
     lock = (ROOT / "job_container" / "requirements.txt").read_text()
     versions = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", lock, re.MULTILINE))
@@ -191,7 +189,7 @@ def locked() -> dict[str, str]:
     return versions
 
 
-def test_its_list_of_packages_agrees_with_the_lock(run: Run, configuration: dict[str, Any]) -> None:
+def test_its_list_of_packages_agrees_with_the_lock(run, configuration):
     """It was held against CycloneDX's schema when it was written, or the build had failed."""
     _, out, _ = run("cat", configuration["Config"]["Labels"]["batchmark.sbom"])
     bill = json.loads(out)
@@ -209,15 +207,13 @@ def test_its_list_of_packages_agrees_with_the_lock(run: Run, configuration: dict
     assert installed == f"{sorted(versions)}\n"
 
 
-def test_scanners_can_read_debians_packages(run: Run) -> None:
+def test_scanners_can_read_debians_packages(run):
     """tini by name: it came after the base image."""
     _, out, _ = run("cat", "/var/lib/dpkg/status")
     assert {"Package: tini", "Package: libc6"} <= set(out.splitlines())
 
 
-def test_no_secret_in_any_layer_or_setting(
-    engine: Any, job_image: str, configuration: dict[str, Any], tmp_path: Path
-) -> None:
+def test_no_secret_in_any_layer_or_setting(engine, job_image, configuration, tmp_path):
     for setting in configuration["Config"]["Env"]:
         assert not image_layers.SECRET_VARIABLES.search(setting.partition("=")[0]), setting
     settings = [json.dumps(configuration), json.dumps(engine.images.get(job_image).history())]
@@ -252,7 +248,7 @@ def test_no_secret_in_any_layer_or_setting(
         ("app/x", b'aws_secret_access_key = "' + b"a1B/" * 10 + b'"'),
     ],
 )
-def test_a_planted_secret_is_found(path: str, content: bytes, tmp_path: Path) -> None:
+def test_a_planted_secret_is_found(path, content, tmp_path):
     archive = tmp_path / "image.tar"
     layer = tar({path: content, "app/harmless.py": b"print('AKIAIOSFODNN7EXAMPLE')"})
     manifest = json.dumps([{"Layers": ["layer.tar"]}]).encode()
@@ -264,7 +260,7 @@ def test_a_planted_secret_is_found(path: str, content: bytes, tmp_path: Path) ->
     assert found[0].startswith(path)
 
 
-def tar(members: dict[str, bytes]) -> bytes:
+def tar(members):
     written = io.BytesIO()
     with tarfile.open(fileobj=written, mode="w") as archive:
         for name, content in members.items():
@@ -274,6 +270,6 @@ def tar(members: dict[str, bytes]) -> bytes:
     return written.getvalue()
 
 
-def test_its_size_is_watched(configuration: dict[str, Any]) -> None:
+def test_its_size_is_watched(configuration):
     size = configuration["Size"]
     assert size < LARGEST_BYTES, f"{size / 1e9:.2f} GB: what has grown?"

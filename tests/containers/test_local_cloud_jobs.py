@@ -1,17 +1,12 @@
 """Batch jobs as real containers."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
-from typing import Any
 
 import httpx
 import pytest
 
 from local_cloud.batch.running.docker_runtime import JOB
 from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES
-from tests.clouds import Cloud
 from tests.containers.host_processes import kill
 from tests.containers.images import PYTHON as IMAGE
 from tests.containers.jobs import DEAF, FOR_EVER, containers_of, start
@@ -22,19 +17,17 @@ NOTHING = "127.0.0.1:1/nothing:here"  # a registry that refuses connections
 
 
 @pytest.fixture(scope="module")
-def cloud(client: Any) -> Iterator[Cloud]:
+def cloud(client):
     with start() as started:
         yield started
         wait_for(lambda: not containers_of(client, started), "removal of the last job's container")
 
 
 @pytest.fixture
-def submit(cloud: Cloud) -> Any:
+def submit(cloud):
     """Submit a Python program, or a command, with these container properties."""
 
-    def submitted(
-        program: str | list[str], *, memory: int = 64, job: Any = None, **container: Any
-    ) -> str:
+    def submitted(program, *, memory=64, job=None, **container):
         command = ["python", "-c", program] if isinstance(program, str) else program
         definition = cloud.define(command, memory=memory, container={"image": IMAGE, **container})
         return cloud.submit(definition, **(job or {}))
@@ -42,7 +35,7 @@ def submit(cloud: Cloud) -> Any:
     return submitted
 
 
-def inspected(client: Any, job_id: str) -> dict[str, Any]:
+def inspected(client, job_id):
     """The engine's word on a running job."""
     (container,) = client.containers.list(filters={"label": f"{JOB}={job_id}"})
     return container.attrs
@@ -117,7 +110,7 @@ def test_environment_is_batchs_the_jobs_and_the_images(cloud, submit, client):
 
 
 @pytest.fixture
-def image_with_a_command(client: Any) -> Iterator[str]:
+def image_with_a_command(client):
     """An image whose entrypoint and command speak."""
     made = client.containers.create(IMAGE, "true")
     try:
@@ -319,7 +312,7 @@ def test_a_job_learns_its_image_from_the_metadata_endpoint(cloud, submit, client
 
 
 @pytest.fixture
-def faults(cloud: Cloud) -> Iterator[httpx.Client]:
+def faults(cloud):
     """The control of faults; all are ended with the test."""
     with httpx.Client(base_url=cloud.endpoint_url, trust_env=False, timeout=30) as control:
         yield control

@@ -1,24 +1,20 @@
 """The server of jobs as containers: the network it gives them, and what it leaves behind."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
 from laptop.processes import free_port
-from tests.clouds import Cloud, command_line
+from tests.clouds import command_line
 from tests.containers.images import PYTHON as IMAGE
 from tests.containers.jobs import DEAF, containers_of, start
 
 
 @pytest.fixture
-def network(client: Any) -> Iterator[Any]:
+def network(client):
     made = client.networks.create(f"batchmark-test-{os.getpid()}", driver="bridge")
     yield made
     made.remove()
@@ -72,7 +68,7 @@ else:
 
 
 @contextmanager
-def one_long_job(client: Any, port: int) -> Iterator[tuple[Cloud, Any]]:
+def one_long_job(client, port):
     """A local cloud at a port, and the container of its one job."""
     with start("--port", str(port)) as cloud:
         definition = cloud.define(["python", "-c", DEAF], memory=64, container={"image": IMAGE})

@@ -1,20 +1,14 @@
 """A local cloud that is killed finds its jobs' containers again."""
 
-from __future__ import annotations
-
 import random
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from laptop.processes import free_port
-from tests.clouds import Cloud
 from tests.containers.images import PYTHON as IMAGE
 from tests.containers.jobs import CONTAINERS, DEAF, FOR_EVER, containers_of
-from tests.containers.restarting import RestartingCloud, restarting
+from tests.containers.restarting import restarting
 from tests.waiting import wait_for
 
 COUNT = (
@@ -23,7 +17,7 @@ COUNT = (
 
 
 @pytest.fixture
-def again(client: Any, tmp_path: Path) -> Iterator[RestartingCloud]:
+def again(client, tmp_path):
     """A local cloud to be killed and started again; it leaves no container in the end."""
     options = [*CONTAINERS, "--port", str(free_port()), "--state", str(tmp_path)]
     with restarting(*options) as made:
@@ -32,13 +26,13 @@ def again(client: Any, tmp_path: Path) -> Iterator[RestartingCloud]:
 
 
 @pytest.fixture
-def cloud(again: RestartingCloud) -> Cloud:
+def cloud(again):
     return again.cloud
 
 
 @pytest.fixture
-def submit(cloud: Cloud) -> Any:
-    def submitted(program: str, **job: Any) -> str:
+def submit(cloud):
+    def submitted(program, **job):
         command = ["python", "-c", program]
         definition = cloud.define(command, memory=64, container={"image": IMAGE})
         return cloud.submit(definition, **job)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
 
 import pytest
 
-from batchmark.analysis.pooling import TargetJobs, group_jobs
+from batchmark.analysis.pooling import group_jobs
 from batchmark.analysis.verdict import Contestant, judge
 from batchmark.core.run import CollectedRun
 from batchmark_job.result import ResultDocument, parse_document
 from benchmarks.noise_floor import collected
-from tests.clouds import FINISHED, ROOT, Cloud, running
+from tests.clouds import FINISHED, ROOT, running
 from tests.waiting import wait_for
 
 # A virtual machine's own speed drifts within minutes: five jobs a side can fall on other minutes.
@@ -38,7 +36,7 @@ pytestmark = [pytest.mark.full_matrix, pytest.mark.timeout(2 * ROUNDS * JOB_SECO
 
 
 @pytest.fixture(scope="module")
-def sides(engine: Any, job_image: str, say: Callable[[str], None]) -> list[TargetJobs]:
+def sides(engine, job_image, say):
     """Both ways in turns, each before the other as often, on a machine that has nothing else."""
     documents: dict[str, list[ResultDocument]] = {name: [] for name in OPTIONS}
     with ExitStack() as stack:
@@ -61,7 +59,7 @@ def sides(engine: Any, job_image: str, say: Callable[[str], None]) -> list[Targe
     return sorted(targets, key=lambda target: target.name)
 
 
-def measured(cloud: Cloud, name: str, image: str) -> ResultDocument:
+def measured(cloud, name, image):
     prefix = f"{cloud.name('job')}/"
     command = [*RUN, "--run-id", "same", "--target", name, "--output", f"s3://{BUCKET}/{prefix}"]
     definition = cloud.define(command, vcpus=2, memory=4096, container={"image": image})

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from docker.errors import DockerException
 
 READY_SECONDS = 60
 USER, DATABASE = "owner", "ledger"
-Start = Callable[..., Any]
 
 
 @pytest.fixture
-def volume(engine: Any) -> Iterator[Any]:
+def volume(engine):
     made = engine.volumes.create()
     yield made
     made.remove(force=True)
 
 
 @pytest.fixture
-def password(tmp_path: Path) -> str:
+def password(tmp_path):
     """A password that is in the file which `start` mounts, readable by root alone."""
     word = f"a '\"$b{secrets.token_hex(8)}"
     (tmp_path / "password").write_text(word + "\n")
@@ -33,10 +29,10 @@ def password(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def start(engine: Any, postgres_image: str, volume: Any, tmp_path: Path) -> Iterator[Start]:
+def start(engine, postgres_image, volume, tmp_path):
     started = []
 
-    def server(**settings: Any) -> Any:
+    def server(**settings):
         container = engine.containers.run(
             postgres_image,
             detach=True,
@@ -59,7 +55,7 @@ def start(engine: Any, postgres_image: str, volume: Any, tmp_path: Path) -> Iter
         container.remove(force=True, v=True)
 
 
-def ask(container: Any, password: str, query: str) -> tuple[int, str]:
+def ask(container, password, query):
     """psql over TCP, from the container's own address: there the password counts."""
     container.reload()
     command = ["psql", f"--host={address(container)}", f"--username={USER}", f"--dbname={DATABASE}"]
@@ -70,13 +66,13 @@ def ask(container: Any, password: str, query: str) -> tuple[int, str]:
     return code, said.decode().strip()
 
 
-def address(container: Any) -> str:
+def address(container):
     (network,) = container.attrs["NetworkSettings"]["Networks"].values()
     found: str = network["IPAddress"]
     return found
 
 
-def wait_until_ready(container: Any) -> None:
+def wait_until_ready(container):
     deadline = time.monotonic() + READY_SECONDS
     ready = ["pg_isready", "--quiet", "--host=127.0.0.1", f"--username={USER}"]
     while True:
@@ -89,9 +85,7 @@ def wait_until_ready(container: Any) -> None:
         time.sleep(0.2)
 
 
-def test_the_password_from_the_file_opens_the_database_and_no_other_does(
-    start: Start, password: str
-) -> None:
+def test_the_password_from_the_file_opens_the_database_and_no_other_does(start, password):
     server = start()
     wait_until_ready(server)
 
@@ -104,9 +98,7 @@ def test_the_password_from_the_file_opens_the_database_and_no_other_does(
     assert "password authentication failed" in said
 
 
-def test_what_was_written_is_there_after_a_stop_and_a_new_container(
-    start: Start, password: str
-) -> None:
+def test_what_was_written_is_there_after_a_stop_and_a_new_container(start, password):
     first = start()
     wait_until_ready(first)
     assert ask(first, password, "create table kept as select 42 as answer")[0] == 0
@@ -120,7 +112,7 @@ def test_what_was_written_is_there_after_a_stop_and_a_new_container(
     assert "without being properly shut down" not in second.logs().decode()
 
 
-def test_the_server_is_process_1_and_no_longer_root(start: Start, password: str) -> None:
+def test_the_server_is_process_1_and_no_longer_root(start, password):
     server = start()
     wait_until_ready(server)
 
@@ -129,7 +121,7 @@ def test_the_server_is_process_1_and_no_longer_root(start: Start, password: str)
     assert (code, status["Name"], set(status["Uid"].split())) == (0, "postgres", {"999"})
 
 
-def test_without_a_password_it_does_not_start(engine: Any, postgres_image: str) -> None:
+def test_without_a_password_it_does_not_start(engine, postgres_image):
     container = engine.containers.run(postgres_image, detach=True)
     try:
         assert container.wait(timeout=READY_SECONDS)["StatusCode"] == 1

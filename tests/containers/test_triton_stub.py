@@ -3,20 +3,12 @@
 Only the stage that compiles it is built, with Triton and without torch's 3 GB of CUDA.
 """
 
-from __future__ import annotations
-
 import secrets
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.containers.images import build
-from tests.containers.stand_ins import Bases
-
-if TYPE_CHECKING:
-    from tests.containers.engine import Engine
 
 JOB = Path(__file__).parents[2] / "job_container"
 # The job's own copying, then Triton's own look-up and load, with no compiler to be had.
@@ -44,11 +36,11 @@ print(CudaUtils().launch)
 
 @pytest.fixture(scope="module")
 def with_headers(
-    running_engine: Engine,
-    base_images: Bases,
-    engine: Any,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[str]:
+    running_engine,
+    base_images,
+    engine,
+    tmp_path_factory,
+):
     """The base image; a stand-in lacks Python's C headers, which the official one has."""
     if not base_images.stand_ins:
         yield base_images.python
@@ -65,7 +57,7 @@ def with_headers(
 
 
 @pytest.fixture(scope="module")
-def stub_image(running_engine: Engine, with_headers: str, engine: Any) -> Iterator[str]:
+def stub_image(running_engine, with_headers, engine):
     image = f"batchmark-triton-stub:test-{secrets.token_hex(3)}"
     args = {"PYTHON_IMAGE": with_headers}
     build(running_engine, image, JOB, target="triton-stub", args=args)
@@ -74,9 +66,7 @@ def stub_image(running_engine: Engine, with_headers: str, engine: Any) -> Iterat
 
 
 @pytest.mark.parametrize(("shipped", "loads"), [("/opt/triton_stub", True), ("/none", False)])
-def test_triton_loads_it_where_there_is_no_compiler(
-    shipped: str, loads: bool, engine: Any, stub_image: str
-) -> None:
+def test_triton_loads_it_where_there_is_no_compiler(shipped, loads, engine, stub_image):
     container = engine.containers.run(
         stub_image,
         ["/opt/venv/bin/python", "-c", LOAD, "libcuda"],

@@ -10,12 +10,9 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from laptop.aws import AwsClients
 from tests.paths import ROOT
-
-if TYPE_CHECKING:
-    from laptop.aws import AwsClients
 
 JOB = str(ROOT / "job_container")
 PARAMETER = "/airflow/variables/batchmark"

@@ -11,14 +11,7 @@ from laptop.demo import DAG_ID
 from laptop.session import Clock
 from laptop.stack import Ports, Stack
 from tests.e2e.naps import SECONDS, Inbox, Naps
-from tests.e2e.regression_runs import (
-    SLOWER,
-    TARGETS,
-    changes_of,
-    put_earlier_runs,
-    run,
-    store_of,
-)
+from tests.e2e.regression_runs import SLOWER, TARGETS, changes_of, put_earlier_runs, run, store_of
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -6,13 +6,10 @@ import traceback
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from tests.faults.bench import Bench
 from tests.faults.fault import Fault
 from tests.faults.outcome import Outcome, Result
-
-if TYPE_CHECKING:
-    from tests.faults.bench import Bench
 
 HERE = Path(__file__).parent
 # Each needs workers of Airflow's now and then, and there are two cores.

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+import torch
+
+from batchmark_job.workloads.base import Call, Implementation, Tensors
 from batchmark_job.workloads.matmul import Matmul, TorchMatmul
 
-if TYPE_CHECKING:
-    import torch
-
-    from batchmark_job.workloads.base import Call, Implementation, Tensors
-
-    Spoil = Callable[[torch.Tensor], torch.Tensor]
+Spoil = Callable[[torch.Tensor], torch.Tensor]
 
 
 def product_by(name: str, spoil: Spoil = lambda product: product) -> Implementation:

@@ -1,12 +1,9 @@
 """One initialised copy of the stack for all tests here."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,12 +16,12 @@ LOCK_FILE = ".terraform.lock.hcl"
 
 
 @pytest.fixture(scope="session")
-def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def data_dir(tmp_path_factory):
     return tmp_path_factory.mktemp("terraform-data")
 
 
 @pytest.fixture(scope="session")
-def stack_dir(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Path:
+def stack_dir(tmp_path_factory, data_dir):
     """A copy of terraform/, initialised; modules can be tested with the same data folder."""
     folder = tmp_path_factory.mktemp("stack") / "terraform"
     shutil.copytree(
@@ -37,7 +34,7 @@ def stack_dir(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def offline(data_dir: Path) -> dict[str, str]:
+def offline(data_dir):
     """An environment in which a call to AWS would fail at once."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     return {
@@ -50,7 +47,7 @@ def offline(data_dir: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def attached(stack_dir: Path, data_dir: Path, offline: dict[str, str]) -> Iterator[dict[str, str]]:
+def attached(stack_dir, data_dir, offline):
     """An environment in which every `terraform test` talks to one running provider.
 
     Else it starts one for each of its runs, which takes most of its time. What mocks stand in for
@@ -65,7 +62,6 @@ def attached(stack_dir: Path, data_dir: Path, offline: dict[str, str]) -> Iterat
         text=True,
     ) as provider:
         try:
-            assert provider.stdout is not None
             lines = (re.search("TF_REATTACH_PROVIDERS='(.+)'", line) for line in provider.stdout)
             address = next(line[1] for line in lines if line)
             yield {**offline, "TF_REATTACH_PROVIDERS": address}

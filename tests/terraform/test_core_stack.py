@@ -1,12 +1,9 @@
 """The core stack and its modules through the real Terraform, without AWS."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,28 +14,27 @@ SOURCE = Path(__file__).resolve().parents[2] / "terraform"
 MODULES = sorted(f"modules/{path.name}" for path in (SOURCE / "modules").iterdir())
 FILES = ("main.tf", "variables.tf", "outputs.tf", "versions.tf", "README.md")
 
-Runs = dict[str, "Future[subprocess.CompletedProcess[str]]"]
 
 pytestmark = pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here")
 
 
-def terraform(folder: Path, env: dict[str, str], *args: str) -> subprocess.CompletedProcess[str]:
+def terraform(folder, env, *args):
     return subprocess.run(
         ["terraform", *args], cwd=folder, env=env, capture_output=True, text=True, check=False
     )
 
 
-def test_format(offline: dict[str, str]) -> None:
+def test_format(offline):
     result = terraform(SOURCE, offline, "fmt", "-check", "-recursive", "-diff")
     assert result.returncode == 0, f"run `terraform fmt -recursive`:\n{result.stdout}"
 
 
-def test_validate(stack_dir: Path, data_dir: Path) -> None:
+def test_validate(stack_dir, data_dir):
     Terraform(stack_dir, data_dir=data_dir, state=stack_dir / "none.tfstate").run("validate")
 
 
 @pytest.fixture(scope="module")
-def runs(stack_dir: Path, attached: dict[str, str]) -> Iterator[Runs]:
+def runs(stack_dir, attached):
     """`terraform test` in every folder, two at a time: most of it is one busy core."""
     with ThreadPoolExecutor(2) as pool:
         yield {
@@ -48,21 +44,21 @@ def runs(stack_dir: Path, attached: dict[str, str]) -> Iterator[Runs]:
 
 
 @pytest.mark.parametrize("folder", [".", *MODULES])
-def test_terraform_tests(runs: Runs, folder: str) -> None:
+def test_terraform_tests(runs, folder):
     result = runs[folder].result()
     assert result.returncode == 0, result.stdout + result.stderr
     assert re.search(r"Success! [1-9]\d* passed, 0 failed", result.stdout), result.stdout
 
 
 @pytest.mark.parametrize("folder", MODULES)
-def test_a_module_is_complete(folder: str) -> None:
+def test_a_module_is_complete(folder):
     missing = [name for name in FILES if not (SOURCE / folder / name).is_file()]
     assert not missing
     assert list((SOURCE / folder / "tests").glob("*.tftest.hcl"))
     assert (SOURCE / folder / "versions.tf").read_text() == (SOURCE / "versions.tf").read_text()
 
 
-def test_only_the_root_knows_the_provider_and_the_local_cloud() -> None:
+def test_only_the_root_knows_the_provider_and_the_local_cloud():
     for path in SOURCE.glob("modules/*/*.tf"):
         text = path.read_text()
         assert not re.search(r'^provider "', text, re.MULTILINE), path

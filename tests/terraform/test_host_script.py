@@ -8,7 +8,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,16 +27,14 @@ TWO_DISKS = ONE_DISK + "/dev/nvme2n1 Amazon EC2 NVMe Instance Storage\n"
 
 pytestmark = pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here")
 
-Render = Callable[[int, bool], str]
-
 
 @pytest.fixture(scope="module")
-def render(tmp_path_factory: pytest.TempPathFactory, offline: dict[str, str]) -> Render:
+def render(tmp_path_factory, offline):
     """The script as Terraform renders it."""
     folder = tmp_path_factory.mktemp("console")
 
     @cache
-    def rendered(gpus: int, scratch: bool) -> str:
+    def rendered(gpus, scratch):
         variables = f"{{ gpus = {gpus}, scratch = {str(scratch).lower()} }}"
         answer = subprocess.run(
             ["terraform", "console"],
@@ -56,7 +53,7 @@ def render(tmp_path_factory: pytest.TempPathFactory, offline: dict[str, str]) ->
 
 
 @pytest.mark.parametrize(("gpus", "scratch"), VARIANTS)
-def test_the_host_script_is_clean_bash(render: Render, gpus: int, scratch: bool) -> None:
+def test_the_host_script_is_clean_bash(render, gpus, scratch):
     script = render(gpus, scratch)
     assert script.startswith("#!/bin/bash\n")
     assert ("nvidia-smi" in script) == (gpus > 0)
@@ -69,7 +66,7 @@ def test_the_host_script_is_clean_bash(render: Render, gpus: int, scratch: bool)
 
 
 @cache
-def own_namespaces() -> list[str]:
+def own_namespaces():
     """The command that lets this user mount and chroot without touching the machine."""
     for flags in (["--user", "--map-root-user"], []):
         command = ["unshare", *flags, "--mount"]
@@ -107,7 +104,7 @@ class Host:
     root: Path
     programs: Path
 
-    def answer(self, program: str, text: str = "", *, code: int = 0) -> None:
+    def answer(self, program, text="", *, code=0):
         """Let a program print `text` and end with `code`."""
         file = self.programs / program
         file.write_text(
@@ -118,12 +115,12 @@ class Host:
         )
         file.chmod(0o755)
 
-    def write(self, path: str, text: str) -> None:
+    def write(self, path, text):
         file = self.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 
-    def run(self, script: str) -> subprocess.CompletedProcess[str]:
+    def run(self, script):
         """Run the script as cloud-init would: as root of this folder, with no terminal."""
         file = self.programs.parent / "script.sh"
         file.write_text(script)
@@ -141,24 +138,24 @@ class Host:
         )
 
     @property
-    def log(self) -> Path:
+    def log(self):
         return self.programs.parent / "calls"
 
     @property
-    def calls(self) -> list[str]:
+    def calls(self):
         return self.log.read_text().splitlines()
 
     @property
-    def console(self) -> str:
+    def console(self):
         return (self.root / "dev/console").read_text()
 
-    def text(self, path: str) -> str | None:
+    def text(self, path):
         file = self.root / path
         return file.read_text() if file.exists() else None
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Host:
+def host(tmp_path):
     if not own_namespaces():
         pytest.skip("this user may not make mount namespaces (unshare --user --mount)")
     made = Host(tmp_path / "root", tmp_path / "programs")
@@ -183,7 +180,7 @@ ECS_CONTAINER_STOP_TIMEOUT=90s
 CPU_CONFIG = GPU_CONFIG.replace("ECS_ENABLE_GPU_SUPPORT=true\n", "")
 
 
-def assert_retired(host: Host, run: subprocess.CompletedProcess[str], reason: str) -> None:
+def assert_retired(host, run, reason):
     """It failed aloud, takes no jobs, and will not cost for ever."""
     assert run.returncode == 1, run.stderr
     assert f"configure_host: FAILED: {reason}" in run.stdout
@@ -194,7 +191,7 @@ def assert_retired(host: Host, run: subprocess.CompletedProcess[str], reason: st
     assert [call for call in host.calls[:-3] if call.startswith(("systemctl", "shutdown"))] == []
 
 
-def test_a_gpu_host(host: Host, render: Render) -> None:
+def test_a_gpu_host(host, render):
     run = host.run(render(1, False))
     assert run.returncode == 0, run.stderr
     assert host.text("etc/docker/daemon.json") == '{"default-runtime": "nvidia"}\n'
@@ -207,7 +204,7 @@ def test_a_gpu_host(host: Host, render: Render) -> None:
     assert host.console == "configure_host: ready\n"
 
 
-def test_other_docker_settings_stay(host: Host, render: Render) -> None:
+def test_other_docker_settings_stay(host, render):
     host.write("etc/docker/daemon.json", '{"log-opts": {"max-size": "9m"}, "default-runtime": "x"}')
     assert host.run(render(1, False)).returncode == 0
     assert host.text("etc/docker/daemon.json") == (
@@ -215,13 +212,13 @@ def test_other_docker_settings_stay(host: Host, render: Render) -> None:
     )
 
 
-def test_docker_settings_that_nobody_can_read(host: Host, render: Render) -> None:
+def test_docker_settings_that_nobody_can_read(host, render):
     host.write("etc/docker/daemon.json", "{")
     assert_retired(host, host.run(render(1, False)), "line ")
     assert host.text("etc/docker/daemon.json") == "{"
 
 
-def test_a_driver_that_does_not_answer(host: Host, render: Render) -> None:
+def test_a_driver_that_does_not_answer(host, render):
     host.answer("nvidia-smi", code=9)
     run = host.run(render(1, False))
     assert_retired(host, run, "nvidia-smi sees 0 of 1 GPU(s)")
@@ -230,18 +227,18 @@ def test_a_driver_that_does_not_answer(host: Host, render: Render) -> None:
     assert host.text("etc/ecs/ecs.config") == "ECS_CLUSTER=given-by-batch\n"
 
 
-def test_too_few_gpus(host: Host, render: Render) -> None:
+def test_too_few_gpus(host, render):
     host.answer("nvidia-smi", f"{ONE_GPU}\n" * 3)
     assert_retired(host, host.run(render(4, False)), "nvidia-smi sees 3 of 4 GPU(s)")
 
 
-def test_all_of_several_gpus(host: Host, render: Render) -> None:
+def test_all_of_several_gpus(host, render):
     host.answer("nvidia-smi", f"{ONE_GPU}\n" * 4)
     run = host.run(render(4, False))
     assert run.returncode == 0, run.stderr
 
 
-def test_a_cpu_host(host: Host, render: Render) -> None:
+def test_a_cpu_host(host, render):
     run = host.run(render(0, False))
     assert run.returncode == 0, run.stderr
     assert host.text("etc/ecs/ecs.config") == CPU_CONFIG
@@ -249,7 +246,7 @@ def test_a_cpu_host(host: Host, render: Render) -> None:
     assert host.calls == []
 
 
-def test_scratch_on_one_disk(host: Host, render: Render) -> None:
+def test_scratch_on_one_disk(host, render):
     run = host.run(render(0, True))
     assert run.returncode == 0, run.stderr
     assert host.calls == [
@@ -261,7 +258,7 @@ def test_scratch_on_one_disk(host: Host, render: Render) -> None:
     assert host.text("etc/ecs/ecs.config") == CPU_CONFIG
 
 
-def test_scratch_on_several_disks(host: Host, render: Render) -> None:
+def test_scratch_on_several_disks(host, render):
     host.answer("lsblk", TWO_DISKS)
     run = host.run(render(1, True))
     assert run.returncode == 0, run.stderr
@@ -273,16 +270,16 @@ def test_scratch_on_several_disks(host: Host, render: Render) -> None:
     ]
 
 
-def test_scratch_without_disk(host: Host, render: Render) -> None:
+def test_scratch_without_disk(host, render):
     host.answer("lsblk", "/dev/nvme0n1 Amazon Elastic Block Store\n")
     assert_retired(host, host.run(render(0, True)), "no instance-store disk for /scratch")
 
 
-def test_disks_that_nobody_can_list(host: Host, render: Render) -> None:
+def test_disks_that_nobody_can_list(host, render):
     host.answer("lsblk", code=1)
     assert_retired(host, host.run(render(0, True)), "line ")
 
 
-def test_a_disk_that_can_t_be_formatted(host: Host, render: Render) -> None:
+def test_a_disk_that_can_t_be_formatted(host, render):
     host.answer("mkfs.xfs", code=1)
     assert_retired(host, host.run(render(0, True)), "line ")

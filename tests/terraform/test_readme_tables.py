@@ -1,7 +1,5 @@
 """The tables of inputs and outputs in Terraform's READMEs."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
@@ -92,7 +90,7 @@ More words with ## in them.
 """
 
 
-def tables(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def tables(*arguments):
     return subprocess.run(
         [sys.executable, SOURCE / "readme_tables.py", *arguments],
         capture_output=True,
@@ -102,7 +100,7 @@ def tables(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def network(tmp_path: Path) -> Path:
+def network(tmp_path):
     """A copy of a module, its README up to date."""
     folder = tmp_path / "network"
     shutil.copytree(SOURCE / "modules/network", folder)
@@ -111,7 +109,7 @@ def network(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def thing(tmp_path: Path) -> Path:
+def thing(tmp_path):
     folder = tmp_path / "thing"
     folder.mkdir()
     (folder / "variables.tf").write_text(VARIABLES)
@@ -120,18 +118,18 @@ def thing(tmp_path: Path) -> Path:
     return folder
 
 
-def test_every_readme_is_up_to_date() -> None:
+def test_every_readme_is_up_to_date():
     result = tables("--check")
     assert result.returncode == 0, result.stderr
 
 
-def test_only_the_two_sections_are_rewritten(thing: Path) -> None:
+def test_only_the_two_sections_are_rewritten(thing):
     result = tables(thing)
     assert result.returncode == 0, result.stderr
     assert (thing / "README.md").read_text() == TABLES
 
 
-def test_missing_sections_are_added_at_the_end(thing: Path) -> None:
+def test_missing_sections_are_added_at_the_end(thing):
     (thing / "README.md").write_text("# thing")
     assert tables(thing).returncode == 0
     inputs = TABLES[TABLES.index("## Inputs") : TABLES.index("## Between")]
@@ -139,7 +137,7 @@ def test_missing_sections_are_added_at_the_end(thing: Path) -> None:
     assert (thing / "README.md").read_text() == f"# thing\n\n{inputs}{outputs}"
 
 
-def test_an_up_to_date_readme_stays_as_it_is(network: Path) -> None:
+def test_an_up_to_date_readme_stays_as_it_is(network):
     before = (network / "README.md").read_bytes()
     assert f"| {NETWORK_CIDR}" in before.decode()
     again = tables(network)
@@ -148,7 +146,7 @@ def test_an_up_to_date_readme_stays_as_it_is(network: Path) -> None:
     assert tables("--check", network).returncode == 0
 
 
-def test_check_finds_a_changed_description(network: Path, thing: Path) -> None:
+def test_check_finds_a_changed_description(network, thing):
     variables = network / "variables.tf"
     variables.write_text(variables.read_text().replace(NETWORK_CIDR, "Addresses of the VPC"))
     before = (network / "README.md").read_bytes()
@@ -175,7 +173,7 @@ def test_check_finds_a_changed_description(network: Path, thing: Path) -> None:
         ("outputs.tf", "}\n", "outputs.tf is no valid HCL: "),
     ],
 )
-def test_what_is_not_documented_is_refused(thing: Path, file: str, line: str, message: str) -> None:
+def test_what_is_not_documented_is_refused(thing, file, line, message):
     code = thing / file
     assert line in code.read_text()
     code.write_text(code.read_text().replace(line, ""))
@@ -185,7 +183,7 @@ def test_what_is_not_documented_is_refused(thing: Path, file: str, line: str, me
     assert (thing / "README.md").read_text() == README
 
 
-def test_a_folder_without_code_or_readme_is_refused(thing: Path, tmp_path: Path) -> None:
+def test_a_folder_without_code_or_readme_is_refused(thing, tmp_path):
     (thing / "README.md").unlink()
     result = tables(thing, tmp_path)
     assert result.returncode == 1

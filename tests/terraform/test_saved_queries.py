@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -60,18 +59,15 @@ LAPTOP: dict[str, Any] = {
 }
 
 Row = dict[str, Any]
-Ask = Callable[[str], list[Row]]
 
 
-def sql(query: str) -> str:
+def sql(query):
     """A query as Terraform renders it."""
     text = (MODULE / "queries" / f"{query}.sql").read_text()
     return text.replace("${series}", ", ".join(SCHEMA["series"]))
 
 
-def measured(
-    seconds: float, machine: Row, *, day: int = 0, size: int = 1000, **fields: object
-) -> Row:
+def measured(seconds, machine, *, day=0, size=1000, **fields):
     """A row of the history; `day` decides its run and its month."""
     price = machine["price_usd_per_hour"]
     row: Row = {
@@ -96,14 +92,14 @@ def measured(
 class History:
     """A hive-partitioned Parquet data set, as `history/` in the result bucket holds it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder
         self.connection = duckdb.connect()
         columns = ", ".join(f"{name} {DUCKDB_TYPES[kind]}" for name, kind in COLUMNS.items())
         keys = ", ".join(f"{name} VARCHAR" for name in PARTITIONS)
         self.connection.execute(f"CREATE TABLE written ({columns}, {keys})")
 
-    def write(self, rows: list[Row]) -> None:
+    def write(self, rows):
         names = [*COLUMNS, *PARTITIONS]
         unknown = {name for row in rows for name in row} - set(names)
         assert not unknown, f"history_columns.json has no {unknown}"
@@ -126,34 +122,34 @@ class History:
         )
         self.connection.execute(f"CREATE VIEW history AS SELECT * FROM {source}")  # noqa: S608
 
-    def ask(self, query: str) -> list[Row]:
+    def ask(self, query):
         cursor = self.connection.execute(sql(query))
         names = [column[0] for column in cursor.description or []]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 @pytest.fixture
-def history(tmp_path: Path) -> Iterator[History]:
+def history(tmp_path):
     history = History(tmp_path / "history")
     yield history
     history.connection.close()
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_an_empty_history_gives_no_rows(history: History, query: str) -> None:
+def test_an_empty_history_gives_no_rows(history, query):
     history.write([])
     assert history.ask(query) == []
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_a_query_says_first_what_it_answers(query: str) -> None:
+def test_a_query_says_first_what_it_answers(query):
     first, second = sql(query).splitlines()[:2]
     assert first.startswith("-- ")
     assert second.startswith(("WITH", "SELECT"))
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_rows_that_were_not_measured_count_nowhere(history: History, query: str) -> None:
+def test_rows_that_were_not_measured_count_nowhere(history, query):
     rows = [
         measured(day, machine, day=day, status="interrupted", reason="SIGTERM after 3 samples")
         for day in (1, 2, 3)
@@ -163,7 +159,7 @@ def test_rows_that_were_not_measured_count_nowhere(history: History, query: str)
     assert history.ask(query) == []
 
 
-def test_a_planted_regression_comes_first_with_its_size(history: History) -> None:
+def test_a_planted_regression_comes_first_with_its_size(history):
     steady = [measured(0.040, CPU, day=day) for day in range(6)]
     # 10, 11, 12, 13 and 14 ms in no order, then twice the median of these.
     slower = [
@@ -194,13 +190,13 @@ def test_a_planted_regression_comes_first_with_its_size(history: History) -> Non
     assert (second["latest_jobs"], second["earlier_jobs"]) == (2, 4)
 
 
-def test_another_machine_is_another_series(history: History) -> None:
+def test_another_machine_is_another_series(history):
     """A first run on a laptop is no regression of the GPU's series, whatever its target says."""
     history.write([measured(0.01, GPU), measured(0.9, LAPTOP, day=1)])
     assert history.ask("slowest_regressions") == []
 
 
-def test_price_per_target_ranks_by_the_cost_of_a_call(history: History) -> None:
+def test_price_per_target_ranks_by_the_cost_of_a_call(history):
     history.write(
         [
             measured(0.9, CPU, day=0),  # not the latest run
@@ -228,7 +224,7 @@ def test_price_per_target_ranks_by_the_cost_of_a_call(history: History) -> None:
     assert (cpu["jobs"], cpu["seconds_per_call"]) == (2, pytest.approx(0.040))
 
 
-def test_noise_per_series_tells_within_jobs_from_between(history: History) -> None:
+def test_noise_per_series_tells_within_jobs_from_between(history):
     history.write(
         [
             *(measured(s, CPU, day=d, relative_spread=0.03) for d, s in enumerate((0.9, 1.0, 1.1))),
@@ -246,7 +242,7 @@ def test_noise_per_series_tells_within_jobs_from_between(history: History) -> No
     assert (quiet["target"], quiet["spread_between_jobs"]) == ("g5.xlarge", 0)
 
 
-def test_crossover_names_the_sizes_on_both_sides(history: History) -> None:
+def test_crossover_names_the_sizes_on_both_sides(history):
     gpu_seconds = {500: 0.003, 1000: 0.004, 2000: 0.006, 10000: 0.4}
     cpu_seconds = {500: 0.001, 1000: 0.005, 2000: 0.060, 8000: 9.0}
     history.write(
@@ -268,7 +264,7 @@ def test_crossover_names_the_sizes_on_both_sides(history: History) -> None:
     assert row["greatest_speedup"] == pytest.approx(10)
 
 
-def test_columns_fit_glue_and_say_their_unit() -> None:
+def test_columns_fit_glue_and_say_their_unit():
     names = [*COLUMNS, *PARTITIONS]
     assert len(names) == len(set(names)) == len(SCHEMA["columns"]) + len(PARTITIONS)
     assert set(SCHEMA["series"]) <= set(names)
@@ -279,7 +275,7 @@ def test_columns_fit_glue_and_say_their_unit() -> None:
             assert not column["name"].endswith(suffix) or unit in column["comment"], column
 
 
-def test_the_table_covers_every_suite() -> None:
+def test_the_table_covers_every_suite():
     variables = hcl2.loads((MODULE / "variables.tf").read_text())["variable"]
     suites = next(v for one in variables for name, v in one.items() if name.strip('"') == "suites")
     assert sorted(suite.strip('"') for suite in suites["default"]) == sorted(SUITES)

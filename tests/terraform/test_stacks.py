@@ -6,16 +6,14 @@ import ast
 import re
 import shutil
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import packages_distributions
-from pathlib import Path
 
 import pytest
 
 from laptop.terraform import Terraform
 from tests.terraform.conftest import LOCK_FILE, ROOT, SOURCE
-from tests.terraform.test_core_stack import Runs, terraform
+from tests.terraform.test_core_stack import terraform
 from tests.terraform.test_core_stack import test_a_module_is_complete as check_completeness
 
 STACKS = sorted(path.name for path in (SOURCE / "stacks").iterdir() if path.is_dir())
@@ -24,15 +22,13 @@ pytestmark = pytest.mark.skipif(not shutil.which("terraform"), reason="no terraf
 
 
 @pytest.fixture(scope="module")
-def runs(
-    tmp_path_factory: pytest.TempPathFactory, offline: dict[str, str], attached: dict[str, str]
-) -> Iterator[Runs]:
+def runs(tmp_path_factory, offline, attached):
     """`terraform test` in a copy of every stack, which includes what `validate` says."""
     root = tmp_path_factory.mktemp("stacks")
     shutil.copytree(SOURCE, root / "terraform", ignore=shutil.ignore_patterns(".terraform"))
     shutil.copytree(ROOT / "dags", root / "dags")
 
-    def run(name: str):
+    def run(name):
         folder, data_dir = root / "terraform" / "stacks" / name, root / f"data-{name}"
         stack = Terraform(folder, data_dir=data_dir, state=root / f"{name}.tfstate", env=offline)
         stack.init()
@@ -45,14 +41,14 @@ def runs(
 
 
 @pytest.mark.parametrize("name", STACKS)
-def test_terraform_tests(runs: Runs, name: str) -> None:
+def test_terraform_tests(runs, name):
     result = runs[name].result()
     assert result.returncode == 0, result.stdout + result.stderr
     assert re.search(r"Success! [1-9]\d* passed, 0 failed", result.stdout), result.stdout
 
 
 @pytest.mark.parametrize("name", STACKS)
-def test_a_stack_is_a_complete_root(name: str) -> None:
+def test_a_stack_is_a_complete_root(name):
     check_completeness(f"stacks/{name}")
     folder = SOURCE / "stacks" / name
     assert (folder / "providers.tf").is_file()
@@ -60,7 +56,7 @@ def test_a_stack_is_a_complete_root(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STACKS)
-def test_the_readme_says_what_it_costs(name: str) -> None:
+def test_the_readme_says_what_it_costs(name):
     assert "USD a month" in (SOURCE / "stacks" / name / "README.md").read_text()
 
 
@@ -75,7 +71,7 @@ AIRFLOWS_OWN = {
 NOT_IN_A_DAG = "terraform.py"
 
 
-def imported(path: Path) -> set[str]:
+def imported(path):
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -85,7 +81,7 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-def test_mwaa_installs_what_dags_and_plugins_import() -> None:
+def test_mwaa_installs_what_dags_and_plugins_import():
     lines = (SOURCE / "stacks/airflow/requirements.txt").read_text().splitlines()
     installed = {re.split(r"[\[=<>]", line)[0] for line in lines if line and line[0] != "#"}
     files = [*(ROOT / "plugins").rglob("*.py"), *(ROOT / "dags").glob("*.py")]

@@ -4,9 +4,8 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import boto3
 import pytest
@@ -23,11 +22,11 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def start_job(tmp_path: Path) -> Iterator[Start]:
+def start_job(tmp_path):
     """Start `python -m batchmark_job run` with these arguments; ended after the test."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+    def start(*arguments, **environment):
         variables = {name: v for name, v in os.environ.items() if not name.startswith("AWS_")}
         process = subprocess.Popen(
             [sys.executable, "-m", "batchmark_job", "run", *arguments],
@@ -50,14 +49,14 @@ def start_job(tmp_path: Path) -> Iterator[Start]:
 
 
 @pytest.fixture(scope="session")
-def moto_client() -> Iterator[Callable[[str], Any]]:
+def moto_client():
     """Makes boto3 clients of one moto server."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     with contextlib.ExitStack() as clients:
 
-        def client(service: str) -> Any:
+        def client(service):
             session = boto3.Session("test", "test", region_name="us-east-1")
             made = session.client(service, endpoint_url=f"http://{host}:{port}")
             return clients.enter_context(contextlib.closing(made))

@@ -2,12 +2,8 @@
 
 import signal
 import socket
-import subprocess
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -19,21 +15,19 @@ DEADLINE_SECONDS = 120
 NAMESPACE = "Batchmark"
 SIZES = ("--workload", "matmul", "--threads", "1", "--metrics-namespace", NAMESPACE)
 
-Start = Callable[..., "subprocess.Popen[str]"]
-
 
 @pytest.fixture(scope="module")
-def cloudwatch(moto_client: Callable[[str], Any]) -> Any:
+def cloudwatch(moto_client):
     return moto_client("cloudwatch")
 
 
-def metrics_of(cloudwatch: Any, target: str) -> set[str]:
+def metrics_of(cloudwatch, target):
     dimensions = [{"Name": "Target", "Value": target}]
     answer = cloudwatch.list_metrics(Namespace=NAMESPACE, Dimensions=dimensions)
     return {metric["MetricName"] for metric in answer["Metrics"]}
 
 
-def datapoints(cloudwatch: Any, target: str, metric: str) -> list[dict[str, Any]]:
+def datapoints(cloudwatch, target, metric):
     now = datetime.now(UTC)
     return cloudwatch.get_metric_statistics(
         Namespace=NAMESPACE,
@@ -58,8 +52,8 @@ def datapoints(cloudwatch: Any, target: str, metric: str) -> list[dict[str, Any]
     ],
 )
 def test_a_job_on_the_cpu_publishes_cpu_metrics_only(
-    start_job: Start, cloudwatch: Any, tmp_path: Path, target: str, device: tuple[str, ...]
-) -> None:
+    start_job, cloudwatch, tmp_path, target, device
+):
     process = start_job(
         *(*SIZES, "--axis", "size=300", *device),
         *("--target", target, "--output", f"{tmp_path}/result.json"),
@@ -83,15 +77,12 @@ def test_a_job_on_the_cpu_publishes_cpu_metrics_only(
         assert 50 < point["Minimum"] <= point["Maximum"] < psutil.virtual_memory().total / 1e6
 
 
-def test_an_interrupted_job_publishes_too(
-    start_job: Start, cloudwatch: Any, tmp_path: Path
-) -> None:
+def test_an_interrupted_job_publishes_too(start_job, cloudwatch, tmp_path):
     process = start_job(
         *(*SIZES, "--axis", "size=32,10000", "--device", "cpu"),
         *("--target", "stopped", "--output", f"{tmp_path}/result.json"),
         AWS_ENDPOINT_URL=cloudwatch.meta.endpoint_url,
     )
-    assert process.stdout is not None
     assert any(line.startswith("[1/2]") for line in process.stdout)
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=DEADLINE_SECONDS)
@@ -100,14 +91,13 @@ def test_an_interrupted_job_publishes_too(
     assert metrics_of(cloudwatch, "stopped") == {"CPUUtilization", "MemoryUsed"}
 
 
-def test_a_cloudwatch_that_never_answers_does_no_harm(start_job: Start, tmp_path: Path) -> None:
+def test_a_cloudwatch_that_never_answers_does_no_harm(start_job, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         process = start_job(
             *(*SIZES, "--axis", "size=16", "--device", "cpu"),
             *("--output", f"{tmp_path}/result.json"),
             AWS_ENDPOINT_URL=f"http://127.0.0.1:{silent.getsockname()[1]}",
         )
-        assert process.stdout is not None
         assert any("wrote" in line for line in process.stdout)
         written = time.monotonic()
         out, err = process.communicate(timeout=DEADLINE_SECONDS)

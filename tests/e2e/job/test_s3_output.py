@@ -3,12 +3,8 @@
 import re
 import signal
 import socket
-import subprocess
-from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Event, Thread
-from typing import Any
 
 import pytest
 
@@ -17,18 +13,16 @@ from batchmark_job.result import parse_document
 DEADLINE_SECONDS = 120
 TINY = ("--workload", "matmul", "--axis", "size=16", "--threads", "1")
 
-Start = Callable[..., "subprocess.Popen[str]"]
-
 
 @pytest.fixture(scope="module")
-def s3(moto_client: Callable[[str], Any]) -> Any:
+def s3(moto_client):
     return moto_client("s3")
 
 
 class StubbornS3(ThreadingHTTPServer):
     """Accepts the check, maybe not at once, and then refuses the document, or never answers."""
 
-    def __init__(self, *, answers: bool) -> None:
+    def __init__(self, *, answers):
         super().__init__(("127.0.0.1", 0), _StubbornHandler)
         self.answers = answers
         self.hang_ups = 0  # connections to close without an answer
@@ -36,14 +30,14 @@ class StubbornS3(ThreadingHTTPServer):
         self.closing = Event()
 
     @property
-    def url(self) -> str:
+    def url(self):
         return f"http://127.0.0.1:{self.server_port}"
 
 
 class _StubbornHandler(BaseHTTPRequestHandler):
     server: StubbornS3
 
-    def do_POST(self) -> None:
+    def do_POST(self):
         if self.server.hang_ups:
             self.server.hang_ups -= 1
             self.close_connection = True
@@ -54,27 +48,27 @@ class _StubbornHandler(BaseHTTPRequestHandler):
             "<UploadId>1</UploadId></InitiateMultipartUploadResult>",
         )
 
-    def do_DELETE(self) -> None:
+    def do_DELETE(self):
         self._answer(204)
 
-    def do_PUT(self) -> None:
+    def do_PUT(self):
         self.server.document_arrived.set()
         if not self.server.answers:
             self.server.closing.wait()
         self._answer(403, "<Error><Code>AccessDenied</Code><Message>no</Message></Error>")
 
-    def _answer(self, status: int, body: str = "") -> None:
+    def _answer(self, status, body=""):
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body.encode())
 
-    def log_message(self, *arguments: object) -> None:
+    def log_message(self, *arguments):
         """Keep the tests' output clean."""
 
 
 @pytest.fixture(params=[True])
-def stubborn_s3(request: pytest.FixtureRequest) -> Iterator[StubbornS3]:
+def stubborn_s3(request):
     server = StubbornS3(answers=request.param)
     thread = Thread(target=server.serve_forever)
     thread.start()
@@ -85,7 +79,7 @@ def stubborn_s3(request: pytest.FixtureRequest) -> Iterator[StubbornS3]:
     server.server_close()
 
 
-def test_document_goes_to_s3(start_job: Start, s3: Any) -> None:
+def test_document_goes_to_s3(start_job, s3):
     s3.create_bucket(Bucket="results")
     process = start_job(
         *TINY,
@@ -103,7 +97,7 @@ def test_document_goes_to_s3(start_job: Start, s3: Any) -> None:
     assert "Uploads" not in s3.list_multipart_uploads(Bucket="results")
 
 
-def test_missing_bucket_is_found_out_before_measuring(start_job: Start, s3: Any) -> None:
+def test_missing_bucket_is_found_out_before_measuring(start_job, s3):
     process = start_job(
         *TINY, "--output", "s3://nowhere/a.json", AWS_ENDPOINT_URL=s3.meta.endpoint_url
     )
@@ -115,7 +109,7 @@ def test_missing_bucket_is_found_out_before_measuring(start_job: Start, s3: Any)
     assert err.count("\n") == 1
 
 
-def test_unreachable_s3_is_found_out_before_measuring(start_job: Start) -> None:
+def test_unreachable_s3_is_found_out_before_measuring(start_job):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -126,9 +120,7 @@ def test_unreachable_s3_is_found_out_before_measuring(start_job: Start) -> None:
     assert "Could not connect" in err
 
 
-def test_an_s3_that_is_away_for_a_moment_is_waited_for(
-    start_job: Start, stubborn_s3: StubbornS3
-) -> None:
+def test_an_s3_that_is_away_for_a_moment_is_waited_for(start_job, stubborn_s3):
     stubborn_s3.hang_ups = 3
     process = start_job(*TINY, "--output", "s3://b/k.json", AWS_ENDPOINT_URL=stubborn_s3.url)
     _, err = process.communicate(timeout=DEADLINE_SECONDS)
@@ -137,9 +129,7 @@ def test_an_s3_that_is_away_for_a_moment_is_waited_for(
     assert stubborn_s3.document_arrived.is_set()
 
 
-def test_refused_document_is_kept(
-    start_job: Start, stubborn_s3: StubbornS3, tmp_path: Path
-) -> None:
+def test_refused_document_is_kept(start_job, stubborn_s3, tmp_path):
     process = start_job(*TINY, "--output", "s3://b/k.json", AWS_ENDPOINT_URL=stubborn_s3.url)
     out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 4
@@ -152,13 +142,12 @@ def test_refused_document_is_kept(
 
 
 @pytest.mark.parametrize("stubborn_s3", [False], indirect=True)
-def test_second_signal_ends_a_hanging_write(start_job: Start, stubborn_s3: StubbornS3) -> None:
+def test_second_signal_ends_a_hanging_write(start_job, stubborn_s3):
     process = start_job(
         *("--workload", "matmul", "--axis", "size=16,10000", "--threads", "1"),
         *("--output", "s3://b/k.json"),
         AWS_ENDPOINT_URL=stubborn_s3.url,
     )
-    assert process.stdout is not None
     assert any(line.startswith("[1/2]") for line in process.stdout)
     process.send_signal(signal.SIGTERM)
     assert stubborn_s3.document_arrived.wait(DEADLINE_SECONDS)

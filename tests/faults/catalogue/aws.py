@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from batchmark_job.result import MeasurementStatus
+from tests.faults.bench import Bench
 from tests.faults.fault import Fault, Runs
 from tests.faults.outcome import Outcome
 from tests.faults.targets import job_prefix
-
-if TYPE_CHECKING:
-    from tests.faults.bench import Bench
 
 OUTAGE_SECONDS = 30
 
