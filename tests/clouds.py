@@ -24,8 +24,6 @@ FINISHED = {"SUCCEEDED", "FAILED"}
 
 
 class Cloud:
-    """One running local cloud with a compute environment and a queue."""
-
     def __init__(self, process: subprocess.Popen[str], endpoint_url: str) -> None:
         self.process = process
         self.endpoint_url = endpoint_url
@@ -153,7 +151,6 @@ class Cloud:
         return self.wait_for(job_id, *FINISHED)
 
     def lines(self, job: dict[str, Any]) -> list[str]:
-        """What the job's last attempt wrote."""
         group = (
             job["container"]
             .get("logConfiguration", {})
@@ -168,7 +165,6 @@ class Cloud:
         return [event["message"] for event in events]
 
     def output(self, job_id: str) -> list[str]:
-        """What a job wrote, once it has succeeded."""
         job = self.finish(job_id)
         assert job["status"] == "SUCCEEDED", (job["statusReason"], self.lines(job))
         return self.lines(job)

@@ -74,12 +74,10 @@ def change(*points: ChangePoint, **fields: Any) -> Change:
 
 
 def moved(first: int, before: float, after: float, of: list[SeriesKey]) -> Change:
-    """Many series that moved together."""
     return change(*(point(first, before, after, of=one) for one in of), environment=True)
 
 
 def opened(*changes: Change) -> list[Alert]:
-    """Alerts as an earlier run opened them."""
     return [
         Alert.opened(one, run_id="run-early", at=NOW - timedelta(days=7))
         for one in changes or (change(),)

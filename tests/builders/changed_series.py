@@ -115,12 +115,10 @@ def build_history(key: SeriesKey, values: Sequence[float], *, metric: Metric = "
 
 
 def noisy(count: int, seed: int = 0, log_sd: float = 0.01) -> np.ndarray:
-    """Times about LEVEL."""
     return LEVEL * np.exp(log_sd * np.random.default_rng(seed).standard_normal(count))
 
 
 def sizes(target: str, workload: str, count: int) -> list[SeriesKey]:
-    """A workload's sizes on a target."""
     return [
         build_key(target, workload, parameters=f'{{"size":{1000 * (number + 1)}}}')
         for number in range(count)

@@ -20,7 +20,6 @@ SIZES = {("matmul", "size", 1000): 0.001, ("matmul", "size", 5000): 0.02}
 
 
 def finished(job: CollectedJob, at: datetime) -> CollectedJob:
-    """Return the job, moved to finish at this time."""
     later = at - job.document.finished_at
     document = job.document.model_copy(
         update={"started_at": job.document.started_at + later, "finished_at": at}
@@ -35,7 +34,6 @@ def finished(job: CollectedJob, at: datetime) -> CollectedJob:
 
 
 def run_of(*jobs: CollectedJob, run_id: str = RUN_ID) -> CollectedRun:
-    """Return a run of these jobs, with their documents at the planned keys."""
     named = []
     for job in jobs:
         plan = job.planned

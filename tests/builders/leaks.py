@@ -22,7 +22,6 @@ def queue_arn(target: str, suffix: str = "") -> str:
 
 
 def config(**changes: Any) -> Config:
-    """Return the configuration of the installation `lab`."""
     targets = {
         name: target(
             device,
@@ -47,5 +46,4 @@ def config(**changes: Any) -> Config:
 
 
 def ago(**span: float) -> int:
-    """Return Batch's timestamp of a time span before NOW."""
     return int((NOW - timedelta(**span)).timestamp() * 1000)

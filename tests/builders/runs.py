@@ -226,7 +226,6 @@ def build_full_job(target: str, rows: Sequence[Measurement], **fields: Any) -> C
 
 
 def full_row(row: Measurement, *, gpu: bool) -> Measurement:
-    """A measured row with its rivals, conditions and counts."""
     if row.status is not MeasurementStatus.MEASURED:
         return row
     chosen = Implementation(name="torch", version="2.13.0", threads=None if gpu else 8)

@@ -51,7 +51,6 @@ class Threshold:
 
 
 def level_histories(*targets: str, series: int = 4, runs: int = 30) -> list[Series]:
-    """Histories without any noise."""
     return [
         build_history(key, [0.1] * runs)
         for target in targets

@@ -157,7 +157,6 @@ def builds(running_engine, base_images, tmp_path_factory, say):
 
 @pytest.fixture(scope="session")
 def job_image(builds):
-    """The name of the job image's CPU variant."""
     return builds.job.result()
 
 

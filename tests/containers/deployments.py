@@ -82,7 +82,6 @@ class Running:
         )
 
     def wait_for_task(self, run_id: str, state: str) -> dict[str, Any]:
-        """The first task instance that is in a state."""
         return self.wait(
             lambda: next((task for task in self.tasks(run_id) if task["state"] == state), None),
             f"{state} task of {run_id}",
@@ -103,7 +102,6 @@ class Running:
             ]
 
     def job_containers(self) -> list[Any]:
-        """Those that the local cloud started."""
         on_network = {"network": f"{self.deployment.project}_jobs"}
         known = {record["ID"] for record in self.compose.services().values()}
         found = self.engine.containers.list(filters=on_network)

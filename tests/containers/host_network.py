@@ -73,7 +73,6 @@ def bridges() -> set[str]:
 
 
 def bridges_in(network: str) -> list[str]:
-    """The bridges with an address in `network`."""
     inside = ipaddress.IPv4Network(network)
     links = ip_json(["-4", "address", "show", "type", "bridge"])
     return [

@@ -57,7 +57,6 @@ def running(engine, airflow_image, job_image, postgres_image, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def first_job(running):
-    """The container of a run's first job, while it is at work."""
     running.trigger(RUN, suite="smoke")
     running.wait_for_task(RUN, "deferred")
     return running.wait(lambda: next(iter(running.job_containers()), None), "job", 60)

@@ -36,7 +36,6 @@ def submit(cloud):
 
 
 def inspected(client, job_id):
-    """The engine's word on a running job."""
     (container,) = client.containers.list(filters={"label": f"{JOB}={job_id}"})
     return container.attrs
 
@@ -111,7 +110,6 @@ def test_environment_is_batchs_the_jobs_and_the_images(cloud, submit, client):
 
 @pytest.fixture
 def image_with_a_command(client):
-    """An image whose entrypoint and command speak."""
     made = client.containers.create(IMAGE, "true")
     try:
         image = made.commit(

@@ -202,7 +202,6 @@ class Aws:
 
 
 def only(diagnosis: Diagnosis, cause: str) -> Finding:
-    """Return the only finding, which must have this cause."""
     (finding,) = diagnosis.findings
     assert finding.cause == cause
     assert finding.remedy == REMEDIES[finding.cause]

@@ -79,8 +79,6 @@ class Nvml:
 
 
 class NoDriver(Nvml):
-    """NVML where no driver is installed."""
-
     def nvmlInit(self) -> None:  # noqa: N802
         raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
 

@@ -7,7 +7,6 @@ HOUR = timedelta(hours=1)
 
 
 def offer(instance_type, usd, *, unit="Hrs"):
-    """Return an entry of GetProducts' PriceList (format aws_v1), with two of its attributes."""
     sku = f"SKU{instance_type}".upper().replace(".", "")
     term, rate = f"{sku}.JRTCKXETXF", f"{sku}.JRTCKXETXF.6YS6EN2CT7"
     dimension = {

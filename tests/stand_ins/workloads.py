@@ -14,8 +14,6 @@ Spoil = Callable[[torch.Tensor], torch.Tensor]
 
 
 def product_by(name: str, spoil: Spoil = lambda product: product) -> Implementation:
-    """Return an implementation that changes torch's product."""
-
     class Spoilt(TorchMatmul):
         def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
             call = super().prepare_with(inputs, buffers)
