@@ -23,7 +23,7 @@ os.environ.update(
 
 # The first worker of pytest-xdist has the longest chain of tests: the others give way to it.
 if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
-    os.nice(5)
+    os.nice(19)
 
 # All sessions share botocore's models of AWS's services: large files, and tests make many clients.
 botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
@@ -44,6 +44,10 @@ LONGEST_FIRST = (
 def pytest_collection_finish():
     """Let garbage collections pass over what was imported: every measured row begins with one."""
     gc.freeze()
+
+
+def pytest_unconfigure():
+    gc.unfreeze()  # or libraries that count their objects at the end would miss some
 
 
 def pytest_collection_modifyitems(items):
