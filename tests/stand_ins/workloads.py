@@ -1,21 +1,13 @@
 """Misbehaving implementations of a real matrix product; nothing here depends on speed."""
 
-from __future__ import annotations
-
 import time
-from collections.abc import Callable
 
-import torch
-
-from batchmark_job.workloads.base import Call, Implementation, Tensors
 from batchmark_job.workloads.matmul import Matmul, TorchMatmul
 
-Spoil = Callable[[torch.Tensor], torch.Tensor]
 
-
-def product_by(name: str, spoil: Spoil = lambda product: product) -> Implementation:
+def product_by(name, spoil=lambda product: product):
     class Spoilt(TorchMatmul):
-        def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
+        def prepare_with(self, inputs, buffers):
             call = super().prepare_with(inputs, buffers)
             return lambda: spoil(call())
 
@@ -23,35 +15,35 @@ def product_by(name: str, spoil: Spoil = lambda product: product) -> Implementat
     return Spoilt()
 
 
-def matmul_by(*chosen: Implementation) -> Matmul:
+def matmul_by(*chosen):
     class MatmulByThese(Matmul):
         implementations = chosen
 
     return MatmulByThese()
 
 
-def slowed(seconds: float) -> Spoil:
+def slowed(seconds):
     """Slow an implementation down by at least this much; load on the machine adds to it."""
 
-    def spoil(product: torch.Tensor) -> torch.Tensor:
+    def spoil(product):
         time.sleep(seconds)
         return product
 
     return spoil
 
 
-def raising(error: BaseException) -> Spoil:
-    def spoil(product: torch.Tensor) -> torch.Tensor:
+def raising(error):
+    def spoil(product):
         raise error
 
     return spoil
 
 
-def after(calls: int, spoil: Spoil) -> Spoil:
+def after(calls, spoil):
     """Misbehave only after some calls."""
     made = 0
 
-    def late(product: torch.Tensor) -> torch.Tensor:
+    def late(product):
         nonlocal made
         made += 1
         return spoil(product) if made > calls else product
