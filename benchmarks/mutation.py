@@ -8,7 +8,6 @@ equivalent_mutants.toml explains. About 20 minutes on 2 cores.
 from __future__ import annotations
 
 import argparse
-import ast
 import hashlib
 import multiprocessing
 import os
@@ -19,14 +18,13 @@ import time
 import tomllib
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from itertools import islice
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from typing import NamedTuple
 
 from cosmic_ray.ast import ast_nodes, get_ast_from_path
 from cosmic_ray.ast.ast_query import ASTQuery
-from cosmic_ray.mutating import mutate_and_test, mutate_code
+from cosmic_ray.mutating import mutate_and_test
 from cosmic_ray.plugins import get_operator, operator_names
 from cosmic_ray.testing import run_tests
 from cosmic_ray.work_item import MutationSpec, TestOutcome
@@ -35,7 +33,8 @@ ROOT = Path(__file__).resolve().parents[1]
 EQUIVALENTS = Path(__file__).with_name("equivalent_mutants.toml")
 LEAST_SCORE = 0.9
 MUTANTS_PER_FUNCTION = 2
-BASELINE_SECONDS = 600.0  # limit for a room's tests without a mutant
+MOST_SECONDS = 600.0  # limit for tests whose own time is not known
+PART_DEPTH = 3  # folders in the path of a part's tests
 PATIENCE = 4.0  # times the room's own seconds; a mutant that takes longer is found
 JOB = "job_container/batchmark_job"
 ROOMS = {  # the folder of the code, and the folder of its tests
@@ -62,6 +61,7 @@ CHANGES = (
     *("FalseWithTrue", "AndWithOr", "OrWithAnd", "BreakWithContinue", "ContinueWithBreak"),
     *("NumberReplacer", "ExceptionReplacer", "RemoveDecorator", "ZeroIterationForLoop"),
 )
+ARITHMETIC = {"arith_expr", "term", "power", "factor"}  # parso's names of its nodes
 
 
 class Mutant(NamedTuple):
@@ -115,18 +115,8 @@ def drawn(room: str, number: int) -> list[Mutant]:
     by_function = defaultdict(list)
     for mutant in sorted(mutants_of(room), key=lambda each: each.rank):
         by_function[mutant.path, mutant.function].append(mutant)
-    chosen = (mutant for some in by_function.values() for mutant in some[:MUTANTS_PER_FUNCTION])
-    return list(islice(filter(compiles, chosen), number))
-
-
-def compiles(mutant: Mutant) -> bool:
-    """Whether it is a fault; a call's `*` as `/` is an error of syntax."""
-    operator = get_operator(mutant.spec.operator_name)()
-    try:
-        ast.parse(mutate_code((ROOT / mutant.path).read_text(), operator, mutant.spec.occurrence))
-    except SyntaxError:
-        return False
-    return True
+    chosen = [mutant for some in by_function.values() for mutant in some[:MUTANTS_PER_FUNCTION]]
+    return chosen[:number]
 
 
 def mutants_of(room: str) -> Iterator[Mutant]:
@@ -147,6 +137,8 @@ def mutants_in(file: Path, path: str, room: str) -> Iterator[Mutant]:
         places = ((node, *at) for node in nodes for at in operator.mutation_positions(node))
         previous = None
         for occurrence, (node, start, end) in enumerate(places):
+            if "Binary" in name and node.parent.type not in ARITHMETIC:
+                continue  # the `*` of a call or a signature
             if function := ASTQuery(node).get_definition_name():
                 again = "again " if start == previous else ""
                 previous = start
@@ -170,17 +162,21 @@ def enter(copies: SimpleQueue[str]) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join((".", "plugins", "job_container"))
 
 
-def command(room: str, first: str = "") -> str:
-    """The room's tests, those of the module named `first` before the others."""
-    inner = [folder for folder in ROOMS.values() if folder.startswith(f"{ROOMS[room]}/")]
-    files = [
-        file.as_posix()
-        for file in sorted(Path(ROOMS[room]).rglob("test_*.py"))
-        if not any(file.as_posix().startswith(f"{folder}/") for folder in inner)
-    ]
-    files.sort(key=lambda file: not Path(file).stem.startswith(f"test_{first}"))
+def tests_of(room: str) -> list[Path]:
+    inner = [Path(folder) for folder in ROOMS.values() if folder.startswith(f"{ROOMS[room]}/")]
+    files = sorted(Path(ROOMS[room]).rglob("test_*.py"))
+    return [file for file in files if not any(map(file.is_relative_to, inner))]
+
+
+def others_of(room: str) -> list[Path]:
+    """The tests of the same part, such as the plugin, outside the room."""
+    part = Path(*Path(ROOMS[room]).parts[:PART_DEPTH])
+    return sorted({*part.rglob("test_*.py")} - {*tests_of(room)})
+
+
+def command(tests: Sequence[Path]) -> str:
     options = "-q -x -p no:cacheprovider -m 'not monte_carlo'"
-    return f"{sys.executable} -m pytest {options} {' '.join(files)}"
+    return f"{sys.executable} -m pytest {options} {' '.join(map(str, tests))}"
 
 
 def limit(room: str) -> tuple[str, float]:
@@ -190,20 +186,28 @@ def limit(room: str) -> tuple[str, float]:
         RuntimeError: They fail without one.
     """
     began = time.monotonic()
-    outcome, output = run_tests(command(room), BASELINE_SECONDS)
+    outcome, output = run_tests(command(tests_of(room)), MOST_SECONDS)
     if outcome != TestOutcome.SURVIVED:
         raise RuntimeError(f"the tests of {room} fail without a mutant:\n{output}")
     return room, PATIENCE * (time.monotonic() - began)
 
 
 def test(task: tuple[Mutant, float]) -> tuple[Mutant, bool]:
-    """Whether the room's tests find the mutant."""
+    """Whether a test finds the mutant: in its module's file, its room or the same part."""
     mutant, seconds = task
-    words = command(mutant.room, Path(mutant.path).stem)
-    result = mutate_and_test([mutant.spec], words, seconds)
+    home = tests_of(mutant.room)
+    home.sort(key=lambda file: not file.stem.startswith(f"test_{Path(mutant.path).stem}"))
+    found = is_found(mutant, home, seconds)
+    if not found and (others := others_of(mutant.room)):
+        found = is_found(mutant, others, MOST_SECONDS)
+    return mutant, found
+
+
+def is_found(mutant: Mutant, tests: Sequence[Path], seconds: float) -> bool:
+    result = mutate_and_test([mutant.spec], command(tests), seconds)
     if result.test_outcome == TestOutcome.INCOMPETENT:
         raise RuntimeError(f"{mutant.key}: {result.output}")
-    return mutant, result.test_outcome == TestOutcome.KILLED
+    return bool(result.test_outcome == TestOutcome.KILLED)
 
 
 def report(sample: Sequence[Mutant], survivors: Collection[str]) -> bool:
