@@ -77,7 +77,7 @@ test: terraform-there install ## All tests but the longest: unit, Terraform, end
 		tests/terraform tests/e2e tests/faults tests/unit
 
 .PHONY: test-unit
-test-unit: install ## Unit tests only (a minute and a half)
+test-unit: install ## Unit tests only (about a minute)
 	$(PYTEST) --numprocesses 2 -m "not monte_carlo" tests/unit
 
 .PHONY: test-statistics

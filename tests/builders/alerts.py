@@ -2,48 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from batchmark.aws.result_bucket import RunStore
-from batchmark.changes.alerts.merging import Merged, merge
+from batchmark.changes.alerts.merging import merge
 from batchmark.changes.alerts.outbox import Delivery, RunMessage
-from batchmark.changes.alerts.records import Alert, Improvement
+from batchmark.changes.alerts.records import Alert
 from batchmark.changes.alerts.settings import AlertSettings
-from batchmark.changes.records import (
-    BETTER,
-    WORSE,
-    Change,
-    ChangePoint,
-    Level,
-    RunChanges,
-    SeriesKey,
-)
+from batchmark.changes.records import BETTER, WORSE, Change, ChangePoint, Level, RunChanges
 from tests.builders.changed_series import build_key, run_id
 
 NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 FIRST_RUN = datetime(2026, 6, 1, 3, tzinfo=UTC)
 
 
-def series(**fields: Any) -> SeriesKey:
+def series(**fields):
     return build_key(**{"parameters": '{"size":5000}'} | fields)
 
 
-def some_series(count: int) -> list[SeriesKey]:
+def some_series(count):
     return [series(parameters=f'{{"size":{size}}}') for size in range(1000, 1000 + count)]
 
 
 def point(
-    first: int = 20,
-    before: float = 0.010,
-    after: float = 0.012,
+    first=20,
+    before=0.010,
+    after=0.012,
     *,
-    of: SeriesKey | None = None,
-    metric: str = "time",
-    near: int = 2,
-    **fields: Any,
-) -> ChangePoint:
+    of=None,
+    metric="time",
+    near=2,
+    **fields,
+):
     """A series that moved with run number `first`; `near` runs on each side may be meant, too."""
     values: dict[str, Any] = {
         "series": of or series(),
@@ -60,7 +50,7 @@ def point(
     return ChangePoint(**values | fields)
 
 
-def change(*points: ChangePoint, **fields: Any) -> Change:
+def change(*points, **fields):
     points = points or (point(),)
     kinds = WORSE if points[0].worse else BETTER
     values: dict[str, Any] = {
@@ -73,18 +63,18 @@ def change(*points: ChangePoint, **fields: Any) -> Change:
     return Change(**values | fields)
 
 
-def moved(first: int, before: float, after: float, of: list[SeriesKey]) -> Change:
+def moved(first, before, after, of):
     return change(*(point(first, before, after, of=one) for one in of), environment=True)
 
 
-def opened(*changes: Change) -> list[Alert]:
+def opened(*changes):
     return [
         Alert.opened(one, run_id="run-early", at=NOW - timedelta(days=7))
         for one in changes or (change(),)
     ]
 
 
-def in_state(alert: Alert, *states: str) -> Alert:
+def in_state(alert, *states):
     """The alert after these states, one after the other."""
     for number, state in enumerate(states):
         alert = alert.become(state, at=NOW, by="ada", run_id=f"manual-{number}")
@@ -92,16 +82,16 @@ def in_state(alert: Alert, *states: str) -> Alert:
 
 
 def merged(
-    changes: Sequence[Change],
-    alerts: Sequence[Alert] = (),
-    told: Sequence[Improvement] = (),
-    **settings: Any,
-) -> Merged:
+    changes,
+    alerts=(),
+    told=(),
+    **settings,
+):
     """What run 30 adds, with these settings, to alerts and to improvements that were told."""
     return merge(alerts, told, changes, AlertSettings(**settings), run_id=run_id(30), at=NOW)
 
 
-def message(run: str = "run-30", channels: tuple[str, ...] = ("sns",), **fields: Any) -> RunMessage:
+def message(run="run-30", channels=("sns",), **fields):
     values: dict[str, Any] = {
         "run_id": run,
         "created_at": NOW,
@@ -116,7 +106,7 @@ def message(run: str = "run-30", channels: tuple[str, ...] = ("sns",), **fields:
     return RunMessage(**values | fields)
 
 
-def store_changes(store: RunStore, *changes: Change) -> str:
+def store_changes(store, *changes):
     """A run's changes.json; its key."""
     return store.write(
         "changes.json", RunChanges(run_id=run_id(30), changes=changes).model_dump_json()

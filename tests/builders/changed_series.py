@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 
 from batchmark.changes.conditions import RunConditions
-from batchmark.changes.records import ChangePoint, Confirmation, Level, Metric, Series, SeriesKey
+from batchmark.changes.records import ChangePoint, Confirmation, Level, Series, SeriesKey
 from batchmark_job.result import Device
 
 FIRST = datetime(2026, 9, 1, 3, tzinfo=UTC)
@@ -17,17 +16,15 @@ LEVEL = 0.01
 BEFORE = {"time": 0.1, "price": 1.0, "noise": 0.02, "speedup": 12.0}
 
 
-def run_id(number: int) -> str:
+def run_id(number):
     return f"run-{number}"
 
 
-def moment(number: int) -> datetime:
+def moment(number):
     return FIRST + timedelta(days=number)
 
 
-def build_key(
-    target: str = "g5.xlarge", workload: str | None = "matmul", **fields: Any
-) -> SeriesKey:
+def build_key(target="g5.xlarge", workload="matmul", **fields):
     gpu = target[0] in "gp"
     values: dict[str, Any] = {
         "suite": "blog",
@@ -43,9 +40,7 @@ def build_key(
     return SeriesKey(**values | fields)
 
 
-def build_point(
-    series: SeriesKey, change: float = 0.1, *, run: int = 20, metric: Metric = "time", **fields: Any
-) -> ChangePoint:
+def build_point(series, change=0.1, *, run=20, metric="time", **fields):
     before = BEFORE[metric]
     values: dict[str, Any] = {
         "series": series,
@@ -62,7 +57,7 @@ def build_point(
     return ChangePoint(**values | fields)
 
 
-def build_conditions(run: int, **fields: Any) -> RunConditions:
+def build_conditions(run, **fields):
     values: dict[str, Any] = {
         "recorded_at": moment(run),
         "image_digest": ("sha256:" + "9a" * 32,),
@@ -74,7 +69,7 @@ def build_conditions(run: int, **fields: Any) -> RunConditions:
     return RunConditions(**values | fields)
 
 
-def runs_of(*targets: str, since: int = 20, **changed: Any) -> dict[tuple[str, str], RunConditions]:
+def runs_of(*targets, since=20, **changed):
     """RunConditions of runs 15 to 25; those from `since` on with what changed."""
     return {
         (run_id(number), target): build_conditions(number, **changed if number >= since else {})
@@ -83,9 +78,7 @@ def runs_of(*targets: str, since: int = 20, **changed: Any) -> dict[tuple[str, s
     }
 
 
-def build_confirmation(
-    series: SeriesKey, outcome: str = "confirmed", **fields: Any
-) -> Confirmation:
+def build_confirmation(series, outcome="confirmed", **fields):
     values: dict[str, Any] = {
         "series": series,
         "kind": "run",
@@ -101,7 +94,7 @@ def build_confirmation(
     return Confirmation(**values | fields)
 
 
-def build_history(key: SeriesKey, values: Sequence[float], *, metric: Metric = "time") -> Series:
+def build_history(key, values, *, metric="time"):
     return Series(
         key=key,
         metric=metric,
@@ -114,11 +107,11 @@ def build_history(key: SeriesKey, values: Sequence[float], *, metric: Metric = "
     )
 
 
-def noisy(count: int, seed: int = 0, log_sd: float = 0.01) -> np.ndarray:
+def noisy(count, seed=0, log_sd=0.01):
     return LEVEL * np.exp(log_sd * np.random.default_rng(seed).standard_normal(count))
 
 
-def sizes(target: str, workload: str, count: int) -> list[SeriesKey]:
+def sizes(target, workload, count):
     return [
         build_key(target, workload, parameters=f'{{"size":{1000 * (number + 1)}}}')
         for number in range(count)

@@ -7,7 +7,6 @@ from typing import Any
 
 from batchmark.aws.result_bucket import COLLECTED, PRICES, RunStore
 from batchmark.core.names import slug
-from batchmark.core.run import CollectedJob, CollectedRun
 from batchmark.history.store import HistoryStore
 from tests.builders.runs import PRICES as TABLE
 from tests.builders.runs import build_full_job, build_rows, build_run, put_documents
@@ -19,7 +18,7 @@ NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SIZES = {("matmul", "size", 1000): 0.001, ("matmul", "size", 5000): 0.02}
 
 
-def finished(job: CollectedJob, at: datetime) -> CollectedJob:
+def finished(job, at):
     later = at - job.document.finished_at
     document = job.document.model_copy(
         update={"started_at": job.document.started_at + later, "finished_at": at}
@@ -33,7 +32,7 @@ def finished(job: CollectedJob, at: datetime) -> CollectedJob:
     )
 
 
-def run_of(*jobs: CollectedJob, run_id: str = RUN_ID) -> CollectedRun:
+def run_of(*jobs, run_id=RUN_ID):
     named = []
     for job in jobs:
         plan = job.planned
@@ -47,7 +46,7 @@ def run_of(*jobs: CollectedJob, run_id: str = RUN_ID) -> CollectedRun:
     return build_run(*named).model_copy(update={"run_id": run_id})
 
 
-def two_targets(day: int = 0, slowdown: float = 1.0, **fields: Any) -> CollectedRun:
+def two_targets(day=0, slowdown=1.0, **fields):
     """Return a run of a GPU and a CPU target at two sizes, `day` days after the first run."""
     at = NOON + timedelta(days=day)
     medians = {key: slowdown * seconds for key, seconds in SIZES.items()}
@@ -61,29 +60,29 @@ def two_targets(day: int = 0, slowdown: float = 1.0, **fields: Any) -> Collected
 class ResultBucket:
     """The result bucket behind a client of S3, whose calls are recorded in `calls`."""
 
-    def __init__(self, s3: Any, calls: list[tuple[str, str]]) -> None:
+    def __init__(self, s3, calls):
         self.s3, self.calls = s3, calls
 
     @property
-    def history(self) -> HistoryStore:
+    def history(self):
         return HistoryStore(self.s3, BUCKET)
 
-    def put(self, key: str, body: bytes | str) -> None:
+    def put(self, key, body):
         self.s3.put_object(Bucket=BUCKET, Key=key, Body=body)
 
-    def collect(self, run: CollectedRun) -> CollectedRun:
+    def collect(self, run):
         """Store what jobs and tasks leave of a run before its rows are appended."""
         put_documents(RunStore(self.s3, BUCKET, run.run_id), run)
         self.put(f"runs/{slug(run.run_id)}/{COLLECTED}", run.model_dump_json())
         self.put(f"runs/{slug(run.run_id)}/{PRICES}", TABLE.model_dump_json())
         return run
 
-    def append(self, run: CollectedRun) -> tuple[str, ...]:
+    def append(self, run):
         return self.history.append(self.collect(run), TABLE)
 
-    def objects(self, folder: str = "") -> dict[str, bytes]:
+    def objects(self, folder=""):
         keys = RunStore(self.s3, BUCKET, "any").keys(folder)
         return {key: self.history.get(key) for key in keys}
 
-    def called(self, operation: str) -> list[str]:
+    def called(self, operation):
         return [key for name, key in self.calls if name == operation]

@@ -1,14 +1,11 @@
 """What Terraform publishes of an installation, and the configuration that is read of it."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
-from batchmark.core.config import Config, parse_config
+from batchmark.core.config import parse_config
 
 
-def target(device: str, **changes: Any) -> dict[str, Any]:
+def target(device, **changes):
     return {
         "device": device,
         "instance_type": "any",
@@ -25,7 +22,7 @@ def target(device: str, **changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def published(**changes: Any) -> dict[str, Any]:
+def published(**changes):
     return {
         "schema_version": 1,
         "name": "batchmark",
@@ -37,11 +34,11 @@ def published(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def configured(**changes: Any) -> Config:
+def configured(**changes):
     return parse_config(json.dumps(published(**changes)))
 
 
-def own_types(**targets: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def own_types(**targets):
     """Targets of the instance types they are named after, each with changes to the usual one."""
     return {
         name: target("cuda" if name[0] in "gp" else "cpu", **{"instance_type": name} | changes)

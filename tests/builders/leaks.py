@@ -1,11 +1,7 @@
 """An installation of two targets, as Terraform publishes it and AWS describes it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-from batchmark.core.config import Config
 from tests.builders.installations import configured, target
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -17,11 +13,11 @@ PROFILE = "arn:aws:iam::111122223333:instance-profile/lab-instance-1"
 TARGETS = {"g5.xlarge": ("cuda", 4), "c5.2xlarge": ("cpu", 8)}
 
 
-def queue_arn(target: str, suffix: str = "") -> str:
+def queue_arn(target, suffix=""):
     return f"{ARN}:job-queue/lab-{target.replace('.', '-')}{suffix}"
 
 
-def config(**changes: Any) -> Config:
+def config(**changes):
     targets = {
         name: target(
             device,
@@ -45,5 +41,5 @@ def config(**changes: Any) -> Config:
     return configured(**lab | changes)
 
 
-def ago(**span: float) -> int:
+def ago(**span):
     return int((NOW - timedelta(**span)).timestamp() * 1000)

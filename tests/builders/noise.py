@@ -1,7 +1,5 @@
 """Builders of jobs that differ, for the tests of noise, verdicts and calibrations."""
 
-from __future__ import annotations
-
 import pytest
 
 from batchmark.analysis.pooling import group_jobs

@@ -1,7 +1,5 @@
 """Builders of a GPU target and a CPU target that are compared."""
 
-from __future__ import annotations
-
 from batchmark.analysis.comparison import compare
 from batchmark.analysis.noise import measure_noise
 from batchmark.analysis.pooling import group_jobs

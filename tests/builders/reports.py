@@ -1,7 +1,5 @@
 """Builders of reports, for the tests of their JSON, page and terminal table."""
 
-from __future__ import annotations
-
 import io
 from datetime import UTC, datetime
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 
-from batchmark.aws.result_bucket import RunStore
 from batchmark.core.prices import PriceTable
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob, PlannedJob
 from batchmark.runs.result_documents import ExpectedDocument, key_of
@@ -84,7 +82,7 @@ LAPTOP_ENVIRONMENT = CPU_ENVIRONMENT.model_copy(
 )
 
 
-def build_row(samples: Sequence[float] = (), **fields: Any) -> Measurement:
+def build_row(samples=(), **fields):
     """A measured row of these samples; `status` and `reason` change that."""
     values: dict[str, Any] = {
         "workload": "matmul",
@@ -103,17 +101,17 @@ def build_row(samples: Sequence[float] = (), **fields: Any) -> Measurement:
 
 
 def build_job(
-    target: str,
-    rows: Sequence[Measurement],
+    target,
+    rows,
     *,
-    repeat: int = 1,
-    suite: str = "blog",
-    environment: Environment | None = None,
-    actual_device: Device | None = None,
-    status: str = "complete",
-    batch_seconds: float = 40.0,
-    **fields: Any,
-) -> CollectedJob:
+    repeat=1,
+    suite="blog",
+    environment=None,
+    actual_device=None,
+    status="complete",
+    batch_seconds=40.0,
+    **fields,
+):
     """A job of a GPU target if its name starts with g or p, else of a CPU target."""
     gpu = target[0] in "gp"
     device = "cuda" if gpu else "cpu"
@@ -165,7 +163,7 @@ def build_job(
     return CollectedJob(**values | fields)
 
 
-def build_marks(started_at: datetime, *, gpu: bool, **fields: Any) -> Marks:
+def build_marks(started_at, *, gpu, **fields):
     """A job's steps to steady state, after its container started at `started_at`."""
     offsets = {
         "image_pull_started_at": -30.0,
@@ -183,7 +181,7 @@ def build_marks(started_at: datetime, *, gpu: bool, **fields: Any) -> Marks:
     return Marks(**moments | fields)
 
 
-def build_full_job(target: str, rows: Sequence[Measurement], **fields: Any) -> CollectedJob:
+def build_full_job(target, rows, **fields):
     """A job whose document has all that schema version 2 allows."""
     gpu = target[0] in "gp"
     repeat = fields.get("repeat", 1)
@@ -225,7 +223,7 @@ def build_full_job(target: str, rows: Sequence[Measurement], **fields: Any) -> C
     return build_job(target, [full_row(row, gpu=gpu) for row in rows], **full | fields)
 
 
-def full_row(row: Measurement, *, gpu: bool) -> Measurement:
+def full_row(row, *, gpu):
     if row.status is not MeasurementStatus.MEASURED:
         return row
     chosen = Implementation(name="torch", version="2.13.0", threads=None if gpu else 8)
@@ -266,23 +264,23 @@ def full_row(row: Measurement, *, gpu: bool) -> Measurement:
     )
 
 
-def build_lost(target: str, reason: str, *, repeat: int = 1, suite: str = "blog") -> LostJob:
+def build_lost(target, reason, *, repeat=1, suite="blog"):
     planned = build_job(target, [], repeat=repeat, suite=suite).planned
     return LostJob(planned=planned, job_id=None, reason=reason)
 
 
-def build_run(*jobs: CollectedJob, lost: Sequence[LostJob] = ()) -> CollectedRun:
+def build_run(*jobs, lost=()):
     return CollectedRun(run_id="scheduled__2026-11-20", jobs=jobs, lost=tuple(lost))
 
 
-def put_documents(store: RunStore, run: CollectedRun) -> None:
+def put_documents(store, run):
     """Write the raw documents that the run's jobs left."""
     for job in run.jobs:
         expected = ExpectedDocument.of(run.run_id, job.planned)
         store.put(key_of(expected.uri(job.job_id, job.job_attempt)), job.document.to_json())
 
 
-def as_older_releases_stored(run: CollectedRun) -> str:
+def as_older_releases_stored(run):
     """The run's `collected.json` with the documents inside."""
     stored = json.loads(run.model_dump_json())
     for job, text in zip(run.jobs, stored["jobs"], strict=True):
@@ -290,13 +288,13 @@ def as_older_releases_stored(run: CollectedRun) -> str:
     return json.dumps(stored)
 
 
-def noisy(median: float, *, count: int = 30, spread: float = 0.01, seed: int = 0) -> list[float]:
+def noisy(median, *, count=30, spread=0.01, seed=0):
     """Samples in seconds with the right-skewed noise that timings have."""
     rng = np.random.default_rng([seed, int(median * 1e9)])
     return [float(value) for value in median * (1 + spread * (rng.gamma(2, 1, count) - 1.68))]
 
 
-def build_rows(medians: dict[tuple[str, str, int], float], *, seed: int) -> list[Measurement]:
+def build_rows(medians, *, seed):
     return [
         build_row(
             noisy(median, seed=seed),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC
 
 import numpy as np
@@ -20,15 +19,15 @@ class Threshold:
         calls: what it was given.
     """
 
-    def __init__(self, share: float = 0.04, needed: int = 1) -> None:
+    def __init__(self, share=0.04, needed=1):
         self.share, self.needed = share, needed
         self.calls: list[list[Series]] = []
 
-    def __call__(self, histories: Sequence[Series]) -> list[ChangePoint]:
+    def __call__(self, histories):
         self.calls.append(list(histories))
         return [found for history in histories if (found := self._look(history))]
 
-    def _look(self, history: Series) -> ChangePoint | None:
+    def _look(self, history):
         values = history.values
         slow = values > values[0] * (1 + self.share)
         if values.size < FEWEST_RUNS or not slow[-self.needed :].all():
@@ -50,7 +49,7 @@ class Threshold:
         )
 
 
-def level_histories(*targets: str, series: int = 4, runs: int = 30) -> list[Series]:
+def level_histories(*targets, series=4, runs=30):
     return [
         build_history(key, [0.1] * runs)
         for target in targets

@@ -6,7 +6,6 @@ import io
 import json
 import re
 import tarfile
-from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -36,8 +35,6 @@ SMALL = "--workload gaussian_blur --axis size=64"
 SHORT = "--samples 10 --max-seconds 0.2 --no-ceilings"
 COMPILERS = ("cc", "gcc", "g++", "c++", "clang", "tcc", "as", "ld", "make", "rustc", "go")
 INSTALLERS = ("pip", "pip3", "uv", "wheel", "easy_install", "conda", "npm")
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """One real stack for the tests that run DAGs: local cloud, Terraform, Airflow."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from functools import partial
 from pathlib import Path

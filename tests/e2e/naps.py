@@ -4,14 +4,9 @@ Its time is a wait, so that 10 % shows on a machine that is busy with other test
 is to change its code, as somebody would who commits a slower version.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from laptop.aws import AwsClients
 from tests.paths import ROOT
 
 JOB = str(ROOT / "job_container")
@@ -50,12 +45,12 @@ ONLY_OURS = (
 class Naps:
     """The suite `own` of one stack, made of naps."""
 
-    def __init__(self, folder: Path, *workloads: str) -> None:
+    def __init__(self, folder, *workloads):
         self._folder = folder
         folder.mkdir()
         self.last(SECONDS, *workloads)
 
-    def last(self, seconds: float, *workloads: str) -> None:
+    def last(self, seconds, *workloads):
         """Let later jobs take these naps, each so long."""
         for file in self._folder.glob("*.py"):
             file.unlink()
@@ -63,7 +58,7 @@ class Naps:
             (self._folder / f"{workload}.py").write_text(CODE.format(seconds=seconds))
 
     @contextmanager
-    def everywhere(self, aws: AwsClients) -> Iterator[None]:
+    def everywhere(self, aws):
         """Let all targets run naps instead of the image's workloads."""
         ssm, batch = aws.client("ssm"), aws.client("batch")
         before = ssm.get_parameter(Name=PARAMETER)["Parameter"]["Value"]
@@ -92,7 +87,7 @@ class Naps:
 class Inbox:
     """An SQS queue that is subscribed to the alert topic."""
 
-    def __init__(self, aws: AwsClients, name: str) -> None:
+    def __init__(self, aws, name):
         self._sqs = aws.client("sqs")
         self._url = self._sqs.create_queue(QueueName=name)["QueueUrl"]
         arn = self._sqs.get_queue_attributes(QueueUrl=self._url, AttributeNames=["QueueArn"])
@@ -102,7 +97,7 @@ class Inbox:
             Endpoint=arn["Attributes"]["QueueArn"],
         )
 
-    def alerts(self) -> list[dict[str, str]]:
+    def alerts(self):
         """The messages of benchmark runs that came since the last call."""
         found = []
         while messages := self._sqs.receive_message(QueueUrl=self._url, MaxNumberOfMessages=10).get(

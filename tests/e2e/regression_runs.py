@@ -1,15 +1,11 @@
 """Runs of the benchmark with a history before them, and what they left."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from batchmark.aws.result_bucket import CHANGES, COLLECTED, RunStore
 from batchmark.changes.records import RunChanges
 from batchmark.history.store import HistoryStore, run_prices
 from batchmark.runs.collected_runs import readable_run
-from laptop.airflow import AirflowClient
-from laptop.aws import AwsClients
 from laptop.demo import DAG_ID
 from tests.e2e.stacks import run_dag
 
@@ -19,22 +15,22 @@ EARLIER_RUNS = 12
 TARGETS = ("c5.2xlarge", "g4dn.xlarge")
 
 
-def run(airflow: AirflowClient) -> str:
+def run(airflow):
     run_id, state = run_dag(airflow, DAG_ID, CONF)
     assert state == "success"
     return run_id
 
 
-def store_of(aws: AwsClients, run_id: str) -> RunStore:
+def store_of(aws, run_id):
     return RunStore(aws.client("s3"), aws.config().bucket, run_id)
 
 
-def changes_of(aws: AwsClients, run_id: str) -> RunChanges:
+def changes_of(aws, run_id):
     store = store_of(aws, run_id)
     return RunChanges.model_validate_json(store.read(store.prefix + CHANGES))
 
 
-def put_earlier_runs(aws: AwsClients, run_id: str) -> None:
+def put_earlier_runs(aws, run_id):
     """Let the history hold a measured run as often as weeks of schedule would have left it."""
     config, store = aws.config(), store_of(aws, run_id)
     measured = readable_run(store, store.prefix + COLLECTED)

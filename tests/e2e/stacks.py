@@ -1,31 +1,24 @@
 """Stacks for tests."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
-from laptop.airflow import AirflowClient
 from laptop.session import Clock
 from laptop.stack import Ports, Stack
 from tests.waiting import wait_for
 
 
-def open_stack(folder: Path) -> Stack:
+def open_stack(folder):
     """A stack on free ports, of which nothing is started yet; leaving its context ends it."""
     return Stack(folder, Ports(), Clock().say)
 
 
-def wait_for_end(airflow: AirflowClient, dag_id: str, run_id: str, seconds: float = 540) -> str:
-    def state() -> str | None:
+def wait_for_end(airflow, dag_id, run_id, seconds=540):
+    def state():
         state = airflow.state(dag_id, run_id)
         return state if state in ("success", "failed") else None
 
     return wait_for(state, f"end of DAG run {run_id}", seconds, every=1)
 
 
-def run_dag(airflow: AirflowClient, dag_id: str, conf: Mapping[str, Any]) -> tuple[str, str]:
+def run_dag(airflow, dag_id, conf):
     """Run a DAG to its end; its run id and state."""
     airflow.wait_for_dag(dag_id)
     airflow.unpause(dag_id)
@@ -33,7 +26,7 @@ def run_dag(airflow: AirflowClient, dag_id: str, conf: Mapping[str, Any]) -> tup
     return run_id, wait_for_end(airflow, dag_id, run_id)
 
 
-def failed_log(airflow: AirflowClient, dag_id: str, run_id: str, task_id: str) -> str:
+def failed_log(airflow, dag_id, run_id, task_id):
     """The log of a run's only failed task of that name."""
     (task,) = [
         task

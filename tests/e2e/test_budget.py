@@ -1,7 +1,5 @@
 """Money in real DAG runs: refused, shown by a dry run, and booked after a run."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 

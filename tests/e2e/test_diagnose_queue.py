@@ -1,7 +1,5 @@
 """The DAG diagnose_queue through Airflow, on what Terraform made in the local cloud."""
 
-from __future__ import annotations
-
 import pytest
 
 from batchmark.aws.result_bucket import DIAGNOSES_FOLDER, RunStore

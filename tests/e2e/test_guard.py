@@ -1,7 +1,5 @@
 """The guards through the real chain: a check that passes, one that fails, leaks that are ended."""
 
-from __future__ import annotations
-
 import json
 from contextlib import contextmanager
 

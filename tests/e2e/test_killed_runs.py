@@ -1,7 +1,5 @@
 """A run that is killed at every task boundary leaves what one leaves that nobody touched."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from moto.iam.access_control import IAMPolicy, PermissionResult
 
 from batchmark.aws.result_bucket import REPORT_JSON
-from laptop.aws import AwsClients
 from laptop.demo import run_benchmark
 from laptop.session import Clock
 from tests.e2e.stacks import run_dag
@@ -73,7 +72,7 @@ class Need(NamedTuple):
     conditions: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-def needs(call: dict[str, Any]) -> set[Need]:
+def needs(call):
     """What a recorded call takes; "*" is the resource of one that names none."""
     operation = f"{call['service']}:{call['operation']}"
     conditions = tuple((key, tuple(values)) for key, values in call["conditions"].items())
@@ -88,7 +87,7 @@ def needs(call: dict[str, Any]) -> set[Need]:
     return found
 
 
-def holds(condition: dict[str, Any], seen: dict[str, tuple[str, ...]]) -> bool:
+def holds(condition, seen):
     """Whether a statement's condition holds; one of a kind not known here does not."""
     for operator, wanted_by_key in condition.items():
         for key, wanted in wanted_by_key.items():
@@ -104,7 +103,7 @@ def holds(condition: dict[str, Any], seen: dict[str, tuple[str, ...]]) -> bool:
     return True
 
 
-def allows(statements: list[dict[str, Any]], need: Need) -> bool:
+def allows(statements, need):
     applying = [
         {name: value for name, value in statement.items() if name != "Condition"}
         for statement in statements
@@ -114,7 +113,7 @@ def allows(statements: list[dict[str, Any]], need: Need) -> bool:
     return policy.is_action_permitted(need.action, need.resource) is PermissionResult.PERMITTED
 
 
-def actions(statement: dict[str, Any]) -> list[str]:
+def actions(statement):
     named = statement["Action"]
     return [named] if isinstance(named, str) else named
 
@@ -144,7 +143,7 @@ def calls(stack, airflow, calibration):
     return read()
 
 
-def with_the_resources_tags(call: dict[str, Any], aws: AwsClients) -> dict[str, Any]:
+def with_the_resources_tags(call, aws):
     """The call with the tags of what it ends, which AWS looks up by itself."""
     ids = [arn.rpartition("/")[2] for arn in call["resources"]]
     if call["operation"] == "TerminateJob":

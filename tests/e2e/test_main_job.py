@@ -1,7 +1,5 @@
 """The main job through the real chain: Airflow's components, Batch over HTTP, S3, the report."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

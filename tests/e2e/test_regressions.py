@@ -1,7 +1,5 @@
 """From a workload that got 10 % slower to one alert, through the real chain."""
 
-from __future__ import annotations
-
 import pytest
 
 from batchmark.aws.result_bucket import REPORT_HTML

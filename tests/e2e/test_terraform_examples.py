@@ -1,7 +1,5 @@
 """Each file in terraform/examples, on a local cloud of its own: apply, re-plan clean, destroy."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 

@@ -1,11 +1,7 @@
 """An AWS account with a result bucket, an alert topic and a subscriber, and tasks' contexts."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
 
 import boto3
 import pytest
@@ -13,7 +9,6 @@ import pytest
 from batchmark.aws.result_bucket import RunStore
 from batchmark.changes.alerts.settings import AlertSettings
 from batchmark.changes.alerts.store import AlertStore
-from batchmark.core.config import Config
 from batchmark.orchestration.tasks import alerts as alert_tasks
 from tests.builders.alerts import run_id
 from tests.builders.leaks import config
@@ -22,12 +17,12 @@ from tests.stand_ins.moto_account import moto_account, moto_client
 
 
 @pytest.fixture
-def bucket() -> MemoryBucket:
+def bucket():
     return MemoryBucket(config().bucket, config().region)
 
 
 @pytest.fixture
-def published(monkeypatch: pytest.MonkeyPatch, bucket: MemoryBucket) -> Iterator[Config]:
+def published(monkeypatch, bucket):
     """What Terraform published of the account, as the tasks read it; a queue has subscribed."""
     with moto_account():
         region = config().region
@@ -46,7 +41,7 @@ def published(monkeypatch: pytest.MonkeyPatch, bucket: MemoryBucket) -> Iterator
         yield found
 
 
-def received(of: Config) -> list[dict[str, Any]]:
+def received(of):
     """Take the messages that the topic's subscriber got."""
     sqs = moto_client("sqs", region_name=of.region)
     queue = sqs.get_queue_url(QueueName="subscriber")["QueueUrl"]
@@ -59,20 +54,20 @@ def received(of: Config) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def store(bucket: MemoryBucket) -> RunStore:
+def store(bucket):
     return RunStore(bucket, config().bucket, run_id(30))
 
 
 @pytest.fixture
-def alerts(store: RunStore) -> AlertStore:
+def alerts(store):
     return AlertStore(store)
 
 
 @pytest.fixture
-def set_up(monkeypatch: pytest.MonkeyPatch) -> Any:
+def set_up(monkeypatch):
     """Sets the variable batchmark_alerts; at first it is empty."""
 
-    def set_variable(**fields: Any) -> None:
+    def set_variable(**fields):
         found = AlertSettings.model_validate(fields)
         monkeypatch.setattr(alert_tasks, "load_alert_settings", lambda: found)
 
@@ -81,6 +76,6 @@ def set_up(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.fixture
-def context() -> dict[str, Any]:
+def context():
     dag_run = SimpleNamespace(triggering_user_name="ada")
     return {"run_id": run_id(30), "params": {}, "dag_run": dag_run}

@@ -12,7 +12,7 @@ SPOT_QUEUE, ON_DEMAND_QUEUE = "arn:queue-spot", "arn:queue-on-demand"
 RECLAIMED = "Host EC2 (instance i-0f1e2d3c4b5a69788) terminated."
 
 
-def client_error(code: str, status: int = 400) -> ClientError:
+def client_error(code, status=400):
     answer = {
         "Error": {"Code": code, "Message": ""},
         "ResponseMetadata": {"HTTPStatusCode": status},
@@ -26,7 +26,7 @@ class FakeBatch:
     With `lost_answer`, a failed submission has created its job.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.jobs: dict[str, dict[str, Any]] = {}
         self.terminated: list[tuple[str, str]] = []
         self.submissions: list[dict[str, Any]] = []
@@ -35,7 +35,7 @@ class FakeBatch:
         self.meta = SimpleNamespace(endpoint_url="http://127.0.0.1:5000", region_name="us-east-1")
         self._numbers = itertools.count(1)
 
-    def add(self, name: str, status: str, queue: str = SPOT_QUEUE, **fields: Any) -> str:
+    def add(self, name, status, queue=SPOT_QUEUE, **fields):
         number = next(self._numbers)
         job = {
             "jobId": f"job-{number}",
@@ -49,11 +49,11 @@ class FakeBatch:
         self.jobs[job["jobId"]] = job | fields
         return job["jobId"]
 
-    def change(self, job_id: str, **fields: Any) -> None:
+    def change(self, job_id, **fields):
         """Change a job; answers given before keep their values."""
         self.jobs[job_id] = self.jobs[job_id] | fields
 
-    def submit_job(self, **request: Any) -> dict[str, str]:
+    def submit_job(self, **request):
         self.submissions.append(request)
         if self.failures:
             error = self.failures.pop(0)
@@ -62,16 +62,16 @@ class FakeBatch:
             raise error
         return {"jobId": self.add(request["jobName"], "SUBMITTED", request["jobQueue"])}
 
-    def describe_jobs(self, jobs: list[str]) -> dict[str, Any]:
+    def describe_jobs(self, jobs):
         assert len(jobs) <= 100
         return {"jobs": [self.jobs[job_id] for job_id in jobs if job_id in self.jobs]}
 
-    def terminate_job(self, jobId: str, reason: str) -> None:  # noqa: N803
+    def terminate_job(self, jobId, reason):  # noqa: N803
         self.terminated.append((jobId, reason))
         if self.jobs[jobId]["status"] not in ("SUCCEEDED", "FAILED"):
             self.change(jobId, status="FAILED", statusReason=reason)
 
-    def list_jobs(self, jobQueue: str, jobStatus: str, maxResults: int) -> dict[str, Any]:  # noqa: N803
+    def list_jobs(self, jobQueue, jobStatus, maxResults):  # noqa: N803
         found = [
             job
             for job in self.jobs.values()
@@ -79,11 +79,11 @@ class FakeBatch:
         ]
         return {"jobSummaryList": found[:maxResults]}
 
-    def get_paginator(self, operation: str) -> SimpleNamespace:
+    def get_paginator(self, operation):
         assert operation == "list_jobs"
         return SimpleNamespace(paginate=self._pages)
 
-    def _pages(self, jobQueue: str, filters: list[dict[str, Any]]) -> Any:  # noqa: N803
+    def _pages(self, jobQueue, filters):  # noqa: N803
         ((pattern,),) = [each["values"] for each in filters]
         prefix = pattern.removesuffix("*").lower()
         for job in self.jobs.values():  # one per page
@@ -94,15 +94,15 @@ class FakeBatch:
 class FakeClients:
     """Takes the place of AwsClients."""
 
-    def __init__(self, **clients: Any) -> None:
+    def __init__(self, **clients):
         self.clients = clients
         self.asked: list[tuple[str, int]] = []
 
-    def __call__(self, service: str, *, attempts: int = 6) -> Any:
+    def __call__(self, service, *, attempts=6):
         self.asked.append((service, attempts))
         return self.clients[service]
 
 
 class FakeLogs:
-    def get_log_events(self, **_: Any) -> dict[str, Any]:
+    def get_log_events(self, **_):
         return {"events": [{"message": "reading input"}, {"message": "boom"}]}

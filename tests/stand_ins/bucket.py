@@ -6,7 +6,6 @@ from collections.abc import Callable
 from hashlib import md5
 from io import BytesIO
 from types import SimpleNamespace
-from typing import Any
 
 from botocore.exceptions import ClientError
 
@@ -26,7 +25,7 @@ class MemoryBucket:
 
     exceptions = SimpleNamespace(NoSuchKey=NoSuchKeyError, ClientError=ClientError)
 
-    def __init__(self, name: str, region: str) -> None:
+    def __init__(self, name, region):
         self.name = name
         self.objects: dict[str, bytes] = {}
         self.calls: list[tuple[str, str]] = []
@@ -37,13 +36,13 @@ class MemoryBucket:
     def put_object(
         self,
         *,
-        Bucket: str,  # noqa: N803
-        Key: str,  # noqa: N803
-        Body: bytes | str,  # noqa: N803
-        IfNoneMatch: str | None = None,  # noqa: N803
-        IfMatch: str | None = None,  # noqa: N803
-        **_: object,
-    ) -> None:
+        Bucket,  # noqa: N803
+        Key,  # noqa: N803
+        Body,  # noqa: N803
+        IfNoneMatch=None,  # noqa: N803
+        IfMatch=None,  # noqa: N803
+        **_,
+    ):
         self._begin("PutObject", Bucket, Key)
         if IfMatch is not None and Key not in self.objects:
             raise _error("NoSuchKey")
@@ -52,29 +51,29 @@ class MemoryBucket:
             raise _error("PreconditionFailed")
         self.objects[Key] = Body.encode() if isinstance(Body, str) else Body
 
-    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
+    def get_object(self, *, Bucket, Key):  # noqa: N803
         self._begin("GetObject", Bucket, Key)
         if Key not in self.objects:
             raise _error("NoSuchKey")
         body = self.objects[Key]
         return {"Body": BytesIO(body), "ETag": _etag(body), "ContentLength": len(body)}
 
-    def delete_object(self, *, Bucket: str, Key: str) -> None:  # noqa: N803
+    def delete_object(self, *, Bucket, Key):  # noqa: N803
         self._begin("DeleteObject", Bucket, Key)
         self.objects.pop(Key, None)
 
-    def get_paginator(self, operation: str) -> MemoryBucket:
+    def get_paginator(self, operation):
         assert operation == "list_objects_v2"
         return self
 
     def paginate(
         self,
         *,
-        Bucket: str,  # noqa: N803
-        Prefix: str,  # noqa: N803
-        StartAfter: str = "",  # noqa: N803
-        Delimiter: str | None = None,  # noqa: N803
-    ) -> list[dict[str, Any]]:
+        Bucket,  # noqa: N803
+        Prefix,  # noqa: N803
+        StartAfter="",  # noqa: N803
+        Delimiter=None,  # noqa: N803
+    ):
         """One page; with a delimiter, what lies below it counts as a folder."""
         self._begin("ListObjectsV2", Bucket, Prefix)
         keys = [key for key in sorted(self.objects) if key.startswith(Prefix) and key > StartAfter]
@@ -89,17 +88,17 @@ class MemoryBucket:
             }
         ]
 
-    def _begin(self, operation: str, bucket: str, key: str) -> None:
+    def _begin(self, operation, bucket, key):
         self.calls.append((operation, key))
         self.on_call(operation, key)
         if bucket != self.name:
             raise _error("NoSuchBucket")
 
 
-def _etag(body: bytes) -> str:
+def _etag(body):
     return f'"{md5(body, usedforsecurity=False).hexdigest()}"'
 
 
-def _error(code: str) -> ClientError:
+def _error(code):
     kind = NoSuchKeyError if code == "NoSuchKey" else ClientError
     return kind({"Error": {"Code": code, "Message": code}}, "a call of S3")

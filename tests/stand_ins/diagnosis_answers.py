@@ -10,7 +10,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 from botocore.validate import validate_parameters
 
-from batchmark.checks.diagnosis.records import REMEDIES, Diagnosis, Finding
+from batchmark.checks.diagnosis.records import REMEDIES
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 REGION = "us-east-1"
@@ -23,7 +23,7 @@ EVENTS_GROUP = "/aws/events/batch/batchmark"
 CREATED_AT = int((NOW - timedelta(hours=1)).timestamp() * 1000)
 
 
-def container(vcpus=4, memory=14336, gpus=1, image=IMAGE) -> dict[str, Any]:
+def container(vcpus=4, memory=14336, gpus=1, image=IMAGE):
     needs = {"VCPU": vcpus, "MEMORY": memory, "GPU": gpus}
     return {
         "image": image,
@@ -33,7 +33,7 @@ def container(vcpus=4, memory=14336, gpus=1, image=IMAGE) -> dict[str, Any]:
     }
 
 
-def job(job_id="waiting", *, created_at=CREATED_AT, **fields: Any) -> dict[str, Any]:
+def job(job_id="waiting", *, created_at=CREATED_AT, **fields):
     """Return a JobDetail; the model requires startedAt, which AWS omits before the start."""
     return {
         "jobId": job_id,
@@ -47,11 +47,11 @@ def job(job_id="waiting", *, created_at=CREATED_AT, **fields: Any) -> dict[str, 
     } | fields
 
 
-def summary(job_id="waiting", *, created_at=CREATED_AT, **fields: Any) -> dict[str, Any]:
+def summary(job_id="waiting", *, created_at=CREATED_AT, **fields):
     return {"jobId": job_id, "jobName": job_id, "createdAt": created_at} | fields
 
 
-def queue(**fields: Any) -> dict[str, Any]:
+def queue(**fields):
     return {
         "jobQueueName": QUEUE,
         "jobQueueArn": f"{BATCH_ARN}:job-queue/{QUEUE}",
@@ -64,7 +64,7 @@ def queue(**fields: Any) -> dict[str, Any]:
     } | fields
 
 
-def environment(name=ENVIRONMENT, *, resources=None, **fields: Any) -> dict[str, Any]:
+def environment(name=ENVIRONMENT, *, resources=None, **fields):
     return {
         "computeEnvironmentName": name,
         "computeEnvironmentArn": f"{BATCH_ARN}:compute-environment/{name}",
@@ -85,7 +85,7 @@ def environment(name=ENVIRONMENT, *, resources=None, **fields: Any) -> dict[str,
     } | fields
 
 
-def two_environments(*, first=None, second=None) -> dict[str, Any]:
+def two_environments(*, first=None, second=None):
     """Return the answers for a queue that tries Spot first."""
     spot = {"type": "SPOT"} | (first or {}).pop("resources", {})
     environments = [
@@ -103,7 +103,7 @@ def two_environments(*, first=None, second=None) -> dict[str, Any]:
     }
 
 
-def instance_type(name="g5.xlarge", vcpus=4, memory=16384, gpus=1) -> dict[str, Any]:
+def instance_type(name="g5.xlarge", vcpus=4, memory=16384, gpus=1):
     facts: dict[str, Any] = {
         "InstanceType": name,
         "VCpuInfo": {"DefaultVCpus": vcpus},
@@ -114,7 +114,7 @@ def instance_type(name="g5.xlarge", vcpus=4, memory=16384, gpus=1) -> dict[str, 
     return facts
 
 
-def quota(value: float, **fields: Any) -> dict[str, Any]:
+def quota(value, **fields):
     return {
         "QuotaName": "Running On-Demand G and VT instances",
         "QuotaCode": "L-DB2E81BA",
@@ -127,7 +127,7 @@ def quota(value: float, **fields: Any) -> dict[str, Any]:
     } | fields
 
 
-def route_table(*routes: dict[str, Any], subnet: str | None = None) -> dict[str, Any]:
+def route_table(*routes, subnet=None):
     association = {"SubnetId": subnet} if subnet else {"Main": True}
     local = {"DestinationCidrBlock": "10.0.0.0/16", "GatewayId": "local", "State": "active"}
     return {"RouteTableId": "rtb-1", "Associations": [association], "Routes": [local, *routes]}
@@ -164,18 +164,18 @@ Answer = dict[str, Any] | str
 class Aws:
     """Clients for `diagnose`. An answer is a document or an error's code."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._session = boto3.Session("test", "test", region_name=REGION)
         self._clients: dict[str, Any] = {}
         self.answers: dict[str, Answer] = {}
         self.calls: list[tuple[str, dict[str, Any]]] = []
 
-    def reset(self) -> None:
+    def reset(self):
         """Make everything healthy again; the clients stay, as they take long to make."""
         self.answers = dict(HEALTHY)
         self.calls = []
 
-    def client(self, service: str) -> Any:
+    def client(self, service):
         if service not in self._clients:
             made = self._session.client(service)
             made.meta.events.register("provide-client-params.*.*", self._note)
@@ -183,17 +183,17 @@ class Aws:
             self._clients[service] = made
         return self._clients[service]
 
-    def asked(self, operation: str) -> list[dict[str, Any]]:
+    def asked(self, operation):
         return [parameters for name, parameters in self.calls if name == operation]
 
-    def close(self) -> None:
+    def close(self):
         for client in self._clients.values():
             client.close()
 
-    def _note(self, params: dict[str, Any], model: Any, **_: Any) -> None:
+    def _note(self, params, model, **_):
         self.calls.append((model.name, params))
 
-    def _answer(self, model: Any, **_: Any) -> tuple[AWSResponse, dict[str, Any]]:
+    def _answer(self, model, **_):
         answer = self.answers[model.name]
         if isinstance(answer, str):
             raise ClientError({"Error": {"Code": answer, "Message": "no"}}, model.name)
@@ -201,7 +201,7 @@ class Aws:
         return AWSResponse(None, 200, {}, None), answer
 
 
-def only(diagnosis: Diagnosis, cause: str) -> Finding:
+def only(diagnosis, cause):
     (finding,) = diagnosis.findings
     assert finding.cause == cause
     assert finding.remedy == REMEDIES[finding.cause]

@@ -1,7 +1,5 @@
 """A trigger with scripted answers of Batch and a clock of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """An AWS account for environment_check, healthy unless a test changes it."""
 
-from __future__ import annotations
-
 from batchmark.aws.vcpu_quotas import vcpu_quota
 from batchmark.checks.environment import check_environment
 from tests.builders.leaks import ARN, IMAGE, NOW, PROFILE, REGION, ROLE, config

@@ -1,21 +1,16 @@
 """An HTTP server in this process, in the place of a service of the machine."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-Answer = Callable[[BaseHTTPRequestHandler], tuple[int, bytes]]
-
 
 @contextmanager
-def serving(answer: Answer) -> Iterator[ThreadingHTTPServer]:
+def serving(answer):
     """A server on a free port, whose status and body for each request `answer` gives."""
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+        def do_GET(self):
             status, body = answer(self)
             self.send_response(status)
             self.end_headers()
@@ -23,7 +18,7 @@ def serving(answer: Answer) -> Iterator[ThreadingHTTPServer]:
 
         do_PUT = do_GET  # noqa: N815
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, *_):
             """Keep the tests' output clean."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:

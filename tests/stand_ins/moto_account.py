@@ -1,8 +1,5 @@
 """An empty AWS account by moto, and no other within reach."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
@@ -15,7 +12,7 @@ moto_client = cache(boto3.client)
 
 
 @contextmanager
-def moto_account() -> Iterator[None]:
+def moto_account():
     with pytest.MonkeyPatch.context() as patch, mock_aws():
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.setenv(name, "test")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
 from unittest import mock
 
 import pynvml
@@ -27,7 +25,7 @@ class Card:
     reasons: int | None = 0
     error: int = pynvml.NVML_ERROR_NOT_SUPPORTED
 
-    def answer(self, value: Any) -> Any:
+    def answer(self, value):
         if value is None:
             raise pynvml.NVMLError(self.error)
         return value
@@ -36,55 +34,55 @@ class Card:
 class Nvml:
     """The functions this project calls; everything else is pynvml's own."""
 
-    def __init__(self, **cards: Card) -> None:
+    def __init__(self, **cards):
         self.cards = {uuid.replace("_", "-"): card for uuid, card in cards.items()}
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         return getattr(pynvml, name)
 
-    def nvmlInit(self) -> None: ...  # noqa: N802
+    def nvmlInit(self): ...  # noqa: N802
 
-    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Card:  # noqa: N802
+    def nvmlDeviceGetHandleByUUID(self, uuid):  # noqa: N802
         if uuid not in self.cards:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
         return self.cards[uuid]
 
-    def nvmlDeviceGetUtilizationRates(self, card: Card) -> Any:  # noqa: N802
+    def nvmlDeviceGetUtilizationRates(self, card):  # noqa: N802
         return SimpleNamespace(gpu=card.answer(card.utilization), memory=1)
 
-    def nvmlDeviceGetMemoryInfo(self, card: Card) -> Any:  # noqa: N802
+    def nvmlDeviceGetMemoryInfo(self, card):  # noqa: N802
         return SimpleNamespace(used=card.answer(card.memory_used), total=2**40)
 
-    def nvmlDeviceGetPowerUsage(self, card: Card) -> Any:  # noqa: N802
+    def nvmlDeviceGetPowerUsage(self, card):  # noqa: N802
         return card.answer(card.milliwatts)
 
-    def nvmlDeviceGetClockInfo(self, card: Card, clock: int) -> Any:  # noqa: N802
+    def nvmlDeviceGetClockInfo(self, card, clock):  # noqa: N802
         clocks = {
             pynvml.NVML_CLOCK_SM: card.sm_megahertz,
             pynvml.NVML_CLOCK_MEM: card.memory_megahertz,
         }
         return card.answer(clocks[clock])
 
-    def nvmlDeviceGetTemperatureV(self, card: Card, sensor: int) -> Any:  # noqa: N802
+    def nvmlDeviceGetTemperatureV(self, card, sensor):  # noqa: N802
         assert sensor == pynvml.NVML_TEMPERATURE_GPU
         return card.answer(card.celsius)
 
     nvmlDeviceGetTemperature = nvmlDeviceGetTemperatureV  # noqa: N815
 
-    def nvmlDeviceGetTotalEnergyConsumption(self, card: Card) -> Any:  # noqa: N802
+    def nvmlDeviceGetTotalEnergyConsumption(self, card):  # noqa: N802
         return card.answer(card.millijoules)
 
-    def nvmlDeviceGetCurrentClocksEventReasons(self, card: Card) -> Any:  # noqa: N802
+    def nvmlDeviceGetCurrentClocksEventReasons(self, card):  # noqa: N802
         return card.answer(card.reasons)
 
 
 class NoDriver(Nvml):
-    def nvmlInit(self) -> None:  # noqa: N802
+    def nvmlInit(self):  # noqa: N802
         raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
 
 
 @contextmanager
-def installed(nvml: Nvml, *visible: str) -> Iterator[None]:
+def installed(nvml, *visible):
     """Install NVML, and let torch see the GPUs with these UUIDs, in this order."""
     devices = [SimpleNamespace(uuid=uuid) for uuid in visible]
     with (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import boto3
 from botocore.stub import Stubber
@@ -12,12 +12,12 @@ ACCESS = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
 
 
 @cache
-def session(region: str) -> boto3.Session:
+def session(region):
     return boto3.Session(region_name=region, **ACCESS)
 
 
 @cache
-def client(region: str, service: str) -> Any:
+def client(region, service):
     """Return the client that all tests share, as it takes long to make one."""
     return session(region).client(service)
 
@@ -30,13 +30,13 @@ class StubbedClients:
 
     _active: ClassVar[list[Stubber]] = []
 
-    def __init__(self, region: str) -> None:
+    def __init__(self, region):
         self._region = region
         self._stubbers: dict[str, Stubber] = {}
         while self._active:
             self._active.pop().deactivate()
 
-    def __call__(self, service: str) -> Any:
+    def __call__(self, service):
         stubber = self._stubbers.get(service)
         if stubber is None:
             stubber = self._stubbers[service] = Stubber(client(self._region, service))
@@ -44,14 +44,14 @@ class StubbedClients:
             self._active.append(stubber)
         return stubber.client
 
-    def answer(self, service: str, method: str, response: dict, asked: dict | None = None) -> None:
+    def answer(self, service, method, response, asked=None):
         self(service)
         self._stubbers[service].add_response(method, response, asked)
 
-    def refuse(self, service: str, method: str, code: str, message: str = "") -> None:
+    def refuse(self, service, method, code, message=""):
         self(service)
         self._stubbers[service].add_client_error(method, code, message)
 
-    def assert_all_was_asked(self) -> None:
+    def assert_all_was_asked(self):
         for stubber in self._stubbers.values():
             stubber.assert_no_pending_responses()

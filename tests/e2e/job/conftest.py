@@ -4,7 +4,6 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import boto3
@@ -17,8 +16,6 @@ CREDENTIALS = {
     "AWS_SECRET_ACCESS_KEY": "test",
     "AWS_DEFAULT_REGION": "us-east-1",
 }
-
-Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture

@@ -1,29 +1,24 @@
 """The local cloud that the tests here share, and what they ask of it."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import httpx
 import psutil
 import pytest
 
 from batchmark.core.prices import PRICES_FILE
-from tests.clouds import Cloud, running
+from tests.clouds import running
 from tests.waiting import wait_for
 
 
 @pytest.fixture(scope="session")
-def job_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def job_dir(tmp_path_factory):
     """The folder the shared local cloud starts jobs in."""
     return tmp_path_factory.mktemp("jobs")
 
 
 @pytest.fixture(scope="session")
-def cloud(job_dir: Path) -> Iterator[Cloud]:
+def cloud(job_dir):
     """A pool of 4 vCPUs, 1,024 MiB and 2 GPUs that takes short limits."""
     options = ["--vcpus", "4", "--memory", "1024", "--gpus", "2", "--job-dir", str(job_dir)]
     with running(*options, "--allow-short-limits", "--stop-grace", "2") as started:
@@ -31,7 +26,7 @@ def cloud(job_dir: Path) -> Iterator[Cloud]:
 
 
 @pytest.fixture(scope="session")
-def strict_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+def strict_cloud(tmp_path_factory):
     """AWS's minimum limits, and the committed prices with Spot prices of one type."""
     table = json.loads(PRICES_FILE.read_text())
     zones = {"us-east-1a": 0.4, "us-east-1b": 0.5, "us-east-1c": 0.75}
@@ -43,22 +38,22 @@ def strict_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
 
 
 @pytest.fixture
-def start_cloud() -> Callable[..., Any]:
+def start_cloud():
     """Start a local cloud with options of its own; a context manager."""
     return running
 
 
 @pytest.fixture
-def wait_until() -> Callable[..., Any]:
+def wait_until():
     """Poll a condition until it holds."""
     return wait_for
 
 
 @pytest.fixture
-def is_running() -> Callable[[int], bool]:
+def is_running():
     """Whether a process id stands for a live process."""
 
-    def check(pid: int) -> bool:
+    def check(pid):
         try:
             return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
@@ -68,16 +63,16 @@ def is_running() -> Callable[[int], bool]:
 
 
 @pytest.fixture
-def faults(cloud: Cloud) -> Iterator[Any]:
+def faults(cloud):
     """Begins a fault; all are ended with the test."""
     with httpx.Client(base_url=cloud.endpoint_url, trust_env=False, timeout=10) as client:
 
-        def begin(**fault: Any) -> str:
+        def begin(**fault):
             answer = client.post("/_faults", json=fault)
             assert answer.status_code == 201, answer.text
             return str(answer.json()["id"])
 
-        begin.client = client  # type: ignore[attr-defined]
+        begin.client = client
         yield begin
         client.delete("/_faults")
 
@@ -85,16 +80,16 @@ def faults(cloud: Cloud) -> Iterator[Any]:
 class Gate:
     """A file that jobs wait for: they hold their resources until the test opens it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         self.path = path
         self.script = f"until [ -e '{path}' ]; do sleep 0.02; done"
 
-    def open(self) -> None:
+    def open(self):
         self.path.touch()
 
 
 @pytest.fixture
-def gate(tmp_path: Path) -> Iterator[Gate]:
+def gate(tmp_path):
     """Opened at the test's end in any case, so that no job stays behind."""
     made = Gate(tmp_path / "open")
     yield made

@@ -1,7 +1,5 @@
 """Batchmark's trigger against the local cloud, as a triggerer runs it."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from types import SimpleNamespace

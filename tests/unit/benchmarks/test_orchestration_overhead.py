@@ -30,13 +30,6 @@ def test_ours_is_held_against_the_better_of_the_two_as_delivered():
     assert share_of_better({**overheads, **eager}) == pytest.approx(9 / 36)
 
 
-def test_rivals_run_with_their_own_intervals():
-    assert [(each.operator, each.poll_interval) for each in RIVALS] == [
-        ("provider_sync", None),
-        ("provider_deferrable", None),
-    ]
-
-
 @pytest.mark.parametrize(
     ("chosen", "shares"), [(CONTENDERS, ["1.00", "0.25"]), (CONTENDERS[1:], ["-", "-"])]
 )

@@ -1,11 +1,7 @@
 """Collected runs, and reports of them; made once, as records are frozen."""
 
-from __future__ import annotations
-
 import pytest
 
-from batchmark.core.run import CollectedRun
-from batchmark.report.model import Report
 from batchmark_job.result import Device, MeasurementStatus
 from tests.builders.reports import report_of
 from tests.builders.runs import (
@@ -23,7 +19,7 @@ from tests.builders.runs import (
 
 
 @pytest.fixture(scope="session")
-def run_of_gpu() -> CollectedRun:
+def run_of_gpu():
     """Two repeats of a real GPU target against a CPU target, with a skipped and a lost job."""
     too_large = build_row(
         status=MeasurementStatus.SKIPPED,
@@ -44,7 +40,7 @@ def run_of_gpu() -> CollectedRun:
 
 
 @pytest.fixture(scope="session")
-def report_of_full() -> Report:
+def report_of_full():
     """As report_of_gpu, without losses, of jobs that say all they can, at three sizes and more."""
     run = build_run(
         *(
@@ -57,7 +53,7 @@ def report_of_full() -> Report:
 
 
 @pytest.fixture(scope="session")
-def run_of_laptop() -> CollectedRun:
+def run_of_laptop():
     """One repeat on a laptop without a GPU: the GPU target fell back to the CPU."""
     medians = {key: value for key, value in CPU_MEDIANS.items() if value < 1}
     return build_run(
@@ -75,10 +71,10 @@ def run_of_laptop() -> CollectedRun:
 
 
 @pytest.fixture(scope="session")
-def report_of_gpu(run_of_gpu: CollectedRun) -> Report:
+def report_of_gpu(run_of_gpu):
     return report_of(run_of_gpu)
 
 
 @pytest.fixture(scope="session")
-def report_of_laptop(run_of_laptop: CollectedRun) -> Report:
+def report_of_laptop(run_of_laptop):
     return report_of(run_of_laptop)

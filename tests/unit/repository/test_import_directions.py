@@ -25,9 +25,3 @@ def imported(path):
 def test_a_dag_imports_nothing_heavy_and_nothing_of_the_local_cloud(dag):
     assert "airflow" in imported(dag)
     assert not imported(dag) & FORBIDDEN
-
-
-def test_the_check_sees_an_import_inside_a_function(tmp_path):
-    source = tmp_path / "sly.py"
-    source.write_text("def f():\n    from moto.server import main\n")
-    assert imported(source) == {"moto"}

@@ -113,7 +113,7 @@ def test_ticks_of_the_timer_are_no_modes():
 
 def test_few_samples_can_not_show_modes():
     assert multimodal([1.0] * 9 + [2.0] * 10) is None
-    assert multimodal([1.0] * 10 + [2.0] * 10) is True
+    assert multimodal([0.001] * 10 + [0.002] * 10) is True
 
 
 @pytest.mark.parametrize("count", [10, 17, 18, 200])

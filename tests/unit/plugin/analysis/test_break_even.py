@@ -1,7 +1,5 @@
 """Crossovers planted in synthetic costs are found, and none is found where there is none."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Calibration runs: what they report of each target, and their self-check."""
 
-from __future__ import annotations
-
 import io
 
 from rich.console import Console

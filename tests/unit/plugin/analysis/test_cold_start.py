@@ -1,7 +1,5 @@
 """Where a job's time and money go before it is steady."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

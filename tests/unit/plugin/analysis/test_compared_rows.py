@@ -1,7 +1,5 @@
 """Figures of rows and of whole jobs, and which rows are compared."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

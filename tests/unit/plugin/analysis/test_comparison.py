@@ -1,7 +1,5 @@
 """Which targets of a run are compared, and by which calibrations."""
 
-from __future__ import annotations
-
 import pytest
 
 from batchmark.analysis.comparison import Comparison, compare

@@ -1,7 +1,5 @@
 """What time costs, at the price it was bought at."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

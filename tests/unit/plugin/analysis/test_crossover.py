@@ -1,7 +1,5 @@
 """Crossovers of two targets' rows, and the calls from which the GPU's start pays."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Noise from job to job: how it is measured and stored."""
 
-from __future__ import annotations
-
 import json
 import math
 from datetime import UTC, datetime, timedelta

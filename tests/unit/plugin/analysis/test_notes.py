@@ -1,7 +1,5 @@
 """What is said beside a comparison's figures."""
 
-from __future__ import annotations
-
 from batchmark.analysis.comparison import compare
 from batchmark.analysis.notes import SPREAD_ADVICE
 from batchmark.core.run import InterruptedAttempt

@@ -1,7 +1,5 @@
 """Which jobs' samples are pooled, and which are refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from batchmark.analysis.comparison import compare

@@ -1,7 +1,5 @@
 """The figures and flags of one target's row."""
 
-from __future__ import annotations
-
 import pytest
 
 from batchmark.report import words

@@ -1,7 +1,5 @@
 """What verdicts make of the noise from job to job."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Batch's jobs: found by name, submitted once, ended."""
 
-from __future__ import annotations
-
 import pytest
 from botocore.exceptions import (
     ClientError,

@@ -153,3 +153,14 @@ def test_times_of_a_job_that_never_started_are_left_out():
 def test_what_makes_a_failure_of_a_success_stands_first():
     text = failure_message(job() | {"status": "SUCCEEDED"}, [], "it left no valid document")
     assert text.startswith("Batch job 1234 (batchmark-g5-xlarge-smoke-1) is SUCCEEDED, but it left")
+
+
+def test_the_last_attempts_time_is_told_apart_from_the_earlier_ones():
+    last = {"startedAt": 70_000, "stoppedAt": 100_000}
+    record = job() | {"createdAt": 500, "attempts": [RAN, NEVER_RAN, RAN, last]}
+    assert timing(record)["phases"] == {
+        "until_first_start_seconds": 0.5,
+        "last_attempt_seconds": 30.0,
+        "earlier_attempts_seconds": 121.0,
+    }
+    assert timing(job() | {"createdAt": 500})["phases"]["last_attempt_seconds"] == 0

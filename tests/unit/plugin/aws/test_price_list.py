@@ -1,7 +1,5 @@
 """Prices asked of AWS: its answers and refusals are given to real clients by botocore's stubber."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime
 from io import BytesIO
 

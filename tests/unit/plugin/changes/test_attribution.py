@@ -1,7 +1,5 @@
 """Which changes are made of many points, what they name as causes, and what they cost."""
 
-from __future__ import annotations
-
 import pytest
 
 from batchmark.changes.attribution import group_changes, runs_around

@@ -1,7 +1,5 @@
 """Where and when the search through a series finds that its level has changed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Changes of level in histories as they come: clean, odd, broken, and many at once."""
 
-from __future__ import annotations
-
 import math
 import warnings
 

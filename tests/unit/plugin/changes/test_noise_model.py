@@ -1,7 +1,5 @@
 """What a window of runs says of its noise, and of later runs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

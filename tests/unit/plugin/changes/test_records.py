@@ -1,7 +1,5 @@
 """Which runs of a series count, and in which order."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which runs are looked at again, and what fresh jobs make of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

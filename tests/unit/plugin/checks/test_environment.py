@@ -1,7 +1,5 @@
 """The environment check of a healthy installation, and of its defects."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

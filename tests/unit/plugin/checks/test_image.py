@@ -1,7 +1,5 @@
 """The job image in ECR, and its scan."""
 
-from __future__ import annotations
-
 import pytest
 
 from batchmark.aws.batch_targets import Image

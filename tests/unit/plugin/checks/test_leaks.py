@@ -1,7 +1,5 @@
 """What the guard considers a leak, and what it ends."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from types import SimpleNamespace
 

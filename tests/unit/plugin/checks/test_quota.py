@@ -1,7 +1,5 @@
 """vCPU quotas and the targets' purchase options."""
 
-from __future__ import annotations
-
 import pytest
 
 from batchmark.aws.batch_targets import BatchEnvironment

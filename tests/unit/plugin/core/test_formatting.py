@@ -1,7 +1,5 @@
 """Figures and units as reports print them."""
 
-from __future__ import annotations
-
 import pytest
 
 from batchmark.core import formatting
@@ -40,6 +38,7 @@ def test_figures_carry_no_more_digits_than_their_interval(given, value, interval
         (estimate(0.0129, 0.01285, 0.01301), "12.90 ms [12.85, 13.01]"),
         (estimate(0.000214, 0.000210, 0.000219), "214 µs [210, 219]"),
         (estimate(3e-9), "3.00 ns"),
+        (estimate(0.95 * 1e-3), "0.950 ms"),
         (estimate(0.00098, 0.0009, 0.0011), "1.0 ms [0.9, 1.1]"),
         (estimate(204.0), "204 s"),
     ],

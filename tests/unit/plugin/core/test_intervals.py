@@ -1,7 +1,5 @@
 """Bootstrap intervals keep their promise."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -55,3 +53,8 @@ def test_jobs_of_unequal_length_are_resampled_to_their_own_length():
     """A padding value or a foreign sample would show as a median outside both jobs."""
     draws = Median([[1.0] * 3, [1.0] * 50, [1.0]], seed="uneven").draws()
     assert set(draws) == {1.0}
+
+
+def test_four_samples_are_the_fewest_that_have_a_spread():
+    assert Median([[1.0, 2.0, 3.0]], seed="three").relative_spread() is None
+    assert Median([[1.0, 2.0, 3.0, 4.0]], seed="four").relative_spread() == pytest.approx(0.6)

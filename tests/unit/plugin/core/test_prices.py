@@ -1,7 +1,5 @@
 """Price tables: what is committed, what AWS answers, what is said of old or foreign ones."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, date, datetime, timedelta
 

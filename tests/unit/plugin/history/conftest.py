@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import boto3
 import pytest
@@ -15,10 +13,10 @@ from tests.stand_ins.moto_account import moto_account
 
 
 @contextmanager
-def moto_bucket() -> Iterator[ResultBucket]:
+def moto_bucket():
     calls: list[tuple[str, str]] = []
 
-    def record(params: dict[str, Any], model: Any, **_: object) -> None:
+    def record(params, model, **_):
         calls.append((model.name, params.get("Key") or params.get("Prefix", "")))
 
     with moto_account():
@@ -29,7 +27,7 @@ def moto_bucket() -> Iterator[ResultBucket]:
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> ResultBucket:
+def bucket(monkeypatch):
     s3 = MemoryBucket(BUCKET, REGION)
     monkeypatch.setattr(boto3, "client", lambda *_, **__: s3)
     return ResultBucket(s3, s3.calls)

@@ -1,7 +1,5 @@
 """`python -m batchmark.history`: what it prints, and what it writes."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A result bucket that release 0.1.0 wrote: fourteen runs, the last 30 % slower, one alert."""
 
-from __future__ import annotations
-
 import tarfile
 
 import pytest

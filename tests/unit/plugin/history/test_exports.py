@@ -1,7 +1,5 @@
 """The history in other tools' formats."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

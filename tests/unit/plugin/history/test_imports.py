@@ -1,7 +1,5 @@
 """Other tools' results as rows, from the example files of tests/data/imports."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime
 

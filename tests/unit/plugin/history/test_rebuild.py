@@ -1,7 +1,5 @@
 """A rebuild from raw documents and imported files gives the history as it was written."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

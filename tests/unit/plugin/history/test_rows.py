@@ -1,7 +1,5 @@
 """A run's rows in the history have all columns, and a report's figures."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta, timezone
 

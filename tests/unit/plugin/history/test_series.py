@@ -1,7 +1,5 @@
 """Series of the history's rows."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The history in moto's S3, written exactly once, and read by column and partition."""
 
-from __future__ import annotations
-
 from datetime import date, datetime, timedelta
 from io import BytesIO
 

@@ -1,7 +1,5 @@
 """Shared boto3 clients, and the watch that a triggerer's jobs share."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import threading

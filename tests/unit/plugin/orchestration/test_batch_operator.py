@@ -1,7 +1,5 @@
 """The operator on a worker: which job it finds, submits and terminates."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from types import SimpleNamespace
 

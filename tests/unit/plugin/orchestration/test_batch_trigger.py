@@ -1,7 +1,5 @@
 """The trigger, from a job's submission to its task's end."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """A job succeeds only with its result document."""
 
-from __future__ import annotations
-
 from io import BytesIO
 from types import SimpleNamespace
 

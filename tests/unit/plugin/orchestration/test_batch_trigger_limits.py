@@ -1,7 +1,5 @@
 """Limits of a followed job: which is stuck, which is late, and which may wait."""
 
-from __future__ import annotations
-
 import pytest
 
 from batchmark.aws.batch_jobs import REASON_CHARACTERS
@@ -109,10 +107,11 @@ def test_each_attempt_has_its_own_time_in_starting():
     assert event.task_instance_state == "success"
 
 
-def test_a_job_is_not_stuck_because_of_an_outage():
+def test_a_job_is_not_stuck_because_of_an_outage_which_is_told_once(capsys):
     following = Following(runnable_seconds=600)
-    event = following.event((1, {}), (900, OUTAGE), (2, SUCCEEDED))
+    event = following.event((1, {}), (900, OUTAGE), (900, OUTAGE), (2, SUCCEEDED))
     assert following.diagnosed == []
+    assert capsys.readouterr().out.count("Batch gives no answer") == 1
     assert event.task_instance_state == "success"
 
 
@@ -127,6 +126,13 @@ def test_an_execution_timeout_that_passes_while_deferred_ends_the_job():
     event = following.event((59, RUNNING), (2, {}), (2, {}))
     assert following.batch.terminated == [("job-1", "The task's execution_timeout has passed")]
     assert "status reason: The task's execution_timeout has passed" in event.xcoms["failure"]
+
+
+def test_a_job_that_ends_by_itself_meanwhile_keeps_its_own_reason():
+    following = Following(deadline=CREATED + 60)
+    failed = {"status": "FAILED", "statusReason": "Essential container in task exited"}
+    event = following.event((61, RUNNING), (1, failed))
+    assert "status reason: Essential container in task exited" in event.xcoms["failure"]
 
 
 def test_a_job_is_ended_once_batch_answers_again():

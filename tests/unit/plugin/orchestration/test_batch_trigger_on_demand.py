@@ -1,7 +1,5 @@
 """Which jobs an On-Demand job follows after Spot took the last host."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 

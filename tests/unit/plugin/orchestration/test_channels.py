@@ -1,7 +1,5 @@
 """The channels themselves: SNS with a queue subscribed, and Apprise to a server on this machine."""
 
-from __future__ import annotations
-
 import json
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer

@@ -1,7 +1,5 @@
 """The shared watch, with a clock of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 

@@ -1,7 +1,5 @@
 """What the fresh jobs of a run may cost, and how they are booked."""
 
-from __future__ import annotations
-
 import pytest
 
 from batchmark.aws.result_bucket import RunStore

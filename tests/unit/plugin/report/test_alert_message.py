@@ -1,7 +1,5 @@
 """A run's message: what it says and that SNS takes it; and the alerts as the report lists them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

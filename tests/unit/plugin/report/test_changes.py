@@ -1,7 +1,5 @@
 """What the report says of changes, re-runs and alerts, on the page and on the terminal."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -15,7 +13,9 @@ from batchmark.report import change_words
 from batchmark.report.changes import MOST_RUNS, AlertBoard, AlertLine, ChangesSection, SeriesTrace
 from batchmark.report.model import Report, build_report, render_json
 from batchmark.report.page import SHOWN_ROWS, HistoryChart, render_html
+from batchmark.report.tables import alert_table
 from batchmark_job.result import Device
+from tests.builders.alerts import opened
 from tests.builders.changed_series import (
     build_confirmation,
     build_history,
@@ -222,6 +222,22 @@ def test_titles(points, title):
 )
 def test_causes_in_words(cause, text):
     assert change_words.cause(cause) == text
+
+
+def test_a_change_has_the_trace_of_its_own_series(changes):
+    points = [point for change in changes.changes for point in change.points]
+    assert points
+    assert all(changes.trace(point).series == point.series for point in points)
+
+
+def test_the_table_of_alerts_tells_each_ones_last_state_and_why():
+    (alert,) = opened()
+    invalid = alert.become("invalid", at=NOON, by="ada", run_id="manual", note="other tenant")
+    table = alert_table([alert, invalid], "Now")
+    states = list(table.columns[-1].cells)
+    assert states[0].startswith("open ")
+    assert not states[0].endswith(": ")
+    assert states[1] == "invalid 2026-11-20 12:00 by ada: other tenant"
 
 
 def test_a_trace_keeps_the_latest_runs_and_the_change_among_them():

@@ -1,7 +1,5 @@
 """The report's figures, as JSON and as terminal table."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The report as a page, and what page and terminal table both say."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """The self-test's page and table."""
 
-from __future__ import annotations
-
 import io
 from datetime import UTC, datetime
 
@@ -95,7 +93,8 @@ def test_shares_lie_higher_the_larger_they_are_within_the_frame():
     )
     waited = [mark for mark in chart.marks if mark.kind == "waited"]
     assert [mark.y for mark in waited] == sorted((mark.y for mark in waited), reverse=True)
-    assert [label for _, label in chart.sizes] == ["3 %", "10 %", "10 %"]
+    assert chart.sizes == [(24.17, "3 %"), (54.5, "10 %"), (84.83, "10 %")]
+    assert chart.ticks == [(88, "0 %"), (47, "50 %"), (6, "100 %")]
     for mark in chart.marks:
         assert 0 <= mark.high <= mark.y <= mark.low <= 100
         assert 0 <= mark.x <= 100

@@ -1,7 +1,5 @@
 """What a run can cost at most, and that nothing above a cap gets through."""
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """A run's documents are stored once, and found again by whoever reads the run."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A message goes out once on each channel, whatever dies or fails on the way."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

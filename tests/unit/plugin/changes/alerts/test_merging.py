@@ -1,7 +1,5 @@
 """One change has one alert ever, and an improvement closes what it undoes."""
 
-from __future__ import annotations
-
 import pytest
 
 from batchmark.changes.alerts.records import STATES

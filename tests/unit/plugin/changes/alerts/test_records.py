@@ -1,7 +1,5 @@
 """An alert's states, and what it is named after."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """The variable batchmark_alerts: what it may say, and what it is told when it can't be used."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

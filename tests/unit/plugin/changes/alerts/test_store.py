@@ -1,7 +1,5 @@
 """Alerts and messages in the bucket, where several may write at once."""
 
-from __future__ import annotations
-
 import pytest
 
 from batchmark.changes.alerts.outbox import unsure_runs

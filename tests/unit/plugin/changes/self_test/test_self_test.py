@@ -1,7 +1,5 @@
 """What the self-test says of detectors that are known to find this and not that."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

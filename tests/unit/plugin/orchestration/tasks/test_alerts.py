@@ -1,7 +1,5 @@
 """The tasks of alerts from a run's changes to a subscriber, killed wherever they can be."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """What plan_jobs lets through, what it books, and what a run did cost."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import UTC, datetime

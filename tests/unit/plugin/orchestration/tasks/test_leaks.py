@@ -1,7 +1,5 @@
 """The tasks of leak_guard and environment_check with moto: pages, alerts and failures."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """A schedule of runs through the tasks that find regressions, with a bucket in memory."""
 
-from __future__ import annotations
-
 import functools
 from copy import deepcopy
 from datetime import date, timedelta

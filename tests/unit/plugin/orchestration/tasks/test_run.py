@@ -1,7 +1,5 @@
 """Noise tables on their way from a calibration run into a comparison."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """The self-test's tasks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from types import SimpleNamespace
