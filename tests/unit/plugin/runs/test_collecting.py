@@ -13,7 +13,7 @@ from urllib3 import HTTPResponse
 from batchmark.aws.result_bucket import RunStore
 from batchmark.aws.state_times import state_times
 from batchmark.core.names import full_name
-from batchmark.runs.collecting import LEFT_OVER, SUPERSEDED, collect_run
+from batchmark.runs.collecting import LEFT_OVER, SUPERSEDED, _log_lines, collect_run
 from tests.builders.installations import configured, target
 from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row
 from tests.stand_ins.stubbed_clients import client, session
@@ -427,3 +427,13 @@ def test_a_document_of_another_run_is_refused(collect):
     foreign = json.loads(document()) | {"run_id": "other"}
     (lost,) = collect(DONE, document=json.dumps(foreign), event_answers=()).lost
     assert lost.reason.endswith("has run_id 'other', expected 'run'")
+
+
+def test_a_log_is_read_until_cloudwatch_repeats_its_token():
+    logs, asked = client("us-east-1", "logs"), {"logGroupName": "g", "logStreamName": "s"}
+    with Stubber(logs) as stub:
+        for token, following, lines in ((None, "2", "ab"), ("2", "3", "c"), ("3", "3", "")):
+            page = {"events": [{"message": line} for line in lines], "nextForwardToken": following}
+            last = {"nextToken": token} if token else {}
+            stub.add_response("get_log_events", page, asked | {"startFromHead": True} | last)
+        assert _log_lines(logs, "g", "s") == ["a", "b", "c"]
