@@ -59,6 +59,7 @@ def test_the_terminal_table_shows_the_same(report_of_gpu):
         "size 10000, float32",
         formatting.percent(row.noise.smallest_detectable_change),
         "Whole job, Batch",
+        "(median of 2 jobs)",
         "Not compared: matmul size 40000, float32: c5.2xlarge: skipped: needs 19.2 GiB",
         "Lost: c5.2xlarge, blog, repeat 3 (no job): Host EC2",
         "as of 2026-11-20",
