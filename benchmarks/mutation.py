@@ -50,6 +50,8 @@ ROOMS = {  # the folder of the code, and the folder of its tests
     "local_cloud": "tests/unit/local_cloud",
     "laptop": "tests/unit/laptop",
 }
+# Its server as a process of its own, by a client: a minute or two.
+ALSO = {"local_cloud": "tests/e2e/local_cloud"}
 # Triton compiles these for GPUs; without one they never run.
 LEFT_OUT = f"{JOB}/workloads/support/triton_kernels.py"
 # An operator becomes its opposite, or its neighbour at the boundary. cosmic-ray also makes each
@@ -171,7 +173,8 @@ def tests_of(room: str) -> list[Path]:
 def others_of(room: str) -> list[Path]:
     """The tests of the same part, such as the plugin, outside the room."""
     part = Path(*Path(ROOMS[room]).parts[:PART_DEPTH])
-    return sorted({*part.rglob("test_*.py")} - {*tests_of(room)})
+    others = {*part.rglob("test_*.py")} - {*tests_of(room)}
+    return sorted(others) + sorted(Path(ALSO[room]).glob("test_*.py") if room in ALSO else ())
 
 
 def command(tests: Sequence[Path]) -> str:

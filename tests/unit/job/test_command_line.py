@@ -99,6 +99,7 @@ def test_list_names_everything(capsys):
     text = capsys.readouterr().out
     for name in ("suite smoke", "suite blog", "suite sam", "workload edge_detection", "opencv"):
         assert name in text
+    assert "\n  size: 8 to 65536, required\n  batch: 1 to 65536, default 1\n" in text
 
 
 def test_schema_is_printed(capsys):
