@@ -109,7 +109,7 @@ def test_each_attempt_has_its_own_time_in_starting():
 
 def test_a_job_is_not_stuck_because_of_an_outage_which_is_told_once(capsys):
     following = Following(runnable_seconds=600)
-    event = following.event((1, {}), (900, OUTAGE), (900, OUTAGE), (2, SUCCEEDED))
+    event = following.event((1, {}), *[(900, OUTAGE)] * 3, (2, SUCCEEDED))
     assert following.diagnosed == []
     assert capsys.readouterr().out.count("Batch gives no answer") == 1
     assert event.task_instance_state == "success"
