@@ -185,7 +185,7 @@ base-images: install ## Renew the digests of the images that ours begin with, wh
 	@$(BIN)/python containers/renew_base_images.py
 
 .PHONY: mutation
-mutation: install ## Small faults in a sample of functions: the share that unit tests find, per room, and the rest (about 20 minutes; ROOMS=plugins/batchmark/core)
+mutation: install ## Small faults in a sample of functions: the share that tests find, per room, and the rest (about 25 minutes; ROOMS=plugins/batchmark/core)
 	@exec $(BIN)/python -m benchmarks.mutation $(if $(ROOMS),--rooms $(ROOMS))
 
 .PHONY: bench-mapped
