@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import shutil
 import sys
@@ -12,6 +11,7 @@ from importlib.metadata import packages_distributions
 import pytest
 
 from laptop.terraform import Terraform
+from tests.imports import imported
 from tests.terraform.conftest import LOCK_FILE, ROOT, SOURCE
 from tests.terraform.test_core_stack import terraform
 from tests.terraform.test_core_stack import test_a_module_is_complete as check_completeness
@@ -60,7 +60,7 @@ def test_the_readme_says_what_it_costs(name):
     assert "USD a month" in (SOURCE / "stacks" / name / "README.md").read_text()
 
 
-# What Airflow itself depends on, so that MWAA has it; terraform.py is the laptop's.
+# What Airflow itself depends on, so that MWAA has it.
 AIRFLOWS_OWN = {
     "apache-airflow",
     "apache-airflow-core",
@@ -68,24 +68,13 @@ AIRFLOWS_OWN = {
     "boto3",
     "botocore",
 }
-NOT_IN_A_DAG = "terraform.py"
-
-
-def imported(path):
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module.partition(".")[0])
-    return found
 
 
 def test_mwaa_installs_what_dags_and_plugins_import():
     lines = (SOURCE / "stacks/airflow/requirements.txt").read_text().splitlines()
     installed = {re.split(r"[\[=<>]", line)[0] for line in lines if line and line[0] != "#"}
     files = [*(ROOT / "plugins").rglob("*.py"), *(ROOT / "dags").glob("*.py")]
-    modules = set().union(*(imported(path) for path in files if path.name != NOT_IN_A_DAG))
+    modules = set().union(*map(imported, files))
     ours = {"batchmark", "batchmark_job", "airflow"}
     distributions = packages_distributions()
     needed = {distributions[name][0] for name in modules - ours - sys.stdlib_module_names}
