@@ -21,10 +21,6 @@ os.environ.update(
     GOGC="200",  # Terraform lives for seconds: to tidy up less often saves a sixth of its work
 )
 
-# The first worker of pytest-xdist has the longest chain of tests: the others give way to it.
-if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
-    os.nice(19)
-
 # All sessions share botocore's models of AWS's services: large files, and tests make many clients.
 botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
 

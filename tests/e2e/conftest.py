@@ -1,5 +1,6 @@
 """One real stack for the tests that run DAGs: local cloud, Terraform, Airflow."""
 
+import os
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from tests.applied import applied_once, lasting_stack, start_all_from
 from tests.e2e.stacks import run_dag
 
 HERE = Path(__file__).parent
-# With pytest-xdist, whoever uses the one stack goes to the same worker.
+# With pytest-xdist, whoever uses the one stack goes to the same worker, the first.
 ON_ONE_STACK = tuple(
     f"tests/e2e/test_{name}.py"
     for name in (
@@ -20,6 +21,9 @@ ON_ONE_STACK = tuple(
         *("least_privilege", "killed_runs"),
     )
 )
+# No other chain of tests takes as long: the other workers give way to it.
+if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
+    os.nice(19)
 
 
 @pytest.hookimpl(optionalhook=True)
