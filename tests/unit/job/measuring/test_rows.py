@@ -14,6 +14,7 @@ from batchmark_job.measuring.rows import Row, bench_for, measure
 from batchmark_job.result import Conditions, Stopping
 from batchmark_job.workloads import user_files
 from batchmark_job.workloads.builtin import WORKLOADS
+from tests.stand_ins.scripted_timer import ScriptedTimer
 from tests.stand_ins.workloads import after, matmul_by, product_by, raising, slowed
 
 LIMITS = RowLimits(samples=10, max_seconds=0.2)
@@ -151,30 +152,14 @@ def test_exception_while_sampling_keeps_what_was_found():
     assert measurement.trials[0].outcome == "chosen"
 
 
-class ScriptedTimer:
-    """Durations from a list, on a clock that they move, and each reading by a little."""
-
-    name = "monotonic"
-    resolution_seconds = 0.0
-
-    def __init__(self, durations, monkeypatch):
-        self._durations = iter(durations)
-        self._now = 100.0
-        monkeypatch.setattr(rows, "timer_for", lambda device: self)
-        monkeypatch.setattr(time, "perf_counter", self.read)
-
-    def read(self):
-        self._now += 1e-6
-        return self._now
-
-    def seconds(self, call):
-        duration = next(self._durations)
-        self._now += duration
-        return duration, call()
+def scripted(durations, monkeypatch):
+    """Let rows be timed by these durations."""
+    timer = ScriptedTimer(durations, monkeypatch, reading=1e-6)
+    monkeypatch.setattr(rows, "timer_for", lambda device: timer)
 
 
 def test_row_that_never_settles_says_so_and_keeps_its_samples(monkeypatch):
-    ScriptedTimer(cycle([0.1, 0.3]), monkeypatch)
+    scripted(cycle([0.1, 0.3]), monkeypatch)
     measurement = measured_spoilt(lambda product: product, RowLimits(samples=10, max_seconds=2.0))
     assert measurement.status == "unsettled"
     assert measurement.reason == "after 10 samples the median may be anything from 0.1 to 0.3 s"
@@ -192,7 +177,7 @@ def test_row_much_slower_than_in_its_trial_says_so(monkeypatch):
 
 def test_drifting_samples_are_warm_up_until_they_settle(monkeypatch):
     warm, drifting, settled = [2.0] * 10, [4.0] * 5 + [2.0] * 5, [2.0] * 10
-    ScriptedTimer([*warm, *drifting, *settled], monkeypatch)
+    scripted([*warm, *drifting, *settled], monkeypatch)
     bench = bench_for("cpu", RowLimits(samples=10, max_seconds=100.0), threads=1)
     workload = matmul_by(product_by("slow at first"))
     measurement = measure(Row(workload, {"size": 32}, "float32"), bench)

@@ -21,23 +21,7 @@ from batchmark_job.measuring.sampling import (
     warm_up,
 )
 from batchmark_job.result import Stopping
-
-
-class ScriptedTime:
-    """A timer that tells durations from a list, and a clock that only those move."""
-
-    name = "monotonic"
-    resolution_seconds = 0.0
-
-    def __init__(self, durations, monkeypatch):
-        self.durations = iter(durations)
-        self.now = 100.0
-        monkeypatch.setattr(sampling.time, "perf_counter", lambda: self.now)
-
-    def seconds(self, call):
-        duration = next(self.durations)
-        self.now += duration
-        return duration, call()
+from tests.stand_ins.scripted_timer import ScriptedTimer
 
 
 def nothing():
@@ -115,7 +99,7 @@ def test_interval_still_covers_after_stopping_when_it_looked_narrow():
 
 def test_samples_are_kept_one_by_one_with_their_starts(monkeypatch):
     durations = [0.1, 0.2] * 6
-    timer = ScriptedTime(durations, monkeypatch)
+    timer = ScriptedTimer(durations, monkeypatch)
     samples = []
     sampled = sample(Rotation([nothing]), timer, RowLimits(samples=12, max_seconds=9), samples)
     assert samples == durations
@@ -126,7 +110,7 @@ def test_samples_are_kept_one_by_one_with_their_starts(monkeypatch):
 
 
 def test_samples_of_the_shortest_calls_are_spread_over_a_tenth_of_the_time(monkeypatch):
-    timer = ScriptedTime(repeat(2**-10), monkeypatch)
+    timer = ScriptedTimer(repeat(2**-10), monkeypatch)
     samples = []
     sampled = sample(Rotation([nothing]), timer, RowLimits(samples=101, max_seconds=10), samples)
     assert len(samples) == 101
@@ -164,7 +148,7 @@ def test_inputs_are_taken_in_turn():
     ids=["two windows agree", "nothing settles", "a slow call"],
 )
 def test_warm_up_ends(durations, max_seconds, calls, monkeypatch):
-    timer = ScriptedTime(durations, monkeypatch)
+    timer = ScriptedTimer(durations, monkeypatch)
     assert warm_up(Rotation([nothing]), timer, RowLimits(max_seconds=max_seconds)) == calls
 
 
