@@ -74,9 +74,7 @@ def finished(running, first_job):
 
 @pytest.fixture(scope="module")
 def report(running, finished):
-    with running.aws() as aws:
-        store = running.store(aws, RUN)
-        return Report.model_validate_json(store.read(store.prefix + REPORT_JSON))
+    return kept_report(running)
 
 
 @pytest.fixture(scope="module")

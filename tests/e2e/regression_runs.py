@@ -2,12 +2,12 @@
 
 from datetime import timedelta
 
-from batchmark.aws.result_bucket import CHANGES, COLLECTED, RunStore
+from batchmark.aws.result_bucket import CHANGES, COLLECTED
 from batchmark.changes.records import RunChanges
 from batchmark.history.store import HistoryStore, run_prices
 from batchmark.runs.collected_runs import readable_run
 from laptop.demo import DAG_ID
-from tests.e2e.stacks import run_dag
+from tests.e2e.stacks import run_dag, store_of
 
 CONF = {"suite": "own"}
 SLOWER = 1.1
@@ -19,10 +19,6 @@ def run(airflow):
     run_id, state = run_dag(airflow, DAG_ID, CONF)
     assert state == "success"
     return run_id
-
-
-def store_of(aws, run_id):
-    return RunStore(aws.client("s3"), aws.config().bucket, run_id)
 
 
 def changes_of(aws, run_id):

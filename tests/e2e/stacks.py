@@ -1,5 +1,6 @@
 """Stacks for tests."""
 
+from batchmark.aws.result_bucket import RunStore
 from laptop.session import Clock
 from laptop.stack import Ports, Stack
 from tests.waiting import wait_for
@@ -24,6 +25,10 @@ def run_dag(airflow, dag_id, conf):
     airflow.unpause(dag_id)
     run_id = airflow.trigger(dag_id, conf)
     return run_id, wait_for_end(airflow, dag_id, run_id)
+
+
+def store_of(aws, run_id):
+    return RunStore(aws.client("s3"), aws.config().bucket, run_id)
 
 
 def failed_log(airflow, dag_id, run_id, task_id):

@@ -5,12 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, PLAN, RunStore
+from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, PLAN
 from batchmark.core.run import RunPlan
 from batchmark.runs.spending import COSTS_FOLDER, RunSpending
 from laptop.demo import DAG_ID
-from laptop.errors import LaptopError
-from tests.e2e.stacks import wait_for_end
+from tests.e2e.stacks import store_of, wait_for_end
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -38,10 +37,6 @@ def run(airflow, conf, state):
     tasks = {task["task_id"]: task for task in airflow.task_instances(DAG_ID, run_id)}
     states = {name: task["state"] for name, task in tasks.items()}
     return run_id, states, airflow.task_log(tasks["plan_jobs"])
-
-
-def store_of(aws, run_id):
-    return RunStore(aws.client("s3"), aws.config().bucket, run_id)
 
 
 def written(store):
@@ -115,18 +110,3 @@ def test_above_the_months_cap_a_run_submits_nothing(airflow, aws, capped):
     assert f"Runs of {datetime.now(UTC):%Y}" in log
     assert "With this run's $5.20 at most, that is above the monthly_cap_usd of $1." in log
     assert job_ids(aws) == before
-
-
-@pytest.mark.parametrize(
-    ("conf", "message"),
-    [
-        ({"max_cost_usd": 0}, "0 is less than or equal to the minimum of 0"),
-        ({"max_cost_usd": "NaN"}, "'NaN' is not of type 'number', 'null'"),
-        ({"dry_run": "yes"}, "'yes' is not of type 'boolean'"),
-    ],
-)
-def test_the_trigger_form_refuses_bad_amounts(airflow, conf, message):
-    airflow.wait_for_dag(DAG_ID)
-    with pytest.raises(LaptopError) as refused:
-        airflow.trigger(DAG_ID, conf)
-    assert message in str(refused.value)

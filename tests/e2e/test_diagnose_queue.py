@@ -2,9 +2,9 @@
 
 import pytest
 
-from batchmark.aws.result_bucket import DIAGNOSES_FOLDER, RunStore
+from batchmark.aws.result_bucket import DIAGNOSES_FOLDER
 from batchmark.report.diagnosis_page import DiagnosisReport
-from tests.e2e.stacks import run_dag
+from tests.e2e.stacks import run_dag, store_of
 
 DAG_ID = "diagnose_queue"
 
@@ -15,7 +15,7 @@ def diagnose(airflow, aws, targets):
     """Run the DAG; return its stored report, its page and its task's log."""
     run_id, state = run_dag(airflow, DAG_ID, {"targets": targets})
     assert state == "success"
-    store = RunStore(aws.client("s3"), aws.config().bucket, run_id)
+    store = store_of(aws, run_id)
     key = f"{DIAGNOSES_FOLDER}{store.name}"
     report = DiagnosisReport.model_validate_json(store.read(f"{key}.json"))
     (task,) = airflow.task_instances(DAG_ID, run_id)

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore
+from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON
 from batchmark.core.names import slug
 from laptop.demo import DAG_ID
-from tests.e2e.stacks import failed_log, run_dag
+from tests.e2e.stacks import failed_log, run_dag, store_of
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(600)
@@ -26,22 +26,22 @@ def batch(aws):
     return aws.client("batch")
 
 
-def checks(aws, s3, run_id):
-    store = RunStore(s3, aws.config().bucket, run_id)
+def checks(aws, run_id):
+    store = store_of(aws, run_id)
     return json.loads(store.read(store.prefix + ENVIRONMENT_JSON))["checks"]
 
 
 def test_a_healthy_installation_passes_its_check(airflow, aws, s3):
     run_id, state = run_dag(airflow, "environment_check", {})
     assert state == "success"
-    found = checks(aws, s3, run_id)
+    found = checks(aws, run_id)
     not_ok = {(one["name"], one["status"], one["seen"]) for one in found if one["status"] != "ok"}
     not_scanned = "This image was not scanned; its repository scans on push."
     assert not_ok == {("image scan", "warn", not_scanned)}  # it is a stand-in
     assert sum(one["name"] == "vCPU quota" for one in found) == 4
     assert sum(one["name"] == "compute environment" for one in found) == 4
     assert sum(one["name"] == "job queue" for one in found) == 4
-    store = RunStore(s3, aws.config().bucket, run_id)
+    store = store_of(aws, run_id)
     assert b"Environment of batchmark" in store.read(store.prefix + ENVIRONMENT_HTML)
 
 

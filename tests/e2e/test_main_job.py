@@ -18,7 +18,6 @@ from batchmark.aws.result_bucket import (
     PRICES_FOLDER,
     REPORT_HTML,
     REPORT_JSON,
-    RunStore,
     noise_key,
 )
 from batchmark.core.prices import PriceTable, load_prices
@@ -28,7 +27,7 @@ from batchmark_job.result import parse_document
 from laptop.demo import DAG_ID, run_benchmark
 from laptop.errors import LaptopError
 from laptop.session import Clock
-from tests.e2e.stacks import failed_log, run_dag
+from tests.e2e.stacks import failed_log, run_dag, store_of
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -77,7 +76,7 @@ def test_every_row_leads_to_its_job_log_and_document(report, stack, aws):
 
 
 def test_the_published_reports_links_open_in_a_browser(report, aws):
-    store = RunStore(aws.client("s3"), aws.config().bucket, report.run_id)
+    store = store_of(aws, report.run_id)
     published = json.loads(store.read(store.prefix + REPORT_JSON))
     for job in published["pairs"][0]["gpu"]["jobs"] + published["pairs"][0]["cpu"]["jobs"]:
         for link in (job["log_url"], job["document_url"]):
@@ -87,7 +86,7 @@ def test_the_published_reports_links_open_in_a_browser(report, aws):
 
 
 def test_the_runs_prices_say_that_they_are_the_local_clouds(report, aws):
-    store = RunStore(aws.client("s3"), aws.config().bucket, report.run_id)
+    store = store_of(aws, report.run_id)
     prices = PriceTable.model_validate_json(store.read(store.prefix + PRICES))
     assert prices.on_demand == {
         name: load_prices().on_demand[name] for name in aws.config().targets
@@ -162,7 +161,7 @@ def test_the_runs_rows_are_in_the_history(report, airflow, aws):
 
 
 def test_a_calibration_leaves_each_targets_noise(calibration, aws):
-    store = RunStore(aws.client("s3"), aws.config().bucket, calibration)
+    store = store_of(aws, calibration)
     for target in aws.config().targets:
         table = parse_table(store.read(noise_key("own", OWN_DTYPES, target)))
         assert (table.run_id, table.target, table.jobs) == (calibration, target, 2)
@@ -251,7 +250,7 @@ def test_a_job_that_exits_3_says_so_and_the_others_still_count(airflow, aws, pub
     assert "1 job(s) failed; the report holds what there is" in failed_log(
         airflow, DAG_ID, run_id, "publish_report"
     )
-    store = RunStore(aws.client("s3"), aws.config().bucket, run_id)
+    store = store_of(aws, run_id)
     lost = json.loads(store.read(store.prefix + REPORT_JSON))["lost"]
     assert [job["planned"]["target"] for job in lost] == ["g4dn.xlarge"]
     assert "exit code 3" in lost[0]["reason"]
@@ -288,6 +287,9 @@ def test_without_the_ssm_parameter_nothing_is_planned(airflow, published):
         ({"repeats": 0}, "0 is less than the minimum of 1"),
         ({"repeats": "NaN"}, "'NaN' is not of type 'integer'"),
         ({"dtype": "float8"}, "'float8' is not one of"),
+        ({"max_cost_usd": 0}, "0 is less than or equal to the minimum of 0"),
+        ({"max_cost_usd": "NaN"}, "'NaN' is not of type 'number', 'null'"),
+        ({"dry_run": "yes"}, "'yes' is not of type 'boolean'"),
     ],
 )
 def test_the_trigger_form_refuses_bad_parameters(airflow, conf, message):

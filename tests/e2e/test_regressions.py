@@ -9,12 +9,14 @@ from laptop.demo import DAG_ID
 from laptop.session import Clock
 from laptop.stack import Ports, Stack
 from tests.e2e.naps import SECONDS, Inbox, Naps
-from tests.e2e.regression_runs import SLOWER, TARGETS, changes_of, put_earlier_runs, run, store_of
+from tests.e2e.regression_runs import SLOWER, TARGETS, changes_of, put_earlier_runs, run
+from tests.e2e.stacks import store_of
 
 pytestmark = pytest.mark.timeout(900)
 
 
-@pytest.mark.thirty_runs  # four minutes; test_regression_tasks.py has the same decisions
+# Four minutes; the unit tests of the tasks have the same decisions.
+@pytest.mark.thirty_runs
 def test_a_slower_workload_is_confirmed_and_told_once_in_the_same_run(
     stack, airflow, aws, tmp_path
 ):

@@ -28,10 +28,7 @@ def start_job(tmp_path):
         process = subprocess.Popen(
             [sys.executable, "-m", "batchmark_job", "run", *arguments],
             cwd=ROOT / "job_container",
-            env=variables
-            | CREDENTIALS
-            | {"AWS_DEFAULT_REGION": "us-east-1", "TMPDIR": str(tmp_path)}
-            | environment,
+            env=variables | CREDENTIALS | {"TMPDIR": str(tmp_path)} | environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
