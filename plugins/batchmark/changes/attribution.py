@@ -195,10 +195,10 @@ def _add_speedups(
     groups: Iterable[_Group], explained: Mapping[ChangePoint, Iterable[ChangePoint]]
 ) -> None:
     """Add each speedup to the groups of the times that explain it."""
+    group_of = {point: group for group in groups for point in group.points}
     for speedup, times in explained.items():
-        for group in groups:
-            if not set(times).isdisjoint(group.points):
-                group.speedups.append(speedup)
+        for group in {id(group_of[time]): group_of[time] for time in times}.values():
+            group.speedups.append(speedup)
 
 
 def _join(group: _Group, groups: list[_Group]) -> None:
