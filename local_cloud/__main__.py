@@ -8,14 +8,18 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NoReturn
 from urllib.parse import urlsplit
 
 import psutil
 
+from local_cloud.batch.jobs import host_access
 from local_cloud.batch.running.runtime import RuntimeUnavailableError
+from local_cloud.credentials import CredentialsError, read_or_make
 from local_cloud.prices import Prices, read_prices
 from local_cloud.settings import Settings
 from local_cloud.state import StateError
@@ -155,10 +159,28 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help="take timeouts below 60 s and queue time limits below 600 s, which AWS refuses",
     )
     parser.add_argument(
+        host_access.FLAG,
+        action="store_true",
+        help="take jobs in containers that are root of the engine's machine: privileged, or with "
+        "its system folders or disks",
+    )
+    parser.add_argument(
         "--state",
         metavar="FOLDER",
         type=folder,
         help="keep the state in this folder, and continue from it (none: lost at a restart)",
+    )
+    parser.add_argument(
+        "--credentials",
+        metavar="FILE",
+        type=file_to_write,
+        help="AWS credentials whose secret signs all requests; made if missing "
+        "(in --state's folder, otherwise in a temporary one)",
+    )
+    parser.add_argument(
+        "--any-credentials",
+        action="store_true",
+        help="check no signatures: every user of this machine can then run commands as you",
     )
     parser.add_argument("--log-requests", action="store_true", help="log each request to stderr")
     parser.add_argument(
@@ -174,12 +196,46 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help="price table for the Price List API and Spot price history (none: no prices)",
     )
     arguments = parser.parse_args(argv)
+    if arguments.any_credentials and arguments.credentials is not None:
+        parser.error("--credentials are not checked with --any-credentials: leave out one of them")
     if arguments.job_network is not None:
         if arguments.jobs != "containers":
             parser.error("--job-network is for --jobs containers: processes have no other network")
         if arguments.job_endpoint is None:
             parser.error("--job-network needs --job-endpoint: this server's address there")
     return arguments
+
+
+@contextmanager
+def credentials_file(arguments: argparse.Namespace) -> Iterator[Path | None]:
+    """The file that signatures are checked by, until the end of the block; None: by none."""
+    if arguments.any_credentials:
+        yield None
+    elif arguments.credentials or arguments.state:
+        yield arguments.credentials or arguments.state / "credentials"
+    else:
+        with TemporaryDirectory(prefix="local-cloud-") as folder:
+            yield Path(folder) / "credentials"
+
+
+def settings_of(arguments: argparse.Namespace, port: int, credentials: Path | None) -> Settings:
+    """Raises CredentialsError where the file of credentials can't be used."""
+    url = endpoint_url(arguments.host, port)
+    return Settings(
+        endpoint_url=url,
+        job_endpoint_url=arguments.job_endpoint or url,
+        gpus=arguments.gpus,
+        vcpus=arguments.vcpus,
+        memory_mib=arguments.memory,
+        job_dir=arguments.job_dir,
+        secret=read_or_make(credentials) if credentials else None,
+        credentials=credentials,
+        jobs=arguments.jobs,
+        job_network=arguments.job_network,
+        stop_grace_seconds=arguments.stop_grace,
+        allow_short_limits=arguments.allow_short_limits,
+        allow_host_access=arguments.allow_host_access,
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -199,32 +255,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"local_cloud: cannot listen on {where}: {hint}", file=sys.stderr)
         return USAGE_ERROR
 
-    port = listener.getsockname()[1]
-    url = endpoint_url(arguments.host, port)
-    settings = Settings(
-        endpoint_url=url,
-        job_endpoint_url=arguments.job_endpoint or url,
-        gpus=arguments.gpus,
-        vcpus=arguments.vcpus,
-        memory_mib=arguments.memory,
-        job_dir=arguments.job_dir,
-        jobs=arguments.jobs,
-        job_network=arguments.job_network,
-        stop_grace_seconds=arguments.stop_grace,
-        allow_short_limits=arguments.allow_short_limits,
-    )
-    with listener:
+    with listener, credentials_file(arguments) as path:
         try:
             server.serve(
                 listener,
-                settings,
+                settings_of(arguments, listener.getsockname()[1], path),
                 stop,
                 log_requests=arguments.log_requests,
                 record_calls=arguments.record_calls,
                 prices=arguments.prices,
                 state=arguments.state,
             )
-        except (RuntimeUnavailableError, StateError) as error:
+        except (CredentialsError, RuntimeUnavailableError, StateError) as error:
             print(f"local_cloud: {error}", file=sys.stderr)
             return USAGE_ERROR
     return 0

@@ -91,12 +91,17 @@ def caller_of(environ: WSGIEnvironment) -> Caller | None:
     return None
 
 
+def body_of(environ: WSGIEnvironment) -> bytes:
+    """A request's body, which the application can still read."""
+    body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    environ["wsgi.input"] = io.BytesIO(body)
+    return body
+
+
 def _copied_request(environ: WSGIEnvironment, service: str) -> Request:
     """A copy of the request; the application can still read the body."""
-    body = b""
-    if service != "s3":  # its operations follow from the path, and bodies are large
-        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-        environ["wsgi.input"] = io.BytesIO(body)
+    # S3's operations follow from the path, and its bodies are large.
+    body = b"" if service == "s3" else body_of(environ)
     return Request({**environ, "wsgi.input": io.BytesIO(body)}, populate_request=False)
 
 

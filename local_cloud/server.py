@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import socket
 import threading
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 from wsgiref.types import WSGIApplication, WSGIEnvironment
 
 from moto.moto_server.werkzeug_app import (
@@ -18,7 +20,7 @@ from werkzeug.serving import make_server
 
 from local_cloud import gaps
 from local_cloud.batch.api import models as batch
-from local_cloud.cross_origin import CrossOriginGuard
+from local_cloud.browser_guard import BrowserGuard
 from local_cloud.faults.middleware import Faults
 from local_cloud.gaps.pricing import PriceList
 from local_cloud.log_pages import LogPages
@@ -26,11 +28,13 @@ from local_cloud.prices import Prices
 from local_cloud.recorder import Recorder
 from local_cloud.retried_requests import RetriedRequests
 from local_cloud.settings import Settings
+from local_cloud.signatures import SignedRequests
 from local_cloud.state.store import Store
 from local_cloud.state.write_through import WriteThrough
 from local_cloud.task_metadata import TaskMetadata
 
 LINGER_SECONDS = 2.0
+SHUTDOWN_SECONDS = 30.0
 
 
 class LoggingRequestHandler(MotoRequestHandler):
@@ -76,6 +80,25 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+def hosts_of(settings: Settings) -> set[str]:
+    """The names and addresses by which clients and jobs reach the server."""
+    urls = (settings.endpoint_url, settings.job_endpoint_url)
+    return {urlsplit(url).hostname or "" for url in urls}
+
+
+def only_signed(app: WSGIApplication, settings: Settings) -> WSGIApplication:
+    if settings.secret is None:
+        return app
+    return SignedRequests(app, settings.secret, f"its clients find it in {settings.credentials}")
+
+
+def how_to_call(settings: Settings) -> str:
+    """A line on the credentials that clients need."""
+    if settings.secret is None:
+        return "any credentials will do: every user of this machine can run commands as you"
+    return f"its credentials: export AWS_SHARED_CREDENTIALS_FILE={settings.credentials}"
+
+
 def serve(
     listener: socket.socket,
     settings: Settings,
@@ -88,6 +111,8 @@ def serve(
 ) -> None:
     """Serve requests until `stop` is set, then end all jobs.
 
+    The process ends with code 1, and says where its threads are, if that takes half a minute.
+
     Raises:
         OSError: `record_calls` can't be written.
         RuntimeUnavailableError: jobs can't run the way that the settings ask for.
@@ -98,22 +123,20 @@ def serve(
     os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"
     gaps.fill(prices)
     scheduler = batch.install(settings)
-    services: WSGIApplication = LogPages(
-        PriceList(DomainDispatcherApplication(create_backend_app), prices)
-    )
+    services: WSGIApplication = PriceList(DomainDispatcherApplication(create_backend_app), prices)
     store = Store(state, scheduler.lock) if state else None
     if store:
         store.load()
         scheduler.save = store.save_jobs
         services = WriteThrough(services, store)
     batch.resume()
-    app = Faults(RetriedRequests(services), scheduler)
+    app = Faults(LogPages(only_signed(RetriedRequests(services), settings)), scheduler)
     recorder = Recorder(app, record_calls) if record_calls else None
     host, port = listener.getsockname()[:2]
     server = make_server(
         host,
         port,
-        CrossOriginGuard(TaskMetadata(recorder or app, scheduler.runtime)),
+        BrowserGuard(TaskMetadata(recorder or app, scheduler.runtime), hosts_of(settings)),
         threaded=True,
         request_handler=LoggingRequestHandler if log_requests else QuietRequestHandler,
         fd=listener.fileno(),
@@ -123,14 +146,16 @@ def serve(
         print(
             f"local cloud ready on {settings.endpoint_url} with {settings.vcpus} vCPUs, "
             f"{settings.memory_mib} MiB and {settings.gpus} declared GPUs, "
-            f"jobs as {settings.jobs}",
+            f"jobs as {settings.jobs}\n{how_to_call(settings)}",
             flush=True,
         )
         stop.wait()
     finally:
+        faulthandler.dump_traceback_later(SHUTDOWN_SECONDS, exit=True)
         server.shutdown()
         if recorder:
             recorder.close()
         scheduler.close()
         if store:
             store.close()
+        faulthandler.cancel_dump_traceback_later()

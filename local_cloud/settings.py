@@ -1,6 +1,6 @@
 """The settings of a local cloud, from its command line."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +12,8 @@ class Settings:
     """The machine's declared resources, and how it runs jobs.
 
     `job_endpoint_url` is the server's address for jobs; `job_network` is the Docker network that
-    containers join, None for the engine's host network.
+    containers join, None for the engine's host network. Requests are signed with `secret`, which
+    clients find in the file `credentials`; without one, signatures are not checked.
     """
 
     endpoint_url: str
@@ -21,7 +22,15 @@ class Settings:
     vcpus: int
     memory_mib: int
     job_dir: Path
+    secret: str | None = field(default=None, repr=False)
+    credentials: Path | None = None
     jobs: JobsAs = "processes"
     job_network: str | None = None
     stop_grace_seconds: float = 30.0
     allow_short_limits: bool = False
+    allow_host_access: bool = False
+
+    @property
+    def refuses_host_access(self) -> bool:
+        """Whether jobs may be root of the engine's machine; processes never get what they ask."""
+        return self.jobs == "containers" and not self.allow_host_access

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import itertools
 import os
 import select
@@ -14,7 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import httpx
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
 from botocore.config import Config
+from botocore.credentials import Credentials
 
 from tests.waiting import wait_for
 
@@ -24,9 +29,15 @@ FINISHED = {"SUCCEEDED", "FAILED"}
 
 
 class Cloud:
-    def __init__(self, process: subprocess.Popen[str], endpoint_url: str) -> None:
+    def __init__(
+        self, process: subprocess.Popen[str], endpoint_url: str, credentials: Path
+    ) -> None:
         self.process = process
         self.endpoint_url = endpoint_url
+        self.credentials = credentials
+        profile = configparser.RawConfigParser()
+        profile.read(credentials)
+        self.secret = profile.get("default", "aws_secret_access_key")
         self._clients: dict[str, Any] = {}
         self._numbers = itertools.count()
         self.client("iam").create_instance_profile(InstanceProfileName="ecs")
@@ -40,10 +51,16 @@ class Cloud:
                 endpoint_url=self.endpoint_url,
                 region_name="us-east-1",
                 aws_access_key_id="test",
-                aws_secret_access_key="test",
+                aws_secret_access_key=self.secret,
                 config=Config(retries={"max_attempts": 0}, s3={"addressing_style": "path"}),
             )
         return self._clients[service]
+
+    def reset(self) -> None:
+        """moto's reset of everything, signed as any call."""
+        request = AWSRequest("POST", f"{self.endpoint_url}/moto-api/reset")
+        S3SigV4Auth(Credentials("test", self.secret), "s3", "us-east-1").add_auth(request)
+        httpx.post(request.url, headers=dict(request.headers)).raise_for_status()
 
     def close(self) -> None:
         for client in self._clients.values():
@@ -174,14 +191,14 @@ def command_line(*options: str) -> list[str]:
     return [sys.executable, "-m", "local_cloud", *options]
 
 
-def ready_url(process: subprocess.Popen[str]) -> str:
-    """Wait for the line that says where the local cloud listens."""
+def ready(process: subprocess.Popen[str]) -> tuple[str, Path]:
+    """Wait for the lines that say where the local cloud listens, and where its credentials are."""
     assert process.stdout is not None
     readable, _, _ = select.select([process.stdout], [], [], DEADLINE_SECONDS)
     assert readable, "the local cloud did not get ready"
     line = process.stdout.readline()
     assert line.startswith("local cloud ready on http://"), line
-    return line.split()[4]
+    return line.split()[4], Path(process.stdout.readline().rstrip("\n").partition("FILE=")[2])
 
 
 @contextmanager
@@ -195,7 +212,7 @@ def running(*options: str) -> Iterator[Cloud]:
     )
     cloud = None
     try:
-        cloud = Cloud(process, ready_url(process))
+        cloud = Cloud(process, *ready(process))
         yield cloud
     finally:
         if cloud is not None:

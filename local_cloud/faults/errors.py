@@ -33,6 +33,14 @@ def throttled(service: str) -> ServiceError:
     return ServiceError("Throttling", 400, "Rate exceeded")
 
 
+def expired(service: str | None) -> ServiceError:
+    """A service's answer to temporary credentials that are over (AWS's common errors, and S3's)."""
+    if service == "s3":
+        return ServiceError("ExpiredToken", 400, "The provided token has expired.")
+    message = "The security token included in the request is expired"
+    return ServiceError("ExpiredTokenException", HTTPStatus.FORBIDDEN, message)
+
+
 UNAVAILABLE = ServiceError(
     "ServiceUnavailable", HTTPStatus.SERVICE_UNAVAILABLE, "The service is unavailable."
 )

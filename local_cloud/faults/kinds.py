@@ -68,6 +68,12 @@ class RefusedWrites(CallFault):
     code: Literal["SlowDown", "AccessDenied"] = "SlowDown"
 
 
+class ExpiredCredentials(CallFault):
+    """Calls are refused as those of a role whose temporary credentials were not renewed in time."""
+
+    kind: Literal["expired_credentials"]
+
+
 class LateAnswer(CallFault):
     """Calls take effect at once, but their answers are delayed."""
 
@@ -111,6 +117,7 @@ Fault = (
     Throttle
     | Outage
     | RefusedWrites
+    | ExpiredCredentials
     | LateAnswer
     | SpotInterruption
     | InvalidEnvironment

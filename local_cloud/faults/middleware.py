@@ -26,6 +26,7 @@ from local_cloud.faults import errors
 from local_cloud.faults.kinds import (
     FAULT,
     CallFault,
+    ExpiredCredentials,
     Fault,
     InvalidEnvironment,
     LateAnswer,
@@ -221,6 +222,8 @@ def find_environment(name: str) -> Any:
 def error_of(fault: CallFault, service: str | None) -> errors.ServiceError:
     if isinstance(fault, RefusedWrites):
         return errors.REFUSED_WRITES[fault.code]
+    if isinstance(fault, ExpiredCredentials):
+        return errors.expired(service)
     if isinstance(fault, Throttle) and service:
         return errors.throttled(service)
     return errors.UNAVAILABLE

@@ -1,8 +1,7 @@
-"""Batch without jobs: compute environments, job queues and job definitions, as sent."""
+"""Batch without jobs: compute environments, queues, policies and job definitions, as sent."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from moto.batch.exceptions import ClientException
@@ -11,18 +10,19 @@ from moto.batch.models import (
     ComputeEnvironment,
     JobDefinition,
     JobQueue,
+    SchedulingPolicy,
     batch_backends,
 )
-from moto.batch.responses import BatchResponse
 from moto.iam.exceptions import NotFoundException
+from moto.moto_api._internal import mock_random
+
+from local_cloud.gaps import compute_environments, job_definitions, scheduling_policies
 
 SERVICE_LINKED_ROLE = "AWSServiceRoleForBatch"
-MIN_TIMEOUT_SECONDS = 60
-STATE_LIMIT_SECONDS = range(600, 86_401)
 
 
 class CompleteBatchBackend(BatchBackend):
-    """moto's backend, with the fields that it drops."""
+    """moto's backend, with the fields that it drops. A request is checked before it has effects."""
 
     def service_linked_role_arn(self) -> str:
         """The role of compute environments that name none; created on first use."""
@@ -32,12 +32,43 @@ class CompleteBatchBackend(BatchBackend):
             role = self.iam_backend.create_service_linked_role("batch.amazonaws.com", "", "")
             return str(role.arn)
 
-    def create_compute_environment(self, *args: Any, **fields: Any) -> ComputeEnvironment:
-        """Name its cluster after it: AWS does, and policies rely on it."""
-        environment = super().create_compute_environment(*args, **fields)
-        name = f"{environment.name}_Batch_{environment.ecs_name.rpartition('_')[2]}"
-        self.ecs_backend.clusters.pop(environment.ecs_name)
-        environment.set_ecs(self.ecs_backend.create_cluster(name).arn, name)
+    def create_compute_environment(
+        self,
+        compute_environment_name: str,
+        _type: str,
+        state: str | None,
+        compute_resources: dict[str, Any] | None,
+        service_role: str | None,
+        tags: dict[str, str] | None = None,
+        unmanaged_vcpus: int | None = None,
+    ) -> ComputeEnvironment:
+        """Start no instances, and name the cluster as AWS does: policies rely on it."""
+        name, state = compute_environment_name, state or "ENABLED"
+        compute_environments.check_name(name, self.get_compute_environment(name))
+        compute_environments.one_of("type", _type, compute_environments.KINDS)
+        compute_environments.one_of("state", state, compute_environments.STATES)
+        compute_environments.check_kind(_type, compute_resources, unmanaged_vcpus)
+        if _type == "MANAGED":
+            if compute_resources is None:
+                raise ClientException("computeResources must be provided for type MANAGED")
+            compute_environments.check_resources(self, compute_resources)
+        elif not service_role:
+            raise ClientException("serviceRole must be provided for type UNMANAGED")
+        role = (
+            compute_environments.role_arn(self, service_role)
+            if service_role
+            else self.service_linked_role_arn()
+        )
+        made: Any = ComputeEnvironment
+        environment: ComputeEnvironment = made(
+            name, _type, state, compute_resources, role, self.account_id, self.region_name
+        )
+        environment.unmanaged_vcpus = unmanaged_vcpus  # type: ignore[attr-defined]
+        cluster = f"{name}_Batch_{mock_random.uuid4()}"
+        environment.set_ecs(self.ecs_backend.create_cluster(cluster).arn, cluster)
+        self._compute_environments[environment.arn] = environment
+        if tags:
+            self.tag_resource(environment.arn, tags)
         return environment
 
     def describe_compute_environments(
@@ -49,18 +80,93 @@ class CompleteBatchBackend(BatchBackend):
             environment.update(extra_fields(model))
         return described
 
+    def update_compute_environment(
+        self,
+        compute_environment_name: str,
+        state: str | None,
+        compute_resources: dict[str, Any] | None,
+        service_role: str | None,
+        unmanaged_vcpus: int | None = None,
+    ) -> tuple[str, str]:
+        """Unlike moto, also change compute resources, and all of a request or nothing."""
+        environment = self.get_compute_environment(compute_environment_name)
+        if environment is None:
+            raise ClientException(f"Compute environment {compute_environment_name} does not exist")
+        if state:
+            compute_environments.one_of("state", state, compute_environments.STATES)
+        compute_environments.check_kind(environment.env_type, compute_resources, unmanaged_vcpus)
+        resources = {**(environment.compute_resources or {}), **(compute_resources or {})}
+        if compute_resources:
+            compute_environments.check_resources(self, resources)
+        if service_role:
+            environment.service_role = compute_environments.role_arn(self, service_role)
+        if environment.compute_resources is not None:
+            environment.compute_resources = resources
+        if unmanaged_vcpus is not None:
+            environment.unmanaged_vcpus = unmanaged_vcpus  # type: ignore[attr-defined]
+        environment.state = state or environment.state
+        return environment.name, environment.arn
+
     def delete_compute_environment(self, compute_environment_name: str) -> None:
         """As in AWS, refuse while it is enabled or used by a queue."""
         environment = self.get_compute_environment(compute_environment_name)
-        if environment is not None:
-            if environment.state != "DISABLED":
-                raise ClientException("Cannot delete, Compute Environment must be DISABLED first")
-            if any(environment in queue.environments for queue in self._job_queues.values()):
-                raise ClientException("Cannot delete, found existing JobQueue relationship")
-        super().delete_compute_environment(compute_environment_name)
-        if environment is not None:
-            # moto would still list the deleted cluster, as INACTIVE.
-            self.ecs_backend.clusters.pop(environment.ecs_name, None)
+        if environment is None:
+            return
+        if environment.state != "DISABLED":
+            raise ClientException("Cannot delete, Compute Environment must be DISABLED first")
+        if any(environment in queue.environments for queue in self._job_queues.values()):
+            raise ClientException("Cannot delete, found existing JobQueue relationship")
+        del self._compute_environments[environment.arn]
+        self.ecs_backend.clusters.pop(environment.ecs_name, None)
+
+    def create_job_queue(
+        self,
+        queue_name: str,
+        priority: str,
+        schedule_policy: str | None,
+        state: str | None,
+        compute_env_order: list[dict[str, Any]],
+        tags: dict[str, str] | None = None,
+    ) -> JobQueue:
+        scheduling_policies.check_queue(None, schedule_policy, self._scheduling_policies)
+        return super().create_job_queue(
+            queue_name,
+            priority,
+            schedule_policy,
+            state or "ENABLED",
+            self._resolved(compute_env_order or []),
+            tags,
+        )
+
+    def update_job_queue(
+        self,
+        queue_name: str,
+        priority: str | None,
+        state: str | None,
+        compute_env_order: list[dict[str, Any]] | None,
+        schedule_policy: str | None,
+    ) -> tuple[str, str]:
+        queue = self.get_job_queue(queue_name)
+        if queue is None:
+            raise ClientException(f"Job queue {queue_name} does not exist")
+        order = None if compute_env_order is None else self._resolved(compute_env_order)
+        scheduling_policies.check_queue(queue, schedule_policy, self._scheduling_policies)
+        super().update_job_queue(queue.name, priority, state, order, schedule_policy or None)
+        return queue.name, queue.arn
+
+    def _resolved(self, order: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """A computeEnvironmentOrder with ARNs, as AWS describes it."""
+        if not order:
+            raise ClientException("At least 1 compute environment must be provided")
+        resolved = []
+        for item in order:
+            environment = self.get_compute_environment(item["computeEnvironment"])
+            if environment is None:
+                raise ClientException(
+                    f"Compute environment {item['computeEnvironment']} does not exist"
+                )
+            resolved.append({"order": item["order"], "computeEnvironment": environment.arn})
+        return resolved
 
     def delete_job_queue(self, queue_name: str) -> None:
         """As in AWS, refuse while it is enabled."""
@@ -69,6 +175,31 @@ class CompleteBatchBackend(BatchBackend):
             raise ClientException("Cannot delete, Job Queue must be DISABLED first")
         super().delete_job_queue(queue_name)
 
+    def create_scheduling_policy(
+        self, name: str, fairshare_policy: dict[str, Any], tags: dict[str, str]
+    ) -> SchedulingPolicy:
+        if scheduling_policies.NAME.fullmatch(name or "") is None:
+            raise ClientException(
+                "A scheduling policy's name is up to 128 letters, digits, '-' and '_', "
+                f"not {name!r}"
+            )
+        if any(policy.name == name for policy in self._scheduling_policies.values()):
+            raise ClientException(f"Scheduling policy {name} already exists")
+        policy = scheduling_policies.checked(fairshare_policy)
+        return super().create_scheduling_policy(name, policy, tags)
+
+    def update_scheduling_policy(self, arn: str, fairshare_policy: dict[str, Any]) -> None:
+        if arn not in self._scheduling_policies:
+            raise ClientException(f"Scheduling policy {arn} does not exist")
+        super().update_scheduling_policy(arn, scheduling_policies.checked(fairshare_policy))
+
+    def delete_scheduling_policy(self, arn: str) -> None:
+        """As in AWS, refuse while a queue uses it."""
+        for queue in self._job_queues.values():
+            if queue.schedule_policy == arn:
+                raise ClientException(f"Scheduling policy {arn} is used by job queue {queue.name}")
+        super().delete_scheduling_policy(arn)
+
     def register_job_definition(self, *args: Any, **fields: Any) -> JobDefinition:
         """Set a new revision's fields as sent: moto inherits them from its predecessor."""
         definition = super().register_job_definition(*args, **fields)
@@ -76,7 +207,15 @@ class CompleteBatchBackend(BatchBackend):
         definition.retry_strategy = fields["retry_strategy"]
         definition.platform_capabilities = fields["platform_capabilities"]
         definition.propagate_tags = fields["propagate_tags"]
+        job_definitions.register_task_definition(self.ecs_backend, definition)
         return definition
+
+    def deregister_job_definition(self, def_name: str) -> None:
+        """Also deregister the ECS task definition that stands for it."""
+        for definition in self._job_definitions.values():
+            if def_name in (definition.arn, f"{definition.name}:{definition.revision}"):
+                definition.deregister()
+                job_definitions.deregister_task_definition(self.ecs_backend, definition)
 
     def find_job_definition(self, identifier: str) -> JobDefinition:
         """A definition by ARN or name; without a revision, the latest active one."""
@@ -93,104 +232,6 @@ class CompleteBatchBackend(BatchBackend):
         return max(found, key=lambda definition: definition.revision)
 
 
-class CompleteBatchResponse(BatchResponse):
-    """moto's answers, with the fields that it drops; `_get_param` reads the request's JSON."""
-
-    @property
-    def backend(self) -> CompleteBatchBackend:
-        backend: CompleteBatchBackend = self.batch_backend  # type: ignore[assignment]
-        return backend
-
-    def createcomputeenvironment(self) -> str:
-        """Default to the service-linked role; keep the update policy."""
-        environment = self.backend.create_compute_environment(
-            compute_environment_name=self._get_param("computeEnvironmentName"),
-            _type=self._get_param("type"),
-            state=self._get_param("state", "ENABLED"),
-            compute_resources=self._get_param("computeResources"),
-            service_role=self._get_param("serviceRole") or self.backend.service_linked_role_arn(),
-            tags=self._get_param("tags"),
-        )
-        self._keep_extra_fields(environment)
-        named = {"computeEnvironmentName": environment.name}
-        return json.dumps({"computeEnvironmentArn": environment.arn, **named})
-
-    def updatecomputeenvironment(self) -> str:
-        """Also change compute resources and update policy."""
-        answer = super().updatecomputeenvironment()
-        environment = self.backend.get_compute_environment(self._get_param("computeEnvironment"))
-        if environment is not None:
-            environment.compute_resources.update(self._get_param("computeResources") or {})
-            self._keep_extra_fields(environment)
-        return answer
-
-    def _keep_extra_fields(self, environment: Any) -> None:
-        update_policy = self._get_param("updatePolicy")
-        if update_policy:
-            environment.update_policy = update_policy
-
-    def createjobqueue(self) -> str:
-        actions = self._checked_state_limits()
-        answer = super().createjobqueue()
-        self._queue(json.loads(answer)["jobQueueArn"]).state_time_limit_actions = actions or []
-        return answer
-
-    def updatejobqueue(self) -> str:
-        """Also change the queue's time limits, if any are sent."""
-        actions = self._checked_state_limits()
-        answer = super().updatejobqueue()
-        if actions is not None:
-            self._queue(self._get_param("jobQueue")).state_time_limit_actions = actions
-        return answer
-
-    def describejobqueues(self) -> str:
-        answer = json.loads(super().describejobqueues())
-        for queue in answer["jobQueues"]:
-            queue["jobStateTimeLimitActions"] = state_time_limit_actions(
-                self._queue(queue["jobQueueArn"])
-            )
-        return json.dumps(answer)
-
-    def registerjobdefinition(self) -> str:
-        self._check_timeout()
-        return super().registerjobdefinition()
-
-    def describejobdefinitions(self) -> str:
-        answer = json.loads(super().describejobdefinitions())
-        for definition in answer["jobDefinitions"]:
-            model = self.backend.get_job_definition_by_arn(definition["jobDefinitionArn"])
-            if model is not None and model.node_properties is not None:
-                definition["nodeProperties"] = model.node_properties
-        return json.dumps(answer)
-
-    def _queue(self, identifier: str) -> Any:
-        return self.backend.get_job_queue(identifier)
-
-    def short_limits_allowed(self) -> bool:
-        """Whether limits below AWS's minimum are allowed; see `--allow-short-limits`."""
-        return False
-
-    def _checked_state_limits(self) -> list[dict[str, Any]] | None:
-        actions: list[dict[str, Any]] | None = self._get_param("jobStateTimeLimitActions")
-        for action in actions or []:
-            seconds = int(action["maxTimeSeconds"])
-            if seconds not in STATE_LIMIT_SECONDS and not self.short_limits_allowed():
-                raise ClientException(
-                    f"maxTimeSeconds must be between {STATE_LIMIT_SECONDS.start} and "
-                    f"{STATE_LIMIT_SECONDS.stop - 1}, not {seconds}"
-                )
-        return actions
-
-    def _check_timeout(self) -> None:
-        seconds = (self._get_param("timeout") or {}).get("attemptDurationSeconds")
-        if seconds is None or self.short_limits_allowed():
-            return
-        if int(seconds) < MIN_TIMEOUT_SECONDS:
-            raise ClientException(
-                f"attemptDurationSeconds must be at least {MIN_TIMEOUT_SECONDS}, not {seconds}"
-            )
-
-
 def used_backends() -> list[Any]:
     """The Batch backends of all accounts and regions that were ever used."""
     return [backend for regions in batch_backends.values() for backend in regions.values()]
@@ -198,11 +239,24 @@ def used_backends() -> list[Any]:
 
 def extra_fields(environment: ComputeEnvironment) -> dict[str, Any]:
     fields: dict[str, Any] = {"containerOrchestrationType": "ECS"}
+    if (vcpus := unmanaged_vcpus(environment)) is not None:
+        fields["unmanagedvCpus"] = vcpus
     if update_policy := getattr(environment, "update_policy", None):
         fields["updatePolicy"] = update_policy
     if reason := invalid_reason(environment):
         fields |= {"status": "INVALID", "statusReason": reason}
     return fields
+
+
+def unmanaged_vcpus(environment: ComputeEnvironment) -> int | None:
+    vcpus: int | None = getattr(environment, "unmanaged_vcpus", None)
+    return vcpus
+
+
+def scheduling_priority(definition: JobDefinition) -> int | None:
+    """A job definition's priority within a share; None if it has none."""
+    priority: int | None = getattr(definition, "scheduling_priority", None)
+    return priority
 
 
 def invalid_reason(environment: ComputeEnvironment) -> str | None:

@@ -19,6 +19,7 @@ from moto.s3.models import FakeKey, s3_backends
 from local_cloud.state import StateError
 from local_cloud.state.contents import TABLE as CONTENT_TABLE
 from local_cloud.state.contents import Contents
+from local_cloud.state.folder import private_file
 from local_cloud.state.pickling import Key, dumps, loads
 
 FORMAT = f"1, moto {moto.__version__}, Python {sys.version_info.major}.{sys.version_info.minor}"
@@ -44,11 +45,12 @@ class Store:
     """The backends' state on disk. `job_lock` guards every job's state.
 
     Raises:
-        StateError: another local cloud uses the folder, or another version wrote it.
+        StateError: another local cloud uses the folder, another version wrote it, or other users
+            may write there.
     """
 
     def __init__(self, folder: Path, job_lock: threading.RLock) -> None:
-        self._path = folder / "state.sqlite"
+        self._path = private_file(folder, "state.sqlite")
         self._job_lock = job_lock
         self._gate = Gate()
         self._committing = threading.Lock()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from local_cloud.batch.jobs.container import Container
 from local_cloud.batch.jobs.job import STATUSES, AttemptRecord, Job, NodeRecord
 
 CONTAINER_FIELDS = (
@@ -36,6 +37,7 @@ def summary(job: Job) -> dict[str, Any]:
         "jobName": job.submission.name,
         "jobDefinition": job.submission.definition.arn,
         "createdAt": job.created_at,
+        "shareIdentifier": job.submission.share_identifier,
         "status": job.status,
         "statusReason": job.status_reason,
         "startedAt": job.started_at,
@@ -59,6 +61,9 @@ def detail(job: Job, tags: dict[str, str]) -> dict[str, Any]:
     fields = {
         **summary(job),
         "jobQueue": submission.queue.arn,
+        "schedulingPriority": submission.scheduling_priority
+        if submission.share_identifier
+        else None,
         "dependsOn": submission.depends_on,
         "parameters": submission.parameters,
         "retryStrategy": {
@@ -109,9 +114,9 @@ def node_detail(job: Job, node: int, tags: dict[str, str]) -> dict[str, Any]:
 
 
 def array_properties(job: Job) -> dict[str, Any]:
-    """A parent's size and its children's states, or a child's index."""
+    """A parent's size and its children's states, or a child's index alone."""
     if job.index is not None:
-        return {"index": job.index, "size": job.submission.array_size}
+        return {"index": job.index}
     counts = Counter(child.status for child in job.children)
     return {
         "size": job.submission.array_size,
@@ -148,22 +153,33 @@ def exit_fields(record: NodeRecord) -> dict[str, Any]:
     return without_none({"exitCode": record.exit_code, "reason": record.reason})
 
 
+def resources(merged: Container) -> dict[str, Any]:
+    """What a container requires, in the fields that the request had for it."""
+    needed = merged.requirements
+    values = {"VCPU": f"{needed.vcpus:g}", "MEMORY": str(needed.memory_mib)}
+    if needed.gpus:
+        values["GPU"] = str(needed.gpus)
+    old = {"VCPU": ("vcpus", int(needed.vcpus)), "MEMORY": ("memory", needed.memory_mib)}
+    return {
+        "resourceRequirements": [
+            {"type": kind, "value": value}
+            for kind, value in values.items()
+            if kind not in merged.old_fields
+        ],
+        **dict(old[kind] for kind in sorted(merged.old_fields)),
+    }
+
+
 def container(job: Job, node: int) -> dict[str, Any]:
     """A ContainerDetail: what was requested, and the last attempt's outcome."""
     merged = job.submission.containers[node]
-    needed = merged.requirements
-    resources = [
-        {"type": "VCPU", "value": f"{needed.vcpus:g}"},
-        {"type": "MEMORY", "value": str(needed.memory_mib)},
-        *([{"type": "GPU", "value": str(needed.gpus)}] if needed.gpus else []),
-    ]
     fields: dict[str, Any] = {
         key: merged.properties[key] for key in CONTAINER_FIELDS if key in merged.properties
     }
     fields.update(
         command=merged.command,
         environment=[{"name": name, "value": value} for name, value in merged.environment.items()],
-        resourceRequirements=resources,
+        **resources(merged),
         networkInterfaces=[],
     )
     if job.attempts:

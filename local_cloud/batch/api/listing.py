@@ -28,6 +28,9 @@ def by_filters(jobs: Iterable[Job], filters: list[dict[str, Any]]) -> list[Job]:
     tests = {
         "JOB_NAME": lambda job, value: matches(job.submission.name, value),
         "JOB_DEFINITION": matches_definition,
+        "SHARE_IDENTIFIER": lambda job, value: matches(
+            job.submission.share_identifier or "", value
+        ),
         "BEFORE_CREATED_AT": lambda job, value: job.created_at < int(value),
         "AFTER_CREATED_AT": lambda job, value: job.created_at > int(value),
     }

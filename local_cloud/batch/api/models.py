@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from moto.batch.exceptions import ClientException
-from moto.batch.models import JobQueue, batch_backends
+from moto.batch.models import JobDefinition, JobQueue, batch_backends
 from moto.batch.utils import make_arn_for_job
+from moto.core.base_backend import BackendDict
 from moto.moto_api._internal import mock_random
 
 from local_cloud.batch.api import descriptions, events, listing, submission
-from local_cloud.batch.jobs import dependencies
+from local_cloud.batch.jobs import dependencies, host_access
 from local_cloud.batch.jobs.job import Job, Submission
 from local_cloud.batch.running.docker_runtime import DockerRuntime
 from local_cloud.batch.running.process_runtime import ProcessRuntime
@@ -39,6 +41,7 @@ class JobsBatchBackend(CompleteBatchBackend):
             raise ClientException(problem)
         with self.scheduler.lock:
             parsed = submission.parse(request, self, self._jobs.get)
+            self._refuse_host_access([each.properties for each in parsed.containers])
             job = self._new_job(parsed, str(mock_random.uuid4()))
             self.tagger.tag_resource(job.arn, tag_list)
             if parsed.array_size is None:
@@ -46,6 +49,17 @@ class JobsBatchBackend(CompleteBatchBackend):
             else:
                 self._spawn_children(job, parsed.array_size)
         return job
+
+    def register_job_definition(self, *args: Any, **fields: Any) -> JobDefinition:
+        self._refuse_host_access(
+            host_access.containers_of(fields["container_properties"], fields["node_properties"])
+        )
+        return super().register_job_definition(*args, **fields)
+
+    def _refuse_host_access(self, containers: Iterable[dict[str, Any]]) -> None:
+        if self.settings.refuses_host_access:
+            for refusal in filter(None, map(host_access.refusal, containers)):
+                raise ClientException(refusal)
 
     def _spawn_children(self, parent: Job, size: int) -> None:
         parent.enter("PENDING")
@@ -198,8 +212,22 @@ def install(settings: Settings) -> Scheduler:
     """
     containers = settings.jobs == "containers"
     runtime = DockerRuntime(settings) if containers else ProcessRuntime(settings)
+    scheduler = Scheduler(settings, runtime)
+    replace_motos(settings, scheduler)
+    return scheduler
+
+
+def replace_motos(settings: Settings, scheduler: Scheduler) -> None:
+    """Put this backend in the place of moto's."""
     JobsBatchBackend.settings = settings
-    JobsBatchBackend.scheduler = Scheduler(settings, runtime)
-    JobsBatchBackend.event_sender = events.Sender(JobsBatchBackend.scheduler)
+    JobsBatchBackend.scheduler = scheduler
+    JobsBatchBackend.event_sender = events.Sender(scheduler)
     batch_backends.backend = JobsBatchBackend
-    return JobsBatchBackend.scheduler
+    reset = BackendDict.reset
+
+    def reset_between_changes() -> None:
+        """Reset moto with the lock that a job's change takes first, and moto's own after it."""
+        with scheduler.lock:
+            reset()
+
+    BackendDict.reset = staticmethod(reset_between_changes)  # type: ignore[method-assign]

@@ -1,14 +1,24 @@
-"""Answers to HTTP requests about jobs; see gaps/batch.py for all others."""
+"""Answers to HTTP requests about jobs; see gaps/batch_responses.py for all others."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from local_cloud.gaps.batch import CompleteBatchResponse
+from botocore.model import OperationModel
+from botocore.validate import ParamValidator
+from moto.batch.exceptions import ClientException
+from moto.core.utils import get_service_model
+
+from local_cloud.gaps.batch_responses import CompleteBatchResponse
 
 if TYPE_CHECKING:
     from local_cloud.batch.api.models import JobsBatchBackend
+
+MAX_ENDED_JOBS = 50
+REFUSED: set[str] = set()  # operations that are not there
 
 
 class JobsBatchResponse(CompleteBatchResponse):
@@ -19,11 +29,23 @@ class JobsBatchResponse(CompleteBatchResponse):
         backend: JobsBatchBackend = self.batch_backend  # type: ignore[assignment]
         return backend
 
+    def call_action(self) -> Any:
+        """Refuse a request without a required field by that field's name."""
+        operation = operations().get(self._get_action())
+        if operation is not None and self._get_action() not in REFUSED:
+            check_required(operation, self._request())
+        return super().call_action()
+
     def short_limits_allowed(self) -> bool:
         return self.jobs.settings.allow_short_limits
 
     def _request(self) -> dict[str, Any]:
-        request: dict[str, Any] = json.loads(self.body or "{}")
+        try:
+            request = json.loads(self.body or "{}")
+        except ValueError:
+            request = None
+        if not isinstance(request, dict):
+            raise ClientException("The request must be a JSON object")
         return request
 
     def updatecomputeenvironment(self) -> str:
@@ -37,8 +59,59 @@ class JobsBatchResponse(CompleteBatchResponse):
         job = self.jobs.submit(self._request())
         return json.dumps({"jobArn": job.arn, "jobName": job.submission.name, "jobId": job.id})
 
+    def canceljobs(self) -> str:
+        return self._end_all(self.jobs.cancel_job)
+
+    def terminatejobs(self) -> str:
+        return self._end_all(self.jobs.terminate_job)
+
+    def _end_all(self, end: Callable[[str, str], None]) -> str:
+        request = self._request()
+        job_ids, reason = request.get("jobs") or [], request.get("reason") or ""
+        if not 0 < len(job_ids) <= MAX_ENDED_JOBS:
+            raise ClientException(f"jobs must be 1 to {MAX_ENDED_JOBS} job ids, not {len(job_ids)}")
+        for job_id in job_ids:
+            end(job_id, reason)
+        return json.dumps({"successful": job_ids, "errors": []})
+
     def describejobs(self) -> str:
         return json.dumps({"jobs": self.jobs.job_details(self._request().get("jobs") or [])})
 
     def listjobs(self) -> str:
         return json.dumps(self.jobs.job_summaries(self._request()))
+
+
+@cache
+def operations() -> dict[str, OperationModel]:
+    """Batch's operations, by the last part of their paths."""
+    model = get_service_model("batch")
+    found = map(model.operation_model, model.operation_names)
+    return {operation.http["requestUri"].rpartition("/")[2]: operation for operation in found}
+
+
+def check_required(operation: OperationModel, request: dict[str, Any]) -> None:
+    """Raise ClientException for the first required field that is missing, at any depth."""
+    report = ParamValidator().validate(request, operation.input_shape).generate_report()
+    for problem in report.splitlines():
+        if problem.startswith("Missing required parameter"):
+            raise ClientException(problem)
+
+
+def refusal(operation: str) -> Callable[[JobsBatchResponse], str]:
+    def refuse(_: JobsBatchResponse) -> str:
+        raise ClientException(
+            f"The local cloud has no {operation}: see Batch in local_cloud/README.md"
+        )
+
+    return refuse
+
+
+def paths() -> Iterator[str]:
+    """The paths of all of Batch's operations; those that are missing are refused by name."""
+    for action, operation in operations().items():
+        if "{" in action:  # tags: the path names the resource
+            continue
+        if not hasattr(JobsBatchResponse, action):
+            setattr(JobsBatchResponse, action, refusal(operation.name))
+            REFUSED.add(action)
+        yield f"{{0}}{operation.http['requestUri']}$"

@@ -11,17 +11,22 @@ from local_cloud.batch.jobs import dependencies, node_ranges
 from local_cloud.batch.jobs.container import Container, merge
 from local_cloud.batch.jobs.dependencies import FindJob
 from local_cloud.batch.jobs.job import Submission
-from local_cloud.gaps.batch import CompleteBatchBackend
+from local_cloud.gaps import job_definitions, scheduling_policies
+from local_cloud.gaps.batch import CompleteBatchBackend, scheduling_priority
 
 JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 ARRAY_SIZES = range(2, 10_001)
-ATTEMPTS = range(1, 11)
 
 
 def parse(request: dict[str, Any], backend: CompleteBatchBackend, find_job: FindJob) -> Submission:
     """Parse a SubmitJob request; raises ClientException where AWS does."""
     name, queue = parse_name_and_queue(request, backend)
     definition = backend.find_job_definition(request["jobDefinition"])
+    job_definitions.check(request)
+    share, priority = request.get("shareIdentifier"), request.get("schedulingPriorityOverride")
+    scheduling_policies.check_share(queue, share, priority)
+    if priority is None:
+        priority = scheduling_priority(definition) or 0
     array_size = parse_array_size(request)
     depends_on = request.get("dependsOn") or []
     parameters = {**definition.parameters, **(request.get("parameters") or {})}
@@ -37,7 +42,7 @@ def parse(request: dict[str, Any], backend: CompleteBatchBackend, find_job: Find
         queue=queue,
         definition=definition,
         parameters=parameters,
-        retry_strategy=parse_retry_strategy(request, definition),
+        retry_strategy=request.get("retryStrategy") or definition.retry_strategy or {},
         timeout=request.get("timeout") or definition.timeout or {},
         depends_on=depends_on,
         container_overrides=request.get("containerOverrides") or {},
@@ -45,6 +50,8 @@ def parse(request: dict[str, Any], backend: CompleteBatchBackend, find_job: Find
         main_node=None if node_properties is None else int(node_properties["mainNode"]),
         node_properties=node_properties,
         array_size=array_size,
+        share_identifier=share,
+        scheduling_priority=int(priority),
     )
 
 
@@ -62,13 +69,6 @@ def parse_name_and_queue(request: dict[str, Any], backend: CompleteBatchBackend)
     if queue.state != "ENABLED":
         raise ClientException(f"Job queue {queue.name} is {queue.state}; it must be ENABLED")
     return name, queue
-
-
-def parse_retry_strategy(request: dict[str, Any], definition: Any) -> dict[str, Any]:
-    strategy: dict[str, Any] = request.get("retryStrategy") or definition.retry_strategy or {}
-    if int(strategy.get("attempts") or 1) not in ATTEMPTS:
-        raise ClientException(f"retryStrategy.attempts must be 1 to 10, not {strategy['attempts']}")
-    return strategy
 
 
 def parse_array_size(request: dict[str, Any]) -> int | None:

@@ -2,7 +2,8 @@
 
 from moto.batch import urls
 
-from local_cloud.batch.api.responses import JobsBatchResponse
+from local_cloud.batch.api.responses import JobsBatchResponse, paths
 
 url_bases = urls.url_bases
-url_paths = dict.fromkeys(urls.url_paths, JobsBatchResponse.dispatch)
+tags = [path for path in urls.url_paths if "/tags/" in path]
+url_paths = dict.fromkeys([*paths(), *tags], JobsBatchResponse.dispatch)

@@ -17,6 +17,7 @@ class Container:
     command: list[str]
     environment: dict[str, str]
     requirements: Requirements
+    old_fields: frozenset[str] = frozenset()  # kinds that only vcpus or memory ask for
 
     @property
     def log_group(self) -> str:
@@ -44,23 +45,32 @@ def merge(
         command=substitute(command, parameters),
         environment=environment,
         requirements=requirements(properties, overrides),
+        old_fields=frozenset(
+            old_fields(properties, overrides).keys() - new_fields(properties, overrides).keys()
+        ),
     )
+
+
+def old_fields(*sources: dict[str, Any]) -> dict[str, Any]:
+    return {
+        kind: source[key]
+        for source in sources
+        for kind, key in (("VCPU", "vcpus"), ("MEMORY", "memory"))
+        if source.get(key)
+    }
+
+
+def new_fields(*sources: dict[str, Any]) -> dict[str, Any]:
+    return {
+        item["type"]: item["value"]
+        for source in sources
+        for item in source.get("resourceRequirements") or []
+    }
 
 
 def requirements(properties: dict[str, Any], overrides: dict[str, Any]) -> Requirements:
     """What a container requires; resourceRequirements win over the old vcpus and memory fields."""
-    old_fields = {
-        kind: source[key]
-        for source in (properties, overrides)
-        for kind, key in (("VCPU", "vcpus"), ("MEMORY", "memory"))
-        if source.get(key)
-    }
-    new_fields = {
-        item["type"]: item["value"]
-        for source in (properties, overrides)
-        for item in source.get("resourceRequirements") or []
-    }
-    needed = {**old_fields, **new_fields}
+    needed = {**old_fields(properties, overrides), **new_fields(properties, overrides)}
     return Requirements(
         vcpus=float(needed.get("VCPU", 1)),
         memory_mib=int(needed.get("MEMORY", 4)),

@@ -1,4 +1,7 @@
-"""Dependencies between jobs: `dependsOn`, plain, N_TO_N or SEQUENTIAL."""
+"""Dependencies between jobs: `dependsOn`, plain, N_TO_N or SEQUENTIAL.
+
+As in AWS, SEQUENTIAL with a job's id is a plain dependency, whatever the job.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,10 @@ def check(depends_on: Sequence[dict[str, str]], array_size: int | None, find: Fi
         )
     for dependency in depends_on:
         job_id, kind = dependency.get("jobId"), dependency.get("type")
-        if kind and array_size is None:
+        sequential = kind == "SEQUENTIAL"
+        if kind and array_size is None and not (sequential and job_id):
             raise ValueError(f"Dependency type {kind} is for array jobs only")
-        if kind == "SEQUENTIAL" and not job_id:
+        if sequential and not job_id:
             continue
         other = find(job_id) if job_id else None
         if other is None:

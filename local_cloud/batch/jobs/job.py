@@ -63,6 +63,8 @@ class Submission:
     main_node: int | None
     node_properties: dict[str, Any] | None
     array_size: int | None
+    share_identifier: str | None = None
+    scheduling_priority: int = 0
 
     @property
     def requirements(self) -> Requirements:
@@ -111,8 +113,9 @@ class Job:
         self.status_reason = reason
         self.on_change(self)
 
-    def finish(self, status: str, reason: str | None) -> None:
-        self.stopped_at = now_milliseconds()
+    def finish(self, status: str, reason: str | None, stopped_at: int | None = None) -> None:
+        """End now, or at the time of the last attempt's end."""
+        self.stopped_at = stopped_at or now_milliseconds()
         self.enter(status, reason)
 
 

@@ -11,6 +11,7 @@ import docker
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from requests.exceptions import RequestException
 
+from local_cloud.batch.jobs import host_access
 from local_cloud.batch.running import environment_variables
 from local_cloud.batch.running.docker_container import DockerContainer, message_of
 from local_cloud.batch.running.docker_options import create_options
@@ -32,7 +33,7 @@ class DockerRuntime:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._endpoint_url = settings.job_endpoint_url
+        self._settings = settings
         self._network = settings.job_network
         # Stays the same after a restart, and differs between local clouds on one engine.
         self._owner = f"{settings.job_endpoint_url} on {settings.job_network or 'the host'}"
@@ -54,7 +55,10 @@ class DockerRuntime:
 
     def start(self, launch: Launch) -> DockerContainer:
         """Pull the image if it is missing, create the container and start it."""
-        pull = self._pull_if_missing(launch.container.properties.get("image") or "")
+        properties = launch.container.properties
+        if self._settings.refuses_host_access and (refusal := host_access.refusal(properties)):
+            raise StartError("CannotCreateContainerError", refusal)
+        pull = self._pull_if_missing(properties.get("image") or "")
         container = DockerContainer(self._create(launch, pull), launch.log_stream, self._network)
         if self._closed:
             container.remove()
@@ -91,9 +95,11 @@ class DockerRuntime:
     def _create(self, launch: Launch, labels: dict[str, str]) -> Any:
         task_id = launch.record.task_id
         definition = launch.job.submission.definition
-        basis = environment_variables.aws(launch.region, self._endpoint_url) | {
+        basis = environment_variables.aws(launch.region, self._settings) | {
             "AWS_EXECUTION_ENV": "AWS_ECS_EC2",
-            "ECS_CONTAINER_METADATA_URI_V4": f"{self._endpoint_url}{METADATA_PATH}/{task_id}",
+            "ECS_CONTAINER_METADATA_URI_V4": (
+                f"{self._settings.job_endpoint_url}{METADATA_PATH}/{task_id}"
+            ),
         }
         network = {"network": self._network} if self._network else {"network_mode": "host"}
         try:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from local_cloud.batch.jobs.job import Job
 from local_cloud.batch.running.runtime import Launch
+from local_cloud.settings import Settings
 
 # Stand in for what a container has from its image; nothing else of the server's is passed on.
 FROM_THE_SERVER = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")
@@ -26,13 +27,13 @@ def for_node(launch: Launch, basis: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def aws(region: str, endpoint_url: str) -> dict[str, str]:
+def aws(region: str, settings: Settings) -> dict[str, str]:
     """AWS settings that lead to the local cloud and nowhere else."""
     return {
-        "AWS_ENDPOINT_URL": endpoint_url,
+        "AWS_ENDPOINT_URL": settings.job_endpoint_url,
         "AWS_DEFAULT_REGION": region,
         "AWS_ACCESS_KEY_ID": ACCESS_KEY_ID,
-        "AWS_SECRET_ACCESS_KEY": ACCESS_KEY_ID,
+        "AWS_SECRET_ACCESS_KEY": settings.secret or ACCESS_KEY_ID,
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",

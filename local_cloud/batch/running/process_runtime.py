@@ -28,13 +28,13 @@ class ProcessRuntime:
     """Starts commands that are installed here; ignores images, limits and mounts."""
 
     def __init__(self, settings: Settings) -> None:
-        self._endpoint_url = settings.job_endpoint_url
+        self._settings = settings
         self._job_dir = settings.job_dir
 
     def start(self, launch: Launch) -> ContainerProcess:
         """Start the command; raises OSError or ValueError where that can't be done."""
         basis = environment_variables.inherited() | environment_variables.aws(
-            launch.region, self._endpoint_url
+            launch.region, self._settings
         )
         variables = environment_variables.for_node(launch, basis) | environment_variables.cuda(
             launch.gpu_ids

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from moto.batch.models import ComputeEnvironment, JobQueue
 
 from local_cloud.batch.jobs.job import Job
+from local_cloud.batch.jobs.resources import Requirements
 from local_cloud.batch.scheduling.pool import Pool
 from local_cloud.gaps.batch import invalid_reason
 
@@ -19,7 +22,8 @@ def stuck_reason(job: Job, pool: Pool) -> str | None:
     if not pool.can_ever_hold(needed):
         return (
             f"{JOB_RESOURCE_REQUIREMENT} - The job resource requirement (vCPU/memory/GPU) is "
-            "higher than that can be met by the CE(s) attached to the job queue."
+            "higher than that can be met by the CE(s) attached to the job queue. "
+            f"{enlargement(needed, pool)}"
         )
     limits = [
         environment.compute_resources["maxvCpus"]
@@ -32,6 +36,19 @@ def stuck_reason(job: Job, pool: Pool) -> str | None:
             "maxVcpu to meet the job requirement."
         )
     return None
+
+
+def enlargement(needed: Requirements, pool: Pool) -> str:
+    """How large the pool is, and the options with which it holds the job."""
+    options = {
+        f"--vcpus {math.ceil(needed.vcpus)}": needed.vcpus > pool.vcpus,
+        f"--memory {needed.memory_mib}": needed.memory_mib > pool.memory_mib,
+        f"--gpus {needed.gpus}": needed.gpus > pool.gpus,
+    }
+    return (
+        f"The local cloud's pool has {pool.vcpus:g} vCPUs, {pool.memory_mib} MiB and "
+        f"{pool.gpus} GPUs: start it with {' '.join(filter(options.get, options))} or more."
+    )
 
 
 def environment_for(queue: JobQueue) -> ComputeEnvironment | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
@@ -13,6 +14,7 @@ from local_cloud.batch.jobs.resources import Allocation
 from local_cloud.batch.jobs.retry import AttemptEnd, should_retry
 from local_cloud.batch.running.attempt import Attempt
 from local_cloud.batch.running.runtime import Runtime
+from local_cloud.batch.scheduling.fair_share import FairShares
 from local_cloud.batch.scheduling.placement import blocked_reason, environment_for, stuck_reason
 from local_cloud.batch.scheduling.pool import Pool, Reservation
 from local_cloud.batch.scheduling.timers import JobTimers
@@ -40,6 +42,7 @@ class Scheduler:
         self._settings = settings
         self._pool = Pool(settings.vcpus, settings.memory_mib, settings.gpus)
         self._waiting: list[Job] = []
+        self._shares = FairShares()
         self._dependants: dict[str, list[Job]] = defaultdict(list)
         self._timers = JobTimers()
         self.attempts: dict[Job, Attempt] = {}
@@ -118,7 +121,7 @@ class Scheduler:
             self._start_what_fits()
 
     def close(self) -> None:
-        """Kill all containers and wait until they are gone."""
+        """Kill all containers and wait until they are gone, for ten seconds at most."""
         with self.lock:
             self._closed = True
             self._waiting.clear()
@@ -127,8 +130,9 @@ class Scheduler:
         for attempt in runners.values():
             attempt.lose_host(0.0)  # as on a Spot reclaim: with --state the job may be retried
             attempt.kill()
+        end = time.monotonic() + SHUTDOWN_SECONDS
         for runner in runners:
-            runner.join(SHUTDOWN_SECONDS)
+            runner.join(max(0.0, end - time.monotonic()))
         self.runtime.close()
 
     def _leave_queue(self, job: Job, reason: str) -> None:
@@ -154,8 +158,10 @@ class Scheduler:
 
     def _start_what_fits(self) -> None:
         """Start waiting jobs in order; Pool.take keeps small jobs from starving large ones."""
+        if self._closed or self._pool.free_vcpus <= 0:
+            return
         reserved = Reservation()
-        for job in [] if self._closed else list(self._waiting):
+        for job in self._shares.arrange(list(self._waiting), self._pool.vcpus):
             if reserved.everything():
                 return
             environment = environment_for(job.submission.queue)
@@ -188,6 +194,7 @@ class Scheduler:
         environment: ComputeEnvironment,
         record: AttemptRecord | None = None,
     ) -> Attempt:
+        self._shares.begin(job)
         return Attempt(
             job, allocation, self._settings, self.runtime, environment, self.missing_images, record
         )
@@ -234,18 +241,22 @@ class Scheduler:
     def _settle(self, job: Job, end: AttemptEnd) -> None:
         """Finish or retry a job after an attempt. As in AWS, a stopped job is never retried."""
         del self.attempts[job]
+        self._shares.end(job)
+        stopped_at = job.attempts[-1].stopped_at
         if job.stop_reason is not None:
-            self._finish(job, "FAILED", job.stop_reason)
+            self._finish(job, "FAILED", job.stop_reason, stopped_at)
         elif end.exit_code == 0:
-            self._finish(job, "SUCCEEDED", end.status_reason)
+            self._finish(job, "SUCCEEDED", end.status_reason, stopped_at)
         elif should_retry(job.submission.retry_strategy, len(job.attempts), end):
             self._make_runnable(job)
         else:
-            self._finish(job, "FAILED", end.status_reason)
+            self._finish(job, "FAILED", end.status_reason, stopped_at)
 
-    def _finish(self, job: Job, status: str, reason: str | None) -> None:
+    def _finish(
+        self, job: Job, status: str, reason: str | None, stopped_at: int | None = None
+    ) -> None:
         """End a job, and with it, where due, its array's parent and the jobs that depend on it."""
-        job.finish(status, reason)
+        job.finish(status, reason, stopped_at)
         ended = [job]
         while ended:
             job = ended.pop()

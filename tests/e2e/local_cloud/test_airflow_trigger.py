@@ -15,7 +15,7 @@ from batchmark.orchestration.xcom import FAILURE_XCOM
 def trigger(cloud, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", cloud.endpoint_url)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", cloud.secret)
 
     def build(job_id, **limits):
         made = BenchmarkJobTrigger(

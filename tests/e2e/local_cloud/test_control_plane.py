@@ -132,6 +132,18 @@ def test_launch_template_shows_tags_changed_later(cloud):
     assert described["Tags"] == [{"Key": "Team", "Value": "x"}]
 
 
+def test_dhcp_options_keep_their_tags(cloud):
+    ec2, tags = cloud.client("ec2"), [{"Key": "Name", "Value": "options"}]
+    created = ec2.create_dhcp_options(
+        DhcpConfigurations=[{"Key": "domain-name", "Values": ["local"]}],
+        TagSpecifications=[{"ResourceType": "dhcp-options", "Tags": tags}],
+    )["DhcpOptions"]
+    (described,) = ec2.describe_dhcp_options(DhcpOptionsIds=[created["DhcpOptionsId"]])[
+        "DhcpOptions"
+    ]
+    assert (created["Tags"], described["Tags"]) == (tags, tags)
+
+
 @pytest.fixture
 def bucket(cloud):
     s3, name = cloud.client("s3"), cloud.name("bucket")

@@ -65,7 +65,6 @@ def test_environment_of_definition_and_override(cloud):
             "environment": [
                 {"name": "KEPT", "value": "kept"},
                 {"name": "CHANGED", "value": "old"},
-                {"name": "AWS_BATCH_JOB_ATTEMPT", "value": "reserved for Batch"},
             ]
         },
     )
@@ -86,6 +85,7 @@ def test_batch_and_aws_variables(cloud):
             "AWS_ENDPOINT_URL",
             "AWS_DEFAULT_REGION",
             "AWS_ACCESS_KEY_ID",
+            "AWS_SECRET_ACCESS_KEY",
         )
     )
     job_id = cloud.shell(script)
@@ -97,6 +97,7 @@ def test_batch_and_aws_variables(cloud):
         cloud.endpoint_url,
         "us-east-1",
         "job",
+        cloud.secret,
     ]
 
 

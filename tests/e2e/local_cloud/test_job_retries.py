@@ -90,7 +90,10 @@ def test_timeout_sends_sigterm_and_is_not_retried(cloud):
 
 
 def test_timeout_kills_what_ignores_sigterm(cloud):
-    definition = cloud.define(["sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"])
+    definition = cloud.define(
+        ["sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"],
+        timeout={"attemptDurationSeconds": 3600},  # the submission's wins
+    )
     job = cloud.finish(cloud.submit(definition, timeout={"attemptDurationSeconds": 1}))
     assert job["statusReason"] == "Job attempt duration exceeded timeout"
     assert job["container"]["exitCode"] == 137

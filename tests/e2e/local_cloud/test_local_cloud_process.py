@@ -2,10 +2,13 @@
 
 import signal
 import socket
+import subprocess
 import sys
 import time
 
 import pytest
+
+from tests.clouds import ready
 
 
 def test_a_connection_is_reset_only_by_the_client(cloud):
@@ -64,10 +67,29 @@ def test_a_reset_ends_the_jobs_and_ctrl_c_the_server(start_cloud, family, wait_u
     with start_cloud("--vcpus", "2", "--stop-grace", "0") as cloud:
         job_id = cloud.submit(cloud.define(command))
         started = wait_until(pids, "all three processes")
-        with socket.create_connection(cloud.endpoint_url.split("//")[1].split(":")) as connection:
-            connection.sendall(b"POST /moto-api/reset HTTP/1.0\r\n\r\n")
-            connection.recv(4096)
+        cloud.reset()
         wait_until(lambda: not any(is_running(pid) for pid in started), "end of all")
         assert cloud.batch.describe_jobs(jobs=[job_id])["jobs"] == []
         cloud.process.send_signal(signal.SIGINT)
         assert cloud.process.wait(30) == 0
+
+
+STUCK = """
+import sys, threading
+from local_cloud import __main__, server
+from local_cloud.batch.scheduling.scheduler import Scheduler
+Scheduler.close = lambda self: threading.Event().wait()
+server.SHUTDOWN_SECONDS = 0.5
+sys.exit(__main__.main(["--port", "0"]))
+"""
+
+
+def test_sigterm_ends_a_server_that_is_stuck():
+    with subprocess.Popen(
+        [sys.executable, "-c", STUCK], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        ready(process)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "in serve" in errors

@@ -30,6 +30,8 @@ from local_cloud.state import StateError
         (["--jobs", "containers", "--job-network", "n"], "--job-network needs --job-endpoint"),
         (["--job-endpoint", "local-cloud:5000"], "'local-cloud:5000' is not like http://HOST:PORT"),
         (["--job-endpoint", "http://h:1/path"], "'http://h:1/path' is not like http://HOST:PORT"),
+        (["--credentials", "/no/such/folder/file"], "is not a file in an existing folder"),
+        (["--credentials", "f", "--any-credentials"], "leave out one of them"),
         (["--no-such-option"], "--no-such-option"),
     ],
 )

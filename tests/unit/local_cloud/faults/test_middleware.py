@@ -95,6 +95,16 @@ def test_refused_writes_do_not_affect_reads(client, code):
     assert describe_jobs(client).status_code == 200
 
 
+def test_expired_credentials_have_the_error_of_each_service(client):
+    begin(client, kind="expired_credentials")
+    refused = get_object(client)
+    assert refused.status_code == 400
+    assert "<Code>ExpiredToken</Code>" in refused.text
+    refused = describe_jobs(client)
+    assert refused.status_code == 403
+    assert refused.headers["x-amzn-ErrorType"] == "ExpiredTokenException"
+
+
 def test_a_fault_ends_by_itself(client, monkeypatch):
     began = []
     monkeypatch.setattr(

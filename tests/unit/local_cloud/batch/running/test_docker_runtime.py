@@ -9,7 +9,7 @@ import pytest
 from docker.errors import APIError
 
 from local_cloud.batch.running.docker_runtime import DockerRuntime
-from local_cloud.batch.running.runtime import Exit, RuntimeUnavailableError
+from local_cloud.batch.running.runtime import Exit, RuntimeUnavailableError, StartError
 from local_cloud.settings import Settings
 
 URL = "http://127.0.0.1:5000"
@@ -92,6 +92,13 @@ def runtime(containers, monkeypatch):
 
 def launch(log_stream):
     return SimpleNamespace(record=SimpleNamespace(task_id="t1"), log_stream=log_stream)
+
+
+def test_a_job_that_was_allowed_before_a_restart_is_not_started(runtime):
+    properties = {"image": "i", "volumes": [{"name": "all", "host": {"sourcePath": "/"}}]}
+    asked = SimpleNamespace(container=SimpleNamespace(properties=properties))
+    with pytest.raises(StartError, match=r"^CannotCreateContainerError: the volume 'all' of / "):
+        runtime.start(asked)
 
 
 @pytest.mark.parametrize("status", ["running", "exited"])

@@ -1,0 +1,101 @@
+"""Keeps web pages in a browser on this machine from running commands here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from http import HTTPStatus
+from ipaddress import ip_address
+from urllib.parse import parse_qsl, urlsplit
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from werkzeug.wrappers import Response
+
+from local_cloud import log_pages
+
+# moto's own control. Its recorder writes and replays files, so only what the tests need is served.
+CONTROL = "/moto-api"
+SERVED_CONTROL = ("POST", f"{CONTROL}/reset")
+# A bucket's name has no underscore: moto takes `/ssm_us-east-1/` for a call of SSM.
+OBJECT = re.compile(r"/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.+", re.DOTALL)
+OF_PRESIGNED_OBJECTS = re.compile(
+    r"AWSAccessKeyId|Signature|Expires|versionId|x-id|response-[a-z-]+|"
+    r"x-amz-(algorithm|credential|date|expires|signedheaders|security-token|signature)|"
+    r"x-amz-(checksum-mode|content-sha256)",
+    re.IGNORECASE,
+)
+
+
+class BrowserGuard:
+    """WSGI middleware: refuses what a page of any site could make a browser send.
+
+    - An unknown Host: after DNS rebinding, a page's own host leads here. Browsers always send one.
+    - An Origin: scripts and forms send it.
+    - A Sec-Fetch-Site, which browsers send to loopback addresses: only links to a job's log or an
+      object in S3 are served, as Airflow's pages have them. Neither can be a call that acts.
+    - moto's control, for all clients, except its reset.
+
+    Args:
+        hosts: names and addresses of this server, besides those of loopback. Subdomains are served
+            too, as S3's clients put a bucket's name there.
+    """
+
+    def __init__(self, app: WSGIApplication, hosts: Iterable[str]) -> None:
+        self._app = app
+        self._hosts = ("localhost", *sorted(set(hosts) - {"localhost"}))
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        refusal = self._refusal(environ)
+        if refusal is None:
+            return self._app(environ, start_response)
+        answer = Response(f"The local cloud refuses {refusal}\n", status=HTTPStatus.FORBIDDEN)
+        return answer(environ, start_response)
+
+    def _refusal(self, environ: WSGIEnvironment) -> str | None:
+        """What is refused about a request; None if it is served."""
+        path = environ.get("PATH_INFO", "")
+        host = environ.get("HTTP_HOST")
+        if host is not None and not self._is_known(host):
+            return (
+                f"the host {host!r}: it is reached on loopback and as {', '.join(self._hosts)}; "
+                "--host and --job-endpoint name others"
+            )
+        if "HTTP_ORIGIN" in environ:
+            return "requests from a page's scripts and forms; links to it work"
+        if path.startswith(CONTROL) and (environ["REQUEST_METHOD"], path) != SERVED_CONTROL:
+            return f"moto's own control, except {' '.join(SERVED_CONTROL)}"
+        if "HTTP_SEC_FETCH_SITE" in environ and not (is_link(environ) and only_reads(environ)):
+            return "browsers everything but links to jobs' logs and to objects"
+        return None
+
+    def _is_known(self, host: str) -> bool:
+        try:
+            parts = urlsplit(f"//{host}")
+            name, _ = (parts.hostname or "").removesuffix("."), parts.port
+        except ValueError:  # no host and port
+            return False
+        try:
+            if ip_address(name).is_loopback:
+                return True
+        except ValueError:
+            pass
+        return any(name == known or name.endswith(f".{known}") for known in self._hosts)
+
+
+def is_link(environ: WSGIEnvironment) -> bool:
+    """Whether a browser opens this as a page, in a tab: a link, a bookmark, a typed address."""
+    return (
+        environ["REQUEST_METHOD"] in ("GET", "HEAD")
+        and environ.get("HTTP_SEC_FETCH_MODE") == "navigate"
+        and environ.get("HTTP_SEC_FETCH_DEST") == "document"
+    )
+
+
+def only_reads(environ: WSGIEnvironment) -> bool:
+    """Whether a GET request reads a job's log or an object, and can't be any other call."""
+    path = environ.get("PATH_INFO", "")
+    query = parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)
+    return log_pages.PATH.fullmatch(path) is not None or (
+        OBJECT.fullmatch(path) is not None
+        and all(OF_PRESIGNED_OBJECTS.fullmatch(name) for name, _ in query)
+    )

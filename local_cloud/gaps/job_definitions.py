@@ -1,0 +1,108 @@
+"""Job definitions and submissions: what AWS refuses of both, and what the local cloud lacks."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from moto.batch.exceptions import ClientException
+
+if TYPE_CHECKING:
+    from moto.batch.models import JobDefinition
+    from moto.ecs.models import EC2ContainerServiceBackend
+
+ATTEMPTS = range(1, 11)
+MAX_RULES = 5
+ACTIONS = ("RETRY", "EXIT")
+RESERVED_VARIABLES = "AWS_BATCH"
+MISSING = (
+    "ecsProperties",
+    "consumableResourceProperties",
+    "ecsPropertiesOverride",
+    "eksPropertiesOverride",
+    "consumableResourcePropertiesOverride",
+)
+
+
+def check(request: dict[str, Any]) -> None:
+    """Raise ClientException for fields of RegisterJobDefinition or SubmitJob that are refused."""
+    for field in MISSING:
+        if request.get(field):
+            raise ClientException(
+                f"The local cloud has no {field}: see Batch in local_cloud/README.md"
+            )
+    check_retry_strategy(request.get("retryStrategy") or {})
+    for container in containers(request):
+        check_environment(container)
+
+
+def check_retry_strategy(strategy: dict[str, Any]) -> None:
+    attempts, rules = strategy.get("attempts"), strategy.get("evaluateOnExit") or []
+    if attempts is not None and int(attempts) not in ATTEMPTS:
+        raise ClientException(f"retryStrategy.attempts must be 1 to 10, not {attempts}")
+    if rules and attempts is None:
+        raise ClientException("retryStrategy.attempts must be provided with evaluateOnExit")
+    if len(rules) > MAX_RULES:
+        raise ClientException(
+            f"retryStrategy.evaluateOnExit takes at most {MAX_RULES} rules, not {len(rules)}"
+        )
+    for rule in rules:
+        if str(rule.get("action")).upper() not in ACTIONS:
+            raise ClientException(
+                f"evaluateOnExit.action must be one of {' | '.join(ACTIONS)}, "
+                f"not {rule.get('action')}"
+            )
+
+
+def containers(request: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """The properties or overrides of all containers in a request."""
+    nodes = request.get("nodeProperties") or {}
+    overrides = request.get("nodeOverrides") or {}
+    yield request.get("containerProperties") or {}
+    yield request.get("containerOverrides") or {}
+    for node_range in nodes.get("nodeRangeProperties") or []:
+        yield node_range.get("container") or {}
+    for override in overrides.get("nodePropertyOverrides") or []:
+        yield override.get("containerOverrides") or {}
+
+
+def check_environment(container: dict[str, Any]) -> None:
+    for variable in container.get("environment") or []:
+        name = variable.get("name") or ""
+        if name.startswith(RESERVED_VARIABLES):
+            raise ClientException(
+                f"Environment variables can't start with {RESERVED_VARIABLES}, which is reserved: "
+                f"{name}"
+            )
+
+
+def register_task_definition(ecs: EC2ContainerServiceBackend, definition: Any) -> None:
+    """Register the ECS task definition that stands for a job definition of one container."""
+    properties = definition.container_properties
+    if properties is None:
+        return
+    container = {
+        "name": "default",
+        "image": properties["image"],
+        "command": properties["command"],
+        "environment": properties["environment"],
+        "mountPoints": properties["mountPoints"],
+        "memory": definition._get_resource_requirement("memory"),
+        "cpu": int(definition._get_resource_requirement("vcpus") * 1024),
+        "essential": True,
+    }
+    registered = ecs.register_task_definition(
+        family=definition.name,
+        container_definitions=[container],
+        volumes=copy.deepcopy(properties["volumes"]),  # moto fills in defaults
+        task_role_arn=properties.get("jobRoleArn"),
+        execution_role_arn=properties.get("executionRoleArn"),
+    )
+    definition.task_definition = registered.arn
+
+
+def deregister_task_definition(ecs: EC2ContainerServiceBackend, definition: JobDefinition) -> None:
+    arn = getattr(definition, "task_definition", None)
+    if arn is not None:
+        ecs.deregister_task_definition(arn)

@@ -1,0 +1,186 @@
+"""Checks AWS's signatures: only who knows the secret can call, not every user of this machine."""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import NamedTuple, Self
+from urllib.parse import parse_qsl, urlsplit
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from botocore import auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from botocore.exceptions import BotoCoreError
+from moto.iam.models import iam_backends
+from werkzeug.datastructures import EnvironHeaders
+from werkzeug.wrappers import Response
+
+from local_cloud.calls import body_of, caller_of
+from local_cloud.faults import errors
+
+AUTHORIZATION = re.compile(
+    r"AWS4-HMAC-SHA256\s+Credential=(?P<credential>[^\s,]+)\s*,\s*"
+    r"SignedHeaders=(?P<headers>[^\s,]+)\s*,\s*Signature=(?P<signature>[^\s,]+)"
+)
+SIGNATURE_IN_QUERY = re.compile(r"(\?)X-Amz-Signature=[^&]*&?|&X-Amz-Signature=[^&]*")
+# Headers that version 2 signs; presigned addresses have them in the query.
+OF_VERSION_2 = re.compile(r"x-amz-.*|content-md5|content-type", re.IGNORECASE)
+# These sign a path as it is sent, the other services sign it encoded once more.
+S3 = ("s3", "s3express", "s3-object-lambda", "s3-outposts")
+# By whether it is S3, and whether the signature is in the query.
+SIGNERS = {
+    (False, False): auth.SigV4Auth,
+    (False, True): auth.SigV4QueryAuth,
+    (True, False): auth.S3SigV4Auth,
+    (True, True): auth.S3SigV4QueryAuth,
+}
+
+
+class SignedRequests:
+    """WSGI middleware: serves requests signed with the secret, whatever their access key id.
+
+    A key that IAM or STS issued here signs with its own secret. Presigned addresses count, those of
+    version 2 too, which botocore makes for S3. Neither a signature's age nor what an S3 request
+    uploads is checked.
+
+    Args:
+        hint: where clients find the secret.
+    """
+
+    def __init__(self, app: WSGIApplication, secret: str, hint: str) -> None:
+        self._app = app
+        self._secret = secret
+        self._hint = hint
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if self._is_signed(environ):
+            return self._app(environ, start_response)
+        return self._refusal(environ)(environ, start_response)
+
+    def _is_signed(self, environ: WSGIEnvironment) -> bool:
+        query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
+        try:
+            if "HTTP_AUTHORIZATION" in environ:
+                signed = Signed.in_header(environ)
+            elif "X-Amz-Signature" in query:
+                signed = Signed.in_query(query)
+            else:
+                return self._is_signed_by_version_2(environ, query)
+            expected = signed.expected(environ, self._secret_of(signed.access_key_id))
+        except (KeyError, ValueError):
+            return False
+        return hmac.compare_digest(expected.encode(), signed.signature.encode())
+
+    def _is_signed_by_version_2(self, environ: WSGIEnvironment, query: Mapping[str, str]) -> bool:
+        secret = self._secret_of(query["AWSAccessKeyId"])
+        signer = auth.HmacV1QueryAuth(Credentials(query["AWSAccessKeyId"], secret))
+        signer._get_date = lambda: query["Expires"]
+        request = request_of(
+            environ, filter(OF_VERSION_2.fullmatch, EnvironHeaders(environ).keys())
+        )
+        for name in filter(OF_VERSION_2.fullmatch, query):
+            request.headers[name] = query[name]
+        text = signer.canonical_string(request.method, urlsplit(request.url), request.headers)
+        return hmac.compare_digest(signer.sign_string(text).encode(), query["Signature"].encode())
+
+    def _secret_of(self, access_key_id: str) -> str:
+        """The key's own secret if it was issued here, else the one of this local cloud."""
+        for account in list(iam_backends.values()):
+            for backend in list(account.values()):
+                if key := backend.access_keys.get(access_key_id):
+                    return str(key.secret_access_key)
+        return self._secret
+
+    def _refusal(self, environ: WSGIEnvironment) -> Response:
+        caller = caller_of(environ)
+        error = errors.ServiceError(
+            "SignatureDoesNotMatch" if caller else "MissingAuthenticationToken",
+            HTTPStatus.FORBIDDEN,
+            f"The local cloud serves what is signed with its secret: {self._hint}",
+        )
+        try:
+            protocol = errors.protocol_of(
+                caller.service if caller else "s3", environ.get("CONTENT_TYPE")
+            )
+        except BotoCoreError:  # botocore names the service otherwise
+            protocol = "json"
+        return errors.response(protocol, error)
+
+
+class Signed(NamedTuple):
+    """A signature of version 4, and what it says of itself."""
+
+    access_key_id: str
+    date: str
+    region: str
+    service: str
+    headers: tuple[str, ...]
+    time: str
+    signature: str
+    is_presigned: bool
+
+    @classmethod
+    def in_header(cls, environ: WSGIEnvironment) -> Self:
+        """Raises KeyError or ValueError where there is none."""
+        found = AUTHORIZATION.fullmatch(environ["HTTP_AUTHORIZATION"].strip())
+        if found is None:
+            raise ValueError(environ["HTTP_AUTHORIZATION"])
+        return cls.of(
+            found["credential"],
+            found["headers"],
+            environ["HTTP_X_AMZ_DATE"],
+            found["signature"],
+            is_presigned=False,
+        )
+
+    @classmethod
+    def in_query(cls, query: Mapping[str, str]) -> Self:
+        """Raises KeyError or ValueError where there is none."""
+        return cls.of(
+            query["X-Amz-Credential"],
+            query["X-Amz-SignedHeaders"],
+            query["X-Amz-Date"],
+            query["X-Amz-Signature"],
+            is_presigned=True,
+        )
+
+    @classmethod
+    def of(
+        cls, credential: str, headers: str, time: str, signature: str, *, is_presigned: bool
+    ) -> Self:
+        access_key_id, date, region, service, _ = credential.split("/")
+        names = tuple(headers.lower().split(";"))
+        return cls(access_key_id, date, region, service, names, time, signature, is_presigned)
+
+    def expected(self, environ: WSGIEnvironment, secret: str) -> str:
+        """The signature that the secret gives, by botocore's own signer."""
+        body = b"" if self.service in S3 else body_of(environ)
+        request = request_of(environ, self.headers, body)
+        request.url = SIGNATURE_IN_QUERY.sub(r"\1", request.url)
+        request.context["timestamp"] = self.time
+        signer = SIGNERS[self.service in S3, self.is_presigned](
+            Credentials(self.access_key_id, secret), self.service, self.region
+        )
+        # It would sign what a proxy may add, and leave out what clients do sign.
+        signer.headers_to_sign = lambda request: request.headers
+        text = signer.string_to_sign(request, signer.canonical_request(request))
+        return str(signer.signature(text, request))
+
+
+def request_of(environ: WSGIEnvironment, names: Iterable[str], body: bytes = b"") -> AWSRequest:
+    """The request as it was sent, with the headers of these names.
+
+    Raises:
+        KeyError: one of these headers is missing.
+    """
+    url = f"http://{environ.get('HTTP_HOST', '')}{environ['REQUEST_URI']}"
+    headers = {name: environ[environ_key(name)] for name in names}
+    return AWSRequest(environ["REQUEST_METHOD"], url, headers, data=body)
+
+
+def environ_key(header: str) -> str:
+    key = header.upper().replace("-", "_")
+    return key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"

@@ -1,0 +1,197 @@
+"""The local cloud's Batch without a server: its HTTP answers, and containers that end when told."""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from moto.batch.models import batch_backends
+from moto.core.base_backend import BackendDict
+from moto.ec2.exceptions import InvalidSubnetIdError
+from moto.iam.models import iam_backends
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.test import Client
+
+from local_cloud.batch.api import models
+from local_cloud.batch.clock import now_milliseconds
+from local_cloud.batch.running.runtime import Exit
+from local_cloud.batch.scheduling.scheduler import Scheduler
+from local_cloud.settings import Settings
+from tests.waiting import wait_for
+
+ACCOUNT, REGION = "123456789012", "us-east-1"
+SIGNED = f"AWS4-HMAC-SHA256 Credential=test/20261121/{REGION}/batch/aws4_request, Signature=0"
+SOON_SECONDS = 10
+URL = "http://127.0.0.1:5000"
+SUBNET, SECURITY_GROUP = "subnet-1", "sg-1"
+
+
+class Network:
+    """One subnet and one security group: moto's take half a second to make."""
+
+    def get_subnet(self, subnet_id):
+        if subnet_id != SUBNET:
+            raise InvalidSubnetIdError(subnet_id)
+
+    def get_security_group_from_id(self, group_id):
+        return group_id if group_id == SECURITY_GROUP else None
+
+
+class Containers:
+    """A runtime: containers run until the test lets all of them end, or are asked to stop."""
+
+    def __init__(self):
+        self.may_end = threading.Event()
+        self.started = []  # the names of their jobs, in order
+
+    def start(self, launch):
+        self.started.append(launch.job.submission.name)
+        stopped = threading.Event()
+
+        def wait():
+            while not self.may_end.wait(0.001):
+                if stopped.is_set():
+                    return Exit(143)
+            return Exit(0)
+
+        return SimpleNamespace(
+            started_at=now_milliseconds(),
+            address="192.0.2.1",
+            ask_to_stop=stopped.set,
+            kill=stopped.set,
+            wait=wait,
+            remove=lambda: None,
+        )
+
+    def close(self):
+        """Nothing is left to remove."""
+
+
+@cache
+def application():
+    return DomainDispatcherApplication(create_backend_app)
+
+
+class LocalBatch:
+    """Calls are named as in AWS's API; `call` takes a request's fields and gives the answer's."""
+
+    def __init__(self, scheduler, containers):
+        self.scheduler = scheduler
+        self.containers = containers
+        self.client = Client(application())
+
+    def answer(self, operation, fields):
+        """The status and body of an answer."""
+        answered = self.client.post(
+            f"/v1/{operation.lower()}", json=fields, headers={"Authorization": SIGNED}
+        )
+        return answered.status_code, answered.text
+
+    def call(self, operation, **fields):
+        status, text = self.answer(operation, fields)
+        assert status == 200, text
+        return json.loads(text or "{}")
+
+    def refusal(self, operation, **fields):
+        """The message of a ClientException."""
+        status, text = self.answer(operation, fields)
+        assert status == 400, text
+        refused = json.loads(text)
+        assert refused["__type"] == "ClientException"
+        return refused["message"]
+
+    def unmanaged_environment(self, name="unmanaged", **fields):
+        self.call(
+            "CreateComputeEnvironment",
+            computeEnvironmentName=name,
+            type="UNMANAGED",
+            serviceRole=self.role(),
+            **fields,
+        )
+        return name
+
+    def role(self, name="batch-service", path="/"):
+        """The ARN of a role."""
+        iam = iam_backends[ACCOUNT]["aws"]
+        found = [role for role in iam.roles.values() if role.name == name]
+        return (found[0] if found else iam.create_role(name, "{}", path, None, "", [], None)).arn
+
+    def resources(self, kind="EC2", **fields):
+        """The computeResources of an environment, with all that they name."""
+        iam = iam_backends[ACCOUNT]["aws"]
+        if not iam.instance_profiles:
+            iam.create_instance_profile("ecs", "/", [])
+        on_instances = {"minvCpus": 0, "instanceTypes": ["optimal"], "instanceRole": "ecs"}
+        return {
+            "type": kind,
+            "maxvCpus": 4,
+            "subnets": [SUBNET],
+            "securityGroupIds": [SECURITY_GROUP],
+            **({} if "FARGATE" in kind else on_instances),
+            **fields,
+        }
+
+    def queue(self, name="queue", environment="unmanaged", **fields):
+        order = [{"order": 1, "computeEnvironment": environment}]
+        fields = {"priority": 1, "state": "ENABLED", "computeEnvironmentOrder": order} | fields
+        self.call("CreateJobQueue", jobQueueName=name, **fields)
+        return name
+
+    def define(self, name="definition", vcpus=1, container=None, **fields):
+        needs = [{"type": "VCPU", "value": str(vcpus)}, {"type": "MEMORY", "value": "4"}]
+        properties = {"image": "image", "command": ["true"], "resourceRequirements": needs}
+        return self.call(
+            "RegisterJobDefinition",
+            jobDefinitionName=name,
+            type="container",
+            containerProperties=properties if container is None else container,
+            **fields,
+        )["jobDefinitionArn"]
+
+    def submit(self, name="job", queue="queue", definition="definition", **fields):
+        request = {"jobName": name, "jobQueue": queue, "jobDefinition": definition}
+        return self.call("SubmitJob", **request, **fields)["jobId"]
+
+    def wait_for_starts(self, number):
+        wait_for(lambda: len(self.containers.started) >= number, f"{number} starts", every=0.002)
+
+    def finish(self, job_id):
+        """Let all containers end, and describe the job once it has ended, too."""
+        self.containers.may_end.set()
+        job = self.scheduler_job(job_id)
+        wait_for(lambda: job.finished, f"end of job {job_id}", every=0.002)
+        return self.describe(job_id)
+
+    def scheduler_job(self, job_id):
+        return batch_backends[ACCOUNT][REGION].find_job(job_id)
+
+    def describe(self, job_id):
+        (job,) = self.call("DescribeJobs", jobs=[job_id])["jobs"]
+        return job
+
+
+@contextmanager
+def local_batch(vcpus=4):
+    """An empty Batch, in place of moto's, with a pool of 4 GiB."""
+    containers = Containers()
+    settings = Settings(
+        URL, URL, gpus=0, vcpus=vcpus, memory_mib=4096, job_dir=Path(), stop_grace_seconds=0.0
+    )
+    scheduler = Scheduler(settings, containers)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch_backends, "backend", batch_backends.backend)
+        patch.setattr(BackendDict, "reset", vars(BackendDict)["reset"])
+        for name in ("settings", "scheduler", "event_sender"):
+            patch.setattr(models.JobsBatchBackend, name, None, raising=False)
+        patch.setattr(models.JobsBatchBackend, "ec2_backend", Network())
+        BackendDict.reset()
+        models.replace_motos(settings, scheduler)
+        yield LocalBatch(scheduler, containers)
+        containers.may_end.set()
+        scheduler.close()
+        BackendDict.reset()

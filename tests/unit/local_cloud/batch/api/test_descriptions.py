@@ -1,0 +1,63 @@
+"""How jobs are described."""
+
+import itertools
+
+import pytest
+
+
+@pytest.fixture
+def queue(batch):
+    batch.unmanaged_environment()
+    return batch.queue()
+
+
+def container(batch, job_id):
+    return batch.describe(job_id)["container"]
+
+
+def test_old_resource_fields_are_described_as_such(batch, queue):
+    batch.define(container={"image": "image", "vcpus": 2, "memory": 8})
+    described = container(batch, batch.submit())
+    assert (described["vcpus"], described["memory"]) == (2, 8)
+    assert described["resourceRequirements"] == []
+    overridden = container(batch, batch.submit(containerOverrides={"memory": 16}))
+    assert (overridden["vcpus"], overridden["memory"]) == (2, 16)
+
+
+def test_of_both_kinds_of_field_each_is_described_where_it_was(batch, queue):
+    gpus = [{"type": "GPU", "value": "1"}, {"type": "VCPU", "value": "3"}]
+    properties = {"image": "image", "memory": 8, "resourceRequirements": gpus}
+    batch.define(container=properties)
+    described = container(batch, batch.submit())
+    assert described["memory"] == 8
+    assert "vcpus" not in described
+    kinds = {item["type"]: item["value"] for item in described["resourceRequirements"]}
+    assert kinds == {"VCPU": "3", "GPU": "1"}
+
+
+def test_a_job_stops_when_its_last_attempt_does(batch, queue, monkeypatch):
+    ticks = itertools.count(1)
+    for module in ("jobs.job", "running.attempt"):
+        monkeypatch.setattr(f"local_cloud.batch.{module}.now_milliseconds", lambda: next(ticks))
+    batch.define()
+    job = batch.finish(batch.submit())
+    (attempt,) = job["attempts"]
+    assert job["status"] == "SUCCEEDED"
+    assert (job["startedAt"], job["stoppedAt"]) == (attempt["startedAt"], attempt["stoppedAt"])
+
+
+def test_a_child_of_an_array_has_an_index_and_its_parent_the_size(batch, queue):
+    batch.define()
+    parent = batch.submit(arrayProperties={"size": 3})
+    assert batch.describe(parent)["arrayProperties"]["size"] == 3
+    assert batch.describe(f"{parent}:2")["arrayProperties"] == {"index": 2}
+
+
+def test_a_job_that_fits_nowhere_says_which_options_make_the_pool_large_enough(batch, queue):
+    needs = {"VCPU": "8", "MEMORY": "1024", "GPU": "2"}
+    requirements = [{"type": kind, "value": value} for kind, value in needs.items()]
+    batch.define(container={"image": "image", "resourceRequirements": requirements})
+    reason = batch.describe(batch.submit())["statusReason"]
+    assert reason.startswith("MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - ")
+    assert "pool has 4 vCPUs, 4096 MiB and 0 GPUs" in reason
+    assert reason.endswith("start it with --vcpus 8 --gpus 2 or more.")

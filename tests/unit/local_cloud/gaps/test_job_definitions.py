@@ -1,0 +1,109 @@
+"""What registering a job definition or submitting a job refuses, and what stands for it in ECS."""
+
+import pytest
+from moto.ecs.models import ecs_backends
+
+from tests.stand_ins.local_batch import ACCOUNT, REGION
+
+RULE = {"onExitCode": "1", "action": "RETRY"}
+
+
+@pytest.fixture
+def queue(batch):
+    batch.unmanaged_environment()
+    batch.define()
+    return batch.queue()
+
+
+def both(batch, queue, fields, overrides=None):
+    """The refusals of a definition and a submission with these fields."""
+    container = {"image": "image", "vcpus": 1, "memory": 4, **(overrides or {})}
+    definition = {"jobDefinitionName": "other", "type": "container"}
+    submission = {"jobName": "job", "jobQueue": queue, "jobDefinition": "definition"}
+    containers = {"containerProperties": container}
+    return (
+        batch.refusal("RegisterJobDefinition", **definition, **containers | fields),
+        batch.refusal("SubmitJob", **submission, containerOverrides=overrides or {}, **fields),
+    )
+
+
+@pytest.mark.parametrize(
+    ("strategy", "message"),
+    [
+        ({"attempts": 0}, "attempts must be 1 to 10, not 0"),
+        ({"attempts": 11}, "attempts must be 1 to 10, not 11"),
+        ({"evaluateOnExit": [RULE]}, "attempts must be provided with evaluateOnExit"),
+        ({"attempts": 2, "evaluateOnExit": [RULE] * 6}, "at most 5 rules, not 6"),
+        (
+            {"attempts": 2, "evaluateOnExit": [{"action": "WAIT"}]},
+            "must be one of RETRY | EXIT, not WAIT",
+        ),
+    ],
+)
+def test_retry_strategies_that_aws_refuses(batch, queue, strategy, message):
+    for refused in both(batch, queue, {"retryStrategy": strategy}):
+        assert message in refused
+
+
+def test_five_rules_are_kept(batch):
+    strategy = {"attempts": 2, "evaluateOnExit": [RULE] * 5}
+    batch.define(retryStrategy=strategy)
+    (definition,) = batch.call("DescribeJobDefinitions")["jobDefinitions"]
+    assert len(definition["retryStrategy"]["evaluateOnExit"]) == 5
+
+
+def test_batchs_own_variables_are_reserved(batch, queue):
+    mine = {"environment": [{"name": "AWS_BATCH_MINE", "value": "1"}]}
+    for refused in both(batch, queue, {}, mine):
+        assert "can't start with AWS_BATCH, which is reserved: AWS_BATCH_MINE" in refused
+
+
+def test_nodes_variables_are_checked_too(batch, queue):
+    mine = {"image": "image", "environment": [{"name": "AWS_BATCH_MINE", "value": "1"}]}
+    ranges = [{"targetNodes": "0:", "container": mine}]
+    nodes = {"numNodes": 2, "mainNode": 0, "nodeRangeProperties": ranges}
+    asked = {"jobDefinitionName": "nodes", "type": "multinode", "nodeProperties": nodes}
+    assert "AWS_BATCH_MINE" in batch.refusal("RegisterJobDefinition", **asked)
+    override = {"targetNodes": "0:", "containerOverrides": mine}
+    asked = {"jobName": "job", "jobQueue": queue, "jobDefinition": "definition"}
+    overrides = {"nodePropertyOverrides": [override]}
+    assert "AWS_BATCH_MINE" in batch.refusal("SubmitJob", **asked, nodeOverrides=overrides)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("ecsProperties", {"taskProperties": []}),
+        ("consumableResourceProperties", {"consumableResourceList": []}),
+    ],
+)
+def test_what_is_missing_is_named(batch, queue, field, value):
+    for refused in both(batch, queue, {field: value}):
+        assert f"no {field}" in refused
+
+
+def test_an_ecs_task_definition_stands_for_each_revision(batch):
+    volume = {"name": "data", "efsVolumeConfiguration": {"fileSystemId": "fs-1"}}
+    for memory in (4, 8):
+        batch.define(
+            container={
+                "image": "image",
+                "command": ["true"],
+                "vcpus": 2,
+                "memory": memory,
+                "volumes": [volume],
+            }
+        )
+    tasks = ecs_backends[ACCOUNT][REGION].task_definitions["definition"]
+    (container,) = tasks[2].container_definitions
+    assert (container["image"], container["cpu"], container["memory"]) == ("image", 2048, 8)
+    definitions = batch.call("DescribeJobDefinitions")["jobDefinitions"]
+    assert [found["containerProperties"]["volumes"] for found in definitions] == [[volume]] * 2
+    batch.call("DeregisterJobDefinition", jobDefinition="definition:1")
+    assert [tasks[revision].status for revision in (1, 2)] == ["INACTIVE", "ACTIVE"]
+
+
+def test_what_is_not_there_is_deregistered_in_silence(batch):
+    arn = f"arn:aws:batch:{REGION}:{ACCOUNT}:job-definition/nothing:1"
+    for name in (arn, "nothing:1"):
+        assert batch.call("DeregisterJobDefinition", jobDefinition=name) == {}

@@ -1,0 +1,147 @@
+"""The file with the secret that signs requests."""
+
+import os
+import signal
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import boto3
+import pytest
+
+from local_cloud import server
+from local_cloud.__main__ import main
+from local_cloud.batch.running.environment_variables import aws
+from local_cloud.credentials import CredentialsError, read_or_make
+from local_cloud.server import how_to_call
+from local_cloud.settings import Settings
+
+URL = "http://127.0.0.1:5000"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "credentials"
+
+
+def test_a_new_file_is_its_owners_alone_and_the_next_server_reads_it(path):
+    before = os.umask(0)
+    try:
+        secret = read_or_make(path)
+    finally:
+        os.umask(before)
+    assert len(secret) >= 40
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert read_or_make(path) == secret
+
+
+def test_no_two_files_hold_one_secret(tmp_path):
+    assert read_or_make(tmp_path / "a") != read_or_make(tmp_path / "b")
+
+
+def test_clients_of_aws_read_it(path, monkeypatch):
+    secret = read_or_make(path)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(path))
+    found = boto3.Session().get_credentials()
+    assert (found.access_key, found.secret_key) == ("local", secret)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[default]\n", b"[default]\naws_secret_access_key =\n", b"x", b"\xff", b"[other]\na=b"],
+)
+def test_a_file_without_a_secret_is_named(path, content):
+    path.write_bytes(content)
+    with pytest.raises(CredentialsError, match=f"{path} holds no aws_secret_access_key of the"):
+        read_or_make(path)
+    assert path.read_bytes() == content
+
+
+def test_a_file_that_cant_be_used_is_named(tmp_path):
+    with pytest.raises(CredentialsError, match=f"{tmp_path} can't be read: Is a directory"):
+        read_or_make(tmp_path)
+    missing = tmp_path / "none" / "credentials"
+    with pytest.raises(CredentialsError, match=f"{missing} can't be written: No such file"):
+        read_or_make(missing)
+
+
+@pytest.fixture
+def settings(path):
+    return Settings(
+        URL,
+        URL,
+        gpus=0,
+        vcpus=1,
+        memory_mib=64,
+        job_dir=Path(),
+        secret="the secret",
+        credentials=path,
+    )
+
+
+def test_a_job_gets_the_secret_and_no_log_does(settings):
+    assert aws("us-east-1", settings)["AWS_SECRET_ACCESS_KEY"] == "the secret"
+    assert "the secret" not in repr(settings)
+    assert how_to_call(settings) == (
+        f"its credentials: export AWS_SHARED_CREDENTIALS_FILE={settings.credentials}"
+    )
+
+
+def test_what_checks_no_signatures_says_so(settings):
+    unchecked = replace(settings, secret=None, credentials=None)
+    assert how_to_call(unchecked).startswith("any credentials will do: every user of this machine")
+    assert aws("us-east-1", unchecked)["AWS_SECRET_ACCESS_KEY"] == "job"
+
+
+@pytest.fixture
+def served_with(monkeypatch):
+    """Runs the command line; the settings that it serves with, and whether their file was there."""
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+
+    def run(*options):
+        seen = []
+
+        def serve(_listener, settings, _stop, **_):
+            seen.append((settings, settings.credentials and settings.credentials.is_file()))
+
+        monkeypatch.setattr(server, "serve", serve)
+        code = main(["--port", "0", *options])
+        return (code, *seen)
+
+    return run
+
+
+def test_without_a_folder_of_the_state_the_file_is_temporary(served_with):
+    code, (settings, was_there) = served_with()
+    assert (code, was_there) == (0, True)
+    assert settings.secret
+    assert not settings.credentials.parent.exists()
+
+
+def test_the_file_stays_with_the_state(served_with, tmp_path, path):
+    _, (first, _) = served_with("--state", str(tmp_path))
+    _, (second, _) = served_with("--state", str(tmp_path))
+    assert first.credentials == second.credentials == path
+    assert first.secret == second.secret
+
+
+def test_the_file_may_be_named(served_with, tmp_path, path):
+    (tmp_path / "state").mkdir()
+    _, (settings, _) = served_with("--credentials", str(path), "--state", str(tmp_path / "state"))
+    assert settings.secret == read_or_make(path)
+    assert list((tmp_path / "state").iterdir()) == []
+
+
+def test_any_credentials_need_no_file(served_with, tmp_path):
+    _, (settings, _) = served_with("--any-credentials", "--state", str(tmp_path))
+    assert (settings.secret, settings.credentials) == (None, None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bad_file_is_reported_in_one_line(served_with, path, capsys):
+    path.write_text("nothing")
+    assert served_with("--credentials", str(path)) == (2,)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"local_cloud: {path} holds no aws_secret_access_key")
