@@ -14,7 +14,14 @@ from batchmark_job.errors import InputError, JobError
 from batchmark_job.interruption import Interruption
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.output import parse_output
-from batchmark_job.result import json_schema
+from batchmark_job.result import (
+    MOST_CHARACTERS_OF_NAME,
+    MOST_ROWS,
+    MOST_SAMPLES,
+    MOST_SAMPLES_IN_ALL,
+    first_twice,
+    json_schema,
+)
 from batchmark_job.settings import JobSettings, RequestedDevice
 from batchmark_job.suites import CUSTOM, NAMES, SUITES, USER_SUITE, Grid, Point, find_suite
 from batchmark_job.workloads.base import DTYPE_BYTES, Workload
@@ -112,6 +119,10 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
     for option, value in (("--run-id", arguments.run_id), ("--target", arguments.target)):
         if not value.strip():
             raise InputError(f"{option} is empty; give a name")
+        if len(value) > MOST_CHARACTERS_OF_NAME:
+            raise InputError(
+                f"{option} has {len(value)} characters; give {MOST_CHARACTERS_OF_NAME} or fewer"
+            )
     metrics_namespace = _metrics_namespace(arguments.metrics_namespace)
     job_id, job_attempt = job_from_batch()
     output = parse_output(arguments.output, job_id, job_attempt)
@@ -155,10 +166,30 @@ def _what_to_measure(arguments: argparse.Namespace) -> tuple[str, list[Point], R
         if arguments.axis:
             raise InputError("--axis goes with --workload; a suite has its own sizes")
         suite = find_suite(arguments.suite)
-        return suite.name, suite.points(dtypes), _limits(arguments, suite.limits)
+        points = _fitting(suite.points(dtypes))
+        return suite.name, points, _limits(arguments, suite.limits, len(points))
     refuse_name_clash(arguments.workload)
-    grid = Grid(arguments.workload, _axes(arguments.axis))
-    return CUSTOM, grid.points(dtypes), _limits(arguments, RowLimits())
+    points = _fitting(Grid(arguments.workload, _axes(arguments.axis)).points(dtypes))
+    return CUSTOM, points, _limits(arguments, RowLimits(), len(points))
+
+
+def _fitting(points: list[Point]) -> list[Point]:
+    """The points, if one document can hold them.
+
+    Raises:
+        InputError: it can't.
+    """
+    if len(points) > MOST_ROWS:
+        raise InputError(
+            f"{len(points)} rows are too many for one result document; give fewer sizes, for "
+            f"{MOST_ROWS} rows or fewer"
+        )
+    rows = [(point.workload, tuple(point.parameters.items()), point.dtype) for point in points]
+    if row := first_twice(rows):
+        workload, parameters, dtype = row
+        sizes = " ".join(f"{name}={value}" for name, value in parameters)
+        raise InputError(f"the row {workload} {sizes} {dtype} is asked for twice; give it once")
+    return points
 
 
 def _axes(options: Sequence[str]) -> dict[str, list[int]]:
@@ -173,10 +204,16 @@ def _axes(options: Sequence[str]) -> dict[str, list[int]]:
     return axes
 
 
-def _limits(arguments: argparse.Namespace, default: RowLimits) -> RowLimits:
-    samples = default.samples
+def _limits(arguments: argparse.Namespace, default: RowLimits, rows: int) -> RowLimits:
+    most = MOST_SAMPLES_IN_ALL // rows
+    samples = min(default.samples, most)
     if arguments.samples is not None:
         samples = _whole_number("--samples", arguments.samples)
+        if most < samples <= MOST_SAMPLES:
+            raise InputError(
+                f"--samples {samples} is too many for {rows} rows; give {most} or fewer, as a "
+                f"result document holds {MOST_SAMPLES_IN_ALL} samples"
+            )
     return RowLimits(
         samples,
         _number("--max-seconds", arguments.max_seconds, default.max_seconds),

@@ -6,23 +6,63 @@ size in bytes. `job_container/result.schema.json` is this module exported (`make
 
 from __future__ import annotations
 
-import json
+from collections.abc import Hashable, Iterable
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    FailFast,
+    Field,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import from_json
 
 # History of the schema, newest first. A reader accepts the versions in SUPPORTED_VERSIONS only.
 #   2  (2026-11) trials, stopping, conditions, flags, energy; marks, ceilings, telemetry.
 #      All that is new is optional, so version 1 still reads. Later, as optional: ami_id and
-#      code_version.
+#      code_version. Later still, bounds of all values, which no measurement reaches.
 #   1  (2026-11) first version
 SCHEMA_VERSION: Final = 2
 SUPPORTED_VERSIONS = (1, 2)
 
-Parameter = int | float | str
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+# Most that a document holds: as text, samples that are all flagged take 12 of the 16 MiB.
+MOST_BYTES = 16 * 2**20
+MOST_ROWS = 1_000
+MOST_SAMPLES = 10_000  # of a row
+MOST_SAMPLES_IN_ALL = 200_000
+MOST_CHARACTERS = 2_000  # of a reason
+MOST_CHARACTERS_OF_NAME = 300  # Airflow's run ids have 250
+MOST_KEYS = 100  # of an object; Measurement has a quarter of them
+
+# A document comes from another machine. Within these bounds its values fit the history's columns,
+# and neither quotients nor squares of them overflow.
+Name = Annotated[str, Field(max_length=MOST_CHARACTERS_OF_NAME)]
+Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
+Count = Annotated[int, Field(ge=0, lt=2**31)]
+PositiveCount = Annotated[int, Field(ge=1, lt=2**31)]
+Size = Annotated[int, Field(ge=0, lt=2**63)]
+PositiveSize = Annotated[int, Field(ge=1, lt=2**63)]
+Seconds = Annotated[float, Field(ge=0, le=1e9)]  # 32 years
+PositiveSeconds = Annotated[float, Field(ge=1e-12, le=1e9)]  # clocks resolve 1e-9 or more
+Amount = Annotated[float, Field(ge=0, le=1e18)]  # hertz, watts, joules
+Ratio = Annotated[float, Field(ge=0, le=1e21)]  # of two durations
+Rate = Annotated[float, Field(ge=1, le=1e21)]  # the fastest machine reaches 1e18 flop/s
+Reading = Annotated[float, Field(ge=-1e18, le=1e18)]
+Share = Annotated[float, Field(ge=0, le=1)]
+EARLIEST, END = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+Moment = Annotated[AwareDatetime, Field(ge=EARLIEST, lt=END)]
+Parameter = Annotated[int, Field(gt=-(2**63), lt=2**63)] | float | Name
+
+_Item = TypeVar("_Item")
+_Row = TypeVar("_Row", bound=Hashable)
+# The first wrong item ends the reading: a list of errors takes a hundred times a document's memory.
+Few = Annotated[tuple[_Item, ...], FailFast(), Field(max_length=100)]
+OfSamples = Annotated[tuple[_Item, ...], FailFast(), Field(max_length=MOST_SAMPLES)]
 
 
 class ResultError(ValueError):
@@ -49,28 +89,30 @@ class _Model(BaseModel):
 class Environment(_Model):
     """What the measurements ran on; null where there is no such thing, or it can't be found out."""
 
-    instance_type: str | None = Field(description="EC2 instance type; null off EC2")
-    availability_zone: str | None = Field(default=None, description="null off EC2")
-    cpu_model: str
-    cpu_cores: int = Field(ge=1, description="physical cores of the machine")
-    cpu_threads: int = Field(ge=1, description="logical CPUs that this process may use")
-    compute_threads: int = Field(ge=1, description="threads the math libraries were given")
-    memory_bytes: int = Field(gt=0)
-    gpu_model: str | None
-    gpu_count: int = Field(ge=0)
-    gpu_memory_bytes: int | None = Field(description="memory of one GPU")
-    driver_version: str | None
-    cuda_version: str | None
-    torch_version: str
-    python_version: str
-    kernel: str
-    image_digest: str | None = Field(description="container image digest; null outside a container")
-    compute_environment: str | None = Field(
+    instance_type: Name | None = Field(description="EC2 instance type; null off EC2")
+    availability_zone: Name | None = Field(default=None, description="null off EC2")
+    cpu_model: Name
+    cpu_cores: PositiveCount = Field(description="physical cores of the machine")
+    cpu_threads: PositiveCount = Field(description="logical CPUs that this process may use")
+    compute_threads: PositiveCount = Field(description="threads the math libraries were given")
+    memory_bytes: PositiveSize
+    gpu_model: Name | None
+    gpu_count: Count
+    gpu_memory_bytes: Size | None = Field(description="memory of one GPU")
+    driver_version: Name | None
+    cuda_version: Name | None
+    torch_version: Name
+    python_version: Name
+    kernel: Name
+    image_digest: Name | None = Field(
+        description="container image digest; null outside a container"
+    )
+    compute_environment: Name | None = Field(
         default=None, description="AWS Batch compute environment; null outside Batch"
     )
-    last_level_cache_bytes: int | None = Field(default=None, description="of the device measured")
-    ami_id: str | None = Field(default=None, description="machine image; null off EC2")
-    code_version: str | None = Field(
+    last_level_cache_bytes: Size | None = Field(default=None, description="of the device measured")
+    ami_id: Name | None = Field(default=None, description="machine image; null off EC2")
+    code_version: Name | None = Field(
         default=None, description="first 12 hex digits of the SHA-256 of the job's own source files"
     )
 
@@ -78,9 +120,9 @@ class Environment(_Model):
 class Implementation(_Model):
     """The library whose code was timed, for example torch 2.13.0 or opencv 5.0.0."""
 
-    name: str
-    version: str
-    threads: int | None = Field(default=None, ge=1, description="CPU threads it ran with")
+    name: Name
+    version: Name
+    threads: PositiveCount | None = Field(default=None, description="CPU threads it ran with")
 
 
 class Phases(_Model):
@@ -110,9 +152,9 @@ class Trial(_Model):
 
     implementation: Implementation
     outcome: Literal["chosen", "slower", "wrong", "failed", "refused"]
-    reason: str | None = Field(default=None, description="why it was refused, failed or wrong")
+    reason: Text | None = Field(default=None, description="why it was refused, failed or wrong")
     median_seconds: PositiveSeconds | None = None
-    calls: int = Field(default=0, ge=0, description="timed warm calls")
+    calls: Count = Field(default=0, description="timed warm calls")
     correctness: Correctness | None = None
 
 
@@ -120,30 +162,28 @@ class Stopping(_Model):
     """Why sampling ended."""
 
     criterion: Literal["precise", "max_samples", "max_seconds"]
-    relative_half_width: float | None = Field(
-        ge=0, description="of the median's 95 % interval when it ended; null below 6 samples"
+    relative_half_width: Ratio | None = Field(
+        description="of the median's 95 % interval when it ended; null below 6 samples"
     )
 
 
 class Conditions(_Model):
     """The machine's state at a moment or while the samples were taken; null where unknown."""
 
-    cpu_frequency_hz: float | None = Field(default=None, ge=0, description="mean over the CPUs")
-    cpu_steal_share: float | None = Field(
-        default=None, ge=0, le=1, description="share of CPU time that the hypervisor gave to others"
+    cpu_frequency_hz: Amount | None = Field(default=None, description="mean over the CPUs")
+    cpu_steal_share: Share | None = Field(
+        default=None, description="share of CPU time that the hypervisor gave to others"
     )
-    cpu_wait_share: float | None = Field(
+    cpu_wait_share: Share | None = Field(
         default=None,
-        ge=0,
-        le=1,
         description="share of the time in which this process's threads had work that they waited "
         "for a CPU",
     )
-    gpu_clock_hz: float | None = Field(default=None, ge=0, description="streaming multiprocessors")
-    gpu_memory_clock_hz: float | None = Field(default=None, ge=0)
-    gpu_temperature_celsius: float | None = None
-    gpu_power_watts: float | None = Field(default=None, ge=0)
-    gpu_throttle_reasons: tuple[str, ...] = Field(
+    gpu_clock_hz: Amount | None = Field(default=None, description="streaming multiprocessors")
+    gpu_memory_clock_hz: Amount | None = None
+    gpu_temperature_celsius: Reading | None = None
+    gpu_power_watts: Amount | None = None
+    gpu_throttle_reasons: Few[Name] = Field(
         default=(), description="NVML's clock event reasons that slow it down, such as sw_power_cap"
     )
 
@@ -156,50 +196,48 @@ class Measurement(_Model):
     another implementation's trial, the libraries they share are loaded already.
     """
 
-    workload: str
-    parameters: dict[str, Parameter]
-    dtype: str
+    workload: Name
+    parameters: dict[Name, Parameter]
+    dtype: Name
     status: MeasurementStatus
-    reason: str | None = Field(
+    reason: Text | None = Field(
         default=None,
         description="why it was skipped, failed, unsettled or interrupted, or has few samples",
     )
     implementation: Implementation | None = None
     cold_seconds: PositiveSeconds | None = None
-    samples_seconds: tuple[PositiveSeconds, ...] = ()
+    samples_seconds: OfSamples[PositiveSeconds] = ()
     phases: Phases | None = None
-    flops: int | None = Field(default=None, ge=0, description="floating-point operations of a call")
-    items: int | None = Field(default=None, ge=1, description="images that a call works through")
-    bytes_moved: int | None = Field(
-        default=None, ge=0, description="least bytes a call must read and write in device memory"
+    flops: Size | None = Field(default=None, description="floating-point operations of a call")
+    items: PositiveCount | None = Field(
+        default=None, description="images that a call works through"
+    )
+    bytes_moved: Size | None = Field(
+        default=None, description="least bytes a call must read and write in device memory"
     )
     correctness: Correctness | None = None
     timer: Literal["monotonic", "cuda_events"] | None = Field(
         default=None, description="what timed the samples"
     )
-    trials: tuple[Trial, ...] = Field(
-        default=(), description="of all implementations, the chosen one too"
+    trials: Few[Trial] = Field(default=(), description="of all implementations, the chosen one too")
+    input_sets: PositiveCount | None = Field(
+        default=None, description="inputs taken in turn, so that caches hold no old ones"
     )
-    input_sets: int | None = Field(
-        default=None, ge=1, description="inputs taken in turn, so that caches hold no old ones"
-    )
-    caches_filled: float | None = Field(
+    caches_filled: Amount | None = Field(
         default=None,
-        ge=0,
         description="bytes of all input sets over those of the last-level cache; null if unknown",
     )
-    warmup_calls: int | None = Field(default=None, ge=0)
-    unrecorded_calls: int | None = Field(
+    warmup_calls: Size | None = None
+    unrecorded_calls: Size | None = Field(
         default=None,
-        ge=0,
         description="made between the samples where calls are so short that all samples allowed "
         "would take only a moment",
     )
     stopping: Stopping | None = None
-    throttled_samples: tuple[int, ...] = Field(
+    throttled_samples: OfSamples[Count] = Field(
         default=(), description="indexes of samples taken while the device was slowed down"
     )
-    outlier_samples: tuple[int, ...] = Field(
+    outlier_samples: OfSamples[Count] = Field(
         default=(), description="indexes of samples far from the others; flagged, not removed"
     )
     multimodal: bool | None = Field(
@@ -208,14 +246,13 @@ class Measurement(_Model):
     conditions_before: Conditions | None = None
     conditions_during: Conditions | None = None
     conditions_after: Conditions | None = None
-    peak_memory_bytes: int | None = Field(
+    peak_memory_bytes: Size | None = Field(
         default=None,
-        ge=0,
         description="most memory held while sampling, all input sets included: by torch on CUDA, "
         "by the whole process on the CPU; null where the kernel's peak can't be reset",
     )
-    energy_joules: float | None = Field(
-        default=None, ge=0, description="of the GPU, per warm call; null without NVML's counter"
+    energy_joules: Amount | None = Field(
+        default=None, description="of the GPU, per warm call; null without NVML's counter"
     )
 
     @model_validator(mode="after")
@@ -241,74 +278,69 @@ class Marks(_Model):
     The image pull and the container's start come from the ECS agent's task metadata.
     """
 
-    image_pull_started_at: AwareDatetime | None = None
-    image_pull_stopped_at: AwareDatetime | None = None
-    container_started_at: AwareDatetime | None = None
-    process_started_at: AwareDatetime
-    imported_at: AwareDatetime | None = Field(default=None, description="libraries are loaded")
-    device_ready_at: AwareDatetime | None = Field(
-        default=None, description="the CUDA context exists"
-    )
-    inputs_ready_at: AwareDatetime | None = Field(
+    image_pull_started_at: Moment | None = None
+    image_pull_stopped_at: Moment | None = None
+    container_started_at: Moment | None = None
+    process_started_at: Moment
+    imported_at: Moment | None = Field(default=None, description="libraries are loaded")
+    device_ready_at: Moment | None = Field(default=None, description="the CUDA context exists")
+    inputs_ready_at: Moment | None = Field(
         default=None, description="the first row's first call can begin"
     )
-    first_call_at: AwareDatetime | None = Field(
+    first_call_at: Moment | None = Field(
         default=None, description="the device finished the first call of the first row"
     )
-    trial_ended_at: AwareDatetime | None = Field(
+    trial_ended_at: Moment | None = Field(
         default=None, description="the first row's implementation is chosen and checked"
     )
-    steady_at: AwareDatetime | None = Field(
-        default=None, description="the first row's warm-up ended"
-    )
+    steady_at: Moment | None = Field(default=None, description="the first row's warm-up ended")
 
 
 class Ceiling(_Model):
     """The best rate that this device reached in this job, to compare rows with."""
 
     kind: Literal["compute", "copy", "read"]
-    dtype: str | None = Field(description="of the matrix product; null for copy and read")
-    rate_per_second: float = Field(
-        gt=0,
+    dtype: Name | None = Field(description="of the matrix product; null for copy and read")
+    rate_per_second: Rate = Field(
         description="flop/s of a large product, bytes/s read plus written by a large copy, or "
         "bytes/s read by a large sum",
     )
-    description: str = Field(description="what was run, such as torch.mm of 4096 x 4096")
+    description: Text = Field(description="what was run, such as torch.mm of 4096 x 4096")
 
 
 class MetricSummary(_Model):
     """One telemetry metric over the whole job."""
 
-    metric: str
-    unit: str
-    samples: int = Field(ge=1)
-    minimum: float
-    mean: float
-    maximum: float
+    metric: Name
+    unit: Name
+    samples: PositiveCount
+    minimum: Reading
+    mean: Reading
+    maximum: Reading
 
 
 class ResultDocument(_Model):
     """Everything one job attempt measured."""
 
     schema_version: Literal[1, 2] = SCHEMA_VERSION
-    run_id: str
-    job_id: str = Field(description="AWS Batch job id; 'local' when run by hand")
-    job_attempt: int = Field(ge=1)
-    target: str
-    suite: str
+    run_id: Name
+    job_id: Name = Field(description="AWS Batch job id; 'local' when run by hand")
+    job_attempt: PositiveCount
+    target: Name
+    suite: Name
     requested_device: Literal["auto", "cpu", "cuda"]
     actual_device: Device
     status: Literal["complete", "interrupted"]
-    started_at: AwareDatetime
-    finished_at: AwareDatetime
+    started_at: Moment
+    finished_at: Moment
     total_seconds: PositiveSeconds = Field(
         description="process start to the document, ceilings included"
     )
     environment: Environment
-    measurements: tuple[Measurement, ...]
+    measurements: Annotated[tuple[Measurement, ...], FailFast(), Field(max_length=MOST_ROWS)]
     marks: Marks | None = None
-    ceilings: tuple[Ceiling, ...] = ()
-    telemetry: tuple[MetricSummary, ...] = ()
+    ceilings: Few[Ceiling] = ()
+    telemetry: Few[MetricSummary] = ()
 
     @model_validator(mode="after")
     def _times_fit(self) -> Self:
@@ -318,36 +350,79 @@ class ResultDocument(_Model):
             )
         return self
 
+    @model_validator(mode="after")
+    def _each_row_once(self) -> Self:
+        if row := first_twice(
+            (row.workload, frozenset(row.parameters.items()), row.dtype)
+            for row in self.measurements
+        ):
+            workload, parameters, dtype = row
+            raise ValueError(f"it has the row {workload} {dict(parameters)} {dtype} twice")
+        return self
+
+    @model_validator(mode="after")
+    def _samples_fit(self) -> Self:
+        count = sum(len(row.samples_seconds) for row in self.measurements)
+        if count > MOST_SAMPLES_IN_ALL:
+            raise ValueError(f"it has {count} samples, more than {MOST_SAMPLES_IN_ALL}")
+        return self
+
     def to_json(self) -> str:
         return self.model_dump_json(indent=2)
+
+
+def first_twice(rows: Iterable[_Row]) -> _Row | None:
+    """The first row that is there a second time."""
+    seen: set[_Row] = set()
+    for row in rows:
+        if row in seen:
+            return row
+        seen.add(row)
+    return None
 
 
 def parse_document(text: str | bytes) -> ResultDocument:
     """Read a result document.
 
     Raises:
-        ResultError: it is not JSON, of an unknown schema version, or breaks the schema.
+        ResultError: it is not JSON, too large, of an unknown schema version, or breaks the schema.
     """
+    if len(text) > MOST_BYTES:
+        raise ResultError(f"not a result document: more than {MOST_BYTES / 2**20:.0f} MiB")
     try:
-        raw: Any = json.loads(text)
+        raw: Any = from_json(text)  # unlike json.loads, it refuses what is nested too deeply
     except ValueError as error:
         raise ResultError(f"not a result document: invalid JSON ({error})") from error
     version = raw.get("schema_version") if isinstance(raw, dict) else None
-    if version not in SUPPORTED_VERSIONS:
+    if type(version) is not int or version not in SUPPORTED_VERSIONS:
         known = ", ".join(str(v) for v in SUPPORTED_VERSIONS)
         raise ResultError(
-            f"result document has schema_version {version!r}, this Batchmark reads {known}; "
+            f"result document has schema_version {version!r:.100}, this Batchmark reads {known}; "
             "use the job image and the plugins of one release"
         )
+    if (keys := _most_keys(raw)) > MOST_KEYS:  # for each that the schema lacks there is an error
+        raise ResultError(f"result document breaks schema {version}: an object has {keys} keys")
     try:
-        return ResultDocument.model_validate_json(text)
+        return ResultDocument.model_validate(raw)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "document"
         raise ResultError(
-            f"result document breaks schema {version}: {where}: {first['msg']} "
-            f"({error.error_count()} problem(s) in all)"
+            f"result document breaks schema {version}: {where:.300}: {first['msg']:.1000}"
         ) from error
+
+
+def _most_keys(value: Any) -> int:
+    """The number of keys of the largest object in a JSON value."""
+    most, left = 0, [value]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            most = max(most, len(value))
+            left.extend(value.values())
+        elif isinstance(value, list):
+            left.extend(value)
+    return most
 
 
 def json_schema() -> dict[str, Any]:

@@ -29,8 +29,8 @@ class JobSettings:
     threads: int
     allow_cpu_fallback: bool
     output: Output
-    metrics_namespace: str | None = None
-    ceilings: bool = True
+    metrics_namespace: str | None
+    ceilings: bool
 
     @property
     def dtypes(self) -> tuple[str, ...]:

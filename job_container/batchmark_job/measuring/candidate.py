@@ -15,7 +15,7 @@ from batchmark_job.machine.threads import set_threads
 from batchmark_job.measuring.marks import Mark
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.sampling import MonotonicTimer, Rotation, Timer
-from batchmark_job.result import Correctness, Trial
+from batchmark_job.result import MOST_CHARACTERS, Correctness, Trial
 from batchmark_job.result import Implementation as ImplementationRecord
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Candidate:
         return Trial(
             implementation=self.implementation_record(),
             outcome=self.outcome,
-            reason=self.reason,
+            reason=self.reason and self.reason[:MOST_CHARACTERS],
             median_seconds=self.trial_seconds,
             calls=len(self.seconds),
             correctness=self.correctness,

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from batchmark_job.errors import InputError
+from batchmark_job.result import MOST_SAMPLES
 
 PATIENCE = 10
 
@@ -29,6 +30,11 @@ class RowLimits:
         if self.samples < self.minimum_samples:
             raise InputError(
                 f"--samples {self.samples} is too few; give {self.minimum_samples} or more"
+            )
+        if self.samples > MOST_SAMPLES:
+            raise InputError(
+                f"--samples {self.samples} is too many; a result document holds "
+                f"{MOST_SAMPLES} of a row"
             )
         if not 0 <= self.precision < 1:
             raise InputError(f"--precision {self.precision} is no share; give 0.01 for 1 %")

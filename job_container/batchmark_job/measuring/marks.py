@@ -12,10 +12,9 @@ from typing import Any, Literal
 import psutil
 
 from batchmark_job.machine import metadata
-from batchmark_job.result import Marks
+from batchmark_job.result import EARLIEST, END, Marks
 
 Mark = Literal["imported", "device_ready", "inputs_ready", "first_call", "trial_ended", "steady"]
-GO_ZERO_YEAR = 1  # how the ECS agent, in Go, writes a time that was never set
 
 
 class JobMarks:
@@ -53,9 +52,9 @@ def process_started_at(root: Path = Path("/")) -> datetime:
 
 
 def _time(value: Any) -> datetime | None:
-    """An RFC 3339 time; None for anything else."""
+    """An RFC 3339 time; None for anything else, as for year 1: in Go, a time that was never set."""
     with contextlib.suppress(TypeError, ValueError):
         time_stated = datetime.fromisoformat(value)
-        if time_stated.tzinfo is not None and time_stated.year > GO_ZERO_YEAR:
+        if time_stated.tzinfo is not None and EARLIEST <= time_stated < END:
             return time_stated
     return None

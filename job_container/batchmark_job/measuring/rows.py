@@ -37,7 +37,13 @@ from batchmark_job.measuring.sampling import (
     warm_up,
 )
 from batchmark_job.measuring.transfers import time_transfers
-from batchmark_job.result import Correctness, Measurement, MeasurementStatus, Phases
+from batchmark_job.result import (
+    MOST_CHARACTERS,
+    Correctness,
+    Measurement,
+    MeasurementStatus,
+    Phases,
+)
 from batchmark_job.workloads.base import Workload
 from batchmark_job.workloads.support import torch_calls
 
@@ -88,7 +94,7 @@ class Row:
             parameters=dict(self.parameters),
             dtype=self.dtype,
             status=status,
-            reason=reason,
+            reason=reason and reason[:MOST_CHARACTERS],
             **figures,
         )
 
@@ -201,7 +207,7 @@ def _without_choice(row: Row, entered: Sequence[Candidate], device: str) -> Meas
     """Say why nothing computes a row, by the candidates with the worst fault."""
     if not entered:
         reason = f"{row.workload.name} has no implementation for {device}"
-        return row.finish(MeasurementStatus.SKIPPED, reason)
+        return row.give_up(MeasurementStatus.SKIPPED, reason)
     worst = min(map(_fault, entered), key=FAULTS.index)
     blamed = [candidate for candidate in entered if _fault(candidate) == worst]
     row.found.update(correctness=blamed[0].correctness)
@@ -209,7 +215,7 @@ def _without_choice(row: Row, entered: Sequence[Candidate], device: str) -> Meas
     if worst == "wrong":
         return row.finish(MeasurementStatus.FAILED, f"wrong result: {reasons}")
     status = MeasurementStatus.FAILED if worst == "failed" else MeasurementStatus.SKIPPED
-    return row.finish(status, reasons)
+    return row.give_up(status, reasons)
 
 
 def _fault(candidate: Candidate) -> str:

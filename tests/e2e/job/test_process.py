@@ -10,7 +10,7 @@ import torch
 from batchmark_job.result import parse_document
 from tests.waiting import wait_for
 
-DEADLINE_SECONDS = 120
+DEADLINE_SECONDS = 300
 LONG_MATMUL = ("--workload", "matmul", "--axis", "size=32,10000", "--threads", "1")
 
 
@@ -43,9 +43,9 @@ def test_smoke_suite(start_job, tmp_path):
     assert process.returncode == 0, err
     document = parse_document((tmp_path / "raw" / "ab-cd_3.2.json").read_bytes())
     assert (document.job_id, document.job_attempt) == ("ab-cd:3", 2)
-    # Other tests may load the machine so much that a row does not settle.
+    # Other tests may load the machine so much that a row does not settle, or has time for few samples.
     assert {row.status for row in document.measurements} <= {"measured", "unsettled"}
-    assert all(len(row.samples_seconds) >= 6 for row in document.measurements)
+    assert all(len(row.samples_seconds) >= 6 or row.reason for row in document.measurements)
     assert {ceiling.kind for ceiling in document.ceilings} == {"compute", "copy", "read"}
     progress = re.findall(r"^\[(\d+)/(\d+)\] .* float32: ", out, flags=re.MULTILINE)
     count = len(document.measurements)

@@ -33,6 +33,7 @@ def make_settings(tmp_path, short_turns):
             "threads": 1,
             "allow_cpu_fallback": False,
             "output": FileOutput(tmp_path / "result.json"),
+            "metrics_namespace": None,
             "ceilings": False,
         }
         return JobSettings(**(settings | changes))

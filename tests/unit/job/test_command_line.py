@@ -13,6 +13,7 @@ from batchmark_job.result import json_schema
 ROOT = Path(__file__).resolve().parents[3]
 SMOKE = ["--suite", "smoke"]
 MATMUL = ["--workload", "matmul"]
+THOUSAND_AND_ONE = "size=" + ",".join(map(str, range(1, 1002)))
 
 
 @pytest.mark.parametrize(
@@ -40,11 +41,16 @@ MATMUL = ["--workload", "matmul"]
         ([*SMOKE, "--threads", "-1"], "--threads -1 is negative"),
         ([*SMOKE, "--threads", "two"], "--threads 'two' is no whole number"),
         ([*SMOKE, "--samples", "1"], "--samples 1 is too few"),
+        ([*SMOKE, "--samples", "10001"], "--samples 10001 is too many; a result document holds"),
+        ([*SMOKE, "--samples", "9999"], "too many for 26 rows; give 7692 or fewer"),
+        ([*MATMUL, "--axis", "size=8,9,8"], "the row matmul size=8 float32 is asked for twice"),
+        ([*MATMUL, "--axis", THOUSAND_AND_ONE], "1001 rows are too many for one result document"),
         ([*SMOKE, "--max-seconds", "nan"], "--max-seconds nan is no time"),
         ([*SMOKE, "--max-seconds", "x"], "--max-seconds 'x' is no number; give one such as 0.3"),
         ([*SMOKE, "--precision", "x"], "--precision 'x' is no number; give one such as 0.01"),
         ([*SMOKE, "--precision", "1"], "--precision 1.0 is no share"),
         ([*SMOKE, "--run-id", ""], "--run-id is empty"),
+        ([*SMOKE, "--target", "t" * 301], "--target has 301 characters; give 300 or fewer"),
         ([*SMOKE, "--sweet"], "unrecognized arguments: --sweet"),
     ],
 )

@@ -145,7 +145,11 @@ def test_the_share_waited_is_that_of_all_threads_between_the_full_readings_aroun
     machine.thread(3, 20, 10)
     machine.now += 1
     after = monitor.now()
-    assert monitor.during(start, machine.now - 0.5).cpu_wait_share == 20 / 100
+    end = machine.now - 0.5
+    machine.thread(1, 560, 990)
+    machine.now += 1
+    monitor.now()
+    assert monitor.during(start, end).cpu_wait_share == 20 / 100
     assert before.cpu_wait_share is after.cpu_wait_share is None
 
 

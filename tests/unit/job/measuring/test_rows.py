@@ -183,6 +183,7 @@ def test_drifting_samples_are_warm_up_until_they_settle(monkeypatch):
     measurement = measure(Row(workload, {"size": 32}, "float32"), bench)
     assert (measurement.status, measurement.reason) == ("measured", None)
     assert measurement.warmup_calls == len(warm) + len(drifting)
+    assert measurement.unrecorded_calls == 0
     assert measurement.samples_seconds == tuple(settled)
     assert measurement.stopping == Stopping(criterion="precise", relative_half_width=0.0)
 
