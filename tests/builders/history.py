@@ -78,7 +78,7 @@ class ResultBucket:
         return run
 
     def append(self, run):
-        return self.history.append(self.collect(run), TABLE)
+        return self.history.append(self.collect(run), TABLE, slug(run.run_id))
 
     def objects(self, folder=""):
         keys = RunStore(self.s3, BUCKET, "any").keys(folder)

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from batchmark.aws.result_bucket import CHANGES, COLLECTED
 from batchmark.changes.records import RunChanges
+from batchmark.core.names import slug
 from batchmark.history.store import HistoryStore, run_prices
 from batchmark.runs.collected_runs import readable_run
 from laptop.demo import DAG_ID
@@ -51,4 +52,5 @@ def put_earlier_runs(aws, run_id):
         earlier = measured.model_copy(
             update={"run_id": f"{run_id}-{ago}-weeks-before", "jobs": tuple(jobs)}
         )
-        HistoryStore(aws.client("s3"), config.bucket).append(earlier, prices)
+        history = HistoryStore(aws.client("s3"), config.bucket)
+        history.append(earlier, prices, slug(earlier.run_id))

@@ -130,13 +130,14 @@ class Schedule:
         self.number += 1
         by_target = {GPU: factors.get("gpu", 1.0), CPU: factors.get("cpu", 1.0)}
         self.fresh = dict(by_target)
-        planned = plan_jobs(self.config, run_id=self.run_id, suite="blog", targets=[GPU, CPU])
+        planned = plan_jobs(self.config, run_name=self.run_id, suite="blog", targets=[GPU, CPU])
         plan = RunPlan(jobs=tuple(planned), dag_id="gpu_cpu_benchmark")
         self.store.write(PLAN, plan.model_dump_json())
         run = CollectedRun(
             run_id=self.run_id, jobs=tuple(self._job(one, by_target[one.target]) for one in planned)
         )
-        HistoryStore.of(self.config).append(run, run_prices(self.store, self.config.region, run))
+        prices = run_prices(self.store, self.config.region, run)
+        HistoryStore.of(self.config).append(run, prices, self.store.name)
         self.measured = run
 
     def keep(self):

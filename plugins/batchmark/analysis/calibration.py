@@ -40,11 +40,7 @@ class CalibrationReport(Record):
 
 
 def calibrate(run: CollectedRun, *, region: str | None) -> CalibrationReport:
-    """Measure the noise of every target that has enough jobs.
-
-    Raises:
-        ComparisonError: a result document lists the same row twice.
-    """
+    """Measure the noise of every target that has enough jobs."""
     calibrations: list[Calibration] = []
     refused: list[str] = []
     for (suite, dtype), targets in group_jobs(run).items():

@@ -104,9 +104,6 @@ def compare(
 
     A calibration is used for the target, suite and dtype that it names, in the environment it was
     made in.
-
-    Raises:
-        ComparisonError: a result document lists the same row twice.
     """
     tables = {(table.suite, table.dtype, table.target): table for table in calibrations}
     cost = run_costs(run, prices)

@@ -15,7 +15,6 @@ from pydantic import AwareDatetime, Field
 
 from batchmark.analysis.samples import Provenance, RowKey, RowSamples, row_key
 from batchmark.core.config import PurchaseOption
-from batchmark.core.errors import ComparisonError
 from batchmark.core.fingerprint import Fingerprint
 from batchmark.core.intervals import Median
 from batchmark.core.record import Record
@@ -142,11 +141,7 @@ class TargetJobs:
 
 
 def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
-    """The run's jobs by (suite, dtype) and target, without those that re-ran a suspect.
-
-    Raises:
-        ComparisonError: a result document lists the same row twice.
-    """
+    """The run's jobs by (suite, dtype) and target, without those that re-ran a suspect."""
     groups: dict[tuple[str, str], dict[str, TargetJobs]] = defaultdict(dict)
 
     def target_of(record: CollectedJob | LostJob) -> TargetJobs:
@@ -175,15 +170,8 @@ def fell_back(job: CollectedJob) -> bool:
 def _pool(target: TargetJobs) -> dict[RowKey, RowSamples]:
     pooled: dict[RowKey, RowSamples] = {}
     for job in target.jobs:
-        seen: set[RowKey] = set()
         for row in job.document.measurements:
             key = row_key(row)
-            if key in seen:
-                raise ComparisonError(
-                    f"{job.document_uri} lists {row.workload} {row.parameters} {row.dtype} twice; "
-                    "a suite may hold each row once"
-                )
-            seen.add(key)
             samples = pooled.setdefault(key, RowSamples(f"{target.name} {key}"))
             measured = row.status is MeasurementStatus.MEASURED
             (samples.measured if measured else samples.unmeasured).append((job, row))

@@ -18,6 +18,7 @@ DESCRIBE_JOBS_LIMIT = 100
 REASON_CHARACTERS = 1024  # of CancelJob and TerminateJob, by the API reference
 SUBMIT_AGAIN_AFTER_SECONDS = (2.0, 5.0, 10.0, 20.0)
 THROTTLING_CODES = ("TooManyRequestsException", "RequestLimitExceeded", "SlowDown")
+EXPIRED_CODES = ("ExpiredToken", "ExpiredTokenException", "RequestExpired")  # of credentials
 
 log = logging.getLogger(__name__)
 
@@ -97,11 +98,12 @@ def submit_job(
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether the error is transient: throttling, an outage, a lost connection."""
+    """Whether it is transient: throttling, an outage, a lost connection, expired credentials."""
     if isinstance(error, ClientError):
         code = str(error.response["Error"].get("Code"))
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        return status >= 500 or status == 429 or "Throttl" in code or code in THROTTLING_CODES
+        passing_codes = (*THROTTLING_CODES, *EXPIRED_CODES)
+        return status >= 500 or status == 429 or "Throttl" in code or code in passing_codes
     return isinstance(error, HTTPClientError | BotocoreConnectionError)
 
 

@@ -11,6 +11,7 @@ JobDescription = dict[str, Any]
 
 FINISHED = ("SUCCEEDED", "FAILED")
 LOG_TAIL_LINES = 50
+LINE_CHARACTERS = 2000  # an event of CloudWatch may have a megabyte
 MOMENTS = {"created_at": "createdAt", "started_at": "startedAt", "stopped_at": "stoppedAt"}
 # Batch's status reason for an attempt whose instance was terminated, such as by a Spot reclaim.
 HOST_TERMINATED = "Host EC2"
@@ -137,7 +138,8 @@ def failure_message(
     where = f"log stream {location.stream} of {location.group}"
     if not log_lines:
         return "\n".join([*lines, f"The {where} is empty."])
-    return "\n".join([*lines, f"Last {len(log_lines)} lines of {where}:", *log_lines])
+    shown = (line[:LINE_CHARACTERS] for line in log_lines)
+    return "\n".join([*lines, f"Last {len(log_lines)} lines of {where}:", *shown])
 
 
 def _facts(job: JobDescription) -> list[str]:

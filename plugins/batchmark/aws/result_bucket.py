@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from datetime import date
+from functools import cached_property
 from typing import Any, Self
 from urllib.parse import quote
+
+from pydantic import BaseModel, ValidationError
 
 from batchmark.aws.boto_clients import client
 from batchmark.core.config import Config
 from batchmark.core.errors import CollectError
-from batchmark.core.names import slug
+from batchmark.core.names import slug, url_safe
 
 # The objects in a run's folder, beside the jobs' logs.
 PLAN = "plan.json"
@@ -64,14 +67,44 @@ def browser_endpoint(client: Any) -> str:
     return os.environ.get(BROWSER_ENDPOINT) or str(client.meta.endpoint_url)
 
 
+class _Naming(BaseModel):
+    """What plan, booking and collected run have of these."""
+
+    run_id: str | None = None
+    spending_key: str | None = None
+
+
 class RunStore:
     """One run's folder `runs/<run>/` in the result bucket. Writing a key again replaces it."""
 
     def __init__(self, s3: Any, bucket: str, run_id: str) -> None:
         self._s3 = s3
         self.bucket = bucket
-        self.name = slug(run_id)
-        self.prefix = f"runs/{self.name}/"
+        self._run_id = run_id
+
+    @cached_property
+    def name(self) -> str:
+        """The run's name in keys: its slug, or url_safe's for what release 0.1 began."""
+        name, earlier = slug(self._run_id), url_safe(self._run_id)
+        return earlier if earlier != name and self._has_begun_in(f"runs/{earlier}/") else name
+
+    @property
+    def prefix(self) -> str:
+        return f"runs/{self.name}/"
+
+    def _has_begun_in(self, folder: str) -> bool:
+        """Whether a folder is this run's by what it books or collected; a plan named no run."""
+        plan = self._naming(folder + PLAN)
+        keys = (plan.spending_key, folder + COLLECTED) if plan else ()
+        found = (self._naming(key) for key in keys if key)
+        return any(record and record.run_id == self._run_id for record in found)
+
+    def _naming(self, key: str) -> _Naming | None:
+        """An object's own names; None if it is not there or no record."""
+        try:
+            return _Naming.model_validate_json(self.read_if_there(key) or b"")
+        except ValidationError:
+            return None
 
     @classmethod
     def of(cls, config: Config, run_id: str) -> Self:

@@ -15,7 +15,7 @@ from batchmark.aws.boto_clients import Clients
 from batchmark.aws.job_description import JobDescription, moment
 from batchmark.checks.leak_records import GuardReport, LeakAges, LeakKind, Resource, RunName
 from batchmark.core.config import Config, Target
-from batchmark.core.names import DAG_TAG, INSTALLATION_TAG, RUN_TAG, slug
+from batchmark.core.names import DAG_TAG, INSTALLATION_TAG, RUN_TAG, slug, url_safe
 
 RUN_ID_TAG = "batchmark:run-id"
 TARGET_TAG = "Target"  # set on instances by their launch template
@@ -167,7 +167,9 @@ def _judge_job(
 
 def _run_of(job: JobDescription) -> RunName | None:
     tags, run_id = job.get("tags", {}), job.get("parameters", {}).get("run_id")
-    if not run_id or run_id == MANUAL_RUN_ID or slug(run_id) != tags.get(RUN_TAG):
+    if not run_id or run_id == MANUAL_RUN_ID:
+        return None
+    if tags.get(RUN_TAG) not in (slug(run_id), url_safe(run_id)):
         return None
     return RunName(dag_id=tags.get(DAG_TAG), run_id=run_id)
 
@@ -175,20 +177,61 @@ def _run_of(job: JobDescription) -> RunName | None:
 def _instances(
     config: Config, client: Clients, jobs: Jobs, _: AskRun, limits: LeakAges, now: datetime
 ) -> Iterator[Resource]:
-    """The instances of our targets.
+    """The instances of the installation.
 
-    An instance counts as used while any job of its target runs, on whichever instance.
+    An instance counts as used while any job of its target runs, on whichever instance; one whose
+    target is not published, such as one that Terraform removed, while a job runs on itself.
     """
     filters = [
         {"Name": f"tag:{INSTALLATION_TAG}", "Values": [config.name]},
         {"Name": "instance-state-name", "Values": ["pending", "running"]},
     ]
     pages = client("ec2").get_paginator("describe_instances").paginate(Filters=filters)
+    of_none = []
     for reservation in (entry for page in pages for entry in page["Reservations"]):
         for instance in reservation["Instances"]:
             target = _tags(instance).get(TARGET_TAG)
-            of_target = _jobs_of(config.targets.get(target or ""), jobs)
-            yield _judge_instance(instance, target, of_target, limits, now)
+            if target in config.targets:
+                of_target = _jobs_of(config.targets[target], jobs)
+                yield _judge_instance(instance, target, of_target, limits, now)
+            else:
+                of_none.append(instance)
+    # Last: ECS may not answer.
+    clusters = _clusters(config, client) if of_none else []
+    for instance in of_none:
+        seen = _judge_instance(instance, _tags(instance).get(TARGET_TAG), [], limits, now)
+        if seen.verdict == "leaked" and (tasks := _tasks_on(instance, clusters, client)):
+            changes = {"verdict": "in use", "reason": f"{tasks} job(s) run on it.", "endable": None}
+            seen = seen.model_copy(update=changes)
+        yield seen
+
+
+def _clusters(config: Config, client: Clients) -> list[str]:
+    """The ECS clusters of all compute environments of the installation, published or not."""
+    pages = client("batch").get_paginator("describe_compute_environments").paginate()
+    return [
+        environment["ecsClusterArn"]
+        for page in pages
+        for environment in page["computeEnvironments"]
+        if environment.get("tags", {}).get(INSTALLATION_TAG) == config.name
+        and "ecsClusterArn" in environment
+    ]
+
+
+def _tasks_on(instance: Mapping[str, Any], clusters: list[str], client: Clients) -> int:
+    """How many ECS tasks an instance runs or is about to."""
+    found, ecs = 0, client("ecs")
+    for cluster in clusters:
+        arns = ecs.list_container_instances(
+            cluster=cluster, filter=f"ec2InstanceId == {instance['InstanceId']}"
+        )["containerInstanceArns"]
+        if arns:
+            answer = ecs.describe_container_instances(cluster=cluster, containerInstances=arns)
+            found += sum(
+                one["runningTasksCount"] + one["pendingTasksCount"]
+                for one in answer["containerInstances"]
+            )
+    return found
 
 
 def _judge_instance(
@@ -268,9 +311,7 @@ def _judge_file_system(
     return judged(verdict="leaked", reason=reason, endable="file_systems")
 
 
-def _jobs_of(target: Target | None, jobs: Jobs) -> list[JobDescription]:
-    if target is None:
-        return []
+def _jobs_of(target: Target, jobs: Jobs) -> list[JobDescription]:
     return [job for queue in published_queues({"": target}) for job in jobs.get(queue, ())]
 
 

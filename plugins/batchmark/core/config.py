@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from batchmark.core.errors import ConfigError
 from batchmark.core.record import first_problem
+from batchmark_job.result import Count, PositiveCount
 
 # Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark.
 VARIABLE = "batchmark"
@@ -35,15 +36,15 @@ class Target(_Published):
 
     device: Literal["cpu", "cuda"]
     instance_type: str
-    vcpus: int = Field(ge=1)
-    memory_mib: int = Field(ge=1)
-    gpus: int = Field(ge=0)
+    vcpus: PositiveCount
+    memory_mib: PositiveCount
+    gpus: Count
     job_queue: str
     on_demand_queue: str | None
     job_definition: str
     compute_environments: ComputeEnvironments
-    timeout_seconds: int = Field(ge=60)
-    attempts: int = Field(ge=1)
+    timeout_seconds: PositiveCount = Field(ge=60)
+    attempts: PositiveCount
     allow_cpu_fallback: bool
 
 
@@ -83,5 +84,5 @@ def parse_config(text: str | None) -> Config:
     except ValidationError as error:
         raise ConfigError(
             f"Airflow variable '{VARIABLE}' can't be used: {first_problem(error)}, got "
-            f"{error.errors()[0]['input']!r}; apply the Terraform of this release"
+            f"{error.errors()[0]['input']!r:.500}; apply the Terraform of this release"
         ) from error

@@ -1,6 +1,11 @@
 """Errors raised by the plugins."""
 
 
+def unexpected(error: BaseException) -> str:
+    """One line on an error that nobody foresaw, for the loss of what it happened to."""
+    return f"unexpected {type(error).__name__}: {' '.join(str(error).split())[:500]}"
+
+
 class BatchmarkError(Exception):
     """Base class; a message states the value seen and the fix."""
 
@@ -19,10 +24,6 @@ class BudgetError(PlanError):
 
 class CollectError(BatchmarkError):
     """A job left no usable result."""
-
-
-class ComparisonError(BatchmarkError):
-    """The results given can't be compared."""
 
 
 class NoiseError(BatchmarkError):

@@ -10,14 +10,29 @@ INSTALLATION_TAG = "batchmark:installation"  # Airflow's policy lets it stop wha
 RUN_TAG = "batchmark:run"
 DAG_TAG = "batchmark:dag"  # with the parameter run_id, the leak guard knows whose job it is
 LONGEST_NAME = 128
+LONGEST_RUN_NAME = 200  # a tag's value may have 256 characters
 DIGEST_CHARACTERS = 10
 # For the digest, the generation and the separators.
 RESERVED_CHARACTERS = DIGEST_CHARACTERS + 12
 
 
 def slug(run_id: str) -> str:
-    """A run id for S3 keys: Airflow's ids contain '+' and ':', which URLs would escape."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", run_id).strip("-")
+    """A run id for S3 keys and tags: Airflow's ids contain '+' and ':', which URLs would escape.
+
+    Where characters are replaced, a digest keeps apart the ids that would look alike.
+    """
+    readable = url_safe(run_id)
+    if readable == run_id:
+        return run_id
+    return f"{readable[:LONGEST_RUN_NAME]}-{_digest(run_id)}".lstrip("-")
+
+
+def url_safe(text: str) -> str:
+    """Text for keys and file names; different texts may become the same.
+
+    Up to release 0.1 it made the names of runs: readers find those, too, until 0.3.
+    """
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-")
 
 
 def names_of_task(job_name: str, run_id: str) -> str:
@@ -25,7 +40,7 @@ def names_of_task(job_name: str, run_id: str) -> str:
 
     `job_name` identifies the task's job within the run.
     """
-    digest = sha256(f"{run_id}\n{job_name}".encode()).hexdigest()[:DIGEST_CHARACTERS]
+    digest = _digest(f"{run_id}\n{job_name}")
     readable = re.sub(r"[^A-Za-z0-9_-]+", "-", job_name)[: LONGEST_NAME - RESERVED_CHARACTERS]
     return f"{readable}-{digest}-g"
 
@@ -39,3 +54,7 @@ def generation_of(full: str) -> int:
     """The generation in a full name; -1 if the name is not one of ours."""
     ending = full.rpartition("-g")[2]
     return int(ending) if ending.isdigit() else -1
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:DIGEST_CHARACTERS]

@@ -19,6 +19,16 @@ Purpose = Literal["scheduled", "confirmation", "calibration"]
 CONFIRMATION: Purpose = "confirmation"  # a fresh job for a suspect; it is in no series
 
 
+class JobLimits(Record):
+    """What a job may take at most: the caps count it, and SubmitJob sends it."""
+
+    submissions: int = Field(
+        ge=1, description="2 where Spot attempts are followed by the On-Demand queue"
+    )
+    attempts: int = Field(ge=1, description="of each submission")
+    timeout_seconds: int = Field(ge=1, description="of each attempt")
+
+
 class PlannedJob(Record):
     """One Batch job of a run: a target measuring a suite, for the n-th time."""
 
@@ -33,19 +43,17 @@ class PlannedJob(Record):
         default="scheduled",
         description="why it runs; confirmation: a fresh job, because a figure looked odd",
     )
+    limits: JobLimits | None = Field(
+        default=None, description="null in plans of older releases, which sent none"
+    )
 
 
-class TargetWorst(Record):
+class TargetWorst(JobLimits):
     """The worst-case cost of one target's jobs."""
 
     target: str
     instance_type: str
     jobs: int = Field(ge=1)
-    submissions: int = Field(
-        ge=1, description="of each job: 2 where Spot attempts are followed by the On-Demand queue"
-    )
-    attempts: int = Field(ge=1, description="of each submission")
-    timeout_seconds: int = Field(ge=1, description="of each attempt")
     usd_per_hour: float | None = Field(description="On-Demand; null where it is not known")
     usd: float | None = Field(description="rounded up to a cent; null without a price")
 
@@ -107,6 +115,7 @@ class RunPlan(Record):
         default=None, description="null in plans of older releases, as is spending_key"
     )
     dag_id: str | None = Field(default=None, description="null in plans of older releases")
+    run_id: str | None = Field(default=None, description="as dag_id")
     dry_run: bool = Field(default=False, description="nothing was submitted")
     spending_key: str | None = Field(
         default=None, description="key of the run's record in the spending of its month"
@@ -220,6 +229,15 @@ class CollectedRun(StoredRun):
         lists = ("jobs", "lost", "superseded")
         both = {name: (*getattr(self, name), *getattr(other, name)) for name in lists}
         return self.model_copy(update=both)
+
+
+def job_limits(target: Target) -> JobLimits:
+    has_fallback_queue = target.on_demand_queue not in {None, target.job_queue}
+    return JobLimits(
+        submissions=2 if has_fallback_queue else 1,
+        attempts=target.attempts,
+        timeout_seconds=target.timeout_seconds,
+    )
 
 
 def purchase_option(target: Target, compute_environment: str | None) -> PurchaseOption | None:

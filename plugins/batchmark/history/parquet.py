@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Collection, Sequence
 from datetime import date, datetime, time
 from io import BytesIO
@@ -13,17 +15,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from batchmark.history.columns import PARTITION_KEYS, SCHEMA, STRING
+from batchmark.history.columns import ALL_COLUMNS, DOUBLE, PARTITION_KEYS, SCHEMA, STRING, TIMESTAMP
+from batchmark_job.result import EARLIEST, END
 
 if TYPE_CHECKING:
     from batchmark.history.rows import Row
 
 FOLDER = "history/"
 FILTERED = {"recorded_at", "run_id"}
+DOUBLES = {field.name for field in SCHEMA if field.type == DOUBLE}
+# Every row of every release has these.
+IN_EVERY_ROW = {
+    *FILTERED,
+    *("workload", "parameters", "dtype", "status", "target", "cpu_model"),
+    *("requested_device", "actual_device"),
+}
 # Most strings repeat from row to row: dictionaries keep each in memory once.
 TEXT = pa.dictionary(pa.int32(), STRING)
-# What pyarrow raises for a damaged or foreign file, ValueError if a column's name is not UTF-8.
-UNREADABLE = (pa.ArrowException, OSError, ValueError)
+# A file of the history holds a run's rows of a suite: hundreds, below 1 MB. Compressed, a file of
+# these sizes may be tiny, so its own statement is checked before it is read.
+MOST_BYTES = 32 * 2**20
+MOST_METADATA_BYTES = 2**20  # some 10 KB for each of its row groups
+MOST_ROWS = 100_000
+MOST_UNCOMPRESSED_BYTES = 64 * 2**20  # of the columns read
+MOST_TEXT_BYTES = 64 * 2**20  # of a column, each row's text counted
+LARGEST_FIGURE = 1e40  # a document's bounds allow a rate of 2**63 / 1e-12 a second
 
 
 class FileLocation(NamedTuple):
@@ -47,17 +63,22 @@ class FileLocation(NamedTuple):
 
 
 def encode_rows(rows: Sequence[Row], name: str) -> dict[str, bytes]:
-    """Return the files of a run or an imported file by key; equal rows give equal bytes."""
+    """Return the files of a run or an imported file by key; equal rows give equal bytes.
+
+    Raises:
+        Exception: they could not be read again, as decode says; of any class.
+    """
 
     def partition(row: Row) -> tuple[str, str]:
         return row["suite"], row["month"]
 
-    return {
-        FileLocation(suite, month, name).key: encode(
-            pa.Table.from_pylist(list(group), schema=SCHEMA)
-        )
-        for (suite, month), group in groupby(sorted(rows, key=partition), key=partition)
-    }
+    files = {}
+    for (suite, month), group in groupby(sorted(rows, key=partition), key=partition):
+        location = FileLocation(suite, month, name)
+        body = encode(pa.Table.from_pylist(list(group), schema=SCHEMA))
+        decode(body, location, schema_for(ALL_COLUMNS))
+        files[location.key] = body
+    return files
 
 
 def encode(table: pa.Table) -> bytes:
@@ -88,16 +109,22 @@ def decode(
     not read, except for those of the filters: `since`, a day in UTC, and `run_ids`.
 
     Raises:
-        UNREADABLE: the file is cut off, damaged or not one of the history.
+        Exception: the file is cut off, damaged, too large or not one of the history; of any class.
     """
+    # A file ends with the length of its metadata and four letters.
+    if (length := int.from_bytes(body[-8:-4], "little")) > MOST_METADATA_BYTES:
+        raise pa.ArrowInvalid(f"{length} bytes of metadata, more than {MOST_METADATA_BYTES}")
     metadata = pq.read_metadata(pa.BufferReader(body))
-    known = set(metadata.schema.names)
-    if not known >= FILTERED:
-        raise pa.ArrowInvalid("not a file of the history")
+    known = _flat_columns(metadata)
     read = known & {*schema.names, *FILTERED}
+    _check_size(metadata, read)
     strings = [field.name for field in SCHEMA if field.name in read and field.type == STRING]
     file = pq.ParquetFile(pa.BufferReader(body), metadata=metadata, read_dictionary=strings)
     rows = file.read(columns=sorted(read), use_threads=False)
+    for name in strings:
+        _check_text(name, rows[name])
+    _check_rows(rows)
+    _check_figures(rows)
     if since is not None:
         rows = rows.filter(pc.greater_equal(rows["recorded_at"], datetime.combine(since, time())))
     if run_ids is not None:
@@ -112,6 +139,67 @@ def decode(
         return pa.nulls(rows.num_rows, field.type)
 
     return pa.table([column(field) for field in schema], schema=schema)
+
+
+def _flat_columns(metadata: pq.FileMetaData) -> set[str]:
+    """Return the names of a file's columns.
+
+    Raises:
+        ArrowInvalid: it is not one of the history.
+    """
+    names = metadata.schema.to_arrow_schema().names
+    if names != metadata.schema.names or len({*names}) < len(names) or not {*names} >= IN_EVERY_ROW:
+        raise pa.ArrowInvalid("not a file of the history: other columns, or one of them twice")
+    return {*names}
+
+
+def _check_size(metadata: pq.FileMetaData, read: Collection[str]) -> None:
+    """Refuse a file that says itself that it takes too much memory."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    count = max(metadata.num_rows, sum(group.num_rows for group in groups))
+    if count > MOST_ROWS:
+        raise pa.ArrowInvalid(f"{count} rows, more than the {MOST_ROWS} that are read")
+    chunks = [group.column(place) for group in groups for place in range(group.num_columns)]
+    size = sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in read)
+    if size > MOST_UNCOMPRESSED_BYTES:
+        raise pa.ArrowInvalid(f"{size} bytes, more than the {MOST_UNCOMPRESSED_BYTES} read at once")
+
+
+def _check_text(name: str, column: pa.ChunkedArray) -> None:
+    """Refuse a column of no text, or in which few long texts stand in many rows."""
+    column.validate(full=True)
+    size = sum(
+        pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
+        for chunk in column.chunks
+        if chunk.dictionary.nbytes * len(chunk) > MOST_TEXT_BYTES  # else it can't be that much
+    )
+    if size > MOST_TEXT_BYTES:
+        raise pa.ArrowInvalid(f"{name} has {size} bytes of text, more than {MOST_TEXT_BYTES}")
+
+
+def _check_rows(rows: pa.Table) -> None:
+    """Refuse rows without a name, a place in time or a point of a workload's grid."""
+    for name in sorted(IN_EVERY_ROW & {*rows.column_names}):
+        if missing := rows[name].null_count:
+            raise pa.ArrowInvalid(f"{missing} rows have no {name}")
+    earliest, end = (
+        pa.scalar(moment.replace(tzinfo=None), TIMESTAMP) for moment in (EARLIEST, END)
+    )
+    recorded = rows["recorded_at"].cast(TIMESTAMP)
+    if pc.any(pc.or_(pc.less(recorded, earliest), pc.greater_equal(recorded, end))).as_py():
+        raise pa.ArrowInvalid(f"rows were recorded before {EARLIEST:%Y} or after {END:%Y}")
+    if "parameters" in rows.column_names:
+        for chunk in rows["parameters"].chunks:
+            for text in chunk.dictionary.to_pylist():
+                if not isinstance(json.loads(text), dict):
+                    raise pa.ArrowInvalid(f"the parameters {text!r:.100} are not an object")
+
+
+def _check_figures(rows: pa.Table) -> None:
+    for name in DOUBLES & {*rows.column_names}:
+        most = sys.float_info.max if name == "relative_error" else LARGEST_FIGURE
+        if pc.all(pc.less_equal(pc.abs(rows[name]), most)).as_py() is False:
+            raise pa.ArrowInvalid(f"{name} is not finite, or beyond {most:g}")
 
 
 def concatenated(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:

@@ -15,14 +15,15 @@ from typing import Any, NamedTuple, Self
 
 from pydantic import ValidationError
 
+from batchmark.aws.batch_jobs import is_passing
 from batchmark.aws.result_bucket import COLLECTED, RunStore
-from batchmark.core.errors import CollectError, HistoryError
+from batchmark.core.errors import CollectError, HistoryError, unexpected
 from batchmark.core.record import first_problem
 from batchmark.core.run import StoredRun
 from batchmark.history.imports.file import FOLDER as IMPORTS
 from batchmark.history.imports.file import ImportedFile
-from batchmark.history.parquet import FileLocation, encode_rows
-from batchmark.history.rows import history_rows
+from batchmark.history.parquet import FileLocation
+from batchmark.history.run_files import run_files
 from batchmark.history.store import HistoryStore, run_prices
 from batchmark.runs.collected_runs import read_raw_document
 
@@ -48,6 +49,15 @@ class _Source(NamedTuple):
 
     name: str
     read: Callable[[], _Contents]
+
+    def contents(self) -> _Contents:
+        try:
+            return self.read()
+        except Exception as error:
+            if is_passing(error):
+                raise
+            problem = f"{self.name} can't be rebuilt ({unexpected(error)}): its rows stay"
+            return _Contents({}, (problem,), complete=False)
 
 
 @dataclass
@@ -78,7 +88,7 @@ class _Snapshot(NamedTuple):
     @classmethod
     def take(cls, history: HistoryStore, source: _Source, keys: Iterable[str]) -> Self:
         existing = {key: history.get_version(key) for key in keys}
-        return cls(source, existing, source.read())
+        return cls(source, existing, source.contents())
 
     def differing(self) -> dict[str, bytes]:
         """Return the files to write."""
@@ -197,8 +207,9 @@ def _read_run(store: RunStore, region: str) -> _Contents:
             problems.append(f"{error}; its copy in {key} is used instead")
             document = job.document
         jobs.append(job.with_document(document))
-    files = encode_rows(history_rows(run.with_jobs(jobs), prices), store.name)
-    return _Contents(files, tuple(problems), complete=len(jobs) == len(run.jobs))
+    files, without_rows = run_files(run.with_jobs(jobs), prices, store.name)
+    complete = len(jobs) == len(run.jobs) and not without_rows
+    return _Contents(files, (*problems, *without_rows), complete)
 
 
 def _read_import(store: RunStore, key: str) -> _Contents:

@@ -14,21 +14,21 @@ from batchmark.aws.boto_clients import client
 from batchmark.aws.price_list import stored_prices
 from batchmark.aws.result_bucket import CONDITION_NOT_MET, RunStore
 from batchmark.core.config import Config
-from batchmark.core.names import slug
+from batchmark.core.errors import CollectError
+from batchmark.core.names import slug, url_safe
 from batchmark.core.prices import PriceTable
 from batchmark.core.run import CollectedRun, StoredRun
 from batchmark.history.columns import IMPORTED
 from batchmark.history.imports.file import ImportedFile
 from batchmark.history.parquet import (
     FOLDER,
-    UNREADABLE,
+    MOST_BYTES,
     FileLocation,
     concatenated,
     decode,
-    encode_rows,
     schema_for,
 )
-from batchmark.history.rows import history_rows
+from batchmark.history.run_files import run_files
 
 THREADS = 8  # below the ten connections that a boto3 client keeps
 FILES_AT_A_TIME = 256
@@ -63,10 +63,14 @@ class HistoryStore:
     def of(cls, config: Config) -> Self:
         return cls(client("s3", config.region), config.bucket)
 
-    def append(self, run: CollectedRun, prices: PriceTable) -> tuple[str, ...]:
-        """Write a run's rows in place of its earlier ones, with run_prices; return their keys."""
-        name = slug(run.run_id)
-        files = encode_rows(history_rows(run, prices), name)
+    def append(self, run: CollectedRun, prices: PriceTable, name: str) -> tuple[str, ...]:
+        """Write a run's rows in place of its earlier ones, with run_prices; return their keys.
+
+        `name` is that of the run's folder, by which `rebuild` knows the files.
+        """
+        files, problems = run_files(run, prices, name)
+        for problem in problems:
+            log.error("Missing in the history: %s", problem)
         lost = (*run.lost, *run.superseded)
         suites = {job.planned.suite for job in run.jobs} | {job.planned.suite for job in lost}
         self.replace(name, suites, files)
@@ -116,9 +120,11 @@ class HistoryStore:
                 body = self.get(location.key)
             except self._s3.exceptions.NoSuchKey:  # its run was cleared and has replaced it
                 return schema.empty_table()
+            except CollectError as error:
+                return error
             try:
                 return decode(body, location, schema, since=since, run_ids=run_ids)
-            except UNREADABLE as error:
+            except Exception as error:  # pyarrow's errors of foreign files are of many classes
                 return error
 
         with ThreadPoolExecutor(THREADS) as pool:
@@ -135,14 +141,14 @@ class HistoryStore:
     def _locations(self, selection: Selection) -> Iterator[FileLocation]:
         """Yield the files that may hold selected rows, by suite and month."""
         suites, run_ids = selection.get("suites"), selection.get("run_ids")
-        names = None if run_ids is None else {slug(run_id) for run_id in run_ids}
+        names = {name(run_id) for run_id in run_ids or () for name in (slug, url_safe)}
         for suite in sorted(self.suites() if suites is None else suites):
             for key in self.keys(suite, selection.get("since")):
                 location = FileLocation.of(key)
                 if location is None:
                     self._skip(key, "its name is not that of a history file")
                 # An imported file is named by its digest and holds many runs.
-                elif names is None or suite == IMPORTED or location.name in names:
+                elif run_ids is None or suite == IMPORTED or location.name in names:
                     yield location
 
     def suites(self) -> list[str]:
@@ -163,15 +169,25 @@ class HistoryStore:
         return [key for key in found if not key.endswith("/")]  # consoles create such for folders
 
     def get(self, key: str) -> bytes:
-        body: bytes = self._s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
-        return body
+        """Return a file.
+
+        Raises:
+            CollectError: it is larger than any of the history.
+        """
+        return RunStore(self._s3, self.bucket, "").read(key, most_bytes=MOST_BYTES)
 
     def get_version(self, key: str) -> tuple[bytes, str] | None:
-        """Return a file and its ETag, or None if there is no such file."""
+        """Return a file and its ETag, or None if there is no such file.
+
+        One that is larger than any of the history is returned as an empty one.
+        """
         try:
             answer = self._s3.get_object(Bucket=self.bucket, Key=key)
         except self._s3.exceptions.NoSuchKey:
             return None
+        if answer["ContentLength"] > MOST_BYTES:
+            answer["Body"].close()
+            return b"", answer["ETag"]
         return answer["Body"].read(), answer["ETag"]
 
     def swap(self, key: str, body: bytes, etag: str | None) -> bool:

@@ -34,13 +34,16 @@ from batchmark.core.names import DAG_TAG, GENERATION_TAG, full_name, generation_
 from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
 from batchmark.orchestration.batch_trigger import (
     ENDING_SECONDS,
+    UNREADABLE,
     BenchmarkJobTrigger,
     goes_on_demand,
 )
 from batchmark.orchestration.links import JobLogLink, job_log_url
 from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
-from batchmark.runs.job_outcome import outcome
+from batchmark.runs.job_outcome import JobOutcome, outcome
 from batchmark.runs.result_documents import ExpectedDocument
+
+READ_AGAIN_AFTER_SECONDS = (2.0, 5.0, 10.0, 20.0, 20.0)
 
 
 class BenchmarkJobOperator(BatchOperator):
@@ -211,14 +214,24 @@ class BenchmarkJobOperator(BatchOperator):
 
     def _conclude(self, context: Context, job: JobDescription) -> str:
         """Tell how a job has ended; raises where it failed, so that no further try follows."""
-        expected = ExpectedDocument(**self.document) if self.document else None
-        end = outcome(self.clients, job, expected)
+        end = self._outcome(job)
         self.job_log_url = job_log_url(self.clients("batch"), job["jobId"], job)
         context["ti"].xcom_push(key=TIMING_XCOM, value=end.timing)
         if end.failure is None:
             return str(job["jobId"])
         context["ti"].xcom_push(key=FAILURE_XCOM, value=end.failure)
         raise AirflowFailException(end.failure)
+
+    def _outcome(self, job: JobDescription) -> JobOutcome:
+        """Judge a job, retrying for a while where S3 can't be read; then Airflow tries again."""
+        expected = ExpectedDocument(**self.document) if self.document else None
+        for seconds in READ_AGAIN_AFTER_SECONDS:
+            try:
+                return outcome(self.clients, job, expected)
+            except (BotoCoreError, ClientError) as error:
+                self.log.warning("%s Trying again in %.0f s: %s", UNREADABLE, seconds, error)
+            time.sleep(seconds)
+        return outcome(self.clients, job, expected)
 
     def _request(self, context: Context) -> dict[str, Any]:
         """SubmitJob's arguments."""

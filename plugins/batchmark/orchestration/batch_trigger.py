@@ -38,6 +38,7 @@ from batchmark.runs.result_documents import ExpectedDocument
 
 # How long to retry while S3 can't be read.
 DOCUMENT_SECONDS = 600
+UNREADABLE = "The result document can't be read now."
 # How long ending a task may take once its job has exceeded its last limit.
 ENDING_SECONDS = STOP_SECONDS + DOCUMENT_SECONDS + 300
 # A diagnosis makes many slow calls; a hundred stuck jobs must not occupy all threads.
@@ -275,7 +276,7 @@ class BenchmarkJobTrigger(BatchJobTrigger):
             except (BotoCoreError, ClientError) as error:
                 if self.clock() - began > DOCUMENT_SECONDS:
                     raise
-                self.log.warning("The result document can't be read, trying again: %s", error)
+                self.log.warning("%s Trying again: %s", UNREADABLE, error)
             await self.sleep(self.waiter_delay)
 
 

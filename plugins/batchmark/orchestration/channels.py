@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from batchmark.changes.alerts.delivering import UnsureError
 from batchmark.changes.alerts.outbox import RunMessage
@@ -13,11 +17,15 @@ from batchmark.core.errors import AlertError
 from batchmark.core.sns_limits import cut, subject_line
 
 if TYPE_CHECKING:
+    from airflow.sdk import Connection
     from apprise import Apprise
 
 TOPIC = "sns"
 APPRISE = "apprise:"
 LONGEST_SEND_SECONDS = 60
+TELLING_LOGGERS = ("apprise", "urllib3.connectionpool")
+SHORTEST_SECRET = 4
+PLAIN_PARTS = {"config", "path"}  # keys of the extra
 
 
 def channels_of(settings: AlertSettings) -> tuple[str, ...]:
@@ -77,18 +85,19 @@ def notify(conn_id: str, subject: str, text: str) -> str:
     from apprise.result import AppriseResultStatus
 
     try:
-        services = apprise_services(conn_id)
+        services, redaction = apprise_services(conn_id)
     except AlertError:
         raise
     except Exception as error:
         raise AlertError(f"connection {conn_id!r} can't be read: {error!r}") from error
-    result = services.notify(
-        body=text,
-        title=subject,
-        notify_type=NotifyType.WARNING,
-        body_format="text",
-        timeout=LONGEST_SEND_SECONDS,
-    )
+    with redaction.of_logs():
+        result = services.notify(
+            body=text,
+            title=subject,
+            notify_type=NotifyType.WARNING,
+            body_format="text",
+            timeout=LONGEST_SEND_SECONDS,
+        )
     if result.status is AppriseResultStatus.SUCCESS:
         return f"{len(services)} service(s)"
     log = "; ".join(dict.fromkeys(entry.message for entry in result.logs()))
@@ -98,8 +107,41 @@ def notify(conn_id: str, subject: str, text: str) -> str:
     raise AlertError(reason)
 
 
-def apprise_services(conn_id: str) -> Apprise:
-    """The services that an Airflow connection names.
+class Redaction(logging.Filter):
+    """Hides the parts of a connection's URLs, tokens among them, in what is logged meanwhile.
+
+    Apprise logs a URL that it can't use, or a part of it; at DEBUG urllib3 logs all that it asks.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        urls = re.sub(r"[\w+-]+://", " ", connection.extra or "")
+        parts = re.split(r"[\s/:@?&=,;\"\\{}\[\]]+", f"{urls} {unquote(urls)}")
+        self._secrets = {part for part in parts if len(part) >= SHORTEST_SECRET} - PLAIN_PARTS
+
+    def hide(self, text: str) -> str:
+        for secret in sorted(self._secrets, key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return text
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = self.hide(record.getMessage()), None
+        return True
+
+    @contextmanager
+    def of_logs(self) -> Iterator[None]:
+        loggers = [logging.getLogger(name) for name in TELLING_LOGGERS]
+        for logger in loggers:
+            logger.addFilter(self)
+        try:
+            yield
+        finally:
+            for logger in loggers:
+                logger.removeFilter(self)
+
+
+def apprise_services(conn_id: str) -> tuple[Apprise, Redaction]:
+    """The services that an Airflow connection names, and what keeps its secrets out of logs.
 
     Raises:
         AlertError: there is no such connection, or Apprise knows nothing in it. Other errors of
@@ -116,14 +158,17 @@ def apprise_services(conn_id: str) -> Apprise:
         connection = hook.get_connection(conn_id)
     except AirflowNotFoundException as error:
         raise AlertError(f"connection {conn_id!r} can't be used ({error!r}); {fix}") from error
+    redaction = Redaction(connection)
     try:
-        hook.set_config_from_conn(connection, services)
+        with redaction.of_logs():
+            hook.set_config_from_conn(connection, services)
     except Exception as error:
-        # KeyError, TypeError and more for a bad one.
-        raise AlertError(f"connection {conn_id!r} can't be used ({error!r}); {fix}") from error
+        # KeyError, TypeError and more for a bad one, whose text may quote it.
+        shown = redaction.hide(repr(error))
+        raise AlertError(f"connection {conn_id!r} can't be used ({shown}); {fix}") from None
     if not len(services):
         raise AlertError(f"connection {conn_id!r} names no service that Apprise knows; {fix}")
-    return services
+    return services, redaction
 
 
 def check_channels(settings: AlertSettings) -> None:

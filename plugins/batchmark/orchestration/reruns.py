@@ -84,7 +84,7 @@ def reserve(
         return reason or " ".join(refusals(worst, max_cost_usd=max_cost_usd)) or None
     booked = run_spending(store, key)
     if booked is None:
-        return f"the run's own booking is gone ({key}), so what it has spent is not known"
+        return f"the run's own booking is gone or spoilt ({key}), so what it has spent is not known"
     spent = booked.model_copy(update={"reserved_usd": 0.0})
     if reason := _above_run_cap(worst, spent.exact_usd, max_cost_usd, len(jobs)):
         return reason

@@ -19,10 +19,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from batchmark.core import formatting
-from batchmark.core.config import Config, Target
+from batchmark.core.config import Config
 from batchmark.core.errors import PlanError
 from batchmark.core.prices import PriceTable, exact
-from batchmark.core.run import PlannedJob, TargetWorst, WorstCase
+from batchmark.core.run import JobLimits, PlannedJob, TargetWorst, WorstCase, job_limits
 from batchmark.runs.spending import MonthSpending, RunSpending, month_spending
 
 if TYPE_CHECKING:
@@ -40,9 +40,12 @@ def worst_case(
     config: Config, jobs: Iterable[PlannedJob], prices: PriceTable, now: datetime
 ) -> WorstCase:
     """The most that these jobs can cost, at prices of the run's region."""
+    limited = Counter(
+        (job.target, job.limits or job_limits(config.targets[job.target])) for job in jobs
+    )
     targets = tuple(
-        _target_worst(name, count, config.targets[name], prices)
-        for name, count in Counter(job.target for job in jobs).items()
+        _target_worst(name, count, limits, config.targets[name].instance_type, prices)
+        for (name, limits), count in limited.items()
     )
     stale = prices.staleness(now)
     worst = WorstCase(
@@ -59,17 +62,16 @@ def worst_case(
     return worst.model_copy(update={"usd": _usd(worst.cents)})
 
 
-def _target_worst(name: str, jobs: int, target: Target, prices: PriceTable) -> TargetWorst:
-    has_fallback_queue = target.on_demand_queue not in {None, target.job_queue}
+def _target_worst(
+    name: str, jobs: int, limits: JobLimits, instance_type: str, prices: PriceTable
+) -> TargetWorst:
     worst = TargetWorst(
         target=name,
-        instance_type=target.instance_type,
+        instance_type=instance_type,
         jobs=jobs,
-        submissions=2 if has_fallback_queue else 1,
-        attempts=target.attempts,
-        timeout_seconds=target.timeout_seconds,
-        usd_per_hour=prices.on_demand.get(target.instance_type),
+        usd_per_hour=prices.on_demand.get(instance_type),
         usd=None,
+        **dict(limits),
     )
     return worst.model_copy(update={"usd": _usd(worst.cents)})
 

@@ -10,8 +10,11 @@ from itertools import chain, filterfalse
 from os.path import commonprefix
 from typing import Any, NamedTuple
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from batchmark.aws.batch_jobs import describe_jobs, is_live, list_jobs, terminate_job, was_killed
 from batchmark.aws.job_description import (
+    LOG_TAIL_LINES,
     JobDescription,
     all_seconds,
     failure_message,
@@ -21,10 +24,11 @@ from batchmark.aws.job_description import (
     moment,
     run_seconds,
 )
+from batchmark.aws.job_log import last_lines, log_end
 from batchmark.aws.result_bucket import RunStore
 from batchmark.aws.state_times import state_times
 from batchmark.core.config import Config
-from batchmark.core.errors import CollectError
+from batchmark.core.errors import CollectError, unexpected
 from batchmark.core.run import (
     CollectedJob,
     CollectedRun,
@@ -166,9 +170,14 @@ class _Collector:
         try:
             return self._collected(plan, found, expected)
         except CollectError as error:
-            interrupted = self._interrupted(expected, found)
-            lost = self.lost(plan, found, str(error))
-            return lost.model_copy(update={"interrupted": interrupted})
+            reason = str(error)
+        except (BotoCoreError, ClientError):  # AWS does not answer now
+            raise
+        except Exception as error:
+            log.exception("Job %s can't be collected", found.job_id)
+            reason = unexpected(error)
+        interrupted = self._interrupted(expected, found)
+        return self.lost(plan, found, reason).model_copy(update={"interrupted": interrupted})
 
     def lost(self, plan: PlannedJob, jobs: _Found, reason: str) -> LostJob:
         """A job without a result that was paid for, including the one that it replaced."""
@@ -187,12 +196,13 @@ class _Collector:
         job = self._ended(found.job_id)
         job_id, store = job["jobId"], self.store
         location = log_location(job)
-        lines = _log_lines(self.logs, *location) if location else []
+        text = log_end(self.logs, location) if location else ""
         name = f"logs/{plan.target}/{plan.suite}-{plan.repeat}.log"
-        log_key = store.write(name, "\n".join(lines) + "\n", "text/plain")
+        log_key = store.write(name, text or "\n", "text/plain")
         if location is None or "startedAt" not in job:
-            raise CollectError(failure_message(job, lines))
-        failure = failure_message(job, lines[-3:]) if job["status"] == "FAILED" else None
+            raise CollectError(failure_message(job, last_lines(text, LOG_TAIL_LINES)))
+        failed = job["status"] == "FAILED"
+        failure = failure_message(job, last_lines(text, 3)) if failed else None
         attempt = len(job["attempts"])
         try:
             document = expected.read(store, job_id, attempt)
@@ -269,26 +279,6 @@ class _Collector:
             if job_id is not None and job_id in self.described:
                 attempts = self.described[job_id].get("attempts", ())
                 yield from ((job_id, n) for n in range(1, len(attempts) - that_count + 1))
-
-
-def _log_lines(logs: Any, group: str, stream: str) -> list[str]:
-    """All lines of a stream; none if it does not exist.
-
-    At the end CloudWatch repeats the token.
-    """
-    lines: list[str] = []
-    token: dict[str, str] = {}
-    while True:
-        try:
-            page = logs.get_log_events(
-                logGroupName=group, logStreamName=stream, startFromHead=True, **token
-            )
-        except logs.exceptions.ResourceNotFoundException:
-            return lines
-        lines += [event["message"] for event in page["events"]]
-        if page["nextForwardToken"] == token.get("nextToken"):
-            return lines
-        token = {"nextToken": page["nextForwardToken"]}
 
 
 def _region(job: JobDescription) -> str:

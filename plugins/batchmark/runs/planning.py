@@ -5,22 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, get_args
 
+from batchmark.aws.job_description import HOST_TERMINATED
 from batchmark.aws.vcpu_quotas import Quota, vcpu_quota
 from batchmark.core.config import Config, PurchaseOption, Target
 from batchmark.core.errors import PlanError
 from batchmark.core.names import INSTALLATION_TAG, RUN_TAG, names_of_task, slug
-from batchmark.core.run import PlannedJob, Purpose
+from batchmark.core.run import PlannedJob, Purpose, job_limits
 from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
 from batchmark.runs.result_documents import ExpectedDocument
 
 # For waiting in the queue and starting instances, in addition to the attempts.
 LONGEST_WAIT_SECONDS = 6 * 3600
+# As in the job definitions (terraform/modules/batch/main.tf): a retry strategy that is sent with a
+# job takes the place of the definition's, rules included.
+RETRY_RULES = (
+    {"action": "RETRY", "onStatusReason": f"{HOST_TERMINATED}*"},
+    {"action": "RETRY", "onReason": "CannotPullContainer*"},
+    {"action": "EXIT", "onReason": "*"},
+)
 
 
 def plan_jobs(
     config: Config,
     *,
-    run_id: str,
+    run_name: str,
     suite: str,
     targets: Sequence[str] = (),
     repeats: int = 1,
@@ -28,7 +36,7 @@ def plan_jobs(
     need_both_devices: bool = True,
     purpose: Purpose = "scheduled",
 ) -> list[PlannedJob]:
-    """All jobs of a run; no targets means all targets.
+    """All jobs of a run; no targets means all targets. `run_name` is that of the run's folder.
 
     Repeats are the outer loop, so that a target's repeats are spread over the run.
 
@@ -50,8 +58,9 @@ def plan_jobs(
             suite=suite,
             repeat=repeat,
             dtype=dtype,
-            result_prefix=f"s3://{config.bucket}/raw/{slug(run_id)}/{name}/{suite}/{repeat}/",
+            result_prefix=f"s3://{config.bucket}/raw/{run_name}/{name}/{suite}/{repeat}/",
             purpose=purpose,
+            limits=job_limits(config.targets[name]),
         )
         for repeat in range(1, repeats + 1)
         for name in chosen
@@ -108,15 +117,19 @@ def _queues_of_same_quota(config: Config, name: str) -> list[str]:
 def operator_kwargs(config: Config, run_id: str, job: PlannedJob) -> dict[str, Any]:
     """The arguments of BenchmarkJobOperator for this job."""
     target = config.targets[job.target]
+    limits = job.limits or job_limits(target)
     return {
         "job_name": _label(config.name, job.target, job.suite, job.repeat),
         "job_queue": target.job_queue,
-        "on_demand_queue": target.on_demand_queue,
+        "on_demand_queue": target.on_demand_queue if limits.submissions > 1 else None,
         "job_definition": target.job_definition,
         "region_name": config.region,
         # All its earlier repeats may run before it, one by one.
         "longest_seconds": LONGEST_WAIT_SECONDS
-        + job.repeat * target.attempts * target.timeout_seconds,
+        + job.repeat * limits.attempts * limits.timeout_seconds,
+        # They override the definition's, which the caps have not seen.
+        "submit_job_timeout": limits.timeout_seconds,
+        "retry_strategy": {"attempts": limits.attempts, "evaluateOnExit": list(RETRY_RULES)},
         "queues_of_same_quota": _queues_of_same_quota(config, job.target),
         "document": ExpectedDocument.of(run_id, job).model_dump(),
         "events_log_group": config.events_log_group,

@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Self
 
 from botocore.exceptions import ClientError
 
-from batchmark.aws.batch_jobs import is_passing
 from batchmark.aws.job_description import JobDescription
-from batchmark.core.errors import CollectError
+from batchmark.core.errors import CollectError, unexpected
 from batchmark.core.record import Record
 from batchmark.core.run import PlannedJob
 from batchmark.core.suites import OWN_DTYPES
-from batchmark_job.result import ResultDocument, ResultError, parse_document
+from batchmark_job.result import MOST_BYTES, ResultDocument, ResultError, parse_document
 
 if TYPE_CHECKING:
     from batchmark.aws.result_bucket import RunStore
 
-# A document of 300 rows is below 1 MiB; no suite comes near this.
-MOST_BYTES = 16 * 2**20
+# Any other error, such as that of credentials which are being renewed, says nothing of the object.
+MISSING = ("NoSuchKey", "NoSuchBucket")
 
 
 class ExpectedDocument(Record):
@@ -69,17 +68,22 @@ def read_document(
 
     Raises:
         CollectError: it is missing, too large, cut off, of another version or another job.
-        BotoCoreError, ClientError: S3 does not answer at the moment.
+        BotoCoreError, ClientError: S3 does not hand it out at the moment, for any other reason.
     """
     try:
         text = store.read(key_of(uri), most_bytes=MOST_BYTES)
-        document = parse_document(text)
     except ClientError as error:
-        if is_passing(error):
-            raise
-        raise CollectError(f"{uri} can't be read ({error.response['Error']['Code']})") from error
+        code = error.response["Error"]["Code"]
+        if code in MISSING:
+            raise CollectError(f"{uri} can't be read ({code})") from error
+        error.add_note(f"It was to read {uri}.")
+        raise
+    try:
+        document = parse_document(text)
     except ResultError as error:
         raise CollectError(f"{uri}: {error}") from error
+    except Exception as error:
+        raise CollectError(f"{uri}: {unexpected(error)}") from error
     for name, value in expected.items():
         if (seen := getattr(document, name)) != value:
             raise CollectError(f"{uri} has {name} {seen!r}, expected {value!r}")

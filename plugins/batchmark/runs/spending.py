@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AwareDatetime, Field, ValidationError
 
 from batchmark.core import formatting
 from batchmark.core.prices import exact
-from batchmark.core.record import Record
+from batchmark.core.record import Record, first_problem
 from batchmark.core.run import WorstCase
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from batchmark.aws.result_bucket import RunStore
 
 COSTS_FOLDER = "costs/"
+MOST_USD = 1e12  # far above any run, and far below where sums leave the range of floats
+
+Usd = Annotated[float, Field(ge=0, le=MOST_USD)]
 
 
 class RunSpending(Record):
@@ -31,11 +34,11 @@ class RunSpending(Record):
     run_id: str
     planned_at: AwareDatetime
     generation: int = Field(ge=0, description="how often its plan was cleared")
-    reserved_usd: float | None = Field(
+    reserved_usd: Usd | None = Field(
         description="worst case of the jobs that are not finished; null if unknown"
     )
     finished: bool = False
-    job_usd: dict[str, float | None] = Field(
+    job_usd: dict[str, Usd | None] = Field(
         default={},
         description="cost of finished jobs by id; of a job with unknown cost, the worst case; "
         "null if that is unknown, too",
@@ -87,7 +90,7 @@ class MonthSpending(Record):
 
     month: str = Field(description="yyyy-mm")
     runs: dict[str, RunSpending] = Field(description="by key")
-    unreadable: tuple[str, ...] = Field(description="keys without a valid record")
+    unreadable: tuple[str, ...] = Field(description="keys without a valid record, and why")
 
     @property
     def exact_usd(self) -> Fraction:
@@ -123,18 +126,24 @@ def spending_key(store: RunStore, planned_at: datetime) -> str:
 
 def run_spending(store: RunStore, key: str) -> RunSpending | None:
     """None if there is no valid record."""
+    found = _read(store, key)
+    return found if isinstance(found, RunSpending) else None
+
+
+def _read(store: RunStore, key: str) -> RunSpending | str:
+    """A record, or its key and what is wrong with it."""
     try:
         return RunSpending.model_validate_json(store.read_if_there(key) or "")
-    except ValidationError:
-        return None
+    except ValidationError as error:
+        return f"{key} ({first_problem(error)})"
 
 
 def month_spending(store: RunStore, key: str) -> MonthSpending:
     """The spending of the month that the record `key` belongs to."""
     folder = key.rpartition("/")[0] + "/"
-    records = {found: run_spending(store, found) for found in store.keys(folder)}
+    records = {found: _read(store, found) for found in store.keys(folder)}
     return MonthSpending(
         month=folder.removeprefix(COSTS_FOLDER).rstrip("/"),
-        runs={found: record for found, record in records.items() if record},
-        unreadable=tuple(found for found, record in records.items() if record is None),
+        runs={key: record for key, record in records.items() if isinstance(record, RunSpending)},
+        unreadable=tuple(problem for problem in records.values() if isinstance(problem, str)),
     )

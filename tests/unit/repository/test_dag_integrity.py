@@ -159,7 +159,9 @@ DEFAULT_TARGETS = {
 def worst(targets, repeats, **prices):
     made = {name: target(device, instance_type=name) for name, device in targets.items()}
     config = configured(targets=made)
-    jobs = plan_jobs(config, run_id="run", suite="smoke", repeats=repeats, need_both_devices=False)
+    jobs = plan_jobs(
+        config, run_name="run", suite="smoke", repeats=repeats, need_both_devices=False
+    )
     known = load_prices()
     known = known.model_copy(update={"on_demand": known.on_demand | prices})
     return worst_case(config, jobs, known, datetime.now(UTC))

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from batchmark.changes.alerts.outbox import RunMessage
 from batchmark.changes.alerts.records import LISTED, Alert, Improvement
 from batchmark.core.errors import AlertError
-from batchmark.core.names import slug
+from batchmark.core.names import slug, url_safe
 from batchmark.core.record import Record, first_problem
 
 if TYPE_CHECKING:
@@ -26,10 +26,6 @@ MESSAGES = f"{FOLDER}messages/"
 MOST_TRIES = 10
 
 Kept = TypeVar("Kept", bound=Record)
-
-
-def message_key(run_id: str) -> str:
-    return f"{MESSAGES}{slug(run_id)}.json"
 
 
 class AlertStore:
@@ -50,15 +46,27 @@ class AlertStore:
         messages = [self._read(key, RunMessage) for key in self._store.keys(MESSAGES)]
         return sorted(messages, key=lambda message: message.created_at)
 
+    def message_key(self, run_id: str) -> str:
+        """Where a run's message is, or is to be: one that release 0.1 wrote stays where it is."""
+        key, earlier = (f"{MESSAGES}{name(run_id)}.json" for name in (slug, url_safe))
+        if earlier == key or self._store.read_if_there(key) is not None:
+            return key
+        text = self._store.read_if_there(earlier)
+        try:
+            is_its = text is not None and RunMessage.model_validate_json(text).run_id == run_id
+        except ValidationError:
+            return key
+        return earlier if is_its else key
+
     def message(self, run_id: str) -> RunMessage | None:
         """A run's message; None if it had nothing to announce."""
-        key = message_key(run_id)
+        key = self.message_key(run_id)
         text = self._store.read_if_there(key)
         return None if text is None else _parse(key, text, RunMessage)
 
     def create(self, message: RunMessage) -> RunMessage:
         """Store a run's message unless it has one; return the stored one."""
-        key = message_key(message.run_id)
+        key = self.message_key(message.run_id)
         if self._store.create(key, message.model_dump_json(indent=2)):
             return message
         return self._read(key, RunMessage)
@@ -90,7 +98,7 @@ class AlertStore:
 
     def change_message(self, run_id: str, change: Callable[[RunMessage], RunMessage]) -> RunMessage:
         """Change a run's message as `change_alert` does."""
-        return self._change(message_key(run_id), RunMessage, change)
+        return self._change(self.message_key(run_id), RunMessage, change)
 
     def _change(self, key: str, model: type[Kept], change: Callable[[Kept], Kept]) -> Kept:
         for _ in range(MOST_TRIES):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from batchmark.core.names import slug
+from batchmark.core.names import slug, url_safe
 from batchmark.history.asv_format import QUARTILES, RESULT, RESULTS_VERSION
 from batchmark.history.columns import IMPORTED, STRING
 from batchmark.history.exports.runs import job_median, measured, runs
@@ -141,7 +141,7 @@ def _machine(row: Row) -> dict[str, str]:
     return {
         "arch": "",
         "cpu": row["cpu_model"],
-        "machine": slug(row["target"]),
+        "machine": url_safe(row["target"]),
         "num_cpu": str(row["cpu_threads"] or ""),
         "os": row["kernel"] or "",
         "ram": str(row["memory_bytes"] or ""),
@@ -151,7 +151,7 @@ def _machine(row: Row) -> dict[str, str]:
 def _environment(row: Row) -> str:
     versions = {"py": row["python_version"], "torch": row["torch_version"]}
     known = [f"{name}{version}" for name, version in versions.items() if version]
-    return slug("-".join(known)) or "unknown"
+    return url_safe("-".join(known)) or "unknown"
 
 
 def _commit(row: Row) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from batchmark.core.names import slug
+from batchmark.core.names import slug, url_safe
 from batchmark.history.exports.runs import job_median, measured, runs
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
         for row in rows:
             points[_name(row)].append(row)
         report = {name: {"latency": _latency(chosen)} for name, chosen in points.items()}
-        yield f"{slug(rows[0]['target'])}/{slug(rows[0]['run_id'])}.json", report
+        yield f"{url_safe(rows[0]['target'])}/{slug(rows[0]['run_id'])}.json", report
 
 
 def _name(row: Row) -> str:

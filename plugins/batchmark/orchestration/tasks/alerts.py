@@ -131,12 +131,13 @@ def announce_regressions(context: Context) -> None:
     Raises:
         AirflowSkipException: it opened none, so there is no event.
     """
-    from batchmark.changes.alerts.store import AlertStore, message_key
+    from batchmark.changes.alerts.store import AlertStore
 
-    message = AlertStore(RunStore.of(load_config(), context["run_id"])).message(context["run_id"])
+    alerts = AlertStore(RunStore.of(load_config(), context["run_id"]))
+    message = alerts.message(context["run_id"])
     if message is None or not message.new_alerts:
         raise AirflowSkipException("this run opened no alert")
-    metadata = regressions_metadata(message, message_key(message.run_id))
+    metadata = regressions_metadata(message, alerts.message_key(message.run_id))
     context["outlet_events"][REGRESSIONS].extra = metadata
 
 

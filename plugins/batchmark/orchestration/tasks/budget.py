@@ -48,12 +48,18 @@ def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> Run
     number = generation(context)
     month = month_spending(store, key)
     before = month.runs.get(key)
+    if before and before.run_id != context["run_id"]:
+        raise PlanError(_taken(context, f"under which run {before.run_id!r} is booked"))
     kept = before.replanned(number) if before else None
     month = month.without(key, kept)
     print(month)
     reasons = refusals(worst, max_cost_usd=cap, month=month, monthly_cap_usd=config.monthly_cap_usd)
     plan = RunPlan(
-        jobs=tuple(jobs), worst_case=worst, dry_run=params["dry_run"], dag_id=context["ti"].dag_id
+        jobs=tuple(jobs),
+        worst_case=worst,
+        dry_run=params["dry_run"],
+        dag_id=context["ti"].dag_id,
+        run_id=context["run_id"],
     )
     if plan.dry_run:
         for reason in reasons:
@@ -81,13 +87,21 @@ def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> Run
 def check_run_id(context: Context, store: RunStore) -> None:
     """Refuse the run id of another DAG's run: they would share folder, jobs and booking.
 
+    So would a run whose id is what another's folder is called.
+
     Raises:
         PlanError: it is taken.
     """
     text = store.read_if_there(store.prefix + PLAN)
-    other = RunPlan.model_validate_json(text).dag_id if text else None
-    if other not in (None, context["ti"].dag_id):
-        raise PlanError(f"run id {context['run_id']!r} is that of a run of {other}: choose another")
+    plan = RunPlan.model_validate_json(text) if text else RunPlan(jobs=())
+    if plan.dag_id not in (None, context["ti"].dag_id):
+        raise PlanError(_taken(context, f"of a run of {plan.dag_id}"))
+    if plan.run_id not in (None, context["run_id"]):
+        raise PlanError(_taken(context, f"of the folder of run {plan.run_id!r}"))
+
+
+def _taken(context: Context, whose: str) -> str:
+    return f"run id {context['run_id']!r} is that {whose}: choose another"
 
 
 def settle(store: RunStore, config: Config, plan: RunPlan, collected: CollectedRun) -> None:

@@ -7,6 +7,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from batchmark.aws.result_bucket import DIAGNOSES_FOLDER, RunStore
 from batchmark.core.errors import BatchmarkError
+from batchmark.core.names import slug
 from batchmark.orchestration.settings import load_config
 from batchmark.runs.planning import check_targets
 
@@ -50,7 +51,7 @@ def diagnose_queues(context: Context) -> str:
     )
     render_table(report, Console(width=200))
     store = RunStore.of(config, context["run_id"])
-    prefix = f"{DIAGNOSES_FOLDER}{store.name}"
+    prefix = f"{DIAGNOSES_FOLDER}{slug(context['run_id'])}"
     store.put(f"{prefix}.json", report.model_dump_json(indent=2))
     key = store.put(f"{prefix}.html", render_html(report), "text/html")
     print(f"Diagnosis: {store.object_url(key)}")

@@ -67,12 +67,17 @@ def look_for_leaks(context: Context) -> str:
 def report_leaks(context: Context, found_key: str) -> str:
     """Publish the report as a page, and send an alert if something leaked.
 
+    The log has all of it before anything is published.
+
     Raises:
         AirflowFailException: after publishing, if something leaked or AWS did not answer.
+        AlertError: something leaked, and the topic did not take the alert; a retry sends it.
     """
     from rich.console import Console
 
+    from batchmark.changes.alerts.delivering import UnsureError
     from batchmark.checks.leak_records import GuardReport
+    from batchmark.core.errors import AlertError
     from batchmark.orchestration.channels import publish
     from batchmark.report.tables import guard_table
 
@@ -81,14 +86,23 @@ def report_leaks(context: Context, found_key: str) -> str:
     report = GuardReport.model_validate_json(store.read(found_key))
     console = Console(width=200, record=True)
     console.print(guard_table(report))
-    key = store.put(_guard_key(context, "html"), console.export_html(), "text/html")
-    print(f"Leak guard: {report.summary}. {store.object_url(key)}")
+    print(f"Leak guard: {report.summary}.")
     for line in report.unread:
         print(f"Not checked: {line}")
+    text = ""
     if alarm := report.alarm():
         text = f"{len(report.of('leaked'))} leak(s) of {config.name}:\n{alarm}"
+        print(text)
+    key = store.put(_guard_key(context, "html"), console.export_html(), "text/html")
+    print(f"Report: {store.object_url(key)}")
+    if text:
         subject = f"Batchmark {config.name}: something runs that no run needs"
-        publish(config, subject, f"{text}\n\n{store.object_url(key)}", ATTRIBUTES)
+        try:
+            publish(config, subject, f"{text}\n\n{store.object_url(key)}", ATTRIBUTES)
+        except UnsureError as error:  # a retry might send it twice
+            raise AirflowFailException(f"{text}\nNobody may have been told: {error}") from error
+        except AlertError as error:
+            raise AlertError(f"{text}\nNobody was told: {error}") from error
         raise AirflowFailException(text)
     if report.unread:
         raise AirflowFailException("not everything could be checked: " + "; ".join(report.unread))

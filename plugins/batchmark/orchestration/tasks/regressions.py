@@ -141,5 +141,5 @@ def _store_with(fresh: CollectedRun, run: RunHistory) -> None:
     whole = run.collected.joined(fresh)
     store_run(run.store, whole)
     history = HistoryStore.of(run.config)
-    history.append(whole, run_prices(run.store, run.config.region, whole))
+    history.append(whole, run_prices(run.store, run.config.region, whole), run.store.name)
     settle(run.store, run.config, run.plan, whole)

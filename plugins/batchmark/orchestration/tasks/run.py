@@ -46,7 +46,7 @@ def plan_jobs(
         check_settings()
         jobs = plan(
             config,
-            run_id=run_id,
+            run_name=RunStore.of(config, run_id).name,
             suite=params["suite"],
             targets=params["targets"],
             repeats=params["repeats"],
@@ -107,7 +107,7 @@ def collect_results(context: Context, run_task_id: str) -> str:
     settle(store, config, run_plan, collected)
     key = store_run(store, collected)
     history_keys = HistoryStore.of(config).append(
-        collected, run_prices(store, config.region, collected)
+        collected, run_prices(store, config.region, collected), store.name
     )
     context["outlet_events"][RESULTS].extra = results_metadata(
         run_id,

@@ -2,11 +2,9 @@
 
 import pytest
 
-from batchmark.analysis.comparison import compare
-from batchmark.core.errors import ComparisonError
 from batchmark_job.result import Device, Implementation
 from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, pair_of
-from tests.builders.runs import GPU_ENVIRONMENT, PRICES, build_job, build_row, build_run
+from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row
 
 
 @pytest.mark.parametrize(
@@ -72,9 +70,3 @@ def test_different_implementations_are_not_pooled():
     )
     (row,) = pair.uncompared
     assert row.reason.endswith("different implementations (torch 2.13.0, opencv 5.0.0)")
-
-
-def test_a_row_listed_twice_is_an_error():
-    twice = build_job("g5.xlarge", [build_row(GPU_SAMPLES), build_row(GPU_SAMPLES)])
-    with pytest.raises(ComparisonError, match=r"lists matmul \{'size': 1000\} float32 twice"):
-        compare(build_run(twice), PRICES)

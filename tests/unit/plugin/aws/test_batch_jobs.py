@@ -110,6 +110,8 @@ def test_an_outage_ends_the_attempts_to_submit(batch):
         (client_error("RequestLimitExceeded"), True),
         (client_error("InternalError", 500), True),
         (client_error("SlowDown", 503), True),
+        (client_error("ExpiredToken", 400), True),
+        (client_error("ExpiredTokenException", 403), True),
         (LOST, True),
         (EndpointConnectionError(endpoint_url="https://batch.example"), True),
         (ConnectionClosedError(endpoint_url="https://batch.example"), True),

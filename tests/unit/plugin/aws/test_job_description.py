@@ -56,6 +56,12 @@ def test_a_failure_says_code_reason_attempts_and_the_last_lines():
     ]
 
 
+def test_a_line_without_an_end_is_cut():
+    text = failure_message(job(exitCode=3, **LOGGED), ["x" * 1_000_000, "boom"])
+    assert len(text) < 3000
+    assert text.endswith("xxx\nboom")
+
+
 def test_a_job_that_never_started_says_so():
     never = job() | {"attempts": [], "statusReason": "Job cancelled"}
     text = failure_message(never, [])

@@ -10,7 +10,7 @@ from batchmark.checks.leak_records import ENDABLE, LeakAges, RunName
 from batchmark.checks.leaks import end_leaks, look
 from batchmark.core.names import slug
 from batchmark.orchestration.tasks.leaks import _run_state
-from tests.builders.leaks import NOW, REGION, ago, config, queue_arn
+from tests.builders.leaks import ARN, NOW, REGION, ago, config, queue_arn
 from tests.stand_ins.stubbed_clients import StubbedClients
 
 RUN_ID = "scheduled__2026-11-21T03:00:00+00:00"
@@ -135,6 +135,15 @@ def test_a_run_is_looked_up_by_its_id_and_the_dag_of_its_tag(clients):
     assert asked == [RunName(dag_id="gpu_cpu_benchmark", run_id=RUN_ID)]
 
 
+def test_the_run_of_a_job_that_release_0_1_submitted_is_looked_up(clients):
+    described = job()
+    described["tags"] |= {"batchmark:run": "scheduled__2026-11-21T03-00-00-00-00"}
+    answer_jobs(clients, described)
+    answer_others(clients)
+    _, asked = seen(clients)
+    assert asked == [RunName(dag_id=None, run_id=RUN_ID)]
+
+
 @pytest.mark.parametrize("run_id", ["manual", "another-run"])
 def test_a_run_id_that_differs_from_its_tag_is_not_looked_up(clients, run_id):
     tags = {"batchmark:installation": "lab", "batchmark:run": "scheduled__x"}
@@ -216,7 +225,6 @@ def ended(status, minutes):
             "leaked",
             IDLE + "10:00 UTC, though 1 in RUNNABLE: it may never have joined its cluster.",
         ),
-        ([job()], instance(target="m5.large"), "leaked", IDLE + "10:00 UTC."),
     ],
 )
 def test_an_instance_leaks_when_its_target_has_run_nothing_for_long(
@@ -228,6 +236,69 @@ def test_an_instance_leaks_when_its_target_has_run_nothing_for_long(
     (found,) = [each for each in report.resources if each.kind == "instance"]
     assert (found.verdict, found.reason) == (verdict, reason)
     assert found.endable == ("instances" if verdict == "leaked" else None)
+
+
+CLUSTER = "arn:aws:ecs:eu-west-1:111122223333:cluster/lab-m5-large_Batch_1"
+HOST = f"{CLUSTER.replace(':cluster', ':container-instance')}/0a1b"
+
+
+def environment(name, installation="lab", **fields):
+    tags = {"batchmark:installation": installation}
+    arn = f"{ARN}:compute-environment/{name}"
+    return {"computeEnvironmentName": name, "computeEnvironmentArn": arn, "tags": tags} | fields
+
+
+def answer_hosts(clients, running, pending):
+    """Batch's environments, of which one is another installation's, and what ECS runs on i-1."""
+    environments = [
+        environment("lab-m5-large", ecsClusterArn=CLUSTER),
+        environment("lab-being-made"),
+        environment("theirs", installation="another", ecsClusterArn=f"{CLUSTER}-theirs"),
+    ]
+    clients.answer("batch", "describe_compute_environments", {"computeEnvironments": environments})
+    asked = {"cluster": CLUSTER, "filter": "ec2InstanceId == i-1"}
+    there = running is not None
+    hosts = {"containerInstanceArns": [HOST] if there else []}
+    clients.answer("ecs", "list_container_instances", hosts, asked)
+    if there:
+        counts = {"runningTasksCount": running, "pendingTasksCount": pending}
+        asked = {"cluster": CLUSTER, "containerInstances": [HOST]}
+        clients.answer(
+            "ecs", "describe_container_instances", {"containerInstances": [counts]}, asked
+        )
+
+
+@pytest.mark.parametrize(
+    ("running", "pending", "verdict", "reason"),
+    [
+        (1, 0, "in use", "1 job(s) run on it."),
+        (0, 1, "in use", "1 job(s) run on it."),
+        (0, 0, "leaked", IDLE + "10:00 UTC."),
+        (None, None, "leaked", IDLE + "10:00 UTC."),
+    ],
+)
+def test_an_instance_of_an_unknown_target_is_used_while_a_job_runs_on_it(
+    clients, running, pending, verdict, reason
+):
+    """Whichever queue the job came from: Terraform may have removed the target meanwhile."""
+    answer_jobs(clients, job())
+    answer_others(clients, [instance(target="m5.large")])
+    answer_hosts(clients, running, pending)
+    report, _ = seen(clients, "live")
+    (found,) = [each for each in report.resources if each.kind == "instance"]
+    assert (found.verdict, found.reason, found.target) == (verdict, reason, "m5.large")
+    assert found.endable == ("instances" if verdict == "leaked" else None)
+
+
+def test_where_ecs_gives_no_answer_an_instance_of_an_unknown_target_is_no_leak(clients):
+    answer_jobs(clients)
+    answer_others(clients, [instance(target="m5.large"), instance() | {"InstanceId": "i-2"}])
+    there = [environment("lab-m5-large", ecsClusterArn=CLUSTER)]
+    clients.answer("batch", "describe_compute_environments", {"computeEnvironments": there})
+    clients.refuse("ecs", "list_container_instances", "ServerException", "later")
+    report, _ = seen(clients)
+    assert [one.id for one in report.of("leaked")] == ["i-2"]
+    assert report.unread == ("instances: ServerException: later",)
 
 
 def file_system(hours=30.0, lifecycle="AVAILABLE", **tags):

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from batchmark.core.names import slug
 from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.exports import asv, bencher
 from batchmark.history.exports import csv as table_csv
@@ -17,7 +18,8 @@ from tests.builders.history import NOON, SIZES, finished, run_of, two_targets
 from tests.builders.runs import PRICES, build_job, build_row, build_rows, noisy
 from tests.unit.plugin.history.test_imports import PYTEST, imported
 
-RUN = "scheduled__2026-11-20T12-00-00-00-00"
+DAYS = [slug(f"scheduled__2026-11-{day}T12:00:00+00:00") for day in (20, 21)]
+RUN = DAYS[0]
 
 
 @pytest.fixture
@@ -61,9 +63,7 @@ def test_csv_of_an_empty_history_has_a_header(bucket, tmp_path):
 def test_bencher_gets_a_report_per_target_and_run_in_nanoseconds(filled):
     reports = dict(bencher.files(filled.read(COLUMNS)))
     assert set(reports) == {
-        f"{target}/scheduled__2026-11-{day}T12-00-00-00-00.json"
-        for target in ("g5.xlarge", "c5.2xlarge")
-        for day in (20, 21)
+        f"{target}/{day}.json" for target in ("g5.xlarge", "c5.2xlarge") for day in DAYS
     } | {"c5.2xlarge/manual.json"}
     rows = [row for row in history_rows(two_targets(), PRICES) if row["target"] == "g5.xlarge"]
     assert reports[f"g5.xlarge/{RUN}.json"] == {
@@ -90,13 +90,12 @@ def test_a_figure_without_an_interval_has_none_at_bencher(bucket):
 def test_asv_gets_its_folder_of_results(filled):
     files = dict(asv.files(filled.read(COLUMNS)))
     gpu, cpu = "py3.11.14-torch2.13.0-cu130", "py3.11.14-torch2.13.0-cpu"
-    days = [f"scheduled__2026-11-{day}T12-00-00-00-00" for day in (20, 21)]
     assert set(files) == {
         "benchmarks.json",
         "g5.xlarge/machine.json",
         "c5.2xlarge/machine.json",
-        *(f"g5.xlarge/{day}-{gpu}.json" for day in days),
-        *(f"c5.2xlarge/{day}-{cpu}.json" for day in (*days, "manual")),
+        *(f"g5.xlarge/{day}-{gpu}.json" for day in DAYS),
+        *(f"c5.2xlarge/{day}-{cpu}.json" for day in (*DAYS, "manual")),
     }
     assert files["g5.xlarge/machine.json"] == {
         "arch": "",
@@ -110,13 +109,13 @@ def test_asv_gets_its_folder_of_results(filled):
     about = files["benchmarks.json"]["blog.matmul"]
     assert about["param_names"] == ["dtype", "size"]
     assert about["params"] == [["'float32'"], ["1000", "5000"]]
-    results = files[f"g5.xlarge/{days[0]}-{gpu}.json"]
+    results = files[f"g5.xlarge/{DAYS[0]}-{gpu}.json"]
     columns = dict(zip(results["result_columns"], results["results"]["blog.matmul"], strict=True))
     rows = [row for row in history_rows(two_targets(), PRICES) if row["target"] == "g5.xlarge"]
     assert columns["result"] == [row["median_seconds"] for row in rows]
     assert columns["stats_q_25"] == [row["p25_seconds"] for row in rows]
     assert columns["version"] == about["version"]
-    assert (results["commit_hash"], results["date"]) == (days[0], 1795176000000)
+    assert (results["commit_hash"], results["date"]) == (DAYS[0], 1795176000000)
 
 
 def test_a_point_that_a_run_lacks_is_nan_for_asv(bucket):

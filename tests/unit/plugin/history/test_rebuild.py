@@ -1,24 +1,31 @@
 """A rebuild from raw documents and imported files gives the history as it was written."""
 
+import math
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from botocore.exceptions import ClientError
 
 from batchmark.aws.result_bucket import COLLECTED, PRICES, RunStore
 from batchmark.core import prices
+from batchmark.core.names import slug
 from batchmark.core.prices import SpotPrice
 from batchmark.history import rebuild as rebuilding
+from batchmark.history import run_files
+from batchmark.history import store as storing
 from batchmark.history.rebuild import rebuild
 from batchmark.history.rows import history_rows
 from batchmark.history.store import HistoryStore, run_prices
 from tests.builders.history import BUCKET, NOON, REGION, finished, run_of, two_targets
 from tests.builders.runs import PRICES as TABLE
 from tests.builders.runs import as_older_releases_stored, build_job, build_row, noisy
+from tests.stand_ins.batch import client_error
 from tests.unit.plugin.history.test_imports import GITHUB, PYTEST, imported
 
 HISTORY = "history/"
 FIRST, SECOND = two_targets(), two_targets(1)
-FIRST_COLLECTED = f"runs/scheduled__2026-11-20T12-00-00-00-00/{COLLECTED}"
+FIRST_FOLDER = f"runs/{slug(FIRST.run_id)}/"
+FIRST_COLLECTED = FIRST_FOLDER + COLLECTED
 
 
 def rebuilt(bucket, **options):
@@ -145,9 +152,109 @@ def test_rows_of_a_run_that_cannot_be_read_stay(bucket, name):
     bucket.append(FIRST)
     bucket.append(SECOND)
     right = bucket.objects(HISTORY)
-    bucket.put(f"runs/scheduled__2026-11-20T12-00-00-00-00/{name}", '{"of": "another release"}')
+    bucket.put(FIRST_FOLDER + name, '{"of": "another release"}')
     (problem,) = rebuilt(bucket).problems
-    assert problem.startswith("runs/scheduled__2026-11-20T12-00-00-00-00/ is of another release (")
+    assert problem.startswith(f"{FIRST_FOLDER} is of another release (")
+    assert bucket.objects(HISTORY) == right
+
+
+@pytest.mark.parametrize("raised", [RecursionError, LookupError, MemoryError])
+def test_a_run_that_fails_in_an_unknown_way_is_named_and_the_others_are_rebuilt(
+    bucket, monkeypatch, raised
+):
+    first, second = (key for run in (FIRST, SECOND) for key in bucket.append(run))
+    right = bucket.objects(HISTORY)
+    for key in (first, second):
+        bucket.put(key, b"damaged")
+
+    def read_prices(store, region, run):
+        if run.run_id == FIRST.run_id:
+            raise raised("of a kind\nthat nobody knows")
+        return run_prices(store, region, run)
+
+    monkeypatch.setattr(rebuilding, "run_prices", read_prices)
+    done = rebuilt(bucket)
+    (problem,) = done.problems
+    assert problem == (
+        f"{slug(FIRST.run_id)} can't be rebuilt (unexpected "
+        f"{raised.__name__}: {raised('of a kind that nobody knows')}): its rows stay"
+    )
+    assert bucket.objects(HISTORY) == {first: b"damaged", second: right[second]}
+
+
+def test_an_s3_that_does_not_answer_ends_a_rebuild(bucket):
+    bucket.append(FIRST)
+
+    def refuse(operation, key):
+        if key == FIRST_COLLECTED:
+            raise client_error("SlowDown", 503)
+
+    bucket.s3.on_call = refuse
+    with pytest.raises(ClientError, match="SlowDown"):
+        rebuilt(bucket)
+
+
+HOSTILE = {
+    "deep": "[" * 5000 + "]" * 5000,
+    "overflowing": FIRST.jobs[0]
+    .document.to_json()
+    .replace('"flops": 2000000000', f'"flops": {2**63}'),
+    "far": FIRST.jobs[0].document.to_json().replace('"finished_at": "2026', '"finished_at": "9999'),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_document_that_cannot_be_read_costs_its_job_alone(bucket, name):
+    (key,) = bucket.append(FIRST)
+    bucket.append(SECOND)
+    document = FIRST.jobs[0].document_uri.removeprefix(f"s3://{BUCKET}/")
+    assert HOSTILE[name] != bucket.objects()[document].decode()
+    bucket.put(document, HOSTILE[name])
+    bucket.history.remove(key)
+    done = rebuilt(bucket)
+    (problem,) = done.problems
+    assert document in problem
+    assert done.written == [key]
+    assert set(bucket.history.read(["target"], run_ids=[FIRST.run_id])["target"].to_pylist()) == {
+        "c5.2xlarge"
+    }
+
+
+@pytest.mark.parametrize(
+    ("odd", "error"),
+    [({"flops": 2**63}, "OverflowError"), ({"relative_spread": math.inf}, "ArrowInvalid")],
+)
+def test_rows_that_do_not_fit_the_history_cost_their_job_alone(
+    bucket, monkeypatch, caplog, odd, error
+):
+    def rows(run, prices):
+        found = history_rows(run, prices)
+        return [row | odd if row["target"] == "g5.xlarge" else row for row in found]
+
+    monkeypatch.setattr(run_files, "history_rows", rows)
+    bucket.append(FIRST)
+    assert set(bucket.history.read(["target"])["target"].to_pylist()) == {"c5.2xlarge"}
+    lost = FIRST.jobs[0].document_uri
+    assert f"Missing in the history: {lost} gives no rows: unexpected {error}" in caplog.text
+    before = bucket.objects(HISTORY)
+    done = rebuilt(bucket)
+    assert lost in done.problems[0]
+    assert (done.written, done.removed, bucket.objects(HISTORY)) == ([], [], before)
+
+
+def test_a_run_of_too_many_rows_loses_what_does_not_fit(bucket, monkeypatch, caplog):
+    monkeypatch.setattr(run_files, "MOST_ROWS", 3)
+    bucket.append(FIRST)
+    assert set(bucket.history.read(["target"])["target"].to_pylist()) == {"g5.xlarge"}
+    assert "its run has more than 3 rows" in caplog.text
+
+
+def test_a_history_file_of_any_size_is_replaced(bucket, monkeypatch):
+    (key,) = bucket.append(FIRST)
+    right = bucket.objects(HISTORY)
+    monkeypatch.setattr(storing, "MOST_BYTES", len(right[key]))
+    bucket.put(key, bytes(len(right[key]) + 1))
+    assert rebuilt(bucket).written == [key]
     assert bucket.objects(HISTORY) == right
 
 
@@ -208,7 +315,7 @@ def test_files_that_a_run_appends_after_its_folder_was_read_stay(bucket, monkeyp
             yield look
 
     if moment == "amid its look":
-        monkeypatch.setattr(rebuilding, "history_rows", rows)
+        monkeypatch.setattr(run_files, "history_rows", rows)
         done = rebuilt(bucket)
     else:
         done = rebuilt(bucket, progress=progress)
@@ -254,7 +361,7 @@ def test_a_run_without_its_own_prices_costs_the_same_in_every_rebuild(bucket, mo
     store = RunStore(bucket.s3, BUCKET, run.run_id)
     bucket.collect(run)
     bucket.history.remove(store.prefix + PRICES)
-    bucket.history.append(run, run_prices(store, REGION, run))
+    bucket.history.append(run, run_prices(store, REGION, run), store.name)
     found = bucket.history.read(["price_usd_per_hour"])["price_usd_per_hour"].to_pylist()
     assert found == [0.1] * 4
     done = rebuilt(bucket)  # years later, or today

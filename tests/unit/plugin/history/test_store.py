@@ -1,5 +1,6 @@
 """The history in moto's S3, written exactly once, and read by column and partition."""
 
+import math
 from datetime import date, datetime, timedelta
 from io import BytesIO
 
@@ -8,11 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from batchmark.aws.result_bucket import COLLECTED, RunStore
+from batchmark.aws.result_bucket import COLLECTED, PLAN, RunStore
+from batchmark.core.names import slug, url_safe
+from batchmark.core.run import RunPlan
 from batchmark.history.columns import ALL_COLUMNS, SCHEMA
 from batchmark.history.parquet import (
+    MOST_ROWS,
+    MOST_TEXT_BYTES,
     TEXT,
-    UNREADABLE,
     FileLocation,
     decode,
     encode,
@@ -22,12 +26,23 @@ from batchmark.history.parquet import (
 from batchmark.history.rows import history_rows
 from batchmark.history.store import HistoryStore
 from batchmark.runs.collected_runs import readable_run
-from tests.builders.history import BUCKET, NOON, RUN_ID, SIZES, finished, run_of, two_targets
+from tests.builders.history import (
+    BUCKET,
+    NOON,
+    REGION,
+    RUN_ID,
+    SIZES,
+    ResultBucket,
+    finished,
+    run_of,
+    two_targets,
+)
 from tests.builders.runs import PRICES, build_job, build_lost, build_rows
+from tests.stand_ins.bucket import MemoryBucket
 from tests.terraform.test_saved_queries import QUERIES, sql
 from tests.unit.plugin.history.conftest import moto_bucket
 
-NOVEMBER = "history/suite=blog/month=2026-11/scheduled__2026-11-20T12-00-00-00-00.parquet"
+NOVEMBER = f"history/suite=blog/month=2026-11/{slug(two_targets().run_id)}.parquet"
 MONTHS_END = datetime(2026, 11, 30, 23, 59, tzinfo=NOON.tzinfo)
 
 
@@ -74,6 +89,24 @@ def test_a_cleared_run_counts_once_in_its_new_month(bucket):
     changes = [call for call in bucket.calls if call[0] != "ListObjectsV2"]
     assert changes[-2:] == [("PutObject", new), ("DeleteObject", old)]
     assert len(bucket.objects("history/")) == 2
+    assert bucket.history.read([], run_ids=[RUN_ID]).num_rows == 2
+
+
+def test_runs_whose_ids_look_alike_in_a_url_keep_their_rows_apart(bucket):
+    for run_id in ("r+1", "r:1"):
+        bucket.append(run_of(job(), run_id=run_id))
+    assert set(bucket.history.read(["run_id"])["run_id"].to_pylist()) == {"r+1", "r:1"}
+
+
+def test_a_run_that_release_0_1_collected_is_found_and_is_not_doubled(bucket):
+    run, name = run_of(job()), url_safe(RUN_ID)
+    bucket.put(f"runs/{name}/{PLAN}", RunPlan(jobs=()).model_dump_json())
+    bucket.put(f"runs/{name}/{COLLECTED}", run.model_dump_json())
+    store = RunStore(bucket.s3, BUCKET, RUN_ID)
+    assert store.prefix == f"runs/{name}/"
+    for _ in range(2):
+        (key,) = bucket.history.append(run, PRICES, store.name)
+        assert FileLocation.of(key).name == name
     assert bucket.history.read([], run_ids=[RUN_ID]).num_rows == 2
 
 
@@ -175,6 +208,75 @@ def test_unreadable_files_are_skipped_and_named(bucket):
     assert sorted(history.unreadable) == sorted(broken)
 
 
+def parquet(columns, **options):
+    written = BytesIO()
+    pq.write_table(pa.table(*columns), written, **options)
+    return written.getvalue()
+
+
+def hostile_files():
+    rows = pa.Table.from_pylist(history_rows(two_targets(), PRICES), schema=SCHEMA)
+    names, columns = rows.column_names, rows.columns
+    run_ids = names.index("run_id")
+    nested = [*columns]
+    nested[run_ids] = pa.array([{"run_id": "a"}] * rows.num_rows)
+    yield "nested", parquet((nested, names))
+    yield (
+        "list",
+        parquet(([*columns[:run_ids], pa.array([["a"]] * 4), *columns[run_ids + 1 :]], names)),
+    )
+    yield "doubled", parquet(([*columns, columns[run_ids]], [*names, "run_id"]))
+    yield "other types", parquet(([pa.nulls(4, pa.duration("s"))] * len(names), names))
+    many = [pa.nulls(MOST_ROWS + 1, field.type) for field in SCHEMA]
+    yield "long", parquet((many, names))
+    grouped = BytesIO()
+    with pq.ParquetWriter(grouped, SCHEMA) as writer:
+        for _ in range(200):
+            writer.write_table(rows.slice(0, 1))
+    yield "grouped", grouped.getvalue()
+    text = "x" * (MOST_TEXT_BYTES // 1000)
+    wordy = [pa.nulls(1001, field.type) for field in SCHEMA]
+    wordy[run_ids] = pa.array([text] * 1001)
+    yield "wordy", parquet((wordy, names), compression="zstd")
+    for name, value in (
+        ("target", None),
+        ("cpu_model", None),
+        ("parameters", "[1]"),
+        ("parameters", "{"),
+        ("median_seconds", math.inf),
+        ("price_usd_per_hour", 1e300),
+        ("relative_spread", math.nan),
+        ("recorded_at", datetime(1, 1, 1)),  # noqa: DTZ001
+        ("recorded_at", datetime(9999, 12, 31)),  # noqa: DTZ001
+    ):
+        place = names.index(name)
+        changed = [*columns]
+        changed[place] = pa.array([value] * 4, SCHEMA.field(name).type)
+        yield f"{name} {value}", parquet((changed, names))
+    yield "no UTF-8", parquet((columns, names)).replace(b"c5.2xlarge", b"c5.\xff\xfflarge")
+
+
+@pytest.mark.parametrize(("name", "body"), [*hostile_files()], ids=lambda part: str(part)[:12])
+def test_a_foreign_file_costs_itself_alone(name, body):
+    bucket = ResultBucket(MemoryBucket(BUCKET, REGION), [])
+    bucket.append(two_targets())
+    key = f"history/suite=blog/month=2026-11/{name}.parquet"
+    bucket.put(key, body)
+    history = bucket.history
+    assert history.read(ALL_COLUMNS).num_rows == 4
+    assert history.unreadable == [key]
+
+
+def test_a_file_that_is_larger_than_any_is_not_read(bucket, monkeypatch):
+    (key,) = bucket.append(two_targets())
+    other = bucket.append(two_targets(1))
+    monkeypatch.setattr("batchmark.history.store.MOST_BYTES", len(bucket.objects()[key]))
+    bucket.put(key, bytes(len(bucket.objects()[key]) + 1))
+    history = bucket.history
+    assert history.read(["median_seconds"]).num_rows == len(other) * 4
+    assert history.unreadable == [key]
+
+
 def test_no_damage_stops_a_read(bucket):
     """A file with a wrong byte is read or skipped."""
     (key,) = bucket.append(two_targets())
@@ -187,7 +289,7 @@ def test_no_damage_stops_a_read(bucket):
         for content in (bytes(damaged), body[:position]):
             try:
                 outcomes.add(decode(content, place, schema).num_columns)
-            except UNREADABLE as error:
+            except Exception as error:
                 outcomes.add(type(error))
     assert len(outcomes) > 2
 

@@ -1,6 +1,7 @@
 """The operator on a worker: which job it finds, submits and terminates."""
 
 from datetime import timedelta
+from io import BytesIO
 from types import SimpleNamespace
 
 import pytest
@@ -16,6 +17,8 @@ from batchmark.core.names import full_name
 from batchmark.orchestration.batch_operator import KILLED, BenchmarkJobOperator
 from batchmark.orchestration.batch_trigger import ENDING_SECONDS
 from batchmark.orchestration.links import JobLogLink
+from batchmark.runs.result_documents import ExpectedDocument
+from tests.builders.runs import build_job, build_row
 from tests.stand_ins.batch import (
     ON_DEMAND_QUEUE,
     RECLAIMED,
@@ -128,6 +131,44 @@ def test_a_retry_of_a_failed_job_fails_at_once_with_its_reason():
     assert "exit code 3; status reason: boom" in failure
     assert task.xcoms["failure"] == failure
     assert task.batch.submissions == []
+
+
+def s3_that_refuses(times, text):
+    """An S3 client that holds one document, and refuses to hand it out so many times."""
+    refusals = [client_error("ExpiredToken", 400)] * times
+
+    def get_object(**_):
+        if refusals:
+            raise refusals.pop()
+        return {"Body": BytesIO(text), "ContentLength": len(text)}
+
+    return SimpleNamespace(get_object=get_object)
+
+
+def retry_of_a_job_with_a_document(monkeypatch, refusals):
+    """A retry whose job has succeeded; the seconds that it slept."""
+    left = build_job("g5.xlarge", [build_row([0.1] * 8)], job_id="job-1")
+    fields = ExpectedDocument.of(left.document.run_id, left.planned).model_dump()
+    task = Task(try_number=2, document=fields)
+    task.batch.add(name(), "SUCCEEDED", attempts=[{}])
+    s3 = s3_that_refuses(refusals, left.document.to_json().encode())
+    task.operator.clients = FakeClients(batch=task.batch, logs=FakeLogs(), s3=s3)
+    slept = []
+    monkeypatch.setattr("time.sleep", slept.append)
+    return task, slept
+
+
+def test_a_retry_waits_for_an_s3_that_refuses_for_a_while(monkeypatch):
+    task, slept = retry_of_a_job_with_a_document(monkeypatch, refusals=4)
+    assert task.operator.execute(task.context) == "job-1"
+    assert sum(slept) > 25
+
+
+def test_an_s3_that_refuses_for_longer_is_left_to_the_next_try(monkeypatch):
+    task, _ = retry_of_a_job_with_a_document(monkeypatch, refusals=6)
+    with pytest.raises(ClientError, match="ExpiredToken"):
+        task.operator.execute(task.context)
+    assert "failure" not in task.xcoms
 
 
 def test_a_retry_follows_the_newest_of_its_jobs():

@@ -68,10 +68,14 @@ def test_a_success_without_any_document_is_a_failure():
     assert "/blog/1/job-1.1.json can't be read (NoSuchKey)" in event.xcoms["failure"]
 
 
-def test_a_document_is_not_judged_while_s3_fails():
+def test_a_document_is_not_judged_while_s3_fails_or_refuses():
     text, fields = expected()
     s3 = stored(text)
-    problems = [client_error("SlowDown", 503), ReadTimeoutError(endpoint_url="https://s3.example")]
+    problems = [
+        client_error("SlowDown", 503),
+        ReadTimeoutError(endpoint_url="https://s3.example"),
+        *(client_error(code, 403) for code in ("ExpiredToken", "AccessDenied", "InvalidToken")),
+    ]
     answers = s3.get_object
 
     def get_object(**arguments):
@@ -82,4 +86,4 @@ def test_a_document_is_not_judged_while_s3_fails():
     s3.get_object = get_object
     following = Following(document=fields, s3=s3)
     assert following.event((9, DONE)).task_instance_state == "success"
-    assert following.slept == [2, 2]
+    assert following.slept == [2] * 5

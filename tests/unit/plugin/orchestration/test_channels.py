@@ -173,6 +173,48 @@ def test_a_connection_that_can_not_be_used_is_found_before_anything_is_sent(conn
     assert 'the extra {"config": {"path": "<Apprise URL>"}}' in str(refused.value)
 
 
+TOKEN = "TIiajkdnlazkcOXrIdevi7FQ"
+WRONG = [
+    f"slack://T1JJ3T3L2/A1BRTD4JD/{TOKEN}-x",
+    f"slak://T1JJ3T3L2/{TOKEN}",
+    f"json://me:{TOKEN}@127.0.0.1:port/",
+    f"{TOKEN} is no URL",
+    f"slak://T1JJ3T3L2/{TOKEN[:9]}%21{TOKEN[9:]}",
+]
+
+
+@pytest.mark.parametrize("url", WRONG)
+def test_a_wrong_url_is_told_without_its_token(connect, caplog, url):
+    caplog.set_level("DEBUG")
+    connect("chat", {"config": {"path": url, "tag": "alerts"}})
+    with pytest.raises(AlertError, match="names no service that Apprise knows") as refused:
+        channels.apprise_services("chat")
+    assert "URL" in caplog.text, "Apprise says what is wrong"
+    for part in (TOKEN, TOKEN[:9], TOKEN[9:], "T1JJ3T3L2"):
+        assert part not in f"{caplog.text} {refused.value}"
+
+
+def test_an_extra_of_another_shape_is_told_without_its_token(connect, monkeypatch):
+    def quoting(*_, **__):
+        raise ValueError(f"what about {TOKEN}?")
+
+    monkeypatch.setattr(AppriseHook, "set_config_from_conn", quoting)
+    connect("chat", {"config": [f"slack://{TOKEN}"]})
+    with pytest.raises(AlertError, match=r"can't be used \(ValueError\('what about \*\*\*\?'\)\)"):
+        channels.apprise_services("chat")
+
+
+def test_a_service_that_fails_is_told_without_its_token(connect, caplog):
+    caplog.set_level("DEBUG")
+    with server(404) as (port, _):
+        path = f"json://me:{TOKEN}@127.0.0.1:{port}/services/{TOKEN}"
+        connect("chat", {"config": {"path": path}})
+        with pytest.raises(AlertError, match=r"took it: .*404") as failed:
+            channels.notify("chat", "subject", "text")
+    assert "POST /" in caplog.text, "urllib3 logs what it asks"
+    assert TOKEN not in f"{caplog.text} {failed.value}"
+
+
 def test_connections_that_are_there_pass_and_nothing_is_sent(connect):
     with server() as (port, got):
         connect("chat", to(port))

@@ -13,7 +13,8 @@ from urllib3 import HTTPResponse
 from batchmark.aws.result_bucket import RunStore
 from batchmark.aws.state_times import state_times
 from batchmark.core.names import full_name
-from batchmark.runs.collecting import LEFT_OVER, SUPERSEDED, _log_lines, collect_run
+from batchmark.runs import result_documents
+from batchmark.runs.collecting import LEFT_OVER, SUPERSEDED, collect_run
 from tests.builders.installations import configured, target
 from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row
 from tests.stand_ins.stubbed_clients import client, session
@@ -57,7 +58,7 @@ def described(status, **fields):
 
 @pytest.fixture
 def collect():
-    """Collect one job; AWS gives no log and refuses to say whether the document exists."""
+    """Collect one job; AWS has no log of it."""
     clients = {name: client("us-east-1", name) for name in ("s3", "logs")}
     clients["batch"] = session("us-east-1").client("batch")
     stubs = {name: Stubber(clients[name]) for name in ("s3", "logs")}
@@ -118,16 +119,16 @@ def collect():
 ANY_UPLOAD = {"Body": ANY, "ContentType": ANY}
 
 
-FORBIDDEN = ("AccessDenied", 403)
+MISSING = ("NoSuchKey", 404)
 
 
 def add_document(stub, text):
-    """What S3 answers: a text, an error's code and status, or 403 for what is not there."""
+    """What S3 answers: a text, an error's code and status, or that nothing is there."""
     if isinstance(text, str):
         body = text.encode()
         stub.add_response("get_object", {"Body": BytesIO(body), "ContentLength": len(body)})
     else:
-        code, status = text or FORBIDDEN
+        code, status = text or MISSING
         stub.add_client_error("get_object", code, http_status_code=status)
 
 
@@ -169,11 +170,11 @@ class AnsweringBatch:
         return AWSResponse(request.url, 200, {}, content)
 
 
-def test_a_document_that_s3_hides_loses_its_job_only(collect):
-    """Without s3:ListBucket, S3 answers 403 for a key that is not there."""
-    collected = collect(described("SUCCEEDED"), reads_document=True)
+@pytest.mark.parametrize("code", ["NoSuchKey", "NoSuchBucket"])
+def test_a_document_that_is_not_there_loses_its_job_only(collect, code):
+    collected = collect(described("SUCCEEDED"), document=(code, 404), event_answers=())
     assert collected.jobs == ()
-    assert "can't be read (AccessDenied)" in collected.lost[0].reason
+    assert f"can't be read ({code})" in collected.lost[0].reason
 
 
 def test_a_failed_job_without_a_document_keeps_its_own_reason(collect):
@@ -195,6 +196,31 @@ def test_a_job_that_never_started_loses_itself_only(collect):
     del never["startedAt"]
     collected = collect(never, reads_document=False)
     assert "Task failed to start" in collected.lost[0].reason
+
+
+def test_a_job_that_batch_describes_in_an_unknown_way_loses_itself_only(collect):
+    odd = described("SUCCEEDED")
+    del odd["stoppedAt"]
+    text = build_job("g5.xlarge", [], suite="smoke").document.model_copy(
+        update={"run_id": "run", "job_id": JOB_ID}
+    )
+    (lost,) = collect(odd, document=text.to_json(), event_answers=[]).lost
+    assert lost.reason == "unexpected KeyError: 'stoppedAt'"
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, '{"schema_version": 2, "x": ' + "[" * 5000])
+def test_a_document_of_any_depth_loses_its_job_only(collect, text):
+    (lost,) = collect(described("SUCCEEDED"), document=text, event_answers=[]).lost
+    assert "not a result document: invalid JSON (recursion limit exceeded" in lost.reason
+
+
+def test_a_document_that_nobody_foresaw_loses_its_job_only(collect, monkeypatch):
+    def fail(_):
+        raise OverflowError("too\nlarge")
+
+    monkeypatch.setattr(result_documents, "parse_document", fail)
+    (lost,) = collect(described("SUCCEEDED"), document="{}", event_answers=[]).lost
+    assert lost.reason.endswith(f"{JOB_ID}.1.json: unexpected OverflowError: too large")
 
 
 DONE = described("SUCCEEDED", attempts=[{}])
@@ -390,10 +416,34 @@ def test_what_interrupted_attempts_measured_is_kept_and_listed(collect):
     assert attempt.document_uri == f"{PLAN.result_prefix}{OTHER_ID}.1.json"
 
 
-def test_an_s3_that_throttles_is_no_lost_job(collect):
-    """The task fails and is tried again."""
-    with pytest.raises(ClientError, match="SlowDown"):
-        collect(DONE, document=("SlowDown", 503))
+REFUSALS = [
+    ("SlowDown", 503),
+    ("ExpiredToken", 400),
+    ("RequestTimeTooSkewed", 403),
+    ("AccessDenied", 403),
+    ("KMS.DisabledException", 400),
+]
+
+
+@pytest.mark.parametrize(("code", "status"), REFUSALS)
+def test_an_s3_that_refuses_for_now_is_no_lost_job(collect, code, status):
+    """The task fails and is tried again; the error names what it was about."""
+    with pytest.raises(ClientError, match=code) as raised:
+        collect(DONE, document=(code, status))
+    assert raised.value.__notes__ == [f"It was to read {PLAN.result_prefix}{JOB_ID}.1.json."]
+
+
+@pytest.mark.parametrize(("code", "status"), REFUSALS)
+def test_nor_is_what_an_interrupted_attempt_measured(collect, code, status):
+    spot = described("FAILED", attempts=[RAN]) | LOST_HOST
+    with pytest.raises(ClientError, match=code):
+        collect(
+            DONE | {"jobQueue": "on-demand-queue"},
+            spot,
+            document=document(),
+            earlier_documents=[(code, status)],
+            event_answers=(),
+        )
 
 
 def test_the_compute_environment_tells_how_the_instance_was_bought(collect):
@@ -427,13 +477,3 @@ def test_a_document_of_another_run_is_refused(collect):
     foreign = json.loads(document()) | {"run_id": "other"}
     (lost,) = collect(DONE, document=json.dumps(foreign), event_answers=()).lost
     assert lost.reason.endswith("has run_id 'other', expected 'run'")
-
-
-def test_a_log_is_read_until_cloudwatch_repeats_its_token():
-    logs, asked = client("us-east-1", "logs"), {"logGroupName": "g", "logStreamName": "s"}
-    with Stubber(logs) as stub:
-        for token, following, lines in ((None, "2", "ab"), ("2", "3", "c"), ("3", "3", "")):
-            page = {"events": [{"message": line} for line in lines], "nextForwardToken": following}
-            last = {"nextToken": token} if token else {}
-            stub.add_response("get_log_events", page, asked | {"startFromHead": True} | last)
-        assert _log_lines(logs, "g", "s") == ["a", "b", "c"]

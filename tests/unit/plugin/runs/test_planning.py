@@ -1,14 +1,24 @@
 import re
+from datetime import UTC, datetime
 
 import pytest
 
 from batchmark.core.config import parse_config
 from batchmark.core.errors import ConfigError, PlanError
-from batchmark.core.names import full_name, slug
+from batchmark.core.names import full_name
 from batchmark.core.run import PlannedJob
-from batchmark.runs.planning import LONGEST_WAIT_SECONDS, names_of_job, operator_kwargs, plan_jobs
+from batchmark.runs.budget import worst_case
+from batchmark.runs.planning import (
+    LONGEST_WAIT_SECONDS,
+    RETRY_RULES,
+    names_of_job,
+    operator_kwargs,
+    plan_jobs,
+)
 from batchmark.runs.result_documents import ExpectedDocument
 from tests.builders.installations import configured, target
+from tests.builders.runs import PRICES
+from tests.paths import ROOT
 
 RUN_ID = "manual__2026-11-21T01:00:00+00:00"
 
@@ -19,7 +29,7 @@ def config():
 
 
 def planned(config, **fields):
-    return plan_jobs(config, **{"run_id": RUN_ID, "suite": "smoke"} | fields)
+    return plan_jobs(config, **{"run_name": "run", "suite": "smoke"} | fields)
 
 
 def test_no_targets_means_all_and_repeats_are_spread(config):
@@ -45,9 +55,7 @@ def test_each_job_has_a_result_folder_of_its_own(config):
     jobs = planned(config, repeats=3)
     prefixes = {job.result_prefix for job in jobs}
     assert len(prefixes) == len(jobs)
-    assert jobs[0].result_prefix == (
-        "s3://results/raw/manual__2026-11-21T01-00-00-00-00/g5.xlarge/smoke/1/"
-    )
+    assert jobs[0].result_prefix == ("s3://results/raw/run/g5.xlarge/smoke/1/")
 
 
 @pytest.mark.parametrize(
@@ -107,6 +115,40 @@ def test_a_later_repeat_may_wait_for_the_earlier_ones(config):
     assert second - first == first - LONGEST_WAIT_SECONDS == 3 * 3600
 
 
+def test_what_a_plan_counted_holds_though_terraform_has_been_applied_since(config):
+    job = planned(config)[0]
+    now = configured(targets={job.target: target("cuda", timeout_seconds=86400, attempts=10)})
+    assert worst_case(now, [job], PRICES, datetime.now(UTC)).targets[0].attempts == 3
+    kwargs = operator_kwargs(now, RUN_ID, job)
+    assert kwargs["submit_job_timeout"] == 3600
+    assert kwargs["retry_strategy"]["attempts"] == 3
+
+
+def test_a_plan_without_a_second_submission_gets_none_from_a_queue_that_came_later(config):
+    spot_only = configured(targets={"g5.xlarge": target("cuda", on_demand_queue=None)})
+    (job,) = planned(spot_only, need_both_devices=False)
+    assert operator_kwargs(config, RUN_ID, job)["on_demand_queue"] is None
+
+
+def test_a_job_that_an_older_release_planned_takes_its_limits_from_the_configuration(config):
+    job = planned(config)[0].model_copy(update={"limits": None})
+    kwargs = operator_kwargs(config, RUN_ID, job)
+    assert kwargs["submit_job_timeout"] == 3600
+    assert kwargs["on_demand_queue"] == "arn:queue-cuda-on-demand"
+
+
+def test_jobs_are_sent_with_the_retry_rules_of_their_definitions():
+    """A strategy sent with a job replaces the definition's, with its rules."""
+    text = (ROOT / "terraform" / "modules" / "batch" / "main.tf").read_text()
+    rules = [
+        dict(re.findall(r'(\w+) *= "([^"]+)"', block))
+        for block in re.findall(r"evaluate_on_exit \{(.*?)\}", text, re.DOTALL)
+    ]
+    names = {"action": "action", "onReason": "on_reason", "onStatusReason": "on_status_reason"}
+    sent = [{names[name]: value for name, value in rule.items()} for rule in RETRY_RULES]
+    assert sent == rules
+
+
 def test_targets_of_one_vcpu_quota_may_wait_for_each_other():
     targets = {
         name: target(device, instance_type=name, job_queue=name, on_demand_queue=on_demand)
@@ -162,9 +204,3 @@ def test_the_log_group_of_job_states_is_new_and_may_be_missing():
     assert configured().events_log_group is None
     newer = configured(events_log_group="/aws/events/batch/batchmark")
     assert newer.events_log_group == "/aws/events/batch/batchmark"
-
-
-@pytest.mark.parametrize("run_id", ["scheduled__2026-11-16T03:00:00+00:00", "a b/c?d", "ünï"])
-def test_slugs_need_no_escaping_in_a_url(run_id):
-    assert slug(run_id).isascii()
-    assert not set(slug(run_id)) & set(":+/? ")

@@ -3,8 +3,9 @@
 import pytest
 
 from batchmark.changes.alerts.outbox import unsure_runs
-from batchmark.changes.alerts.store import MOST_TRIES
+from batchmark.changes.alerts.store import MESSAGES, MOST_TRIES
 from batchmark.core.errors import AlertError
+from batchmark.core.names import url_safe
 from batchmark.history.store import HistoryStore
 from tests.builders.alerts import (
     NOW,
@@ -119,6 +120,28 @@ def test_a_message_is_created_once_and_the_first_one_stays(alerts):
     assert alerts.create(message(text="second")) == first
     assert alerts.message("run-30") == first
     assert alerts.message("run-31") is None
+
+
+def test_a_message_that_release_0_1_wrote_stays_where_it_is(alerts, store):
+    ours, other = (
+        message(f"scheduled__2026-11-20T03:00:00{zone}") for zone in ("+00:00", "-00:00")
+    )
+    key = f"{MESSAGES}{url_safe(ours.run_id)}.json"
+    store.put(key, ours.model_dump_json())
+    assert alerts.create(ours) == alerts.message(ours.run_id) == ours
+    assert alerts.message(other.run_id) is None
+    alerts.change_message(ours.run_id, lambda one: one.model_copy(update={"text": "changed"}))
+    alerts.create(other)
+    assert alerts.message(ours.run_id).text == "changed"
+    assert sorted(alerts.message_key(one.run_id) for one in (ours, other)) == sorted(
+        store.keys(MESSAGES)
+    )
+
+
+def test_what_is_no_message_keeps_no_run_from_having_one(alerts, store):
+    ours = message("scheduled__2026-11-20T03:00:00+00:00")
+    store.put(f"{MESSAGES}{url_safe(ours.run_id)}.json", "{}")
+    assert alerts.create(ours) == alerts.message(ours.run_id) == ours
 
 
 def test_messages_are_listed_the_oldest_first(alerts):

@@ -13,7 +13,6 @@ from botocore.exceptions import ReadTimeoutError
 
 from batchmark.aws.result_bucket import COLLECTED, RunStore
 from batchmark.changes.alerts.delivering import LONGEST_TRY
-from batchmark.changes.alerts.store import message_key
 from batchmark.core.errors import AlertError
 from batchmark.orchestration.assets import MOST_SERIES, REGRESSIONS, results_metadata
 from batchmark.orchestration.tasks import alerts as alert_tasks
@@ -258,13 +257,13 @@ def test_a_channel_without_an_answer_fails_the_task_once_after_those_that_took_n
 def test_a_message_that_an_earlier_release_held_is_sent(published, store, alerts, context):
     """Its quiet hours would have ended on the next day."""
     held = json.loads(message().model_dump_json()) | {"hold_until": "2026-11-21T07:30:00Z"}
-    store.put(message_key("run-30"), json.dumps(held))
+    store.put(alerts.message_key("run-30"), json.dumps(held))
     hourly = context | {"run_id": "hourly"}
     alert_tasks.send_pending(hourly)
     alert_tasks.send_pending(hourly)
     assert len(received(published)) == 1
     assert alerts.message("run-30").delivery("sns").state == "sent"
-    assert b"hold_until" not in store.read(message_key("run-30"))
+    assert b"hold_until" not in store.read(alerts.message_key("run-30"))
 
 
 def test_a_message_that_another_task_is_sending_is_left_to_it(published, alerts, context, clock):

@@ -7,11 +7,13 @@ from types import SimpleNamespace
 
 import boto3
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 
 from batchmark.aws import price_list
 from batchmark.aws.result_bucket import PLAN, PRICES, RunStore
+from batchmark.core.names import slug
 from batchmark.core.run import RunPlan
+from batchmark.orchestration.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.tasks import budget
 from batchmark.orchestration.tasks import run as tasks
 from batchmark.runs.spending import RunSpending
@@ -19,6 +21,7 @@ from tests.builders.installations import configured, own_types
 from tests.builders.runs import PRICES as TABLE
 from tests.builders.runs import build_job, build_lost, build_row, build_run
 from tests.builders.spending import build_spending
+from tests.stand_ins.batch import FakeBatch, FakeClients
 from tests.stand_ins.bucket import MemoryBucket
 
 RUN_ID = "scheduled__2026-11-20"
@@ -58,7 +61,8 @@ class Cloud:
 
     def book(self, name, **fields):
         """Another run of this month."""
-        self.put(f"costs/{MONTH}/{name}.json", build_spending(name, **fields).model_dump_json())
+        record = build_spending(fields.pop("run_id", name), **fields)
+        self.put(f"costs/{MONTH}/{name}.json", record.model_dump_json())
 
 
 @pytest.fixture
@@ -72,7 +76,7 @@ def cloud(monkeypatch):
     return made
 
 
-def context(*, cleared=0, jobs_state="success", **params):
+def context(*, cleared=0, jobs_state="success", run_id=RUN_ID, **params):
     defaults = {
         "suite": "blog",
         "dtype": "float32",
@@ -82,11 +86,12 @@ def context(*, cleared=0, jobs_state="success", **params):
         "dry_run": False,
     }
     return {
-        "run_id": RUN_ID,
+        "run_id": run_id,
         "params": defaults | params,
         "ti": SimpleNamespace(
             dag_id="gpu_cpu_benchmark",
             max_tries=2 + cleared,
+            xcom_push=lambda **_: None,
             get_task_states=lambda **_: {RUN_ID: {"run_benchmark": jobs_state}},
         ),
         "task": SimpleNamespace(retries=2),
@@ -117,6 +122,29 @@ def test_what_may_run_is_planned_and_booked_at_the_most_that_it_can_cost(cloud, 
     assert "What this run can cost at most" in said
     assert re.search(r"│ all .*│ +\$8\.08 │", said)
     assert f"On-Demand prices of us-east-1 as of 2026-11-20. Source: {TABLE.source}" in said
+
+
+def submitted(kwargs):
+    """SubmitJob's arguments, of the job and of the On-Demand job that may follow it."""
+    operator = BenchmarkJobOperator(task_id="run_benchmark", aws_conn_id=None, **kwargs)
+    batch = FakeBatch()
+    operator.clients = FakeClients(batch=batch)
+    with pytest.raises(TaskDeferred) as deferred:
+        operator.execute({**context(), "task": operator})
+    return [*batch.submissions, deferred.value.trigger.on_demand]
+
+
+def test_each_job_is_submitted_with_the_timeout_and_the_attempts_that_its_cap_counted(cloud):
+    """Whatever its job definition says, the job can't cost more."""
+    jobs = tasks.plan_jobs(context())
+    plan = RunPlan.model_validate_json(cloud.read(f"runs/{RUN_ID}/{PLAN}"))
+    for kwargs, planned, counted in zip(jobs, plan.jobs, plan.worst_case.targets, strict=True):
+        requests = [request for request in submitted(kwargs) if request]
+        assert len(requests) == counted.submissions == planned.limits.submissions
+        for request in requests:
+            assert request["timeout"] == {"attemptDurationSeconds": counted.timeout_seconds}
+            assert request["retryStrategy"]["attempts"] == counted.attempts
+            assert request["retryStrategy"]["evaluateOnExit"][-1]["action"] == "EXIT"
 
 
 def test_above_the_cap_nothing_is_submitted_or_written(cloud):
@@ -154,7 +182,20 @@ def test_of_the_months_objects_one_that_holds_no_amount_refuses_under_a_cap_only
     tasks.plan_jobs(context())
     assert f"not or only partly in it: costs/{MONTH}/odd.json" in capsys.readouterr().out
     cloud.published(monthly_cap_usd=20)
-    assert f"costs/{MONTH}/odd.json hold no amount" in refused(cloud)
+    assert f"costs/{MONTH}/odd.json (run_id: Field required) hold no amount" in refused(cloud)
+
+
+@pytest.mark.parametrize("usd", ["-100", "-1e-9", "NaN", "Infinity", "-Infinity", "1e308", "1e400"])
+@pytest.mark.parametrize("field", ["reserved_usd", "job_usd"])
+def test_a_booking_that_is_no_amount_lets_no_run_through_a_cap(cloud, capsys, field, usd):
+    cloud.published(monthly_cap_usd=20)
+    cloud.book("dear", finished=True, job_usd={"a": 19.0})
+    cloud.book("odd", reserved_usd=7.25, job_usd={"job": 7.25})
+    key = f"costs/{MONTH}/odd.json"
+    written = json.loads(cloud.read(key)) | {field: "USD" if field != "job_usd" else {"j": "USD"}}
+    cloud.put(key, json.dumps(written).replace('"USD"', usd))
+    assert re.search(rf"can't be summed up: {key} \({field}.* hold no amount", refused(cloud))
+    assert f"not or only partly in it: {key} ({field}" in capsys.readouterr().out
 
 
 def test_two_runs_planned_at_the_same_time_never_exceed_the_monthly_cap_together(cloud):
@@ -209,6 +250,54 @@ def test_a_run_id_that_another_dags_run_has_is_refused(cloud):
     with pytest.raises(AirflowFailException, match="is that of a run of gpu_cpu_benchmark: choose"):
         tasks.plan_jobs(calibration)
     assert cloud.writes == []
+
+
+def test_runs_whose_ids_look_alike_in_a_url_are_booked_each_for_itself(cloud):
+    cloud.published(monthly_cap_usd=10)
+    tasks.plan_jobs(context(run_id="r+1"))
+    with pytest.raises(AirflowFailException, match=r"Runs of 2026-11: \$8\.08 \(1 planned"):
+        tasks.plan_jobs(context(run_id="r:1"))
+    assert cloud.record(slug("r+1")).run_id == "r+1"
+
+
+@pytest.mark.parametrize("taken", ["plan.json", "costs"])
+def test_a_run_that_is_called_like_anothers_folder_is_refused(cloud, taken):
+    tasks.plan_jobs(context(run_id="r+1"))
+    for key in [key for key in cloud.objects() if taken not in key]:
+        del cloud.s3.objects[key]
+    with pytest.raises(AirflowFailException, match=r"'r-1-[0-9a-f]{10}' is that .*'r\+1'.*: choo"):
+        tasks.plan_jobs(context(run_id=slug("r+1")))
+
+
+OLD = "manual__2026-11-20T12:00:00+00:00"
+OLD_NAME = "manual__2026-11-20T12-00-00-00-00"
+
+
+def begun_by_0_1(cloud, run_id=OLD):
+    """What release 0.1 left of a run that it planned and did not collect."""
+    key = f"costs/{MONTH}/{OLD_NAME}.json"
+    cloud.book(OLD_NAME, run_id=run_id, reserved_usd=WORST)
+    plan = RunPlan(jobs=(), dag_id="gpu_cpu_benchmark", spending_key=key)
+    cloud.put(f"runs/{OLD_NAME}/{PLAN}", plan.model_dump_json(exclude={"run_id"}))
+
+
+def test_a_run_that_release_0_1_began_keeps_its_folder_and_its_booking(cloud):
+    begun_by_0_1(cloud)
+    jobs = tasks.plan_jobs(context(run_id=OLD, cleared=1))
+    assert cloud.record(OLD_NAME).reserved_usd == 2 * WORST
+    assert jobs[0]["parameters"]["output"].startswith(f"s3://results/raw/{OLD_NAME}/g5.xlarge/")
+    assert {key.split("/")[1] for key in cloud.objects() if key.startswith("runs/")} == {OLD_NAME}
+
+
+@pytest.mark.parametrize("spoilt", [None, "costs", "plan.json"])
+def test_what_release_0_1_left_of_another_run_or_spoilt_is_not_taken_over(cloud, spoilt):
+    begun_by_0_1(cloud, run_id=OLD.replace("+", ":"))
+    for key in [key for key in cloud.objects() if spoilt and spoilt in key]:
+        cloud.put(key, "[" * 100_000)
+    left = {key: cloud.read(key) for key in cloud.objects()}
+    tasks.plan_jobs(context(run_id=OLD))
+    assert cloud.record(slug(OLD)).run_id == OLD
+    assert {key: cloud.read(key) for key in left} == left
 
 
 def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys):

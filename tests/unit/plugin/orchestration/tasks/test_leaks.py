@@ -10,14 +10,17 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from moto.sns.models import sns_backends
 
 from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore
+from batchmark.changes.alerts.delivering import UnsureError
 from batchmark.checks.leak_records import ENDABLE, GuardReport, LeakAges, Resource
-from batchmark.core.errors import ConfigError
+from batchmark.core.errors import AlertError, ConfigError
+from batchmark.core.names import slug
+from batchmark.orchestration import channels
 from batchmark.orchestration.tasks import environment, leaks
 from tests.builders.leaks import NOW, config
 from tests.stand_ins.moto_account import moto_account, moto_client
 
 RUN_ID = "scheduled__2026-11-21T11:20:00+00:00"
-KEY = "guard/2026-11-21/scheduled__2026-11-21T11-20-00-00-00"
+KEY = f"guard/2026-11-21/{slug(RUN_ID)}"
 
 
 @pytest.fixture
@@ -81,7 +84,47 @@ def test_without_a_leak_no_alert_is_sent(account, capsys):
     key = store_report(account, found("in use"))
     assert leaks.report_leaks(context(), key) == f"{KEY}.html"
     assert alerts() == []
-    assert "Leak guard: 1 in use. https://" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "Leak guard: 1 in use." in said
+    assert "Report: https://" in said
+    assert "leak(s)" not in said
+
+
+@pytest.mark.parametrize(
+    ("problem", "raised", "told"),
+    [
+        (AlertError("SNS did not take it"), AlertError, "Nobody was told: SNS did not take it"),
+        (UnsureError("no answer"), AirflowFailException, "Nobody may have been told: no answer"),
+    ],
+)
+def test_where_sns_refuses_each_leak_is_told_in_log_page_and_error(
+    account, monkeypatch, capsys, problem, raised, told
+):
+    def publish(*_):
+        raise problem
+
+    monkeypatch.setattr(channels, "publish", publish)
+    key = store_report(account, found("leaked"), found("leaked", id="j-2"))
+    with pytest.raises(raised) as failed:
+        leaks.report_leaks(context(), key)
+    said = capsys.readouterr().out
+    for one in ("job j-[1] (lab-g5-xlarge-blog-1, RUNNING), since", "job j-2 (lab-g5-xlarge-blog"):
+        assert one in said
+        assert one in str(failed.value)
+    assert str(failed.value).endswith(told)
+    assert "2 leaked" in account.read(f"{KEY}.html").decode()
+
+
+def test_where_s3_refuses_each_leak_is_in_the_log(account, monkeypatch, capsys):
+    key = store_report(account, found("leaked"))
+
+    def put(*_):
+        raise ConnectionError("no S3")
+
+    monkeypatch.setattr(RunStore, "put", put)
+    with pytest.raises(ConnectionError):
+        leaks.report_leaks(context(), key)
+    assert "job j-[1] (lab-g5-xlarge-blog-1, RUNNING), since" in capsys.readouterr().out
 
 
 def test_a_failed_check_fails_the_task_without_an_alert(account, capsys):

@@ -13,7 +13,9 @@ def repeat(schedule):
     own = [one for one in whole.jobs if one.planned.purpose != "confirmation"]
     collected = whole.model_copy(update={"jobs": tuple(own)})
     store_run(store, collected)
-    HistoryStore.of(config).append(collected, run_prices(store, config.region, collected))
+    HistoryStore.of(config).append(
+        collected, run_prices(store, config.region, collected), store.name
+    )
     schedule._job = lambda planned, factor: again[planned.target, planned.repeat]
     return schedule.look()
 

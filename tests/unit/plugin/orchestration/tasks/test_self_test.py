@@ -9,13 +9,14 @@ import pytest
 
 from batchmark.aws.result_bucket import RunStore
 from batchmark.changes.self_test.records import SelfTest
+from batchmark.core.names import slug
 from batchmark.orchestration.tasks import self_test
 from tests.builders.leaks import config
 from tests.builders.self_test import Threshold, level_histories
 from tests.stand_ins.bucket import MemoryBucket
 
 RUN_ID = "scheduled__2026-12-06T05:00:00+00:00"
-KEY = "self_test/2026-12-06/scheduled__2026-12-06T05-00-00-00-00"
+KEY = f"self_test/2026-12-06/{slug(RUN_ID)}"
 
 
 @pytest.fixture

@@ -1,0 +1,65 @@
+"""How much of a log is read, given to a real client by botocore's stubber."""
+
+import pytest
+from botocore.stub import Stubber
+
+from batchmark.aws.job_description import LogLocation
+from batchmark.aws.job_log import EVENT_BYTES, last_lines, log_end
+from tests.stand_ins.stubbed_clients import client
+
+WHERE = LogLocation("g", "s")
+LEFT_OUT = "(earlier lines are left out; see log stream s of g)\n"
+
+
+def end_of(*pages, **limit):
+    """The end of a log of these pages, the last one first; all of them are asked for."""
+    logs, asked = client("us-east-1", "logs"), {"logGroupName": "g", "logStreamName": "s"}
+    with Stubber(logs) as stub:
+        token = {}
+        for number, lines in enumerate(pages):
+            following = f"b{min(number + 1, len(pages) - 1)}"
+            page = {"events": [{"message": line} for line in lines], "nextBackwardToken": following}
+            stub.add_response("get_log_events", page, asked | {"startFromHead": False} | token)
+            token = {"nextToken": following}
+        text = log_end(logs, WHERE, **limit)
+        stub.assert_no_pending_responses()
+    return text
+
+
+def test_a_log_is_read_backwards_until_cloudwatch_repeats_its_token():
+    assert end_of(["d", "e"], ["c"], ["a", "b"], []) == "a\nb\nc\nd\ne\n"
+
+
+def test_an_empty_page_is_not_the_beginning():
+    assert end_of(["b"], [], ["a"], []) == "a\nb\n"
+
+
+def test_of_a_long_log_the_end_is_kept_and_no_more_is_read():
+    limit = 4 * (2 + EVENT_BYTES)
+    kept = end_of(["ee", "ff"], ["bb", "cc", "dd"], most_bytes=limit)
+    assert kept == f"{LEFT_OUT}cc\ndd\nee\nff\n"
+    assert end_of(["ee", "ff"], ["cc", "dd"], [], most_bytes=limit) == "cc\ndd\nee\nff\n"
+
+
+def test_a_line_that_is_too_long_is_left_out_with_all_before_it():
+    limit = 20 + EVENT_BYTES
+    assert end_of(["a", "x" * 20, "b"], most_bytes=limit) == f"{LEFT_OUT}b\n"
+
+
+def test_what_is_no_text_keeps_no_line_from_being_read():
+    assert end_of(["a\ud800", "µ"], []) == "a?\nµ\n"
+
+
+def test_a_stream_that_does_not_exist_is_empty():
+    logs = client("us-east-1", "logs")
+    with Stubber(logs) as stub:
+        stub.add_client_error("get_log_events", "ResourceNotFoundException")
+        assert log_end(logs, WHERE) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [("", []), ("\n", [""]), ("a\n", ["a"]), ("a\nb\n\n", ["b", ""]), ("a\nb\nc\n", ["b", "c"])],
+)
+def test_the_last_lines_of_a_text(text, lines):
+    assert last_lines(text, 2) == lines
