@@ -20,6 +20,7 @@ from batchmark.aws.result_bucket import COLLECTED, RunStore
 from batchmark.core.errors import CollectError
 from batchmark.core.names import RUN_TAG, slug
 from batchmark.core.run import StoredJob, StoredRun
+from batchmark.history.store import HistoryStore
 from batchmark.runs.collected_runs import read_raw_document, stored_run
 from batchmark_job.result import ResultDocument, parse_document
 from laptop.airflow import AirflowClient
@@ -39,6 +40,8 @@ LONGEST_RUN_SECONDS = 300
 ASKED_AGAIN = (httpx.HTTPError, BotoCoreError, ClientError)
 # The job's own grace after SIGTERM, and the collecting task's way to it.
 LEAK_GRACE_SECONDS = 15
+WORKER = "airflow worker -- "
+EXECUTOR = "LocalExecutor"
 
 
 @dataclass
@@ -246,29 +249,35 @@ class Bench:
 
     # Components
 
-    def worker_pids(self, task: Mapping[str, Any]) -> list[int]:
-        """Executor's worker and task runner of a task instance, the first before the second."""
-        found = []
-        for process in psutil.process_iter():
-            try:
-                title = " ".join(process.cmdline())
-            except psutil.Error:
-                continue
-            if title.startswith("airflow worker -- ") and title.strip().endswith(str(task["id"])):
-                found.append((not title.startswith("airflow worker -- LocalExecutor"), process.pid))
-        return [pid for _, pid in sorted(found)]
+    def wait_for_worker(self, task: Mapping[str, Any]) -> tuple[int, int]:
+        """Process ids of the executor's worker and of the task runner that it forked."""
+
+        def reached() -> tuple[int, int] | None:
+            for title, pid, parent in self._workers():
+                # A title has the room of its process's arguments: a long one loses its end.
+                if str(task["id"]).startswith(title.removeprefix(WORKER)):
+                    return parent, pid
+            return None
+
+        return self.wait(reached, f"runner of {task['task_id']}")
 
     def executor_pids(self) -> list[int]:
         """All of this stack's LocalExecutor's workers."""
+        found = {pid: parent for title, pid, parent in self._workers() if EXECUTOR in title}
+        # A task runner bears its worker's title until it has begun.
+        return [pid for pid, parent in found.items() if parent not in found]
+
+    def _workers(self) -> list[tuple[str, int, int]]:
+        """This stack's workers and task runners: title, process id, parent's id."""
         found = []
         for process in psutil.process_iter():
             try:
+                title = " ".join(process.cmdline()).strip()
                 ours = process.environ().get("AIRFLOW_HOME") == str(self.stack.airflow.home)
-                title = " ".join(process.cmdline())
+                if ours and title.startswith(WORKER):
+                    found.append((title, process.pid, process.ppid()))
             except psutil.Error:
                 continue
-            if ours and title.startswith("airflow worker -- LocalExecutor"):
-                found.append(process.pid)
         return found
 
     def kill_component(self, name: str) -> None:
@@ -281,17 +290,26 @@ class Bench:
     # Judging
 
     def outcome(self, run: Run, expected: Outcome) -> Outcome:
-        """What came of a run; of what its failed task says, the expected part where it is there."""
-        task = self.task(run)
-        state = str(task and task["state"])
-        said = self.log_of(task) if task and state == "failed" else ""
-        says = expected.says if expected.says in said else f"… {said[-300:]}"
+        """What came of a run; of what it says, the expected part where it is there."""
+        tasks = self.airflow.task_instances(run.dag_id, run.run_id)
+        ours = [task for task in tasks if task["task_id"] == TASK]
+        state = ", ".join(str(task["state"]) for task in ours)
+        said = self.log_of(ours[0]) if state == "failed" else ""
         collected = self.collected(run)
-        kept = collected is not None and len(collected.jobs) == 1
-        if expected.kept and not kept:
-            reasons = [lost.reason for lost in collected.lost] if collected else ["not collected"]
-            says = "; ".join(reasons)[:300]
-        return Outcome(state, len(self.jobs(run)), kept, says)
+        reasons = [lost.reason for lost in collected.lost] if collected else ["not collected"]
+        lost = "; ".join(reasons)
+        return Outcome(
+            state,
+            len(self.jobs(run)),
+            collected is not None and len(collected.jobs) == 1,
+            expected.says if expected.says in said else said[-300:],
+            expected.lost if expected.lost and expected.lost in lost else lost[-300:],
+            ", ".join(
+                f"{task['task_id']} {task['state']}"
+                for task in tasks
+                if task["task_id"] != TASK and task["state"] != "success"
+            ),
+        )
 
     def log_of(self, task: Mapping[str, Any]) -> str:
         try:
@@ -312,22 +330,32 @@ class Bench:
         planned = {(job.planned.target, job.planned.suite, job.planned.repeat) for job in kept}
         succeeded = [job for job in self.jobs(run) if job["status"] == "SUCCEEDED"]
         names = {job["jobName"] for job in succeeded}
+        rows = self._history_rows(run)
+        stored = [self._stored_rows(run, job) for job in kept]
         return Invariants(
             leaked=len(self._live(run)),
-            lost=sum(not self._is_stored(run, job) for job in kept) + self._unreported(run, kept),
-            duplicates=len(kept) - len(planned) + len(succeeded) - len(names),
+            lost=stored.count(0) + max(0, sum(stored) - rows) + self._unreported(run, kept),
+            duplicates=len(kept)
+            - len(planned)
+            + len(succeeded)
+            - len(names)
+            + max(0, rows - sum(stored)),
         )
 
     def _live(self, run: Run) -> list[dict[str, Any]]:
         return [job for job in self.jobs(run) if job["status"] not in FINISHED]
 
-    def _is_stored(self, run: Run, job: StoredJob) -> bool:
+    def _stored_rows(self, run: Run, job: StoredJob) -> int:
+        """Rows of a kept job's document, 0 if it is not in the bucket as it was collected."""
         store = RunStore(self.s3, self.config.bucket, run.run_id)
         try:
-            read_raw_document(store, run.run_id, job)
+            return len(read_raw_document(store, run.run_id, job).measurements)
         except (CollectError, ClientError):
-            return False
-        return True
+            return 0
+
+    def _history_rows(self, run: Run) -> int:
+        history = HistoryStore(self.s3, self.config.bucket)
+        return history.read(("run_id",), run_ids=[run.run_id]).num_rows
 
     def _unreported(self, run: Run, kept: Any) -> int:
         """A task that succeeded whose measurements nobody collected."""

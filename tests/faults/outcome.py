@@ -4,32 +4,43 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+# Parts of the reasons that a run gives for a lost job.
+NO_JOB = "no job was submitted"
+NO_DOCUMENT = "can't be read (NoSuchKey)"
+
 
 class Outcome(NamedTuple):
     """How a run's only planned job came out.
 
     `says` is a part of what its failed task says; `jobs` is how many Batch jobs it took; `kept`
-    is whether the collected run holds its document.
+    is whether the collected run holds its document, and `lost` a part of the reason that it gives
+    for a lost one. `others` names the run's other tasks that did not succeed.
     """
 
     state: str = "success"
     jobs: int = 1
     kept: bool = True
     says: str = ""
+    lost: str = ""
+    others: str = ""
 
     def __str__(self) -> str:
         jobs = f"{self.jobs} job{'' if self.jobs == 1 else 's'}"
         kept = "kept" if self.kept else "nothing kept"
+        lost = f", lost: “{self.lost}”" if self.lost else ""
+        others = f", but {self.others}" if self.others else ""
         said = f": “{self.says}”" if self.says else ""
-        return f"{self.state}, {jobs}, {kept}{said}"
+        return f"{self.state}, {jobs}, {kept}{lost}{others}{said}"
 
 
 class Invariants(NamedTuple):
     """What must be none after every fault."""
 
     leaked: int  # jobs still live though their run has ended
-    lost: int  # documents reported as kept that are not in the bucket as they were collected
-    duplicates: int  # results beyond one for each planned job
+    lost: (
+        int  # documents reported as kept that are not in bucket and history as they were collected
+    )
+    duplicates: int  # results, or rows of the history, beyond one job's for each planned
 
     def __str__(self) -> str:
         return f"{self.leaked}/{self.lost}/{self.duplicates}"

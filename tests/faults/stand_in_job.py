@@ -1,8 +1,8 @@
 """A benchmark job that measures nothing and does as it is told, for the matrix of faults.
 
 Its instructions are a JSON file named after the run: `gate` is a file to wait for before the
-document is written, `document` one of DOCUMENTS, `linger` a file to wait for afterwards, and
-`exit_code` how to end. What is not said: no waiting, a valid document, 0.
+document is written, `document` one that `text_of` makes or `none`, `linger` a file to wait for
+afterwards, and `exit_code` how to end. What is not said: no waiting, a valid document, 0.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from batchmark_job.result import (
     ResultDocument,
 )
 
-DOCUMENTS = ("valid", "truncated", "other_version", "other_job", "huge", "none")
 HUGE_BYTES = 200_000_000
+LEVELS = 5_000
 LONGEST_WAIT_SECONDS = 600
 
 
@@ -89,15 +89,18 @@ def document(arguments: argparse.Namespace, job_id: str, job_attempt: int) -> Re
 
 def text_of(made: ResultDocument, kind: str) -> str:
     text = made.to_json()
-    if kind == "truncated":
-        return text[: len(text) // 2]
-    if kind == "other_version":
-        return json.dumps({**json.loads(text), "schema_version": 99})
-    if kind == "other_job":
-        return made.model_copy(update={"job_id": "11111111-0000-0000-0000-000000000000"}).to_json()
-    if kind == "huge":
-        return text + " " * (HUGE_BYTES - len(text))
-    return text
+    return {
+        "valid": lambda: text,
+        "truncated": lambda: text[: len(text) // 2],
+        "other_version": lambda: json.dumps({**json.loads(text), "schema_version": 99}),
+        "other_job": lambda: text.replace(made.job_id, "11111111-0000-0000-0000-000000000000"),
+        "huge": lambda: text.ljust(HUGE_BYTES),
+        "deep": lambda: "[" * LEVELS + "]" * LEVELS,
+        "overflowing": lambda: text.replace('"memory_bytes": 1,', f'"memory_bytes": 1{"0" * 400},'),
+        "doubled": lambda: made.model_copy(
+            update={"measurements": made.measurements * 2}
+        ).to_json(),
+    }[kind]()
 
 
 def main() -> int:

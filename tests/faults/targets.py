@@ -7,16 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from batchmark.core.config import Config, parse_config
+from batchmark.runs.planning import RETRY_RULES
 from laptop.aws import AwsClients
 from laptop.stack import ROOT
 
 PARAMETER = "/airflow/variables/batchmark"
 MISSING_IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/batchmark:never-pushed"
-SPOT_RULES = [
-    {"action": "RETRY", "onStatusReason": "Host EC2*"},
-    {"action": "RETRY", "onReason": "CannotPullContainer*"},
-    {"action": "EXIT", "onReason": "*"},
-]
 
 
 def job_prefix(config: Config, target: str) -> str:
@@ -55,7 +51,7 @@ def publish(aws: AwsClients, instructions: Path) -> None:
                     },
                 },
             },
-            retryStrategy={"attempts": base["attempts"], "evaluateOnExit": SPOT_RULES},
+            retryStrategy={"attempts": base["attempts"], "evaluateOnExit": list(RETRY_RULES)},
             timeout={"attemptDurationSeconds": 600},
         )
         return str(answer["jobDefinitionArn"])
@@ -113,6 +109,6 @@ def real_command(target: str) -> list[str]:
     return [
         *("python", "-m", "batchmark_job", "run", "--suite", "Ref::suite", "--device", "cpu"),
         *("--threads", "1", "--run-id", "Ref::run_id", "--target", target),
-        *("--output", "Ref::output", "--precision", "0", "--samples", "1000000"),
+        *("--output", "Ref::output", "--precision", "0", "--samples", "10000"),
         *("--max-seconds", "4", "--no-ceilings"),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from batchmark.core.names import slug
 from batchmark_job.result import MeasurementStatus
 from tests.faults.bench import Bench
 from tests.faults.fault import Fault, Runs
@@ -9,6 +10,7 @@ from tests.faults.outcome import Outcome
 from tests.faults.targets import job_prefix
 
 OUTAGE_SECONDS = 30
+EXPIRED_SECONDS = 20
 
 
 def spot_once(bench: Bench) -> Runs:
@@ -73,9 +75,24 @@ def outage(bench: Bench) -> Runs:
     return runs
 
 
+def expired_credentials(bench: Bench) -> Runs:
+    """For a while nobody can read the document of a job that ended well."""
+    run = bench.start("expired-credentials")
+    bench.wait_until_watched(run)
+    folder = f"arn:aws:s3:::{bench.config.bucket}/raw/{slug(run.run_id)}/*"
+    fault = bench.begin(
+        "expired_credentials", seconds=EXPIRED_SECONDS, operations=["GetObject"], resources=[folder]
+    )
+    run.open()
+    bench.wait(lambda: bench.faults()[fault]["strikes"], "refused read", EXPIRED_SECONDS)
+    bench.finish(run)
+    return {"": run}
+
+
 FAULTS = (
     Fault("Spot interruption, once", spot_once, {"": Outcome()}),
     Fault("Spot interruption, always", spot_always, {"": Outcome(jobs=2)}),
+    Fault("credentials expired for 20 s as a job ends", expired_credentials, {"": Outcome()}),
     Fault(
         "throttling of 30 % of calls",
         throttling,

@@ -66,8 +66,7 @@ def killed_in(operation: str, bench: Bench, point: str) -> Run:
 
 def kill_worker(bench: Bench, task: dict[str, Any]) -> None:
     """Both of its processes: the executor's, which watches, and the task's own."""
-    at_work = bench.wait(lambda: bench.worker_pids(task), "worker of the task")
-    for pid in at_work:
+    for pid in bench.wait_for_worker(task):
         sigkill(pid)
 
 

@@ -7,8 +7,12 @@ from functools import partial
 from batchmark.core.names import slug
 from tests.faults.bench import Bench, sigkill
 from tests.faults.fault import Fault, Runs
-from tests.faults.outcome import Outcome
+from tests.faults.outcome import NO_JOB, Outcome
 from tests.faults.targets import MISSING_IMAGE
+
+NEVER_FITS = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT"
+NO_IMAGE = "CannotPullContainerError"
+NO_PROFILE = "The instance profile does not exist"
 
 
 def told(run_id: str, bench: Bench, **instructions: object) -> Runs:
@@ -29,7 +33,7 @@ def on_invalid_environment(bench: Bench) -> Runs:
     bench.begin(
         "invalid_environment",
         compute_environment="fault-invalid-environment",
-        reason="CLIENT_ERROR - The instance profile does not exist",
+        reason=f"CLIENT_ERROR - {NO_PROFILE}",
     )
     return on_target("invalid-environment", bench)
 
@@ -71,7 +75,7 @@ def bad_document(kind: str, says: str) -> Fault:
     return Fault(
         f"result document {kind.replace('_', ' ')}",
         partial(told, f"document-{kind}", document=kind),
-        {"": Outcome("failed", kept=False, says=says)},
+        {"": Outcome("failed", kept=False, says=says, lost=says)},
     )
 
 
@@ -79,36 +83,50 @@ FAULTS = (
     Fault(
         "job exits non-zero",
         partial(told, "exits-3", document="none", exit_code=3),
-        {"": Outcome("failed", kept=False, says="exit code 3")},
+        {"": Outcome("failed", kept=False, says="exit code 3", lost="exit code 3")},
         quick=True,
     ),
     Fault(
         "job never fits",
         partial(on_target, "never-fits"),
-        {"": Outcome("failed", kept=False, says="MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT")},
+        {
+            "": Outcome(
+                "failed",
+                kept=False,
+                says="MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT",
+                lost="MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT",
+            )
+        },
         quick=True,
     ),
     Fault(
         "queue disabled",
         partial(on_target, "disabled-queue"),
-        {"": Outcome("failed", jobs=0, kept=False, says="is DISABLED")},
+        {"": Outcome("failed", jobs=0, kept=False, says="is DISABLED", lost=NO_JOB)},
     ),
     Fault(
         "environment INVALID",
         on_invalid_environment,
-        {"": Outcome("failed", kept=False, says="The instance profile does not exist")},
+        {"": Outcome("failed", kept=False, says=NO_PROFILE, lost=NO_PROFILE)},
     ),
     Fault(
         "image missing",
         without_image,
-        {"": Outcome("failed", kept=False, says="CannotPullContainerError")},
+        {
+            "": Outcome(
+                "failed",
+                kept=False,
+                says="CannotPullContainerError",
+                lost="CannotPullContainerError",
+            )
+        },
     ),
     Fault(
         "SIGKILL of the job",
         killed,
         {
-            "starting": Outcome("failed", kept=False, says="exit code 137"),
-            "running": Outcome("failed", kept=False, says="exit code 137"),
+            "starting": Outcome("failed", kept=False, says="exit code 137", lost="exit code 137"),
+            "running": Outcome("failed", kept=False, says="exit code 137", lost="exit code 137"),
             "ending": Outcome("failed", kept=True, says="exit code 137"),
         },
     ),
@@ -117,4 +135,7 @@ FAULTS = (
     bad_document("other_version", "schema_version 99"),
     bad_document("other_job", "has job_id '11111111-0000-0000-0000-000000000000'"),
     bad_document("huge", "has 190.7 MiB"),
+    bad_document("deep", "not a result document: invalid JSON"),
+    bad_document("overflowing", "breaks schema 2: environment.memory_bytes"),
+    bad_document("doubled", "it has the row stand_in {'size': 1} float32 twice"),
 )

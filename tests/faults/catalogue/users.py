@@ -9,7 +9,7 @@ import psutil
 
 from tests.faults.bench import DAG_TIME_OUT, Bench
 from tests.faults.fault import Fault, Runs
-from tests.faults.outcome import Outcome
+from tests.faults.outcome import NO_DOCUMENT, NO_JOB, Outcome
 
 
 def cancelled_while_deferred(bench: Bench) -> Runs:
@@ -24,13 +24,13 @@ def cancelled_while_queued(bench: Bench) -> Runs:
     """The executor's workers are stopped, so that the task stays in its queue."""
     run = bench.start("cancelled-queued")
     planning = bench.wait_for_task(run, "running", task_id="plan_jobs")
-    at_work, *runner = bench.worker_pids(planning)
+    at_work, runner = bench.wait_for_worker(planning)
     stopped = bench.executor_pids()
     for pid in stopped:
         if pid != at_work:
             os.kill(pid, signal.SIGSTOP)
     try:
-        psutil.wait_procs([psutil.Process(pid) for pid in runner], timeout=60)
+        bench.wait(lambda: not psutil.pid_exists(runner), "end of plan_jobs' runner")
         bench.wait_for_task(run, "success", task_id="plan_jobs")
         os.kill(at_work, signal.SIGSTOP)
         bench.airflow.fail(bench.wait_for_task(run, "queued"))
@@ -70,13 +70,13 @@ FAULTS = (
     Fault(
         "task cancelled while deferred",
         cancelled_while_deferred,
-        {"": Outcome("failed", kept=False)},
+        {"": Outcome("failed", kept=False, lost=NO_DOCUMENT)},
         quick=True,
     ),
     Fault(
         "task cancelled while queued",
         cancelled_while_queued,
-        {"": Outcome("failed", jobs=0, kept=False)},
+        {"": Outcome("failed", jobs=0, kept=False, lost=NO_JOB)},
         alone=True,
     ),
     Fault("DAG run cleared while its job runs", cleared_while_it_runs, {"": Outcome(jobs=2)}),
@@ -84,6 +84,6 @@ FAULTS = (
     Fault(
         "execution_timeout passed while deferred",
         past_its_execution_timeout,
-        {"": Outcome("failed", kept=False, says="execution_timeout")},
+        {"": Outcome("failed", kept=False, says="execution_timeout", lost=NO_DOCUMENT)},
     ),
 )

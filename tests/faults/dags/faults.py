@@ -1,18 +1,22 @@
 """The chain under test, without what only draws: plan, run, collect.
 
-Its limits are short, and the second DAG's jobs may take half a minute.
+Its limits are short, and the second DAG's jobs may take half a minute. The others are broken, for
+the matrix to see it.
 """
 
 from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import chain, dag, get_current_context, task
+from broken import BROKEN
 
 from batchmark.orchestration import assets, dag_parts
 from batchmark.orchestration.tasks import run
 
 
-def define(dag_id: str, **limits: Any) -> None:
+def define(
+    dag_id: str, plan: Any = run.plan_jobs, collect: Any = run.collect_results, **limits: Any
+) -> None:
     @dag(
         dag_id=dag_id,
         schedule=None,
@@ -26,11 +30,11 @@ def define(dag_id: str, **limits: Any) -> None:
     def faults():
         @task
         def plan_jobs() -> list[dict[str, Any]]:
-            return run.plan_jobs(get_current_context(), need_both_devices=False)
+            return plan(get_current_context(), need_both_devices=False)
 
         @task(trigger_rule="all_done", outlets=[assets.RESULTS])
         def collect_results() -> str:
-            return run.collect_results(get_current_context(), run_benchmark.task_id)
+            return collect(get_current_context(), run_benchmark.task_id)
 
         run_benchmark = dag_parts.run_benchmark(plan_jobs(), runnable_seconds=20, **limits)
         chain(run_benchmark, collect_results())
@@ -40,3 +44,5 @@ def define(dag_id: str, **limits: Any) -> None:
 
 define("faults")
 define("faults_time_out", execution_timeout=timedelta(seconds=30))
+for name, tasks in BROKEN.items():
+    define(name, **tasks)
