@@ -9,11 +9,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from laptop import INTERRUPTS
 from laptop.errors import LaptopError
 
 BUILD = Path(__file__).resolve().parent.parent / "build"
 INTERRUPTED = 130
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main() -> int:
@@ -31,7 +31,7 @@ def main() -> int:
         command.add_argument("--folder", type=Path, default=BUILD / "up", help="of the stack")
     _add_containers(commands)
     arguments = parser.parse_args()
-    for number in SIGNALS:
+    for number in INTERRUPTS:
         signal.signal(number, _interrupt)
     try:
         if arguments.command.startswith("containers-"):
@@ -43,6 +43,9 @@ def main() -> int:
         return 1
     except KeyboardInterrupt:
         print(f"{arguments.command}: interrupted", file=sys.stderr)
+        # Interrupted while it evaluates a string, as an import of dataclasses does, CPython would
+        # end with the signal though this is caught; each evaluation makes it forget the last.
+        exec("")  # noqa: S102
         return INTERRUPTED
     return 0
 
@@ -108,7 +111,7 @@ def _run_containers(arguments: argparse.Namespace) -> None:
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
     """Interrupt once; nothing may interrupt the clean-up that follows."""
-    for number in SIGNALS:
+    for number in INTERRUPTS:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 

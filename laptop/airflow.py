@@ -16,9 +16,11 @@ import httpx
 import tenacity
 
 from laptop.errors import LaptopError
+from laptop.private_files import make_private, write_private
 from laptop.processes import Processes
 
 USER = "admin"
+DATABASE = "airflow.db"
 HEALTH_SECONDS = 180
 IMPORTED_FROM = ("plugins", "job_container", "laptop/airflow_settings")
 # How long a component waits for another's lock on SQLite. The API server also writes in its event
@@ -85,10 +87,9 @@ class Airflow:
 
     def migrate(self, processes: Processes, root: Path) -> None:
         """Create the metadata database and the only user."""
-        self.home.mkdir(parents=True, exist_ok=True)
-        passwords = self.home / "passwords.json"
-        passwords.touch(mode=0o600)
-        passwords.write_text(json.dumps({USER: self.password}))
+        make_private(self.home)
+        write_private(self.home / "passwords.json", json.dumps({USER: self.password}))
+        (self.home / DATABASE).touch(mode=0o600)
         processes.run("airflow-migrate", _command("db", "migrate"), cwd=root)
 
     def start(self, processes: Processes, root: Path) -> None:
@@ -97,7 +98,7 @@ class Airflow:
 
     def start_component(self, name: str, processes: Processes, root: Path) -> None:
         seconds = API_SERVER_LOCK_SECONDS if name == "api-server" else LOCK_SECONDS
-        database = f"sqlite:///{self.home}/airflow.db?timeout={seconds}"
+        database = f"sqlite:///{self.home / DATABASE}?timeout={seconds}"
         processes.start(
             name,
             _command(*COMPONENTS[name]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import shutil
 import sys
 import time
@@ -20,6 +21,7 @@ from batchmark.core.prices import PRICES_FILE
 from laptop.airflow import Airflow
 from laptop.aws import REGION, AwsClients
 from laptop.errors import LaptopError
+from laptop.private_files import write_private
 from laptop.processes import Processes, free_port
 from laptop.stand_in_image import publish_stand_in
 from laptop.terraform import Terraform
@@ -78,8 +80,10 @@ class Stack:
         self._vcpus = vcpus
         self._job_dir = job_dir
         self._cloud_state = cloud_state
-        self.aws = aws_environment(self.endpoint, "laptop")
-        for_airflow = aws_environment(self.endpoint, "airflow")
+        self.credentials = self.folder / "credentials"
+        self._secret = secrets.token_urlsafe(30)
+        self.aws = self.aws_as("laptop")
+        for_airflow = self.aws_as("airflow")
         self.processes = Processes(
             self.folder,
             clean_environment() | for_airflow | self.airflow.environment(ROOT, for_airflow),
@@ -89,7 +93,7 @@ class Stack:
             ROOT / "terraform",
             data_dir=TERRAFORM_DATA,
             state=self.folder / "terraform.tfstate",
-            env=self.processes.env | aws_environment(self.endpoint, "terraform"),
+            env=self.processes.env | self.aws_as("terraform"),
             log=self.processes.log_of("terraform"),
         )
 
@@ -113,7 +117,13 @@ class Stack:
                 self.stop()  # or the executor would wait for Terraform to finish
                 raise
 
+    def aws_as(self, principal: str) -> dict[str, str]:
+        """Variables that lead every AWS client to the local cloud, as this principal."""
+        return aws_environment(self.endpoint, principal, self._secret)
+
     def start_cloud(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_private(self.credentials, credentials_file("laptop", self._secret))
         self.processes.start(
             "local-cloud",
             [
@@ -122,6 +132,7 @@ class Stack:
                 *("--job-dir", str(self._job_dir)),
                 *("--prices", str(PRICES_FILE)),
                 *("--record-calls", str(self.calls)),
+                *("--credentials", str(self.credentials)),
                 *(("--state", str(self._cloud_state)) if self._cloud_state else ()),
             ],
             cwd=ROOT,
@@ -210,17 +221,23 @@ def reach_loopback_directly() -> None:
         os.environ[name] = ",".join(dict.fromkeys([*others, "127.0.0.1", "localhost"]))
 
 
-def aws_environment(endpoint: str, principal: str) -> dict[str, str]:
+def credentials_file(principal: str, secret: str) -> str:
+    """A file of AWS credentials, as clients and the local cloud read it."""
+    return f"[default]\naws_access_key_id = {principal}\naws_secret_access_key = {secret}\n"
+
+
+def aws_environment(endpoint: str, principal: str, secret: str) -> dict[str, str]:
     """Variables that lead every AWS client to the local cloud, with credentials of no real account.
 
-    The access key is the principal's name, so that recorded calls show who made them.
+    The access key is the principal's name, so that recorded calls show who made them; the secret
+    is the local cloud's.
     """
     return {
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_REGION": REGION,
         "AWS_ACCESS_KEY_ID": principal,
-        "AWS_SECRET_ACCESS_KEY": principal,
+        "AWS_SECRET_ACCESS_KEY": secret,
         "AWS_EC2_METADATA_DISABLED": "true",
     }
 

@@ -9,7 +9,9 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +21,7 @@ from typing import IO, Any
 import python_terraform
 from python_terraform import IsFlagged
 
+from laptop import INTERRUPTS
 from laptop.errors import TerraformError
 
 MINIMUM_VERSION = (1, 11)
@@ -31,6 +34,7 @@ MIRROR_ROOTS = (
 LOCKED_PROVIDER = re.compile(r'^provider "(.+?)" \{\s+version\s+= "(.+?)"', re.MULTILINE)
 # How long Terraform may take to write its state and stop before it is killed.
 STOP_SECONDS = 10.0
+POLL_SECONDS = 0.1
 ERROR_LINES = 25
 
 
@@ -199,29 +203,32 @@ def _execute(argv: list[str], cwd: Path, env: Mapping[str, str], log: Path | Non
         out.write(f"$ {' '.join(argv)}\n".encode())
         out.flush()
         start = out.tell()
-        try:
-            process = subprocess.Popen(
-                argv,
-                cwd=cwd,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                # Ctrl-C then reaches this process alone, which stops Terraform in order.
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise TerraformError(f"terraform {argv[1]} can't be started: {error}") from error
-        try:
-            code = _wait(process)
-        finally:
-            _kill(process)
+        with _noted_signals() as came:
+            try:
+                process = subprocess.Popen(
+                    argv,
+                    cwd=cwd,
+                    env=env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    # Ctrl-C then reaches this process alone, which stops Terraform in order.
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise TerraformError(f"terraform {argv[1]} can't be started: {error}") from error
+            try:
+                _wait(process, came)
+            finally:
+                _kill(process)
             out.seek(start)
             output = out.read()
             err.seek(0)
             errors = err.read()
             out.write(errors)
-    return Result(code, output.decode(errors="replace"), errors.decode(errors="replace"))
+    return Result(
+        process.returncode, output.decode(errors="replace"), errors.decode(errors="replace")
+    )
 
 
 @contextmanager
@@ -235,15 +242,44 @@ def _appended(log: Path | None) -> Iterator[IO[bytes]]:
             yield file
 
 
-def _wait(process: subprocess.Popen[bytes]) -> int:
-    """Wait for Terraform's end; if that is interrupted, ask it to end in order."""
+@contextmanager
+def _noted_signals() -> Iterator[list[int]]:
+    """The signals that would interrupt the block. They are noted, and take effect at its end.
+
+    So no program is started that nobody knows of, and none is left.
+    """
+    came: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield came  # signals interrupt the main thread only
+        return
+    handlers = {
+        number: signal.signal(number, lambda number, _: came.append(number))
+        for number in INTERRUPTS
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
-        return process.wait()
-    except BaseException:
+        yield came
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for noted in came:
+            signal.raise_signal(noted)
+
+
+def _wait(process: subprocess.Popen[bytes], came: Sequence[int]) -> None:
+    """Wait for Terraform's end: a signal asks it to end in order, the next ends the wait."""
+    _wait_for(process, lambda: bool(came))
+    if came:
+        process.send_signal(signal.SIGINT)
+        end = time.monotonic() + STOP_SECONDS
+        _wait_for(process, lambda: len(came) > 1 or time.monotonic() > end)
+
+
+def _wait_for(process: subprocess.Popen[bytes], enough: Callable[[], bool]) -> None:
+    while not enough():
         with suppress(subprocess.TimeoutExpired):
-            process.send_signal(signal.SIGINT)
-            process.wait(STOP_SECONDS)
-        raise
+            process.wait(POLL_SECONDS)
+            return
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

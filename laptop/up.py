@@ -8,6 +8,7 @@ from pathlib import Path
 from laptop.airflow import USER, AirflowClient
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
+from laptop.private_files import write_private
 from laptop.processes import processes_of, require_port, stop_all
 from laptop.session import Clock, exclusive, refuse_beside_others
 from laptop.stack import Ports, Stack
@@ -40,17 +41,14 @@ def up(port: int, folder: Path) -> None:
             stack.start()
             with AirflowClient(stack.airflow) as airflow:
                 airflow.wait_for_dag(DAG_ID)
-            login.touch(mode=0o600)
-            login.write_text(
-                json.dumps(
-                    {
-                        "Airflow": stack.airflow.url,
-                        "user": USER,
-                        "password": stack.airflow.password,
-                        "local cloud": stack.endpoint,
-                    }
-                )
-            )
+            found = {
+                "Airflow": stack.airflow.url,
+                "user": USER,
+                "password": stack.airflow.password,
+                "local cloud": stack.endpoint,
+                "its AWS_SHARED_CREDENTIALS_FILE": str(stack.credentials),
+            }
+            write_private(login, json.dumps(found))
         except BaseException:
             clock.say("stopping what was started")
             stack.stop()

@@ -12,7 +12,7 @@ from laptop.containers.compose import Compose
 from laptop.containers.job_image import tag_for_jobs, untag_for_jobs
 from laptop.errors import LaptopError
 from laptop.session import Clock
-from laptop.stack import ROOT, TERRAFORM_DATA, apply_core_stack, aws_environment, clean_environment
+from laptop.stack import ROOT, TERRAFORM_DATA, apply_core_stack, clean_environment
 from laptop.stand_in_image import publish_stand_in
 from laptop.terraform import Terraform
 
@@ -64,7 +64,7 @@ class Cloud:
             ROOT / "terraform",
             data_dir=TERRAFORM_DATA,
             state=self._folder / "terraform.tfstate",
-            env=clean_environment() | aws_environment(self._deployment.endpoint, "terraform"),
+            env=clean_environment() | self._deployment.aws_as("terraform"),
             log=self._folder / "terraform.log",
         )
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
+from laptop.containers.secret_files import cloud_secret
 from laptop.errors import LaptopError
 from laptop.stack import ROOT, aws_environment
 
@@ -65,7 +66,11 @@ class Deployment:
     @property
     def aws(self) -> Mapping[str, str]:
         """An environment that leads AWS clients on this machine to the local cloud."""
-        return aws_environment(self.endpoint, "laptop")
+        return self.aws_as("laptop")
+
+    def aws_as(self, principal: str) -> dict[str, str]:
+        """The same, as another principal; raises LaptopError where the secret is missing."""
+        return aws_environment(self.endpoint, principal, cloud_secret(self.secrets))
 
 
 class Compose:

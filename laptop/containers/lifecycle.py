@@ -41,12 +41,12 @@ def up(deployment: Deployment, *, build: bool = True) -> float:
         compose = compose_for(deployment)
         local = deployment.profile == "local"
         cloud = Cloud(compose)
-        if local:
-            cloud.terraform().check()
-        _require_ports(compose)
         secret_files.make_missing(
             deployment.secrets, database_is_there=compose.has_volume("postgres")
         )
+        if local:
+            cloud.terraform().check()
+        _require_ports(compose)
         settings_are_ours = compose.write_settings()
         if build:
             _build(compose, clock)

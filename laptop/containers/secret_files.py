@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import configparser
 import json
 import os
 import secrets
@@ -11,12 +12,17 @@ from pathlib import Path
 
 from laptop.airflow import USER
 from laptop.errors import LaptopError
+from laptop.private_files import make_private, write_private
+from laptop.stack import credentials_file
 
 FERNET_KEY = "fernet_key"
 PASSWORDS = "airflow_passwords"
 POSTGRES_PASSWORD = "postgres_password"  # noqa: S105 - the name of a file
 DATABASE_URL = "sql_alchemy_conn"
 AWS_FILES = "aws"
+CLOUD_CREDENTIALS = "local_cloud_credentials"
+# Containers read as another user; the folder keeps other users out.
+READABLE = 0o644
 # Every container has this group, whatever its user: it may write Airflow's logs.
 GROUP = 10001
 
@@ -36,17 +42,11 @@ def make_missing(folder: Path, *, database_is_there: bool) -> None:
             "back, or delete the database and all of Airflow's runs with "
             "`make containers-down VOLUMES=delete`"
         )
-    _make_private(folder)
+    make_private(folder)
     for name, make in _makers(folder).items():
         path = folder / name
         if not path.exists():
-            write(path, make())
-
-
-def _make_private(folder: Path) -> None:
-    """Make the folder if need be, for its owner alone."""
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o700)
+            write_private(path, make(), READABLE)
 
 
 def _makers(folder: Path) -> Mapping[str, Callable[[], str]]:
@@ -61,19 +61,29 @@ def _makers(folder: Path) -> Mapping[str, Callable[[], str]]:
         "jwt_secret": lambda: secrets.token_urlsafe(48),
         "api_secret_key": lambda: secrets.token_urlsafe(24),
         PASSWORDS: lambda: json.dumps({USER: secrets.token_urlsafe(12)}),
+        CLOUD_CREDENTIALS: lambda: credentials_file("airflow", secrets.token_urlsafe(30)),
     }
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file completely or not at all."""
-    unfinished = path.with_name(f".{path.name}")
-    unfinished.write_text(text)
-    unfinished.chmod(0o644)
-    unfinished.rename(path)
 
 
 def password(folder: Path) -> str:
     return str(json.loads((folder / PASSWORDS).read_text())[USER])
+
+
+def cloud_secret(folder: Path) -> str:
+    """The secret that signs requests to the local cloud.
+
+    Raises:
+        LaptopError: there is none.
+    """
+    path = folder / CLOUD_CREDENTIALS
+    parser = configparser.RawConfigParser()
+    try:
+        parser.read_string(path.read_text())
+        return parser.get("default", "aws_secret_access_key")
+    except (OSError, configparser.Error) as error:
+        raise LaptopError(
+            f"{path} can't be read, which `make containers-up` makes where it is missing: {error}"
+        ) from error
 
 
 def aws_folder(folder: Path, env: Mapping[str, str]) -> tuple[Path, str]:
@@ -91,10 +101,10 @@ def aws_folder(folder: Path, env: Mapping[str, str]) -> tuple[Path, str]:
             raise LaptopError("AWS_ACCESS_KEY_ID is set without AWS_SECRET_ACCESS_KEY: set both")
         names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
         lines = [f"{name.lower()} = {env[name]}" for name in names if env.get(name)]
-        _make_private(folder)
+        make_private(folder)
         copy.mkdir(exist_ok=True)
         copy.chmod(0o755)
-        write(copy / "credentials", "\n".join(["[default]", *lines, ""]))
+        write_private(copy / "credentials", "\n".join(["[default]", *lines, ""]), READABLE)
         return copy, f"10001:{GROUP}"
     own = Path(env.get("HOME", "~")).expanduser() / ".aws"
     if not own.is_dir():

@@ -1,6 +1,8 @@
 """What the commands do by default, and what a long installation says."""
 
+import os
 import signal
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -9,6 +11,7 @@ import pytest
 from laptop import __main__ as program
 from laptop import install, up
 from laptop.airflow import Airflow
+from laptop.stack import ROOT
 
 
 def test_up_takes_airflows_usual_port(monkeypatch):
@@ -18,6 +21,28 @@ def test_up_takes_airflows_usual_port(monkeypatch):
     monkeypatch.setattr(up, "up", lambda *arguments: called.append(arguments))
     assert program.main() == 0
     assert called == [(8080, program.BUILD / "up")]
+
+
+INTERRUPTED_IN_A_STRING = """
+import signal, sys
+from laptop import __main__ as program
+program._run_processes = lambda _: exec("signal.raise_signal(signal.SIGINT)")
+sys.argv = ["laptop", "demo"]
+sys.exit(program.main())
+"""
+
+
+def test_an_interrupt_while_a_string_is_evaluated_ends_as_any_other(tmp_path):
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED_IN_A_STRING)
+    ended = subprocess.run(
+        [sys.executable, "-m", "interrupted"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (program.INTERRUPTED, "demo: interrupted\n")
 
 
 def test_a_long_installation_says_that_it_goes_on_and_how_it_ended(monkeypatch, capsys):
@@ -35,4 +60,6 @@ def test_airflows_database_is_made_in_a_new_folder_and_in_a_known_one(tmp_path, 
     for _ in range(times):
         airflow.migrate(processes, tmp_path)
     assert ran[-1] == ("airflow-migrate", tmp_path)
-    assert (airflow.home / "passwords.json").stat().st_mode & 0o777 == 0o600
+    assert airflow.home.stat().st_mode & 0o777 == 0o700
+    for name in ("passwords.json", "airflow.db"):
+        assert (airflow.home / name).stat().st_mode & 0o777 == 0o600

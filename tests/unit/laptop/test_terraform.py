@@ -278,6 +278,52 @@ def test_ctrl_c_leaves_no_process_behind(stack_dir, tmp_path):
     assert (tmp_path / "my.tfstate").exists(), "Terraform had the time to write its state"
 
 
+@pytest.fixture
+def handled_ctrl_c():
+    """Ctrl-C raises KeyboardInterrupt also where `nohup` or `&` left it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("handled_ctrl_c")
+def test_ctrl_c_in_the_very_moment_of_the_start_leaves_no_process_behind(
+    stack_dir, tmp_path, monkeypatch
+):
+    class InterruptedPopen(subprocess.Popen):
+        def __init__(self, argv, **options):
+            super().__init__(argv, **options)
+            if argv[1] == "apply":
+                wait_for(lambda: started.exists() and started.read_text(), "start")
+                signal.raise_signal(signal.SIGINT)
+
+    started = stack_dir / "started"
+    env = fake_terraform(
+        tmp_path / "bin",
+        """[ "$1" = version ] && echo '{"terraform_version": "1.11.0", "platform": "os_cpu"}'
+        [ "$1" = apply ] || exit 0
+        echo $$ > started
+        exec sleep 600""",
+    )
+    monkeypatch.setattr(subprocess, "Popen", InterruptedPopen)
+    terraform = open_stack(stack_dir, env=env)
+    with pytest.raises(KeyboardInterrupt):
+        terraform.apply()
+    assert gone(started)
+
+
+@pytest.mark.usefixtures("handled_ctrl_c")
+def test_an_ignored_ctrl_c_stays_ignored(stack_dir, tmp_path):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    env = fake_terraform(
+        tmp_path / "bin",
+        """[ "$1" = version ] && echo '{"terraform_version": "1.11.0", "platform": "os_cpu"}'
+        [ "$1" = apply ] && kill -INT $PPID
+        exit 0""",
+    )
+    open_stack(stack_dir, env=env).apply()
+
+
 @pytest.mark.parametrize("times", [1, 2])
 def test_ctrl_c_ends_even_what_does_not_want_to(stack_dir, tmp_path, times):
     env = fake_terraform(

@@ -31,9 +31,9 @@ def server_port():
 
 @pytest.fixture
 def cloud_port(server_port):
-    """The port of an empty local cloud."""
-    yield server_port
+    """The port of an empty local cloud: what an earlier mock in this process held is gone, too."""
     httpx.post(f"http://127.0.0.1:{server_port}/moto-api/reset").raise_for_status()
+    return server_port
 
 
 def make_bucket(aws):

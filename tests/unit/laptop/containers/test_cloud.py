@@ -10,6 +10,7 @@ from laptop.aws import AwsClients
 from laptop.containers.cloud import Cloud
 from laptop.containers.compose import Deployment
 from laptop.containers.job_image import tag_for_jobs
+from laptop.containers.secret_files import make_missing
 from laptop.errors import LaptopError
 from laptop.session import Clock
 from tests.unit.laptop.containers.conftest import make_bucket
@@ -74,7 +75,9 @@ class FailingHalfway(FilledByHand):
 
 @pytest.fixture
 def engine(cloud_port, tmp_path):
-    return Engine(Deployment(cloud_port=cloud_port, folder=tmp_path))
+    deployment = Deployment(cloud_port=cloud_port, folder=tmp_path)
+    make_missing(deployment.secrets, database_is_there=False)
+    return Engine(deployment)
 
 
 @pytest.fixture

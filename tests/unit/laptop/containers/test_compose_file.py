@@ -60,7 +60,7 @@ def environment_of(service):
 @pytest.fixture
 def laptop_environment(tmp_path):
     airflow = Airflow(tmp_path, 8080, ROOT / "dags", schedules=True)
-    return airflow.environment(ROOT, aws_environment("http://127.0.0.1:5000", "airflow"))
+    return airflow.environment(ROOT, aws_environment("http://127.0.0.1:5000", "airflow", "secret"))
 
 
 def test_the_services_are_those_that_the_commands_know():
@@ -228,8 +228,11 @@ class TestByCompose:
         environment = shown["services"]["scheduler"]["environment"]
         aws = {name: value for name, value in environment.items() if name.startswith("AWS_")}
         assert aws == {
-            **aws_environment("http://local-cloud:5000", "airflow"),
+            "AWS_ENDPOINT_URL": "http://local-cloud:5000",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_REGION": "us-east-1",
             "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_SHARED_CREDENTIALS_FILE": "/run/secrets/local_cloud_credentials",
         }
         assert environment["BATCHMARK_BROWSER_ENDPOINT_URL"] == "http://127.0.0.1:7"
 

@@ -10,7 +10,7 @@ from cryptography.fernet import Fernet
 from sqlalchemy.engine import make_url
 
 from laptop.containers import secret_files
-from laptop.containers.secret_files import aws_folder, make_missing, password
+from laptop.containers.secret_files import aws_folder, cloud_secret, make_missing, password
 from laptop.errors import LaptopError
 from laptop.stack import ROOT
 
@@ -59,6 +59,16 @@ def test_each_has_the_form_that_its_reader_wants(folder):
     )
     assert json.loads(made["airflow_passwords"]) == {"admin": password(folder)}
     assert len(made["jwt_secret"]) >= 64
+    secret = cloud_secret(folder)
+    assert made["local_cloud_credentials"] == (
+        f"[default]\naws_access_key_id = airflow\naws_secret_access_key = {secret}\n"
+    )
+
+
+def test_a_local_cloud_whose_secret_is_gone_is_reported(folder):
+    (folder / "local_cloud_credentials").unlink()
+    with pytest.raises(LaptopError, match="local_cloud_credentials can't be read, which `make co"):
+        cloud_secret(folder)
 
 
 def test_a_database_whose_password_is_gone_is_reported(folder):

@@ -1,0 +1,23 @@
+"""Files and folders that other users of this machine can't read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def make_private(folder: Path) -> None:
+    """Make the folder if need be, for its owner alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
+
+
+def write_private(path: Path, text: str, mode: int = 0o600) -> None:
+    """Write a file completely or not at all; with another `mode`, its folder must be private."""
+    unfinished = path.with_name(f".{path.name}")
+    unfinished.unlink(missing_ok=True)
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        os.fchmod(descriptor, mode)
+        file.write(text)
+    unfinished.rename(path)

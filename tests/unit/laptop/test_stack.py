@@ -1,0 +1,43 @@
+"""The credentials that a stack's local cloud and its clients share."""
+
+import configparser
+import stat
+
+import pytest
+
+from laptop.stack import Ports, Stack
+from local_cloud.credentials import read_or_make
+
+
+@pytest.fixture
+def stack(tmp_path, monkeypatch):
+    """A stack whose local cloud is only asked for."""
+    made = Stack(tmp_path / "stack", Ports(1, 2), lambda _: None)
+    made.asked = []
+    monkeypatch.setattr(made.processes, "start", lambda name, argv, **_: made.asked.append(argv))
+    monkeypatch.setattr("laptop.stack.httpx.get", lambda *_, **__: None)
+    return made
+
+
+def test_the_local_cloud_and_all_its_clients_share_a_secret_of_this_stack(stack, tmp_path):
+    stack.start_cloud()
+    (argv,) = stack.asked
+    named = argv[argv.index("--credentials") + 1]
+    secret = read_or_make(stack.credentials)
+    assert named == str(stack.credentials)
+    assert stat.S_IMODE(stack.credentials.stat().st_mode) == 0o600
+    assert secret not in " ".join(argv)
+    for principal in ("laptop", "airflow", "terraform"):
+        variables = stack.aws_as(principal)
+        assert variables["AWS_ACCESS_KEY_ID"] == principal
+        assert variables["AWS_SECRET_ACCESS_KEY"] == secret
+    assert stack.processes.env["AWS_SECRET_ACCESS_KEY"] == secret
+    other = Stack(tmp_path / "other", Ports(1, 2), lambda _: None)
+    assert other.aws["AWS_SECRET_ACCESS_KEY"] != secret
+
+
+def test_users_find_the_stacks_credentials_in_a_file_of_aws(stack):
+    stack.start_cloud()
+    profile = configparser.RawConfigParser()
+    profile.read(stack.credentials)
+    assert profile.get("default", "aws_access_key_id") == "laptop"
