@@ -15,6 +15,8 @@ SLOWEST := --durations 15 --durations-min 5
 BY_FILE := --dist loadfile
 # Workers whose threads wait for each other's would wait for the other workers, too.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest $(BY_FILE) $(SLOWEST)
+# Hundreds of processes import the same modules; without bytecode files each would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPATH := $(CURDIR):$(CURDIR)/plugins:$(CURDIR)/job_container
 
 # torch's CUDA wheel pins these itself; a lock that named them would fetch them for the CPU build too.
@@ -35,7 +37,7 @@ help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: install
-install: ## Everything into .venv (3 to 5 minutes; nothing to do when it is up to date)
+install: ## Everything into .venv (1 to 4 minutes; nothing to do when it is up to date)
 	@test -n "$(PYTHON)" || { echo "Python 3.11 is needed and not on the PATH: install it, or set PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) laptop/install.py --torch $(TORCH)
 
@@ -81,7 +83,7 @@ test-unit: install ## Unit tests only (about a minute)
 	$(PYTEST) --numprocesses 2 -m "not monte_carlo" tests/unit
 
 .PHONY: test-statistics
-test-statistics: install ## Statistical properties with many draws; each unit test run proves them with few (about 3 minutes)
+test-statistics: install ## Statistical properties and hostile input with many draws; each unit test run proves them with few (about 10 minutes)
 	$(BIN)/pytest $(BY_FILE) --numprocesses 2 -m monte_carlo tests/unit
 
 .PHONY: test-quick
@@ -125,9 +127,8 @@ lint: terraform-there install $(CHECKOV) ## ruff, mypy, import rules, shellcheck
 
 # In an environment of its own: it pins what Airflow needs newer.
 $(CHECKOV): requirements-checkov.txt | install
-	@echo "checkov: installing it into build/checkov (about 40 s)"
-	@$(PYTHON) -m venv --clear build/checkov
-	@build/checkov/bin/python -m pip install -qq --disable-pip-version-check -r $<
+	@echo "checkov: installing it into build/checkov (10 to 40 s)"
+	@$(PYTHON) laptop/install.py --into build/checkov --lock $<
 	@touch $@
 
 .PHONY: format
@@ -216,6 +217,14 @@ bench-noise: install ## A/A: 20 equal runs on this idle machine; each row's nois
 bench-history: install ## Read a history of 1,000,000 rows as the detector does: below 500 MB of memory (a minute)
 	@exec $(BIN)/python -m benchmarks.history_memory
 
+.PHONY: bench-logs
+bench-logs: install ## Collect a job whose log has 500 MB: below 300 MB of memory (ten seconds)
+	@exec $(BIN)/python -m benchmarks.log_memory
+
+.PHONY: bench-hostile
+bench-hostile: install ## Read files of the history that a foe wrote: below 300 MB of memory each (half a minute)
+	@exec $(BIN)/python -m benchmarks.hostile_history
+
 .PHONY: bench-reruns
 bench-reruns: install ## Steps and noise, run by run, with fresh jobs: alerts in the same run, false ones, extra jobs (HARNESS=.../evaluate.py; 2 to 3 minutes)
 	@exec $(BIN)/python -m benchmarks.detector_reruns $(HARNESS)
@@ -226,9 +235,8 @@ bench-detector: install $(OTAVA) ## 1,000 series of 200 runs, by our detector an
 
 # In an environment of its own: it pins an older numpy and scipy.
 $(OTAVA): requirements-otava.txt | install
-	@echo "otava: installing it into build/otava (about 40 s)"
-	@$(PYTHON) -m venv --clear build/otava
-	@build/otava/bin/python -m pip install -qq --disable-pip-version-check -r $<
+	@echo "otava: installing it into build/otava (10 to 40 s)"
+	@$(PYTHON) laptop/install.py --into build/otava --lock $<
 	@touch $@
 
 .PHONY: bench-gpu

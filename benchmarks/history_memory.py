@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,6 +29,7 @@ from batchmark.history.parquet import FileLocation, encode
 from batchmark.history.rows import time_columns
 from batchmark.history.series import COLUMNS, series_histories
 from batchmark.history.store import HistoryStore
+from benchmarks.memory import peak_mb
 from benchmarks.synthetic import this_machine
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -75,7 +74,8 @@ class Bucket:
         self.folder = folder
 
     def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: ARG002, N803
-        return {"Body": BytesIO((self.folder / Key).read_bytes())}
+        path = self.folder / Key
+        return {"Body": path.open("rb"), "ContentLength": path.stat().st_size}
 
     def get_paginator(self, _operation: str) -> Bucket:
         return self
@@ -159,15 +159,6 @@ def read() -> dict[str, float]:
     found["series"] = len(series_histories(table, "time"))
     found["series_seconds"] = time.perf_counter() - began
     return found | {"peak_mb": peak_mb()}
-
-
-def peak_mb() -> float:
-    """This process's peak resident memory so far, in MB of 10^6 bytes."""
-    status = Path("/proc/self/status")  # on Linux, ru_maxrss includes the parent's peak
-    if status.exists():
-        (line,) = (text for text in status.read_text().splitlines() if text.startswith("VmHWM:"))
-        return int(line.split()[1]) * 1024 / 1e6
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # in bytes on macOS
 
 
 if __name__ == "__main__":

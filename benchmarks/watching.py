@@ -32,7 +32,7 @@ from rich.table import Table
 from batchmark.aws.batch_jobs import describe_jobs
 from benchmarks.short_jobs import define_sleep, stack_in
 from laptop.aws import AwsClients
-from laptop.stack import ROOT, Stack, aws_environment, clean_environment
+from laptop.stack import ROOT, Stack, clean_environment
 
 FOLDER = ROOT / "build" / "bench-watching"
 CLAIMED_SHARE = 1 / 20
@@ -119,7 +119,7 @@ def watch(stack: Stack, contender: str, ids: Sequence[str], interval: int) -> di
     Raises:
         UnseenError: it failed, or missed a job.
     """
-    environment = clean_environment() | aws_environment(stack.endpoint, contender)
+    environment = clean_environment() | stack.aws_as(contender)
     ended = subprocess.run(
         [sys.executable, "-m", "benchmarks.triggerer", contender, str(interval)],
         cwd=ROOT,

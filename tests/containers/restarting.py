@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.clouds import Cloud, command_line, ready_url, running
+from tests.clouds import Cloud, command_line, ready, running
 
 SECONDS = 30
 
@@ -32,7 +32,7 @@ class RestartingCloud:
         self._process = subprocess.Popen(
             command_line(*self._options), stdout=subprocess.PIPE, text=True
         )
-        assert ready_url(self._process) == self.cloud.endpoint_url
+        assert ready(self._process) == (self.cloud.endpoint_url, self.cloud.credentials)
 
     def close(self) -> None:
         self._process.terminate()
