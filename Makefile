@@ -19,14 +19,14 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest $(BY_FILE) $(SLOWEST)
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPATH := $(CURDIR):$(CURDIR)/plugins:$(CURDIR)/job_container
 
-# torch's CUDA wheel pins these itself; a lock that named them would fetch them for the CPU build too.
+# What torch's CUDA build asks for; its CPU build asks for none of it.
 CUDA_PACKAGES := cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti \
 	nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand \
 	nvidia-cusolver nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink \
 	nvidia-nvshmem-cu13 nvidia-nvtx triton
 CHECKOV := build/checkov/bin/checkov
 OTAVA := build/otava/bin/otava
-COMPILE = $(BIN)/uv pip compile -q --universal --python-version 3.11 --no-header --annotation-style line
+COMPILE = $(BIN)/uv pip compile -q --universal --python-version 3.11 --no-header --annotation-style line --generate-hashes
 COMPILE_FOR_IMAGE = $(subst --universal,--python-platform x86_64-manylinux_2_28,$(COMPILE))
 
 DOCKERFILES := containers/Dockerfile job_container/Dockerfile $(wildcard tests/containers/bases/*/Dockerfile)
@@ -163,14 +163,14 @@ schema: install ## Export the result document's JSON Schema
 	$(BIN)/python -m batchmark_job schema > job_container/result.schema.json
 
 .PHONY: lock
-lock: install ## Resolve pyproject.toml into the lock files anew
-	$(COMPILE) pyproject.toml $(addprefix --no-emit-package ,$(CUDA_PACKAGES)) -o requirements.txt
+lock: install ## Resolve pyproject.toml into the lock files anew, with the hash of every file that they may bring
+	$(COMPILE) pyproject.toml -o requirements.txt
 	$(COMPILE) --group dev -c requirements.txt -o requirements-dev.txt
-	@echo "# The job image's lock, made by \`make lock\`. The CUDA packages at the end are left to torch's own pins." \
+	@echo "# The job image's lock, made by \`make lock\`. torch and the packages named last are left out: PyPI has no CPU build to take a hash from." \
 		> job_container/requirements.txt
 	cd job_container && ../$(COMPILE_FOR_IMAGE) requirements.in -c ../requirements.txt \
-		$(addprefix --no-emit-package ,$(CUDA_PACKAGES)) >> requirements.txt
-	@echo "# The lock of the gpu variant: requirements.txt and what torch's CUDA build asks for; made by \`make lock\`." \
+		$(addprefix --no-emit-package ,torch $(CUDA_PACKAGES)) >> requirements.txt
+	@echo "# The lock of the gpu variant: requirements.txt, torch, and what its CUDA build asks for; made by \`make lock\`." \
 		> job_container/requirements-gpu.txt
 	cd job_container && ../$(COMPILE_FOR_IMAGE) requirements.in -c ../requirements.txt >> requirements-gpu.txt
 	@echo "# What builds the job image, locked; made by \`make lock\`." > job_container/requirements-build.txt
@@ -178,6 +178,8 @@ lock: install ## Resolve pyproject.toml into the lock files anew
 		>> requirements-build.txt
 	@echo "# The Airflow image's lock, made by \`make lock\`." > containers/requirements.txt
 	cd containers && ../$(COMPILE) requirements.in -c ../requirements.txt >> requirements.txt
+	@echo "# What builds the Airflow image, locked; made by \`make lock\`." > containers/requirements-build.txt
+	cd containers && ../$(COMPILE) requirements-build.in -c ../requirements-dev.txt >> requirements-build.txt
 	$(COMPILE) requirements-checkov.in -o requirements-checkov.txt
 	$(COMPILE) requirements-otava.in -o requirements-otava.txt
 

@@ -14,12 +14,15 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / ".installed"
 LOCKS = (ROOT / "requirements.txt", ROOT / "requirements-dev.txt")
+LEFT = ROOT / "build" / "requirements.txt"  # of the locks, less what is installed by itself
+CUDA_BUILD = r"torch|triton|cuda-.+|nvidia-(?!ml-py).+"
 PYTHONS = ((3, 11), (3, 13))
 PROGRESS_SECONDS = 30
 INTERRUPTED = 130
@@ -64,15 +67,33 @@ def install(build: str) -> int:
     python = str(VENV / "bin" / "python")
     try:
         run([sys.executable, "-m", "venv", str(VENV)])
-        say("torch first, because its CUDA build is 3 GB larger than its CPU build")
-        install_torch(python, build)
+        forget_the_other_build(python, build)
+        run([*pip(python), "-r", str(left_of(LOCKS[1:], lambda name: name == "uv"))])
+        by_itself = sys.platform == "linux" and build == "cpu" and has_cpu_torch(python)
         say("everything else: Airflow, its Amazon provider, moto, development tools")
-        install_locked(python, *LOCKS)
+        install_locked(
+            python,
+            left_of(LOCKS, lambda name: not (by_itself and re.fullmatch(CUDA_BUILD, name))),
+        )
     except subprocess.CalledProcessError as error:
         return failed(error)
     STAMP.write_text(fingerprint(build))
     say(f"installed in {time.monotonic() - started:.0f} s")
     return 0
+
+
+def left_of(locks: Iterable[Path], wanted: Callable[[str], bool]) -> Path:
+    """Write the packages that are wanted, with their hashes, to a lock of their own."""
+    LEFT.write_text("".join(block for name, block in pins(*locks) if wanted(name)))
+    return LEFT
+
+
+def pins(*locks: Path) -> Iterator[tuple[str, str]]:
+    """Each package of the locks, and the lines that pin it."""
+    for lock in locks:
+        for block in re.split(r"^(?=\w)", lock.read_text(), flags=re.MULTILINE):
+            if found := re.match(r"[\w.-]+(?===)", block):
+                yield found.group(), block
 
 
 def install_apart(folder: Path, lock: Path) -> int:
@@ -85,14 +106,13 @@ def install_apart(folder: Path, lock: Path) -> int:
     return 0
 
 
-def install_locked(python: str, *locks: Path) -> None:
+def install_locked(python: str, lock: Path) -> None:
     """By uv, which takes a quarter of pip's time; by pip where pip has an index that uv lacks."""
-    asked = [part for lock in locks for part in ("-r", str(lock))]
     if not has_own_index(python):
-        if succeeds([*uv(), "--python", python, "--compile-bytecode", *asked]):
+        if succeeds([*uv(python), "--require-hashes", "--compile-bytecode", "-r", str(lock)]):
             return
         say("uv could not install it; pip takes over, for 2 to 3 minutes")
-    run([*pip(python), *asked])
+    run([*pip(python), "--require-hashes", "-r", str(lock)])
 
 
 def has_own_index(python: str) -> bool:
@@ -103,28 +123,26 @@ def has_own_index(python: str) -> bool:
     return re.search(r"\.(index-url|no-index)=", told) is not None
 
 
-def install_torch(python: str, build: str) -> None:
-    """Install the CPU build if a source has one; PyPI's wheel for Linux is the CUDA build."""
-    pinned = pin("torch", LOCKS[0])
+def forget_the_other_build(python: str, build: str) -> None:
+    """Uninstall torch if it is of another build: to pip both are the same version."""
     if STAMP.exists() and not STAMP.read_text().startswith(f"{build} "):
-        # To pip both builds are the same version.
         run([python, "-m", "pip", "uninstall", "-qq", "--yes", "torch"])
     STAMP.unlink(missing_ok=True)
-    run([*pip(python), pin("uv", LOCKS[1])])
-    if sys.platform == "linux" and build == "cpu":
-        if succeeds([*pip(python), f"{pinned}+cpu"]):
-            return
-        if succeeds([*uv(), "--python", python, "--torch-backend", "cpu", pinned]):
-            return
-        say("no source here has a CPU build of torch; taking the CUDA build, about 3 GB more")
-    run([*pip(python), pinned])
 
 
-def pin(package: str, lock: Path) -> str:
-    found = re.search(rf"^{package}==[^\s+]+", lock.read_text(), re.MULTILINE)
-    if found is None:
-        raise SystemExit(fail(f"{lock.name} pins no {package}"))
-    return found.group()
+def has_cpu_torch(python: str) -> bool:
+    """Install torch's CPU build if a source has one; PyPI's wheel for Linux is the CUDA build.
+
+    The lock has PyPI's hashes, so this one package is pinned by its version alone.
+    """
+    say("torch first, because its CUDA build is 3 GB larger than its CPU build")
+    pinned = next(block.split()[0] for name, block in pins(LOCKS[0]) if name == "torch")
+    if succeeds([*pip(python), "--no-deps", f"{pinned}+cpu"]):
+        return True
+    if succeeds([*uv(python), "--no-deps", "--torch-backend", "cpu", pinned]):
+        return True
+    say("no source here has a CPU build of torch; taking the CUDA build, about 3 GB more")
+    return False
 
 
 def has_nvidia_gpu() -> bool:
@@ -162,8 +180,8 @@ def pip(python: str) -> list[str]:
     return [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
 
 
-def uv() -> list[str]:
-    return [str(VENV / "bin" / "uv"), "pip", "install", "--quiet"]
+def uv(python: str) -> list[str]:
+    return [str(VENV / "bin" / "uv"), "pip", "install", "--quiet", "--python", python]
 
 
 def fingerprint(build: str) -> str:

@@ -179,9 +179,10 @@ def test_labels_say_what_it_is(configuration):
 
 
 def locked():
-    """The lock's versions, less setuptools, which the image does without."""
-    lock = (ROOT / "job_container" / "requirements.txt").read_text()
-    versions = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", lock, re.MULTILINE))
+    """The versions of the lock and of torch, less setuptools, which the image does without."""
+    folder = ROOT / "job_container"
+    pins = (folder / "requirements.in").read_text() + (folder / "requirements.txt").read_text()
+    versions = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", pins, re.MULTILINE))
     del versions["setuptools"]
     return versions
 

@@ -43,7 +43,7 @@ def test_smoke_suite(start_job, tmp_path):
     assert process.returncode == 0, err
     document = parse_document((tmp_path / "raw" / "ab-cd_3.2.json").read_bytes())
     assert (document.job_id, document.job_attempt) == ("ab-cd:3", 2)
-    # Other tests may load the machine so much that a row does not settle, or has time for few samples.
+    # Other tests may load the machine so much that a row does not settle, or has few samples.
     assert {row.status for row in document.measurements} <= {"measured", "unsettled"}
     assert all(len(row.samples_seconds) >= 6 or row.reason for row in document.measurements)
     assert {ceiling.kind for ceiling in document.ceilings} == {"compute", "copy", "read"}

@@ -1,6 +1,7 @@
 """Which of uv and pip installs what a lock file names."""
 
 import os
+import re
 import sys
 
 import pytest
@@ -34,6 +35,7 @@ def test_pip_takes_over_where_uv_fails(commands, tmp_path):
     install.install_locked(sys.executable, lock)
     assert tools(commands) == ["uv", "pip"]
     assert all(command[-2:] == ["-r", str(lock)] for command in commands)
+    assert all("--require-hashes" in command for command in commands)
 
 
 @pytest.mark.parametrize(
@@ -52,8 +54,57 @@ def test_an_index_beside_pypi_is_no_reason_for_pip(monkeypatch):
     assert not install.has_own_index(sys.executable)
 
 
-def test_a_lock_that_lacks_a_pin_is_named(tmp_path):
-    lock = tmp_path / "lock.txt"
-    lock.write_text("torchaudio==2.0\n")
-    with pytest.raises(SystemExit):
-        install.pin("torch", lock)
+LOCK = """\
+torch==2.13.0 \\
+    --hash=sha256:aa \\
+    --hash=sha256:bb
+    # via batchmark (pyproject.toml)
+nvidia-ml-py==13.0 \\
+    --hash=sha256:cc
+nvidia-cublas==13.1 ; sys_platform == 'linux' \\
+    --hash=sha256:dd
+    # via torch
+"""
+ML_PY = "nvidia-ml-py==13.0 \\\n    --hash=sha256:cc\n"
+
+
+@pytest.fixture
+def lock(monkeypatch, tmp_path):
+    """The one lock there is."""
+    lock = tmp_path / "requirements.txt"
+    lock.write_text(LOCK)
+    monkeypatch.setattr(install, "LOCKS", (lock,))
+    monkeypatch.setattr(install, "LEFT", tmp_path / "left.txt")
+    return lock
+
+
+def test_what_is_wanted_of_a_lock_keeps_its_hashes(lock):
+    left = install.left_of([lock], lambda name: name == "nvidia-ml-py")
+    assert left.read_text() == ML_PY
+    assert install.left_of([lock], bool).read_text() == LOCK
+
+
+def test_torchs_cuda_build_is_torch_and_what_it_alone_brings():
+    names = {name for name, _ in install.pins(install.LOCKS[0])}
+    cuda = {name for name in names if re.fullmatch(install.CUDA_BUILD, name)}
+    assert {"torch", "triton", "nvidia-cublas", "cuda-toolkit"} <= cuda
+    assert "nvidia-ml-py" in names - cuda
+
+
+@pytest.mark.parametrize(("works", "expected"), [(True, ML_PY), (False, LOCK)])
+def test_the_cpu_build_of_torch_replaces_what_the_lock_has_for_cuda(
+    monkeypatch, commands, lock, works, expected
+):
+    monkeypatch.setattr(install, "has_cpu_torch", lambda python: works)
+    monkeypatch.setattr(install, "STAMP", lock.with_name("stamp"))
+    monkeypatch.setattr(install.sys, "platform", "linux")
+    monkeypatch.setattr(install, "install_locked", lambda python, lock: read.append(lock))
+    read = []
+    assert install.install("cpu") == 0
+    assert read[0].read_text() == expected
+
+
+def test_the_cpu_build_is_asked_for_in_the_version_that_is_locked(commands, lock):
+    assert not install.has_cpu_torch(sys.executable)
+    assert [command[-1] for command in commands] == ["torch==2.13.0+cpu", "torch==2.13.0"]
+    assert all("--no-deps" in command for command in commands)

@@ -16,6 +16,12 @@ IMAGE_LOCKS = (
     "job_container/requirements.txt",
     "job_container/requirements-gpu.txt",
 )
+LOCKS = (
+    *("requirements.txt", "requirements-dev.txt"),
+    *("requirements-checkov.txt", "requirements-otava.txt"),
+    *IMAGE_LOCKS,
+    *("containers/requirements-build.txt", "job_container/requirements-build.txt"),
+)
 PINNED = re.compile(r"[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}")
 
 
@@ -110,6 +116,29 @@ def test_our_images_version_in_the_compose_file_is_the_projects():
     assert named == {version}
 
 
+@pytest.mark.parametrize("lock", LOCKS)
+def test_each_package_has_the_hashes_of_its_files(lock):
+    lines = [line for line in read(lock).splitlines() if line and not line.lstrip().startswith("#")]
+    starts = [index for index, line in enumerate(lines) if not line.startswith(" ")]
+    assert starts
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        assert re.match(r"[\w.-]+==\S+", lines[start])
+        assert lines[start + 1 : end], f"{lock}: {lines[start]} has no hash"
+        for line in lines[start + 1 : end]:
+            assert re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}( \\)?", line)
+
+
+@pytest.mark.parametrize("dockerfile", DOCKERFILES)
+def test_an_image_installs_wheels_whose_hashes_are_known(dockerfile):
+    """All but torch's CPU build, of which PyPI has no file to take a hash from."""
+    commands = re.sub(r"\\\n\s*", "", read(dockerfile)).replace("&&", "\n").splitlines()
+    installs = [line for line in commands if re.search(r"^(?!#).*\bpip\b.* install ", line)]
+    assert installs
+    for line in installs:
+        assert re.search(r"--only-binary[ =]:all:", line), line
+        assert "--require-hashes" in line or '"$torch' in line, line
+
+
 @pytest.mark.parametrize("lock", IMAGE_LOCKS)
 def test_an_image_installs_what_the_tests_run_with(lock):
     tested, installed = locked("requirements.txt"), locked(lock)
@@ -134,7 +163,7 @@ def test_an_images_list_is_in_its_lock_and_in_the_root_one(lock, source):
     packages = wanted(source)
 
     assert packages
-    assert packages - set(locked(lock)) == set(), f"{lock} is older than {source}: `make lock`"
+    assert packages - set(locked(lock)) <= {"torch"}, f"{lock} is older than {source}: `make lock`"
     assert packages - set(locked("requirements.txt")) == set()
 
 

@@ -17,8 +17,13 @@ def test_the_gpu_lock_is_the_cpu_lock_and_cuda():
     cpu, gpu = pins("requirements.txt"), pins("requirements-gpu.txt")
     assert cpu.items() <= gpu.items()
     added = gpu.keys() - cpu.keys()
-    assert {"triton", "nvidia-cublas"} <= added
-    assert all(name.startswith(("nvidia-", "cuda-", "triton")) for name in added), added
+    assert {"torch", "triton", "nvidia-cublas"} <= added
+    assert all(name.startswith(("nvidia-", "cuda-", "triton", "torch")) for name in added), added
+
+
+def test_torch_of_the_cpu_variant_is_the_gpu_variants():
+    wanted = re.findall(r"^torch==(\S+)$", (FOLDER / "requirements.in").read_text(), re.MULTILINE)
+    assert wanted == [pins("requirements-gpu.txt")["torch"]]
 
 
 def test_what_builds_it_is_locked():

@@ -177,6 +177,7 @@ def test_git_and_images_leave_the_secrets_out():
     assert rules[1] == "*"
     assert {rule for rule in rules if rule.startswith("!containers")} == {
         "!containers/requirements.txt",
+        "!containers/requirements-build.txt",
         "!containers/entrypoint.sh",
         "!containers/http_ok.sh",
     }
