@@ -6,6 +6,9 @@ set -eu
 python=$1/bin/python
 pip --python "$python" check
 
+# uv's lock file, which anybody could write to
+rm -f "$1/.lock"
+
 # torch lists setuptools for C++ extensions, which the job does not build.
 pip --python "$python" uninstall --quiet --yes setuptools
 torch=$("$python" -c 'import importlib.util; print(*importlib.util.find_spec("torch").submodule_search_locations)')
