@@ -193,47 +193,47 @@ mutation: install ## Small faults in a sample of functions: the share that tests
 
 .PHONY: bench-mapped
 bench-mapped: terraform-there install ## 200 mapped short jobs at once, three times over; counts what Airflow loses (about 12 minutes)
-	@exec $(BIN)/python -m benchmarks.mapped_jobs
+	@exec $(BIN)/python -m benchmarks.orchestration.mapped_jobs
 
 .PHONY: bench-watching
 bench-watching: install ## 1,000 jobs watched by one process: calls and delay, ours and the provider's (about 10 minutes)
-	@exec $(BIN)/python -m benchmarks.watching
+	@exec $(BIN)/python -m benchmarks.orchestration.watching
 
 .PHONY: bench-orchestration
 bench-orchestration: terraform-there install ## What Airflow adds to 20 jobs of 5 s, ours and the provider's (about 20 minutes)
-	@exec $(BIN)/python -m benchmarks.orchestration_overhead
+	@exec $(BIN)/python -m benchmarks.orchestration.overhead
 
 .PHONY: bench-overhead
 bench-overhead: install ## How much measuring adds to what is measured: below 2 % for calls of 1 to 30 ms (7 minutes)
-	@exec $(BIN)/python -m benchmarks.harness_overhead
+	@exec $(BIN)/python -m benchmarks.job.harness_overhead
 
 .PHONY: bench-injected
 bench-injected: install ## A workload made 3, 5 and 10 % slower by a known wait shows just that (half a minute)
-	@exec $(BIN)/python -m benchmarks.injected_slowdown
+	@exec $(BIN)/python -m benchmarks.job.injected_slowdown
 
 .PHONY: bench-noise
 bench-noise: install ## A/A: 20 equal runs on this idle machine; each row's noise floor, and how often rows are called different
-	@exec $(BIN)/python -m benchmarks.noise_floor
+	@exec $(BIN)/python -m benchmarks.job.noise_floor
 
 .PHONY: bench-history
 bench-history: install ## Read a history of 1,000,000 rows as the detector does: below 500 MB of memory (a minute)
-	@exec $(BIN)/python -m benchmarks.history_memory
+	@exec $(BIN)/python -m benchmarks.memory.long_history
 
 .PHONY: bench-logs
 bench-logs: install ## Collect a job whose log has 500 MB: below 300 MB of memory (ten seconds)
-	@exec $(BIN)/python -m benchmarks.log_memory
+	@exec $(BIN)/python -m benchmarks.memory.long_log
 
 .PHONY: bench-hostile
 bench-hostile: install ## Read files of the history that a foe wrote: below 300 MB of memory each (half a minute)
-	@exec $(BIN)/python -m benchmarks.hostile_history
+	@exec $(BIN)/python -m benchmarks.memory.hostile_history
 
 .PHONY: bench-reruns
 bench-reruns: install ## Steps and noise, run by run, with fresh jobs: alerts in the same run, false ones, extra jobs (HARNESS=.../evaluate.py; 2 to 3 minutes)
-	@exec $(BIN)/python -m benchmarks.detector_reruns $(HARNESS)
+	@exec $(BIN)/python -m benchmarks.detector.reruns $(HARNESS)
 
 .PHONY: bench-detector
 bench-detector: install $(OTAVA) ## 1,000 series of 200 runs, by our detector and by otava in turns: below 3 s and quicker (1 to 3 minutes)
-	@exec $(BIN)/python -m benchmarks.detector_speed $(dir $(OTAVA))python
+	@exec $(BIN)/python -m benchmarks.detector.speed $(dir $(OTAVA))python
 
 # In an environment of its own: it pins an older numpy and scipy.
 $(OTAVA): requirements-otava.txt | install
@@ -243,11 +243,11 @@ $(OTAVA): requirements-otava.txt | install
 
 .PHONY: bench-gpu
 bench-gpu: install ## On a GPU machine: our products against plain calls, our filters against a copy (a minute; ends with 77 without CUDA)
-	@exec $(BIN)/python -m benchmarks.gpu_rivals
+	@exec $(BIN)/python -m benchmarks.job.gpu_rivals
 
 .PHONY: bench-cpu
 bench-cpu: install ## Our CPU times beside plain library calls and the published approach (one to two hours)
-	@exec $(BIN)/python -m benchmarks.cpu_rivals
+	@exec $(BIN)/python -m benchmarks.job.cpu_rivals
 
 .PHONY: clean
 clean: down ## Stop everything and remove .venv and build/

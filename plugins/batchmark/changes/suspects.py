@@ -6,7 +6,7 @@ regression is known in the run in which it first shows. A new level that only th
 costs three jobs: such levels are rare, and one job says little about a small shift.
 
 The constants were set by simulating a prototype. `make bench-reruns` measures them, and
-`python -m benchmarks.detector_reruns HARNESS --set NAME=VALUE` what another value would do.
+`python -m benchmarks.detector.reruns HARNESS --set NAME=VALUE` what another value would do.
 """
 
 from __future__ import annotations

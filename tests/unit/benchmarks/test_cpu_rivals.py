@@ -16,8 +16,8 @@ from batchmark_job.measuring.rows import bench_for
 from batchmark_job.measuring.sampling import MonotonicTimer, Rotation
 from batchmark_job.suites import Point
 from batchmark_job.workloads.builtin import WORKLOADS
-from benchmarks import cpu_rivals
-from benchmarks.cpu_rivals import (
+from benchmarks.job import cpu_rivals
+from benchmarks.job.cpu_rivals import (
     Comparison,
     ComparisonError,
     Round,
@@ -28,7 +28,7 @@ from benchmarks.cpu_rivals import (
     report,
     take_turns,
 )
-from benchmarks.plain_calls import PLAIN_CALLS, PlainCall, as_tensor, seconds_as_published
+from benchmarks.job.plain_calls import PLAIN_CALLS, PlainCall, as_tensor, seconds_as_published
 
 SIZE = {"sequence": 24, "batch": 2, "size": 40}
 CASES = [

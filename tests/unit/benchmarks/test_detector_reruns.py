@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import detector_reruns
-from benchmarks.detector_reruns import JOBS_PER_RUN, constant, load, make_series, series_of
-from benchmarks.judged_alerts import Figures, judge
-from benchmarks.simulated_schedule import Outcome, play
+from benchmarks.detector import reruns
+from benchmarks.detector.judged_alerts import Figures, judge
+from benchmarks.detector.reruns import JOBS_PER_RUN, constant, load, make_series, series_of
+from benchmarks.detector.simulated_schedule import Outcome, play
 
 HARNESS = """
 def synth_one(rng, n=120, cv=0.02, step=None, at=None):
@@ -88,7 +88,7 @@ def test_without_a_harness_one_line_says_so(tmp_path, monkeypatch, capsys):
         (str(Path(tmp_path, "none.py")), "give the harness"),
         (str(other), "has no synth_one and no synth_sets"),
     ):
-        monkeypatch.setattr("sys.argv", ["detector_reruns", path])
-        assert detector_reruns.main() == 1
+        monkeypatch.setattr("sys.argv", ["reruns", path])
+        assert reruns.main() == 1
         (line,) = capsys.readouterr().err.splitlines()
         assert words in line

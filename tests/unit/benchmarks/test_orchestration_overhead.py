@@ -5,14 +5,14 @@ import io
 import pytest
 from rich.console import Console
 
-from benchmarks.orchestration_overhead import (
+from benchmarks.orchestration.overhead import (
     CONTENDERS,
     OURS,
     overhead_seconds,
     share_of_better,
     table,
 )
-from benchmarks.short_jobs import JobTimes
+from benchmarks.orchestration.short_jobs import JobTimes
 
 RIVALS = [each for each in CONTENDERS if each.is_rival]
 APART = [each for each in CONTENDERS if not each.is_rival and each != OURS]

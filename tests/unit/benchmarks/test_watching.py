@@ -6,7 +6,7 @@ import json
 import pytest
 from rich.console import Console
 
-from benchmarks.watching import (
+from benchmarks.orchestration.watching import (
     OURS,
     PROVIDERS,
     Watched,

@@ -193,7 +193,7 @@ def test_the_form_takes_no_cap_or_one_above_zero(dag_bag, dag_id):
 
 
 def test_the_benchmarks_dags_import_too():
-    bag = DagBag(DAGS.parent / "benchmarks" / "dags")
+    bag = DagBag(DAGS.parent / "benchmarks" / "orchestration" / "dags")
     assert bag.import_errors == {}
     operators = ("batchmark", "provider_deferrable", "provider_sync", "provider_sync_eager")
     assert set(bag.dags) == {f"short_jobs_{name}" for name in operators}

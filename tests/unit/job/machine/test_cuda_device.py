@@ -19,7 +19,7 @@ from batchmark_job.workloads.matmul import TorchMatmul
 from batchmark_job.workloads.support import torch_calls
 from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.triton_filters import TritonFilter
-from benchmarks import gpu_rivals
+from benchmarks.job import gpu_rivals
 
 ROOT = Path(__file__).parents[4]
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -160,7 +160,7 @@ def test_a_gpu_has_a_ceiling_for_every_dtype():
 @needs_cuda
 def test_the_benchmark_against_rivals_runs():
     finished = subprocess.run(
-        [sys.executable, "-m", "benchmarks.gpu_rivals", "--small"],
+        [sys.executable, "-m", "benchmarks.job.gpu_rivals", "--small"],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "job_container")])},
         capture_output=True,

@@ -32,7 +32,7 @@ from batchmark_job.measuring.sample_statistics import median_interval
 from batchmark_job.measuring.sampling import MonotonicTimer, Rotation, no_garbage_collection
 from batchmark_job.suites import SUITES, Point
 from batchmark_job.workloads.builtin import WORKLOADS
-from benchmarks.plain_calls import (
+from benchmarks.job.plain_calls import (
     PLAIN_CALLS,
     RECONSTRUCTED,
     PlainCall,

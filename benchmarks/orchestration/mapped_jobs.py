@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks.short_jobs import running_short_jobs
+from benchmarks.orchestration.short_jobs import running_short_jobs
 from laptop.stack import ROOT
 
 FOLDER = ROOT / "build" / "bench-mapped"

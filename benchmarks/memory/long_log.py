@@ -28,10 +28,10 @@ from batchmark.aws.result_bucket import RunStore
 from batchmark.core.config import ComputeEnvironments, Config, Target
 from batchmark.runs.collecting import collect_run
 from batchmark.runs.planning import names_of_job, plan_jobs
-from benchmarks.memory import peak_mb
+from benchmarks.memory.peak import peak_mb
 from benchmarks.synthetic import this_machine
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 CLAIMED_MB = 300
 LOG_MB = 500
 LINE_CHARACTERS = (1, 100, 10_000)
@@ -49,7 +49,7 @@ def main() -> int:
         return 0
     missed = False
     for line in LINE_CHARACTERS:
-        command = [sys.executable, "-m", "benchmarks.log_memory", f"--line={line}"]
+        command = [sys.executable, "-m", "benchmarks.memory.long_log", f"--line={line}"]
         command.append(f"--megabytes={arguments.megabytes}")
         ended = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
         found = json.loads(ended.stdout)

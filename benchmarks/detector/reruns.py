@@ -29,8 +29,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from batchmark.changes import suspects
-from benchmarks.judged_alerts import HEADER, Figures, Judged, judge
-from benchmarks.simulated_schedule import SyntheticSeries, play
+from benchmarks.detector.judged_alerts import HEADER, Figures, Judged, judge
+from benchmarks.detector.simulated_schedule import SyntheticSeries, play
 from benchmarks.synthetic import series_key, this_machine
 
 JOBS_PER_RUN = 1 + suspects.MOST_RERUNS  # the scheduled one, and its fresh jobs

@@ -21,7 +21,7 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.short_jobs import JobTimes, ShortJobs, running_short_jobs
+from benchmarks.orchestration.short_jobs import JobTimes, ShortJobs, running_short_jobs
 from laptop.stack import ROOT
 
 FOLDER = ROOT / "build" / "bench-orchestration"

@@ -30,7 +30,7 @@ from batchmark.core.suites import OWN_DTYPES
 from batchmark.report.tables import noise_rows, some
 from batchmark_job.result import ResultDocument, ResultError, parse_document
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "noise-floor"
 MOST_CALLED_DIFFERENT = 0.01
 SPLITS = 200

@@ -25,8 +25,8 @@ import pyarrow.parquet as pq
 from batchmark.history.columns import ALL_COLUMNS, SCHEMA, STRING
 from batchmark.history.parquet import MOST_BYTES, MOST_ROWS, MOST_TEXT_BYTES, FileLocation
 from batchmark.history.store import HistoryStore
-from benchmarks import history_memory
-from benchmarks.history_memory import FOLDER, ROOT, SUITE, Bucket, peak_mb
+from benchmarks.memory import long_history
+from benchmarks.memory.long_history import FOLDER, ROOT, SUITE, Bucket, peak_mb
 from benchmarks.synthetic import this_machine
 
 CLAIMED_MB = 300
@@ -38,7 +38,7 @@ def main() -> int:
     if parser.parse_args().read:
         print(json.dumps(read()))
         return 0
-    history_memory.write(1)
+    long_history.write(1)
     alone = in_process()
     print(f"a good run alone: peak {alone['peak_mb']:.0f} MB, {alone['rows']} rows")
     path, missed = FOLDER / FileLocation(SUITE, "2026-01", "hostile").key, False
@@ -100,7 +100,7 @@ def parquet(table: pa.Table, times: int = 1) -> bytes:
 
 
 def in_process() -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.hostile_history", "--read"]
+    command = [sys.executable, "-m", "benchmarks.memory.hostile_history", "--read"]
     ended = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(ended.stdout)
 

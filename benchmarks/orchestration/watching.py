@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 from batchmark.aws.batch_jobs import describe_jobs
-from benchmarks.short_jobs import define_sleep, stack_in
+from benchmarks.orchestration.short_jobs import define_sleep, stack_in
 from laptop.aws import AwsClients
 from laptop.stack import ROOT, Stack, clean_environment
 
@@ -114,14 +114,14 @@ def watched(
 
 
 def watch(stack: Stack, contender: str, ids: Sequence[str], interval: int) -> dict[str, Any]:
-    """Run benchmarks/triggerer.py on the jobs; return what it prints.
+    """Run benchmarks/orchestration/triggerer.py on the jobs; return what it prints.
 
     Raises:
         UnseenError: it failed, or missed a job.
     """
     environment = clean_environment() | stack.aws_as(contender)
     ended = subprocess.run(
-        [sys.executable, "-m", "benchmarks.triggerer", contender, str(interval)],
+        [sys.executable, "-m", "benchmarks.orchestration.triggerer", contender, str(interval)],
         cwd=ROOT,
         env={
             **environment,

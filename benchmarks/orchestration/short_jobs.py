@@ -1,4 +1,4 @@
-"""Runs Batch jobs that only sleep, with the DAGs in `benchmarks/dags`, on a stack of their own."""
+"""Runs Batch jobs that only sleep, with the DAGs in `dags`, on a stack of their own."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def stack_in(folder: Path, vcpus: int) -> Iterator[Stack]:
     with exclusive(folder):
         refuse_beside_others(folder)
         stop_all(folder)
-        dags = ROOT / "benchmarks" / "dags"
+        dags = ROOT / "benchmarks" / "orchestration" / "dags"
         with Stack(folder, Ports(), Clock().say, dags=dags, vcpus=vcpus) as stack:
             yield stack
 

@@ -27,7 +27,7 @@ from batchmark_job.measuring.sampling import (
     sample,
     warm_up,
 )
-from benchmarks.prepared_calls import median_seconds, prepared_calls, size_for
+from benchmarks.job.prepared_calls import median_seconds, prepared_calls, size_for
 
 if TYPE_CHECKING:
     from batchmark_job.workloads.base import Call

@@ -22,7 +22,7 @@ from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.sample_statistics import MedianInterval, median_interval
 from batchmark_job.measuring.sampling import MonotonicTimer, Rotation, no_garbage_collection, sample
 from batchmark_job.result import Device
-from benchmarks.prepared_calls import median_seconds, prepared_calls, size_for
+from benchmarks.job.prepared_calls import median_seconds, prepared_calls, size_for
 
 if TYPE_CHECKING:
     from batchmark_job.workloads.base import Call

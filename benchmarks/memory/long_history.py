@@ -29,10 +29,10 @@ from batchmark.history.parquet import FileLocation, encode
 from batchmark.history.rows import time_columns
 from batchmark.history.series import COLUMNS, series_histories
 from batchmark.history.store import HistoryStore
-from benchmarks.memory import peak_mb
+from benchmarks.memory.peak import peak_mb
 from benchmarks.synthetic import this_machine
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "bench-history"
 CLAIMED_MB = 500
 SUITE = "blog"
@@ -49,7 +49,7 @@ def main() -> int:
         print(json.dumps(read()))
         return 0
     write(arguments.runs)
-    command = [sys.executable, "-m", "benchmarks.history_memory", "--read"]
+    command = [sys.executable, "-m", "benchmarks.memory.long_history", "--read"]
     ended = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     found = json.loads(ended.stdout)
     print(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from benchmarks.simulated_schedule import Outcome
+from benchmarks.detector.simulated_schedule import Outcome
 
 MARGIN, LATEST = 5, 40  # runs, as in the harness's own judgement
 FULLY_EXPECTED = 0.1  # smaller steps need not be found in their first run
