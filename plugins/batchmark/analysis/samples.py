@@ -22,6 +22,7 @@ from batchmark_job.result import Implementation, Measurement, Parameter, Trial
 # From here on a row carries a warning.
 WIDE_SPREAD = 0.10  # interquartile range over median
 ABOVE_CEILING = 1.05  # share of a ceiling; ceilings themselves scatter less
+LEAST_JOULES = 1e-12  # of a call: less is no reading of a counter of millijoules
 MUCH_STEAL = 0.02  # share of CPU time taken by the hypervisor
 MUCH_WAITING = 0.05  # share of the time in which threads had work but no CPU
 
@@ -168,7 +169,11 @@ class RowSamples:
             items_per_second=rate(self.row.items, seconds),
             peak_memory_bytes=_largest(row.peak_memory_bytes for row in rows),
             energy_joules=joules,
-            flops_per_joule=self.row.flops / joules if self.row.flops and joules else None,
+            flops_per_joule=(
+                self.row.flops / joules
+                if self.row.flops and joules and joules >= LEAST_JOULES
+                else None
+            ),
             stopping=dict(Counter(row.stopping.criterion for row in rows if row.stopping)),
             provenance=self.provenance,
             **self._odd_samples(),

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from batchmark.history.columns import ALL_COLUMNS, DOUBLE, PARTITION_KEYS, SCHEMA, STRING, TIMESTAMP
-from batchmark_job.result import EARLIEST, END
+from batchmark_job.result import EARLIEST, END, Device
 
 if TYPE_CHECKING:
     from batchmark.history.rows import Row
@@ -178,7 +178,7 @@ def _check_text(name: str, column: pa.ChunkedArray) -> None:
 
 
 def _check_rows(rows: pa.Table) -> None:
-    """Refuse rows without a name, a place in time or a point of a workload's grid."""
+    """Refuse rows without a name, a place in time, a device or a point of a workload's grid."""
     for name in sorted(IN_EVERY_ROW & {*rows.column_names}):
         if missing := rows[name].null_count:
             raise pa.ArrowInvalid(f"{missing} rows have no {name}")
@@ -188,6 +188,9 @@ def _check_rows(rows: pa.Table) -> None:
     recorded = rows["recorded_at"].cast(TIMESTAMP)
     if pc.any(pc.or_(pc.less(recorded, earliest), pc.greater_equal(recorded, end))).as_py():
         raise pa.ArrowInvalid(f"rows were recorded before {EARLIEST:%Y} or after {END:%Y}")
+    if "actual_device" in rows.column_names:
+        if others := {*rows["actual_device"].unique().to_pylist()} - {*Device}:
+            raise pa.ArrowInvalid(f"the device {min(others)!r:.100} is none of {', '.join(Device)}")
     if "parameters" in rows.column_names:
         for chunk in rows["parameters"].chunks:
             for text in chunk.dictionary.to_pylist():

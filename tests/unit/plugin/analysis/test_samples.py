@@ -101,6 +101,11 @@ def test_work_that_is_not_counted_has_no_roofline():
     assert row_of(build_row([0.001] * 8)).gpu.roofline is None
 
 
+def test_an_energy_that_no_counter_could_read_gives_no_efficiency():
+    row = row_of(build_row([0.001] * 8, flops=FLOPS, energy_joules=5e-324))
+    assert row.gpu.flops_per_joule is None
+
+
 def test_energy_memory_and_steal_over_the_jobs():
     rows = [
         build_row(

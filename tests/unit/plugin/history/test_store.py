@@ -241,6 +241,7 @@ def hostile_files():
     for name, value in (
         ("target", None),
         ("cpu_model", None),
+        ("actual_device", "tpu"),
         ("parameters", "[1]"),
         ("parameters", "{"),
         ("median_seconds", math.inf),
