@@ -96,7 +96,7 @@ test-e2e: terraform-there install ## Terraform, end to end on the local cloud, q
 		tests/terraform tests/e2e tests/faults
 
 .PHONY: test-faults
-test-faults: terraform-there install ## Every fault of jobs, users, AWS and Airflow: a table of what came of each (about 10 minutes)
+test-faults: terraform-there install ## Every fault of jobs, users, AWS and Airflow: a table of what came of each; then the matrix's own mutants (about 12 minutes)
 	@$(BIN)/pytest -q tests/faults
 
 .PHONY: test-regressions

@@ -17,9 +17,10 @@ from batchmark.orchestration.xcom import RERUN_TASKS
 from batchmark.runs.spending import run_spending
 from batchmark_job.result import parse_document
 from laptop.demo import DAG_ID
-from tests.e2e.naps import SECONDS, Inbox, Naps
+from tests.e2e.naps import SECONDS, Naps
 from tests.e2e.regression_runs import CONF, SLOWER, TARGETS, changes_of, put_earlier_runs, run
 from tests.e2e.stacks import store_of, wait_for_end
+from tests.inbox import Inbox
 
 # Eight to twelve minutes; the unit tests' test_repeated_runs.py repeats the tasks alone.
 pytestmark = [pytest.mark.thirty_runs, pytest.mark.timeout(1500)]

@@ -8,9 +8,10 @@ from laptop.aws import AwsClients
 from laptop.demo import DAG_ID
 from laptop.session import Clock
 from laptop.stack import Ports, Stack
-from tests.e2e.naps import SECONDS, Inbox, Naps
+from tests.e2e.naps import SECONDS, Naps
 from tests.e2e.regression_runs import SLOWER, TARGETS, changes_of, put_earlier_runs, run
 from tests.e2e.stacks import store_of
+from tests.inbox import Inbox
 
 pytestmark = pytest.mark.timeout(900)
 

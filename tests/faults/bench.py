@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -28,12 +29,17 @@ from laptop.aws import AwsClients
 from laptop.stack import ROOT, Stack
 from tests.faults.outcome import Invariants, Outcome
 from tests.faults.targets import job_prefix
+from tests.inbox import Inbox
 from tests.waiting import wait_for
 
 T = TypeVar("T")
 
 DAG = "faults"
 DAG_TIME_OUT = "faults_time_out"
+DAG_SLOWER = "faults_slower"
+DAG_SEND = "send_alerts"
+DAGS = (DAG, DAG_TIME_OUT, DAG_SLOWER, DAG_SEND)
+CLOUD = "local-cloud"
 TASK = "run_benchmark"
 FINISHED = ("SUCCEEDED", "FAILED")
 LONGEST_RUN_SECONDS = 300
@@ -88,6 +94,9 @@ class Bench:
         self.instructions = folder
         self.batch, self.s3, self.logs = map(aws.client, ("batch", "s3", "logs"))
         self.config = aws.config()
+        self._inbox = Inbox(aws, "faults")
+        self._messages: list[dict[str, Any]] = []
+        self._reading = threading.Lock()
         self._control = httpx.Client(base_url=stack.endpoint, trust_env=False, timeout=60)
 
     def close(self) -> None:
@@ -247,6 +256,11 @@ class Bench:
         assert ended
         run.ended = time.monotonic()
 
+    def send_pending(self, run_id: str) -> None:
+        """Run the DAG that sends what did not arrive."""
+        self.airflow.trigger(DAG_SEND, {}, run_id)
+        self.finish(Run(run_id, DAG_SEND, "", self.instructions / "none", self.instructions / "no"))
+
     # Components
 
     def wait_for_worker(self, task: Mapping[str, Any]) -> tuple[int, int]:
@@ -284,6 +298,9 @@ class Bench:
         self.stack.processes.kill(name)
 
     def restart_component(self, name: str) -> None:
+        if name == CLOUD:
+            self.stack.start_cloud()
+            return
         self.stack.airflow.start_component(name, self.stack.processes, ROOT)
         self.stack.airflow.wait_until_healthy(self.stack.processes)
 
@@ -309,7 +326,15 @@ class Bench:
                 for task in tasks
                 if task["task_id"] != TASK and task["state"] != "success"
             ),
+            self._alerts(run),
         )
+
+    def _alerts(self, run: Run) -> int:
+        """Messages that lead to the run's report."""
+        with self._reading:
+            self._messages += self._inbox.alerts()
+        folder = RunStore(self.s3, self.config.bucket, run.run_id).prefix
+        return sum(folder in message["Message"] for message in self._messages)
 
     def log_of(self, task: Mapping[str, Any]) -> str:
         try:

@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from laptop.aws import AwsClients
+from laptop.stack import ROOT
 from tests.applied import applied_once, lasting_stack, start_all_from
 from tests.faults import targets
-from tests.faults.bench import DAG, DAG_TIME_OUT, Bench, UserClient
+from tests.faults.bench import DAGS, Bench, UserClient
 from tests.faults.matrix import HERE, inflict_all
 
 COLUMNS = ("fault", "at", "expected", "seen", "seconds", "leaked/lost/twice", "")
@@ -37,11 +38,12 @@ def bench(tmp_path_factory):
     instructions = tmp_path_factory.mktemp("instructions")
     stack = lasting_stack(folder, dags=HERE / "dags", vcpus=POOL_VCPUS)
     stack.processes.env.update(AIRFLOW)
+    stack.processes.env["PYTHONPATH"] += f":{ROOT}"  # the DAGs have use for the tests' builders
     with stack:
         start_all_from(partial(applied_once, tmp_path_factory), stack)
         with closing(AwsClients(stack)) as aws, UserClient(stack.airflow) as airflow:
             targets.publish(aws, instructions)
-            for dag_id in (DAG, DAG_TIME_OUT):
+            for dag_id in DAGS:
                 airflow.wait_for_dag(dag_id)
                 airflow.unpause(dag_id)
             with closing(Bench(stack, airflow, aws, instructions)) as bench:

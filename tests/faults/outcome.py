@@ -14,7 +14,8 @@ class Outcome(NamedTuple):
 
     `says` is a part of what its failed task says; `jobs` is how many Batch jobs it took; `kept`
     is whether the collected run holds its document, and `lost` a part of the reason that it gives
-    for a lost one. `others` names the run's other tasks that did not succeed.
+    for a lost one. `others` names the run's other tasks that did not succeed, and `alerts` is how
+    many messages about the run arrived.
     """
 
     state: str = "success"
@@ -23,6 +24,7 @@ class Outcome(NamedTuple):
     says: str = ""
     lost: str = ""
     others: str = ""
+    alerts: int = 0
 
     def __str__(self) -> str:
         jobs = f"{self.jobs} job{'' if self.jobs == 1 else 's'}"
@@ -30,7 +32,8 @@ class Outcome(NamedTuple):
         lost = f", lost: “{self.lost}”" if self.lost else ""
         others = f", but {self.others}" if self.others else ""
         said = f": “{self.says}”" if self.says else ""
-        return f"{self.state}, {jobs}, {kept}{lost}{others}{said}"
+        alerts = f", {self.alerts} alert{'' if self.alerts == 1 else 's'}" if self.alerts else ""
+        return f"{self.state}, {jobs}, {kept}{alerts}{lost}{others}{said}"
 
 
 class Invariants(NamedTuple):

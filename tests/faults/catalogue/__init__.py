@@ -1,6 +1,12 @@
 """The faults, one file for each kind of culprit."""
 
-from tests.faults.catalogue import aws, components, jobs, users
+from tests.faults.catalogue import alerts, aws, components, jobs, users
 from tests.faults.fault import Fault
 
-FAULTS: tuple[Fault, ...] = (*jobs.FAULTS, *users.FAULTS, *aws.FAULTS, *components.FAULTS)
+FAULTS: tuple[Fault, ...] = (
+    *jobs.FAULTS,
+    *users.FAULTS,
+    *aws.FAULTS,
+    *alerts.FAULTS,
+    *components.FAULTS,
+)

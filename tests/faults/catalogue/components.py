@@ -1,4 +1,7 @@
-"""SIGKILL of Airflow's parts, each while it submits a job, while one runs and as one ends."""
+"""SIGKILL of Airflow's parts, and of the local cloud.
+
+Each comes while a job is submitted, while one runs and as one ends.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import time
 from functools import partial
 from typing import Any
 
-from tests.faults.bench import Bench, Run, sigkill
+from tests.faults.bench import CLOUD, Bench, Run, sigkill
 from tests.faults.fault import Fault, Runs
 from tests.faults.outcome import Outcome
 
@@ -85,4 +88,6 @@ FAULTS = (
     killed("triggerer", "triggerer", quick=True),
     killed("scheduler", "scheduler"),
     killed("api-server", "API server"),
+    # The machines die with it: a job that ran has lost its host, and its next attempt runs.
+    killed(CLOUD, "local cloud and its jobs"),
 )

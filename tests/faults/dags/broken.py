@@ -1,4 +1,4 @@
-"""The chain's tasks, each broken in one way that the matrix must see."""
+"""The chain's tasks, each broken in ways that the matrix must see."""
 
 import re
 from functools import partial
@@ -8,10 +8,15 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from batchmark.aws.boto_clients import client
 from batchmark.aws.result_bucket import RunStore
+from batchmark.changes.alerts.store import AlertStore
 from batchmark.history.store import HistoryStore
+from batchmark.orchestration import channels
+from batchmark.orchestration.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.settings import load_config
-from batchmark.orchestration.tasks import run
+from batchmark.orchestration.tasks import alerts, run
 from batchmark.runs import collected_runs
+
+ALERTING = {"open_alerts", "publish_alerts"}
 
 
 def plans_no_job(context, **options):
@@ -21,6 +26,19 @@ def plans_no_job(context, **options):
 
 def plans_each_job_twice(context, **options):
     return run.plan_jobs(context, **options) * 2
+
+
+class SubmitsNothing(BenchmarkJobOperator):
+    def execute(self, context):
+        return None
+
+
+class SubmitsTwice(BenchmarkJobOperator):
+    def execute(self, context):
+        request = self._request(context)
+        other = request | {"jobName": f"{request['jobName']}-again"}
+        self.clients("batch").submit_job(**other)
+        return super().execute(context)
 
 
 def collects(change, context, task_id):
@@ -72,15 +90,36 @@ def doubles_the_history(store, *run, append=HistoryStore.append):
     return keys
 
 
+def opens_no_alert(context, changes_key):
+    return []
+
+
+def sends_no_alert(context, alert_ids, report_key):
+    return None
+
+
+def sends_each_alert_twice(context, alert_ids, report_key):
+    alerts.publish_alerts(context, alert_ids, report_key)
+    config = load_config()
+    message = AlertStore(RunStore.of(config, context["run_id"])).message(context["run_id"])
+    channels.send(config, "sns", message)
+
+
+def named(task, *broken):
+    return {one.__name__: {task: one} for one in broken}
+
+
 BROKEN = {
-    "plans_no_job": {"plan": plans_no_job},
-    "plans_each_job_twice": {"plan": plans_each_job_twice},
+    **named("plan_jobs", plans_no_job, plans_each_job_twice),
+    **named("run_benchmark", SubmitsNothing, SubmitsTwice),
     **{
-        change.__name__: {"collect": partial(collects, change)}
+        change.__name__: {"collect_results": partial(collects, change)}
         for change in (loses_all, gives_no_reason, raises_on_a_lost_job, removes_the_documents)
     },
     **{
-        append.__name__: {"collect": partial(collects_into, append)}
+        append.__name__: {"collect_results": partial(collects_into, append)}
         for append in (forgets_the_history, doubles_the_history)
     },
+    **named("open_alerts", opens_no_alert),
+    **named("publish_alerts", sends_no_alert, sends_each_alert_twice),
 }

@@ -1,6 +1,7 @@
 """The history in moto's S3, written exactly once, and read by column and partition."""
 
 import math
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from io import BytesIO
 
@@ -293,6 +294,18 @@ def test_no_damage_stops_a_read(bucket):
             except Exception as error:
                 outcomes.add(type(error))
     assert len(outcomes) > 2
+
+
+def test_a_column_that_contradicts_the_schema_does_not_end_the_process():
+    """In a file's footer the schema comes first; some damage there ends pyarrow."""
+    rows = pa.Table.from_pylist(history_rows(two_targets(), PRICES), schema=SCHEMA)
+    body, place = encode(rows), FileLocation("blog", "2026-11", "damaged")
+    footer = len(body) - 8 - int.from_bytes(body[-8:-4], "little")
+    for position in range(footer, footer + 200):
+        damaged = bytearray(body)
+        damaged[position] = 0
+        with suppress(Exception):
+            decode(bytes(damaged), place, schema_for(ALL_COLUMNS))
 
 
 def test_a_column_that_an_older_release_did_not_write_is_null(bucket):
