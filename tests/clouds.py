@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import boto3
 import httpx
@@ -37,7 +37,7 @@ class Cloud:
         self.credentials = credentials
         profile = configparser.RawConfigParser()
         profile.read(credentials)
-        self.secret = profile.get("default", "aws_secret_access_key")
+        self.secret = profile.get("default", "aws_secret_access_key", fallback="any")
         self._clients: dict[str, Any] = {}
         self._numbers = itertools.count()
         self.client("iam").create_instance_profile(InstanceProfileName="ecs")
@@ -187,8 +187,8 @@ class Cloud:
         return self.lines(job)
 
 
-def command_line(*options: str) -> list[str]:
-    return [sys.executable, "-m", "local_cloud", *options]
+def command_line(*options: str, module: str = "local_cloud") -> list[str]:
+    return [sys.executable, "-m", module, *options]
 
 
 def ready(process: subprocess.Popen[str]) -> tuple[str, Path]:
@@ -202,13 +202,21 @@ def ready(process: subprocess.Popen[str]) -> tuple[str, Path]:
 
 
 @contextmanager
-def running(*options: str) -> Iterator[Cloud]:
+def running(
+    *options: str, module: str = "local_cloud", folder: Path = ROOT, log: IO[str] | None = None
+) -> Iterator[Cloud]:
+    """A local cloud in this folder, whose stderr goes to `log` (none: to the tests')."""
     process = subprocess.Popen(
-        command_line("--port", "0", *options),
-        cwd=ROOT,
+        command_line("--port", "0", *options, module=module),
+        cwd=folder,
         stdout=subprocess.PIPE,
+        stderr=log,
         text=True,
-        env={**os.environ, "SECRET_OF_THE_SERVER": "must not reach a job"},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "SECRET_OF_THE_SERVER": "must not reach a job",
+        },
     )
     cloud = None
     try:
