@@ -9,14 +9,14 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import boto3
 import httpx
-from botocore.auth import S3SigV4Auth
+from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.credentials import Credentials
@@ -26,6 +26,21 @@ from tests.waiting import wait_for
 ROOT = Path(__file__).parents[1]
 DEADLINE_SECONDS = 60.0
 FINISHED = {"SUCCEEDED", "FAILED"}
+
+
+class SignedCalls(httpx.Auth):
+    """Signs calls of the local cloud's own paths as clients sign those of AWS."""
+
+    requires_request_body = True
+
+    def __init__(self, secret: str) -> None:
+        self._signer = SigV4Auth(Credentials("test", secret), "local-cloud", "us-east-1")
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        signed = AWSRequest(request.method, str(request.url), data=request.content)
+        self._signer.add_auth(signed)
+        request.headers.update(dict(signed.headers))
+        yield request
 
 
 class Cloud:
@@ -56,11 +71,15 @@ class Cloud:
             )
         return self._clients[service]
 
+    def control(self) -> httpx.Client:
+        """Controls the faults, and moto's reset."""
+        auth = SignedCalls(self.secret)
+        return httpx.Client(base_url=self.endpoint_url, auth=auth, trust_env=False, timeout=30)
+
     def reset(self) -> None:
-        """moto's reset of everything, signed as any call."""
-        request = AWSRequest("POST", f"{self.endpoint_url}/moto-api/reset")
-        S3SigV4Auth(Credentials("test", self.secret), "s3", "us-east-1").add_auth(request)
-        httpx.post(request.url, headers=dict(request.headers)).raise_for_status()
+        """moto's reset of everything."""
+        with self.control() as control:
+            control.post("/moto-api/reset").raise_for_status()
 
     def close(self) -> None:
         for client in self._clients.values():

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
 from botocore.exceptions import ClientError
 
 from tests.clouds import Cloud, running
@@ -38,16 +37,16 @@ class Victim:
         self.secret = secrets.token_hex(8)
         self._folder = folder
         self._read_until = 0
-        self._http = httpx.Client(base_url=self.url, trust_env=False)
+        self._control = cloud.control()
 
     def close(self) -> None:
-        self._http.close()
+        self._control.close()
 
     def prepare(self) -> None:
         """Undo what the last attack did."""
-        self._http.post("/moto-api/recorder/stop-recording")
+        self._control.post("/moto-api/recorder/stop-recording")
         self._folder.joinpath(RECORDING).unlink(missing_ok=True)
-        self._http.delete("/_faults")
+        self._control.delete("/_faults")
         self.cloud.client("ssm").put_parameter(
             Name=PARAMETER, Value=json.dumps({"word": self.secret}), Type="String", Overwrite=True
         )
@@ -75,7 +74,7 @@ class Victim:
             "parameter": parameter,
             "report": report,
             "job definitions": self.definitions(),
-            "faults": self._http.get("/_faults").json()["faults"],
+            "faults": self._control.get("/_faults").json()["faults"],
             "recording": self._folder.joinpath(RECORDING).exists(),
         }
 
