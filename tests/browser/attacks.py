@@ -187,7 +187,7 @@ ATTACKS = {
     ),
     "all state is read": Attack(
         STATE,
-        (another_site, another_port, rebound_name, report),
+        (another_site, rebound_name),
         {"read"},
         f'return read("{STATE}")',
     ),

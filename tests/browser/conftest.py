@@ -18,7 +18,9 @@ def browser(started_browser):
     """Chromium with a new tab and no cookies: selenium's driver."""
     first = started_browser.current_window_handle
     started_browser.switch_to.new_window("tab")
-    yield started_browser
-    started_browser.delete_all_cookies()
-    started_browser.close()
-    started_browser.switch_to.window(first)
+    try:
+        yield started_browser
+        started_browser.delete_all_cookies()
+        started_browser.close()
+    finally:
+        started_browser.switch_to.window(first)
