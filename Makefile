@@ -74,9 +74,9 @@ containers-restore: install ## Put a backup back in the place of what is there (
 	@exec $(BIN)/python -m laptop containers-restore $(DEPLOYMENT) --from "$(or $(FROM),$(error FROM= names the folder))"
 
 .PHONY: test
-test: terraform-there install ## All tests but the longest: unit, Terraform, end to end, quick faults (about 10 minutes)
+test: terraform-there install ## All tests but the longest: unit, Terraform, end to end, quick faults, in a browser where Chromium is (about 10 minutes)
 	$(PYTEST) --numprocesses 4 --no-loadscope-reorder -m "not (monte_carlo or full_matrix or thirty_runs)" \
-		tests/terraform tests/e2e tests/faults tests/unit
+		tests/terraform tests/e2e tests/faults tests/browser tests/unit
 
 .PHONY: test-unit
 test-unit: install ## Unit tests only (about a minute)
@@ -94,6 +94,11 @@ test-quick: install ## The unit tests of what differs from main (seconds)
 test-e2e: terraform-there install ## Terraform, end to end on the local cloud, quick faults (about 9 minutes)
 	$(PYTEST) --numprocesses 4 --no-loadscope-reorder -m "not (full_matrix or thirty_runs)" \
 		tests/terraform tests/e2e tests/faults
+
+.PHONY: test-browser
+test-browser: install ## Hostile pages in a real Chromium against the local cloud (half a minute; needs chromium and chromedriver)
+	@$(BIN)/python -m tests.browser.chromium
+	$(BIN)/pytest -q $(SLOWEST) tests/browser
 
 .PHONY: test-faults
 test-faults: terraform-there install ## Every fault of jobs, users, AWS and Airflow: a table of what came of each; then the matrix's own mutants (about 12 minutes)

@@ -1,4 +1,4 @@
-"""Shows a job's log in a browser, in place of AWS's console."""
+"""Shows a job's log in a browser, in place of AWS's console, and answers health checks."""
 
 from __future__ import annotations
 
@@ -13,17 +13,24 @@ from werkzeug.wrappers import Response
 from local_cloud.batch.jobs.job import Job
 from local_cloud.gaps.batch import used_backends
 
+READY = "/local-cloud/ready"
 PATH = re.compile(r"/local-cloud/jobs/(?P<job_id>[^/]+)/log")
 
 
 class LogPages:
-    """WSGI middleware: `GET /local-cloud/jobs/ID/log` shows the log of a job's last attempt."""
+    """WSGI middleware: `GET /local-cloud/jobs/ID/log` shows the log of a job's last attempt.
+
+    `GET /local-cloud/ready` is for health checks.
+    """
 
     def __init__(self, app: WSGIApplication) -> None:
         self._app = app
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        match = PATH.fullmatch(environ.get("PATH_INFO", ""))
+        path = environ.get("PATH_INFO", "")
+        if path == READY:
+            return Response("ready\n")(environ, start_response)
+        match = PATH.fullmatch(path)
         if match is None:
             return self._app(environ, start_response)
         job = find_job(match["job_id"])

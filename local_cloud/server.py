@@ -20,6 +20,7 @@ from werkzeug.serving import make_server
 
 from local_cloud import gaps
 from local_cloud.batch.api import models as batch
+from local_cloud.batch.scheduling.scheduler import Scheduler
 from local_cloud.browser_guard import BrowserGuard
 from local_cloud.faults.middleware import Faults
 from local_cloud.gaps.pricing import PriceList
@@ -92,6 +93,13 @@ def only_signed(app: WSGIApplication, settings: Settings) -> WSGIApplication:
     return SignedRequests(app, settings.secret, f"its clients find it in {settings.credentials}")
 
 
+def with_own_paths(
+    services: WSGIApplication, scheduler: Scheduler, settings: Settings
+) -> WSGIApplication:
+    """Signed calls, which faults may strike and which control them, and pages for all."""
+    return LogPages(only_signed(Faults(services, scheduler), settings))
+
+
 def how_to_call(settings: Settings) -> str:
     """A line on the credentials that clients need."""
     if settings.secret is None:
@@ -130,7 +138,7 @@ def serve(
         scheduler.save = store.save_jobs
         services = WriteThrough(services, store)
     batch.resume()
-    app = Faults(LogPages(only_signed(RetriedRequests(services), settings)), scheduler)
+    app = with_own_paths(RetriedRequests(services), scheduler, settings)
     recorder = Recorder(app, record_calls) if record_calls else None
     host, port = listener.getsockname()[:2]
     server = make_server(

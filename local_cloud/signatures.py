@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import NamedTuple, Self
 from urllib.parse import parse_qsl, urlsplit
@@ -28,6 +29,7 @@ AUTHORIZATION = re.compile(
 SIGNATURE_IN_QUERY = re.compile(r"(\?)X-Amz-Signature=[^&]*&?|&X-Amz-Signature=[^&]*")
 # Headers that version 2 signs; presigned addresses have them in the query.
 OF_VERSION_2 = re.compile(r"x-amz-.*|content-md5|content-type", re.IGNORECASE)
+TIME = "%Y%m%dT%H%M%SZ"
 # These sign a path as it is sent, the other services sign it encoded once more.
 S3 = ("s3", "s3express", "s3-object-lambda", "s3-outposts")
 # By whether it is S3, and whether the signature is in the query.
@@ -43,8 +45,8 @@ class SignedRequests:
     """WSGI middleware: serves requests signed with the secret, whatever their access key id.
 
     A key that IAM or STS issued here signs with its own secret. Presigned addresses count, those of
-    version 2 too, which botocore makes for S3. Neither a signature's age nor what an S3 request
-    uploads is checked.
+    version 2 too, which botocore makes for S3, until they expire. Neither the age of a signature in
+    a header nor what an S3 request uploads is checked.
 
     Args:
         hint: where clients find the secret.
@@ -56,17 +58,22 @@ class SignedRequests:
         self._hint = hint
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        if self._is_signed(environ):
-            return self._app(environ, start_response)
-        return self._refusal(environ)(environ, start_response)
-
-    def _is_signed(self, environ: WSGIEnvironment) -> bool:
         query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
+        if not self._is_signed(environ, query):
+            answer = self._refusal(environ)
+        elif "HTTP_AUTHORIZATION" not in environ and now() > (end := end_of(query)):
+            answer = expired(environ, end)
+        else:
+            return self._app(environ, start_response)
+        return answer(environ, start_response)
+
+    def _is_signed(self, environ: WSGIEnvironment, query: Mapping[str, str]) -> bool:
         try:
             if "HTTP_AUTHORIZATION" in environ:
                 signed = Signed.in_header(environ)
             elif "X-Amz-Signature" in query:
                 signed = Signed.in_query(query)
+                end_of(query)
             else:
                 return self._is_signed_by_version_2(environ, query)
             expected = signed.expected(environ, self._secret_of(signed.access_key_id))
@@ -75,6 +82,7 @@ class SignedRequests:
         return hmac.compare_digest(expected.encode(), signed.signature.encode())
 
     def _is_signed_by_version_2(self, environ: WSGIEnvironment, query: Mapping[str, str]) -> bool:
+        end_of(query)
         secret = self._secret_of(query["AWSAccessKeyId"])
         signer = auth.HmacV1QueryAuth(Credentials(query["AWSAccessKeyId"], secret))
         signer._get_date = lambda: query["Expires"]
@@ -101,13 +109,46 @@ class SignedRequests:
             HTTPStatus.FORBIDDEN,
             f"The local cloud serves what is signed with its secret: {self._hint}",
         )
-        try:
-            protocol = errors.protocol_of(
-                caller.service if caller else "s3", environ.get("CONTENT_TYPE")
-            )
-        except BotoCoreError:  # botocore names the service otherwise
-            protocol = "json"
-        return errors.response(protocol, error)
+        return refusal(environ, caller.service if caller else "s3", error)
+
+
+def refusal(environ: WSGIEnvironment, service: str, error: errors.ServiceError) -> Response:
+    try:
+        protocol = errors.protocol_of(service, environ.get("CONTENT_TYPE"))
+    except BotoCoreError:  # botocore names the service otherwise
+        protocol = "json"
+    return errors.response(protocol, error)
+
+
+def expired(environ: WSGIEnvironment, end: datetime) -> Response:
+    """The answer to a presigned address after its end, in S3's words or those of the others."""
+    caller = caller_of(environ)
+    if caller is None or caller.service in S3:
+        error = errors.ServiceError("AccessDenied", HTTPStatus.FORBIDDEN, "Request has expired")
+        return refusal(environ, "s3", error)
+    message = f"Signature expired: {end:{TIME}} is now earlier than {now():{TIME}}"
+    error = errors.ServiceError("SignatureDoesNotMatch", HTTPStatus.FORBIDDEN, message)
+    return refusal(environ, caller.service, error)
+
+
+def end_of(query: Mapping[str, str]) -> datetime:
+    """When a presigned address expires.
+
+    Raises:
+        KeyError: the query does not say it.
+        ValueError: it is no time.
+    """
+    try:
+        if "X-Amz-Signature" not in query:
+            return datetime.fromtimestamp(int(query["Expires"]), UTC)
+        signed_at = datetime.strptime(query["X-Amz-Date"], TIME).replace(tzinfo=UTC)
+        return signed_at + timedelta(seconds=int(query["X-Amz-Expires"]))
+    except (OverflowError, OSError) as error:
+        raise ValueError("this lies too far ahead") from error
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
 
 
 class Signed(NamedTuple):

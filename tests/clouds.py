@@ -9,14 +9,14 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import boto3
 import httpx
-from botocore.auth import S3SigV4Auth
+from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.credentials import Credentials
@@ -28,6 +28,21 @@ DEADLINE_SECONDS = 60.0
 FINISHED = {"SUCCEEDED", "FAILED"}
 
 
+class SignedCalls(httpx.Auth):
+    """Signs calls of the local cloud's own paths as clients sign those of AWS."""
+
+    requires_request_body = True
+
+    def __init__(self, secret: str) -> None:
+        self._signer = SigV4Auth(Credentials("test", secret), "local-cloud", "us-east-1")
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        signed = AWSRequest(request.method, str(request.url), data=request.content)
+        self._signer.add_auth(signed)
+        request.headers.update(dict(signed.headers))
+        yield request
+
+
 class Cloud:
     def __init__(
         self, process: subprocess.Popen[str], endpoint_url: str, credentials: Path
@@ -37,7 +52,7 @@ class Cloud:
         self.credentials = credentials
         profile = configparser.RawConfigParser()
         profile.read(credentials)
-        self.secret = profile.get("default", "aws_secret_access_key")
+        self.secret = profile.get("default", "aws_secret_access_key", fallback="any")
         self._clients: dict[str, Any] = {}
         self._numbers = itertools.count()
         self.client("iam").create_instance_profile(InstanceProfileName="ecs")
@@ -56,11 +71,15 @@ class Cloud:
             )
         return self._clients[service]
 
+    def control(self) -> httpx.Client:
+        """Controls the faults, and moto's reset."""
+        auth = SignedCalls(self.secret)
+        return httpx.Client(base_url=self.endpoint_url, auth=auth, trust_env=False, timeout=30)
+
     def reset(self) -> None:
-        """moto's reset of everything, signed as any call."""
-        request = AWSRequest("POST", f"{self.endpoint_url}/moto-api/reset")
-        S3SigV4Auth(Credentials("test", self.secret), "s3", "us-east-1").add_auth(request)
-        httpx.post(request.url, headers=dict(request.headers)).raise_for_status()
+        """moto's reset of everything."""
+        with self.control() as control:
+            control.post("/moto-api/reset").raise_for_status()
 
     def close(self) -> None:
         for client in self._clients.values():
@@ -187,8 +206,8 @@ class Cloud:
         return self.lines(job)
 
 
-def command_line(*options: str) -> list[str]:
-    return [sys.executable, "-m", "local_cloud", *options]
+def command_line(*options: str, module: str = "local_cloud") -> list[str]:
+    return [sys.executable, "-m", module, *options]
 
 
 def ready(process: subprocess.Popen[str]) -> tuple[str, Path]:
@@ -202,13 +221,21 @@ def ready(process: subprocess.Popen[str]) -> tuple[str, Path]:
 
 
 @contextmanager
-def running(*options: str) -> Iterator[Cloud]:
+def running(
+    *options: str, module: str = "local_cloud", folder: Path = ROOT, log: IO[str] | None = None
+) -> Iterator[Cloud]:
+    """A local cloud in this folder, whose stderr goes to `log` (none: to the tests')."""
     process = subprocess.Popen(
-        command_line("--port", "0", *options),
-        cwd=ROOT,
+        command_line("--port", "0", *options, module=module),
+        cwd=folder,
         stdout=subprocess.PIPE,
+        stderr=log,
         text=True,
-        env={**os.environ, "SECRET_OF_THE_SERVER": "must not reach a job"},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "SECRET_OF_THE_SERVER": "must not reach a job",
+        },
     )
     cloud = None
     try:

@@ -42,7 +42,7 @@ def pytest_collection_finish():
     gc.freeze()
 
 
-def pytest_unconfigure():
+def pytest_sessionfinish():
     gc.unfreeze()  # or libraries that count their objects at the end would miss some
 
 

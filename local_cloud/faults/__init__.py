@@ -1,7 +1,7 @@
 """Faults on demand: failures of AWS, controlled over HTTP on the local cloud itself.
 
-Only this machine can reach the control, at `/_faults`. No bucket can have that name, and no
-service that path:
+Only this machine can reach the control, at `/_faults`, with calls that are signed as AWS's are, for
+any service. No bucket can have that name, and no service that path:
 
 - `POST /_faults` with a fault as JSON begins it and answers 201, with the fault and its `id`. For
   example `{"kind": "throttle", "share": 0.3, "services": ["batch"]}`; see `kinds` for all fields.

@@ -2,7 +2,6 @@
 
 import json
 
-import httpx
 import pytest
 
 from local_cloud.batch.running.docker_runtime import JOB
@@ -311,7 +310,7 @@ def test_a_job_learns_its_image_from_the_metadata_endpoint(cloud, submit, client
 @pytest.fixture
 def faults(cloud):
     """The control of faults; all are ended with the test."""
-    with httpx.Client(base_url=cloud.endpoint_url, trust_env=False, timeout=30) as control:
+    with cloud.control() as control:
         yield control
         control.delete("/_faults")
 

@@ -27,6 +27,7 @@ from batchmark_job.result import ResultDocument, parse_document
 from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
 from laptop.stack import ROOT, Stack
+from tests.clouds import SignedCalls
 from tests.faults.outcome import Invariants, Outcome
 from tests.faults.targets import job_prefix
 from tests.inbox import Inbox
@@ -97,7 +98,12 @@ class Bench:
         self._inbox = Inbox(aws, "faults")
         self._messages: list[dict[str, Any]] = []
         self._reading = threading.Lock()
-        self._control = httpx.Client(base_url=stack.endpoint, trust_env=False, timeout=60)
+        self._control = httpx.Client(
+            base_url=stack.endpoint,
+            auth=SignedCalls(stack.aws["AWS_SECRET_ACCESS_KEY"]),
+            trust_env=False,
+            timeout=60,
+        )
 
     def close(self) -> None:
         self._control.close()

@@ -2,7 +2,6 @@
 
 import json
 
-import httpx
 import psutil
 import pytest
 
@@ -65,7 +64,7 @@ def is_running():
 @pytest.fixture
 def faults(cloud):
     """Begins a fault; all are ended with the test."""
-    with httpx.Client(base_url=cloud.endpoint_url, trust_env=False, timeout=10) as client:
+    with cloud.control() as client:
 
         def begin(**fault):
             answer = client.post("/_faults", json=fault)

@@ -3,7 +3,6 @@
 import json
 from datetime import UTC, datetime
 
-import httpx
 import pytest
 from botocore.exceptions import ClientError
 
@@ -68,7 +67,7 @@ def test_an_invalid_environment_holds_its_jobs_until_it_is_valid(cloud, queue, e
         "compute_environment": environment.rpartition("/")[2],
         "reason": reason,
     }
-    with httpx.Client(base_url=cloud.endpoint_url, trust_env=False, timeout=10) as client:
+    with cloud.control() as client:
         begun = client.post("/_faults", json=fault)
         assert begun.status_code == 201, begun.text
         try:

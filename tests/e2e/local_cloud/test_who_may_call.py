@@ -44,6 +44,7 @@ def test_a_job_calls_with_what_it_is_given(cloud):
         ("/moto-api/recorder/replay-recording", {}),
         ("/moto-api/data.json", {}),
         ("/_faults", LINK),
+        ("/_faults", {}),
     ],
 )
 def test_a_page_reads_and_changes_nothing(http, path, headers):

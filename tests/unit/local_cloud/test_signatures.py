@@ -3,6 +3,7 @@
 import io
 import threading
 from contextlib import closing
+from datetime import timedelta
 
 import boto3
 import httpx
@@ -12,6 +13,7 @@ from botocore.exceptions import ClientError
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
+from local_cloud import signatures
 from local_cloud.server import QuietRequestHandler
 from local_cloud.signatures import SignedRequests
 
@@ -159,10 +161,47 @@ def test_a_presigned_address_opens_what_it_names_and_nothing_else(client, s3, ve
         assert httpx.request(method, url).status_code == 403
 
 
+@pytest.mark.parametrize("version", ["s3", "s3v4"])
+def test_a_presigned_address_expires(client, s3, version, monkeypatch):
+    signer = client("s3", signature_version=version)
+    params = {"Bucket": BUCKET, "Key": ODD_KEY}
+    url = signer.generate_presigned_url("get_object", Params=params, ExpiresIn=100)
+    signed_at = signatures.now()
+    assert httpx.get(url).status_code == 200
+    for seconds, status in ((90, 200), (102, 403)):
+        time = signed_at + timedelta(seconds=seconds)
+        monkeypatch.setattr(signatures, "now", lambda time=time: time)
+        answer = httpx.get(url)
+        assert answer.status_code == status
+    assert "<Code>AccessDenied</Code><Message>Request has expired</Message>" in answer.text
+    later = url.replace("X-Amz-Expires=100", "X-Amz-Expires=900").replace("&Expires=", "&Expires=9")
+    assert "<Code>SignatureDoesNotMatch</Code>" in httpx.get(later).text
+
+
 def test_a_presigned_call_of_another_service_is_served(client):
     url = client("sts").generate_presigned_url("get_caller_identity", HttpMethod="GET")
     assert httpx.get(url).status_code == 200
     assert httpx.get(url.replace("GetCallerIdentity", "GetSessionToken")).status_code == 403
+    sign = client("sts").generate_presigned_url
+    answer = httpx.get(sign("get_caller_identity", HttpMethod="GET", ExpiresIn=-2))
+    assert answer.status_code == 403
+    assert "<Code>SignatureDoesNotMatch</Code><Message>Signature expired: " in answer.text
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"Expires": "soon"},
+        {"Expires": "9" * 30},
+        {"X-Amz-Signature": "0", "X-Amz-Date": "20261123T000000Z"},
+        {"X-Amz-Signature": "0", "X-Amz-Date": "today", "X-Amz-Expires": "1"},
+        {"X-Amz-Signature": "0", "X-Amz-Date": "20261123T000000Z", "X-Amz-Expires": "9" * 30},
+    ],
+)
+def test_an_address_without_an_end_is_not_signed(query):
+    with pytest.raises((KeyError, ValueError)):
+        signatures.end_of(query)
 
 
 SIGNED = "AWS4-HMAC-SHA256 Credential={}, SignedHeaders={}, Signature={}"
