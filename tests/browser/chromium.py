@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
+
+T = TypeVar("T")
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 DRIVER = "chromedriver"
@@ -31,7 +35,7 @@ ARGUMENTS = (
     "--disable-sync",
     f"--host-resolver-rules={HOSTS}",
 )
-ANSWER_SECONDS = 20
+ANSWER_SECONDS = 60
 
 
 def missing() -> str | None:
@@ -68,6 +72,17 @@ def opened(folder: Path) -> Iterator[Chrome]:
         yield driver
     finally:
         driver.quit()
+
+
+def again_if_it_crashed(browser: Chrome, do: Callable[[], T]) -> T:
+    """Do something in a tab; on a machine short of memory or time a tab may crash: in a new one."""
+    try:
+        return do()
+    except WebDriverException as error:
+        if "crashed" not in str(error):
+            raise
+    browser.switch_to.new_window("tab")
+    return do()
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """A real browser opens hostile pages; they attack the local cloud with its guard and without it."""
 
+from functools import partial
+
 import pytest
 from selenium.webdriver.common.by import By
 
 from tests.browser import victim as victims
 from tests.browser.attacks import ATTACKS, LIBRARY, another_port, report
+from tests.browser.chromium import again_if_it_crashed
 from tests.stand_ins.http import serving
 from tests.waiting import wait_for
 
@@ -45,14 +48,18 @@ def other_port():
 def harm(browser, victim, attack, page, target):
     """What the attack from this page changed and read, and what the local cloud answered."""
     before = victim.state()
-    browser.get(page)
-    victim.skip_answers()
-    seen = browser.execute_async_script(
-        "const [target, done] = arguments;"
-        f"(async () => {{{LIBRARY}{attack.script}}})().then("
-        "text => done(String(text)), error => done(String(error)))",
-        target,
-    )
+
+    def seen_from(page):
+        browser.get(page)
+        victim.skip_answers()
+        return browser.execute_async_script(
+            "const [target, done] = arguments;"
+            f"(async () => {{{LIBRARY}{attack.script}}})().then("
+            "text => done(String(text)), error => done(String(error)))",
+            target,
+        )
+
+    seen = again_if_it_crashed(browser, partial(seen_from, page))
     answers = victim.answers_to(attack.path)
     after = victim.state()
     changed = {name for name in before if before[name] != after[name]}
@@ -78,5 +85,5 @@ def test_a_link_on_another_ports_page_opens(browser, guarded, other_port, linked
         url = f"{guarded.url}/local-cloud/jobs/{job_id}/log"
     browser.get(page)
     browser.execute_script(FOLLOW, url)
-    wait_for(lambda: browser.current_url == url, url, 10)
+    wait_for(lambda: browser.current_url == url, url, 30)
     assert guarded.secret in browser.find_element(By.TAG_NAME, "body").text
