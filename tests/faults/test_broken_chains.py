@@ -35,7 +35,8 @@ def test_each_broken_chain_shows(bench):
     results = inflict_all(bench, [fault for both in faults.values() for fault in both])
 
     def is_seen(fault):
-        seen, invariants, *_ = results[fault.name, ""]
+        seen, invariants, _, log = results[fault.name, ""]
+        assert invariants is not None, f"{fault.name} was not judged: {log}"
         return seen != fault.expected[""] or invariants != NONE_BROKEN
 
     shown = {chain: any(map(is_seen, both)) for chain, both in faults.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from bisect import insort
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
@@ -145,9 +146,10 @@ class Scheduler:
         stuck = stuck_reason(job, self._pool)
         job.enter("RUNNABLE", stuck or blocked_reason(job.submission.queue))
         if stuck is None:
-            self._waiting.append(job)
-            self._waiting.sort(
-                key=lambda waiting: (-int(waiting.submission.queue.priority), waiting.sequence)
+            insort(
+                self._waiting,
+                job,
+                key=lambda waiting: (-int(waiting.submission.queue.priority), waiting.sequence),
             )
         else:
             self._timers.set_state_limits(job, self._give_up)

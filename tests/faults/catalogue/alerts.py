@@ -12,7 +12,7 @@ from tests.faults.outcome import Outcome
 
 def sns_refuses(bench: Bench) -> Runs:
     """One message comes with its task's next try, the other by the DAG for what is left."""
-    refusing = bench.begin("throttle", share=1, services=["sns"])
+    refusing = bench.begin("expired_credentials", services=["sns"])
     lasting = bench.start("sns-refuses-lasting", dag_id=DAG_SLOWER, gated=False)
     bench.finish(lasting)
     bench.end(refusing)

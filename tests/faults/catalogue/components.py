@@ -43,6 +43,16 @@ def component(name: str, bench: Bench) -> Runs:
     return runs
 
 
+def local_cloud(bench: Bench) -> Runs:
+    """Its machines die with it: the job that ran has lost its host, and its next attempt runs."""
+    runs = component(CLOUD, bench)
+    (job,) = bench.jobs(runs["running"])
+    first, last = job["attempts"]
+    assert first["statusReason"].startswith("Host EC2 (instance"), first
+    assert last["container"]["exitCode"] == 0, last
+    return runs
+
+
 def worker(bench: Bench) -> Runs:
     """A worker has a task while it looks for its job and submits it, and while it collects."""
     runs = {
@@ -73,10 +83,13 @@ def kill_worker(bench: Bench, task: dict[str, Any]) -> None:
         sigkill(pid)
 
 
+OTHERWISE = {"worker": worker, CLOUD: local_cloud}
+
+
 def killed(name: str, called: str, *, quick: bool = False) -> Fault:
     return Fault(
         f"SIGKILL of the {called}",
-        worker if name == "worker" else partial(component, name),
+        OTHERWISE.get(name, partial(component, name)),
         {point: Outcome() for point in ("submitting", "running", "ending")},
         alone=True,
         quick=quick,
@@ -88,6 +101,5 @@ FAULTS = (
     killed("triggerer", "triggerer", quick=True),
     killed("scheduler", "scheduler"),
     killed("api-server", "API server"),
-    # The machines die with it: a job that ran has lost its host, and its next attempt runs.
     killed(CLOUD, "local cloud and its jobs"),
 )
