@@ -12,8 +12,10 @@ def made_up(shape):
     if shape.type_name == "structure":
         members = shape.members.items()
         return {name: made_up(member) for name, member in members if name in shape.required_members}
-    if shape.type_name in ("list", "map"):
-        return [] if shape.type_name == "list" else {}
+    if shape.type_name == "list":
+        return [made_up(shape.member)] * shape.metadata.get("min", 0)
+    if shape.type_name == "map":
+        return {}
     if shape.type_name in ("integer", "long", "double", "float"):
         return 1
     return False if shape.type_name == "boolean" else [*getattr(shape, "enum", []), "nothing"][0]
