@@ -83,7 +83,8 @@ def rows(count: int, *, text: str = "{}", different: bool = False) -> pa.Table:
         if field.name == "run_id" and text != "{}":
             return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), [text])
         if field.type == STRING:
-            return pa.repeat("{}", count).dictionary_encode()
+            value = "cpu" if field.name == "actual_device" else "{}"
+            return pa.repeat(value, count).dictionary_encode()
         if different and field.name in numbers():
             return pa.array(rng.integers(1, 2**62, count), pa.int64()).cast(field.type, safe=False)
         return pa.repeat(pa.scalar(1).cast(field.type), count)
