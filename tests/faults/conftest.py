@@ -59,19 +59,34 @@ def results(request, bench):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Print a line for each case, as its report brought it from whatever process ran it."""
-    lines = [
-        dict(report.user_properties)["case"]
+    """Print what the reports brought from whatever process ran the tests."""
+    faults = Table(*COLUMNS)
+    for line in sorted(recorded(terminalreporter, "case")):
+        faults.add_row(*line[1:])
+    show(terminalreporter, "faults", faults)
+    for mutants in recorded(terminalreporter, "mutants"):
+        red = sum(is_red for *_, is_red in mutants)
+        table = Table("task", "mutant", f"{red} of {len(mutants)} red ({red / len(mutants):.0%})")
+        for task, mutant, is_red in mutants:
+            table.add_row(task, mutant, "red" if is_red else "GREEN")
+        show(terminalreporter, "mutants", table)
+
+
+def recorded(terminalreporter, name):
+    """What tests recorded by this name, passed or failed."""
+    return [
+        value
         for outcome in ("passed", "failed")
         for report in terminalreporter.stats.get(outcome, [])
-        if "case" in dict(report.user_properties)
+        for recorded_name, value in report.user_properties
+        if recorded_name == name
     ]
-    if not lines:
+
+
+def show(terminalreporter, title, table):
+    if not table.row_count:
         return
-    table = Table(*COLUMNS)
-    for line in sorted(lines):
-        table.add_row(*line[1:])
     text = io.StringIO()
     Console(file=text, width=WIDTH).print(table)
-    terminalreporter.section("faults")
+    terminalreporter.section(title)
     terminalreporter.write(text.getvalue())

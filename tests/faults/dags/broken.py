@@ -123,3 +123,20 @@ BROKEN = {
     **named("open_alerts", opens_no_alert),
     **named("publish_alerts", sends_no_alert, sends_each_alert_twice),
 }
+
+# The benchmark's tasks that no chain of these has, and why.
+CHECKED_BEFORE = "it runs before anything is planned"
+DRAWN = "it draws what was collected"
+MADE_UP_CHANGES = "the chains' find_changes makes up what it would find"
+TOLD_TO_DAGS = "no alert: it makes an event for other DAGs"
+WITHOUT_MUTANT = {
+    "check_environment": CHECKED_BEFORE,
+    "compare": DRAWN,
+    "publish_report": DRAWN,
+    "find_suspects": MADE_UP_CHANGES,
+    "rerun_once": MADE_UP_CHANGES,
+    "find_agreeing": MADE_UP_CHANGES,
+    "rerun_twice": MADE_UP_CHANGES,
+    "detect_regressions": MADE_UP_CHANGES,
+    "announce_regressions": TOLD_TO_DAGS,
+}

@@ -18,6 +18,7 @@ from batchmark.report.alert_message import DAG_ID as CHANGE_ALERT
 from batchmark.runs.budget import refusals, worst_case
 from batchmark.runs.planning import plan_jobs
 from tests.builders.installations import configured, target
+from tests.faults.dags.broken import BROKEN, WITHOUT_MUTANT
 
 DAGS = Path(__file__).resolve().parents[3] / "dags"
 FILES = sorted(DAGS.glob("*.py"))
@@ -70,6 +71,12 @@ def test_benchmark_runs_in_order(dag_bag):
             assert after in dag.get_task(before).downstream_task_ids
     assert set(dag.task_ids) == set(itertools.chain(*lines))
     assert {task.task_id for task in dag.leaves} == {"publish_alerts", "announce_regressions"}
+
+
+def test_each_task_of_the_benchmark_has_a_mutant_or_a_reason_for_none(dag_bag):
+    mutated = {task for tasks in BROKEN.values() for task in tasks}
+    assert mutated.isdisjoint(WITHOUT_MUTANT)
+    assert set(dag_bag.dags["gpu_cpu_benchmark"].task_ids) == mutated | WITHOUT_MUTANT.keys()
 
 
 def test_what_a_failed_job_must_not_stop_runs_all_the_same(dag_bag):
