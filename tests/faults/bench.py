@@ -326,7 +326,7 @@ class Bench:
             len(self.jobs(run)),
             collected is not None and len(collected.jobs) == 1,
             expected.says if expected.says in said else said[-300:],
-            expected.lost if expected.lost and expected.lost in lost else lost[-300:],
+            expected.lost if expected.lost_for(lost) else lost[-300:],
             ", ".join(
                 f"{task['task_id']} {task['state']}"
                 for task in tasks

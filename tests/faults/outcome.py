@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-# Parts of the reasons that a run gives for a lost job.
+# Parts of the reasons that a run gives for a lost job; what comes first decides between two.
+OR = " or "
 NO_JOB = "no job was submitted"
-NO_DOCUMENT = "can't be read (NoSuchKey)"
+STOPPED = OR.join(("can't be read (NoSuchKey)", "it was told to stop"))
 
 
 class Outcome(NamedTuple):
@@ -14,8 +15,8 @@ class Outcome(NamedTuple):
 
     `says` is a part of what its failed task says; `jobs` is how many Batch jobs it took; `kept`
     is whether the collected run holds its document, and `lost` a part of the reason that it gives
-    for a lost one. `others` names the run's other tasks that did not succeed, and `alerts` is how
-    many messages about the run arrived.
+    for a lost one, or several joined by OR. `others` names the run's other tasks that did not
+    succeed, and `alerts` is how many messages about the run arrived.
     """
 
     state: str = "success"
@@ -25,6 +26,10 @@ class Outcome(NamedTuple):
     lost: str = ""
     others: str = ""
     alerts: int = 0
+
+    def lost_for(self, reason: str) -> bool:
+        """Whether the run gives one of the reasons expected."""
+        return bool(self.lost) and any(part in reason for part in self.lost.split(OR))
 
     def __str__(self) -> str:
         jobs = f"{self.jobs} job{'' if self.jobs == 1 else 's'}"

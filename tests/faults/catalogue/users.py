@@ -9,7 +9,7 @@ import psutil
 
 from tests.faults.bench import DAG_TIME_OUT, Bench
 from tests.faults.fault import Fault, Runs
-from tests.faults.outcome import NO_DOCUMENT, NO_JOB, Outcome
+from tests.faults.outcome import NO_JOB, STOPPED, Outcome
 
 
 def cancelled_while_deferred(bench: Bench) -> Runs:
@@ -70,7 +70,7 @@ FAULTS = (
     Fault(
         "task cancelled while deferred",
         cancelled_while_deferred,
-        {"": Outcome("failed", kept=False, lost=NO_DOCUMENT)},
+        {"": Outcome("failed", kept=False, lost=STOPPED)},
         quick=True,
     ),
     Fault(
@@ -84,6 +84,6 @@ FAULTS = (
     Fault(
         "execution_timeout passed while deferred",
         past_its_execution_timeout,
-        {"": Outcome("failed", kept=False, says="execution_timeout", lost=NO_DOCUMENT)},
+        {"": Outcome("failed", kept=False, says="execution_timeout", lost=STOPPED)},
     ),
 )
