@@ -36,6 +36,7 @@ from local_cloud.task_metadata import TaskMetadata
 
 LINGER_SECONDS = 2.0
 SHUTDOWN_SECONDS = 30.0
+LOOK_SECONDS = 0.5  # a signal that reaches another thread does not wake the main one
 
 
 class LoggingRequestHandler(MotoRequestHandler):
@@ -157,7 +158,8 @@ def serve(
             f"jobs as {settings.jobs}\n{how_to_call(settings)}",
             flush=True,
         )
-        stop.wait()
+        while not stop.wait(LOOK_SECONDS):
+            pass
     finally:
         faulthandler.dump_traceback_later(SHUTDOWN_SECONDS, exit=True)
         server.shutdown()

@@ -1,5 +1,7 @@
 """The server as a process: what it leaves behind when it ends."""
 
+import ctypes
+import os
 import signal
 import socket
 import subprocess
@@ -8,7 +10,7 @@ import time
 
 import pytest
 
-from tests.clouds import ready
+from tests.clouds import DEADLINE_SECONDS, ready
 
 
 def test_a_connection_is_reset_only_by_the_client(cloud):
@@ -55,7 +57,7 @@ def test_no_job_process_outlives_the_server(
         started = wait_until(pids, "all three processes")
         assert all(is_running(pid) for pid in started)
         cloud.process.send_signal(signal_number)
-        code = cloud.process.wait(30)
+        code = cloud.process.wait(DEADLINE_SECONDS)
         assert code == (0 if signal_number != signal.SIGKILL else -signal.SIGKILL)
     # After a SIGKILL of the server the launcher kills them, otherwise the server before it ends.
     seconds = 10 if signal_number == signal.SIGKILL else 0.5
@@ -71,7 +73,15 @@ def test_a_reset_ends_the_jobs_and_ctrl_c_the_server(start_cloud, family, wait_u
         wait_until(lambda: not any(is_running(pid) for pid in started), "end of all")
         assert cloud.batch.describe_jobs(jobs=[job_id])["jobs"] == []
         cloud.process.send_signal(signal.SIGINT)
-        assert cloud.process.wait(30) == 0
+        assert cloud.process.wait(DEADLINE_SECONDS) == 0
+
+
+def test_a_signal_that_another_thread_gets_ends_the_server(start_cloud):
+    with start_cloud() as cloud:
+        pid = cloud.process.pid
+        other = next(int(found) for found in os.listdir(f"/proc/{pid}/task") if int(found) != pid)
+        ctypes.CDLL(None).tgkill(pid, other, signal.SIGTERM)
+        assert cloud.process.wait(DEADLINE_SECONDS) == 0
 
 
 STUCK = """
@@ -90,6 +100,6 @@ def test_sigterm_ends_a_server_that_is_stuck():
     ) as process:
         ready(process)
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 1
     assert "in serve" in errors
