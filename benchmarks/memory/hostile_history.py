@@ -1,7 +1,8 @@
 """Measures the memory that a hostile file of the history takes from whoever reads it.
 
-Each file lies in the history of one good run, and a separate process reads all columns. Some files
-are refused by what they say of themselves, others are the largest that are read.
+Each file lies in the history of one good run, and a separate process reads all columns, which forks
+one more to do so: both count. Some files are refused by what they say of themselves, one by what
+it takes, and others are the largest that are read.
 
 Exits with 1 unless each read takes less than 300 MB above that of the good run alone, and finds
 that run's rows. Takes about half a minute.
@@ -26,7 +27,8 @@ from batchmark.history.columns import ALL_COLUMNS, SCHEMA, STRING
 from batchmark.history.parquet import MOST_BYTES, MOST_ROWS, MOST_TEXT_BYTES, FileLocation
 from batchmark.history.store import HistoryStore
 from benchmarks.memory import long_history
-from benchmarks.memory.long_history import FOLDER, ROOT, SUITE, Bucket, peak_mb
+from benchmarks.memory.long_history import FOLDER, ROOT, SUITE, Bucket
+from benchmarks.memory.peak import peak_mb, with_forked_mb
 from benchmarks.synthetic import this_machine
 
 CLAIMED_MB = 300
@@ -62,12 +64,13 @@ def hostile_files() -> Iterator[tuple[str, bytes]]:
     yield "10,000,000 rows of one value", parquet(rows(MOST_ROWS), times=10**7 // MOST_ROWS)
     yield f"{MOST_ROWS:,} rows of one value", parquet(rows(MOST_ROWS))
     yield "one text of 200 MB", parquet(rows(1, text="x" * 2 * 10**8))
+    yield "one text of 200 MB, stated as 2 kB", understated(parquet(rows(1, text="x" * 2 * 10**8)))
     yield f"one text of 1 MB in {MOST_ROWS:,} rows", parquet(rows(MOST_ROWS, text="x" * 10**6))
     size = MOST_TEXT_BYTES // MOST_ROWS
     yield "the longest text in all rows", parquet(rows(MOST_ROWS, text="x" * size))
     count = min(MOST_ROWS, MOST_BYTES // 8 // len(numbers()) * 8 // 10)
     yield f"{count:,} rows of all numbers different", parquet(rows(count, different=True))
-    yield "a row group for each of 2,000 rows", parquet(rows(1), times=2_000)
+    yield "a row group for each of 1,000 rows", parquet(rows(1), times=1_000)
     yield "a row group for each of 60 rows", parquet(rows(1), times=60)
     yield "a gigabyte of nothing", bytes(10**9)
 
@@ -100,6 +103,25 @@ def parquet(table: pa.Table, times: int = 1) -> bytes:
     return written.getvalue()
 
 
+def understated(body: bytes) -> bytes:
+    """Return a file of one row group which says that it unpacks to 2,000 bytes."""
+    size = pq.read_metadata(pa.BufferReader(body)).row_group(0).total_byte_size
+    stated = _varint(size, len(_varint(size)))
+    if body.count(stated) != 1:
+        raise ValueError(f"the size {size} stands in the file {body.count(stated)} times, not once")
+    return body.replace(stated, _varint(2_000, len(stated)))
+
+
+def _varint(number: int, length: int = 1) -> bytes:
+    """Return a number of Thrift's compact protocol, in at least so many bytes."""
+    number <<= 1  # zigzag
+    groups = []
+    while number or len(groups) < length:
+        groups.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*groups[:-1], groups[-1] & 0x7F])
+
+
 def in_process() -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.memory.hostile_history", "--read"]
     ended = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
@@ -108,6 +130,7 @@ def in_process() -> dict[str, Any]:
 
 def read() -> dict[str, Any]:
     history = HistoryStore(Bucket(FOLDER), "results")
+    before_mb = peak_mb()
     table = history.read(ALL_COLUMNS)
     jobs = table["job_id"].combine_chunks()
     good = sum(1 for number in jobs.to_pylist() if number and "-8000-" in number)
@@ -115,7 +138,7 @@ def read() -> dict[str, Any]:
         "rows": table.num_rows,
         "good_rows": good,
         "refused": bool(history.unreadable),
-        "peak_mb": peak_mb(),
+        "peak_mb": with_forked_mb(before_mb),
     }
 
 

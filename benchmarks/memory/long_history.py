@@ -29,7 +29,7 @@ from batchmark.history.parquet import FileLocation, encode
 from batchmark.history.rows import time_columns
 from batchmark.history.series import COLUMNS, series_histories
 from batchmark.history.store import HistoryStore
-from benchmarks.memory.peak import peak_mb
+from benchmarks.memory.peak import peak_mb, with_forked_mb
 from benchmarks.synthetic import this_machine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -148,17 +148,17 @@ def column_of(
 
 def read() -> dict[str, float]:
     boto3.client("s3", region_name="us-east-1")
-    began = time.perf_counter()
+    before_mb, began = peak_mb(), time.perf_counter()
     table = HistoryStore(Bucket(FOLDER), "results").read(COLUMNS)
     found: dict[str, float] = {
         "rows": table.num_rows,
         "read_seconds": time.perf_counter() - began,
-        "read_mb": peak_mb(),
+        "read_mb": with_forked_mb(before_mb),
     }
     began = time.perf_counter()
     found["series"] = len(series_histories(table, "time"))
     found["series_seconds"] = time.perf_counter() - began
-    return found | {"peak_mb": peak_mb()}
+    return found | {"peak_mb": with_forked_mb(before_mb)}
 
 
 if __name__ == "__main__":

@@ -34,11 +34,11 @@ IN_EVERY_ROW = {
 TEXT = pa.dictionary(pa.int32(), STRING)
 # A file of the history holds a run's rows of a suite: hundreds, below 1 MB. Compressed, a file of
 # these sizes may be tiny, so its own statement is checked before it is read.
-MOST_BYTES = 32 * 2**20
+MOST_BYTES = 16 * 2**20
 MOST_METADATA_BYTES = 2**20  # some 10 KB for each of its row groups
-MOST_ROWS = 100_000
-MOST_UNCOMPRESSED_BYTES = 64 * 2**20
-MOST_TEXT_BYTES = 64 * 2**20  # of a column, each row's text counted
+MOST_ROWS = 50_000
+MOST_UNCOMPRESSED_BYTES = 32 * 2**20
+MOST_TEXT_BYTES = 32 * 2**20  # of a column, each row's text counted
 LARGEST_FIGURE = 1e40  # a document's bounds allow a rate of 2**63 / 1e-12 a second
 
 

@@ -19,6 +19,7 @@ from batchmark.core.names import slug, url_safe
 from batchmark.core.prices import PriceTable
 from batchmark.core.run import CollectedRun, StoredRun
 from batchmark.history.columns import IMPORTED
+from batchmark.history.file_reader import FileReader
 from batchmark.history.imports.file import ImportedFile
 from batchmark.history.parquet import (
     FOLDER,
@@ -115,23 +116,22 @@ class HistoryStore:
         since, run_ids = selection.get("since"), selection.get("run_ids")
         locations = list(self._locations(selection))
 
-        def decoded(location: FileLocation) -> pa.Table | Exception:
+        def decoded(body: bytes, location: FileLocation) -> pa.Table:
+            return decode(body, location, schema, since=since, run_ids=run_ids)
+
+        def rows(location: FileLocation) -> pa.Table | Exception:
             try:
-                body = self.get(location.key)
+                return reader.read(self.get(location.key), location)
             except self._s3.exceptions.NoSuchKey:  # its run was cleared and has replaced it
                 return schema.empty_table()
-            except CollectError as error:
-                return error
-            try:
-                return decode(body, location, schema, since=since, run_ids=run_ids)
-            except Exception as error:  # pyarrow's errors of foreign files are of many classes
+            except (CollectError, pa.ArrowInvalid) as error:
                 return error
 
-        with ThreadPoolExecutor(THREADS) as pool:
+        with FileReader(decoded) as reader, ThreadPoolExecutor(THREADS) as pool:
             for start in range(0, len(locations), FILES_AT_A_TIME):
                 some = locations[start : start + FILES_AT_A_TIME]
                 tables = []
-                for location, table in zip(some, pool.map(decoded, some), strict=True):
+                for location, table in zip(some, pool.map(rows, some), strict=True):
                     if isinstance(table, Exception):
                         self._skip(location.key, str(table))
                     else:

@@ -1,0 +1,143 @@
+"""Decode the history's files in a process of its own, which may take only so much memory.
+
+pyarrow has no limit to set: a file that states a wrong size is found out only once it is unpacked,
+and some damage ends the process. Here such a file costs itself alone.
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from threading import Lock
+from typing import Self, TypeAlias
+
+import pyarrow as pa
+
+from batchmark.history.parquet import FileLocation
+
+# On top of what the process has at its start; the largest file that is read takes about 170 MB.
+MOST_MEMORY_BYTES = 240 * 2**20
+MOST_SECONDS = 120.0
+SLACK_BYTES = 8 * 2**20
+
+Decode: TypeAlias = Callable[[bytes, FileLocation], pa.Table]
+
+
+class FileReader:
+    """A context manager that decodes one file at a time, from whichever thread asks.
+
+    The process is forked, which takes milliseconds, so the limit is for Linux alone; elsewhere
+    files are decoded in the process itself.
+    """
+
+    def __init__(self, decode: Decode) -> None:
+        self._decode = decode
+        self._lock = Lock()
+        self._process: BaseProcess | None = None
+        self._connection: Connection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def read(self, body: bytes, location: FileLocation) -> pa.Table:
+        """Return what `decode` returns.
+
+        Raises:
+            ArrowInvalid: the file can't be decoded, or not with so much memory and time.
+        """
+        if sys.platform != "linux":
+            return self._decode(body, location)
+        with self._lock:
+            answer = self._answer(body, location) if self._connection else None
+            # A process that has read many files may have little memory left for this one.
+            answer = answer or self._answer(body, location)
+        if answer is None:
+            raise pa.ArrowInvalid(
+                f"it takes more than {MOST_MEMORY_BYTES / 1e6:.0f} MB or {MOST_SECONDS:g} s to "
+                "read, or ends the process that reads it"
+            )
+        if isinstance(answer, str):
+            raise pa.ArrowInvalid(answer)
+        return pa.ipc.open_stream(answer).read_all()
+
+    def _answer(self, body: bytes, location: FileLocation) -> bytes | str | None:
+        """Return a serialized table, or what is wrong; None if there was no answer."""
+        connection = self._connection or self._start()
+        try:
+            connection.send(location)
+            connection.send_bytes(body)
+            if connection.poll(MOST_SECONDS):
+                return connection.recv() or connection.recv_bytes()
+        except (EOFError, OSError):
+            pass
+        self._end()
+        return None
+
+    def _start(self) -> Connection:
+        fork = get_context("fork")
+        self._connection, other = fork.Pipe()
+        self._process = fork.Process(
+            target=_serve, args=(other, self._connection, self._decode), daemon=True
+        )
+        self._process.start()
+        other.close()
+        return self._connection
+
+    def _end(self) -> None:
+        if self._process is not None and self._connection is not None:
+            self._connection.close()
+            self._process.kill()
+            self._process.join()
+            self._process.close()
+        self._process = self._connection = None
+
+
+def _serve(connection: Connection, parents: Connection, decode: Decode) -> None:
+    parents.close()  # else the parent's end would go unseen
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _limit_address_space(SLACK_BYTES)
+    # pyarrow's pool has reserved up to 1 GiB, which no limit would hold it from filling. So all of
+    # it is taken first, in the largest parts that there are, and never touched.
+    reserved = []
+    for exponent in range(40, 20, -1):
+        with suppress(MemoryError):
+            while True:
+                reserved.append(pa.allocate_buffer(2**exponent))
+    _limit_address_space(MOST_MEMORY_BYTES)
+    with suppress(EOFError, OSError, MemoryError):
+        while True:
+            location, body = connection.recv(), connection.recv_bytes()
+            try:
+                answer = _serialized(decode(body, location))
+            except MemoryError:
+                raise
+            except Exception as error:  # pyarrow's errors of foreign files are of many classes
+                connection.send(str(error) or type(error).__name__)
+            else:
+                connection.send(None)
+                connection.send_bytes(answer)
+
+
+def _serialized(table: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue()
+
+
+def _limit_address_space(more: int) -> None:
+    """Let the process have so many bytes more than it has now."""
+    pages, *_ = Path("/proc/self/statm").read_text().split()
+    most = int(pages) * resource.getpagesize() + more
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (most if hard < 0 else min(most, hard), hard))
