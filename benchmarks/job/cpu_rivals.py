@@ -1,7 +1,8 @@
 """Compares our CPU times with plain library calls and with the published approach.
 
 Our side is the implementation that a row's trial chooses, and it is chosen again in each round. It
-and the plain calls take short turns on the same inputs with the same timer. Exits with 1 if our
+and the plain calls have a process each, and take short turns on the same inputs with the same
+timer. Exits with 1 if our
 time is more than 1.05 times that of the fastest plain call. harness_overhead.py tells how much
 measuring itself adds.
 """
@@ -14,7 +15,6 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
@@ -23,20 +23,22 @@ from rich.console import Console
 from rich.table import Table
 
 from batchmark_job.machine import memory
-from batchmark_job.machine.threads import set_threads
-from batchmark_job.measuring.candidate import take_turn
+from batchmark_job.measuring import steps
+from batchmark_job.measuring.candidate import Candidate
+from batchmark_job.measuring.implementation_choice import start_prepared
 from batchmark_job.measuring.limits import RowLimits
-from batchmark_job.measuring.problem import Problem
-from batchmark_job.measuring.rows import Bench, bench_for, choose_implementation, measuring_state
+from batchmark_job.measuring.processes.process_samples import FirstCall
+from batchmark_job.measuring.processes.workers import ForkedWorkers, StepError, Worker, ignore
+from batchmark_job.measuring.rows import Bench, Row
 from batchmark_job.measuring.sample_statistics import median_interval
-from batchmark_job.measuring.sampling import MonotonicTimer, Rotation, no_garbage_collection
+from batchmark_job.result import MeasurementStatus
 from batchmark_job.suites import SUITES, Point
 from batchmark_job.workloads.builtin import WORKLOADS
 from benchmarks.job.plain_calls import (
     PLAIN_CALLS,
     RECONSTRUCTED,
     PlainCall,
-    as_tensor,
+    prepare_plain,
     seconds_as_published,
 )
 
@@ -65,15 +67,20 @@ class Round(NamedTuple):
     plain: Mapping[str, float]
 
 
+class Choice(NamedTuple):
+    """What a trial chose, and how long it took."""
+
+    row: Row
+    candidate: Candidate
+    trial_seconds: float
+
+
 @dataclass
 class Runner:
-    """One side's calls, on rotating inputs, and how long they took."""
+    """One side's worker, and how long its calls took."""
 
     name: str
-    rotation: Rotation
-    threads: int
-    first: float  # seconds per call, as known before the first turn
-    trial_seconds: float = 0.0  # spent on choosing it
+    worker: Worker
     seconds: list[float] = field(default_factory=list)
 
     @property
@@ -183,13 +190,15 @@ def main() -> int:
         parser.error(f"--rounds {arguments.rounds} gives no spread; give {FEWEST_ROUNDS} or more")
     suites = arguments.suites or (["smoke"] if arguments.quick else DEFAULT_SUITES)
     seconds = arguments.seconds or (0.3 if arguments.quick else 0.5)
-    bench = bench_for("cpu", RowLimits(max_seconds=seconds), threads=arguments.threads)
+    workers = ForkedWorkers()
+    machine = workers.run(steps.look_around, "cpu", arguments.threads or 0, False)
+    bench = Bench.of(machine, RowLimits(max_seconds=seconds), workers)
     console = Console(width=None if sys.stdout.isatty() else LOG_WIDTH)
     comparisons = []
     for point in points(suites, arguments.workloads):
         comparisons.append(compare(point, bench, arguments.rounds, arguments.budget_seconds))
         console.print(_line(comparisons[-1]), highlight=False)
-    return report(comparisons, bench.threads, console)
+    return report(comparisons, machine.threads, console)
 
 
 def points(suites: Sequence[str], workloads: Sequence[str]) -> Iterator[Point]:
@@ -217,9 +226,11 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
         return comparison
     calls = list(PLAIN_CALLS[point.workload])
     started = time.perf_counter()
-    ours: Runner | None = None
+    ours: Choice | None = None
     while not comparison.is_over(rounds, started, budget_seconds):
         if ours is None or ours.trial_seconds <= LONG_TRIAL_SECONDS:
+            if ours is not None:
+                ours.row.close()
             try:
                 ours = choose(point, bench)
             except RefusedError as error:
@@ -234,16 +245,7 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
     return comparison
 
 
-@contextmanager
-def problem_of(point: Point) -> Iterator[tuple[Problem, MonotonicTimer]]:
-    """Yield a row's problem and timer, under the conditions of a measurement."""
-    workload = WORKLOADS[point.workload]
-    with measuring_state(workload, point.dtype), no_garbage_collection():
-        yield Problem(workload, point.parameters, point.dtype, "cpu"), MonotonicTimer("cpu")
-    memory.release("cpu")
-
-
-def choose(point: Point, bench: Bench) -> Runner:
+def choose(point: Point, bench: Bench) -> Choice:
     """Our implementation, chosen by the trial that comes before each measurement.
 
     Raises:
@@ -251,70 +253,70 @@ def choose(point: Point, bench: Bench) -> Runner:
         RefusedError: none of them can run.
     """
     started = time.perf_counter()
-    with problem_of(point) as (problem, _):
-        chosen, candidates, _ = choose_implementation(problem, bench)
-    if chosen is None or chosen.rotation is None or chosen.threads is None:
-        reasons = "; ".join(dict.fromkeys(str(each.reason) for each in candidates))
-        if all(each.outcome == "refused" or each.out_of_memory for each in candidates):
-            raise RefusedError(reasons)
-        raise ComparisonError(f"{Comparison(point).label} as we compute it: {reasons}")
-    return Runner(
-        chosen.implementation.name,
-        chosen.rotation,
-        chosen.threads,
-        first=chosen.trial_seconds or chosen.cold_seconds or 0.0,
-        trial_seconds=time.perf_counter() - started,
-    )
+    row = Row(WORKLOADS[point.workload], point.parameters, point.dtype)
+    try:
+        row.choose(bench)
+    except StepError as error:
+        raise RefusedError(str(error)) from error
+    if row.chosen is None:
+        reason = row.measurement.reason if row.measurement else None
+        row.close()
+        if row.measurement and row.measurement.status is MeasurementStatus.SKIPPED:
+            raise RefusedError(reason)
+        raise ComparisonError(f"{Comparison(point).label} as we compute it: {reason}")
+    return Choice(row, row.chosen, time.perf_counter() - started)
 
 
 def run_round(
-    point: Point, bench: Bench, ours: Runner, calls: Sequence[PlainCall], *, check: bool
+    point: Point, bench: Bench, ours: Choice, calls: Sequence[PlainCall], *, check: bool
 ) -> Round:
-    """Alternate our implementation and the plain calls, so that drift hits all alike."""
-    ours.seconds.clear()
-    with problem_of(point) as (problem, timer):
-        set_threads(bench.threads)
-        plain = [
-            prepare(call, problem, len(ours.rotation), timer, bench.threads, check=check)
-            for call in calls
-        ]
-        take_turns([ours, *plain], timer, bench.limits.max_seconds)
-    return Round(ours.median, ours.name, {runner.name: runner.median for runner in plain})
+    """Alternate our implementation and the plain calls, so that drift hits all alike.
+
+    Raises:
+        ComparisonError: one of them fails, or its result is not the workload's.
+    """
+    problem = ours.row.problem(bench)
+    sets, threads = ours.row.input_sets, bench.thread_counts[0]
+    us = Runner(
+        ours.candidate.name, start_prepared(problem, ours.candidate, sets, bench.workers, ignore)
+    )
+    plain = [
+        Runner(call.name, bench.workers.start(prepare_plain, problem, call.name, threads, sets))
+        for call in calls
+    ]
+    runners = [us, *plain]
+    try:
+        for runner in runners:
+            begin(runner, point, check=check)
+        take_turns(runners, bench.limits.max_seconds)
+    except StepError as error:
+        raise ComparisonError(f"{Comparison(point).label}: {error}") from error
+    finally:
+        for runner in runners:
+            runner.worker.end()
+    return Round(us.median, us.name, {runner.name: runner.median for runner in plain})
 
 
-def prepare(
-    plain: PlainCall,
-    problem: Problem,
-    input_sets: int,
-    timer: MonotonicTimer,
-    threads: int,
-    *,
-    check: bool,
-) -> Runner:
-    """Prepare a plain call on each input set, and time its first call.
+def begin(runner: Runner, point: Point, *, check: bool) -> None:
+    """Make a side's first call.
 
     Raises:
         ComparisonError: its result is not the workload's.
+        StepError: it failed.
     """
-    rotation = Rotation([plain.prepare(problem.inputs(i)) for i in range(input_sets)])
-    first, output = timer.seconds(rotation.take())
-    if check:
-        _, wrong = problem.check(problem.inputs(0), as_tensor(output))
-        if wrong:
-            raise ComparisonError(f"{problem.workload.name} by {plain.name}: {wrong}")
-    return Runner(plain.name, rotation, threads, first)
+    runner.worker.get_ready()
+    first: FirstCall = runner.worker.ask("first_call")
+    if check and first.wrong:
+        raise ComparisonError(f"{point.workload} by {runner.name}: {first.wrong}")
 
 
-def take_turns(runners: Sequence[Runner], timer: MonotonicTimer, seconds: float) -> None:
+def take_turns(runners: Sequence[Runner], seconds: float) -> None:
     """Take turns in random order until the runners have had `seconds` each, on average."""
-    switch_threads = len({runner.threads for runner in runners}) > 1
     ends = time.perf_counter() + len(runners) * seconds
     turns = 0
     while turns < FEWEST_TURNS or time.perf_counter() < ends:
         for runner in random.sample(runners, len(runners)):
-            if switch_threads:
-                set_threads(runner.threads)
-            take_turn(runner.rotation, timer, runner.seconds, runner.first)
+            runner.seconds += runner.worker.ask("turn")
         turns += 1
 
 

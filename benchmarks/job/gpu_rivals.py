@@ -19,10 +19,13 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F  # noqa: N812
 
+from batchmark_job.measuring import steps
 from batchmark_job.measuring.ceilings import measure_ceilings
 from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.prepared import measuring_state
 from batchmark_job.measuring.problem import SEED
-from batchmark_job.measuring.rows import Bench, Row, bench_for, measure, measuring_state
+from batchmark_job.measuring.processes.workers import ForkedWorkers
+from batchmark_job.measuring.rows import Bench, Row
 from batchmark_job.measuring.sampling import CudaEventTimer
 from batchmark_job.result import Measurement, MeasurementStatus
 from batchmark_job.workloads.builtin import WORKLOADS
@@ -69,7 +72,9 @@ def main(arguments: list[str] | None = None) -> int:
         return EXIT_SKIPPED
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {when}")
-    bench = bench_for("cuda", RowLimits(max_seconds=0.2 if small else 3.0))
+    workers = ForkedWorkers()
+    machine = workers.run(steps.look_around, "cuda", 0, False)
+    bench = Bench.of(machine, RowLimits(max_seconds=0.2 if small else 3.0), workers)
     sizes = [256] if small else [4096, 8192]
     products = itertools.product(sizes, PRODUCT_DTYPES)
     filters = itertools.product(FILTERS, sizes, FILTER_DTYPES)
@@ -147,7 +152,7 @@ def copy_rate() -> float:
 
 
 def measured_row(name: str, parameters: dict[str, int], dtype: str, bench: Bench) -> Measurement:
-    measured = measure(Row(WORKLOADS[name], parameters, dtype), bench)
+    measured = Row(WORKLOADS[name], parameters, dtype).measure(bench)
     if measured.status is not MeasurementStatus.MEASURED:
         raise UnmeasuredError(f"{row_name(measured)}: {measured.status}: {measured.reason}")
     return measured

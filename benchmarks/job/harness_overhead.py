@@ -21,7 +21,6 @@ from batchmark_job.machine.telemetry import PERIOD_SECONDS, Telemetry, meters_fo
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.sample_statistics import MedianInterval, median_interval
 from batchmark_job.measuring.sampling import MonotonicTimer, Rotation, no_garbage_collection, sample
-from batchmark_job.result import Device
 from benchmarks.job.prepared_calls import median_seconds, prepared_calls, size_for
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def main() -> int:
 
 def telemetry_share(threads: int) -> float:
     """The share of time spent on telemetry's readings."""
-    meters = meters_for(Device.CPU, threads)
+    meters = meters_for(threads, lambda: (0.0, 0), None)
     took = []
     for _ in range(READINGS):
         start = time.perf_counter()
@@ -134,7 +133,7 @@ def sampled_seconds(
     # `count` samples are taken, with no unrecorded calls between them.
     limits = RowLimits(count, max_seconds=5 * BLOCK_SECONDS, precision=0.0, minimum_samples=count)
     samples: list[float] = []
-    telemetry = Telemetry(meters_for(Device.CPU, threads), None, "benchmark")
+    telemetry = Telemetry(meters_for(threads, lambda: (0.0, 0), None), None, "benchmark")
     telemetry.start()
     monitor.start()
     settle(rotation)

@@ -18,7 +18,12 @@ import torch.nn.functional as F  # noqa: N812
 from scipy import ndimage
 from torch import Tensor
 
+from batchmark_job.measuring.prepared import Prepared
+from batchmark_job.measuring.problem import Problem
+from batchmark_job.measuring.processes.process_samples import FirstCall
+from batchmark_job.measuring.processes.workers import Tell
 from batchmark_job.workloads import resnet50
+from batchmark_job.workloads.base import Implementation
 from batchmark_job.workloads.cnn_training_step import CnnTrainingStep
 from batchmark_job.workloads.resnet50 import ResNet50Training
 from batchmark_job.workloads.support import training
@@ -35,6 +40,35 @@ BORDER = cv2.BORDER_REFLECT_101
 class PlainCall(NamedTuple):
     name: str
     prepare: Callable[[Inputs], Call]
+
+
+class _PlainImplementation(Implementation):
+    """A plain call as a worker prepares it."""
+
+    devices = ("cpu",)
+
+    def __init__(self, plain: PlainCall) -> None:
+        self.name = plain.name  # type: ignore[misc]
+        self._plain = plain
+
+    def working_set_bytes(self, parameters: Mapping[str, int], dtype: str) -> int:
+        raise NotImplementedError
+
+    def prepare(self, inputs: Inputs) -> Call:
+        return self._plain.prepare(inputs)
+
+
+class _PreparedPlain(Prepared):
+    def _checked(self, seconds: float, output: Any) -> FirstCall:
+        return super()._checked(seconds, as_tensor(output))
+
+
+def prepare_plain(
+    tell: Tell, problem: Problem, name: str, threads: int, input_sets: int
+) -> Prepared:
+    """What a worker holds of a plain call."""
+    (plain,) = (call for call in PLAIN_CALLS[problem.workload.name] if call.name == name)
+    return _PreparedPlain(tell, problem, _PlainImplementation(plain), threads, input_sets)
 
 
 def as_tensor(output: Any) -> Tensor:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from batchmark_job.machine import fingerprint
-from batchmark_job.measuring.candidate import Candidate
-from batchmark_job.measuring.implementation_choice import input_sets
+from batchmark_job.machine.threads import set_threads
+from batchmark_job.measuring.entry import find_candidates, input_sets
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.sampling import MonotonicTimer, Rotation
 from batchmark_job.workloads.builtin import WORKLOADS
@@ -26,9 +26,12 @@ def prepared_calls(name: str, size: int, threads: int) -> list[Call]:
     given = {"size": size}
     parameters = {axis.name: given.get(axis.name, axis.default or 1) for axis in workload.axes}
     problem = Problem(workload, parameters, "float32", "cpu")
-    candidate = Candidate(workload.implementations_for("cpu")[0], threads)
-    sets = input_sets(problem, [candidate], fingerprint.last_level_cache_bytes())
-    return candidate.prepare(problem, map(problem.inputs, range(sets)))
+    cache_bytes = fingerprint.last_level_cache_bytes()
+    sets = input_sets(problem, find_candidates(problem, (threads,))[:1], cache_bytes)
+    set_threads(threads)
+    inputs = map(problem.inputs, range(sets))
+    implementation = problem.implementations()[0]
+    return list(implementation.prepare_each(map(implementation.arrange, inputs)))
 
 
 def size_for(name: str, seconds: float, threads: int) -> int:

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-import gc
+import random
 import signal
 from collections.abc import Sequence
 
-import torch
-
-from batchmark_job.errors import CannotMeasureError, say
+from batchmark_job.errors import CannotMeasureError, say, warn
 from batchmark_job.interruption import Interruption
-from batchmark_job.machine import cuda, fingerprint
+from batchmark_job.machine import nvml
 from batchmark_job.machine.conditions import Monitor
+from batchmark_job.machine.inventory import Machine
 from batchmark_job.machine.telemetry import Telemetry, meters_for
-from batchmark_job.machine.threads import set_threads
-from batchmark_job.measuring.ceilings import measure_ceilings
+from batchmark_job.measuring import steps
 from batchmark_job.measuring.marks import JobMarks
-from batchmark_job.measuring.rows import Bench, Row, bench_for, measure
-from batchmark_job.progress import describe, warnings
+from batchmark_job.measuring.processes.workers import (
+    SILENCE_SECONDS,
+    ForkedWorkers,
+    StepError,
+    Workers,
+)
+from batchmark_job.measuring.rows import Bench, Row
+from batchmark_job.progress import describe, describe_process, warnings
 from batchmark_job.recorder import Recorder
 from batchmark_job.result import Ceiling, Device
 from batchmark_job.settings import JobSettings
 from batchmark_job.workloads.user_files import find_workload
 
+# torch loads it with the first optimizer or backward pass, for most of a second.
+FOR_TRAINING = ("torch._dynamo",)
+TOGETHER = 8  # rows whose processes take turns
+SEED = 20261101
+SILENCE_SHARE = 60  # times max_seconds: the longest call that is waited for
 
-def run_job(settings: JobSettings, interruption: Interruption | None = None) -> int:
+
+def run_job(
+    settings: JobSettings,
+    interruption: Interruption | None = None,
+    workers: Workers | None = None,
+) -> int:
     """Measure everything and write the document; returns the exit code.
 
     Raises:
@@ -35,35 +49,47 @@ def run_job(settings: JobSettings, interruption: Interruption | None = None) -> 
         Row(find_workload(point.workload), point.parameters, point.dtype)
         for point in settings.points
     ]
+    silence = max(SILENCE_SECONDS, SILENCE_SHARE * settings.limits.max_seconds)
+    training = any(row.workload.needs_gradients for row in rows)
+    workers = workers or ForkedWorkers(silence, FOR_TRAINING if training else ())
+    try:
+        return _run(settings, rows, workers, interruption)
+    finally:
+        workers.close()
+
+
+def _run(
+    settings: JobSettings,
+    rows: Sequence[Row],
+    workers: Workers,
+    interruption: Interruption | None,
+) -> int:
     marks = JobMarks()
-    marks.mark("imported")
-    device = _choose_device(settings)
-    marks.mark("device_ready")
-    threads = _set_threads(settings.threads)
-    telemetry = Telemetry(meters_for(device, threads), settings.metrics_namespace, settings.target)
-    machine = fingerprint.describe(threads, device)
-    recorder = Recorder(settings, device, machine, marks, telemetry)
-    monitor = Monitor(device.value)
+    machine = _look_around(settings, workers, marks)
+    gpu = _find_gpu(machine)
+    meters = meters_for(machine.threads, workers.usage, gpu)
+    telemetry = Telemetry(meters, settings.metrics_namespace, settings.target)
+    recorder = Recorder(settings, machine, marks, telemetry, rows)
+    monitor = Monitor(machine.device.value, gpu)
 
     def stop(received: signal.Signals) -> int:
+        workers.close()  # they would compete for the CPU with what is to be written
         exit_code = recorder.interrupt(received)
         telemetry.publish()
         return exit_code
 
     if interruption is not None:
         interruption.on_stop = stop
-    _announce(recorder)
+    _announce(recorder, machine)
     telemetry.start()
     monitor.start()
-    gc.freeze()  # otherwise each collection before sampling would walk through all of torch
-    bench = bench_for(device.value, settings.limits, threads=threads, monitor=monitor, marks=marks)
+    bench = Bench.of(machine, settings.limits, workers, monitor=monitor, marks=marks)
     try:
         try:
-            _measure_all(rows, bench, recorder)
+            _measure_all(rows, bench)
             monitor.stop()
             if settings.ceilings:
-                set_threads(threads)
-                recorder.ceilings = _ceilings(device, settings.dtypes)
+                recorder.ceilings = _ceilings(workers, machine, settings.dtypes)
             telemetry.stop()
         except BaseException as error:
             recorder.abandon(error)
@@ -73,61 +99,70 @@ def run_job(settings: JobSettings, interruption: Interruption | None = None) -> 
         telemetry.publish()
 
 
-def _measure_all(rows: Sequence[Row], bench: Bench, recorder: Recorder) -> None:
-    for index, row in enumerate(rows, start=1):
-        recorder.current = row
-        measurement = measure(row, bench)
-        recorder.add(measurement)
-        say(f"[{index}/{len(rows)}] {describe(measurement)}")
-        for warning in warnings(measurement):
-            say(f"    {warning}")
+def _measure_all(rows: Sequence[Row], bench: Bench) -> None:
+    """Measure a few neighbouring rows at a time, one process each, in an order drawn anew.
+
+    So a row's processes lie apart, and a machine that changes meanwhile shows in its interval.
+    """
+    finished = 0
+    draw = random.Random(SEED)
+    for first in range(0, len(rows), TOGETHER):
+        waiting = list(rows[first : first + TOGETHER])
+        while waiting:
+            for row in waiting:
+                row.measure_once(bench)
+                if row.measurement is None:
+                    say(f"    {describe_process(row, bench.processes)}")
+                    continue
+                finished += 1
+                say(f"[{finished}/{len(rows)}] {describe(row.measurement)}")
+                for warning in warnings(row.measurement):
+                    say(f"    {warning}")
+            waiting = [row for row in waiting if row.measurement is None]
+            draw.shuffle(waiting)
 
 
-def _ceilings(device: Device, dtypes: tuple[str, ...]) -> tuple[Ceiling, ...]:
-    """The machine's own best rates; before the rows they would warm up the rows' libraries."""
-    found = measure_ceilings(device.value, dtypes)
+def _ceilings(workers: Workers, machine: Machine, dtypes: tuple[str, ...]) -> tuple[Ceiling, ...]:
+    """The machine's own best rates."""
+    try:
+        found: tuple[Ceiling, ...] = workers.run(
+            steps.ceilings, machine.device, machine.threads, dtypes
+        )
+    except StepError as error:
+        warn(f"no ceilings: {error}")
+        return ()
     for ceiling in found:
         unit = f"{ceiling.dtype} flop/s" if ceiling.kind == "compute" else "bytes/s"
         say(f"ceiling: {ceiling.rate_per_second:.3g} {unit} ({ceiling.description})")
     return found
 
 
-def _choose_device(settings: JobSettings) -> Device:
-    requested = settings.requested_device
-    if requested == "cpu" or (requested == "auto" and not torch.cuda.is_available()):
-        return Device.CPU
-    obstacle = cuda.find_obstacle()
-    if obstacle is None:
-        cuda.start()
-        return Device.CUDA
-    if not settings.allow_cpu_fallback:
-        raise CannotMeasureError(
-            f"cannot measure: --device cuda, but {obstacle.what}; {obstacle.remedy}; "
-            "or give --allow-cpu-fallback to measure on the CPU instead"
-        )
-    say(
-        f"batchmark_job: NOT A GPU MEASUREMENT: cuda was asked for, but {obstacle.what}; "
-        "measuring on the CPU (--allow-cpu-fallback)"
-    )
-    return Device.CPU
+def _look_around(settings: JobSettings, workers: Workers, marks: JobMarks) -> Machine:
+    asked = settings.requested_device, settings.threads, settings.allow_cpu_fallback
+    try:
+        machine: Machine = workers.run(steps.look_around, *asked, hear=marks.hear)
+    except StepError as error:
+        raise CannotMeasureError(f"cannot measure: {error}") from error
+    return machine
 
 
-def _set_threads(requested: int) -> int:
-    """Give all math libraries the same number of threads, at most as many as usable."""
-    usable = fingerprint.usable_threads()
-    threads = min(requested or usable, usable)
-    if requested > usable:
-        say(f"batchmark_job: {requested} threads asked for, only {usable} usable: using those")
-    set_threads(threads)
-    return threads
+def _find_gpu(machine: Machine) -> nvml.Gpu | None:
+    """By NVML; where that fails, the job goes on without the GPU's metrics and conditions."""
+    if machine.gpu_uuid is not None:
+        try:
+            return nvml.find_gpu(machine.gpu_uuid)
+        except Exception as error:
+            warn(f"no GPU metrics: {type(error).__name__}: {error}")
+    return None
 
 
-def _announce(recorder: Recorder) -> None:
-    settings, machine = recorder.settings, recorder.environment
-    where = machine.gpu_model if recorder.device is Device.CUDA else machine.cpu_model
+def _announce(recorder: Recorder, machine: Machine) -> None:
+    settings, environment = recorder.settings, machine.environment
+    on_gpu = machine.device is Device.CUDA
+    where = environment.gpu_model if on_gpu else environment.cpu_model
     say(
         f"batchmark_job: suite {settings.suite}, {len(settings.points)} rows, "
         f"{' '.join(settings.dtypes)}, "
-        f"on {recorder.device} ({where}, {machine.compute_threads} threads), "
+        f"on {machine.device} ({where}, {machine.threads} threads), "
         f"to {settings.output}"
     )

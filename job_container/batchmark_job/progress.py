@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from batchmark_job.result import Implementation, Measurement, MeasurementStatus
+
+if TYPE_CHECKING:
+    from batchmark_job.measuring.rows import Row
 
 NOTEWORTHY_SHARE = 0.1  # of the samples; the document names every one
 STOPPED_BY = {
@@ -17,8 +22,7 @@ STOPPED_BY = {
 
 
 def describe(measurement: Measurement) -> str:
-    parameters = " ".join(f"{name}={value}" for name, value in measurement.parameters.items())
-    row = f"{measurement.workload} {parameters} {measurement.dtype}:"
+    row = _point(measurement.workload, measurement)
     if measurement.status is not MeasurementStatus.MEASURED:
         return f"{row} {measurement.status.upper()}, {measurement.reason}"
     samples = measurement.samples_seconds
@@ -31,6 +35,20 @@ def describe(measurement: Measurement) -> str:
         f"{len(samples)} samples ({STOPPED_BY[stopping.criterion] if stopping else 'ended'}), "
         f"cold {_duration(measurement.cold_seconds or 0.0)}, {_name_and_threads(by) if by else ''}"
     )
+
+
+def describe_process(row: Row, processes: int) -> str:
+    """One of several processes that measure a row has ended."""
+    done = row.processes[-1]
+    return (
+        f"{_point(row.workload.name, row)} process {len(row.processes)} of {processes}: "
+        f"median {_duration(statistics.median(done.seconds))}, {len(done.seconds)} samples"
+    )
+
+
+def _point(workload: str, row: Row | Measurement) -> str:
+    parameters = " ".join(f"{name}={value}" for name, value in row.parameters.items())
+    return f"{workload} {parameters} {row.dtype}:"
 
 
 def _name_and_threads(implementation: Implementation) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import tempfile
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,17 +13,11 @@ from typing import TYPE_CHECKING, Literal
 
 from batchmark_job.errors import OutputError, one_line, say
 from batchmark_job.output import FileOutput, document_name
-from batchmark_job.result import (
-    Ceiling,
-    Device,
-    Environment,
-    Measurement,
-    MeasurementStatus,
-    ResultDocument,
-)
+from batchmark_job.result import Ceiling, Measurement, MeasurementStatus, ResultDocument
 from batchmark_job.settings import JobSettings
 
 if TYPE_CHECKING:
+    from batchmark_job.machine.inventory import Machine
     from batchmark_job.machine.telemetry import Telemetry
     from batchmark_job.measuring.marks import JobMarks
     from batchmark_job.measuring.rows import Row
@@ -32,40 +27,33 @@ EXIT_ROW_FAILED = 1
 
 @dataclass
 class Recorder:
-    """Keeps the finished rows and writes the document exactly once, however the job ends."""
+    """Writes the document of the job's rows exactly once, however the job ends."""
 
     settings: JobSettings
-    device: Device
-    environment: Environment
+    machine: Machine
     marks: JobMarks
     telemetry: Telemetry
+    rows: Sequence[Row]
     ceilings: tuple[Ceiling, ...] = ()
-    measurements: list[Measurement] = field(default_factory=list)
-    current: Row | None = None
-    _rows: threading.Lock = field(default_factory=threading.Lock)
     _closing: threading.Lock = field(default_factory=threading.Lock)
     _written: threading.Event = field(default_factory=threading.Event)
-
-    def add(self, measurement: Measurement) -> None:
-        with self._rows:
-            self.current = None
-            self.measurements.append(measurement)
 
     def close(self) -> int:
         """Write the complete document; returns the exit code."""
         if not self._closing.acquire(blocking=False):
             threading.Event().wait()  # an interruption is writing and ends the process
-        failed = sum(row.status is MeasurementStatus.FAILED for row in self.measurements)
+        measured = [row.measurement for row in self.rows if row.measurement]
+        failed = sum(row.status is MeasurementStatus.FAILED for row in measured)
         try:
-            self._write(self._document("complete", self.measurements), hurried=False)
+            self._write(self._document("complete", measured), hurried=False)
         finally:
             self._written.set()
         if failed:
-            say(f"batchmark_job: {failed} of {len(self.measurements)} rows failed")
+            say(f"batchmark_job: {failed} of {len(measured)} rows failed")
         return EXIT_ROW_FAILED if failed else 0
 
     def interrupt(self, received: signal.Signals) -> int:
-        """Write what there is, with the row in progress; returns the exit code."""
+        """Write what there is, with the rows in progress; returns the exit code."""
         if not self._closing.acquire(blocking=False):
             say(f"batchmark_job: {received.name} while the complete document is being written")
             self._written.wait()
@@ -74,7 +62,7 @@ class Recorder:
         return 128 + received
 
     def abandon(self, error: BaseException) -> None:
-        """Write what there is after an error that belongs to no row; the row in progress failed."""
+        """Write what there is after an error that belongs to no row; rows in progress failed."""
         if not self._closing.acquire(blocking=False):
             threading.Event().wait()  # an interruption is writing and ends the process
         try:
@@ -83,11 +71,7 @@ class Recorder:
             self._written.set()
 
     def _write_partial(self, cause: str, status: MeasurementStatus, *, hurried: bool) -> None:
-        with self._rows:
-            rows, row = list(self.measurements), self.current
-        if row is not None:
-            reason = f"{cause} after {len(row.samples)} of its samples"
-            rows.append(row.give_up(status, reason))
+        rows = [row.interrupt(cause, status) for row in self.rows if row.begun]
         say(f"batchmark_job: {cause}: writing the {len(rows)} rows there are")
         try:
             self._write(self._document("interrupted", rows), hurried=hurried)
@@ -106,12 +90,12 @@ class Recorder:
             target=self.settings.target,
             suite=self.settings.suite,
             requested_device=self.settings.requested_device,
-            actual_device=self.device,
+            actual_device=self.machine.device,
             status=status,
             started_at=started_at,
             finished_at=finished_at,
             total_seconds=(finished_at - started_at).total_seconds(),
-            environment=self.environment,
+            environment=self.machine.environment,
             measurements=tuple(measurements),
             marks=self.marks.document(),
             ceilings=self.ceilings,

@@ -25,7 +25,8 @@ from pydantic_core import from_json
 # History of the schema, newest first. A reader accepts the versions in SUPPORTED_VERSIONS only.
 #   2  (2026-11) trials, stopping, conditions, flags, energy; marks, ceilings, telemetry.
 #      All that is new is optional, so version 1 still reads. Later, as optional: ami_id and
-#      code_version. Later still, bounds of all values, which no measurement reaches.
+#      code_version. Later still, bounds of all values, which no measurement reaches; then
+#      process_samples.
 #   1  (2026-11) first version
 SCHEMA_VERSION: Final = 2
 SUPPORTED_VERSIONS = (1, 2)
@@ -192,8 +193,7 @@ class Measurement(_Model):
     """One workload at one point of its grid.
 
     `samples_seconds` are the warm calls, one by one in the order they ran. `cold_seconds` is the
-    implementation's first call at this point, never one of the samples; in a later row, or after
-    another implementation's trial, the libraries they share are loaded already.
+    implementation's first call, in a process that has loaded the libraries and called nothing yet.
     """
 
     workload: Name
@@ -207,6 +207,11 @@ class Measurement(_Model):
     implementation: Implementation | None = None
     cold_seconds: PositiveSeconds | None = None
     samples_seconds: OfSamples[PositiveSeconds] = ()
+    process_samples: OfSamples[PositiveCount] = Field(
+        default=(),
+        description="how many samples each process took that measured the row, in their order; "
+        "empty where all are one process's",
+    )
     phases: Phases | None = None
     flops: Size | None = Field(default=None, description="floating-point operations of a call")
     items: PositiveCount | None = Field(
@@ -248,8 +253,8 @@ class Measurement(_Model):
     conditions_after: Conditions | None = None
     peak_memory_bytes: Size | None = Field(
         default=None,
-        description="most memory held while sampling, all input sets included: by torch on CUDA, "
-        "by the whole process on the CPU; null where the kernel's peak can't be reset",
+        description="most memory that a process which measured the row held by its last sample, "
+        "all input sets included: torch's on CUDA, all of it on the CPU",
     )
     energy_joules: Amount | None = Field(
         default=None, description="of the GPU, per warm call; null without NVML's counter"
@@ -269,6 +274,11 @@ class Measurement(_Model):
                 raise ValueError("a row whose correctness check failed has status 'failed'")
         elif not self.reason:
             raise ValueError(f"a row with status '{self.status}' needs a reason")
+        if self.process_samples and sum(self.process_samples) != len(self.samples_seconds):
+            raise ValueError(
+                f"its processes took {sum(self.process_samples)} samples, it has "
+                f"{len(self.samples_seconds)}"
+            )
         return self
 
 

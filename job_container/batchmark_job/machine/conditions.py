@@ -77,7 +77,6 @@ class Reading:
     ticks: CpuTicks | None
     frequencies_hz: tuple[float, ...]
     gpu: GpuState
-    threads: Mapping[str, ThreadTime] | None = None  # of this process, by id
 
 
 class Monitor:
@@ -86,11 +85,10 @@ class Monitor:
     Spans are in time.perf_counter()'s seconds. Nothing here raises; what can't be read is None.
     """
 
-    def __init__(self, device: str, root: Path = Path("/")) -> None:
+    def __init__(self, device: str, gpu: nvml.Gpu | None = None, root: Path = Path("/")) -> None:
         self._on_cpu = device == "cpu"
-        self._gpu = None if self._on_cpu else _first_gpu()
+        self._gpu = gpu
         self._stat_file = root / "proc/stat"
-        self._threads_folder = root / "proc/self/task"
         policies = root / "sys/devices/system/cpu/cpufreq"
         self._frequency_files = sorted(policies.glob("policy*/scaling_cur_freq"))
         self._highest_hz = 0.0
@@ -116,22 +114,19 @@ class Monitor:
             self._thread.join(LAST_READING_SECONDS)
 
     def now(self) -> Conditions:
-        """A fresh reading; steal is that of the last STEAL_WINDOW_SECONDS or a little longer.
+        """A fresh reading; steal is that of the last STEAL_WINDOW_SECONDS or a little longer."""
+        self._read()
+        return self.at(time.perf_counter())
 
-        How long threads waited is known only between two such readings: asking each thread costs
-        too much to be done every PERIOD_SECONDS.
-        """
-        reading = self._read(_thread_times(self._threads_folder))
-        return _conditions([reading], _stolen(self._kept(), reading.at, reading.at))
+    def at(self, moment: float) -> Conditions:
+        """The nearest reading, and the steal up to it."""
+        readings = self._kept()
+        return _conditions(_near(readings, moment, moment), _stolen(readings, moment, moment))
 
     def during(self, start: float, end: float) -> Conditions:
         """Means over a span, and every slowdown that was seen in it."""
         readings = self._kept()
-        return _conditions(
-            _near(readings, start, end),
-            _stolen(readings, start, end),
-            _wait_share(readings, start, end),
-        )
+        return _conditions(_near(readings, start, end), _stolen(readings, start, end))
 
     def throttled(self, start: float, end: float) -> bool:
         """Whether something other than the measured code slowed the machine down in a span.
@@ -155,12 +150,6 @@ class Monitor:
         fastest = max((hz for reading in near for hz in reading.frequencies_hz), default=None)
         return self._on_cpu and fastest is not None and fastest < FREQUENCY_FLOOR * self._highest_hz
 
-    def energy_joules(self) -> float | None:
-        """The running total of the first visible GPU; take differences over a second or more."""
-        with contextlib.suppress(Exception):
-            return self._gpu.energy_joules() if self._gpu else None
-        return None
-
     def _run(self, stopping: threading.Event) -> None:
         wait = PERIOD_SECONDS
         while not stopping.wait(wait):
@@ -168,18 +157,16 @@ class Monitor:
             self._read()
             wait = max(PERIOD_SECONDS, (time.thread_time() - before) / CPU_BUDGET)
 
-    def _read(self, threads: Mapping[str, ThreadTime] | None = None) -> Reading:
+    def _read(self) -> None:
         with self._lock:  # all of it, so that readings are kept in the order of their times
             reading = Reading(
                 at=time.perf_counter(),
                 ticks=_cpu_ticks(self._stat_file),
                 frequencies_hz=tuple(_frequencies(self._frequency_files)),
                 gpu=_gpu_state(self._gpu),
-                threads=threads,
             )
             self._readings.append(reading)
             self._highest_hz = max(self._highest_hz, *reading.frequencies_hz, 0.0)
-        return reading
 
     def _kept(self) -> list[Reading]:
         with self._lock:
@@ -207,27 +194,34 @@ def _stolen(readings: Sequence[Reading], start: float, end: float) -> tuple[int,
     return later.stolen_since(earlier) if earlier and later else None
 
 
-def _wait_share(readings: Sequence[Reading], start: float, end: float) -> float | None:
-    """Of the time in which threads had work between the two full readings around a span."""
-    full = [(reading.at, reading.threads) for reading in readings if reading.threads]
-    before = [threads for at, threads in full if at <= start]
-    after = [threads for at, threads in full if at >= end]
+def wait_share(
+    before: Mapping[str, ThreadTime] | None, after: Mapping[str, ThreadTime] | None
+) -> float | None:
+    """Of the time in which threads had work, how much they waited for a CPU."""
     if not (before and after):
         return None
     nothing = ThreadTime(0, 0)
-    spent = [later.since(before[-1].get(thread, nothing)) for thread, later in after[0].items()]
+    spent = [later.since(before.get(thread, nothing)) for thread, later in after.items()]
     ran, waited = map(sum, zip(*spent, strict=True))
     return waited / (ran + waited) if ran + waited else None
 
 
-def _conditions(
-    readings: Sequence[Reading], stolen: tuple[int, int] | None, wait_share: float | None = None
-) -> Conditions:
+def mean_conditions(spans: Sequence[Conditions]) -> Conditions:
+    """Over several spans together: the means of what is known, and every slowdown."""
+    means = {
+        name: mean_known(getattr(span, name) for span in spans)
+        for name in Conditions.model_fields
+        if name != "gpu_throttle_reasons"
+    }
+    reasons = {reason for span in spans for reason in span.gpu_throttle_reasons}
+    return Conditions(gpu_throttle_reasons=tuple(sorted(reasons)), **means)
+
+
+def _conditions(readings: Sequence[Reading], stolen: tuple[int, int] | None) -> Conditions:
     states = [reading.gpu for reading in readings]
     return Conditions(
         cpu_frequency_hz=mean_known(hz for reading in readings for hz in reading.frequencies_hz),
         cpu_steal_share=stolen[0] / stolen[1] if stolen and stolen[1] else None,
-        cpu_wait_share=wait_share,
         gpu_clock_hz=mean_known(state.clock_hz for state in states),
         gpu_memory_clock_hz=mean_known(state.memory_clock_hz for state in states),
         gpu_temperature_celsius=mean_known(state.temperature_celsius for state in states),
@@ -240,13 +234,6 @@ def mean_known(values: Iterable[float | None]) -> float | None:
     """Mean of the values that are there, None where none is."""
     known = [value for value in values if value is not None]
     return statistics.fmean(known) if known else None
-
-
-def _first_gpu() -> nvml.Gpu | None:
-    """The GPU that torch calls cuda:0, which is the one that jobs measure on."""
-    with contextlib.suppress(Exception):
-        return nvml.visible_gpus()[0]
-    return None
 
 
 def _gpu_state(gpu: nvml.Gpu | None) -> GpuState:
@@ -273,10 +260,10 @@ def _cpu_ticks(stat_file: Path) -> CpuTicks | None:
     return None
 
 
-def _thread_times(folder: Path) -> dict[str, ThreadTime] | None:
-    """From each thread's schedstat (Linux: Documentation/scheduler/sched-stats)."""
+def thread_times(root: Path = Path("/")) -> dict[str, ThreadTime] | None:
+    """This process's threads by id, from schedstat (Linux: Documentation/scheduler/sched-stats)."""
     found = {}
-    for file in folder.glob("*/schedstat"):
+    for file in (root / "proc/self/task").glob("*/schedstat"):
         with contextlib.suppress(OSError, ValueError):  # it has ended meanwhile
             ran, waited, _ = map(int, file.read_text().split())
             found[file.parent.name] = ThreadTime(ran, waited)

@@ -20,12 +20,6 @@ def keep_freed_memory() -> None:
         mallopt(M_TRIM_THRESHOLD, -1)
 
 
-def return_freed_memory() -> None:
-    """Return to the system what malloc keeps."""
-    if malloc_trim := _of_glibc("malloc_trim"):
-        malloc_trim(0)
-
-
 @cache
 def _of_glibc(name: str) -> Callable[..., int] | None:
     return getattr(ctypes.CDLL(None), name, None)

@@ -11,7 +11,6 @@ import psutil
 import torch
 
 from batchmark_job.errors import first_line, one_line
-from batchmark_job.machine import malloc
 
 if TYPE_CHECKING:
     from batchmark_job.workloads.base import Implementation, Parameters, Workload
@@ -53,44 +52,20 @@ def has_room(needed_bytes: int, device: str) -> bool:
     return needed_bytes <= USABLE_SHARE * available
 
 
-def release(device: str) -> None:
-    """Return what malloc and torch keep for later; harmless where CUDA's context is lost."""
-    malloc.return_freed_memory()
-    if device == "cuda":
-        release_cuda_cache()
-
-
 def release_cuda_cache() -> None:
     with contextlib.suppress(RuntimeError):
         torch.cuda.empty_cache()
 
 
-class PeakMemory:
-    """The most memory held since this object was made.
-
-    On CUDA that is torch's, on the CPU the whole process's.
-    """
-
-    def __init__(self, device: str, root: Path = Path("/")) -> None:
-        self._cuda = device == "cuda"
-        self._folder = root / "proc/self"
-        self._known = True
-        if self._cuda:
-            torch.cuda.reset_peak_memory_stats()
-            return
-        try:
-            (self._folder / "clear_refs").write_text("5")  # proc_pid_clear_refs(5): VmHWM anew
-        except OSError:
-            self._known = False
-
-    def read(self) -> int | None:
-        """In bytes; None where the kernel's peak can't be reset."""
-        if self._cuda:
-            return int(torch.cuda.max_memory_allocated())
-        if not self._known:
-            return None
-        lines = (self._folder / "status").read_text().splitlines()
-        return next((int(line.split()[1]) * 1024 for line in lines if line[:6] == "VmHWM:"), None)
+def peak_bytes(device: str, root: Path = Path("/")) -> int | None:
+    """The most memory that this process has held so far: on CUDA torch's, on the CPU all of it."""
+    if device == "cuda":
+        return int(torch.cuda.max_memory_allocated())
+    try:
+        lines = (root / "proc/self/status").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line[:6] == "VmHWM:"), None)
 
 
 def _compare(needed_bytes: int, available_bytes: int, what: str) -> str | None:

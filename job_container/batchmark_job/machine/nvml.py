@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pynvml
-import torch
 
 # As nvidia-smi --query-gpu=clocks_event_reasons.… names them.
 EVENT_REASONS = {
@@ -149,9 +148,20 @@ def visible_gpus() -> list[Gpu]:
     Raises:
         Exception: there is no NVML, or it knows none of torch's devices.
     """
-    pynvml.nvmlInit()
+    import torch
+
     properties = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
-    return [Gpu(pynvml, _handle(pynvml, str(device.uuid))) for device in properties]
+    return [find_gpu(str(device.uuid)) for device in properties]
+
+
+def find_gpu(uuid: str) -> Gpu:
+    """A GPU, or a part of one (MIG), found without torch.
+
+    Raises:
+        Exception: there is no NVML, or it does not know this UUID.
+    """
+    pynvml.nvmlInit()
+    return Gpu(pynvml, _handle(pynvml, uuid))
 
 
 def _handle(nvml: Any, uuid: str) -> Any:

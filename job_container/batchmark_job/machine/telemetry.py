@@ -1,7 +1,7 @@
 """How hard a job works its machine: sampled while it measures, summed up in its document.
 
 CPUUtilization   percent of the CPU time that the compute threads could have had
-MemoryUsed       resident memory of this process; a megabyte is 10^6 bytes
+MemoryUsed       resident memory of the job's processes; a megabyte is 10^6 bytes
 GPUUtilization   percent of the last second or less in which a kernel ran, by NVML
 GPUMemoryUsed    used memory of the GPU, the driver's own share included
 GPUPower         of the whole board
@@ -17,7 +17,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
@@ -27,8 +27,8 @@ import psutil
 from botocore.config import Config
 
 from batchmark_job.errors import one_line, warn
-from batchmark_job.machine.nvml import Gpu, visible_gpus
-from batchmark_job.result import Device, MetricSummary
+from batchmark_job.machine.nvml import Gpu
+from batchmark_job.result import MetricSummary
 
 # NVML's utilisation covers the last second at most: sampled less often, most of a job is missed.
 PERIOD_SECONDS = 1.0
@@ -64,19 +64,21 @@ class Meter(Protocol):
 
 
 class ProcessMeter:
-    """This process alone; it has no children, and looking for them would take milliseconds."""
+    """This process and its workers; `usage` gives their CPU seconds so far and resident bytes."""
 
-    def __init__(self, compute_threads: int) -> None:
+    def __init__(self, compute_threads: int, usage: Callable[[], tuple[float, int]]) -> None:
         self._compute_threads = compute_threads
+        self._usage = usage
         self._process = psutil.Process()
         self._last: tuple[float, float] | None = None
 
     def read(self) -> dict[str, float]:
-        values = {"MemoryUsed": self._process.memory_info().rss / 1e6}
-        now, used = time.monotonic(), time.process_time()
+        now, (workers_seconds, workers_bytes) = time.monotonic(), self._usage()
+        values = {"MemoryUsed": (self._process.memory_info().rss + workers_bytes) / 1e6}
+        used = time.process_time() + workers_seconds
         if self._last is not None and now > self._last[0]:
             share = (used - self._last[1]) / ((now - self._last[0]) * self._compute_threads)
-            values["CPUUtilization"] = min(100.0, 100 * share)
+            values["CPUUtilization"] = min(100.0, max(0.0, 100 * share))
         self._last = now, used
         return values
 
@@ -99,15 +101,11 @@ class GpuMeter:
         return {name: value / unit for name, (value, unit) in found.items() if value is not None}
 
 
-def meters_for(device: Device, compute_threads: int) -> list[Meter]:
-    """What can be sampled where this device is measured; warns of what can't."""
-    meters: list[Meter] = [ProcessMeter(compute_threads)]
-    if device is Device.CUDA:
-        try:
-            meters.append(GpuMeter(visible_gpus()[0]))
-        except Exception as error:
-            warn(f"no GPU metrics: {one_line(error)}")
-    return meters
+def meters_for(
+    compute_threads: int, usage: Callable[[], tuple[float, int]], gpu: Gpu | None
+) -> list[Meter]:
+    process = ProcessMeter(compute_threads, usage)
+    return [process, GpuMeter(gpu)] if gpu else [process]
 
 
 @dataclass

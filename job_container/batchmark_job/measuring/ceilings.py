@@ -63,7 +63,6 @@ def measure_ceilings(
             ceilings.append(measure())
         except Exception as error:
             warn(f"no ceiling for {name}: {memory.describe_error(error)}")
-    memory.release(device)
     return tuple(ceilings)
 
 

@@ -9,6 +9,7 @@ from batchmark_job.errors import InputError
 from batchmark_job.result import MOST_SAMPLES
 
 PATIENCE = 10
+PROCESSES = 3  # that measure a row, one after another, with other rows between them
 
 
 @dataclass(frozen=True)
@@ -42,3 +43,12 @@ class RowLimits:
             raise InputError(
                 f"--max-seconds {self.max_seconds} is no time; give a finite number above 0"
             )
+
+    def of_one_process(self, processes: int) -> RowLimits:
+        """The limits of each of several processes that measure a row together."""
+        return RowLimits(
+            samples=max(math.ceil(self.samples / processes), 1),
+            max_seconds=self.max_seconds / processes,
+            precision=min(self.precision * math.sqrt(processes), 0.99),
+            minimum_samples=math.ceil(self.minimum_samples / processes),
+        )

@@ -27,6 +27,13 @@ class JobMarks:
     def mark(self, name: Mark) -> None:
         self._times.setdefault(name, datetime.now(UTC))
 
+    def hear(self, kind: str, value: Any) -> None:
+        """Take the marks that workers tell."""
+        if kind == "imported":
+            self._times.setdefault("imported", value)
+        elif kind == "mark":
+            self.mark(value)
+
     def document(self) -> Marks:
         """Everything known by now; asks the ECS agent where there is one, for 2 s at most."""
         task = metadata.ecs_metadata("/task")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from batchmark_job.measuring.processes import input_store
 from batchmark_job.result import Correctness
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from batchmark_job.workloads.base import Tensors, Workload
+    from batchmark_job.workloads.base import Implementation, Tensors, Workload
 
 SEED = 20261101
 
@@ -26,10 +28,21 @@ class Problem:
     parameters: Mapping[str, int]
     dtype: str
     device: str
+    stored: str | None = None  # where input_store keeps the inputs
+
+    def implementations(self) -> list[Implementation]:
+        return self.workload.implementations_for(self.device)
 
     def inputs(self, index: int) -> Tensors:
         """The input set of this index, in host memory; always the same for an index."""
+        if self.stored is not None:
+            return input_store.present(self._stored_sets[index])
         return self.workload.make_inputs(self.parameters, self.dtype, SEED + index)
+
+    @cached_property
+    def _stored_sets(self) -> list[Tensors]:
+        assert self.stored is not None  # noqa: S101
+        return input_store.load(self.stored)
 
     def input_bytes(self) -> int:
         return self.workload.input_bytes(self.parameters, self.dtype)

@@ -1,92 +1,321 @@
-"""How one row is measured: trial, warm-up, warm samples, transfers, correctness."""
+"""How one row is measured: entry, trial, and several processes that each take warm samples."""
 
 from __future__ import annotations
 
-import contextlib
 import statistics
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
-import torch
-from torch import Tensor
-
-from batchmark_job.errors import first_line
-from batchmark_job.machine import fingerprint, malloc, memory
-from batchmark_job.machine.conditions import Monitor
-from batchmark_job.machine.threads import thread_counts_to_try
+from batchmark_job.machine.conditions import Monitor, mean_conditions
+from batchmark_job.machine.inventory import Machine
+from batchmark_job.measuring import steps
 from batchmark_job.measuring.candidate import CHANGES_INPUTS, Candidate
 from batchmark_job.measuring.implementation_choice import (
     TRIAL_SHARE,
-    candidates,
     choose_fastest,
-    input_sets,
+    start_prepared,
 )
-from batchmark_job.measuring.limits import PATIENCE, RowLimits
+from batchmark_job.measuring.limits import PATIENCE, PROCESSES, RowLimits
 from batchmark_job.measuring.marks import JobMarks
 from batchmark_job.measuring.problem import Problem
-from batchmark_job.measuring.sample_statistics import multimodal, outliers
-from batchmark_job.measuring.sampling import (
-    Sampled,
-    Timer,
-    no_garbage_collection,
-    sample,
-    timer_for,
-    unsettled,
-    warm_up,
+from batchmark_job.measuring.processes.input_store import InputStore
+from batchmark_job.measuring.processes.process_samples import ProcessSamples
+from batchmark_job.measuring.processes.workers import StepError, Workers
+from batchmark_job.measuring.sample_statistics import (
+    median_interval,
+    multimodal,
+    outliers,
+    spread_too_far,
 )
-from batchmark_job.measuring.transfers import time_transfers
 from batchmark_job.result import (
     MOST_CHARACTERS,
-    Correctness,
+    Conditions,
     Measurement,
     MeasurementStatus,
     Phases,
+    Stopping,
+    Trial,
 )
 from batchmark_job.workloads.base import Workload
-from batchmark_job.workloads.support import torch_calls
 
 FAULTS = ("wrong", "failed", "too large", "refused")  # of candidates, the worst first
-RESTARTS = 2
-LAST = 1  # makes the last check compare other elements than the first one
-RESTART_SHARE = 3.0  # of max_seconds; sampling that took longer does not start anew
-# NVML's counter moves every 20 to 100 ms: over a second that is at most a tenth.
-ENERGY_SECONDS = 1.0
+CRITERIA = ("max_seconds", "max_samples", "precise")  # of processes, the first counts for the row
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What rows are measured with and on."""
+
+    device: str
+    limits: RowLimits
+    thread_counts: Sequence[int]  # of the CPU's math libraries, to try
+    cache_bytes: int | None
+    workers: Workers
+    monitor: Monitor
+    marks: JobMarks
+    processes: int = PROCESSES
+
+    @classmethod
+    def of(
+        cls,
+        machine: Machine,
+        limits: RowLimits,
+        workers: Workers,
+        *,
+        monitor: Monitor | None = None,
+        marks: JobMarks | None = None,
+    ) -> Bench:
+        """By default with an idle monitor and marks of its own."""
+        return cls(
+            machine.device.value,
+            limits,
+            machine.thread_counts,
+            machine.environment.last_level_cache_bytes,
+            workers,
+            monitor or Monitor(machine.device.value),
+            marks or JobMarks(),
+        )
 
 
 @dataclass
 class Row:
-    """One row being measured. Another thread may read it at any time."""
+    """One row being measured. Another thread may read it at any time.
+
+    It is over once it has a measurement. What goes wrong becomes its status, never an exception.
+    """
 
     workload: Workload
     parameters: Mapping[str, int]
     dtype: str
-    samples: list[float] = field(default_factory=list)
-    found: dict[str, Any] = field(default_factory=dict)  # other fields of Measurement, so far
+    begun: bool = False
+    measurement: Measurement | None = None
+    found: dict[str, Any] = field(default_factory=dict)  # fields of Measurement, so far
+    processes: list[ProcessSamples] = field(default_factory=list)
+    unfinished: Sequence[float] = ()  # samples of a process that has not ended, or never will
+    spent_seconds: float = 0.0  # in processes that measured
+    chosen: Candidate | None = None
+    input_sets: int = 0
+    _store: InputStore | None = None
+    _during: list[Conditions] = field(default_factory=list)  # by process
+    _throttled: list[bool] = field(default_factory=list)  # by sample
 
-    def finish(self, status: MeasurementStatus, reason: str | None = None) -> Measurement:
-        """The row as measured.
+    @property
+    def samples(self) -> list[float]:
+        return [seconds for process in self.processes for seconds in process.seconds]
 
-        Raises:
-            Exception: a formula of the workload fails, or a value breaks the schema.
-        """
-        return self._named(
-            status,
-            reason,
-            samples_seconds=tuple(self.samples),
-            flops=self.workload.flops(self.parameters),
-            items=self.workload.items(self.parameters),
-            bytes_moved=self.workload.bytes_moved(self.parameters, self.dtype),
-            **self.found,
-        )
+    def measure(self, bench: Bench) -> Measurement:
+        """Measure it to its end, one process after the other."""
+        while self.measurement is None:
+            self.measure_once(bench)
+        return self.measurement
+
+    def measure_once(self, bench: Bench) -> None:
+        """Measure it in one more process; the first time, choose the implementation before."""
+        self.begun = True
+        try:
+            if self.chosen is None:
+                self.choose(bench)
+            if self.chosen is not None:
+                self._measure_in_a_process(bench, self.chosen)
+        except StepError as error:
+            if self.chosen and not self.processes and self.chosen.trial_seconds is None:
+                self.found.update(trials=self._trials_with(str(error), "failed"))
+            status = MeasurementStatus.FAILED
+            if error.out_of_memory:
+                status = MeasurementStatus.SKIPPED
+            self.give_up(status, str(error))
+        finally:
+            if self.measurement is not None:
+                self.close()
+
+    def close(self) -> None:
+        """Free its inputs."""
+        if self._store is not None:
+            self._store.close()
 
     def give_up(self, status: MeasurementStatus, reason: str) -> Measurement:
-        """What was measured so far; where `finish` fails, only the row's name and the reason."""
+        """End it with what was measured; where that breaks the schema, with name and reason."""
         try:
-            return self.finish(status, reason)
+            self.measurement = self._as_measured(status, reason)
         except Exception:
-            return self._named(status, reason)
+            self.measurement = self._named(status, reason)
+        return self.measurement
+
+    def interrupt(self, cause: str, status: MeasurementStatus) -> Measurement:
+        """As far as it got: the processes that ended are a measurement, with fewer samples."""
+        if self.measurement is not None:
+            return self.measurement
+        samples = len(self.samples)
+        if samples >= RowLimits.minimum_samples and self.processes:
+            done = f"{cause} after {len(self.processes)} of its processes"
+            return self.give_up(MeasurementStatus.MEASURED, done)
+        return self.give_up(
+            status, f"{cause} after {samples + len(self.unfinished)} of its samples"
+        )
+
+    def choose(self, bench: Bench) -> None:
+        """Hold the trial; where nothing computes it, that is its measurement.
+
+        Raises:
+            StepError: the row can't be entered.
+        """
+        hear = self._listener(bench)
+        store = InputStore()
+        entry = bench.workers.run(
+            steps.enter,
+            self.problem(bench),
+            *(bench.thread_counts, bench.cache_bytes, store.path),
+            hear=hear,
+        )
+        if entry.stored:
+            self._store = store
+        else:
+            store.close()
+        problem = self.problem(bench)
+        self.found.update(flops=entry.flops, items=entry.items, bytes_moved=entry.bytes_moved)
+        seconds = TRIAL_SHARE * bench.limits.max_seconds
+        chosen = choose_fastest(problem, entry, seconds, bench.workers, hear)
+        if chosen and chosen.trial_seconds:
+            bench.marks.mark("trial_ended")
+        self.found.update(trials=tuple(each.trial_record() for each in entry.candidates))
+        if chosen is None:
+            self._give_up_without_choice(entry.candidates, bench.device)
+            return
+        sets, set_bytes = entry.input_sets, entry.input_bytes
+        self.chosen, self.input_sets = chosen, sets
+        self.found.update(
+            implementation=chosen.implementation,
+            cold_seconds=chosen.cold_seconds,
+            correctness=chosen.correctness,
+            input_sets=sets,
+            caches_filled=sets * set_bytes / bench.cache_bytes if bench.cache_bytes else None,
+        )
+
+    def _give_up_without_choice(self, entered: Sequence[Candidate], device: str) -> None:
+        """Say why nothing computes it, by the candidates with the worst fault."""
+        if not entered:
+            reason = f"{self.workload.name} has no implementation for {device}"
+            self.give_up(MeasurementStatus.SKIPPED, reason)
+            return
+        worst = min(map(_fault, entered), key=FAULTS.index)
+        blamed = [candidate for candidate in entered if _fault(candidate) == worst]
+        self.found.update(correctness=blamed[0].correctness)
+        reasons = "; ".join(dict.fromkeys(str(candidate.reason) for candidate in blamed))
+        if worst == "wrong":
+            self.give_up(MeasurementStatus.FAILED, f"wrong result: {reasons}")
+            return
+        status = MeasurementStatus.FAILED if worst == "failed" else MeasurementStatus.SKIPPED
+        self.give_up(status, reasons)
+
+    def _measure_in_a_process(self, bench: Bench, chosen: Candidate) -> None:
+        began = time.perf_counter()
+        alone = chosen.trial_seconds is None and not self.processes
+        problem, hear = self.problem(bench), self._listener(bench)
+        worker = start_prepared(problem, chosen, self.input_sets, bench.workers, hear)
+        try:
+            worker.get_ready()
+            measured: ProcessSamples = worker.ask(
+                "measure",
+                limits=bench.limits.of_one_process(bench.processes),
+                trial_seconds=chosen.trial_seconds,
+                check_first=alone,
+                transfers=bench.device == "cuda" and not self.processes,
+            )
+        finally:
+            worker.end()
+        self.unfinished = ()
+        if alone and not self._check_first(measured):
+            return
+        self.processes.append(measured)
+        self._judge(bench, measured)
+        self.spent_seconds += time.perf_counter() - began
+        if self.measurement is None and self._is_over(bench):
+            self._finish(bench)
+
+    def _check_first(self, measured: ProcessSamples) -> bool:
+        """Take the cold call of a candidate that had no rival to be tried with."""
+        first = measured.cold
+        self.found.update(cold_seconds=first.seconds, correctness=first.correctness)
+        if not first.wrong:
+            return True
+        outcome = "failed" if first.changes_inputs else "wrong"
+        self.found.update(trials=self._trials_with(first.wrong, outcome))
+        said = first.wrong if first.changes_inputs else f"wrong result: {first.wrong}"
+        self.give_up(MeasurementStatus.FAILED, said)
+        return False
+
+    def _trials_with(self, reason: str, outcome: str) -> tuple[Trial, ...]:
+        """The trials, where the chosen candidate came to nothing after all."""
+        trials: tuple[Trial, ...] = self.found["trials"]
+        changes = {
+            "outcome": outcome,
+            "reason": reason[:MOST_CHARACTERS],
+            "correctness": self.found["correctness"],
+        }
+        return tuple(
+            trial.model_copy(update=changes) if trial.outcome == "chosen" else trial
+            for trial in trials
+        )
+
+    def _judge(self, bench: Bench, measured: ProcessSamples) -> None:
+        """Take the conditions under which a process measured; fail the row where it was wrong."""
+        start, end = measured.starts[0], measured.end
+        bench.monitor.now()  # so that even a short span is followed by a reading
+        during = bench.monitor.during(start, end)
+        self.found.setdefault("conditions_before", bench.monitor.at(start))
+        self._during.append(during.model_copy(update={"cpu_wait_share": measured.wait_share}))
+        self.found.update(conditions_after=bench.monitor.at(end))
+        ends = [*measured.starts[1:], end]
+        spans = zip(measured.starts, ends, strict=True)
+        self._throttled += [bench.monitor.throttled(*span) for span in spans]
+        error = measured.correctness
+        known = self.found["correctness"]
+        if error and (known is None or error.relative_error > known.relative_error):
+            self.found.update(correctness=error)
+        if measured.changed_inputs:
+            self.give_up(MeasurementStatus.FAILED, CHANGES_INPUTS)
+        elif measured.wrong:
+            reason = f"wrong result after many calls: {measured.wrong}"
+            self.give_up(MeasurementStatus.FAILED, reason)
+
+    def _is_over(self, bench: Bench) -> bool:
+        """Whether it has all its processes, or another one would try one's patience."""
+        done = len(self.processes)
+        next_ends = self.spent_seconds * (done + 1) / done
+        late = next_ends > PATIENCE * bench.limits.max_seconds
+        return done >= bench.processes or late
+
+    def _finish(self, bench: Bench) -> None:
+        status, reason = MeasurementStatus.MEASURED, None
+        drifting = [process.unsettled for process in self.processes if process.unsettled]
+        count, limits = len(self.samples), bench.limits
+        if 2 * len(drifting) > len(self.processes):
+            status, reason = MeasurementStatus.UNSETTLED, drifting[0]
+        elif apart := spread_too_far(self.samples):
+            status, reason = MeasurementStatus.UNSETTLED, apart
+        elif count < limits.minimum_samples:
+            reason = (
+                f"only {count} samples: {limits.minimum_samples} would have taken more than "
+                f"{PATIENCE * limits.max_seconds:g} s"
+            )
+        try:
+            self.measurement = self._as_measured(status, reason)
+        except Exception as error:  # a formula of the workload breaks the schema
+            self.give_up(MeasurementStatus.FAILED, f"{type(error).__name__}: {error}")
+
+    def _as_measured(self, status: MeasurementStatus, reason: str | None) -> Measurement:
+        found = dict(self.found)
+        if self.processes:
+            found.update(
+                _together(self.processes),
+                conditions_during=mean_conditions(self._during),
+                throttled_samples=tuple(i for i, slow in enumerate(self._throttled) if slow),
+            )
+        elif self.unfinished:
+            found.update(samples_seconds=tuple(self.unfinished))
+        return self._named(status, reason, **found)
 
     def _named(self, status: MeasurementStatus, reason: str | None, **figures: Any) -> Measurement:
         return Measurement(
@@ -98,207 +327,47 @@ class Row:
             **figures,
         )
 
+    def problem(self, bench: Bench) -> Problem:
+        stored = self._store.path if self._store else None
+        return Problem(self.workload, self.parameters, self.dtype, bench.device, stored)
 
-@dataclass(frozen=True)
-class Bench:
-    """What rows are measured with and on. `threads` are those of the CPU's math libraries."""
+    def _listener(self, bench: Bench) -> Callable[[str, Any], None]:
+        def hear(kind: str, value: Any) -> None:
+            if kind == "samples":
+                self.unfinished = value
+            else:
+                bench.marks.hear(kind, value)
 
-    device: str
-    limits: RowLimits
-    threads: int
-    monitor: Monitor
-    marks: JobMarks
-    cache_bytes: int | None
-
-
-def bench_for(
-    device: str,
-    limits: RowLimits,
-    *,
-    threads: int | None = None,
-    monitor: Monitor | None = None,
-    marks: JobMarks | None = None,
-) -> Bench:
-    """A bench; by default with all usable threads, an idle monitor and marks of its own."""
-    return Bench(
-        device,
-        limits,
-        threads or fingerprint.usable_threads(),
-        monitor or Monitor(device),
-        marks or JobMarks(),
-        fingerprint.last_level_cache_bytes(device),
-    )
-
-
-def measure(row: Row, bench: Bench) -> Measurement:
-    """Measure a row. What goes wrong becomes its status, never an exception."""
-    if lost := _lost_context(bench.device):
-        return row.give_up(MeasurementStatus.FAILED, lost)
-    try:
-        with measuring_state(row.workload, row.dtype):
-            return _measure(row, bench)
-    except (Exception, SystemExit) as error:  # a user's code may call sys.exit()
-        skipped = memory.is_out_of_memory(error)
-        status = MeasurementStatus.SKIPPED if skipped else MeasurementStatus.FAILED
-        return row.give_up(status, memory.describe_error(error))
-    finally:
-        memory.release(bench.device)
-
-
-def _lost_context(device: str) -> str | None:
-    """Why no further row can be measured: after an illegal access every CUDA call fails."""
-    if device == "cuda":
-        try:
-            torch.cuda.synchronize()
-        except RuntimeError as error:
-            return f"CUDA context lost in an earlier row: {first_line(error)}"
-    return None
-
-
-@contextlib.contextmanager
-def measuring_state(workload: Workload, dtype: str) -> Iterator[None]:
-    """Put malloc and torch into the state in which a workload is measured."""
-    malloc.keep_freed_memory()
-    with torch.inference_mode(not workload.needs_gradients), torch_calls.precision(dtype):
-        yield
-
-
-class Choice(NamedTuple):
-    """The outcome of a row's trial; `chosen` is None where no candidate is correct."""
-
-    chosen: Candidate | None
-    candidates: Sequence[Candidate]
-    input_sets: int
-
-
-def choose_implementation(problem: Problem, bench: Bench) -> Choice:
-    """Hold the trial before a measurement; no inputs are made where every candidate is refused."""
-    entered = candidates(problem, thread_counts_to_try(bench.threads))
-    if not any(candidate.competes for candidate in entered):
-        return Choice(None, entered, 0)
-    sets = input_sets(problem, entered, bench.cache_bytes)
-    timer = timer_for(bench.device)
-    seconds = TRIAL_SHARE * bench.limits.max_seconds
-    chosen = choose_fastest(problem, entered, sets, timer, seconds, bench.marks.mark)
-    bench.marks.mark("trial_ended")
-    return Choice(chosen, entered, sets)
-
-
-def _measure(row: Row, bench: Bench) -> Measurement:
-    problem = Problem(row.workload, row.parameters, row.dtype, bench.device)
-    chosen, entered, sets = choose_implementation(problem, bench)
-    row.found.update(trials=tuple(candidate.trial_record() for candidate in entered))
-    if chosen is None:
-        return _without_choice(row, entered, bench.device)
-    timer = timer_for(bench.device)
-    filled = sets * problem.input_bytes() / bench.cache_bytes if bench.cache_bytes else None
-    row.found.update(
-        implementation=chosen.implementation_record(),
-        cold_seconds=chosen.cold_seconds,
-        correctness=chosen.correctness,
-        timer=timer.name,
-        input_sets=sets,
-        caches_filled=filled,
-    )
-    return _measure_chosen(row, bench, problem, chosen, timer)
-
-
-def _without_choice(row: Row, entered: Sequence[Candidate], device: str) -> Measurement:
-    """Say why nothing computes a row, by the candidates with the worst fault."""
-    if not entered:
-        reason = f"{row.workload.name} has no implementation for {device}"
-        return row.give_up(MeasurementStatus.SKIPPED, reason)
-    worst = min(map(_fault, entered), key=FAULTS.index)
-    blamed = [candidate for candidate in entered if _fault(candidate) == worst]
-    row.found.update(correctness=blamed[0].correctness)
-    reasons = "; ".join(dict.fromkeys(str(candidate.reason) for candidate in blamed))
-    if worst == "wrong":
-        return row.finish(MeasurementStatus.FAILED, f"wrong result: {reasons}")
-    status = MeasurementStatus.FAILED if worst == "failed" else MeasurementStatus.SKIPPED
-    return row.give_up(status, reasons)
+        return hear
 
 
 def _fault(candidate: Candidate) -> str:
     return "too large" if candidate.out_of_memory else candidate.outcome
 
 
-def _measure_chosen(
-    row: Row, bench: Bench, problem: Problem, chosen: Candidate, timer: Timer
-) -> Measurement:
-    peak = memory.PeakMemory(bench.device)
-    with no_garbage_collection():
-        warmup_calls = warm_up(chosen.calls, timer, bench.limits)
-        bench.marks.mark("steady")
-        sampled = _sample_until_settled(row, bench, chosen, timer, warmup_calls)
-    row.found.update(peak_memory_bytes=peak.read())
-    _judge_samples(row, bench, sampled, timer)
-    transfers = time_transfers(chosen, sampled.output) if bench.device == "cuda" else {}
-    compute = statistics.median(row.samples)
-    row.found.update(phases=Phases(compute_seconds=compute, **transfers))
-    if row.workload.repeatable and chosen.changed_inputs():
-        return row.finish(MeasurementStatus.FAILED, CHANGES_INPUTS)
-    if wrong := _check_last(row, problem, chosen, sampled.output):
-        return row.finish(MeasurementStatus.FAILED, f"wrong result after many calls: {wrong}")
-    if reason := unsettled(row.samples, chosen.trial_seconds):
-        return row.finish(MeasurementStatus.UNSETTLED, reason)
-    if len(row.samples) < bench.limits.minimum_samples:
-        return row.finish(
-            MeasurementStatus.MEASURED,
-            f"only {len(row.samples)} samples: {bench.limits.minimum_samples} would have taken "
-            f"more than {PATIENCE * bench.limits.max_seconds:g} s",
-        )
-    return row.finish(MeasurementStatus.MEASURED)
-
-
-def _sample_until_settled(
-    row: Row, bench: Bench, chosen: Candidate, timer: Timer, warmup_calls: int
-) -> Sampled:
-    """Sample, and count unsettled samples as warm-up a few times, while there is time left."""
-    began = time.perf_counter()
-    for restarts_left in reversed(range(RESTARTS + 1)):
-        row.found.update(warmup_calls=warmup_calls, conditions_before=bench.monitor.now())
-        energy_before = bench.monitor.energy_joules()
-        sampled = sample(chosen.calls, timer, bench.limits, row.samples)
-        energy_after = bench.monitor.energy_joules()
-        late = time.perf_counter() - began > RESTART_SHARE * bench.limits.max_seconds
-        if late or not restarts_left or not unsettled(row.samples, chosen.trial_seconds):
-            break
-        warmup_calls += sampled.calls
-        row.samples.clear()
-    after = bench.monitor.now()  # first, so that even a short span ends with a reading
-    row.found.update(
-        stopping=sampled.stopping,
-        unrecorded_calls=sampled.calls - len(row.samples),
-        conditions_during=bench.monitor.during(sampled.starts[0], sampled.end),
-        conditions_after=after,
-    )
-    if energy_before is not None and energy_after is not None and sampled.seconds >= ENERGY_SECONDS:
-        row.found.update(energy_joules=(energy_after - energy_before) / sampled.calls)
-    return sampled
-
-
-def _judge_samples(row: Row, bench: Bench, sampled: Sampled, timer: Timer) -> None:
-    ends = [*sampled.starts[1:], sampled.end]
-    spans = enumerate(zip(sampled.starts, ends, strict=True))
-    row.found.update(
-        throttled_samples=tuple(i for i, span in spans if bench.monitor.throttled(*span)),
-        outlier_samples=outliers(row.samples),
-        multimodal=multimodal(row.samples, timer.resolution_seconds),
-    )
-
-
-def _check_last(row: Row, problem: Problem, chosen: Candidate, output: Tensor) -> str | None:
-    """What is wrong with the last output, checked like the first one.
-
-    Where each call builds on the one before, only that it is finite.
-    """
-    if not row.workload.repeatable:
-        finite = bool(torch.isfinite(output).all())
-        return None if finite else "it is not finite"
-    index = chosen.calls.last
-    inputs = chosen.implementation.arrange(problem.inputs(index)) if index else chosen.host_inputs
-    correctness, wrong = problem.check(inputs, output, index, LAST)
-    first: Correctness = row.found["correctness"]
-    if correctness is None or correctness.relative_error > first.relative_error:
-        row.found.update(correctness=correctness)
-    return wrong
+def _together(processes: Sequence[ProcessSamples]) -> dict[str, Any]:
+    """The fields of Measurement that several processes fill in together."""
+    samples = [seconds for process in processes for seconds in process.seconds]
+    first = processes[0]
+    interval = median_interval(samples)
+    criteria = [process.stopping.criterion for process in processes]
+    joules = [process.joules for process in processes if process.joules is not None]
+    return {
+        "samples_seconds": tuple(samples),
+        "process_samples": tuple(len(process.seconds) for process in processes),
+        "timer": first.timer,
+        "warmup_calls": sum(process.warmup_calls for process in processes),
+        "unrecorded_calls": sum(process.unrecorded_calls for process in processes),
+        "stopping": Stopping(
+            criterion=min(criteria, key=CRITERIA.index),
+            relative_half_width=interval and interval.relative_half_width,
+        ),
+        "outlier_samples": outliers(samples),
+        "multimodal": multimodal(samples, first.resolution_seconds),
+        "peak_memory_bytes": max(
+            (p.peak_memory_bytes for p in processes if p.peak_memory_bytes is not None),
+            default=None,
+        ),
+        "energy_joules": statistics.fmean(joules) if joules else None,
+        "phases": Phases(compute_seconds=statistics.median(samples), **first.transfers),
+    }

@@ -24,6 +24,8 @@ MODE_SHARE = 0.1  # of the samples, that each mode holds at least
 MODE_DISTANCE = 0.05  # of the lower mode, that the upper one is above it at least
 MODE_SIGNIFICANCE = 1e-3
 
+UNSETTLED_FACTOR = 2.0  # between the ends of the median's interval
+
 DRIFT = 0.1  # of the earlier median
 DRIFT_SAMPLES = 10  # two parts of 5; by chance all of one lie above the other in 1 of 126 cases
 
@@ -133,6 +135,17 @@ def drift(samples: Sequence[float]) -> str | None:
     if not apart or abs(change) <= DRIFT:
         return None
     return f"the last {part} samples have a median {change:+.0%} from that of the first {part}"
+
+
+def spread_too_far(samples: Sequence[float]) -> str | None:
+    """Why the median is not known: its interval's ends are more than UNSETTLED_FACTOR apart."""
+    interval = median_interval(samples)
+    if interval is None or interval.high <= UNSETTLED_FACTOR * interval.low:
+        return None
+    return (
+        f"after {len(samples)} samples the median may be anything from {interval.low:.3g} "
+        f"to {interval.high:.3g} s"
+    )
 
 
 def _interval_or_range(samples: Sequence[float]) -> MedianInterval:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from batchmark_job.measuring.limits import PATIENCE, RowLimits
-from batchmark_job.measuring.sample_statistics import drift, median_interval
+from batchmark_job.measuring.sample_statistics import drift, median_interval, spread_too_far
 from batchmark_job.result import Stopping
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ WARMUP_WINDOW_SHARE = 0.02  # of max_seconds, the shortest window
 WARMUP_AGREEMENT = 0.03  # of successive windows' medians
 
 SHORTEST_SHARE = 0.1  # of max_seconds, that sampling goes on for however precise it is
-UNSETTLED_FACTOR = 2.0
+REPORT_SECONDS = 1.0  # from one report of samples to the next
 # Two threads on one core took 16 ms for 40 µs, for seconds, with hardly any spread.
 TRIAL_FACTOR = 3.0
 
@@ -98,7 +98,6 @@ class Rotation:
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    gc.collect()
     gc.disable()
     try:
         yield
@@ -204,13 +203,19 @@ class Sampled:
         return self.end - self.starts[0]
 
 
-def sample(rotation: Rotation, timer: Timer, limits: RowLimits, samples: list[float]) -> Sampled:
-    """Append samples until the limits are reached; `samples` may be read meanwhile."""
+def sample(
+    rotation: Rotation,
+    timer: Timer,
+    limits: RowLimits,
+    samples: list[float],
+    report: Callable[[list[float]], None] = lambda _: None,
+) -> Sampled:
+    """Append samples until the limits are reached, and report them from time to time."""
     rule = StoppingRule(limits)
     starts: list[float] = []
     unrecorded = 0
     started = time.perf_counter()
-    now = started
+    now = reported = started
     while True:
         while now - started < rule.next_due(len(samples)):
             timer.seconds(rotation.take())
@@ -223,24 +228,18 @@ def sample(rotation: Rotation, timer: Timer, limits: RowLimits, samples: list[fl
         stopping = rule.verdict(samples, now - started)
         if stopping is not None:
             return Sampled(starts, now, len(starts) + unrecorded, stopping, output)
+        if now - reported >= REPORT_SECONDS:
+            report(samples)
+            reported = now
 
 
 def unsettled(samples: Sequence[float], trial_seconds: float | None = None) -> str | None:
     """Why the median of these samples says nothing; None if it does.
 
     It is more than TRIAL_FACTOR times `trial_seconds`, the median of the same calls shortly before.
-    Or the samples drift, or jump so much that the ends of the median's 95 % interval are more than
-    UNSETTLED_FACTOR apart after all the time allowed.
+    Or the samples drift, or jump too much after all the time allowed.
     """
     median = statistics.median(samples)
     if trial_seconds and median > TRIAL_FACTOR * trial_seconds:
         return f"a call took {trial_seconds:.3g} s in the trial, and {median:.3g} s afterwards"
-    if drifted := drift(samples):
-        return drifted
-    interval = median_interval(samples)
-    if interval is None or interval.high <= UNSETTLED_FACTOR * interval.low:
-        return None
-    return (
-        f"after {len(samples)} samples the median may be anything from {interval.low:.3g} "
-        f"to {interval.high:.3g} s"
-    )
+    return drift(samples) or spread_too_far(samples)

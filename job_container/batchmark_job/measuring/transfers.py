@@ -14,12 +14,14 @@ from batchmark_job.machine import memory
 from batchmark_job.measuring.sampling import MonotonicTimer
 
 if TYPE_CHECKING:
-    from batchmark_job.measuring.candidate import Candidate
+    from batchmark_job.workloads.base import Tensors
 
 TRANSFER_SAMPLES = 5
 
 
-def time_transfers(chosen: Candidate, output: Tensor) -> dict[str, float]:
+def time_transfers(
+    host_inputs: Tensors, device_inputs: Tensors, output: Tensor
+) -> dict[str, float]:
     """Median seconds by the fields of Phases; what there is no memory for is left out.
 
     Copies are between page-locked host memory and the device.
@@ -27,10 +29,10 @@ def time_transfers(chosen: Candidate, output: Tensor) -> dict[str, float]:
     timer = MonotonicTimer("cuda")
 
     def allocate() -> list[Tensor]:
-        return [torch.empty_like(tensor) for tensor in chosen.device_inputs]
+        return [torch.empty_like(tensor) for tensor in device_inputs]
 
     def to_device() -> None:
-        for device, host in zip(chosen.device_inputs, pinned, strict=True):
+        for device, host in zip(device_inputs, pinned, strict=True):
             device.copy_(host, non_blocking=True)
 
     def to_host() -> None:
@@ -46,7 +48,7 @@ def time_transfers(chosen: Candidate, output: Tensor) -> dict[str, float]:
     found = {}
     with torch.no_grad(), contextlib.suppress(RuntimeError):  # inputs may want gradients
         found["allocate_seconds"] = median(allocate, before=memory.release_cuda_cache)
-        pinned = tuple(tensor.pin_memory() for tensor in chosen.host_inputs)
+        pinned = tuple(tensor.pin_memory() for tensor in host_inputs)
         target = torch.empty_like(output, device="cpu").pin_memory()
         found["host_to_device_seconds"] = median(to_device)
         found["device_to_host_seconds"] = median(to_host)

@@ -255,6 +255,10 @@ class UserWorkload(Workload):
         self._input_bytes: dict[tuple[object, ...], int] = {}
         self._formulas: dict[tuple[object, ...], int | None] = {}
 
+    def __reduce__(self) -> tuple[Callable[..., Workload], tuple[Any, ...]]:
+        """Sent to another process by its file."""
+        return read_workload, ([self.path],)
+
     def function(self, name: str) -> Callable[..., Any]:
         found: Callable[..., Any] = getattr(self._load(), name)
         return found

@@ -120,7 +120,12 @@ class RowSamples:
         """Of all jobs' samples; None if no job measured the row."""
         if not self.measured:
             return None
-        return Median([kept_samples(row) for row in self._rows], seed=self.name)
+        kept = [kept_by_process(row) for row in self._rows]
+        return Median(
+            [[seconds for process in job for seconds in process] for job in kept],
+            seed=self.name,
+            processes=[[len(process) for process in job] for job in kept],
+        )
 
     @property
     def _rows(self) -> list[Measurement]:
@@ -236,9 +241,20 @@ def parameters_json(parameters: Mapping[str, Parameter]) -> str:
 
 def kept_samples(row: Measurement) -> list[float]:
     """Samples in seconds, without throttled ones where enough for an interval remain."""
-    throttled = set(row.throttled_samples)
-    kept = [value for i, value in enumerate(row.samples_seconds) if i not in throttled]
-    return kept if len(kept) >= MINIMUM_SAMPLES else list(row.samples_seconds)
+    return [seconds for process in kept_by_process(row) for seconds in process]
+
+
+def kept_by_process(row: Measurement) -> list[list[float]]:
+    """The kept samples of each process that measured a row; none is empty."""
+    throttled: set[int] = set(row.throttled_samples)
+    if len(row.samples_seconds) - len(throttled) < MINIMUM_SAMPLES:
+        throttled = set()
+    processes, start = [], 0
+    for count in row.process_samples or (len(row.samples_seconds),):
+        indexes = range(start, start + count)
+        processes.append([row.samples_seconds[i] for i in indexes if i not in throttled])
+        start += count
+    return [process for process in processes if process]
 
 
 def provenance(job: CollectedJob) -> Provenance:

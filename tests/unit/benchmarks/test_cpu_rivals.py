@@ -2,7 +2,6 @@
 
 import io
 import itertools
-from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -12,23 +11,22 @@ from rich.console import Console
 from batchmark_job.machine import memory
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.problem import Problem
-from batchmark_job.measuring.rows import bench_for
-from batchmark_job.measuring.sampling import MonotonicTimer, Rotation
 from batchmark_job.suites import Point
 from batchmark_job.workloads.builtin import WORKLOADS
-from benchmarks.job import cpu_rivals
+from benchmarks.job import cpu_rivals, plain_calls
 from benchmarks.job.cpu_rivals import (
+    Choice,
     Comparison,
     ComparisonError,
     Round,
     Runner,
     compare,
     points,
-    prepare,
     report,
     take_turns,
 )
 from benchmarks.job.plain_calls import PLAIN_CALLS, PlainCall, as_tensor, seconds_as_published
+from tests.stand_ins.workers import bench_here
 
 SIZE = {"sequence": 24, "batch": 2, "size": 40}
 CASES = [
@@ -59,15 +57,16 @@ def test_plain_calls_are_correct(name, plain):
     assert correctness is not None
 
 
-def test_a_wrong_plain_call_is_found_out():
-    problem = Problem(WORKLOADS["matmul"], {"size": 40}, "float32", "cpu")
+def test_a_wrong_plain_call_is_found_out(monkeypatch):
     wrong = PlainCall("transposed", lambda inputs: lambda: (inputs[0] @ inputs[1]).T)
+    monkeypatch.setattr(cpu_rivals, "PLAIN_CALLS", {"matmul": [wrong]})
+    monkeypatch.setattr(plain_calls, "PLAIN_CALLS", {"matmul": [wrong]})
     with pytest.raises(ComparisonError, match=r"^matmul by transposed: relative error"):
-        prepare(wrong, problem, 1, MonotonicTimer("cpu"), threads=1, check=True)
+        compare(Point("matmul", {"size": 40}), bench_here(QUICK), 3, 60.0)
 
 
 def test_one_size_is_compared_round_by_round():
-    comparison = compare(Point("matmul", {"size": 40}), bench_for("cpu", QUICK), 3, 0.0)
+    comparison = compare(Point("matmul", {"size": 40}), bench_here(QUICK), 3, 0.0)
     assert comparison.skipped is None
     assert set(comparison.plain) == {"torch @", "NumPy @", "SciPy gemm"}
     rounds = len(comparison.ours)
@@ -78,10 +77,14 @@ def test_one_size_is_compared_round_by_round():
     assert min(comparison.as_published) > 0
 
 
+class Row:
+    def close(self): ...
+
+
 def quick_choice(*_):
     started = cpu_rivals.time.perf_counter()
     took = cpu_rivals.time.perf_counter() - started
-    return Runner("numpy", Rotation([lambda: None]), 1, 1.0, took)
+    return Choice(Row(), None, took)
 
 
 def compared(monkeypatch, budget_seconds=60.0, choose=quick_choice, **plain):
@@ -95,7 +98,7 @@ def compared(monkeypatch, budget_seconds=60.0, choose=quick_choice, **plain):
     monkeypatch.setattr(cpu_rivals, "choose", choose)
     monkeypatch.setattr(cpu_rivals, "run_round", run_round)
     monkeypatch.setattr(cpu_rivals, "PLAIN_CALLS", {"matmul": calls})
-    return compare(Point("matmul", {"size": 40}), bench_for("cpu", QUICK), 3, budget_seconds)
+    return compare(Point("matmul", {"size": 40}), bench_here(QUICK), 3, budget_seconds)
 
 
 @pytest.mark.parametrize(("plain", "rounds"), [([1.0, 4.0], 36), ([1.0, 1.5], 6), ([4.0], 3)])
@@ -116,19 +119,24 @@ def test_a_plain_call_that_cannot_be_the_fastest_stays_out_of_further_rounds(mon
     assert comparison.fastest_plain == "close"
 
 
-def test_turns_are_taken_with_each_sides_threads_until_the_time_is_up(monkeypatch):
+class Scripted:
+    """A worker whose turns take what a list says, and which is told off when it is done."""
+
+    def __init__(self, name, order):
+        self.name, self.order = name, order
+
+    def ask(self, step):
+        self.order.append(self.name)
+        return [0.5, 1.5]
+
+
+def test_turns_are_taken_until_the_time_is_up():
     order = []
-    monkeypatch.setattr(cpu_rivals, "set_threads", order.append)
-    sides = [
-        Runner(name, Rotation([partial(order.append, name)]), threads, first=1.0)
-        for name, threads in (("ours", 1), ("plain", 2))
-    ]
-    take_turns(sides, MonotonicTimer("cpu"), seconds=0.0)
-    assert [order.count(threads) for threads in (1, 2)] == [2, 2]
-    needed = {"ours": 1, "plain": 2}
-    for before, now in itertools.pairwise(key for key, _ in itertools.groupby(order)):
-        assert needed.get(str(now), before) == before
-    assert all(side.median > 0 for side in sides)
+    sides = [Runner(name, Scripted(name, order)) for name in ("ours", "plain")]
+    take_turns(sides, seconds=0.0)
+    assert sorted(order) == ["ours", "ours", "plain", "plain"]
+    assert all(set(pair) == {"ours", "plain"} for pair in (order[:2], order[2:]))
+    assert [side.median for side in sides] == [1.0, 1.0]
 
 
 @pytest.mark.parametrize(("trial_seconds", "choices"), [(1.0, 3), (1e3, 1)])
@@ -136,7 +144,7 @@ def test_a_long_trial_is_held_once(monkeypatch, trial_seconds, choices):
     chosen = []
 
     def choose(*_):
-        chosen.append(Runner("numpy", Rotation([lambda: None]), 1, 1.0, trial_seconds))
+        chosen.append(Choice(Row(), None, trial_seconds))
         return chosen[-1]
 
     compared(monkeypatch, choose=choose, plain=[4.0])
@@ -147,13 +155,13 @@ def test_our_own_wrong_result_ends_the_benchmark(monkeypatch):
     workload = WORKLOADS["matmul"]
     monkeypatch.setattr(workload, "relative_error", lambda *_: 1.0)
     with pytest.raises(
-        ComparisonError, match=r"^matmul size 40 as we compute it: relative error 1,"
+        ComparisonError, match=r"^matmul size 40 as we compute it: wrong result: relative"
     ):
-        compare(Point("matmul", {"size": 40}), bench_for("cpu", QUICK), 3, 60.0)
+        compare(Point("matmul", {"size": 40}), bench_here(QUICK), 3, 60.0)
 
 
 def test_a_size_that_memory_does_not_hold_is_skipped():
-    comparison = compare(Point("matmul", {"size": 200_000}), bench_for("cpu", QUICK), 3, 60.0)
+    comparison = compare(Point("matmul", {"size": 200_000}), bench_here(QUICK), 3, 60.0)
     assert comparison.skipped == "does not fit into memory twice"
 
 
@@ -172,7 +180,7 @@ def test_memory_that_runs_short_ends_a_size_and_keeps_its_rounds(
 
     monkeypatch.setattr(cpu_rivals, "run_round", run_round)
     monkeypatch.setattr(memory, "shortage", shortage)
-    comparison = compare(Point("matmul", {"size": 40}), bench_for("cpu", QUICK), 4, 60.0)
+    comparison = compare(Point("matmul", {"size": 40}), bench_here(QUICK), 4, 60.0)
     assert ("no room" in (comparison.skipped or "")) == skipped
     assert len(comparison.ours) == rounds_with_room
 

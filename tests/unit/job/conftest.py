@@ -2,7 +2,7 @@
 
 import pytest
 
-from batchmark_job.measuring import candidate
+from batchmark_job.measuring import prepared
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.output import FileOutput
 from batchmark_job.settings import JobSettings
@@ -12,8 +12,7 @@ from batchmark_job.suites import Point
 @pytest.fixture
 def short_turns(monkeypatch):
     """A tenth of the time for each turn of a trial, for jobs whose figures nobody looks at."""
-    monkeypatch.setattr(candidate, "TURN_SECONDS", 0.001)
-    monkeypatch.setattr(candidate, "SETTLING_SECONDS", 0.0005)
+    monkeypatch.setattr(prepared, "TURN_SECONDS", 0.001)
 
 
 @pytest.fixture

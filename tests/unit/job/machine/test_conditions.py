@@ -12,11 +12,11 @@ import pynvml
 import pytest
 import torch
 
-from batchmark_job.machine import conditions
-from batchmark_job.machine.conditions import Monitor
+from batchmark_job.machine import conditions, nvml
+from batchmark_job.machine.conditions import Monitor, mean_conditions, thread_times, wait_share
 from batchmark_job.result import Conditions
 from tests.builders.files import put
-from tests.stand_ins.nvml import Card, NoDriver, Nvml, installed
+from tests.stand_ins.nvml import Card, Nvml, installed
 
 POWER_CAP = pynvml.nvmlClocksEventReasonSwPowerCap
 HOT = pynvml.nvmlClocksEventReasonHwThermalSlowdown
@@ -62,18 +62,15 @@ def machine(tmp_path, monkeypatch):
 
 
 def test_a_machine_that_tells_nothing(tmp_path):
-    monitor = Monitor("cpu", tmp_path)
+    monitor = Monitor("cpu", root=tmp_path)
     assert monitor.now() == monitor.now() == monitor.during(0, 1) == Conditions()
     assert not monitor.throttled(0, time.perf_counter())
-    assert monitor.energy_joules() is None
 
 
 def test_without_nvml_a_gpu_job_still_has_the_cpus_state(machine):
-    with installed(NoDriver()):
-        monitor = Monitor("cuda", machine.root)
+    monitor = Monitor("cuda", root=machine.root)
     machine.run(1, steal=0.25)
     assert monitor.now() == Conditions(cpu_steal_share=0.25)
-    assert monitor.energy_joules() is None
 
 
 def test_this_machine():
@@ -86,7 +83,7 @@ def test_this_machine():
 
 
 def test_steal_is_the_share_of_the_time_in_which_cpus_had_work(machine):
-    monitor = Monitor("cpu", machine.root)
+    monitor = Monitor("cpu", root=machine.root)
     assert monitor.now().cpu_steal_share is None, "no time has passed yet"
     machine.run(10, cores=0.5, steal=0.1)
     assert monitor.now().cpu_steal_share == 0.1
@@ -95,7 +92,7 @@ def test_steal_is_the_share_of_the_time_in_which_cpus_had_work(machine):
 
 
 def test_steal_before_looks_back_half_a_second_and_no_further(machine):
-    monitor = Monitor("cpu", machine.root)
+    monitor = Monitor("cpu", root=machine.root)
     for steal in (0.5, 0.2, 0.0):
         machine.run(0.25, steal=steal)
         state = monitor.now()
@@ -104,7 +101,7 @@ def test_steal_before_looks_back_half_a_second_and_no_further(machine):
 
 @pytest.mark.parametrize(("steal", "marked"), [(0.0, False), (0.04, False), (0.08, True)])
 def test_a_span_with_much_steal_is_marked(machine, steal, *, marked):
-    monitor = Monitor("cpu", machine.root)
+    monitor = Monitor("cpu", root=machine.root)
     start = machine.now
     machine.run(2, steal=steal)
     monitor.now()
@@ -113,14 +110,14 @@ def test_a_span_with_much_steal_is_marked(machine, steal, *, marked):
 
 
 def test_one_stolen_tick_is_no_proof(machine):
-    monitor = Monitor("cpu", machine.root)
+    monitor = Monitor("cpu", root=machine.root)
     machine.run(0.5, cores=0.2, steal=0.1)
     monitor.now()
     assert not monitor.throttled(machine.now - 0.1, machine.now)
 
 
 def test_a_short_span_is_judged_by_the_half_second_up_to_its_end(machine):
-    monitor = Monitor("cpu", machine.root)
+    monitor = Monitor("cpu", root=machine.root)
     machine.run(0.3, steal=0.5)
     monitor.now()
     assert not monitor.throttled(machine.now - 0.001, machine.now), "not yet half a second"
@@ -132,25 +129,16 @@ def test_a_short_span_is_judged_by_the_half_second_up_to_its_end(machine):
     assert not monitor.throttled(late, late + 0.01)
 
 
-def test_the_share_waited_is_that_of_all_threads_between_the_full_readings_around_a_span(machine):
+def test_the_share_waited_is_that_of_all_threads_in_a_span(machine):
     machine.thread(1, 500, 500)
     machine.thread(2, 100, 0)
-    monitor = Monitor("cpu", machine.root)
-    before = monitor.now()
-    machine.now += 1
-    start = machine.now
-    assert monitor.during(start, start).cpu_wait_share is None, "its end is not known yet"
+    before = thread_times(machine.root)
     shutil.rmtree(machine.root / "proc/self/task/2")
     machine.thread(1, 560, 510)
     machine.thread(3, 20, 10)
-    machine.now += 1
-    after = monitor.now()
-    end = machine.now - 0.5
-    machine.thread(1, 560, 990)
-    machine.now += 1
-    monitor.now()
-    assert monitor.during(start, end).cpu_wait_share == 20 / 100
-    assert before.cpu_wait_share is after.cpu_wait_share is None
+    assert wait_share(before, thread_times(machine.root)) == 20 / 100
+    assert wait_share(before, before) is None, "nothing ran"
+    assert wait_share(None, before) is None
 
 
 def test_a_rival_for_the_only_cpu_shows():
@@ -159,15 +147,11 @@ def test_a_rival_for_the_only_cpu_shows():
     try:
         for process in (0, rival.pid):
             os.sched_setaffinity(process, {min(before)})
-        monitor = Monitor("cpu")
-        monitor.now()
-        start = time.perf_counter()
+        start = thread_times()
         busy_until = time.thread_time() + 0.3
         while time.thread_time() < busy_until:
             pass
-        end = time.perf_counter()
-        monitor.now()
-        waited = monitor.during(start, end).cpu_wait_share
+        waited = wait_share(start, thread_times())
     finally:
         os.sched_setaffinity(0, before)
         rival.kill()
@@ -175,9 +159,16 @@ def test_a_rival_for_the_only_cpu_shows():
     assert waited > 0.2
 
 
+def test_several_spans_have_the_means_of_what_is_known():
+    hot = Conditions(cpu_steal_share=0.5, gpu_clock_hz=1e9, gpu_throttle_reasons=("hot", "cap"))
+    assert mean_conditions([hot, Conditions(cpu_steal_share=0.0)]) == Conditions(
+        cpu_steal_share=0.25, gpu_clock_hz=1e9, gpu_throttle_reasons=("cap", "hot")
+    )
+
+
 def test_frequency_is_the_mean_over_the_cpus(machine):
     machine.clock(3_000, 1_000)
-    monitor = Monitor("cpu", machine.root)
+    monitor = Monitor("cpu", root=machine.root)
     assert monitor.now().cpu_frequency_hz == 2e9
     machine.now += 1
     machine.clock(2_000, 2_000)
@@ -198,8 +189,7 @@ def test_half_the_clock_seen_before_is_slow_where_the_cpu_computes(
     machine, device, megahertz, *, marked
 ):
     machine.clock(3_500, 3_500)
-    with installed(Nvml()):
-        monitor = Monitor(device, machine.root)
+    monitor = Monitor(device, root=machine.root)
     machine.now += 1
     machine.clock(*megahertz)
     monitor.now()
@@ -208,7 +198,7 @@ def test_half_the_clock_seen_before_is_slow_where_the_cpu_computes(
 
 def gpu_monitor(machine, card):
     with installed(Nvml(GPU_aa=card, GPU_bb=Card(reasons=POWER_CAP)), "aa", "bb"):
-        return Monitor("cuda", machine.root)
+        return Monitor("cuda", nvml.visible_gpus()[0], machine.root)
 
 
 def test_a_gpus_state_at_a_moment_and_over_a_span(machine):
@@ -227,7 +217,6 @@ def test_a_gpus_state_at_a_moment_and_over_a_span(machine):
     assert during.gpu_temperature_celsius == pytest.approx((41 + 41 + 43) / 3)
     assert during.gpu_power_watts == pytest.approx((150 + 150 + 250) / 3)
     assert during.gpu_throttle_reasons == ("sw_power_cap",)
-    assert monitor.energy_joules() == 2.5
 
 
 def test_a_gpu_slowdown_marks_the_spans_at_its_readings(machine):
@@ -254,9 +243,8 @@ def test_a_gpu_that_is_lost_tells_nothing_more(machine):
     monitor = gpu_monitor(machine, card)
     card.sm_megahertz = None
     card.error = pynvml.NVML_ERROR_GPU_IS_LOST
+    machine.now += 1
     assert monitor.now() == Conditions()
-    card.millijoules = None
-    assert monitor.energy_joules() is None
 
 
 def test_the_thread_reads_until_stopped_and_may_start_again(machine, monkeypatch):
@@ -288,21 +276,19 @@ def test_dear_readings_make_the_thread_wait(machine, monkeypatch):
             return len(waits) == 3
 
     monkeypatch.setattr(conditions.time, "thread_time", lambda: next(costs))
-    Monitor("cpu", machine.root)._run(Stopping())
+    Monitor("cpu", root=machine.root)._run(Stopping())
     assert waits == pytest.approx([0.1, 0.1, 2.0])
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_real_gpu():
     torch.ones(1, device="cuda")
-    monitor = Monitor("cuda")
+    monitor = Monitor("cuda", nvml.visible_gpus()[0])
     start = time.perf_counter()
     monitor.start()
-    before = monitor.energy_joules()
     state = monitor.now()
     monitor.stop()
     assert 0 < (state.gpu_clock_hz or 0) < 1e10
     assert 0 < (state.gpu_temperature_celsius or 0) < 120
     assert set(state.gpu_throttle_reasons) <= conditions.nvml.SLOWDOWNS
     assert monitor.during(start, time.perf_counter()).gpu_clock_hz
-    assert before is None or before <= (monitor.energy_joules() or 0)

@@ -14,10 +14,10 @@ import pytest
 import torch
 
 from batchmark_job.errors import CannotMeasureError
-from batchmark_job.job import run_job
 from batchmark_job.machine import cuda
 from batchmark_job.machine.cuda import find_obstacle, start
 from tests.stand_ins.nvml import Card, NoDriver, Nvml
+from tests.stand_ins.workers import run_job_here as run_job
 
 TOO_OLD = "The NVIDIA driver on your system is too old (found version 12020).\nMore advice."
 

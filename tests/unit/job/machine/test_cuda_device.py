@@ -11,7 +11,7 @@ import torch
 
 from batchmark_job.measuring.ceilings import Bounds, measure_ceilings
 from batchmark_job.measuring.limits import RowLimits
-from batchmark_job.measuring.rows import Row, bench_for, measure
+from batchmark_job.measuring.rows import Row
 from batchmark_job.workloads.base import DTYPE_BYTES, TOLERANCES
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.fft import TorchFft
@@ -20,6 +20,7 @@ from batchmark_job.workloads.support import torch_calls
 from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.triton_filters import TritonFilter
 from benchmarks.job import gpu_rivals
+from tests.stand_ins.workers import bench_here
 
 ROOT = Path(__file__).parents[4]
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -34,8 +35,8 @@ FILTERS = [
 
 
 def measured(name, parameters, dtype):
-    bench = bench_for("cuda", RowLimits(samples=20, max_seconds=0.2))
-    return measure(Row(WORKLOADS[name], parameters, dtype), bench)
+    bench = bench_here(RowLimits(samples=20, max_seconds=0.2), device="cuda")
+    return Row(WORKLOADS[name], parameters, dtype).measure(bench)
 
 
 def smallest(name):

@@ -11,12 +11,13 @@ import torch
 
 from batchmark_job.command_line import main
 from batchmark_job.errors import OutputError
-from batchmark_job.job import run_job
 from batchmark_job.machine import telemetry
+from batchmark_job.machine.nvml import visible_gpus
 from batchmark_job.machine.telemetry import GpuMeter, ProcessMeter, Telemetry, meters_for
-from batchmark_job.result import Device, MetricSummary, parse_document
+from batchmark_job.result import MetricSummary, parse_document
 from tests.stand_ins.broken_output import BrokenOutput
-from tests.stand_ins.nvml import Card, NoDriver, Nvml, installed
+from tests.stand_ins.nvml import Card, Nvml, installed
+from tests.stand_ins.workers import run_job_here as run_job
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -78,6 +79,10 @@ def two_gpus():
         yield nvml
 
 
+def no_workers():
+    return 0.0, 0
+
+
 def start(*meters, namespace="Tests"):
     started = Telemetry(meters, namespace, "g5.xlarge")
     started.start()
@@ -94,7 +99,7 @@ def statistics(sampled, metric):
 
 
 def test_gpu_metrics_are_those_of_the_first_gpu_that_torch_sees(two_gpus):
-    process, gpu = meters_for(Device.CUDA, 1)
+    process, gpu = meters_for(1, no_workers, visible_gpus()[0])
     assert isinstance(process, ProcessMeter)
     assert isinstance(gpu, GpuMeter)
     assert gpu.read() == {
@@ -109,7 +114,7 @@ def test_gpu_metrics_are_those_of_the_first_gpu_that_torch_sees(two_gpus):
 
 
 def test_a_gpu_that_is_lost_ends_its_metrics_alone(two_gpus, capsys):
-    sampled = start(*meters_for(Device.CUDA, 1))
+    sampled = start(*meters_for(1, no_workers, visible_gpus()[0]))
     two_gpus.cards["GPU-cc"].milliwatts = None
     two_gpus.cards["GPU-cc"].error = pynvml.NVML_ERROR_GPU_IS_LOST
     sampled.stop()
@@ -121,16 +126,8 @@ def test_a_gpu_that_is_lost_ends_its_metrics_alone(two_gpus, capsys):
     assert warning.startswith("batchmark_job: warning: GpuMeter ends early: NVMLError_GpuIsLost: ")
 
 
-def test_without_nvml_the_cpu_is_still_sampled(capsys):
-    with installed(NoDriver()):
-        (meter,) = meters_for(Device.CUDA, 1)
-    assert isinstance(meter, ProcessMeter)
-    assert capsys.readouterr().out.startswith("batchmark_job: warning: no GPU metrics: ")
-
-
-@pytest.mark.usefixtures("two_gpus")
-def test_a_job_on_the_cpu_has_no_gpu_metric_even_beside_gpus():
-    (meter,) = meters_for(Device.CPU, 1)
+def test_without_a_gpu_there_is_the_process_alone():
+    (meter,) = meters_for(1, no_workers, None)
     assert set(meter.read()) | set(meter.read()) == {"MemoryUsed", "CPUUtilization"}
 
 
@@ -141,17 +138,18 @@ def test_cpu_utilisation_is_the_share_of_the_compute_threads(monkeypatch):
         "time",
         SimpleNamespace(monotonic=lambda: clock.wall, process_time=lambda: clock.used),
     )
-    meter = ProcessMeter(compute_threads=4)
+    workers = SimpleNamespace(seconds=0.0)
+    meter = ProcessMeter(4, lambda: (workers.seconds, 5_000_000_000))
     assert "CPUUtilization" not in meter.read(), "no time has passed yet"
-    clock.wall, clock.used = 102.0, 43.0
+    clock.wall, clock.used, workers.seconds = 102.0, 41.0, 2.0
     assert meter.read()["CPUUtilization"] == 37.5
     clock.wall, clock.used = 103.0, 48.0
     assert meter.read()["CPUUtilization"] == 100, "other threads of the process count too"
-    assert 1 < meter.read()["MemoryUsed"] < 1e6
+    assert 5_000 < meter.read()["MemoryUsed"] < 1e6
 
 
 def test_the_shortest_job_has_a_first_and_a_last_sample():
-    sampled = start(ProcessMeter(1))
+    sampled = start(ProcessMeter(1, no_workers))
     sampled.stop()
     (memory,) = statistics(sampled, "MemoryUsed")[:1]
     assert sum(s["SampleCount"] for s in statistics(sampled, "MemoryUsed")) == 2
@@ -295,7 +293,7 @@ def test_without_a_namespace_telemetry_is_in_the_document_alone(make_settings, u
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_real_gpu():
     torch.ones(1, device="cuda")
-    (_, gpus) = meters_for(Device.CUDA, 1)
+    (_, gpus) = meters_for(1, no_workers, visible_gpus()[0])
     assert {"GPUMemoryUsed", "GPUClock"} <= set(gpus.read()) <= set(telemetry.UNITS)
 
 

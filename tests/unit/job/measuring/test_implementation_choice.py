@@ -1,23 +1,23 @@
 """Which implementation is chosen, on which inputs and threads, and what becomes of the others."""
 
-import platform
 import time
 from itertools import count
 
 import cv2
-import numpy as np
-import psutil
 import pytest
 import threadpoolctl
 import torch
 
-from batchmark_job.machine import fingerprint, malloc, memory, threads
+from batchmark_job.machine import fingerprint, memory, threads
 from batchmark_job.measuring import implementation_choice
 from batchmark_job.measuring.candidate import CHANGES_INPUTS, FEWEST_CALLS, Candidate
-from batchmark_job.measuring.implementation_choice import candidates, choose_fastest, input_sets
+from batchmark_job.measuring.entry import MOST_INPUT_SETS, enter, find_candidates, input_sets
+from batchmark_job.measuring.implementation_choice import choose_fastest
 from batchmark_job.measuring.problem import Problem
-from batchmark_job.measuring.sampling import MonotonicTimer
+from batchmark_job.measuring.processes.workers import ignore
+from batchmark_job.result import Implementation
 from batchmark_job.workloads.builtin import WORKLOADS
+from tests.stand_ins.workers import WorkersHere
 from tests.stand_ins.workloads import after, matmul_by, product_by, raising, slowed
 
 SIZE = {"size": 32}
@@ -28,11 +28,13 @@ def problem_for(*implementations, dtype="float32"):
     return Problem(matmul_by(*implementations), SIZE, dtype, "cpu")
 
 
-def tried(*implementations, sets=1, seconds=0.05, counts=(1,)):
-    problem = problem_for(*implementations)
-    entered = candidates(problem, counts)
-    timer = MonotonicTimer("cpu")
-    return choose_fastest(problem, entered, sets, timer, seconds, lambda mark: None), entered
+def chosen_of(problem, counts=(1,), seconds=0.05, cache_bytes=None):
+    entered = enter(problem, counts, cache_bytes, None)
+    return choose_fastest(problem, entered, seconds, WorkersHere(), ignore), entered.candidates
+
+
+def tried(*implementations, **how):
+    return chosen_of(problem_for(*implementations), **how)
 
 
 @pytest.fixture(params=["all together", "one after the other"])
@@ -51,30 +53,6 @@ def test_fastest_is_chosen_wherever_it_stands():
     assert [candidate.outcome for candidate in entered] == ["slower", "chosen", "slower"]
     assert all(candidate.trial_record().median_seconds for candidate in entered)
     assert len(chosen.seconds) >= FEWEST_CALLS
-    assert chosen.rotation is not None
-    assert [candidate.rotation for candidate in (entered[0], entered[2])] == [None, None]
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
-@pytest.mark.parametrize("room", ["one after the other"], indirect=True)
-def test_where_memory_is_scarce_memory_freed_by_one_is_not_left_to_the_next(room):
-    size = 128 * 2**20
-    process = psutil.Process()
-    resident = []
-
-    def large(product):
-        np.ones(size, np.uint8)
-        return product
-
-    def small(product):
-        resident.append(process.memory_info().rss)
-        return product
-
-    malloc.keep_freed_memory()
-    memory.release("cpu")
-    before = process.memory_info().rss
-    tried(product_by("large", large), product_by("small", small))
-    assert resident[0] - before < size / 2
 
 
 @pytest.mark.usefixtures("room")
@@ -96,7 +74,8 @@ def test_one_stalled_call_costs_nobody_the_race():
     """A thread that waits for the scheduler makes a call of microseconds last 24 ms at times."""
 
     def runner(*seconds, turns=1):
-        return Candidate(product_by("a"), 1, seconds=list(seconds), turns=turns)
+        record = Implementation(name="a", version="1", threads=1)
+        return Candidate(0, record, "a", seconds=list(seconds), turns=turns)
 
     leader = runner(0.0002, 0.0002, 0.0002)
     assert not implementation_choice._hopeless(runner(0.024), leader)
@@ -124,7 +103,9 @@ def test_wrong_and_broken_candidates_are_not_chosen_however_fast():
 
 @pytest.mark.usefixtures("room")
 def test_nobody_is_chosen_where_all_are_wrong():
-    chosen, entered = tried(product_by("wrong", lambda product: product * float("inf")))
+    chosen, entered = tried(
+        *(product_by("wrong", lambda product: product * float("inf")) for _ in range(2))
+    )
     assert chosen is None
     assert entered[0].trial_record().correctness is None
     assert entered[0].reason == "it contains inf"
@@ -135,10 +116,8 @@ def test_a_lone_candidate_has_no_trial():
     chosen, _ = tried(product_by("only"))
     assert chosen.trial_record().outcome == "chosen"
     assert (chosen.trial_record().calls, chosen.trial_record().median_seconds) == (0, None)
-    assert chosen.cold_seconds
 
 
-@pytest.mark.usefixtures("room")
 def test_every_input_set_is_another_and_the_same_for_all():
     seen = {"a": [], "b": []}
 
@@ -152,7 +131,7 @@ def test_every_input_set_is_another_and_the_same_for_all():
 
         return Watched()
 
-    chosen, _ = tried(watched("a"), watched("b"), sets=3)
+    chosen, _ = tried(watched("a"), watched("b"), cache_bytes=SET_BYTES)
     assert chosen is not None
     first, second = seen["a"][:3], seen["b"][:3]
     assert len({float(left.sum()) for left, _ in first}) == 3
@@ -161,17 +140,18 @@ def test_every_input_set_is_another_and_the_same_for_all():
 
 
 def test_refused_candidates_are_recorded_with_the_reason(monkeypatch):
-    (entered,) = candidates(problem_for(product_by("plain"), dtype="int8"), (2, 1))
+    (entered,) = find_candidates(problem_for(product_by("plain"), dtype="int8"), (2, 1))
     assert entered.trial_record().outcome == "refused"
     assert entered.reason.startswith("plain has no int8")
     assert not entered.out_of_memory
     monkeypatch.setattr(memory, "available_host_bytes", lambda: 1000)
-    (too_large,) = candidates(problem_for(product_by("plain")), (1,))
+    (too_large,) = find_candidates(problem_for(product_by("plain")), (1,))
     assert too_large.out_of_memory
     assert too_large.reason.startswith("needs 0.00 GiB of host memory")
 
 
-def test_numbers_of_threads_compete_and_share_the_cold_call():
+@pytest.mark.parametrize("room", ["one after the other"], indirect=True)
+def test_numbers_of_threads_compete(room):
     seen = []
 
     def note(product):
@@ -185,15 +165,15 @@ def test_numbers_of_threads_compete_and_share_the_cold_call():
         threads.set_threads(before)
     assert [candidate.threads for candidate in entered] == [2, 1]
     assert set(seen) == {1, 2}
-    assert chosen.cold_seconds == entered[0].cold_seconds
+    assert chosen.cold_seconds
 
 
 def test_what_uses_one_thread_anyhow_is_tried_once():
     class Alone(type(product_by("alone"))):
         single_threaded = True
 
-    entered = candidates(problem_for(Alone(), product_by("shared")), (4, 2))
-    assert [(candidate.implementation.name, candidate.threads) for candidate in entered] == [
+    entered = find_candidates(problem_for(Alone(), product_by("shared")), (4, 2))
+    assert [(candidate.name, candidate.threads) for candidate in entered] == [
         ("alone", 1),
         ("shared", 4),
         ("shared", 2),
@@ -222,8 +202,7 @@ def test_calls_that_change_their_inputs_are_out_though_their_result_is_right():
     workload = Sort()
     workload.implementations = (InPlace(), InPlace(), *Sort.implementations)
     problem = Problem(workload, {"size": 600_000}, "float32", "cpu")
-    entered = candidates(problem, (1,))
-    chosen = choose_fastest(problem, entered, 1, MonotonicTimer("cpu"), 0.01, lambda mark: None)
+    chosen, entered = chosen_of(problem)
     assert [(candidate.outcome, candidate.reason) for candidate in entered[:2]] == [
         ("failed", CHANGES_INPUTS)
     ] * 2
@@ -291,19 +270,19 @@ def test_all_pools_get_the_threads():
         (SET_BYTES // 4, 1),
         (SET_BYTES, 3),
         (10 * SET_BYTES, 21),
-        (10**9, implementation_choice.MOST_INPUT_SETS),
+        (10**9, MOST_INPUT_SETS),
     ],
 )
 def test_input_sets_fill_the_cache_twice(cache_bytes, sets):
     problem = problem_for(product_by("plain"))
-    entered = candidates(problem, (1,))
+    entered = find_candidates(problem, (1,))
     assert input_sets(problem, entered, cache_bytes) == sets
-    if 1 < sets < implementation_choice.MOST_INPUT_SETS:
+    if 1 < sets < MOST_INPUT_SETS:
         assert sets * SET_BYTES > 2 * cache_bytes
 
 
 def test_one_input_set_where_memory_is_short(monkeypatch):
     problem = problem_for(product_by("plain"))
-    entered = candidates(problem, (1,))
+    entered = find_candidates(problem, (1,))
     monkeypatch.setattr(memory, "available_host_bytes", lambda: 10 * SET_BYTES)
     assert input_sets(problem, entered, 100 * SET_BYTES) == 1

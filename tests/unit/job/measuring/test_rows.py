@@ -7,14 +7,16 @@ from itertools import count, cycle
 import pytest
 import torch
 
-from batchmark_job.measuring import rows, transfers
+from batchmark_job.measuring import prepared, transfers
 from batchmark_job.measuring.candidate import CHANGES_INPUTS, Candidate
 from batchmark_job.measuring.limits import RowLimits
-from batchmark_job.measuring.rows import Row, bench_for, measure
-from batchmark_job.result import Conditions, Stopping
+from batchmark_job.measuring.prepared import Prepared
+from batchmark_job.measuring.rows import Row
+from batchmark_job.result import Conditions, MeasurementStatus, Stopping
 from batchmark_job.workloads import user_files
 from batchmark_job.workloads.builtin import WORKLOADS
 from tests.stand_ins.scripted_timer import ScriptedTimer
+from tests.stand_ins.workers import bench_here
 from tests.stand_ins.workloads import after, matmul_by, product_by, raising, slowed
 
 LIMITS = RowLimits(samples=10, max_seconds=0.2)
@@ -22,9 +24,7 @@ CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA de
 
 
 def measured(workload, limits=LIMITS, **bench):
-    """On one thread: several wait for each other on a loaded machine."""
-    bench = {"threads": 1, **bench}
-    return measure(Row(workload, {"size": 32}, "float32"), bench_for("cpu", limits, **bench))
+    return Row(workload, {"size": 32}, "float32").measure(bench_here(limits, **bench))
 
 
 def measured_by(*implementations, limits=LIMITS):
@@ -58,7 +58,7 @@ def test_measured_row_is_complete():
 @CUDA
 def test_measured_row_on_cuda():
     row = Row(WORKLOADS["matmul"], {"size": 512}, "float32")
-    measurement = measure(row, bench_for("cuda", LIMITS))
+    measurement = row.measure(bench_here(LIMITS, device="cuda"))
     assert measurement.status == "measured", measurement.reason
     assert measurement.timer == "cuda_events"
     assert measurement.peak_memory_bytes
@@ -149,13 +149,13 @@ def test_exception_while_sampling_keeps_what_was_found():
     assert measurement.status == "failed"
     assert measurement.reason == "LookupError: card fell off the bus"
     assert measurement.implementation is not None
-    assert measurement.trials[0].outcome == "chosen"
+    assert measurement.trials[0].outcome == "failed"
 
 
 def scripted(durations, monkeypatch):
     """Let rows be timed by these durations."""
     timer = ScriptedTimer(durations, monkeypatch, reading=1e-6)
-    monkeypatch.setattr(rows, "timer_for", lambda device: timer)
+    monkeypatch.setattr(prepared, "timer_for", lambda device: timer)
 
 
 def test_row_that_never_settles_says_so_and_keeps_its_samples(monkeypatch):
@@ -164,7 +164,7 @@ def test_row_that_never_settles_says_so_and_keeps_its_samples(monkeypatch):
     assert measurement.status == "unsettled"
     assert measurement.reason == "after 10 samples the median may be anything from 0.1 to 0.3 s"
     assert len(measurement.samples_seconds) == 10
-    assert measurement.warmup_calls > 10 * rows.RESTARTS
+    assert measurement.warmup_calls > 10 * prepared.RESTARTS
 
 
 def test_row_much_slower_than_in_its_trial_says_so(monkeypatch):
@@ -177,10 +177,11 @@ def test_row_much_slower_than_in_its_trial_says_so(monkeypatch):
 
 def test_drifting_samples_are_warm_up_until_they_settle(monkeypatch):
     warm, drifting, settled = [2.0] * 10, [4.0] * 5 + [2.0] * 5, [2.0] * 10
-    scripted([*warm, *drifting, *settled], monkeypatch)
-    bench = bench_for("cpu", RowLimits(samples=10, max_seconds=100.0), threads=1)
+    settling = [2.0]  # a call that nobody times
+    scripted([*warm, *settling, *drifting, *settling, *settled], monkeypatch)
+    bench = bench_here(RowLimits(samples=10, max_seconds=100.0))
     workload = matmul_by(product_by("slow at first"))
-    measurement = measure(Row(workload, {"size": 32}, "float32"), bench)
+    measurement = Row(workload, {"size": 32}, "float32").measure(bench)
     assert (measurement.status, measurement.reason) == ("measured", None)
     assert measurement.warmup_calls == len(warm) + len(drifting)
     assert measurement.unrecorded_calls == 0
@@ -236,12 +237,15 @@ def test_gradients_are_there_for_who_needs_them():
 
 
 class WatchfulMonitor:
-    """Says that the machine was slow all the time, and that a call takes 3 joules a second."""
+    """Says that the machine was slow all the time."""
 
     def __init__(self):
         self.started = time.perf_counter()
 
-    def now(self):
+    def now(self): ...
+
+    def at(self, moment):
+        assert self.started < moment
         return Conditions(cpu_frequency_hz=1e9)
 
     def during(self, start, end):
@@ -252,29 +256,76 @@ class WatchfulMonitor:
         assert self.started < start < end <= time.perf_counter()
         return True
 
-    def energy_joules(self):
-        return 3 * (time.perf_counter() - self.started)
-
 
 def test_conditions_and_throttled_samples_are_recorded():
-    measurement = measured(matmul_by(product_by("plain")), monitor=WatchfulMonitor())
+    measurement = measured(matmul_by(product_by("plain")), monitor=WatchfulMonitor(), processes=2)
     assert measurement.conditions_before == Conditions(cpu_frequency_hz=1e9)
-    assert measurement.conditions_during == Conditions(cpu_frequency_hz=2e9)
-    assert measurement.throttled_samples == tuple(range(10))
+    during = measurement.conditions_during
+    assert during.cpu_frequency_hz == 2e9
+    assert during.cpu_wait_share is None or 0 <= during.cpu_wait_share < 1
+    count = len(measurement.samples_seconds)
+    assert measurement.throttled_samples == tuple(range(count))
     assert measurement.energy_joules is None  # too short for NVML's counter
 
 
-def test_energy_is_per_call():
-    workload = matmul_by(product_by("slow", slowed(0.15)))
-    measurement = measured(workload, monitor=WatchfulMonitor())
+def test_energy_is_per_call(monkeypatch):
+    monkeypatch.setattr(Prepared, "_joules", lambda self: 3 * time.perf_counter())
+    measurement = measured(matmul_by(product_by("slow", slowed(0.15))))
     assert measurement.energy_joules >= 3 * 0.15
     mean = sum(measurement.samples_seconds) / len(measurement.samples_seconds)
     assert measurement.energy_joules == pytest.approx(3 * mean, rel=0.2)
 
 
+def test_samples_are_kept_by_process():
+    measurement = measured(matmul_by(product_by("plain")), processes=3)
+    assert measurement.process_samples == (4, 4, 4)
+    assert len(measurement.samples_seconds) == 12
+
+
+def test_a_process_that_fails_after_others_fails_its_row(monkeypatch):
+    measure = Prepared.measure
+
+    def lost(self, **how):
+        raise OSError("gone")
+
+    def fails_later(self, **how):
+        monkeypatch.setattr(Prepared, "measure", lost)
+        return measure(self, **how)
+
+    monkeypatch.setattr(Prepared, "measure", fails_later)
+    measurement = measured(matmul_by(product_by("plain")), processes=3)
+    assert (measurement.status, measurement.reason) == ("failed", "OSError: gone")
+    assert measurement.process_samples == (4,)
+    assert len(measurement.samples_seconds) == 4
+
+
+def test_no_further_process_where_it_would_try_ones_patience():
+    measurement = measured(
+        matmul_by(product_by("slow", slowed(0.05))), RowLimits(max_seconds=0.02), processes=3
+    )
+    assert len(measurement.process_samples) == 1
+    assert measurement.reason.startswith("only ")
+
+
+def test_an_interrupted_row_keeps_the_processes_that_ended():
+    workload = matmul_by(product_by("plain"))
+    rows = [Row(workload, {"size": 32}, "float32") for _ in range(3)]
+    bench = bench_here(LIMITS, processes=2)
+    none, one, both = rows
+    one.measure_once(bench_here(RowLimits(samples=20, max_seconds=0.2), processes=2))
+    both.measure(bench)
+    none.unfinished = [1.0, 2.0]
+    interrupted = [row.interrupt("SIGTERM", MeasurementStatus.INTERRUPTED) for row in rows]
+    assert [row.status for row in interrupted[:2]] == ["interrupted", "measured"]
+    assert interrupted[2] is both.measurement
+    assert interrupted[0].reason == "SIGTERM after 2 of its samples"
+    assert interrupted[0].samples_seconds == (1.0, 2.0)
+    assert interrupted[1].reason == "SIGTERM after 1 of its processes"
+
+
 def test_dtype_nobody_has_is_skipped_with_the_reasons():
     row = Row(WORKLOADS["edge_detection"], {"size": 16, "batch": 1}, "tf32")
-    measurement = measure(row, bench_for("cpu", LIMITS))
+    measurement = row.measure(bench_here(LIMITS))
     assert measurement.status == "skipped"
     assert "opencv" in measurement.reason
     assert {trial.outcome for trial in measurement.trials} == {"refused"}
@@ -324,30 +375,10 @@ def elements_held(size): return 10**15
     )
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (2**34, 2**34))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    bench = replace(bench_for("cpu", LIMITS), device=device)
-    measurement = measure(Row(user_files.read_workload([path]), {"size": 1}, "float32"), bench)
+    bench = replace(bench_here(LIMITS), device=device)
+    measurement = Row(user_files.read_workload([path]), {"size": 1}, "float32").measure(bench)
     assert measurement.status == "skipped", measurement.reason
     assert measurement.reason.startswith("needs 3725290.30 GiB of ")
-
-
-def test_lost_cuda_context_fails_its_row_and_those_that_follow(monkeypatch):
-    def lost(*_):
-        raise torch.AcceleratorError("CUDA error: an illegal memory access was encountered\nTry")
-
-    bench = replace(bench_for("cpu", LIMITS), device="cuda")
-    row = Row(WORKLOADS["matmul"], {"size": 32}, "float32")
-    for function in ("mem_get_info", "empty_cache"):
-        monkeypatch.setattr(torch.cuda, function, lost)
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    first = measure(row, bench)
-    monkeypatch.setattr(torch.cuda, "synchronize", lost)
-    second = measure(row, bench)
-    illegal = "CUDA error: an illegal memory access was encountered"
-    assert (first.status, first.reason) == ("failed", f"AcceleratorError: {illegal}")
-    assert (second.status, second.reason) == (
-        "failed",
-        f"CUDA context lost in an earlier row: {illegal}",
-    )
 
 
 def test_copies_that_memory_can_not_be_pinned_for_stay_unknown(monkeypatch):
@@ -359,8 +390,8 @@ def test_copies_that_memory_can_not_be_pinned_for_stay_unknown(monkeypatch):
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(torch.Tensor, "pin_memory", full)
     inputs = (torch.ones(8),)
-    chosen = Candidate(product_by("plain"), None, host_inputs=inputs, device_inputs=inputs)
-    assert set(transfers.time_transfers(chosen, torch.ones(8))) == {"allocate_seconds"}
+    found = transfers.time_transfers(inputs, inputs, torch.ones(8))
+    assert set(found) == {"allocate_seconds"}
     assert len(released) == 1 + transfers.TRANSFER_SAMPLES  # before each allocation
 
 

@@ -10,13 +10,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from batchmark_job.measuring.limits import RowLimits
-from batchmark_job.measuring.rows import Row, bench_for, measure
+from batchmark_job.measuring.rows import Row
 from batchmark_job.progress import describe
 from batchmark_job.result import MeasurementStatus
 from batchmark_job.workloads import resnet50
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.support import training
 from tests.builders.outputs import output_of
+from tests.stand_ins.workers import bench_here
 
 CNN = WORKLOADS["cnn_training_step"]
 INFERENCE, TRAINING = WORKLOADS["resnet50_inference"], WORKLOADS["resnet50_training"]
@@ -220,8 +221,8 @@ def test_bytes_leave_activations_out():
 def test_a_row_says_how_many_images_a_second():
     rows = {}
     for workload, parameters in ((CNN, {"batch": 3}), (WORKLOADS["sort"], {"size": 9})):
-        bench = bench_for("cpu", RowLimits(samples=10, max_seconds=0.05), threads=1)
-        rows[workload.name] = measure(Row(workload, parameters, "float32"), bench)
+        bench = bench_here(RowLimits(samples=10, max_seconds=0.05))
+        rows[workload.name] = Row(workload, parameters, "float32").measure(bench)
     row = rows["cnn_training_step"]
     assert (row.items, rows["sort"].items) == (3, None)
     row = row.model_copy(

@@ -58,3 +58,25 @@ def test_jobs_of_unequal_length_are_resampled_to_their_own_length():
 def test_four_samples_are_the_fewest_that_have_a_spread():
     assert Median([[1.0, 2.0, 3.0]], seed="three").relative_spread() is None
     assert Median([[1.0, 2.0, 3.0, 4.0]], seed="four").relative_spread() == pytest.approx(0.6)
+
+
+def test_processes_of_one_job_that_differ_widen_its_interval():
+    rng = np.random.default_rng(5)
+    processes = [rng.normal(centre, 0.01, 100) for centre in (1.0, 1.2, 1.4)]
+    job = np.concatenate(processes)
+    alone = Median([job], seed="job").estimate().interval
+    apart = Median([job], seed="job", processes=[[100, 100, 100]]).estimate().interval
+    assert apart.low < 1.05 < alone.low < alone.high < 1.35 < apart.high
+
+
+def test_jobs_may_have_different_numbers_of_processes():
+    jobs = [[1.0] * 6, [2.0] * 3]
+    draws = Median(jobs, seed="uneven", processes=[[1, 2, 3], [3]]).draws()
+    assert set(draws) <= {1.0, 1.5, 2.0}
+    assert 0.5 < np.mean(draws == 1.0) < 0.9
+
+
+def test_jobs_of_one_process_each_are_resampled_as_before():
+    jobs = [[1.0, 2.0, 4.0], [3.0, 5.0]]
+    named = Median(jobs, seed="same", processes=[[3], [2]]).draws()
+    assert (Median(jobs, seed="same").draws() == named).all()

@@ -1,0 +1,70 @@
+"""What a job measures on: the device, its threads, and the machine's fingerprint."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import NamedTuple
+
+from batchmark_job.errors import CannotMeasureError, say
+from batchmark_job.result import Device, Environment
+
+
+class Machine(NamedTuple):
+    device: Device
+    thread_counts: tuple[int, ...]  # to try; the first is what the job may use
+    environment: Environment
+    gpu_uuid: str | None
+
+    @property
+    def threads(self) -> int:
+        return self.thread_counts[0]
+
+
+def take_inventory(requested: str, threads: int, *, allow_cpu_fallback: bool) -> Machine:
+    """Choose and start the device, and describe the machine.
+
+    Args:
+        requested: auto, cpu or cuda.
+        threads: for the math libraries; 0 for all that are usable.
+
+    Raises:
+        CannotMeasureError: the device asked for is missing or can't be used.
+    """
+    import torch
+
+    from batchmark_job.machine import fingerprint
+    from batchmark_job.machine.threads import thread_counts_to_try
+
+    device = _choose_device(requested, allow_cpu_fallback=allow_cpu_fallback)
+    usable = fingerprint.usable_threads()
+    if threads > usable:
+        say(f"batchmark_job: {threads} threads asked for, only {usable} usable: using those")
+    given = min(threads or usable, usable)
+    uuid = None
+    if device is Device.CUDA:
+        with contextlib.suppress(Exception):
+            uuid = str(torch.cuda.get_device_properties(0).uuid)
+    return Machine(device, thread_counts_to_try(given), fingerprint.describe(given, device), uuid)
+
+
+def _choose_device(requested: str, *, allow_cpu_fallback: bool) -> Device:
+    import torch
+
+    from batchmark_job.machine import cuda
+
+    if requested == "cpu" or (requested == "auto" and not torch.cuda.is_available()):
+        return Device.CPU
+    obstacle = cuda.find_obstacle()
+    if obstacle is None:
+        cuda.start()
+        return Device.CUDA
+    if not allow_cpu_fallback:
+        raise CannotMeasureError(
+            f"cannot measure: --device cuda, but {obstacle.what}; {obstacle.remedy}; "
+            "or give --allow-cpu-fallback to measure on the CPU instead"
+        )
+    say(
+        f"batchmark_job: NOT A GPU MEASUREMENT: cuda was asked for, but {obstacle.what}; "
+        "measuring on the CPU (--allow-cpu-fallback)"
+    )
+    return Device.CPU

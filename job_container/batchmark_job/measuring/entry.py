@@ -1,0 +1,100 @@
+"""Which implementations enter a row's trial, on how many inputs, and how much work the row is.
+
+It runs in a worker: it loads libraries and, where a workload is the user's own, runs their code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from batchmark_job.machine import memory
+from batchmark_job.measuring.candidate import Candidate, Entry
+from batchmark_job.measuring.problem import Problem
+from batchmark_job.measuring.processes import input_store
+from batchmark_job.measuring.processes.input_store import MOST_SHARE
+from batchmark_job.result import Implementation as ImplementationRecord
+from batchmark_job.workloads.base import Implementation
+
+MOST_INPUT_SETS = 64
+CACHES_FILLED = 2  # by all input sets together
+
+
+def enter(
+    problem: Problem, thread_counts: Sequence[int], cache_bytes: int | None, store: str | None
+) -> Entry:
+    """Every implementation with every number of threads; what can't compute the row is refused.
+
+    Args:
+        store: where to keep the inputs; None for nowhere.
+    """
+    candidates = find_candidates(problem, thread_counts)
+    competing = [candidate for candidate in candidates if candidate.competes]
+    sets = input_sets(problem, competing, cache_bytes) if competing else 0
+    together = sets * _bytes_held(problem, competing) if sets else 0
+    input_bytes = problem.input_bytes() if sets else 0
+    stored = False
+    if store and sets and sets * input_bytes <= MOST_SHARE * memory.host_memory_bytes():
+        stored = input_store.save(store, [problem.inputs(index) for index in range(sets)])
+    workload = problem.workload
+    return Entry(
+        candidates,
+        sets,
+        input_bytes,
+        memory.has_room(together, problem.device) if sets else True,
+        stored,
+        workload.flops(problem.parameters),
+        workload.items(problem.parameters),
+        workload.bytes_moved(problem.parameters, problem.dtype) if sets else None,
+    )
+
+
+def find_candidates(problem: Problem, thread_counts: Sequence[int]) -> list[Candidate]:
+    on_cpu = problem.device == "cpu"
+    found = []
+    for index, implementation in enumerate(problem.implementations()):
+        counts: Sequence[int | None] = thread_counts if on_cpu else [None]
+        if on_cpu and implementation.single_threaded:
+            counts = [1]
+        refusal = implementation.refusal(problem.device, problem.dtype)
+        too_large = None
+        if refusal is None:
+            too_large = memory.shortage(
+                problem.workload, implementation, problem.parameters, problem.dtype, problem.device
+            )
+        reason = refusal or too_large
+        for threads in counts[:1] if reason else counts:
+            record = _record(implementation, threads, refused=bool(reason))
+            candidate = Candidate(index, record, implementation.plain().name)
+            if reason:
+                candidate.refuse(reason, out_of_memory=too_large is not None)
+            found.append(candidate)
+    return found
+
+
+def input_sets(problem: Problem, competing: Iterable[Candidate], cache_bytes: int | None) -> int:
+    """How many inputs it takes to fill the last-level cache CACHES_FILLED times.
+
+    MOST_INPUT_SETS where that is not enough; one where a single set does it, where the cache's size
+    is unknown, or where memory is short.
+    """
+    set_bytes = problem.input_bytes()
+    wanted = min(MOST_INPUT_SETS, CACHES_FILLED * (cache_bytes or 0) // max(1, set_bytes) + 1)
+    most = max((_bytes_held(problem, [candidate]) for candidate in competing), default=0)
+    return wanted if memory.has_room(wanted * most, problem.device) else 1
+
+
+def _bytes_held(problem: Problem, candidates: Iterable[Candidate]) -> int:
+    """What one input set takes with all these prepared for it, each in its own process."""
+    implementations = problem.implementations()
+    return sum(
+        problem.input_bytes()
+        + implementations[candidate.index].working_set_bytes(problem.parameters, problem.dtype)
+        for candidate in candidates
+    )
+
+
+def _record(
+    implementation: Implementation, threads: int | None, *, refused: bool
+) -> ImplementationRecord:
+    version = "unknown" if refused else implementation.version()
+    return ImplementationRecord(name=implementation.name, version=version, threads=threads)

@@ -1,0 +1,20 @@
+"""What the server of workers loads once, so that each worker begins with it.
+
+Nothing here may start threads or CUDA: neither outlives a fork.
+"""
+
+import gc
+from datetime import UTC, datetime
+
+import cv2  # noqa: F401
+import scipy.fft
+import scipy.ndimage  # noqa: F401
+
+from batchmark_job.machine import inventory, malloc  # noqa: F401
+from batchmark_job.measuring import ceilings, entry, prepared  # noqa: F401
+
+LOADED_AT = datetime.now(UTC)
+
+malloc.keep_freed_memory()
+gc.collect()
+gc.freeze()  # otherwise each worker's first collection would copy all of torch's pages

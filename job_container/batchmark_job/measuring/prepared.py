@@ -1,0 +1,238 @@
+"""One implementation of one row with one number of threads: what a worker holds."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from batchmark_job.machine import memory, nvml
+from batchmark_job.machine.conditions import thread_times, wait_share
+from batchmark_job.machine.threads import set_threads
+from batchmark_job.measuring.candidate import CHANGES_INPUTS, LONG_SECONDS
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.problem import Problem
+from batchmark_job.measuring.processes.process_samples import FirstCall, ProcessSamples
+from batchmark_job.measuring.processes.workers import Tell
+from batchmark_job.measuring.sampling import (
+    MonotonicTimer,
+    Rotation,
+    Sampled,
+    no_garbage_collection,
+    sample,
+    timer_for,
+    unsettled,
+    warm_up,
+)
+from batchmark_job.measuring.transfers import time_transfers
+from batchmark_job.result import Correctness
+from batchmark_job.workloads.support import torch_calls
+
+if TYPE_CHECKING:
+    from batchmark_job.workloads.base import Implementation, Tensors, Workload
+
+TURN_SECONDS = 0.01
+PROBED_BYTES = 1 << 20  # of each input, evenly spread, to tell whether calls change it
+
+RESTARTS = 2
+LAST = 1  # makes the last check compare other elements than the first one
+RESTART_SHARE = 3.0  # of max_seconds; sampling that took longer does not start anew
+# NVML's counter moves every 20 to 100 ms: over a second that is at most a tenth.
+ENERGY_SECONDS = 1.0
+
+
+class Prepared:
+    """Calls on rotating inputs, with malloc, torch and garbage collection set for measuring."""
+
+    def __init__(
+        self,
+        tell: Tell,
+        problem: Problem,
+        implementation: Implementation,
+        threads: int | None,
+        input_sets: int,
+    ) -> None:
+        self._tell = tell
+        self._problem = problem
+        self._implementation = implementation
+        if threads is not None:
+            set_threads(threads)
+        with self._state():
+            sets = map(problem.inputs, range(input_sets))
+            calls = list(self._implementation.prepare_each(self._bring(sets)))
+            self._rotation = Rotation(calls)
+            self._timer = timer_for(problem.device)
+        tell("mark", "inputs_ready")
+
+    def first_call(self) -> FirstCall:
+        """Make the cold call; check its output, and that it left its inputs alone."""
+        with self._state():
+            seconds, output = self._cold_call()
+            return self._checked(seconds, output)
+
+    def turn(self) -> list[float]:
+        """Seconds of a few calls, once the caches are its own again."""
+        seconds: list[float] = []
+        with self._state():
+            self._settle()
+            ends = time.perf_counter() + TURN_SECONDS
+            while not seconds or time.perf_counter() < ends:
+                seconds.append(self._timer.seconds(self._rotation.take())[0])
+        self._latest_seconds = seconds[-1]
+        return seconds
+
+    def measure(
+        self, *, limits: RowLimits, trial_seconds: float | None, check_first: bool, transfers: bool
+    ) -> ProcessSamples:
+        """Make the cold call, warm up, sample and check; nothing but calls until the last sample.
+
+        Args:
+            limits: of this process.
+            trial_seconds: median of the same calls in the trial, if there was one.
+            check_first: whether to compare the first output with the reference, too.
+            transfers: whether to time copies to the device and back.
+        """
+        with self._state():
+            return self._measure(limits, trial_seconds, check_first, transfers)
+
+    def _measure(
+        self, limits: RowLimits, trial_seconds: float | None, check_first: bool, transfers: bool
+    ) -> ProcessSamples:
+        problem, timer = self._problem, self._timer
+        cold_seconds, output = self._cold_call()
+        kept = output.detach().to("cpu", copy=True) if check_first else None
+        if check_first:
+            self._tell("mark", "trial_ended")
+        del output
+        warmup_calls = warm_up(self._rotation, timer, limits)
+        self._tell("mark", "steady")
+        self._latest_seconds = trial_seconds or self._latest_seconds
+        began = time.perf_counter()
+        samples: list[float] = []
+        for restarts_left in reversed(range(RESTARTS + 1)):
+            threads_before, joules_before = thread_times(), self._joules()
+            self._settle()
+            sampled = sample(self._rotation, timer, limits, samples, self._report)
+            threads_after, joules_after = thread_times(), self._joules()
+            reason = unsettled(samples, trial_seconds)
+            late = time.perf_counter() - began > RESTART_SHARE * limits.max_seconds
+            if late or not restarts_left or not reason:
+                break
+            warmup_calls += sampled.calls
+            samples.clear()
+        peak = memory.peak_bytes(problem.device)
+        cold = FirstCall(cold_seconds, None, None, changes_inputs=False)
+        if kept is not None:
+            cold = self._checked(cold_seconds, kept)
+        correctness, wrong = self._check_last(sampled.output)
+        return ProcessSamples(
+            samples,
+            list(sampled.starts),
+            sampled.end,
+            unrecorded_calls=sampled.calls - len(samples),
+            warmup_calls=warmup_calls,
+            timer=timer.name,
+            resolution_seconds=timer.resolution_seconds,
+            stopping=sampled.stopping,
+            unsettled=reason,
+            cold=cold,
+            correctness=correctness,
+            wrong=wrong,
+            changed_inputs=problem.workload.repeatable and self._changed_inputs(),
+            wait_share=wait_share(threads_before, threads_after),
+            peak_memory_bytes=peak,
+            joules=_per_call(joules_before, joules_after, sampled),
+            transfers=time_transfers(self._host_inputs, self._device_inputs, sampled.output)
+            if transfers
+            else {},
+        )
+
+    def _state(self) -> contextlib.AbstractContextManager[None]:
+        return measuring_state(self._problem.workload, self._problem.dtype)
+
+    def _settle(self) -> None:
+        """Make a call that nobody times, after something else has run; long calls do without."""
+        if self._latest_seconds < LONG_SECONDS:
+            self._timer.seconds(self._rotation.take())
+
+    def _cold_call(self) -> tuple[float, Tensor]:
+        seconds, output = MonotonicTimer(self._problem.device).seconds(self._rotation.take())
+        self._latest_seconds = seconds
+        self._tell("mark", "first_call")
+        return seconds, output
+
+    def _checked(self, seconds: float, output: Tensor) -> FirstCall:
+        changes = self._problem.workload.repeatable and self._changed_inputs()
+        if changes:
+            return FirstCall(seconds, None, CHANGES_INPUTS, changes)
+        correctness, wrong = self._problem.check(self._host_inputs, output, 0)
+        return FirstCall(seconds, correctness, wrong, changes)
+
+    def _check_last(self, output: Tensor) -> tuple[Correctness | None, str | None]:
+        """What is wrong with the last output, checked like the first one.
+
+        Where each call builds on the one before, only that it is finite.
+        """
+        if not self._problem.workload.repeatable:
+            finite = bool(torch.isfinite(output).all())
+            return None, None if finite else "it is not finite"
+        index = self._rotation.last
+        inputs = self._host_inputs
+        if index:
+            inputs = self._implementation.arrange(self._problem.inputs(index))
+        return self._problem.check(inputs, output, index, LAST)
+
+    def _bring(self, input_sets: Iterable[Tensors]) -> Iterator[Tensors]:
+        """Each set arranged and on the device; the first one is kept."""
+        for index, inputs in enumerate(input_sets):
+            arranged = self._implementation.arrange(inputs)
+            on_device = arranged
+            if self._problem.device == "cuda":
+                on_device = tuple(tensor.to("cuda") for tensor in arranged)
+            if index == 0:
+                self._host_inputs, self._device_inputs = arranged, on_device
+                self._untouched = _probe(on_device)
+            yield on_device
+
+    def _changed_inputs(self) -> bool:
+        """Whether a call wrote into the first input set."""
+        return not all(map(torch.equal, self._untouched, _probe(self._device_inputs)))
+
+    def _report(self, samples: list[float]) -> None:
+        self._tell("samples", list(samples))
+
+    def _joules(self) -> float | None:
+        """The running total of the GPU's energy."""
+        if self._problem.device == "cuda":
+            with contextlib.suppress(Exception):
+                return nvml.visible_gpus()[0].energy_joules()
+        return None
+
+
+@contextlib.contextmanager
+def measuring_state(workload: Workload, dtype: str) -> Iterator[None]:
+    """Put torch and the garbage collector into the state in which a workload is measured."""
+    gradients = torch.inference_mode(not workload.needs_gradients)
+    with no_garbage_collection(), gradients, torch_calls.precision(dtype):
+        yield
+
+
+def _per_call(before: float | None, after: float | None, sampled: Sampled) -> float | None:
+    if before is None or after is None or sampled.seconds < ENERGY_SECONDS:
+        return None
+    return (after - before) / sampled.calls
+
+
+def _probe(inputs: Tensors) -> Tensors:
+    """A sample of each tensor's memory, whatever its layout and dtype."""
+    found = []
+    for tensor in inputs:
+        memory_bytes = torch.empty(0, dtype=torch.uint8, device=tensor.device)
+        memory_bytes.set_(tensor.untyped_storage())
+        step = len(memory_bytes) // PROBED_BYTES | 1  # odd, to meet every byte of the numbers
+        found.append(memory_bytes[::step].clone())
+    return tuple(found)

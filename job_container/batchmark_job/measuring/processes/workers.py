@@ -1,0 +1,333 @@
+"""Workers: short-lived processes, each of which measures one implementation of one row.
+
+They are forked from a server that has loaded the libraries and started neither threads nor CUDA.
+A worker runs only while it is asked something; in between it is stopped, with all its threads, so
+that never two libraries' threads are awake. What becomes of it, becomes of nobody else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import faulthandler
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from multiprocessing import forkserver
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn, Protocol
+
+import psutil
+
+from batchmark_job.errors import JobError
+
+PRELOAD = "batchmark_job.measuring.preload"
+PACKAGES = Path(__file__).parents[3]  # the folder that holds this package
+SILENCE_SECONDS = 120.0  # without a sign of life, at least, before a worker counts as hung
+STDERR_LINES = 3  # of a lost worker's, in the reason
+STDERR_BYTES = 4000
+PR_SET_PDEATHSIG = 1  # prctl(2)
+
+Tell = Callable[[str, Any], None]
+Hear = Callable[[str, Any], None]
+
+
+class Usage(NamedTuple):
+    cpu_seconds: float
+    memory_bytes: int  # resident now
+
+
+class StepError(Exception):
+    """A step failed in its worker; the message is one line."""
+
+    def __init__(self, reason: str, *, out_of_memory: bool = False) -> None:
+        super().__init__(reason)
+        self.out_of_memory = out_of_memory
+
+
+class Worker(Protocol):
+    """An object in another process."""
+
+    def get_ready(self) -> None:
+        """Wait until it holds its object. Several that were started get ready at a time.
+
+        Raises:
+            StepError: the object could not be made, or the process was lost.
+        """
+
+    def ask(self, step: str, **arguments: Any) -> Any:
+        """Call a method of the object, while the worker runs.
+
+        Raises:
+            StepError: the method failed, or the process was lost.
+        """
+
+    def end(self) -> None:
+        """End the process; harmless where it has ended."""
+
+
+class Workers(Protocol):
+    """Where workers come from."""
+
+    def start(self, make: Callable[..., Any], *arguments: Any, hear: Hear = ...) -> Worker:
+        """A worker that comes to hold make(tell, *arguments), once it is told to get ready.
+
+        What it tells goes to `hear` by (kind, value).
+        """
+
+    def run(self, function: Callable[..., Any], *arguments: Any, hear: Hear = ...) -> Any:
+        """function(tell, *arguments), in a worker of its own.
+
+        Raises:
+            StepError: as in Worker.ask.
+            JobError: the function raised it.
+        """
+
+    def usage(self) -> Usage:
+        """Of all workers since the first one."""
+
+    def close(self) -> None:
+        """End all workers."""
+
+
+def ignore(kind: str, value: Any) -> None: ...
+
+
+class ForkedWorkers:
+    """Workers of a server in the background, which ends with this process."""
+
+    def __init__(
+        self, silence_seconds: float = SILENCE_SECONDS, modules: Sequence[str] = ()
+    ) -> None:
+        """Start the server.
+
+        Args:
+            silence_seconds: without a sign of life, before a worker counts as hung.
+            modules: that the server is to load beside those that every job needs.
+        """
+        self.context = multiprocessing.get_context("forkserver")
+        self.context.set_forkserver_preload([*modules, PRELOAD])
+        self.silence_seconds = silence_seconds
+        self.live: set[ForkedWorker] = set()
+        self.ended: list[BaseProcess] = []
+        self.ended_seconds = 0.0  # of CPU time
+        self.closed = threading.Event()
+        with _importable():
+            forkserver.ensure_running()
+
+    def start(self, make: Callable[..., Any], *arguments: Any, hear: Hear = ignore) -> ForkedWorker:
+        return ForkedWorker(self, hear, (make, arguments, True))
+
+    def run(self, function: Callable[..., Any], *arguments: Any, hear: Hear = ignore) -> Any:
+        while self.ended:  # so that their memory is free
+            self.ended.pop().join()
+        worker = ForkedWorker(self, hear, (function, arguments, False))
+        try:
+            return worker.answer()
+        finally:
+            worker.end()
+
+    def usage(self) -> Usage:
+        live = [worker.usage() for worker in list(self.live)]
+        seconds = self.ended_seconds + sum(usage.cpu_seconds for usage in live)
+        return Usage(seconds, sum(usage.memory_bytes for usage in live))
+
+    def close(self) -> None:
+        """End all workers, from any thread; who waits for one now waits for ever."""
+        self.closed.set()
+        for worker in list(self.live):
+            worker.kill()
+
+
+class ForkedWorker:
+    """The parent's side of one worker."""
+
+    def __init__(self, workers: ForkedWorkers, hear: Hear, task: tuple[Any, ...]) -> None:
+        self._workers, self._hear = workers, hear
+        self._kills_before = _kills_for_memory()
+        handle, name = tempfile.mkstemp(prefix="batchmark-worker-", suffix=".err")
+        os.close(handle)
+        self._stderr = Path(name)
+        self._pipe, theirs = workers.context.Pipe()
+        self._process = workers.context.Process(target=_serve, args=(theirs, name), daemon=False)
+        self._process.start()
+        theirs.close()
+        self.pid = int(self._process.pid or 0)
+        workers.live.add(self)
+        self._send(task)
+
+    def get_ready(self) -> None:
+        self.answer()
+
+    def ask(self, step: str, **arguments: Any) -> Any:
+        self._signal(signal.SIGCONT)
+        self._send((step, arguments))
+        return self.answer()
+
+    def usage(self) -> Usage:
+        with contextlib.suppress(psutil.Error):
+            process = psutil.Process(self.pid)
+            times = process.cpu_times()
+            return Usage(times.user + times.system, process.memory_info().rss)
+        return Usage(0.0, 0)
+
+    def end(self) -> None:
+        if self not in self._workers.live:
+            return
+        self._workers.ended_seconds += self.usage().cpu_seconds
+        self._workers.live.discard(self)
+        self.kill()
+        self._workers.ended.append(self._process)
+        self._pipe.close()
+        with contextlib.suppress(OSError):
+            if written := self._stderr.read_text(errors="replace"):
+                print(written, end="", file=sys.stderr, flush=True)
+            self._stderr.unlink()
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+    def _send(self, message: tuple[Any, ...]) -> None:
+        with contextlib.suppress(OSError):  # it is lost, as answer() will find
+            self._pipe.send(message)
+
+    def answer(self) -> Any:
+        """Wait for the answer, and stop the process again."""
+        silence = self._workers.silence_seconds
+        try:
+            while True:
+                if not self._pipe.poll(silence):
+                    self.kill()
+                    raise StepError(f"it hung: no sign of life for {silence:g} s{self._said()}")
+                kind, *values = self._pipe.recv()
+                match kind, values:
+                    case "told", (what, value):
+                        self._hear(what, value)
+                    case "answer", (value,):
+                        self._signal(signal.SIGSTOP)
+                        return value
+                    case "failed", (reason, out_of_memory):
+                        self._signal(signal.SIGSTOP)
+                        raise StepError(reason, out_of_memory=out_of_memory)
+                    case "raised", (error,):
+                        raise error
+        except (EOFError, OSError) as error:
+            raise self._lost() from error
+
+    def _lost(self) -> StepError:
+        if self._workers.closed.is_set():
+            threading.Event().wait()  # an interruption is writing and ends the process
+        self._process.join()
+        code = self._process.exitcode or 0
+        if code == -signal.SIGKILL and _kills_for_memory() > self._kills_before:
+            reason = "out of memory: the kernel killed its process"
+            return StepError(reason, out_of_memory=True)
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
+        return StepError(f"its process {how}{self._said()}")
+
+    def _said(self) -> str:
+        """The last lines of its stderr."""
+        with contextlib.suppress(OSError), self._stderr.open("rb") as file:
+            file.seek(max(0, self._stderr.stat().st_size - STDERR_BYTES))
+            text = file.read().decode(errors="replace")
+            lines = [line.strip() for line in text.split("\n") if line.strip()]
+            # faulthandler's dump begins with the signal's name and the innermost frames.
+            dumps = [n for n, line in enumerate(lines) if line.startswith("Fatal Python error")]
+            last = lines[dumps[0] :][:STDERR_LINES] if dumps else lines[-STDERR_LINES:]
+            return f": {' | '.join(last)}" if last else ""
+        return ""
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process.exitcode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+
+@contextlib.contextmanager
+def _importable() -> Iterator[None]:
+    """Let the server import this package, wherever this process found it."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PACKAGES), before)))
+    try:
+        yield
+    finally:
+        del os.environ["PYTHONPATH"]
+        if before is not None:
+            os.environ["PYTHONPATH"] = before
+
+
+def _kills_for_memory() -> int:
+    """How often the kernel has killed a process of this machine for want of memory."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path("/proc/vmstat").read_text().splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+def _serve(pipe: Connection, stderr: str) -> NoReturn:
+    """A worker's life: hold an object and call its methods, until the pipe is closed."""
+    code = 1
+    try:
+        with open(stderr, "wb", buffering=0) as file:
+            os.dup2(file.fileno(), 2)
+        faulthandler.enable()
+        _go_first()
+        _answer_questions(pipe)
+        code = 0
+    except EOFError:
+        code = 0  # nobody asks any more
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _answer_questions(pipe: Connection) -> None:
+    from batchmark_job.machine import memory
+
+    def tell(kind: str, value: Any) -> None:
+        pipe.send(("told", kind, value))
+
+    def answer(question: Callable[[], Any]) -> None:
+        try:
+            reply: tuple[Any, ...] = ("answer", question())
+        except JobError as error:
+            reply = "raised", error
+        except (Exception, SystemExit) as error:  # a user's code may call sys.exit()
+            reply = "failed", memory.describe_error(error), memory.is_out_of_memory(error)
+        sys.stdout.flush()
+        pipe.send(reply)
+
+    tell("imported", import_module(PRELOAD).LOADED_AT)
+    held: list[Any] = []
+
+    def begin() -> Any:
+        make, arguments, keep = pipe.recv()
+        made = make(tell, *arguments)
+        if keep:
+            held.append(made)
+        return None if keep else made
+
+    answer(begin)
+    while held:
+        step, arguments = pipe.recv()
+        answer(lambda: getattr(held[0], step)(**arguments))  # noqa: B023
+
+
+def _go_first() -> None:
+    """Die with the server, and before any other process where memory runs out."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")

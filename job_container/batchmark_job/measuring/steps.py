@@ -1,0 +1,60 @@
+"""What workers are started with. Only there do these functions load libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from batchmark_job.machine.inventory import Machine
+    from batchmark_job.measuring.candidate import Entry
+    from batchmark_job.measuring.prepared import Prepared
+    from batchmark_job.measuring.problem import Problem
+    from batchmark_job.measuring.processes.workers import Tell
+    from batchmark_job.result import Ceiling, Device
+
+
+def look_around(tell: Tell, requested: str, threads: int, allow_cpu_fallback: bool) -> Machine:
+    """The machine, with the device to measure on.
+
+    Raises:
+        CannotMeasureError: the device asked for is missing or can't be used.
+    """
+    from batchmark_job.machine.inventory import take_inventory
+
+    machine = take_inventory(requested, threads, allow_cpu_fallback=allow_cpu_fallback)
+    tell("mark", "device_ready")
+    return machine
+
+
+def enter(
+    tell: Tell,  # noqa: ARG001
+    problem: Problem,
+    thread_counts: Sequence[int],
+    cache_bytes: int | None,
+    store: str | None,
+) -> Entry:
+    from batchmark_job.measuring import entry
+
+    return entry.enter(problem, thread_counts, cache_bytes, store)
+
+
+def prepare(
+    tell: Tell, problem: Problem, index: int, threads: int | None, input_sets: int
+) -> Prepared:
+    from batchmark_job.measuring.prepared import Prepared
+
+    return Prepared(tell, problem, problem.implementations()[index], threads, input_sets)
+
+
+def ceilings(
+    tell: Tell,  # noqa: ARG001
+    device: Device,
+    threads: int,
+    dtypes: tuple[str, ...],
+) -> tuple[Ceiling, ...]:
+    from batchmark_job.machine.threads import set_threads
+    from batchmark_job.measuring.ceilings import measure_ceilings
+
+    set_threads(threads)
+    return measure_ceilings(device.value, dtypes)

@@ -1,0 +1,209 @@
+"""Workers as jobs use them: what becomes of one stays with it."""
+
+import os
+import signal
+import threading
+import time
+
+import psutil
+import pytest
+
+from batchmark_job.errors import CannotMeasureError
+from batchmark_job.measuring import steps
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.processes import workers
+from batchmark_job.measuring.processes.workers import ForkedWorkers, StepError
+from batchmark_job.measuring.rows import Bench, Row
+from batchmark_job.workloads.builtin import WORKLOADS
+from batchmark_job.workloads.user_files import read_workload
+from tests.waiting import wait_for
+
+DEADLINE_SECONDS = 60
+LIMITS = RowLimits(samples=30, max_seconds=0.2)
+
+
+class Held:
+    """What the tests' workers hold."""
+
+    def __init__(self, tell):
+        self.tell = tell
+
+    def add(self, left, right):
+        return left + right
+
+    def fail(self):
+        raise LookupError("not here\nsecond line")
+
+    def exhaust(self):
+        raise MemoryError("gone")
+
+    def leave(self):
+        os.write(2, b"first\nsecond\n\nthird\nlast words\n")
+        os._exit(7)
+
+    def crash(self):
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+    def hang(self):
+        time.sleep(10 * DEADLINE_SECONDS)
+
+    def spin(self):
+        threading.Thread(target=spin_for_ever, daemon=True).start()
+        self.tell("pid", os.getpid())
+
+
+def spin_for_ever():
+    while True:
+        pass
+
+
+def refuse(tell):
+    raise CannotMeasureError("no device")
+
+
+@pytest.fixture(scope="module")
+def forked():
+    pool = ForkedWorkers()
+    yield pool
+    for worker in list(pool.live):
+        worker.end()
+
+
+@pytest.fixture
+def worker(forked):
+    started = forked.start(Held)
+    started.get_ready()
+    yield started
+    started.end()
+    assert started.pid not in [each.pid for each in forked.live]
+
+
+def test_a_worker_answers_again_and_again_even_after_a_failure(worker):
+    assert worker.ask("add", left=1, right=2) == 3
+    with pytest.raises(StepError, match=r"^LookupError: not here$") as error:
+        worker.ask("fail")
+    assert not error.value.out_of_memory
+    with pytest.raises(StepError, match=r"^out of memory when tried: gone$") as error:
+        worker.ask("exhaust")
+    assert error.value.out_of_memory
+    assert worker.ask("add", left="a", right="b") == "ab"
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        ("leave", r"^its process exited with 7: second \| third \| last words$"),
+        (
+            "crash",
+            r"^its process was ended by SIGSEGV: Fatal Python error: .* fault \| .* in crash$",
+        ),
+    ],
+)
+def test_a_lost_worker_leaves_its_last_words(worker, step, reason):
+    with pytest.raises(StepError, match=reason):
+        worker.ask(step)
+    worker.end()
+    worker.end()
+
+
+def test_a_worker_killed_for_memory_is_told_from_others(worker, monkeypatch):
+    threading.Timer(0.2, os.kill, (worker.pid, signal.SIGKILL)).start()
+    monkeypatch.setattr(workers, "_kills_for_memory", lambda: 1 + worker._kills_before)
+    with pytest.raises(StepError, match=r"^out of memory: the kernel killed") as error:
+        worker.ask("hang")
+    assert error.value.out_of_memory
+
+
+def test_a_worker_that_hangs_is_given_up(worker, forked, monkeypatch):
+    monkeypatch.setattr(forked, "silence_seconds", 0.2)
+    with pytest.raises(StepError, match=r"^it hung: no sign of life for 0.2 s"):
+        worker.ask("hang")
+
+
+def test_no_thread_of_a_worker_runs_between_its_answers(forked):
+    pids = []
+    worker = forked.start(Held, hear=lambda kind, value: pids.append(value))
+    worker.get_ready()
+    worker.ask("spin")
+    process = psutil.Process(pids[-1])
+    wait_for(lambda: process.status() == psutil.STATUS_STOPPED, "stop", DEADLINE_SECONDS)
+    before = process.cpu_times()
+    time.sleep(0.3)
+    assert process.cpu_times() == before
+    assert worker.ask("add", left=1, right=1) == 2
+    worker.end()
+
+
+def test_what_a_workload_cant_be_measured_with_reaches_the_job(forked):
+    with pytest.raises(CannotMeasureError, match="no device"):
+        forked.run(refuse)
+
+
+def test_closed_workers_end_and_nobody_hears_of_it():
+    pool = ForkedWorkers()
+    worker = pool.start(Held)
+    worker.get_ready()
+    asking = threading.Thread(target=worker.ask, args=("hang",), daemon=True)
+    asking.start()
+    pool.close()
+    wait_for(lambda: not psutil.pid_exists(worker.pid), "end of the worker", DEADLINE_SECONDS)
+    asking.join(0.2)
+    assert asking.is_alive(), "it waits for the process to end"
+
+
+def test_usage_keeps_what_ended_workers_used(forked, worker):
+    assert worker.ask("add", left=1, right=2) == 3
+    live = forked.usage()
+    assert live.memory_bytes > 10e6
+    worker.end()
+    assert forked.usage().cpu_seconds >= 0.9 * live.cpu_seconds > 0
+
+
+@pytest.fixture
+def bench(forked):
+    machine = forked.run(steps.look_around, "cpu", 1, False)
+    return Bench.of(machine, LIMITS, forked)
+
+
+def test_a_row_is_measured_in_several_processes(bench):
+    row = Row(WORKLOADS["matmul"], {"size": 64}, "float32")
+    measurement = row.measure(bench)
+    assert measurement.status in {"measured", "unsettled"}, measurement.reason
+    assert len(measurement.process_samples) == bench.processes
+    assert measurement.cold_seconds
+    assert measurement.peak_memory_bytes
+    assert not bench.workers.live
+
+
+LOST = '''"""A row that ends as its size says."""
+import ctypes, os, signal
+import torch
+AXES = {"size": (1,)}
+lost = []
+def set_up(size, dtype):
+    return torch.ones(size, dtype=dtype)
+def step(x):
+    if len(x) == 2:
+        ctypes.string_at(0)
+    if len(x) == 3 or lost:
+        lost.append(True)
+        raise torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
+    if len(x) == 4:
+        raise SystemExit(3)
+    return x
+def reference(x):
+    return x
+'''
+
+
+def test_a_row_s_end_is_its_own(bench, tmp_path):
+    """A crash, a lost context (which this module imitates for its process) and an exit."""
+    (path := tmp_path / "ends.py").write_text(LOST)
+    rows = [Row(read_workload([path]), {"size": size}, "float32") for size in (2, 3, 4, 5)]
+    measured = [row.measure(bench) for row in rows]
+    assert [row.status for row in measured[:3]] == ["failed"] * 3
+    assert measured[0].reason.startswith("its process was ended by SIGSEGV: ")
+    illegal = "CUDA error: an illegal memory access was encountered"
+    assert measured[1].reason == f"AcceleratorError: {illegal}"
+    assert measured[2].reason == "SystemExit: 3"
+    assert measured[3].status in {"measured", "unsettled"}
