@@ -112,7 +112,7 @@ def _measure_all(rows: Sequence[Row], bench: Bench) -> None:
             for row in waiting:
                 row.measure_once(bench)
                 if row.measurement is None:
-                    say(f"    {describe_process(row, bench.processes)}")
+                    say(f"    {describe_process(row, bench.limits.processes)}")
                     continue
                 finished += 1
                 say(f"[{finished}/{len(rows)}] {describe(row.measurement)}")

@@ -52,7 +52,7 @@ class WorkersHere:
 def bench_here(limits, *, device="cpu", threads=1, processes=1, **bench):
     """On one thread, because several wait for each other on a loaded machine."""
     machine = take_inventory(device, threads, allow_cpu_fallback=False)
-    return replace(Bench.of(machine, limits, WorkersHere(), **bench), processes=processes)
+    return Bench.of(machine, replace(limits, processes=processes), WorkersHere(), **bench)
 
 
 def run_job_here(settings):

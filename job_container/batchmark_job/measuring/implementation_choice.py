@@ -26,23 +26,31 @@ HOPELESS_AT_ONCE = 5.0  # before, where calls take so long that the scheduler is
 
 def choose_fastest(
     problem: Problem, entry: Entry, seconds: float, workers: Workers, hear: Hear
-) -> Candidate | None:
+) -> tuple[Candidate | None, Worker | None]:
     """The fastest correct candidate, or the only one, untried; None if there is none.
 
-    Candidates take turns where memory holds them together; otherwise each has its time alone.
+    Candidates take turns where memory holds them together; then the winner's worker lives on.
+    Otherwise each has its time alone.
     """
     competing = [candidate for candidate in entry.candidates if candidate.competes]
+    runners: list[_Runner] = []
     if len(competing) > 1:
         contest = _Contest(competing, problem, entry.input_sets, seconds, workers, hear)
         if entry.fit_together:
-            contest.hold_together()
+            runners = contest.hold_together()
         else:
             contest.hold_one_by_one()
     chosen = _fastest(competing)
     if chosen is not None:
         chosen.outcome = "chosen"
         chosen.cold_seconds = _first_to_call(chosen, competing).cold_seconds
-    return chosen
+    winner = None
+    for runner in runners:
+        if runner.candidate is chosen:
+            winner = runner.worker
+        else:
+            runner.worker.end()
+    return chosen, winner
 
 
 @dataclass
@@ -95,7 +103,7 @@ class _Contest:
     workers: Workers
     hear: Hear
 
-    def hold_together(self) -> None:
+    def hold_together(self) -> list[_Runner]:
         runners = [self._begin(candidate) for candidate in self.competing]
         try:
             for runner in runners:
@@ -103,9 +111,11 @@ class _Contest:
             for runner in runners:
                 runner.take_first_call()
             _race([runner for runner in runners if runner.candidate.competes], self.seconds)
-        finally:
+        except BaseException:
             for runner in runners:
                 runner.worker.end()
+            raise
+        return runners
 
     def hold_one_by_one(self) -> None:
         share = self.seconds / len(self.competing)

@@ -9,7 +9,6 @@ from batchmark_job.errors import InputError
 from batchmark_job.result import MOST_SAMPLES
 
 PATIENCE = 10
-PROCESSES = 3  # that measure a row, one after another, with other rows between them
 
 
 @dataclass(frozen=True)
@@ -19,13 +18,15 @@ class RowLimits:
     As soon as the median's 95 % interval is within `precision` of it on either side, otherwise
     after `samples` or `max_seconds`. Never before `minimum_samples`, unless a row is so slow that
     they would take more than PATIENCE times `max_seconds`. However precise, sampling takes a tenth
-    of `max_seconds`, so that it meets more than a moment's noise.
+    of `max_seconds`, so that it meets more than a moment's noise. All of it is for the `processes`
+    together.
     """
 
     samples: int = 1000
     max_seconds: float = 10.0
     precision: float = 0.01  # relative half-width of the median's 95 % interval
     minimum_samples: int = 10
+    processes: int = 3  # that measure a row one after another, other rows between them
 
     def __post_init__(self) -> None:
         if self.samples < self.minimum_samples:
@@ -44,11 +45,13 @@ class RowLimits:
                 f"--max-seconds {self.max_seconds} is no time; give a finite number above 0"
             )
 
-    def of_one_process(self, processes: int) -> RowLimits:
-        """The limits of each of several processes that measure a row together."""
+    def of_one_process(self) -> RowLimits:
+        """The limits of each of the processes."""
+        processes = self.processes
         return RowLimits(
             samples=max(math.ceil(self.samples / processes), 1),
             max_seconds=self.max_seconds / processes,
             precision=min(self.precision * math.sqrt(processes), 0.99),
             minimum_samples=math.ceil(self.minimum_samples / processes),
+            processes=1,
         )

@@ -19,6 +19,7 @@ from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.process_samples import FirstCall, ProcessSamples
 from batchmark_job.measuring.processes.workers import Tell
 from batchmark_job.measuring.sampling import (
+    WARMUP_SECONDS,
     MonotonicTimer,
     Rotation,
     Sampled,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from batchmark_job.workloads.base import Implementation, Tensors, Workload
 
 TURN_SECONDS = 0.01
+TRIAL_WARMUP_SECONDS = 0.05
+HOPELESS_SECONDS = 0.2  # calls that take longer are warm enough after the first
 PROBED_BYTES = 1 << 20  # of each input, evenly spread, to tell whether calls change it
 
 RESTARTS = 2
@@ -59,6 +62,7 @@ class Prepared:
         self._tell = tell
         self._problem = problem
         self._implementation = implementation
+        self._latest_seconds: float | None = None  # of a call
         if threads is not None:
             set_threads(threads)
         with self._state():
@@ -69,10 +73,13 @@ class Prepared:
         tell("mark", "inputs_ready")
 
     def first_call(self) -> FirstCall:
-        """Make the cold call; check its output, and that it left its inputs alone."""
+        """Make the cold call; check its output, and that it left its inputs alone; warm up."""
         with self._state():
             seconds, output = self._cold_call()
-            return self._checked(seconds, output)
+            first = self._checked(seconds, output)
+            if first.wrong is None:
+                self._warm_up_for_the_trial()
+            return first
 
     def turn(self) -> list[float]:
         """Seconds of a few calls, once the caches are its own again."""
@@ -88,7 +95,7 @@ class Prepared:
     def measure(
         self, *, limits: RowLimits, trial_seconds: float | None, check_first: bool, transfers: bool
     ) -> ProcessSamples:
-        """Make the cold call, warm up, sample and check; nothing but calls until the last sample.
+        """Warm up, sample and check; make the cold call before where it was not made yet.
 
         Args:
             limits: of this process.
@@ -103,12 +110,17 @@ class Prepared:
         self, limits: RowLimits, trial_seconds: float | None, check_first: bool, transfers: bool
     ) -> ProcessSamples:
         problem, timer = self._problem, self._timer
-        cold_seconds, output = self._cold_call()
-        kept = output.detach().to("cpu", copy=True) if check_first else None
-        if check_first:
-            self._tell("mark", "trial_ended")
-        del output
-        warmup_calls = warm_up(self._rotation, timer, limits)
+        cold, kept = FirstCall(0.0, None, None, changes_inputs=False), None
+        in_trial = self._latest_seconds is not None
+        if not in_trial:
+            cold_seconds, output = self._cold_call()
+            cold = cold._replace(seconds=cold_seconds)
+            if check_first:
+                kept = output.detach().to("cpu", copy=True)
+                self._tell("mark", "trial_ended")
+            del output
+        least_seconds = 0.0 if in_trial else WARMUP_SECONDS
+        warmup_calls = warm_up(self._rotation, timer, limits, least_seconds)
         self._tell("mark", "steady")
         self._latest_seconds = trial_seconds or self._latest_seconds
         began = time.perf_counter()
@@ -125,9 +137,8 @@ class Prepared:
             warmup_calls += sampled.calls
             samples.clear()
         peak = memory.peak_bytes(problem.device)
-        cold = FirstCall(cold_seconds, None, None, changes_inputs=False)
         if kept is not None:
-            cold = self._checked(cold_seconds, kept)
+            cold = self._checked(cold.seconds, kept)
         correctness, wrong = self._check_last(sampled.output)
         return ProcessSamples(
             samples,
@@ -154,9 +165,14 @@ class Prepared:
     def _state(self) -> contextlib.AbstractContextManager[None]:
         return measuring_state(self._problem.workload, self._problem.dtype)
 
+    def _warm_up_for_the_trial(self) -> None:
+        ends = time.perf_counter() + TRIAL_WARMUP_SECONDS
+        while (self._latest_seconds or 0.0) < HOPELESS_SECONDS and time.perf_counter() < ends:
+            self._latest_seconds, _ = self._timer.seconds(self._rotation.take())
+
     def _settle(self) -> None:
         """Make a call that nobody times, after something else has run; long calls do without."""
-        if self._latest_seconds < LONG_SECONDS:
+        if (self._latest_seconds or 0.0) < LONG_SECONDS:
             self._timer.seconds(self._rotation.take())
 
     def _cold_call(self) -> tuple[float, Tensor]:

@@ -17,12 +17,12 @@ from batchmark_job.measuring.implementation_choice import (
     choose_fastest,
     start_prepared,
 )
-from batchmark_job.measuring.limits import PATIENCE, PROCESSES, RowLimits
+from batchmark_job.measuring.limits import PATIENCE, RowLimits
 from batchmark_job.measuring.marks import JobMarks
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.input_store import InputStore
 from batchmark_job.measuring.processes.process_samples import ProcessSamples
-from batchmark_job.measuring.processes.workers import StepError, Workers
+from batchmark_job.measuring.processes.workers import StepError, Worker, Workers
 from batchmark_job.measuring.sample_statistics import (
     median_interval,
     multimodal,
@@ -55,7 +55,6 @@ class Bench:
     workers: Workers
     monitor: Monitor
     marks: JobMarks
-    processes: int = PROCESSES
 
     @classmethod
     def of(
@@ -98,6 +97,7 @@ class Row:
     chosen: Candidate | None = None
     input_sets: int = 0
     _store: InputStore | None = None
+    _worker: Worker | None = None  # that won the trial, and measures first
     _during: list[Conditions] = field(default_factory=list)  # by process
     _throttled: list[bool] = field(default_factory=list)  # by sample
 
@@ -120,7 +120,7 @@ class Row:
             if self.chosen is not None:
                 self._measure_in_a_process(bench, self.chosen)
         except StepError as error:
-            if self.chosen and not self.processes and self.chosen.trial_seconds is None:
+            if self.chosen and not self.processes and self.chosen.correctness is None:
                 self.found.update(trials=self._trials_with(str(error), "failed"))
             status = MeasurementStatus.FAILED
             if error.out_of_memory:
@@ -131,7 +131,9 @@ class Row:
                 self.close()
 
     def close(self) -> None:
-        """Free its inputs."""
+        """Free what it holds; harmless when repeated."""
+        if self._worker is not None:
+            self._worker.end()
         if self._store is not None:
             self._store.close()
 
@@ -176,8 +178,8 @@ class Row:
         problem = self.problem(bench)
         self.found.update(flops=entry.flops, items=entry.items, bytes_moved=entry.bytes_moved)
         seconds = TRIAL_SHARE * bench.limits.max_seconds
-        chosen = choose_fastest(problem, entry, seconds, bench.workers, hear)
-        if chosen and chosen.trial_seconds:
+        chosen, self._worker = choose_fastest(problem, entry, seconds, bench.workers, hear)
+        if chosen and chosen.correctness:
             bench.marks.mark("trial_ended")
         self.found.update(trials=tuple(each.trial_record() for each in entry.candidates))
         if chosen is None:
@@ -211,20 +213,23 @@ class Row:
 
     def _measure_in_a_process(self, bench: Bench, chosen: Candidate) -> None:
         began = time.perf_counter()
-        alone = chosen.trial_seconds is None and not self.processes
-        problem, hear = self.problem(bench), self._listener(bench)
-        worker = start_prepared(problem, chosen, self.input_sets, bench.workers, hear)
+        alone = chosen.correctness is None and not self.processes
+        worker, self._worker = self._worker, None
         try:
-            worker.get_ready()
+            if worker is None:
+                problem, hear = self.problem(bench), self._listener(bench)
+                worker = start_prepared(problem, chosen, self.input_sets, bench.workers, hear)
+                worker.get_ready()
             measured: ProcessSamples = worker.ask(
                 "measure",
-                limits=bench.limits.of_one_process(bench.processes),
+                limits=bench.limits.of_one_process(),
                 trial_seconds=chosen.trial_seconds,
                 check_first=alone,
                 transfers=bench.device == "cuda" and not self.processes,
             )
         finally:
-            worker.end()
+            if worker is not None:
+                worker.end()
         self.unfinished = ()
         if alone and not self._check_first(measured):
             return
@@ -285,7 +290,7 @@ class Row:
         done = len(self.processes)
         next_ends = self.spent_seconds * (done + 1) / done
         late = next_ends > PATIENCE * bench.limits.max_seconds
-        return done >= bench.processes or late
+        return done >= bench.limits.processes or late
 
     def _finish(self, bench: Bench) -> None:
         status, reason = MeasurementStatus.MEASURED, None

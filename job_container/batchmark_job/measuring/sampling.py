@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Criterion = Literal["precise", "max_samples", "max_seconds"]
 
 WARMUP_SHARE = 0.2  # of max_seconds, the longest that warming up takes
+# A new process' threads share a core until the scheduler parts them, and its caches are cold.
+WARMUP_SECONDS = 0.1  # at least, where max_seconds allow it
 WARMUP_CALLS = 5  # in a window, at least
 WARMUP_WINDOW_SHARE = 0.02  # of max_seconds, the shortest window
 WARMUP_AGREEMENT = 0.03  # of successive windows' medians
@@ -105,12 +107,16 @@ def no_garbage_collection() -> Iterator[None]:
         gc.enable()
 
 
-def warm_up(rotation: Rotation, timer: Timer, limits: RowLimits) -> int:
+def warm_up(
+    rotation: Rotation, timer: Timer, limits: RowLimits, least_seconds: float = WARMUP_SECONDS
+) -> int:
     """Call until the medians of successive windows agree; returns the number of calls.
 
-    A window has WARMUP_CALLS or more and lasts for WARMUP_WINDOW_SHARE or longer. After
-    WARMUP_SHARE warming up ends in any case.
+    A window has WARMUP_CALLS or more and lasts for WARMUP_WINDOW_SHARE or longer. Not before
+    `least_seconds`, but after WARMUP_SHARE warming up ends in any case.
     """
+    least_seconds = min(least_seconds, limits.max_seconds)
+    most_seconds = max(WARMUP_SHARE * limits.max_seconds, least_seconds)
     calls = 0
     before: float | None = None
     started = time.perf_counter()
@@ -121,7 +127,7 @@ def warm_up(rotation: Rotation, timer: Timer, limits: RowLimits) -> int:
             window.append(timer.seconds(rotation.take())[0])
             calls += 1
             now = time.perf_counter()
-            if now - started >= WARMUP_SHARE * limits.max_seconds:
+            if now - started >= most_seconds:
                 return calls
             if (
                 len(window) >= WARMUP_CALLS
@@ -129,7 +135,8 @@ def warm_up(rotation: Rotation, timer: Timer, limits: RowLimits) -> int:
             ):
                 break
         median = statistics.median(window)
-        if before is not None and abs(median - before) <= WARMUP_AGREEMENT * before:
+        agree = before is not None and abs(median - before) <= WARMUP_AGREEMENT * before
+        if agree and now - started >= least_seconds:
             return calls
         before = median
 

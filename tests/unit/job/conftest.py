@@ -13,6 +13,7 @@ from batchmark_job.suites import Point
 def short_turns(monkeypatch):
     """A tenth of the time for each turn of a trial, for jobs whose figures nobody looks at."""
     monkeypatch.setattr(prepared, "TURN_SECONDS", 0.001)
+    monkeypatch.setattr(prepared, "TRIAL_WARMUP_SECONDS", 0.001)
 
 
 @pytest.fixture

@@ -30,7 +30,8 @@ def problem_for(*implementations, dtype="float32"):
 
 def chosen_of(problem, counts=(1,), seconds=0.05, cache_bytes=None):
     entered = enter(problem, counts, cache_bytes, None)
-    return choose_fastest(problem, entered, seconds, WorkersHere(), ignore), entered.candidates
+    chosen, _ = choose_fastest(problem, entered, seconds, WorkersHere(), ignore)
+    return chosen, entered.candidates
 
 
 def tried(*implementations, **how):

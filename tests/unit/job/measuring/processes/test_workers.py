@@ -169,7 +169,7 @@ def test_a_row_is_measured_in_several_processes(bench):
     row = Row(WORKLOADS["matmul"], {"size": 64}, "float32")
     measurement = row.measure(bench)
     assert measurement.status in {"measured", "unsettled"}, measurement.reason
-    assert len(measurement.process_samples) == bench.processes
+    assert len(measurement.process_samples) == bench.limits.processes
     assert measurement.cold_seconds
     assert measurement.peak_memory_bytes
     assert not bench.workers.live
