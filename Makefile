@@ -212,6 +212,10 @@ bench-orchestration: terraform-there install ## What Airflow adds to 20 jobs of 
 bench-overhead: install ## How much measuring adds to what is measured: below 2 % for calls of 1 to 30 ms (7 minutes)
 	@exec $(BIN)/python -m benchmarks.job.harness_overhead
 
+.PHONY: bench-turns
+bench-turns: install ## Two libraries' products in turns and alone: within 10 % of each other (half a minute)
+	@exec $(BIN)/python -m benchmarks.job.turns
+
 .PHONY: bench-injected
 bench-injected: install ## A workload made 3, 5 and 10 % slower by a known wait shows just that (half a minute)
 	@exec $(BIN)/python -m benchmarks.job.injected_slowdown

@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NoReturn, TypeVar
 
 from batchmark_job.errors import InputError, JobError
@@ -214,11 +215,11 @@ def _limits(arguments: argparse.Namespace, default: RowLimits, rows: int) -> Row
                 f"--samples {samples} is too many for {rows} rows; give {most} or fewer, as a "
                 f"result document holds {MOST_SAMPLES_IN_ALL} samples"
             )
-    return RowLimits(
-        samples,
-        _number("--max-seconds", arguments.max_seconds, default.max_seconds),
-        _number("--precision", arguments.precision, default.precision),
-        default.minimum_samples,
+    return replace(
+        default,
+        samples=samples,
+        max_seconds=_number("--max-seconds", arguments.max_seconds, default.max_seconds),
+        precision=_number("--precision", arguments.precision, default.precision),
     )
 
 

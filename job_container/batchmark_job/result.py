@@ -26,7 +26,7 @@ from pydantic_core import from_json
 #   2  (2026-11) trials, stopping, conditions, flags, energy; marks, ceilings, telemetry.
 #      All that is new is optional, so version 1 still reads. Later, as optional: ami_id and
 #      code_version. Later still, bounds of all values, which no measurement reaches; then
-#      process_samples.
+#      process_samples and thread_settings.
 #   1  (2026-11) first version
 SCHEMA_VERSION: Final = 2
 SUPPORTED_VERSIONS = (1, 2)
@@ -113,6 +113,11 @@ class Environment(_Model):
     )
     last_level_cache_bytes: Size | None = Field(default=None, description="of the device measured")
     ami_id: Name | None = Field(default=None, description="machine image; null off EC2")
+    thread_settings: Few[Name] = Field(
+        default=(),
+        description="variables that were set of those that tell the math libraries' threads how to "
+        "wait and where to run, as NAME=value",
+    )
     code_version: Name | None = Field(
         default=None, description="first 12 hex digits of the SHA-256 of the job's own source files"
     )

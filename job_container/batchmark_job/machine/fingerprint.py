@@ -15,9 +15,22 @@ import psutil
 import torch
 
 from batchmark_job.machine import memory, metadata
-from batchmark_job.result import Device, Environment
+from batchmark_job.result import MOST_CHARACTERS_OF_NAME, Device, Environment
 
 COMMAND_TIMEOUT_SECONDS = 10.0
+# How idle threads wait and where they run: OpenMP's, and those of GNU's, Intel's and OpenBLAS' own.
+THREAD_VARIABLES = (
+    "OMP_WAIT_POLICY",
+    "OMP_PROC_BIND",
+    "OMP_PLACES",
+    "OMP_DYNAMIC",
+    "GOMP_SPINCOUNT",
+    "GOMP_CPU_AFFINITY",
+    "KMP_BLOCKTIME",
+    "KMP_AFFINITY",
+    "MKL_DYNAMIC",
+    "OPENBLAS_THREAD_TIMEOUT",
+)
 
 
 def describe(compute_threads: int, device: Device) -> Environment:
@@ -44,8 +57,15 @@ def describe(compute_threads: int, device: Device) -> Environment:
         compute_environment=os.environ.get("AWS_BATCH_CE_NAME") or None,
         last_level_cache_bytes=last_level_cache_bytes(device),
         ami_id=metadata.instance_metadata("ami-id"),
+        thread_settings=thread_settings(),
         code_version=code_version(),
     )
+
+
+def thread_settings() -> tuple[str, ...]:
+    """The variables of THREAD_VARIABLES that are set, as NAME=value."""
+    found = ((name, os.environ.get(name)) for name in THREAD_VARIABLES)
+    return tuple(f"{name}={value}"[:MOST_CHARACTERS_OF_NAME] for name, value in found if value)
 
 
 def usable_threads(root: Path = Path("/")) -> int:

@@ -236,7 +236,9 @@ def _one_call_seconds(job: CollectedJob, row: Measurement) -> float | None:
     startup = (marks.device_ready_at - marks.process_started_at).total_seconds()
     phases = row.phases or Phases()
     ways = (phases.allocate_seconds, phases.host_to_device_seconds, phases.device_to_host_seconds)
-    cold = max(row.cold_seconds, median(kept_samples(row)) + _first_use(job, row))
+    cold = row.cold_seconds
+    if not row.process_samples:  # another row of the same process may have loaded its library
+        cold = max(cold, median(kept_samples(row)) + _first_use(job, row))
     return max(0.0, startup) + cold + sum(filter(None, ways))
 
 

@@ -1,3 +1,4 @@
+import contextlib
 import re
 import signal
 import time
@@ -25,10 +26,15 @@ def wait_for_line(process, pattern):
 
 
 def wait_until_computing(process, seconds):
-    """Until it has used that much more processor time."""
-    cpu_times = psutil.Process(process.pid).cpu_times
-    enough = cpu_times().user + seconds
-    wait_for(lambda: cpu_times().user >= enough, "computing", DEADLINE_SECONDS)
+    """Until one of its workers has used so much processor time."""
+
+    def used():
+        workers = psutil.Process(process.pid).children(recursive=True)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return max((worker.cpu_times().user for worker in workers), default=0.0)
+        return 0.0
+
+    wait_for(lambda: used() >= seconds, "computing", DEADLINE_SECONDS)
 
 
 def test_smoke_suite(start_job, tmp_path):
@@ -57,7 +63,7 @@ def test_smoke_suite(start_job, tmp_path):
 )
 def test_signal_during_a_long_call(number, exit_code, start_job, tmp_path):
     process = start_job(*LONG_MATMUL, "--output", f"{tmp_path}/result.json")
-    wait_for_line(process, r"\[1/2\]")
+    wait_for_line(process, r"size=32 .* process 1 of 3")
     wait_until_computing(process, seconds=4)
     process.send_signal(number)
     sent = time.monotonic()
@@ -110,3 +116,14 @@ def test_bad_input_ends_at_once(start_job, tmp_path):
     assert out == ""
     assert err.startswith("batchmark_job: error: unknown suite 'nope'; known: smoke, blog, sam")
     assert err.count("\n") == 1
+
+
+def test_nothing_is_left_of_a_job_that_is_killed(start_job, tmp_path):
+    process = start_job(*LONG_MATMUL, "--output", f"{tmp_path}/result.json")
+    wait_for_line(process, "process 1 of 3")
+    wait_until_computing(process, seconds=1)
+    workers = psutil.Process(process.pid).children(recursive=True)
+    assert len(workers) >= 2  # the server and its worker
+    process.kill()
+    _, alive = psutil.wait_procs(workers, timeout=DEADLINE_SECONDS)
+    assert not alive

@@ -11,13 +11,14 @@ from tests.faults.targets import job_prefix
 
 OUTAGE_SECONDS = 30
 EXPIRED_SECONDS = 20
+FIRST = "process 1 of"  # of those that measure a row
 
 
 def spot_once(bench: Bench) -> Runs:
     """The real job: what its first attempt measured before it lost its host stays as it was."""
     run = bench.start("spot-once", "spot-once", gated=False)
     job = bench.wait_for_job(run, "RUNNING")
-    bench.wait(lambda: any("[1/" in line for line in bench.log_lines(job)), "first row")
+    bench.wait(lambda: any(FIRST in line for line in bench.log_lines(job)), "first row")
     bench.begin(
         "spot_interruption",
         job_name=f"{job_prefix(bench.config, run.target)}*",

@@ -14,6 +14,7 @@ from batchmark_job.result import (
     MOST_ROWS,
     MOST_SAMPLES,
     MOST_SAMPLES_IN_ALL,
+    Measurement,
     MeasurementStatus,
     ResultDocument,
     ResultError,
@@ -265,3 +266,17 @@ def test_the_largest_document_that_a_job_writes_is_read(raw):
 
 def test_version_is_part_of_every_document():
     assert "schema_version" in ResultDocument.model_json_schema()["properties"]
+
+
+def test_samples_of_the_processes_are_all_of_the_rows():
+    row = {
+        "workload": "matmul",
+        "parameters": {"size": 1},
+        "dtype": "float32",
+        "status": "unsettled",
+        "reason": "it drifts",
+        "samples_seconds": (1.0, 2.0, 3.0),
+    }
+    assert Measurement(**row, process_samples=(1, 2)).process_samples == (1, 2)
+    with pytest.raises(ValueError, match="its processes took 4 samples, it has 3"):
+        Measurement(**row, process_samples=(2, 2))

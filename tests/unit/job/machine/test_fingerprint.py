@@ -131,3 +131,12 @@ def test_the_cache_of_the_device_that_is_measured():
         fingerprint.describe(1, Device.CPU).last_level_cache_bytes
         == fingerprint.last_level_cache_bytes()
     )
+
+
+def test_settings_of_waiting_threads_are_recorded(monkeypatch):
+    for name in fingerprint.THREAD_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    assert fingerprint.thread_settings() == ()
+    monkeypatch.setenv("KMP_BLOCKTIME", "0")
+    monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")
+    assert fingerprint.thread_settings() == ("OMP_WAIT_POLICY=PASSIVE", "KMP_BLOCKTIME=0")
