@@ -120,7 +120,7 @@ class ForkedWorkers:
         self.ended: list[BaseProcess] = []
         self.ended_seconds = 0.0  # of CPU time
         self.closed = threading.Event()
-        with _importable():
+        with _importable(), _signals_kept():
             forkserver.ensure_running()
 
     def start(self, make: Callable[..., Any], *arguments: Any, hear: Hear = ignore) -> ForkedWorker:
@@ -158,7 +158,8 @@ class ForkedWorker:
         self._stderr = Path(name)
         self._pipe, theirs = workers.context.Pipe()
         self._process = workers.context.Process(target=_serve, args=(theirs, name), daemon=False)
-        self._process.start()
+        with _signals_kept():
+            self._process.start()
         theirs.close()
         self.pid = int(self._process.pid or 0)
         workers.live.add(self)
@@ -262,6 +263,16 @@ def _importable() -> Iterator[None]:
         del os.environ["PYTHONPATH"]
         if before is not None:
             os.environ["PYTHONPATH"] = before
+
+
+@contextlib.contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Keep blocked signals blocked: multiprocessing unblocks them when it starts its tracker."""
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def _kills_for_memory() -> int:

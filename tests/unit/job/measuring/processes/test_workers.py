@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -20,6 +22,15 @@ from tests.waiting import wait_for
 
 DEADLINE_SECONDS = 60
 LIMITS = RowLimits(samples=30, max_seconds=0.2)
+
+
+KEEP_A_SIGNAL_BLOCKED = """
+import signal
+from batchmark_job.measuring.processes.workers import ForkedWorkers
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+ForkedWorkers().close()
+assert signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+"""
 
 
 class Held:
@@ -207,3 +218,9 @@ def test_a_row_s_end_is_its_own(bench, tmp_path):
     assert measured[1].reason == f"AcceleratorError: {illegal}"
     assert measured[2].reason == "SystemExit: 3"
     assert measured[3].status in {"measured", "unsettled"}
+
+
+def test_the_signals_that_a_job_waits_for_stay_blocked():
+    subprocess.run(  # multiprocessing has one tracker a process, which may be running in this one
+        [sys.executable, "-c", KEEP_A_SIGNAL_BLOCKED], check=True, timeout=DEADLINE_SECONDS
+    )
