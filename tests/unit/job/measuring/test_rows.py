@@ -312,7 +312,8 @@ def test_an_interrupted_row_keeps_the_processes_that_ended():
     rows = [Row(workload, {"size": 32}, "float32") for _ in range(3)]
     bench = bench_here(LIMITS, processes=2)
     none, one, both = rows
-    one.measure_once(bench_here(RowLimits(samples=20, max_seconds=0.2), processes=2))
+    patient = RowLimits(samples=20, max_seconds=4.0, minimum_samples=20)
+    one.measure_once(bench_here(patient, processes=2))
     both.measure(bench)
     none.unfinished = [1.0, 2.0]
     interrupted = [row.interrupt("SIGTERM", MeasurementStatus.INTERRUPTED) for row in rows]
