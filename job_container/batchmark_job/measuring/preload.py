@@ -9,9 +9,11 @@ from datetime import UTC, datetime
 import cv2  # noqa: F401
 import scipy.fft
 import scipy.ndimage  # noqa: F401
+import torch.utils.serialization.config  # noqa: F401
 
 from batchmark_job.machine import inventory, malloc  # noqa: F401
 from batchmark_job.measuring import ceilings, entry, prepared  # noqa: F401
+from batchmark_job.workloads import builtin  # noqa: F401
 
 LOADED_AT = datetime.now(UTC)
 

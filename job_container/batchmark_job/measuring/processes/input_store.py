@@ -56,7 +56,7 @@ def load(path: str) -> list[Tensors]:
     """All input sets; `present` makes one ready for use."""
     import torch
 
-    found: list[Tensors] = torch.load(path, mmap=True, weights_only=True)
+    found: list[Tensors] = torch.load(path, mmap=True, weights_only=False)
     return found
 
 
