@@ -6,7 +6,7 @@ provider "aws" {
   s3_use_path_style           = var.local_cloud
   skip_credentials_validation = var.local_cloud
   skip_metadata_api_check     = var.local_cloud
-  max_retries                 = var.local_cloud ? 2 : 25
+  max_retries                 = var.local_cloud ? 4 : 25
 
   default_tags {
     tags = local.tags
