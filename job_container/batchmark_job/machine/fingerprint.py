@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import torch
 
-from batchmark_job.machine import memory, metadata
+from batchmark_job.machine import memory, metadata, nvml
 from batchmark_job.result import MOST_CHARACTERS_OF_NAME, Device, Environment
 
 COMMAND_TIMEOUT_SECONDS = 10.0
@@ -141,8 +141,10 @@ def cpu_model(root: Path = Path("/")) -> str:
 
 
 def driver_version() -> str | None:
-    output = _command_output("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
-    return output.splitlines()[0].strip() if output else None
+    """The NVIDIA driver's; None where NVML does not answer."""
+    with contextlib.suppress(Exception):
+        return nvml.driver().version
+    return None
 
 
 def _command_output(*command: str) -> str | None:

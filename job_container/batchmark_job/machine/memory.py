@@ -21,8 +21,11 @@ USABLE_SHARE = 0.9  # libraries keep buffers of their own
 OUT_OF_MEMORY = (
     "can't allocate",
     "CUDA error: out of memory",
+    "CUDA driver error: out of memory",
+    "Triton Error [CUDA]: out of memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_ALLOC_FAILED",
+    "DEVICE_ALLOCATION_FAILED",  # cuDNN's, from version 9 on
     "CUFFT_ALLOC_FAILED",
     "Insufficient memory",  # OpenCV's
 )

@@ -70,23 +70,24 @@ def _copy_ceiling(device: str, bounds: Bounds) -> Ceiling:
     source = _larger_than_the_cache(device, bounds, sides=2)
     target = torch.empty_like(source)
     calls = {"torch copy_": partial(target.copy_, source)}
-    return _bandwidth("copy", bounds, calls, np.copyto, target, source)
+    return _bandwidth("copy", device, bounds, calls, np.copyto, target, source)
 
 
 def _read_ceiling(device: str, bounds: Bounds) -> Ceiling:
     source = _larger_than_the_cache(device, bounds, sides=1)
-    return _bandwidth("read", bounds, {"torch sum": source.sum}, np.max, source)
+    return _bandwidth("read", device, bounds, {"torch sum": source.sum}, np.max, source)
 
 
 def _bandwidth(
     kind: Literal["copy", "read"],
+    device: str,
     bounds: Bounds,
     calls: Mapping[str, Callable[[], Any]],
     by_numpy: Callable[..., Any],
     *sides: Tensor,
 ) -> Ceiling:
     """The fastest of the calls, and on the CPU of NumPy on all threads, which moves all sides."""
-    threads, device = torch_calls.threads(), sides[0].device.type
+    threads = torch_calls.threads()
     with ThreadPoolExecutor(threads) as pool:
         if device == "cpu":
             parts = [np.array_split(side.numpy(), threads) for side in sides]

@@ -36,7 +36,7 @@ class TorchAttention(TorchImplementation):
 
         if self.kernel is None:
             return F.scaled_dot_product_attention(queries, keys, values)
-        with sdpa_kernel(SDPBackend[self.kernel]):
+        with sdpa_kernel(getattr(SDPBackend, self.kernel)):
             return F.scaled_dot_product_attention(queries, keys, values)
 
     def prepare(self, inputs: Tensors) -> Call:

@@ -1,12 +1,26 @@
 """What the job's unit tests share."""
 
 import pytest
+import torch
 
 from batchmark_job.measuring import prepared
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.output import FileOutput
 from batchmark_job.settings import JobSettings
 from batchmark_job.suites import Point
+from tests.stand_ins import cuda as simulated_cuda
+
+SMALL_CACHE_BYTES = 2**16  # so that few inputs fill it, and few graphs are captured
+
+
+@pytest.fixture
+def cuda():
+    """A CUDA device: a real one where there is one, and else a simulated one, which is yielded."""
+    if torch.cuda.is_available():
+        yield None
+        return
+    with simulated_cuda.installed("A10G", cache_bytes=SMALL_CACHE_BYTES) as gpu:
+        yield gpu
 
 
 @pytest.fixture

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from batchmark_job.workloads.base import Implementation
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
     from batchmark_job.workloads.base import Call, Parameters, Tensors
@@ -46,29 +48,43 @@ class CudaGraph(Implementation):
         return self.inner.plain()
 
     def prepare(self, inputs: Tensors) -> Call:
-        return _capture(self.inner.prepare(inputs))
+        return next(_captured([self.inner.prepare(inputs)]))
 
     def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
         """All write to where the calls captured do: a buffer they share stays in the cache."""
-        return map(_capture, self.inner.prepare_each(sets))
+        return _captured(self.inner.prepare_each(sets))
 
 
-def _capture(call: Call) -> Call:
+def _captured(calls: Iterable[Call]) -> Iterator[Call]:
+    """Replays, all captured on one stream: each stream that calls cuBLAS keeps a workspace.
+
+    They share a memory pool, as only one of them runs at a time.
+    """
     import torch
 
-    current = torch.cuda.current_stream()
-    aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    aside.wait_stream(current)
-    with torch.cuda.stream(aside):
-        for _ in range(WARMUP_CALLS):
-            call()
-    current.wait_stream(aside)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        output = call()
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    pool = torch.cuda.graph_pool_handle()
+    for call in calls:
+        current = torch.cuda.current_stream()
+        stream.wait_stream(current)
+        with torch.cuda.stream(stream):
+            for _ in range(WARMUP_CALLS):
+                call()
+        current.wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=pool, stream=stream):
+            output = call()
+        yield _Replay(graph, output, call)
 
-    def replay() -> Tensor:
-        graph.replay()
-        return output
 
-    return replay
+@dataclass(frozen=True)
+class _Replay:
+    """A graph knows addresses only, so the call that it replays is kept with its tensors."""
+
+    graph: torch.cuda.CUDAGraph
+    output: Tensor
+    captured: Call
+
+    def __call__(self) -> Tensor:
+        self.graph.replay()
+        return self.output

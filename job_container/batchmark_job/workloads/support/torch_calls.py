@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from batchmark_job.workloads.base import Tensors
 
 
+# The first compute capability that multiplies tf32 and bfloat16.
+# Source: CUDA C++ Programming Guide, table "Arithmetic instructions".
+TENSOR_CORES_OF_AMPERE = (8, 0)
+
+
 class TorchImplementation(Implementation):
     """What torch computes on both devices."""
 
@@ -38,11 +43,22 @@ def threads() -> int:
 def native_refusal(device: str, dtype: str) -> str | None:
     """Why a device has no native arithmetic for a dtype; None if it has.
 
-    Without it, torch computes with 16-bit types on the CPU element by element.
+    Without it, torch computes with 16-bit types on the CPU element by element, and older GPUs with
+    tf32 and bfloat16 as with float32.
     """
-    if device == "cpu" and dtype == "tf32":
+    if device == "cuda":
+        import torch
+
+        capability = torch.cuda.get_device_capability()
+        if dtype not in {"tf32", "bfloat16"} or capability >= TENSOR_CORES_OF_AMPERE:
+            return None
+        return (
+            f"{torch.cuda.get_device_name()} has compute capability {_dotted(capability)}; {dtype} "
+            f"needs {_dotted(TENSOR_CORES_OF_AMPERE)}"
+        )
+    if dtype == "tf32":
         return "tf32 is a format of CUDA's tensor cores; measure float32 on the CPU"
-    if device != "cpu" or dtype not in {"float16", "bfloat16"}:
+    if dtype not in {"float16", "bfloat16"}:
         return None
     import torch
 
@@ -55,6 +71,10 @@ def native_refusal(device: str, dtype: str) -> str | None:
     except (AttributeError, RuntimeError):  # a torch built without oneDNN
         native = False
     return None if native else f"this CPU has no {dtype} arithmetic"
+
+
+def _dotted(capability: tuple[int, int]) -> str:
+    return ".".join(map(str, capability))
 
 
 def depthwise_refusal(device: str, dtype: str) -> str | None:
@@ -92,15 +112,16 @@ def precision(dtype: str) -> Iterator[None]:
 
 @contextmanager
 def cudnn_search() -> Iterator[None]:
-    """Let cuDNN try its algorithms on shapes it has not met yet and keep the fastest."""
+    """Let cuDNN try all its algorithms on shapes it has not met yet and keep the fastest."""
     import torch
 
-    before = torch.backends.cudnn.benchmark
-    torch.backends.cudnn.benchmark = True
+    cudnn = torch.backends.cudnn
+    before = cudnn.benchmark, cudnn.benchmark_limit
+    cudnn.benchmark, cudnn.benchmark_limit = True, 0  # no limit; torch's own is 10
     try:
         yield
     finally:
-        torch.backends.cudnn.benchmark = before
+        cudnn.benchmark, cudnn.benchmark_limit = before
 
 
 def uniform(

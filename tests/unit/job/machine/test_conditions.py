@@ -280,7 +280,7 @@ def test_dear_readings_make_the_thread_wait(machine, monkeypatch):
     assert waits == pytest.approx([0.1, 0.1, 2.0])
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.usefixtures("cuda")
 def test_a_real_gpu():
     torch.ones(1, device="cuda")
     monitor = Monitor("cuda", nvml.visible_gpus()[0])

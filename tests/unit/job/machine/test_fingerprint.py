@@ -123,7 +123,7 @@ def test_a_cache_that_is_not_told(tmp_path, monkeypatch):
     assert fingerprint.last_level_cache_bytes(root=tmp_path) is None
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.usefixtures("cuda")
 def test_the_cache_of_the_device_that_is_measured():
     on_gpu = fingerprint.describe(1, Device.CUDA).last_level_cache_bytes
     assert on_gpu == torch.cuda.get_device_properties(0).L2_cache_size

@@ -93,7 +93,7 @@ def test_a_gpu_that_nvml_does_not_know():
         visible_gpus()
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.usefixtures("cuda")
 def test_a_real_gpu():
     torch.ones(1, device="cuda")
     gpus = visible_gpus()

@@ -290,7 +290,7 @@ def test_without_a_namespace_telemetry_is_in_the_document_alone(make_settings, u
     assert not cloudwatch.calls
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.usefixtures("cuda")
 def test_a_real_gpu():
     torch.ones(1, device="cuda")
     (_, gpus) = meters_for(1, no_workers, visible_gpus()[0])

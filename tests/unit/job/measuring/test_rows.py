@@ -1,7 +1,6 @@
 """What becomes of a row when its workload behaves, and when it does not."""
 
 import time
-from dataclasses import replace
 from itertools import count, cycle
 
 import pytest
@@ -20,7 +19,6 @@ from tests.stand_ins.workers import bench_here
 from tests.stand_ins.workloads import after, matmul_by, product_by, raising, slowed
 
 LIMITS = RowLimits(samples=10, max_seconds=0.2)
-CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
 def measured(workload, limits=LIMITS, **bench):
@@ -55,7 +53,7 @@ def test_measured_row_is_complete():
     assert [trial.implementation for trial in chosen] == [measurement.implementation]
 
 
-@CUDA
+@pytest.mark.usefixtures("cuda")
 def test_measured_row_on_cuda():
     row = Row(WORKLOADS["matmul"], {"size": 512}, "float32")
     measurement = row.measure(bench_here(LIMITS, device="cuda"))
@@ -363,7 +361,9 @@ def test_formula_that_breaks_the_schema_fails_its_row_alone():
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_a_row_declared_too_large_makes_no_inputs(device, tmp_path, monkeypatch):
+def test_a_row_declared_too_large_makes_no_inputs(device, tmp_path, request):
+    if device == "cuda":
+        request.getfixturevalue("cuda")
     path = tmp_path / "huge.py"
     path.write_text(
         '''"""Huge."""
@@ -374,9 +374,7 @@ def reference(x): return x
 def elements_held(size): return 10**15
 '''
     )
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (2**34, 2**34))
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    bench = replace(bench_here(LIMITS), device=device)
+    bench = bench_here(LIMITS, device=device)
     measurement = Row(user_files.read_workload([path]), {"size": 1}, "float32").measure(bench)
     assert measurement.status == "skipped", measurement.reason
     assert measurement.reason.startswith("needs 3725290.30 GiB of ")

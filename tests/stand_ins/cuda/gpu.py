@@ -1,0 +1,79 @@
+"""The state of the simulated device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+ILLEGAL_ACCESS = "CUDA error: an illegal memory access was encountered"
+NOT_IN_A_CAPTURE = "CUDA error: operation not permitted when stream is capturing"
+GIB = 2**30
+
+
+@dataclass
+class SimulatedGpu:
+    """One GPU: what it is, and what became of it."""
+
+    name: str
+    capability: tuple[int, int]
+    memory_bytes: int
+    cache_bytes: int
+    uuid: str = "aa"
+    used_by_others: int = 0  # bytes
+    lost: bool = False
+    capturing: Any = None  # the graph
+    peak_bytes: int = 0
+    streams: int = 0  # made so far
+    held: dict[StorageWeakRef, int] = field(default_factory=dict)  # bytes
+
+    def check(self) -> None:
+        """Fail like every call after an illegal access."""
+        if self.lost:
+            raise torch.AcceleratorError(ILLEGAL_ACCESS)
+
+    def wait(self) -> None:
+        """Wait for all work, which a capture can't."""
+        self.check()
+        if self.capturing is not None:
+            raise torch.AcceleratorError(NOT_IN_A_CAPTURE)
+
+    def lose(self) -> None:
+        self.lost = True
+        self.check()
+
+    def allocate(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Count a tensor's memory for as long as it lives."""
+        self.check()
+        storage = tensor.untyped_storage()
+        needed = storage.nbytes()
+        if needed > self.free_bytes():
+            raise torch.OutOfMemoryError(
+                f"CUDA out of memory. Tried to allocate {needed / 2**20:.2f} MiB."
+            )
+        self.held[StorageWeakRef(storage)] = needed
+        self.peak_bytes = max(self.peak_bytes, self.allocated_bytes())
+        return tensor
+
+    def allocated_bytes(self) -> int:
+        for storage in [storage for storage in self.held if storage.expired()]:
+            del self.held[storage]
+        return sum(self.held.values())
+
+    def free_bytes(self) -> int:
+        return self.memory_bytes - self.used_by_others - self.allocated_bytes()
+
+
+# Compute capability, memory and last-level cache; NVIDIA's data sheets and CUDA's properties.
+GPUS = {
+    "T4": ("Tesla T4", (7, 5), 15 * GIB, 4 * 2**20),
+    "A10G": ("NVIDIA A10G", (8, 6), 22 * GIB, 6 * 2**20),
+    "A100": ("NVIDIA A100-SXM4-40GB", (8, 0), 40 * GIB, 40 * 2**20),
+    "H200": ("NVIDIA H200", (9, 0), 140 * GIB, 60 * 2**20),
+}
+
+
+def gpu_of(model: str, **changes: Any) -> SimulatedGpu:
+    return replace(SimulatedGpu(*GPUS[model]), **changes)
