@@ -42,6 +42,15 @@ class Nvml:
 
     def nvmlInit(self): ...  # noqa: N802
 
+    def nvmlSystemGetDriverVersion(self):  # noqa: N802
+        return "580.95.05"
+
+    def nvmlSystemGetCudaDriverVersion_v2(self):  # noqa: N802
+        return 13_000
+
+    def nvmlDeviceGetCount(self):  # noqa: N802
+        return len(self.cards)
+
     def nvmlDeviceGetHandleByUUID(self, uuid):  # noqa: N802
         if uuid not in self.cards:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)

@@ -11,7 +11,11 @@ a device is strict and the CPU is not:
 - each fused attention kernel takes its own dtypes.
 """
 
+import torch
+
 from tests.stand_ins.cuda.gpu import GPUS, SimulatedGpu
 from tests.stand_ins.cuda.torch_cuda import installed
 
-__all__ = ["GPUS", "SimulatedGpu", "installed"]
+__all__ = ["GPUS", "REAL_DEVICE", "SimulatedGpu", "installed"]
+
+REAL_DEVICE = torch.cuda.is_available()  # before anything is simulated

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from tests.stand_ins.nvml import Card
+
 ILLEGAL_ACCESS = "CUDA error: an illegal memory access was encountered"
 NOT_IN_A_CAPTURE = "CUDA error: operation not permitted when stream is capturing"
 GIB = 2**30
@@ -25,6 +27,7 @@ class SimulatedGpu:
     used_by_others: int = 0  # bytes
     lost: bool = False
     capturing: Any = None  # the graph
+    card: Card = field(default_factory=Card)  # what NVML says
     peak_bytes: int = 0
     streams: int = 0  # made so far
     held: dict[StorageWeakRef, int] = field(default_factory=dict)  # bytes
@@ -56,6 +59,9 @@ class SimulatedGpu:
         self.held[StorageWeakRef(storage)] = needed
         self.peak_bytes = max(self.peak_bytes, self.allocated_bytes())
         return tensor
+
+    def holds(self, tensor: torch.Tensor) -> bool:
+        return StorageWeakRef(tensor.untyped_storage()) in self.held
 
     def allocated_bytes(self) -> int:
         for storage in [storage for storage in self.held if storage.expired()]:

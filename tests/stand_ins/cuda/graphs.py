@@ -1,4 +1,4 @@
-"""CUDA graphs: a capture records operations and addresses; a replay runs them on what lies there."""
+"""CUDA graphs: a capture records operations with addresses; a replay runs them on what is there."""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ def installed(model: str = "A10G", count: int = 1, **changes: Any) -> Iterator[S
     """
     gpu = gpu_of(model, **changes)
     uuids = [gpu.uuid, *(f"{number:02x}" for number in range(1, count))]
-    cards = nvml.Nvml(**{f"GPU_{uuid}": nvml.Card() for uuid in uuids})
+    others = {f"GPU_{uuid}": nvml.Card() for uuid in uuids[1:]}
+    cards = nvml.Nvml(**{f"GPU_{gpu.uuid}": gpu.card} | others)
     with ExitStack() as stack:
         stack.enter_context(nvml.installed(cards, *uuids))
         for owner, name, replacement in _replacements(gpu):
@@ -124,9 +125,10 @@ def _names_cuda(device: Any) -> bool:
 
 def _on_device(gpu: SimulatedGpu, make: Callable[..., Any]) -> Callable[..., Any]:
     def made(*args: Any, **kwargs: Any) -> Any:
-        if not _names_cuda(kwargs.get("device", "")):
+        like = args[0] if args and isinstance(args[0], torch.Tensor) else None
+        here = like is not None and gpu.holds(like)
+        if not _names_cuda(kwargs.get("device", "cuda" if here else "cpu")):
             return make(*args, **kwargs)
-        gpu.check()
         return gpu.allocate(make(*args, **kwargs | {"device": "cpu"}))
 
     return made

@@ -1,7 +1,6 @@
 """What the job's unit tests share."""
 
 import pytest
-import torch
 
 from batchmark_job.measuring import prepared
 from batchmark_job.measuring.limits import RowLimits
@@ -16,7 +15,7 @@ SMALL_CACHE_BYTES = 2**16  # so that few inputs fill it, and few graphs are capt
 @pytest.fixture
 def cuda():
     """A CUDA device: a real one where there is one, and else a simulated one, which is yielded."""
-    if torch.cuda.is_available():
+    if simulated_cuda.REAL_DEVICE:
         yield None
         return
     with simulated_cuda.installed("A10G", cache_bytes=SMALL_CACHE_BYTES) as gpu:

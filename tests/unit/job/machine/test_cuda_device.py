@@ -20,6 +20,7 @@ from batchmark_job.workloads.support import torch_calls
 from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.triton_filters import TritonFilter
 from benchmarks.job import gpu_rivals
+from tests.stand_ins.cuda import REAL_DEVICE
 from tests.stand_ins.workers import bench_here
 
 ROOT = Path(__file__).parents[4]
@@ -27,7 +28,7 @@ ROOT = Path(__file__).parents[4]
 AFFORDABLE = {
     name: workload
     for name, workload in WORKLOADS.items()
-    if torch.version.cuda or not name.startswith("resnet50")
+    if REAL_DEVICE or not name.startswith("resnet50")
 }
 # One value for every axis that has no default, within all their bounds.
 SIZE = {"sequence": 64, "batch": 2, "size": 64}
@@ -166,13 +167,13 @@ def test_a_gpu_has_a_ceiling_for_every_dtype():
         ("read", None),
         *(("compute", dtype) for dtype in DTYPE_BYTES),
     ]
-    if torch.version.cuda:
+    if REAL_DEVICE:
         assert all(ceiling.rate_per_second > 1e9 for ceiling in found)
     assert torch.backends.cuda.matmul.allow_tf32 is False
     assert torch_calls.native_refusal("cuda", "tf32") is None
 
 
-@pytest.mark.skipif(not torch.version.cuda, reason="a simulated device reaches no subprocess")
+@pytest.mark.skipif(not REAL_DEVICE, reason="a simulated device reaches no subprocess")
 def test_the_benchmark_against_rivals_runs():
     finished = subprocess.run(
         [sys.executable, "-m", "benchmarks.job.gpu_rivals", "--small"],

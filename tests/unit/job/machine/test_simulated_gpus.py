@@ -1,0 +1,183 @@
+"""What a job does on GPUs of several kinds, all simulated; no figure here is a GPU's."""
+
+import pynvml
+import pytest
+import torch
+
+from batchmark_job.machine import memory
+from batchmark_job.measuring.ceilings import Bounds, measure_ceilings
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.rows import Row
+from batchmark_job.result import parse_document
+from batchmark_job.suites import Point
+from batchmark_job.workloads.attention import CudnnAttention, EfficientAttention, FlashAttention
+from batchmark_job.workloads.builtin import WORKLOADS
+from batchmark_job.workloads.matmul import TorchMatmul
+from batchmark_job.workloads.support import torch_calls
+from batchmark_job.workloads.support.cuda_graph import CudaGraph
+from tests.stand_ins import cuda
+from tests.stand_ins.nvml import NoDriver
+from tests.stand_ins.workers import bench_here, run_job_here
+
+pytestmark = pytest.mark.skipif(cuda.REAL_DEVICE, reason="simulates a GPU where there is none")
+LIMITS = RowLimits(samples=10, max_seconds=0.1)
+SMALL = {"cache_bytes": 2**16}
+
+
+def measured(name, parameters, dtype="float32"):
+    return Row(WORKLOADS[name], parameters, dtype).measure(bench_here(LIMITS, device="cuda"))
+
+
+@pytest.mark.parametrize("dtype", ["tf32", "bfloat16"])
+def test_what_a_t4_has_no_tensor_cores_for_is_refused(dtype):
+    reason = f"Tesla T4 has compute capability 7.5; {dtype} needs 8.0"
+    with cuda.installed("T4", **SMALL):
+        row = measured("matmul", {"size": 64}, dtype)
+        found = measure_ceilings("cuda", [dtype, "float16"], Bounds(0.01, 64, 128, 2**20))
+    assert (row.status, row.reason) == ("skipped", reason)
+    assert [ceiling.dtype for ceiling in found if ceiling.dtype] == ["float16"]
+    with cuda.installed("A10G"):
+        assert torch_calls.native_refusal("cuda", dtype) is None
+
+
+@pytest.mark.parametrize(
+    "implementation", [FlashAttention(), EfficientAttention(), CudnnAttention()]
+)
+def test_fused_kernels_of_attention_run(implementation):
+    with cuda.installed("A10G"):
+        inputs = (torch.rand(3, 1, 2, 16, 8, dtype=torch.float16),)
+        assert implementation.prepare(inputs)().shape == (1, 2, 16, 8)
+
+
+def test_a_graph_keeps_the_tensors_of_its_call():
+    with cuda.installed("A10G") as gpu:
+        call = CudaGraph(TorchMatmul()).prepare((torch.ones(2, 2).cuda(), torch.ones(2, 2).cuda()))
+        assert call().tolist() == [[2, 2], [2, 2]]
+        assert not gpu.lost
+
+
+def test_a_graph_whose_tensors_are_freed_loses_the_device():
+    with cuda.installed("A10G") as gpu:
+        left, graph = torch.ones(2, 2).cuda(), torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            product = torch.mm(left, left)
+        graph.replay()
+        assert product.tolist() == [[2, 2], [2, 2]]
+        del left
+        with pytest.raises(RuntimeError, match="illegal memory access"):
+            graph.replay()
+        with pytest.raises(RuntimeError, match="illegal memory access"):
+            torch.cuda.synchronize()
+        assert gpu.lost
+
+
+def test_nothing_in_a_capture_waits_for_the_device():
+    with cuda.installed("A10G"):
+        number = torch.ones(1).cuda()
+        for wait in (number.item, number.cpu, torch.cuda.synchronize):
+            with (
+                pytest.raises(RuntimeError, match="not permitted when stream is capturing"),
+                torch.cuda.graph(torch.cuda.CUDAGraph()),
+            ):
+                wait()
+
+
+def test_an_event_has_no_time_before_the_device_got_there():
+    with cuda.installed("A10G"):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        with pytest.raises(RuntimeError, match="invalid resource handle"):
+            start.elapsed_time(end)
+        end.record()
+        with pytest.raises(RuntimeError, match="not ready"):
+            start.elapsed_time(end)
+        end.synchronize()
+        assert start.elapsed_time(end) >= 0
+
+
+def test_all_graphs_of_a_row_are_captured_on_one_stream():
+    with cuda.installed("A10G") as gpu:
+        sets = [(torch.ones(2, 2).cuda(), torch.ones(2, 2).cuda()) for _ in range(3)]
+        assert len(list(CudaGraph(TorchMatmul()).prepare_each(sets))) == 3
+        assert gpu.streams == 1
+
+
+def test_a_graph_s_memory_is_in_the_row_s_peak():
+    with cuda.installed("A10G") as gpu:
+        graph = CudaGraph(TorchMatmul())
+        size = 256
+        call = graph.prepare((torch.ones(size, size).cuda(), torch.ones(size, size).cuda()))
+        assert call().shape == (size, size)
+        assert memory.peak_bytes("cuda") == gpu.peak_bytes >= 3 * 4 * size**2
+
+
+def test_cudnn_may_try_all_its_algorithms():
+    before = torch.backends.cudnn.benchmark, torch.backends.cudnn.benchmark_limit
+    with torch_calls.cudnn_search():
+        assert torch.backends.cudnn.benchmark
+        assert torch.backends.cudnn.benchmark_limit == 0
+    assert (torch.backends.cudnn.benchmark, torch.backends.cudnn.benchmark_limit) == before
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "CUDA driver error: out of memory",
+        "Triton Error [CUDA]: out of memory",
+        "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
+    ],
+)
+def test_errors_for_want_of_memory_are_known(message):
+    assert memory.is_out_of_memory(RuntimeError(message))
+
+
+def document_of(make_settings, **changes):
+    points = (Point("matmul", {"size": 16}), Point("fft", {"size": 16, "batch": 1}))
+    settings = make_settings(points=points, requested_device="cuda", **changes)
+    assert run_job_here(settings) == 0
+    return parse_document(settings.output.path.read_bytes())
+
+
+@pytest.mark.parametrize("model", cuda.GPUS)
+def test_a_job_runs_to_its_document(make_settings, model):
+    with cuda.installed(model, **SMALL) as gpu:
+        document = document_of(make_settings)
+    environment = document.environment
+    assert document.actual_device == "cuda"
+    assert (environment.gpu_model, environment.gpu_count) == (gpu.name, 1)
+    assert environment.gpu_memory_bytes == gpu.memory_bytes
+    assert environment.last_level_cache_bytes == SMALL["cache_bytes"]
+    assert environment.driver_version == "580.95.05"
+    assert {row.status for row in document.measurements} <= {"measured", "unsettled"}
+    assert {row.timer for row in document.measurements} == {"cuda_events"}
+
+
+def test_a_job_on_one_of_four_gpus(make_settings):
+    with cuda.installed("A10G", count=4, **SMALL):
+        assert document_of(make_settings).environment.gpu_count == 4
+
+
+def test_a_job_on_a_gpu_that_is_nearly_full(make_settings):
+    others = 22 * 2**30 - 2**31
+    with cuda.installed("A10G", used_by_others=others, **SMALL):
+        huge, small = (measured("matmul", {"size": size}) for size in (20_000, 16))
+    assert huge.reason.startswith("needs 4.47 GiB of GPU memory, 2.00 GiB available")
+    assert small.status in {"measured", "unsettled"}
+
+
+def test_a_job_on_a_gpu_that_slows_down(make_settings):
+    with cuda.installed("T4", **SMALL) as gpu:
+        gpu.card.reasons = pynvml.nvmlClocksEventReasonHwThermalSlowdown
+        rows = document_of(make_settings).measurements
+    for row in rows:
+        assert row.conditions_during.gpu_throttle_reasons == ("hw_thermal_slowdown",)
+        assert len(row.throttled_samples) == len(row.samples_seconds)
+
+
+def test_a_job_without_nvml(make_settings, monkeypatch):
+    with cuda.installed("T4", **SMALL):
+        monkeypatch.setattr("batchmark_job.machine.nvml.pynvml", NoDriver())
+        document = document_of(make_settings)
+    assert document.environment.driver_version is None
+    assert document.environment.gpu_model == "Tesla T4"
+    assert {row.conditions_during.gpu_clock_hz for row in document.measurements} == {None}
