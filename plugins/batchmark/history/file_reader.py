@@ -109,7 +109,7 @@ def _serve(connection: Connection, parents: Connection, decode: Decode) -> None:
     # pyarrow's pool has reserved up to 1 GiB, which no limit would hold it from filling. So all of
     # it is taken first, in the largest parts that there are, and never touched.
     reserved = []
-    for exponent in range(40, 20, -1):
+    for exponent in range(40, 21, -1):
         with suppress(MemoryError):
             while True:
                 reserved.append(pa.allocate_buffer(2**exponent))

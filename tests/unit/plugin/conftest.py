@@ -2,6 +2,7 @@
 
 import pytest
 
+from batchmark.history import store
 from batchmark_job.result import Device, MeasurementStatus
 from tests.builders.reports import report_of
 from tests.builders.runs import (
@@ -16,6 +17,15 @@ from tests.builders.runs import (
     build_run,
     noisy,
 )
+from tests.stand_ins.file_reader import ReaderHere
+
+READ_BY_A_PROCESS = {"history", "fuzzing"}  # folders whose tests fork as the product does
+
+
+@pytest.fixture(autouse=True)
+def history_read_here(request, monkeypatch):
+    if request.path.parent.name not in READ_BY_A_PROCESS:
+        monkeypatch.setattr(store, "FileReader", ReaderHere)
 
 
 @pytest.fixture(scope="session")

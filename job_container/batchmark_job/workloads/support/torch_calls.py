@@ -47,15 +47,7 @@ def native_refusal(device: str, dtype: str) -> str | None:
     tf32 and bfloat16 as with float32.
     """
     if device == "cuda":
-        import torch
-
-        capability = torch.cuda.get_device_capability()
-        if dtype not in {"tf32", "bfloat16"} or capability >= TENSOR_CORES_OF_AMPERE:
-            return None
-        return (
-            f"{torch.cuda.get_device_name()} has compute capability {_dotted(capability)}; {dtype} "
-            f"needs {_dotted(TENSOR_CORES_OF_AMPERE)}"
-        )
+        return _old_gpu_refusal(dtype) if dtype in {"tf32", "bfloat16"} else None
     if dtype == "tf32":
         return "tf32 is a format of CUDA's tensor cores; measure float32 on the CPU"
     if dtype not in {"float16", "bfloat16"}:
@@ -71,6 +63,18 @@ def native_refusal(device: str, dtype: str) -> str | None:
     except (AttributeError, RuntimeError):  # a torch built without oneDNN
         native = False
     return None if native else f"this CPU has no {dtype} arithmetic"
+
+
+def _old_gpu_refusal(dtype: str) -> str | None:
+    import torch
+
+    capability = torch.cuda.get_device_capability()
+    if capability >= TENSOR_CORES_OF_AMPERE:
+        return None
+    return (
+        f"{torch.cuda.get_device_name()} has compute capability {_dotted(capability)}; {dtype} "
+        f"needs {_dotted(TENSOR_CORES_OF_AMPERE)}"
+    )
 
 
 def _dotted(capability: tuple[int, int]) -> str:

@@ -57,7 +57,7 @@ def test_measured_row_is_complete():
 def test_measured_row_on_cuda():
     row = Row(WORKLOADS["matmul"], {"size": 512}, "float32")
     measurement = row.measure(bench_here(LIMITS, device="cuda"))
-    assert measurement.status == "measured", measurement.reason
+    assert measurement.status in {"measured", "unsettled"}, measurement.reason
     assert measurement.timer == "cuda_events"
     assert measurement.peak_memory_bytes
     assert measurement.phases.host_to_device_seconds
