@@ -165,7 +165,9 @@ def serve(
         server.shutdown()
         if recorder:
             recorder.close()
-        scheduler.close()
-        if store:
-            store.close()
-        faulthandler.cancel_dump_traceback_later()
+        try:
+            scheduler.close()
+        finally:
+            if store:
+                store.close()
+            faulthandler.cancel_dump_traceback_later()
