@@ -97,7 +97,7 @@ class Environment(_Model):
     cpu_threads: PositiveCount = Field(description="logical CPUs that this process may use")
     compute_threads: PositiveCount = Field(description="threads the math libraries were given")
     memory_bytes: PositiveSize
-    gpu_model: Name | None
+    gpu_model: Name | None = Field(description="begins with 'simulated' where tests imitate a GPU")
     gpu_count: Count
     gpu_memory_bytes: Size | None = Field(description="memory of one GPU")
     driver_version: Name | None

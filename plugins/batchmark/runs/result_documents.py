@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # Any other error, such as that of credentials which are being renewed, says nothing of the object.
 MISSING = ("NoSuchKey", "NoSuchBucket")
+SIMULATED = "simulated "  # how the model of a GPU begins that tests imitate
 
 
 class ExpectedDocument(Record):
@@ -67,7 +68,7 @@ def read_document(
     """Read a document and check that it is the expected one, by the values of some of its fields.
 
     Raises:
-        CollectError: it is missing, too large, cut off, of another version or another job.
+        CollectError: it is missing, too large, cut off, simulated, of another version or job.
         BotoCoreError, ClientError: S3 does not hand it out at the moment, for any other reason.
     """
     try:
@@ -87,6 +88,9 @@ def read_document(
     for name, value in expected.items():
         if (seen := getattr(document, name)) != value:
             raise CollectError(f"{uri} has {name} {seen!r}, expected {value!r}")
+    model = document.environment.gpu_model or ""
+    if model.startswith(SIMULATED):
+        raise CollectError(f"{uri} was measured on a {model}, whose figures are no GPU's")
     for row in document.measurements:
         if dtype not in {OWN_DTYPES, row.dtype}:
             raise CollectError(

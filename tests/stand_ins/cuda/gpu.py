@@ -73,11 +73,12 @@ class SimulatedGpu:
 
 
 # Compute capability, memory and last-level cache; NVIDIA's data sheets and CUDA's properties.
+# The names say what they are, so that no document passes for a real GPU's.
 GPUS = {
-    "T4": ("Tesla T4", (7, 5), 15 * GIB, 4 * 2**20),
-    "A10G": ("NVIDIA A10G", (8, 6), 22 * GIB, 6 * 2**20),
-    "A100": ("NVIDIA A100-SXM4-40GB", (8, 0), 40 * GIB, 40 * 2**20),
-    "H200": ("NVIDIA H200", (9, 0), 140 * GIB, 60 * 2**20),
+    "T4": ("simulated Tesla T4", (7, 5), 15 * GIB, 4 * 2**20),
+    "A10G": ("simulated NVIDIA A10G", (8, 6), 22 * GIB, 6 * 2**20),
+    "A100": ("simulated NVIDIA A100-SXM4-40GB", (8, 0), 40 * GIB, 40 * 2**20),
+    "H200": ("simulated NVIDIA H200", (9, 0), 140 * GIB, 60 * 2**20),
 }
 
 

@@ -30,7 +30,7 @@ def measured(name, parameters, dtype="float32"):
 
 @pytest.mark.parametrize("dtype", ["tf32", "bfloat16"])
 def test_what_a_t4_has_no_tensor_cores_for_is_refused(dtype):
-    reason = f"Tesla T4 has compute capability 7.5; {dtype} needs 8.0"
+    reason = f"simulated Tesla T4 has compute capability 7.5; {dtype} needs 8.0"
     with cuda.installed("T4", **SMALL):
         row = measured("matmul", {"size": 64}, dtype)
         found = measure_ceilings("cuda", [dtype, "float16"], Bounds(0.01, 64, 128, 2**20))
@@ -145,6 +145,7 @@ def test_a_job_runs_to_its_document(make_settings, model):
     environment = document.environment
     assert document.actual_device == "cuda"
     assert (environment.gpu_model, environment.gpu_count) == (gpu.name, 1)
+    assert gpu.name.startswith("simulated ")
     assert environment.gpu_memory_bytes == gpu.memory_bytes
     assert environment.last_level_cache_bytes == SMALL["cache_bytes"]
     assert environment.driver_version == "580.95.05"
@@ -179,5 +180,5 @@ def test_a_job_without_nvml(make_settings, monkeypatch):
         monkeypatch.setattr("batchmark_job.machine.nvml.pynvml", NoDriver())
         document = document_of(make_settings)
     assert document.environment.driver_version is None
-    assert document.environment.gpu_model == "Tesla T4"
+    assert document.environment.gpu_model == "simulated Tesla T4"
     assert {row.conditions_during.gpu_clock_hz for row in document.measurements} == {None}

@@ -477,3 +477,10 @@ def test_a_document_of_another_run_is_refused(collect):
     foreign = json.loads(document()) | {"run_id": "other"}
     (lost,) = collect(DONE, document=json.dumps(foreign), event_answers=()).lost
     assert lost.reason.endswith("has run_id 'other', expected 'run'")
+
+
+def test_a_document_of_a_simulated_gpu_is_refused(collect):
+    (lost,) = collect(
+        DONE, document=document(gpu_model="simulated Tesla T4"), event_answers=()
+    ).lost
+    assert lost.reason.endswith("a simulated Tesla T4, whose figures are no GPU's")
