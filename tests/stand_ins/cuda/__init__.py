@@ -9,13 +9,19 @@ a device is strict and the CPU is not:
 - an event has no time before it was recorded, nor before the device got there;
 - memory has a limit, and what is over it is an error;
 - each fused attention kernel takes its own dtypes.
+
+Triton's kernels run in its interpreter, where triton is installed.
 """
 
 import torch
 
 from tests.stand_ins.cuda.gpu import GPUS, SimulatedGpu
 from tests.stand_ins.cuda.torch_cuda import installed
+from tests.stand_ins.cuda.triton_launches import interpret
 
 __all__ = ["GPUS", "REAL_DEVICE", "SimulatedGpu", "installed"]
 
 REAL_DEVICE = torch.cuda.is_available()  # before anything is simulated
+
+if not REAL_DEVICE:
+    interpret()

@@ -47,6 +47,12 @@ class Graph:
         self._gpu = gpu
         self.nodes: list[tuple[Any, Any, Any]] = []
 
+    def record(self, operation: Any, args: Any, kwargs: Any, result: Any) -> None:
+        given = tree_map_only(
+            torch.Tensor, lambda tensor: _Address(self._gpu, tensor), (args, kwargs)
+        )
+        self.nodes.append((operation, given, result))
+
     def replay(self) -> None:
         self._gpu.wait()
         for operation, given, results in self.nodes:
@@ -78,15 +84,12 @@ class _Capture(TorchDispatchMode):
         kwargs = kwargs or {}
         if operation in WAITING:
             raise torch.AcceleratorError(NOT_IN_A_CAPTURE)
-        given = tree_map_only(
-            torch.Tensor, lambda tensor: _Address(self._gpu, tensor), (args, kwargs)
-        )
         before = {tensor.untyped_storage()._cdata for tensor in _tensors((args, kwargs))}
         result = operation(*args, **kwargs)
         for tensor in _tensors(result):
             if tensor.untyped_storage()._cdata not in before:
                 self._gpu.allocate(tensor)
-        self._graph.nodes.append((operation, given, result))
+        self._graph.record(operation, args, kwargs, result)
         return result
 
 

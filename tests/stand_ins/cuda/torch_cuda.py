@@ -17,6 +17,7 @@ from tests.stand_ins import nvml
 from tests.stand_ins.cuda.gpu import SimulatedGpu, gpu_of
 from tests.stand_ins.cuda.graphs import Graph
 from tests.stand_ins.cuda.tensor_cores import TensorCores
+from tests.stand_ins.cuda.triton_launches import launches
 
 # Of the fused kernels of attention, which dtypes each takes.
 KERNEL_DTYPES = {
@@ -84,6 +85,7 @@ def _replacements(gpu: SimulatedGpu) -> Iterator[tuple[Any, str, Any]]:
     yield torch.nn.attention, "sdpa_kernel", _sdpa_kernel(chosen)
     yield F, "scaled_dot_product_attention", _attention(F.scaled_dot_product_attention, chosen)
     yield F, "conv2d", _conv2d(F.conv2d)
+    yield from launches(gpu)
 
 
 class Stream:

@@ -1,7 +1,6 @@
 """The Triton kernels: in Triton's interpreter against the float64 reference, and compiled.
 
-Run as a program this module is one interpreted case: the interpreter has to be chosen before
-triton is imported, so each test starts a process.
+Run as a program this module compiles them: in the tests' own process they are interpreted.
 """
 
 import importlib.util
@@ -20,6 +19,7 @@ from batchmark_job.workloads.base import TOLERANCES
 from batchmark_job.workloads.support import images, reference, torch_calls, triton_filters
 from batchmark_job.workloads.support.reference import Crop
 from batchmark_job.workloads.support.triton_filters import TritonBlur, TritonFilter, TritonSobel
+from tests.stand_ins import cuda
 
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
 WORKLOADS = {"blur": gaussian_blur.GaussianBlur(), "sobel": edge_detection.EdgeDetection()}
@@ -34,7 +34,8 @@ CASES = [
     ("sobel", (1, 1, 33, 5), "float16"),
     ("sobel", (1, 1, 33, 5), "bfloat16"),
 ]
-CAPABILITIES = (75, 80, 90)  # T4, A100, H100 and H200
+TARGETS = [("float32", capability) for capability in (75, 80, 86, 89, 90, 100)]
+TARGETS += itertools.product(("float16", "bfloat16"), (75, 90))
 # Triton's names of the types, for a compilation without tensors.
 POINTERS = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16"}
 
@@ -61,23 +62,23 @@ def expected(kind, batch, whole):
     return reference.correlate(reference.correlate(window, taps, axis=1), taps, axis=2)
 
 
-def compile_kernel(kind):
+def compile_kernels():
     """Compile for GPUs that need not be there; returns what each binary is made of."""
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource, compile  # noqa: A004
 
     from batchmark_job.workloads.support import triton_kernels
 
-    kernel = getattr(triton_kernels, kind)
-    constants = {"lanes": triton_filters.LANES}
-    if isinstance(filter_ := filter_of(kind), TritonBlur):
-        constants["taps"] = filter_.taps
-    aligned = {
-        (kernel.arg_names.index(name),): [["tt.divisibility", 16]]
-        for name in ("source", "target", "width")
-    }
     found = []
-    for dtype, capability in itertools.product(TritonFilter.dtypes, CAPABILITIES):
+    for kind, (dtype, capability) in itertools.product(WORKLOADS, TARGETS):
+        kernel = getattr(triton_kernels, kind)
+        constants = {"lanes": triton_filters.LANES}
+        if isinstance(filter_ := filter_of(kind), TritonBlur):
+            constants["taps"] = filter_.taps
+        aligned = {
+            (kernel.arg_names.index(name),): [["tt.divisibility", 16]]
+            for name in ("source", "target", "width")
+        }
         signature = {
             name: "constexpr" if name in constants else "i32" for name in kernel.arg_names
         } | dict.fromkeys(("source", "target"), POINTERS[dtype])
@@ -89,6 +90,7 @@ def compile_kernel(kind):
         found.append(
             {
                 "dtype": dtype,
+                "cubin_bytes": len(compiled.asm["cubin"]),
                 "layout_conversions": compiled.asm["ttgir"].count("convert_layout"),
                 "whole_vector_loads": compiled.asm["ptx"].count(".v4.b32"),
                 "shared_bytes": compiled.metadata.shared,
@@ -97,32 +99,29 @@ def compile_kernel(kind):
     return found
 
 
-def in_a_process(function, *arguments, interpret, folder):
-    finished = subprocess.run(
-        [sys.executable, __file__, json.dumps([function, *arguments])],
-        env=os.environ | {"TRITON_INTERPRET": str(int(interpret)), "TRITON_CACHE_DIR": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stderr
-    return json.loads(finished.stdout)
-
-
 @needs_triton
+@pytest.mark.skipif(cuda.REAL_DEVICE, reason="a device compiles them: test_cuda_device.py")
 @pytest.mark.parametrize(("kind", "shape", "dtype"), CASES)
-def test_a_kernel_is_correct(kind, shape, dtype, tmp_path):
-    error = in_a_process("run_case", kind, shape, dtype, interpret=True, folder=tmp_path)
+def test_a_kernel_is_correct(kind, shape, dtype):
+    error = run_case(kind, shape, dtype)
     # Tighter than what the job allows: the sums are float32 whatever the type.
     assert error <= TOLERANCES[dtype] / (10 if dtype == "float32" else 3)
 
 
 @needs_triton
-@pytest.mark.parametrize("kind", WORKLOADS)
-def test_a_kernel_compiles_to_registers_only(kind, tmp_path):
-    found = in_a_process("compile_kernel", kind, interpret=False, folder=tmp_path)
-    assert len(found) == len(CAPABILITIES) * len(TritonFilter.dtypes)
+def test_kernels_compile_to_registers_only(tmp_path):
+    finished = subprocess.run(
+        [sys.executable, __file__],
+        env=os.environ | {"TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    found = json.loads(finished.stdout)
+    assert len(found) == len(WORKLOADS) * len(TARGETS)
     for binary in found:
+        assert binary["cubin_bytes"] > 0
         assert binary["layout_conversions"] == binary["shared_bytes"] == 0
         assert binary["dtype"] != "float32" or binary["whole_vector_loads"] > 0
 
@@ -173,5 +172,4 @@ def test_channels_come_first():
 
 
 if __name__ == "__main__":
-    function, *arguments = json.loads(sys.argv[1])
-    print(json.dumps(globals()[function](*arguments)))
+    print(json.dumps(compile_kernels()))
