@@ -254,6 +254,16 @@ $(OTAVA): requirements-otava.txt | install
 bench-gpu: install ## On a GPU machine: our products against plain calls, our filters against a copy (a minute; ends with 77 without CUDA)
 	@exec $(BIN)/python -m benchmarks.job.gpu_rivals
 
+# On machines that were made for something else: without .venv, network or Terraform.
+.PHONY: gpu-check
+gpu-check: ## On a GPU machine: CUDA tests, suites, rivals; one folder and a summary (at most 15 minutes; needs no network; SIMULATE=T4)
+	@exec $(firstword $(wildcard $(BIN)/python) $(PYTHON)) -m benchmarks.gpu_check \
+		$(if $(TO),--to $(TO)) $(if $(SIMULATE),--simulate $(SIMULATE))
+
+.PHONY: gpu-wheels
+gpu-wheels: install ## Wheels of what a CUDA image lacks for gpu-check, to carry there (FOR=3.12, its Python)
+	@$(BIN)/python -m benchmarks.gpu_check.wheels $(or $(FOR),3.12)
+
 .PHONY: bench-cpu
 bench-cpu: install ## Our CPU times beside plain library calls and the published approach (one to two hours)
 	@exec $(BIN)/python -m benchmarks.job.cpu_rivals

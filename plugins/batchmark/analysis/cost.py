@@ -35,7 +35,21 @@ class PriceBasis(Record):
         default=None, description="median over the zones; null where no dollars may be shown"
     )
     measured_on_it: bool = Field(description="the time was measured on this instance type")
+    gpus: int | None = Field(
+        default=None, description="that its jobs held, of which a job uses one; null on a CPU"
+    )
     note: str | None = Field(default=None, description="why there is no price")
+
+    @property
+    def idle_gpus(self) -> int:
+        """GPUs that are paid for and that no job used."""
+        return (self.gpus or 1) - 1
+
+    @property
+    def usd_per_gpu_hour(self) -> float | None:
+        if self.usd_per_hour is None or self.gpus is None:
+            return None
+        return self.usd_per_hour / self.gpus
 
 
 class Cost(Record):
@@ -84,8 +98,15 @@ def price_basis(target: TargetRecord, prices: PriceTable) -> PriceBasis:
         usd_per_hour=usd,
         spot_usd_per_hour=spot,
         measured_on_it=seen_types == {wanted},
+        gpus=_gpus(target),
         note=note,
     )
+
+
+def _gpus(target: TargetRecord) -> int | None:
+    if target.environment is None or target.actual_device != "cuda":
+        return None
+    return target.environment.gpu_count or None
 
 
 def _measured_elsewhere(wanted: str, seen_types: set[str | None]) -> str | None:

@@ -12,6 +12,7 @@ from batchmark_job.result import Implementation, MetricSummary, Trial
 if TYPE_CHECKING:
     from batchmark.analysis.break_even import BreakEven
     from batchmark.analysis.comparison import Pair
+    from batchmark.analysis.cost import PriceBasis
     from batchmark.analysis.crossover import Crossover
     from batchmark.analysis.noise import RowNoise
     from batchmark.analysis.roofline import Roofline
@@ -55,14 +56,24 @@ def cost_of_calls(cost: Estimate) -> str:
 
 def prices(pair: Pair) -> str:
     """What each target's time is charged at; a target without a price is left out."""
-    text = "; ".join(
-        f"{basis.instance_type}: {basis.usd_per_hour:g} USD per hour, On-Demand"
+    parts = [
+        f"{basis.instance_type}: {basis.usd_per_hour:g} USD per hour, On-Demand{_per_gpu(basis)}"
         for basis in (pair.gpu_price, pair.cpu_price)
         if basis.usd_per_hour is not None
-    )
-    if pair.spot_factor is None:
-        return text
-    return f"{text}; with both on Spot, efficiency is {pair.spot_factor:.2f} times the one shown"
+    ]
+    if parts and pair.gpu_price.idle_gpus:
+        parts.append(
+            f"a job holds {pair.gpu_price.gpus} GPUs and uses one: with all of them at such work, "
+            f"efficiency is {pair.gpu_price.gpus} times the one shown"
+        )
+    if pair.spot_factor is not None:
+        parts.append(f"with both on Spot, efficiency is {pair.spot_factor:.2f} times the one shown")
+    return "; ".join(parts)
+
+
+def _per_gpu(basis: PriceBasis) -> str:
+    per_gpu = basis.usd_per_gpu_hour
+    return f", {per_gpu:g} per GPU" if per_gpu is not None and basis.idle_gpus else ""
 
 
 def price_notes(pair: Pair) -> list[str]:

@@ -186,7 +186,7 @@ def test_a_gpu_has_a_ceiling_for_every_dtype():
     assert torch_calls.native_refusal("cuda", "tf32") is None
 
 
-@pytest.mark.skipif(not REAL_DEVICE, reason="a simulated device reaches no subprocess")
+@pytest.mark.skipif(not REAL_DEVICE, reason="the rehearsal of gpu-check runs it")
 def test_the_benchmark_against_rivals_runs():
     finished = subprocess.run(
         [sys.executable, "-m", "benchmarks.job.gpu_rivals", "--small"],

@@ -1,0 +1,90 @@
+"""Checks the project on a GPU, within a quarter of an hour, and sums up what was found.
+
+It runs the tests that need CUDA, suites on the GPU and on the machine's CPU, and compares products
+and filters with plain calls. It needs no network. Interrupted, it goes on where it ended. All that
+it finds lies in one folder, which can be kept as recorded data. Ends with 1 if a step failed, with
+2 if a package is missing or the folder holds another check, and with 77 without a CUDA device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from pathlib import Path
+
+from benchmarks.gpu_check import packages
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build"
+EXIT_REFUSED = 2
+EXIT_SKIPPED = 77  # means skipped to automake and meson
+EXIT_INTERRUPTED = 130
+REHEARSAL = ROOT / "tests" / "stand_ins" / "cuda" / "rehearsal"
+SIMULATED = "BATCHMARK_SIMULATED_GPU"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="gpu-check", description=__doc__)
+    parser.add_argument(
+        "--to", type=Path, default=BUILD / "gpu-check", help="the folder for everything it writes"
+    )
+    parser.add_argument(
+        "--wheels", type=Path, default=BUILD / "gpu-wheels", help="of packages that are missing"
+    )
+    parser.add_argument(
+        "--simulate",
+        metavar="MODEL",
+        help="rehearse it on a simulated GPU (T4, A10G, A100, H200), with few and small rows",
+    )
+    asked = parser.parse_args()
+    os.chdir(ROOT)
+    packages.import_from(ROOT, ROOT / "job_container")
+    try:
+        packages.bring(asked.wheels, BUILD / "gpu-check-packages")
+    except packages.MissingError as error:
+        print(f"gpu-check: {error}", file=sys.stderr)
+        return EXIT_REFUSED
+    if asked.simulate:
+        _simulate(asked.simulate)
+    try:
+        return check(asked.to.resolve(), small=bool(asked.simulate))
+    except KeyboardInterrupt:
+        print("gpu-check: interrupted; the next one goes on from here", file=sys.stderr)
+        return EXIT_INTERRUPTED
+
+
+def check(folder: Path, *, small: bool) -> int:
+    from benchmarks.gpu_check import device, summary
+    from benchmarks.gpu_check.steps import OtherDeviceError, State, run, steps_of
+
+    if reason := device.obstacle():
+        print(f"gpu-check: skipped, {reason}", file=sys.stderr)
+        return EXIT_SKIPPED
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        state = State(folder, device.describe())
+    except OtherDeviceError as error:
+        print(f"gpu-check: {error}", file=sys.stderr)
+        return EXIT_REFUSED
+    done = []
+    text = ""
+    for step in run(steps_of(folder, small=small), folder, state):
+        done.append(step)
+        text = summary.write(folder, state, done)  # so that what is known survives a kill
+    print(f"\n{text}\nall of it: {folder}")
+    failed = [step.name for step in done if state.done[step.name]["rc"]]
+    return 1 if failed else 0
+
+
+def _simulate(model: str) -> None:
+    """Let this process and its children see a simulated GPU."""
+    os.environ[SIMULATED] = model
+    packages.import_from(REHEARSAL)
+    sys.modules.pop("sitecustomize", None)
+    importlib.import_module("sitecustomize")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

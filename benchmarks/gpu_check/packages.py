@@ -1,0 +1,97 @@
+"""What the check needs beside Python, and wheels for where a CUDA image lacks some of it.
+
+Only the standard library is imported here: nothing else may be there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+OF_THE_IMAGE = ("torch", "numpy", "scipy", "cv2")  # too large to carry
+# By the names that they are imported by.
+CARRIED = {
+    "annotated_types": "annotated-types",
+    "boto3": "boto3",
+    "botocore": "botocore",
+    "dateutil": "python-dateutil",
+    "iniconfig": "iniconfig",
+    "jmespath": "jmespath",
+    "packaging": "packaging",
+    "pluggy": "pluggy",
+    "psutil": "psutil",
+    "pydantic": "pydantic",
+    "pydantic_core": "pydantic-core",
+    "pygments": "pygments",
+    "pynvml": "nvidia-ml-py",
+    "pytest": "pytest",
+    "s3transfer": "s3transfer",
+    "six": "six",
+    "threadpoolctl": "threadpoolctl",
+    "typing_extensions": "typing-extensions",
+    "typing_inspection": "typing-inspection",
+    "urllib3": "urllib3",
+}
+
+
+class MissingError(Exception):
+    """A package is missing; the message names it and the remedy."""
+
+
+def bring(wheels: Path, into: Path) -> None:
+    """Where a package is missing, unpack all wheels, which were locked together, and use those.
+
+    Args:
+        wheels: a folder of wheels for this Python.
+        into: the folder to unpack them into; this process and its children import from it.
+
+    Raises:
+        MissingError: a package is neither here nor among the wheels.
+    """
+    if lacking := missing(OF_THE_IMAGE):
+        raise MissingError(
+            f"{sys.executable} has no {', '.join(lacking)}: take an image that has them, or name "
+            "another Python with PYTHON=..."
+        )
+    lacking = missing(CARRIED)
+    if lacking and wheels.is_dir():
+        _unpack(wheels, into)
+        import_from(into)
+        lacking = missing(CARRIED)
+    if lacking:
+        version = ".".join(map(str, sys.version_info[:2]))
+        raise MissingError(
+            f"{sys.executable} has no {', '.join(lacking)}, nor has {wheels}: run `make gpu-wheels "
+            f"FOR={version}` where there is a network, and bring that folder here"
+        )
+
+
+def missing(modules: Iterable[str]) -> list[str]:
+    return [name for name in modules if importlib.util.find_spec(name) is None]
+
+
+def import_from(*folders: Path) -> None:
+    """Before the interpreter's own packages, in this process and its children."""
+    names = [str(folder) for folder in folders]
+    sys.path[:0] = names
+    path = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (*names, path)))
+    importlib.invalidate_caches()
+
+
+def _unpack(wheels: Path, into: Path) -> None:
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--upgrade"]
+    finished = subprocess.run(
+        [*pip, "--find-links", str(wheels), "--target", str(into), *CARRIED.values()],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if finished.returncode:
+        raise MissingError(f"pip could not unpack {wheels}: {finished.stderr.strip()}")

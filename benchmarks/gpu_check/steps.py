@@ -1,0 +1,150 @@
+"""The steps of the check: each a process with a log and a limit of time, done once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+STATE = "state.json"
+GRACE_SECONDS = 20.0  # from the interruption of a step to its end by force
+SUITES_OF_TESTS = (
+    "tests/unit/job/machine/test_cuda_device.py",
+    "tests/unit/job/workloads/test_triton.py",
+    "tests/unit/job/measuring/test_sampling.py",
+)
+
+
+class OtherDeviceError(Exception):
+    """The folder holds the check of another device, or of other code."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A process that writes a log and, where `document` names one, a result document."""
+
+    name: str
+    what: str
+    command: tuple[str, ...]
+    limit_seconds: int
+    document: str | None = None
+
+
+def steps_of(folder: Path, *, small: bool) -> list[Step]:
+    """What is learnt first comes first; all limits together are 14 minutes."""
+    chosen = ("-k", "tf32_is_a_row or each_input_set") if small else ()
+    # Without the project's own settings of pytest, which ask for plugins that need not be here.
+    tests = (
+        *("-m", "pytest", "-q", "-rsfE", "-c", os.devnull, "--rootdir", ".", "--tb=short"),
+        *("-p", "no:cacheprovider", "--import-mode=importlib", "--confcutdir=tests/unit/job"),
+        *("--color=no", *chosen, *SUITES_OF_TESTS),
+    )
+    rivals = ("-m", "benchmarks.job.gpu_rivals", *(["--small"] if small else []))
+    steps = [
+        Step("tests", "the tests that need CUDA", tests, 270),
+        _suite("smoke", "cuda", 120, folder, small=small),
+        Step("rivals", "our products and filters beside plain calls and a copy", rivals, 210),
+        _suite("smoke", "cpu", 120, folder, small=small),
+    ]
+    return steps if small else [*steps, _suite("precision", "cuda", 120, folder, small=False)]
+
+
+def _suite(name: str, device: str, seconds: int, folder: Path, *, small: bool) -> Step:
+    document = f"{name}-{device}.json"
+    small_rows = ("--workload", "matmul", "--axis", "size=64,128", "--max-seconds", "0.1")
+    what = (*small_rows, "--no-ceilings") if small else ("--suite", name)
+    return Step(
+        f"{name}-{device}",
+        f"suite {name} on {device}",
+        (
+            *("-m", "batchmark_job", "run", *what, "--device", device),
+            *("--run-id", "gpu-check", "--target", device, "--output", str(folder / document)),
+        ),
+        seconds,
+        document,
+    )
+
+
+class State:
+    """What is known of the device and of the steps done, kept in a file.
+
+    Raises:
+        OtherDeviceError: the file is of another device, or of other code.
+    """
+
+    def __init__(self, folder: Path, device: dict[str, Any]) -> None:
+        self._path = folder / STATE
+        self.device = device
+        self.done: dict[str, dict[str, Any]] = {}
+        if self._path.exists():
+            before = json.loads(self._path.read_text())
+            if before["device"] != device:
+                raise OtherDeviceError(
+                    f"{folder} holds the check of {before['device']['gpu']} by job code "
+                    f"{before['device']['code']}, and here are {device['gpu']} and code "
+                    f"{device['code']}: name another folder with TO=..."
+                )
+            self.done = before["done"]
+
+    def keep(self, step: Step, outcome: dict[str, Any]) -> None:
+        self.done[step.name] = outcome
+        part = self._path.with_suffix(".part")
+        part.write_text(json.dumps({"device": self.device, "done": self.done}, indent=1) + "\n")
+        part.replace(self._path)
+
+
+def run(steps: list[Step], folder: Path, state: State) -> Iterator[Step]:
+    """Run what has not been done yet; each step once it has ended."""
+    for step in steps:
+        if step.name in state.done:
+            print(f"{step.name}: done before", flush=True)
+        else:
+            print(f"{step.name}: {step.what} (at most {step.limit_seconds} s)", flush=True)
+            state.keep(step, _run_one(step, folder))
+        yield step
+
+
+def log_of(step: Step, folder: Path) -> Path:
+    return folder / f"{step.name}.log"
+
+
+def _run_one(step: Step, folder: Path) -> dict[str, Any]:
+    started = time.monotonic()
+    with log_of(step, folder).open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, *step.command],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            late = _wait(process, step.limit_seconds)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    seconds = round(time.monotonic() - started, 1)
+    return {"rc": process.returncode, "seconds": seconds, "late": late}
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Wait for its end; whether it had to be told to end. What it has by then, it writes."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return True
+    return False

@@ -1,0 +1,117 @@
+"""The check on one page: what failed first, then the ratios, then the rows."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from batchmark_job.measuring.sample_statistics import median_interval
+from batchmark_job.result import Measurement, ResultDocument, parse_document
+from benchmarks.gpu_check.steps import State, Step, log_of
+
+MOST_CHARACTERS = 12_000
+MOST_OF_A_SECTION = 40  # lines
+LINE = 160  # characters
+NEWS = re.compile(r"^(FAILED|ERROR|E  |NOT MEASURED|warning:|Traceback|\w+Error:)|BELOW")
+
+
+def write(folder: Path, state: State, steps: Iterable[Step]) -> str:
+    """The summary, which is also written to summary.txt."""
+    sections = list(_sections(folder, state, list(steps)))
+    text = "\n\n".join(sections) + "\n"
+    while len(text) > MOST_CHARACTERS:
+        body, _, last = text.rstrip("\n").rpartition("\n")
+        text = f"{body}\n"
+        if last.startswith("(cut"):
+            text = f"{body.rpartition(chr(10))[0]}\n"
+        text += "(cut here; the rest is in the logs and documents)\n"
+    (folder / "summary.txt").write_text(text)
+    return text
+
+
+def _sections(folder: Path, state: State, steps: list[Step]) -> Iterator[str]:
+    yield _head(state.device)
+    yield "\n".join(_outcome(step, state.done[step.name], folder) for step in steps)
+    for step in steps:
+        log = log_of(step, folder).read_text(errors="replace").splitlines()
+        news = [line[:LINE] for line in log if NEWS.search(line)]
+        if state.done[step.name]["rc"] and not news:
+            news = [line[:LINE] for line in log[-5:]]
+        if news:
+            yield "\n".join([f"{step.name}, what went wrong:", *_shortened(news)])
+        if step.name == "rivals":
+            yield "\n".join(["shares of the fastest plain call, and of a copy:", *log[:60]])
+    documents = {step.name: _document(folder, step) for step in steps if step.document}
+    for name, document in documents.items():
+        if document and name.endswith("-cuda"):
+            other = documents.get(name.replace("-cuda", "-cpu"))
+            yield "\n".join([f"{name}, medians:", *_rows(document, other)])
+
+
+def _head(device: dict[str, Any]) -> str:
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    versions = ", ".join(f"{name} {version}" for name, version in device["packages"].items())
+    return (
+        f"gpu-check of {device['gpus']} × {device['gpu']}, capability {device['capability']}, "
+        f"{device['memory_bytes'] / 2**30:.1f} GiB; {now}\n"
+        f"driver {device['driver']}, CUDA {device['cuda']}, torch {device['torch']} built for "
+        f"{' '.join(device['built_for'])}, Python {device['python']}, {versions}\n"
+        f"{device['cpu_threads']} threads of {device['cpu']}, Linux {device['kernel']}, "
+        f"job code {device['code']}"
+    )
+
+
+def _outcome(step: Step, done: dict[str, Any], folder: Path) -> str:
+    said = "ok" if done["rc"] == 0 else f"exit {done['rc']}"
+    if done["late"]:
+        said = f"stopped after its {step.limit_seconds} s"
+    log = log_of(step, folder)
+    last = next((line for line in reversed(log.read_text().splitlines()) if line.strip()), "")
+    return f"{step.name:15} {said:12} {done['seconds']:6.1f} s  {last.strip()[:90]}"
+
+
+def _document(folder: Path, step: Step) -> ResultDocument | None:
+    path = folder / str(step.document)
+    return parse_document(path.read_bytes()) if path.exists() else None
+
+
+def _rows(document: ResultDocument, other: ResultDocument | None) -> Iterator[str]:
+    there = {_name(row): row for row in other.measurements} if other else {}
+    for row in document.measurements:
+        name = _name(row)
+        line = f"{name:44} {_time(row):24}"
+        beside = there.get(name)
+        if beside is not None:
+            line += f" cpu {_time(beside):24}"
+            if row.samples_seconds and beside.samples_seconds:
+                line += f" {_median(beside) / _median(row):8.2f}×"
+        chosen = row.implementation.name if row.implementation else ""
+        yield f"{line} {chosen} {row.reason or ''}".rstrip()[:LINE]
+
+
+def _name(row: Measurement) -> str:
+    axes = " ".join(f"{axis}={value}" for axis, value in row.parameters.items())
+    return f"{row.workload} {axes} {row.dtype}"
+
+
+def _median(row: Measurement) -> float:
+    return statistics.median(row.samples_seconds)
+
+
+def _time(row: Measurement) -> str:
+    """The median in microseconds and half its 95 % interval, or the status."""
+    if not row.samples_seconds:
+        return str(row.status)
+    interval = median_interval(row.samples_seconds)
+    half = f" ± {(interval.high - interval.low) / 2 * 1e6:.1f}" if interval else ""
+    mark = "" if row.status == "measured" else f" {row.status}"
+    return f"{_median(row) * 1e6:.1f}{half} µs{mark}"
+
+
+def _shortened(lines: list[str]) -> list[str]:
+    left = len(lines) - MOST_OF_A_SECTION
+    return [*lines[:MOST_OF_A_SECTION], f"... and {left} more lines"] if left > 0 else lines

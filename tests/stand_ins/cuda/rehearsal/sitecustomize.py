@@ -1,0 +1,19 @@
+"""Python imports this at its start where this folder is on its path: torch then sees a GPU.
+
+Not pytest, whose tests simulate their own.
+"""
+
+import atexit
+import os
+import sys
+
+if not {"pytest", "pip"} & set(sys.orig_argv) and not any(
+    "resource_tracker" in word for word in sys.orig_argv
+):
+    from batchmark_job.workloads.support import triton_filters
+    from tests.stand_ins.cuda import installed
+
+    simulated = installed(os.environ["BATCHMARK_SIMULATED_GPU"])
+    simulated.__enter__()
+    atexit.register(simulated.__exit__, None, None, None)
+    triton_filters._missing = lambda: "simulated: its interpreter is too slow for a row"

@@ -1,0 +1,48 @@
+"""What a report says of prices: the instance's, and a GPU's where a job leaves others idle."""
+
+import pytest
+
+from batchmark.analysis.comparison import compare
+from batchmark.core.prices import PriceTable
+from batchmark.report import words
+from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row, build_run
+
+PRICES = PriceTable(
+    region="us-east-1",
+    as_of="2026-11-20",
+    source="a test",
+    on_demand={"c5.2xlarge": 0.34, "g5.12xlarge": 5.672},
+)
+
+
+def pair_with(gpus, **changes):
+    environment = GPU_ENVIRONMENT.model_copy(
+        update={"gpu_count": gpus, "instance_type": "g5.12xlarge"}
+    )
+    rows = [build_row((0.1,) * 8)]
+    gpu = build_job("g5.12xlarge", rows, environment=environment, **changes)
+    (pair,) = compare(build_run(gpu, build_job("c5.2xlarge", rows)), PRICES).pairs
+    return pair
+
+
+def test_gpus_that_no_job_used_are_named_with_their_price():
+    pair = pair_with(4)
+    assert pair.gpu_price.usd_per_gpu_hour == pytest.approx(1.418)
+    assert words.prices(pair) == (
+        "g5.12xlarge: 5.672 USD per hour, On-Demand, 1.418 per GPU; "
+        "c5.2xlarge: 0.34 USD per hour, On-Demand; a job holds 4 GPUs and uses one: with all of "
+        "them at such work, efficiency is 4 times the one shown"
+    )
+
+
+def test_a_single_gpu_needs_no_word():
+    pair = pair_with(1)
+    assert pair.gpu_price.idle_gpus == 0
+    assert words.prices(pair) == (
+        "g5.12xlarge: 5.672 USD per hour, On-Demand; c5.2xlarge: 0.34 USD per hour, On-Demand"
+    )
+
+
+def test_a_cpu_has_no_price_per_gpu():
+    pair = pair_with(4)
+    assert (pair.cpu_price.gpus, pair.cpu_price.usd_per_gpu_hour) == (None, None)
