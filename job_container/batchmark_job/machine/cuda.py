@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from typing import NamedTuple
 
 import torch
 
-from batchmark_job.errors import CannotMeasureError, first_line, one_line
-from batchmark_job.machine import nvml
+from batchmark_job.errors import CannotMeasureError, first_line, one_line, say
+from batchmark_job.machine import cards, nvml
 
 # The first driver of each CUDA major version; it runs all its minor versions.
 # Source: CUDA Toolkit release notes, "CUDA Toolkit and Minimum Required Driver Version".
@@ -57,12 +56,13 @@ def start() -> None:
     """Start CUDA on the first GPU: its context and memory. No kernel runs, so that none gets warm.
 
     Raises:
-        CannotMeasureError: the GPU is older than this torch allows, full, or in error.
+        CannotMeasureError: this torch is not built for the GPU, or it is full or in error.
     """
     try:
         torch.cuda.init()  # type: ignore[no-untyped-call]
-        _refuse_old_gpu()
+        _refuse_other_gpus()
         torch.empty(1, device="cuda").cpu()
+        _name_the_gpu()
     except (RuntimeError, torch.cuda.DeferredCudaCallError) as error:
         if "out of memory" in str(error):
             raise CannotMeasureError(
@@ -107,19 +107,32 @@ def _shown(variable: str) -> str:
     return "not set" if value is None else repr(value)
 
 
-def _refuse_old_gpu() -> None:
-    built_for = [
-        int(found.group(1))
-        for name in torch.cuda.get_arch_list()
-        if (found := re.match(r"sm_(\d+)", name))
-    ]
-    major, minor = torch.cuda.get_device_capability(0)
-    if built_for and 10 * major + minor < min(built_for):
+def _refuse_other_gpus() -> None:
+    """Refuse what this torch has no code for: it would fail in its first kernel."""
+    built_for = torch.cuda.get_arch_list()
+    capability = torch.cuda.get_device_capability(0)
+    if built_for and not cards.runs_on(capability, built_for):
+        fitting = ", ".join(
+            card.model for card in cards.CARDS if cards.runs_on(card.capability, built_for)
+        )
         raise CannotMeasureError(
             f"cannot measure: {torch.cuda.get_device_name(0)} has compute capability "
-            f"{major}.{minor}, and torch {torch.__version__} is built for {min(built_for) / 10} "
-            "and newer ones; take a newer GPU, or an older release of the job image"
+            f"{'.'.join(map(str, capability))}, and torch {torch.__version__} is built for "
+            f"{' '.join(built_for)}; take another GPU ({fitting}), or another release of the job "
+            "image"
         )
+
+
+def _name_the_gpu() -> None:
+    """Say which GPU it is, as a card of EC2 where it is known."""
+    properties = torch.cuda.get_device_properties(0)
+    card = cards.card_of(properties.name)
+    known = f"EC2 {', '.join(card.families)}" if card else "not among the GPUs known here"
+    major, minor = torch.cuda.get_device_capability(0)
+    say(
+        f"batchmark_job: GPU: {properties.name} ({known}), compute capability {major}.{minor}, "
+        f"{properties.total_memory / 2**30:.1f} GiB"
+    )
 
 
 def _memory_used() -> str:

@@ -13,6 +13,7 @@ import torch
 import torch.nn.attention
 import torch.nn.functional as F  # noqa: N812
 
+from batchmark_job.machine import cards
 from tests.stand_ins import nvml
 from tests.stand_ins.cuda.gpu import SimulatedGpu, gpu_of
 from tests.stand_ins.cuda.graphs import Graph
@@ -25,7 +26,6 @@ KERNEL_DTYPES = {
     "CUDNN_ATTENTION": (torch.float16, torch.bfloat16),
     "EFFICIENT_ATTENTION": (torch.float32, torch.float16, torch.bfloat16),
 }
-ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120")
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def _replacements(gpu: SimulatedGpu) -> Iterator[tuple[Any, str, Any]]:
         "get_device_properties": lambda _index=0: properties,
         "get_device_capability": lambda _index=0: gpu.capability,
         "get_device_name": lambda _index=0: gpu.name,
-        "get_arch_list": lambda: list(ARCHITECTURES),
+        "get_arch_list": lambda: list(cards.BUILT_FOR),
         "mem_get_info": lambda: (gpu.free_bytes(), gpu.memory_bytes),
         "max_memory_allocated": lambda: gpu.peak_bytes,
         "Event": lambda enable_timing=False: Event(gpu, timed=enable_timing),

@@ -76,7 +76,8 @@ def a_gpu(
     error=None, *, nvml=None, capability=(7, 5), built_for=("sm_75", "sm_90a", "compute_120")
 ):
     """torch sees a device; taking memory of it ends in an error where one is given."""
-    properties = SimpleNamespace(uuid="a-uuid", total_memory=16 * 2**30)
+    name = "Tesla V100-SXM2-16GB"
+    properties = SimpleNamespace(name=name, uuid="a-uuid", total_memory=16 * 2**30)
     taken = mock.Mock(side_effect=error)
     with (
         mock.patch("batchmark_job.machine.nvml.pynvml", nvml or Installed()),
@@ -87,7 +88,7 @@ def a_gpu(
             device_count=lambda: 1,
             get_arch_list=lambda: list(built_for),
             get_device_capability=lambda device: capability,
-            get_device_name=lambda device: "Tesla V100-SXM2-16GB",
+            get_device_name=lambda device: name,
             get_device_properties=lambda device: properties,
         ),
         mock.patch.object(torch, "empty", taken),
@@ -221,10 +222,10 @@ def test_a_gpu_that_does_not_come_up_is_told(kind):
         start()
 
 
-def test_a_gpu_older_than_torch_allows_is_named():
+def test_a_gpu_that_torch_has_no_code_for_is_named():
     with (
         a_gpu(capability=(7, 0)) as taken,
-        pytest.raises(CannotMeasureError, match=r"V100.* capability 7\.0, .* built for 7\.5 and"),
+        pytest.raises(CannotMeasureError, match=r"V100.* 7\.0, .* built for sm_75 .*GPU \(T4, H100, H200\)"),
     ):
         start()
     assert not taken.called

@@ -4,7 +4,7 @@ import pynvml
 import pytest
 import torch
 
-from batchmark_job.machine import memory
+from batchmark_job.machine import cards, memory
 from batchmark_job.measuring.ceilings import Bounds, measure_ceilings
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.rows import Row
@@ -139,9 +139,11 @@ def document_of(make_settings, **changes):
 
 
 @pytest.mark.parametrize("model", cuda.GPUS)
-def test_a_job_runs_to_its_document(make_settings, model):
+def test_a_job_runs_to_its_document(make_settings, model, capsys):
     with cuda.installed(model, **SMALL) as gpu:
         document = document_of(make_settings)
+    family = cards.card_of(gpu.name).families[0]
+    assert f"GPU: {gpu.name} (EC2 {family}" in capsys.readouterr().out
     environment = document.environment
     assert document.actual_device == "cuda"
     assert (environment.gpu_model, environment.gpu_count) == (gpu.name, 1)

@@ -1,0 +1,65 @@
+"""The GPUs of EC2, and which of them the pinned torch runs on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+Capability = tuple[int, int]
+
+# As libtorch_python.so of PyPI's wheel for Linux holds it (torch._C._cuda_getArchFlags()); no PTX.
+TORCH = "2.13.0"
+CUDA = "13.0"
+BUILT_FOR = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120")
+
+
+class Card(NamedTuple):
+    """A GPU model: a word of the name that CUDA gives it, and the EC2 families that have it."""
+
+    model: str
+    capability: Capability
+    families: tuple[str, ...]
+
+
+# Sources: AWS, "Amazon EC2 accelerated computing instances"; NVIDIA, "CUDA GPU Compute Capability".
+CARDS = (
+    Card("V100", (7, 0), ("p3", "p3dn")),
+    Card("T4", (7, 5), ("g4dn",)),
+    Card("A10G", (8, 6), ("g5",)),
+    Card("L4", (8, 9), ("g6", "gr6")),
+    Card("L40S", (8, 9), ("g6e",)),
+    Card("A100", (8, 0), ("p4d", "p4de")),
+    Card("H100", (9, 0), ("p5",)),
+    Card("H200", (9, 0), ("p5e", "p5en")),
+    Card("B200", (10, 0), ("p6-b200",)),
+)
+
+
+def card_of(model: str) -> Card | None:
+    """The card with this name, such as NVIDIA A100-SXM4-40GB."""
+    words = re.split(r"[\s-]", model)
+    return next((card for card in CARDS if card.model in words), None)
+
+
+def runs_on(capability: Capability, built_for: Iterable[str]) -> bool:
+    """Whether a build has code for a GPU.
+
+    Binary code (sm_) runs on its own major version from its minor version on, architecture-specific
+    code (sm_90a) on its own version only, and PTX (compute_) on all later ones. Source: CUDA
+    programming guide, "Compute capabilities" and "Binary compatibility".
+    """
+    return any(_covers(name, capability) for name in built_for)
+
+
+def _covers(name: str, capability: Capability) -> bool:
+    found = re.fullmatch(r"(sm|compute)_(\d+)(\d)([af]?)", name)
+    if found is None:
+        return False
+    kind, major, minor, specific = found.groups()
+    version = int(major), int(minor)
+    if specific == "a":
+        return capability == version
+    if kind == "compute":
+        return capability >= version
+    return capability[0] == version[0] and capability >= version
