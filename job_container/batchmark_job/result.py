@@ -26,7 +26,7 @@ from pydantic_core import from_json
 #   2  (2026-11) trials, stopping, conditions, flags, energy; marks, ceilings, telemetry.
 #      All that is new is optional, so version 1 still reads. Later, as optional: ami_id and
 #      code_version. Later still, bounds of all values, which no measurement reaches; then
-#      process_samples and thread_settings.
+#      process_samples and thread_settings; kernel_seconds and latency_seconds.
 #   1  (2026-11) first version
 SCHEMA_VERSION: Final = 2
 SUPPORTED_VERSIONS = (1, 2)
@@ -140,6 +140,14 @@ class Phases(_Model):
     host_to_device_seconds: Seconds | None = None
     compute_seconds: Seconds | None = None
     device_to_host_seconds: Seconds | None = None
+    kernel_seconds: Seconds | None = Field(
+        default=None,
+        description="on the GPU alone, of calls that waited in its queue; null where calls are "
+        "long, or can't be queued",
+    )
+    latency_seconds: Seconds | None = Field(
+        default=None, description="on an idle GPU, until the host knows that the work is done"
+    )
 
 
 class Correctness(_Model):
@@ -262,7 +270,9 @@ class Measurement(_Model):
         "all input sets included: torch's on CUDA, all of it on the CPU",
     )
     energy_joules: Amount | None = Field(
-        default=None, description="of the GPU, per warm call; null without NVML's counter"
+        default=None,
+        description="of the GPU, per warm call and the idle moment after it; null without NVML's "
+        "counter",
     )
 
     @model_validator(mode="after")

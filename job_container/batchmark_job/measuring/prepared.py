@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import statistics
 import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from batchmark_job.machine import memory, nvml
 from batchmark_job.machine.conditions import thread_times, wait_share
 from batchmark_job.machine.threads import set_threads
 from batchmark_job.measuring.candidate import CHANGES_INPUTS, LONG_SECONDS
+from batchmark_job.measuring.device_times import time_device
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.process_samples import FirstCall, ProcessSamples
@@ -93,7 +95,7 @@ class Prepared:
         return seconds
 
     def measure(
-        self, *, limits: RowLimits, trial_seconds: float | None, check_first: bool, transfers: bool
+        self, *, limits: RowLimits, trial_seconds: float | None, check_first: bool, phases: bool
     ) -> ProcessSamples:
         """Warm up, sample and check; make the cold call before where it was not made yet.
 
@@ -101,13 +103,13 @@ class Prepared:
             limits: of this process.
             trial_seconds: median of the same calls in the trial, if there was one.
             check_first: whether to compare the first output with the reference, too.
-            transfers: whether to time copies to the device and back.
+            phases: whether to time what a sample holds, and copies to the device and back.
         """
         with self._state():
-            return self._measure(limits, trial_seconds, check_first, transfers)
+            return self._measure(limits, trial_seconds, check_first, phases)
 
     def _measure(
-        self, limits: RowLimits, trial_seconds: float | None, check_first: bool, transfers: bool
+        self, limits: RowLimits, trial_seconds: float | None, check_first: bool, phases: bool
     ) -> ProcessSamples:
         problem, timer = self._problem, self._timer
         cold, kept = FirstCall(0.0, None, None, changes_inputs=False), None
@@ -157,10 +159,14 @@ class Prepared:
             wait_share=wait_share(threads_before, threads_after),
             peak_memory_bytes=peak,
             joules=_per_call(joules_before, joules_after, sampled),
-            transfers=time_transfers(self._host_inputs, self._device_inputs, sampled.output)
-            if transfers
-            else {},
+            phases=self._phases(samples, sampled.output) if phases else {},
         )
+
+    def _phases(self, samples: list[float], output: Tensor) -> dict[str, float]:
+        typical = statistics.median(samples)
+        found = time_device(self._rotation, typical) if typical < LONG_SECONDS else {}
+        # Last, as it writes into the inputs.
+        return found | time_transfers(self._host_inputs, self._device_inputs, output)
 
     def _state(self) -> contextlib.AbstractContextManager[None]:
         return measuring_state(self._problem.workload, self._problem.dtype)

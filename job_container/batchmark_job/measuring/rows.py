@@ -225,7 +225,7 @@ class Row:
                 limits=bench.limits.of_one_process(),
                 trial_seconds=chosen.trial_seconds,
                 check_first=alone,
-                transfers=bench.device == "cuda" and not self.processes,
+                phases=bench.device == "cuda" and not self.processes,
             )
         finally:
             if worker is not None:
@@ -374,5 +374,5 @@ def _together(processes: Sequence[ProcessSamples]) -> dict[str, Any]:
             default=None,
         ),
         "energy_joules": statistics.fmean(joules) if joules else None,
-        "phases": Phases(compute_seconds=statistics.median(samples), **first.transfers),
+        "phases": Phases(compute_seconds=statistics.median(samples), **first.phases),
     }

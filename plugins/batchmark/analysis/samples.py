@@ -17,7 +17,7 @@ from batchmark.core.formatting import percent
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate, Median
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedJob
-from batchmark_job.result import Implementation, Measurement, Parameter, Trial
+from batchmark_job.result import Implementation, Measurement, Parameter, Phases, Trial
 
 # From here on a row carries a warning.
 WIDE_SPREAD = 0.10  # interquartile range over median
@@ -72,6 +72,12 @@ class Side(Record):
     peak_memory_bytes: int | None = Field(description="largest over the jobs")
     energy_joules: float | None = Field(description="per call; median over the jobs")
     flops_per_joule: float | None
+    kernel_seconds: float | None = Field(
+        default=None, description="on the GPU alone, launching left out; median over the jobs"
+    )
+    latency_seconds: float | None = Field(
+        default=None, description="until the host knows that a call is done; median over the jobs"
+    )
     steal_share: float | None = Field(description="of CPU time; largest over the jobs")
     wait_share: float | None = Field(
         description="of the time in which its threads had work; largest over the jobs"
@@ -153,6 +159,10 @@ class RowSamples:
         }
         return len(rivals) == 1 and rivals != {frozenset()}
 
+    @property
+    def _phases(self) -> Iterable[Phases]:
+        return (row.phases for row in self._rows if row.phases)
+
     @cached_property
     def side(self) -> Side | None:
         """The pooled figures; None if no job measured the row."""
@@ -179,6 +189,8 @@ class RowSamples:
                 if self.row.flops and joules and joules >= LEAST_JOULES
                 else None
             ),
+            kernel_seconds=_median(phases.kernel_seconds for phases in self._phases),
+            latency_seconds=_median(phases.latency_seconds for phases in self._phases),
             stopping=dict(Counter(row.stopping.criterion for row in rows if row.stopping)),
             provenance=self.provenance,
             **self._odd_samples(),

@@ -28,6 +28,7 @@ QUANTILES = {
     "max_seconds": 1.0,
 }
 ENVIRONMENT_COLUMNS = set(Environment.model_fields) & set(SCHEMA.names)
+PHASE_COLUMNS = set(Phases.model_fields) & set(SCHEMA.names)
 
 
 def history_rows(run: CollectedRun, prices: PriceTable) -> list[Row]:
@@ -108,7 +109,7 @@ def _measurement_columns(job: CollectedJob, row: Measurement) -> Row:
         "peak_memory_bytes": row.peak_memory_bytes,
         "energy_joules": row.energy_joules,
         "relative_error": row.correctness and row.correctness.relative_error,
-        **(row.phases or Phases()).model_dump(),
+        **(row.phases or Phases()).model_dump(include=PHASE_COLUMNS),
         **_statistics_columns(job, row),
     }
 

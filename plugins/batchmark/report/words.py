@@ -104,6 +104,10 @@ def side_facts(side: Side) -> Iterable[tuple[str, str]]:
     yield "code", implementation(side.implementation)
     if side.roofline:
         yield from _rates(side.roofline)
+    if side.latency_seconds:
+        alone = side.kernel_seconds and formatting.quantity(side.kernel_seconds, "s")
+        known = formatting.quantity(side.latency_seconds, "s")
+        yield "a call", f"{alone or 'not known'} of the GPU alone, {known} until the host knows"
     if side.items_per_second:
         images = formatting.number(side.items_per_second)
         yield "throughput", f"{images.value} images/s {images.interval}".rstrip()

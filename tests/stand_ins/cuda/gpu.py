@@ -26,6 +26,7 @@ class SimulatedGpu:
     uuid: str = "aa"
     used_by_others: int = 0  # bytes
     lost: bool = False
+    asleep: bool = False  # until something waits for it
     capturing: Any = None  # the graph
     card: Card = field(default_factory=Card)  # what NVML says
     peak_bytes: int = 0
@@ -42,6 +43,12 @@ class SimulatedGpu:
         self.check()
         if self.capturing is not None:
             raise torch.AcceleratorError(NOT_IN_A_CAPTURE)
+        self.asleep = False
+
+    def sleep(self, cycles: int) -> None:
+        """Do nothing for so long that the queue can be filled meanwhile."""
+        self.check()
+        self.asleep = cycles > 0
 
     def lose(self) -> None:
         self.lost = True

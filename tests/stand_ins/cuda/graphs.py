@@ -54,7 +54,9 @@ class Graph:
         self.nodes.append((operation, given, result))
 
     def replay(self) -> None:
-        self._gpu.wait()
+        self._gpu.check()
+        if self._gpu.capturing is not None:
+            raise torch.AcceleratorError(NOT_IN_A_CAPTURE)
         for operation, given, results in self.nodes:
             args, kwargs = tree_map_only(_Address, _Address.tensor, given)
             fresh = operation(*args, **kwargs)

@@ -58,6 +58,7 @@ def _replacements(gpu: SimulatedGpu) -> Iterator[tuple[Any, str, Any]]:
         "init": gpu.check,
         "synchronize": gpu.wait,
         "empty_cache": gpu.check,
+        "_sleep": gpu.sleep,
         "get_device_properties": lambda _index=0: properties,
         "get_device_capability": lambda _index=0: gpu.capability,
         "get_device_name": lambda _index=0: gpu.name,
@@ -111,6 +112,11 @@ class Event:
     def synchronize(self) -> None:
         self._gpu.wait()
         self._waited_for = True
+
+    def query(self) -> bool:
+        """Whether the device got there; an event that was never recorded counts as past."""
+        self._gpu.check()
+        return self._at is None or not self._gpu.asleep
 
     def elapsed_time(self, end: Event) -> float:
         """Milliseconds; later work must be known to be done, as for cudaEventElapsedTime."""

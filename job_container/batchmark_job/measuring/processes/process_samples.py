@@ -38,4 +38,4 @@ class ProcessSamples(NamedTuple):
     wait_share: float | None
     peak_memory_bytes: int | None
     joules: float | None  # per call
-    transfers: dict[str, float]
+    phases: dict[str, float]

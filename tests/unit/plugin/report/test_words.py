@@ -1,10 +1,11 @@
-"""What a report says of prices: the instance's, and a GPU's where a job leaves others idle."""
+"""What a report says of prices, and of what a call takes of the GPU alone."""
 
 import pytest
 
 from batchmark.analysis.comparison import compare
 from batchmark.core.prices import PriceTable
 from batchmark.report import words
+from batchmark_job.result import Phases
 from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row, build_run
 
 PRICES = PriceTable(
@@ -46,3 +47,21 @@ def test_a_single_gpu_needs_no_word():
 def test_a_cpu_has_no_price_per_gpu():
     pair = pair_with(4)
     assert (pair.cpu_price.gpus, pair.cpu_price.usd_per_gpu_hour) == (None, None)
+
+
+def call_facts(**phases):
+    gpu = build_job("g5.xlarge", [build_row((20e-6,) * 8, phases=Phases(**phases))])
+    cpu = build_job("c5.2xlarge", [build_row((0.1,) * 8)])
+    (row,) = compare(build_run(gpu, cpu), PRICES).pairs[0].rows
+    assert "a call" not in dict(words.side_facts(row.cpu))
+    return dict(words.side_facts(row.gpu)).get("a call")
+
+
+def test_launching_shows_beside_what_the_gpu_does():
+    assert call_facts(kernel_seconds=4e-6, latency_seconds=31e-6) == (
+        "4.00 µs of the GPU alone, 31.0 µs until the host knows"
+    )
+    assert call_facts(latency_seconds=31e-6) == (
+        "not known of the GPU alone, 31.0 µs until the host knows"
+    )
+    assert call_facts() is None
