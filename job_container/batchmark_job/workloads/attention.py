@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
+from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Implementation, Workload
 from batchmark_job.workloads.support import reference, torch_calls
+from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.reference import Float64Array
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 
@@ -98,7 +99,7 @@ class _Attention(Workload):
         Axis("head_dim", minimum=1, maximum=1_024, default=64),
         Axis("batch", minimum=1, maximum=65_536, default=1),
     )
-    implementations = (
+    implementations: tuple[Implementation, ...] = (
         TorchAttention(),
         ExplicitAttention(),
         FlashAttention(),
@@ -118,6 +119,12 @@ class _Attention(Workload):
 class AttentionForward(_Attention):
     name = "attention_forward"
     summary = "softmax(Q Kᵀ / √head_dim) V, without a mask"
+    # Autograd launches a backward pass on its forward pass' stream, so that one can't be captured.
+    implementations = (
+        *_Attention.implementations,
+        CudaGraph(TorchAttention()),
+        CudaGraph(ExplicitAttention()),
+    )
     tensors_read, tensors_written = 3, 1
 
     def flops(self, parameters: Parameters) -> int:

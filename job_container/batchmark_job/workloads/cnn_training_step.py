@@ -30,6 +30,7 @@ class CnnTrainingStep(TrainingStep):
         "float32": 1e-5,
         "tf32": 1e-1,
         "bfloat16": 2e-1,
+        "float16": 1e-1,
     }
     shapes = (
         *(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from batchmark_job.workloads.base import DTYPE_BYTES, Workload
 from batchmark_job.workloads.support import images, reference, torch_calls
+from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.reference import Float64Array
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 
@@ -58,7 +59,7 @@ class Fft(Workload):
     name = "fft"
     summary = "real two-dimensional Fourier transform of size x size images"
     axes = images.axes(minimum_size=2)
-    implementations = (TorchFft(), ScipyFft())
+    implementations = (TorchFft(), ScipyFft(), CudaGraph(TorchFft()))
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
         return _images_bytes(parameters, dtype)

@@ -8,6 +8,7 @@ import numpy as np
 
 from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Implementation, Workload
 from batchmark_job.workloads.support import reference, torch_calls
+from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Reduction(Workload):
     name = "reduction"
     summary = "sum of size numbers"
     axes = (Axis("size", minimum=1, maximum=10**11),)
-    implementations = (TorchSum(), NumpySum(), OpencvSum())
+    implementations = (TorchSum(), NumpySum(), OpencvSum(), CudaGraph(TorchSum()))
 
     def tolerance(self, dtype: str) -> float:
         """Partial sums' rounding, log₂(10¹¹) times half a unit at worst; inputs are exact."""

@@ -286,6 +286,7 @@ class ResNet50Training(TrainingStep):
         "float32": 5e-3,
         "tf32": 5e-2,
         "bfloat16": 2e-1,
+        "float16": 1e-1,
     }
     shapes = SHAPES
 

@@ -48,14 +48,14 @@ class CudaGraph(Implementation):
         return self.inner.plain()
 
     def prepare(self, inputs: Tensors) -> Call:
-        return next(_captured([self.inner.prepare(inputs)]))
+        return next(captured([self.inner.prepare(inputs)]))
 
     def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
         """All write to where the calls captured do: a buffer they share stays in the cache."""
-        return _captured(self.inner.prepare_each(sets))
+        return captured(self.inner.prepare_each(sets))
 
 
-def _captured(calls: Iterable[Call]) -> Iterator[Call]:
+def captured(calls: Iterable[Call]) -> Iterator[Call]:
     """Replays, all captured on one stream: each stream that calls cuBLAS keeps a workspace.
 
     They share a memory pool, as only one of them runs at a time.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -17,12 +17,13 @@ import numpy as np
 
 from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
 from batchmark_job.workloads.support import images, reference, torch_calls
+from batchmark_job.workloads.support.cuda_graph import captured
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from batchmark_job.workloads.base import Call, Parameters, Tensors
+    from batchmark_job.workloads.base import Call, Implementation, Parameters, Tensors
 
     Network = Callable[[Tensor], Tensor]
     Shape = tuple[int, ...]
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
 LEARNING_RATE = 0.01
 MOMENTUM = 0.9
 LABEL_BYTES = 8
+LOSS_SCALE = 2.0**10  # far from float16's limits for gradients of these networks
+NEVER = 2**31 - 1  # steps until the scale grows
 
 
 def weight_dtype(dtype: str) -> str:
-    """Weights stay in float32 where images are bfloat16: small updates would vanish."""
+    """Weights stay in float32 where images have 16 bits: small updates would vanish."""
     return "float64" if dtype == "float64" else "float32"
 
 
@@ -83,13 +86,21 @@ def _are_channels_last(batch: Tensor) -> bool:
 
 
 class SgdStep(TorchImplementation):
-    """Channels last, with torch's fused optimiser; bfloat16 by autocast."""
+    """Channels last, with torch's fused optimiser; 16-bit types by autocast.
+
+    float16 with its loss scaled, for tensor cores without bfloat16.
+    """
 
     name = "torch channels-last"
-    dtypes = ("float32", "float64", "tf32", "bfloat16")
+    dtypes = ("float32", "float64", "tf32", "bfloat16", "float16")
 
     def __init__(self, workload: TrainingStep) -> None:
         self.workload = workload
+
+    def refusal(self, device: str, dtype: str) -> str | None:
+        if (device, dtype) == ("cpu", "float16"):
+            return "training in float16 is for tensor cores; measure bfloat16 on the CPU"
+        return super().refusal(device, dtype)
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         """Weights four times (with gradient, momentum, a cast copy) and every activation thrice.
@@ -111,6 +122,10 @@ class SgdStep(TorchImplementation):
         )
 
     def prepare(self, inputs: Tensors) -> Call:
+        return self.step(inputs)[0]
+
+    def step(self, inputs: Tensors) -> tuple[Call, Callable[[], None]]:
+        """The step, and what undoes all steps so far."""
         import torch
         import torch.nn.functional as F  # noqa: N812
 
@@ -120,18 +135,29 @@ class SgdStep(TorchImplementation):
         parameters = [view.requires_grad_() for view in shared]
         network = self.workload.network(parameters)
         optimiser = torch.optim.SGD(parameters, lr=LEARNING_RATE, momentum=MOMENTUM, fused=True)
+        device = batch.device.type
         mixed = batch.dtype != weights.dtype
+        scaler = torch.amp.GradScaler(
+            device, LOSS_SCALE, growth_interval=NEVER, enabled=batch.dtype == torch.float16
+        )
 
         def call() -> Tensor:
             optimiser.zero_grad(set_to_none=True)
             with torch_calls.cudnn_search():
-                with torch.autocast(batch.device.type, batch.dtype) if mixed else nullcontext():
+                with torch.autocast(device, batch.dtype) if mixed else nullcontext():
                     loss = F.cross_entropy(network(batch), labels)
-                loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
+                scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+            scaler.step(optimiser)
+            scaler.update()
             return weights
 
-        return call
+        def undo() -> None:
+            with torch.no_grad():
+                weights.copy_(inputs[2])
+                for state in optimiser.state.values():
+                    state["momentum_buffer"].zero_()
+
+        return call, undo
 
 
 class ContiguousSgdStep(SgdStep):
@@ -141,6 +167,31 @@ class ContiguousSgdStep(SgdStep):
 
     def arrange(self, inputs: Tensors) -> Tensors:
         return inputs
+
+
+class GraphedSgdStep(SgdStep):
+    """The whole step in a CUDA graph, for batches so small that launches cost the most."""
+
+    name = "torch channels-last in a CUDA graph"
+    devices = ("cuda",)
+
+    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
+        """The graph keeps its own memory; what the warm-up took stays in torch's cache."""
+        return 2 * super().working_set_bytes(parameters, dtype)
+
+    def plain(self) -> Implementation:
+        return SgdStep(self.workload)
+
+    def prepare(self, inputs: Tensors) -> Call:
+        return next(self.prepare_each([inputs]))
+
+    def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
+        """Capturing begins with real steps, which are undone, the first momentum included."""
+        steps = [self.step(inputs) for inputs in sets]
+        replays = captured(call for call, _ in steps)
+        for replay, (_, undo) in zip(replays, steps, strict=True):
+            undo()
+            yield replay
 
 
 class TrainingStep(Workload):
@@ -155,7 +206,7 @@ class TrainingStep(Workload):
     repeatable = False
 
     def __init__(self) -> None:
-        self.implementations = (SgdStep(self), ContiguousSgdStep(self))
+        self.implementations = (SgdStep(self), ContiguousSgdStep(self), GraphedSgdStep(self))
 
     @abstractmethod
     def network(self, parameters: Sequence[Tensor]) -> Network:

@@ -10,12 +10,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.prepared import measuring_state
 from batchmark_job.measuring.rows import Row
 from batchmark_job.progress import describe
 from batchmark_job.result import MeasurementStatus
 from batchmark_job.workloads import resnet50
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.support import training
+from batchmark_job.workloads.support.training import GraphedSgdStep, SgdStep
 from tests.builders.outputs import output_of
 from tests.stand_ins.workers import bench_here
 
@@ -239,3 +241,28 @@ def test_memory_needs_are_upper_bounds_of_what_inputs_take():
                 needed = implementation.working_set_bytes({"batch": 8}, dtype)
                 inputs = workload.input_bytes({"batch": 8}, dtype)
                 assert needed > inputs + workload.output_bytes({"batch": 8}, dtype)
+
+
+@pytest.mark.usefixtures("cuda")
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_replays_of_a_captured_step_train_like_the_step_itself(dtype):
+    """The steps of the warm-up are undone, momentum included."""
+    workload = CNN
+    inputs = workload.make_inputs({"batch": 4}, dtype, seed=5)
+    weights = []
+    for step in (SgdStep(workload), GraphedSgdStep(workload)):
+        on_device = tuple(tensor.cuda() for tensor in step.arrange(inputs))
+        with measuring_state(workload, dtype):
+            call = step.prepare(on_device)
+            weights.append([call().cpu().clone() for _ in range(3)])
+    for plain, captured in zip(*weights, strict=True):
+        assert torch.allclose(plain, captured, rtol=1e-3, atol=1e-5)
+    assert not torch.equal(weights[0][0], weights[0][2])
+
+
+def test_float16_is_trained_on_tensor_cores_alone():
+    step = SgdStep(CNN)
+    assert step.refusal("cpu", "float16") == (
+        "training in float16 is for tensor cores; measure bfloat16 on the CPU"
+    )
+    assert step.refusal("cuda", "float16") is None
