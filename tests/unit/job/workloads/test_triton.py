@@ -35,7 +35,7 @@ CASES = [
     ("sobel", (1, 1, 33, 5), "bfloat16"),
 ]
 TARGETS = [("float32", capability) for capability in (75, 80, 86, 89, 90, 100)]
-TARGETS += itertools.product(("float16", "bfloat16"), (75, 90))
+TARGETS += [("float16", 75), ("bfloat16", 90)]
 # Triton's names of the types, for a compilation without tensors.
 POINTERS = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16"}
 
