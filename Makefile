@@ -196,6 +196,10 @@ base-images: install ## Renew the digests of the images that ours begin with, wh
 mutation: install ## Small faults in a sample of functions: the share that tests find, per room, and the rest (about 25 minutes; ROOMS=plugins/batchmark/core)
 	@exec $(BIN)/python -m benchmarks.mutation $(if $(ROOMS),--rooms $(ROOMS))
 
+.PHONY: cuda-coverage
+cuda-coverage: install ## The lines for CUDA that unit tests run, on a simulated GPU where there is none: 95 % at least (2 minutes)
+	@exec $(BIN)/python -m benchmarks.cuda_coverage
+
 .PHONY: bench-mapped
 bench-mapped: terraform-there install ## 200 mapped short jobs at once, three times over; counts what Airflow loses (about 12 minutes)
 	@exec $(BIN)/python -m benchmarks.orchestration.mapped_jobs
