@@ -243,7 +243,8 @@ class Measurement(_Model):
     )
     caches_filled: Amount | None = Field(
         default=None,
-        description="bytes of all input sets over those of the last-level cache; null if unknown",
+        description="bytes of all input sets, or of what is written between calls where those are "
+        "too few, over those of the last-level cache; null if unknown",
     )
     warmup_calls: Size | None = None
     unrecorded_calls: Size | None = Field(
@@ -272,7 +273,7 @@ class Measurement(_Model):
     energy_joules: Amount | None = Field(
         default=None,
         description="of the GPU, per warm call and the idle moment after it; null without NVML's "
-        "counter",
+        "counter, and where something is written between calls",
     )
 
     @model_validator(mode="after")

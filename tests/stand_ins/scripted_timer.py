@@ -8,6 +8,7 @@ class ScriptedTimer:
 
     name = "monotonic"
     resolution_seconds = 0.0
+    evicted_bytes = 0
 
     def __init__(self, durations, monkeypatch, *, reading=0.0):
         self._durations = iter(durations)

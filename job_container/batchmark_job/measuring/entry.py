@@ -9,14 +9,11 @@ from collections.abc import Iterable, Sequence
 
 from batchmark_job.machine import memory
 from batchmark_job.measuring.candidate import Candidate, Entry
-from batchmark_job.measuring.problem import Problem
+from batchmark_job.measuring.problem import CACHES_FILLED, MOST_INPUT_SETS, Problem
 from batchmark_job.measuring.processes import input_store
 from batchmark_job.measuring.processes.input_store import MOST_SHARE
 from batchmark_job.result import Implementation as ImplementationRecord
 from batchmark_job.workloads.base import Implementation
-
-MOST_INPUT_SETS = 64
-CACHES_FILLED = 2  # by all input sets together
 
 
 def enter(

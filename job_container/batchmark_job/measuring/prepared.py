@@ -71,7 +71,7 @@ class Prepared:
             sets = map(problem.inputs, range(input_sets))
             calls = list(self._implementation.prepare_each(self._bring(sets)))
             self._rotation = Rotation(calls)
-            self._timer = timer_for(problem.device)
+            self._timer = timer_for(problem.device, problem.bytes_to_evict(input_sets))
         tell("mark", "inputs_ready")
 
     def first_call(self) -> FirstCall:
@@ -139,6 +139,7 @@ class Prepared:
             warmup_calls += sampled.calls
             samples.clear()
         peak = memory.peak_bytes(problem.device)
+        peak = None if peak is None else peak - timer.evicted_bytes
         if kept is not None:
             cold = self._checked(cold.seconds, kept)
         correctness, wrong = self._check_last(sampled.output)
@@ -158,7 +159,8 @@ class Prepared:
             changed_inputs=problem.workload.repeatable and self._changed_inputs(),
             wait_share=wait_share(threads_before, threads_after),
             peak_memory_bytes=peak,
-            joules=_per_call(joules_before, joules_after, sampled),
+            joules=None if timer.evicted_bytes else _per_call(joules_before, joules_after, sampled),
+            evicted_bytes=timer.evicted_bytes,
             phases=self._phases(samples, sampled.output) if phases else {},
         )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from batchmark_job.machine.fingerprint import last_level_cache_bytes
 from batchmark_job.measuring.processes import input_store
 from batchmark_job.result import Correctness
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from batchmark_job.workloads.base import Implementation, Tensors, Workload
 
 SEED = 20261101
+MOST_INPUT_SETS = 64
+CACHES_FILLED = 2  # by all input sets together, or by what is written between calls
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,13 @@ class Problem:
 
     def input_bytes(self) -> int:
         return self.workload.input_bytes(self.parameters, self.dtype)
+
+    def bytes_to_evict(self, input_sets: int) -> int:
+        """What to write between calls, where many input sets do not fill a GPU's cache."""
+        if self.device != "cuda" or input_sets < MOST_INPUT_SETS:
+            return 0
+        wanted = CACHES_FILLED * (last_level_cache_bytes(self.device) or 0)
+        return wanted if input_sets * self.input_bytes() < wanted else 0
 
     def check(
         self, inputs: Tensors, output: Tensor, *draw: int

@@ -234,6 +234,8 @@ class Row:
         if alone and not self._check_first(measured):
             return
         self.processes.append(measured)
+        if measured.evicted_bytes and bench.cache_bytes:
+            self.found.update(caches_filled=measured.evicted_bytes / bench.cache_bytes)
         self._judge(bench, measured)
         self.spent_seconds += time.perf_counter() - began
         if self.measurement is None and self._is_over(bench):

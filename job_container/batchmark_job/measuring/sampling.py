@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -40,6 +40,7 @@ class MonotonicTimer:
 
     name: Literal["monotonic"] = "monotonic"
     resolution_seconds = 0.0
+    evicted_bytes = 0
 
     def __init__(self, device: str) -> None:
         self._synchronize = torch.cuda.synchronize if device == "cuda" else torch.cpu.synchronize
@@ -60,13 +61,30 @@ class CudaEventTimer:
     # CUDA Runtime API, cudaEventElapsedTime: "a resolution of around 0.5 microseconds".
     resolution_seconds = 0.5e-6
 
-    def __init__(self) -> None:
+    def __init__(self, evicted_bytes: int = 0) -> None:
+        """Where `evicted_bytes` are given, so many are written before each call, if there is room.
+
+        Raises:
+            RuntimeError: CUDA is in error.
+        """
+        self._evicting: Tensor | None = None
+        if evicted_bytes:
+            with contextlib.suppress(torch.OutOfMemoryError):
+                self._evicting = torch.empty(evicted_bytes, dtype=torch.uint8, device="cuda")
         self._start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         self._end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         torch.cuda.synchronize()
 
+    @property
+    def evicted_bytes(self) -> int:
+        """Written before each call, so that nothing of the one before is left in the L2 cache."""
+        return 0 if self._evicting is None else self._evicting.nbytes
+
     def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
         """Duration and result of one call; the device must be idle before it."""
+        if self._evicting is not None:
+            self._evicting.zero_()
+            torch.cuda.synchronize()
         self._start.record()
         result = call()
         self._end.record()
@@ -77,8 +95,8 @@ class CudaEventTimer:
 Timer = MonotonicTimer | CudaEventTimer
 
 
-def timer_for(device: str) -> Timer:
-    return CudaEventTimer() if device == "cuda" else MonotonicTimer(device)
+def timer_for(device: str, evicted_bytes: int = 0) -> Timer:
+    return CudaEventTimer(evicted_bytes) if device == "cuda" else MonotonicTimer(device)
 
 
 class Rotation:
@@ -98,7 +116,7 @@ class Rotation:
         return self._calls[self.last]
 
 
-@contextmanager
+@contextlib.contextmanager
 def no_garbage_collection() -> Iterator[None]:
     gc.disable()
     try:

@@ -37,5 +37,6 @@ class ProcessSamples(NamedTuple):
     changed_inputs: bool
     wait_share: float | None
     peak_memory_bytes: int | None
-    joules: float | None  # per call
+    joules: float | None  # per call; None where something else runs between calls
+    evicted_bytes: int  # written between calls
     phases: dict[str, float]

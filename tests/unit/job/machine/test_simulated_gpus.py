@@ -184,3 +184,24 @@ def test_a_job_without_nvml(make_settings, monkeypatch):
     assert document.environment.driver_version is None
     assert document.environment.gpu_model == "simulated Tesla T4"
     assert {row.conditions_during.gpu_clock_hz for row in document.measurements} == {None}
+
+
+def row_with(cache_bytes, size, **changes):
+    with cuda.installed("H200", cache_bytes=cache_bytes, **changes):
+        return measured("matmul", {"size": size})
+
+
+def test_where_inputs_are_too_few_for_the_cache_it_is_written_over_between_calls():
+    small, large = row_with(2**20, 16), row_with(2**16, 128)
+    assert small.input_sets == 64
+    assert small.caches_filled == 2.0
+    assert small.energy_joules is None
+    assert large.input_sets < 64
+    assert large.caches_filled > 1
+
+
+def test_without_room_for_it_the_cache_keeps_what_it_has():
+    card = 2**31
+    row = row_with(card, 16, used_by_others=140 * 2**30 - 2**30)
+    assert row.status in {"measured", "unsettled"}
+    assert row.caches_filled < 1

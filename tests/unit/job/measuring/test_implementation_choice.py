@@ -11,9 +11,9 @@ import torch
 from batchmark_job.machine import fingerprint, memory, threads
 from batchmark_job.measuring import implementation_choice
 from batchmark_job.measuring.candidate import CHANGES_INPUTS, FEWEST_CALLS, Candidate
-from batchmark_job.measuring.entry import MOST_INPUT_SETS, enter, find_candidates, input_sets
+from batchmark_job.measuring.entry import enter, find_candidates, input_sets
 from batchmark_job.measuring.implementation_choice import choose_fastest
-from batchmark_job.measuring.problem import Problem
+from batchmark_job.measuring.problem import MOST_INPUT_SETS, Problem
 from batchmark_job.measuring.processes.workers import ignore
 from batchmark_job.result import Implementation
 from batchmark_job.workloads.builtin import WORKLOADS

@@ -153,7 +153,7 @@ def test_exception_while_sampling_keeps_what_was_found():
 def scripted(durations, monkeypatch):
     """Let rows be timed by these durations."""
     timer = ScriptedTimer(durations, monkeypatch, reading=1e-6)
-    monkeypatch.setattr(prepared, "timer_for", lambda device: timer)
+    monkeypatch.setattr(prepared, "timer_for", lambda device, evicted_bytes: timer)
 
 
 def test_row_that_never_settles_says_so_and_keeps_its_samples(monkeypatch):
