@@ -15,10 +15,20 @@ from typing import Any
 
 STATE = "state.json"
 GRACE_SECONDS = 20.0  # from the interruption of a step to its end by force
-SUITES_OF_TESTS = (
-    "tests/unit/job/machine/test_cuda_device.py",
-    "tests/unit/job/workloads/test_triton.py",
-    "tests/unit/job/measuring/test_sampling.py",
+TESTS = tuple(
+    f"tests/unit/job/{name}.py"
+    for name in (
+        "machine/test_cuda_device",
+        "measuring/test_device_times",
+        "workloads/test_training",
+        "measuring/test_sampling",
+        "measuring/test_rows",
+        "workloads/test_triton",
+        "machine/test_nvml",
+        "machine/test_conditions",
+        "machine/test_telemetry",
+        "machine/test_fingerprint",
+    )
 )
 
 
@@ -44,7 +54,7 @@ def steps_of(folder: Path, *, small: bool) -> list[Step]:
     tests = (
         *("-m", "pytest", "-q", "-rsfE", "-c", os.devnull, "--rootdir", ".", "--tb=short"),
         *("-p", "no:cacheprovider", "--import-mode=importlib", "--confcutdir=tests/unit/job"),
-        *("--color=no", *chosen, *SUITES_OF_TESTS),
+        *("--color=no", *chosen, *TESTS),
     )
     rivals = ("-m", "benchmarks.job.gpu_rivals", *(["--small"] if small else []))
     steps = [

@@ -10,25 +10,23 @@ from pathlib import Path
 from typing import Any
 
 from batchmark_job.measuring.sample_statistics import median_interval
-from batchmark_job.result import Measurement, ResultDocument, parse_document
+from batchmark_job.result import Measurement, ResultDocument, ResultError, parse_document
 from benchmarks.gpu_check.steps import State, Step, log_of
 
 MOST_CHARACTERS = 12_000
+CUT = "(cut here; the rest is in the logs and documents)\n"
 MOST_OF_A_SECTION = 40  # lines
 LINE = 160  # characters
-NEWS = re.compile(r"^(FAILED|ERROR|E  |NOT MEASURED|warning:|Traceback|\w+Error:)|BELOW")
+NEWS = re.compile(r"^(FAILED|ERROR|E  |NOT MEASURED|batchmark_job: warning:|Traceback|\w+Error:)|BELOW")
 
 
 def write(folder: Path, state: State, steps: Iterable[Step]) -> str:
     """The summary, which is also written to summary.txt."""
     sections = list(_sections(folder, state, list(steps)))
     text = "\n\n".join(sections) + "\n"
-    while len(text) > MOST_CHARACTERS:
-        body, _, last = text.rstrip("\n").rpartition("\n")
-        text = f"{body}\n"
-        if last.startswith("(cut"):
-            text = f"{body.rpartition(chr(10))[0]}\n"
-        text += "(cut here; the rest is in the logs and documents)\n"
+    if len(text) > MOST_CHARACTERS:
+        kept, _, _ = text[: MOST_CHARACTERS - len(CUT)].rpartition("\n")
+        text = f"{kept}\n{CUT}"
     (folder / "summary.txt").write_text(text)
     return text
 
@@ -75,8 +73,10 @@ def _outcome(step: Step, done: dict[str, Any], folder: Path) -> str:
 
 
 def _document(folder: Path, step: Step) -> ResultDocument | None:
-    path = folder / str(step.document)
-    return parse_document(path.read_bytes()) if path.exists() else None
+    try:
+        return parse_document((folder / str(step.document)).read_bytes())
+    except (OSError, ResultError):  # its step says why
+        return None
 
 
 def _rows(document: ResultDocument, other: ResultDocument | None) -> Iterator[str]:

@@ -14,6 +14,7 @@ from tests.paths import ROOT
 from tests.stand_ins.cuda import REAL_DEVICE
 
 FOLDERS = ("benchmarks", "job_container", "tests")
+OF_MAKE = ("PYTHONPATH", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")  # set where make runs this test
 STEPS = ["tests", "smoke-cuda", "rivals", "smoke-cpu"]
 
 
@@ -29,9 +30,9 @@ def export(tmp_path_factory):
 
 def gpu_check(export, *variables):
     return subprocess.run(
-        ["make", "gpu-check", f"PYTHON={sys.executable}", *variables],
+        ["make", "--no-print-directory", "gpu-check", f"PYTHON={sys.executable}", *variables],
         cwd=export,
-        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        env={name: value for name, value in os.environ.items() if name not in OF_MAKE},
         capture_output=True,
         text=True,
         check=False,

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from batchmark_job.workloads.base import Call, Parameters, Tensors
 
+# Queries, keys, values, the output and its gradient, the three gradients and their packed copy; and
+# one gradient's sum in float32, which is twice as large as a 16-bit one.
+TENSORS = 13
 QUERY_BLOCK = 512  # rows of the score matrix that the reference holds at once
 
 
@@ -27,8 +30,8 @@ class TorchAttention(TorchImplementation):
     kernel: ClassVar[str | None] = None  # of torch.nn.attention.SDPBackend
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Inputs, output and gradients, and a block of scores per thread, taken as a tenth."""
-        packed = 8 * _tensor_bytes(parameters, dtype)
+        """The backward pass', which takes more: see TENSORS. A tenth is for blocks of scores."""
+        packed = TENSORS * _tensor_bytes(parameters, dtype)
         return packed + packed // 10
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:

@@ -9,8 +9,17 @@ import pytest
 
 from batchmark_job.result import parse_document
 from benchmarks.gpu_check import packages, summary
-from benchmarks.gpu_check.steps import OtherDeviceError, State, Step, log_of, run, steps_of
+from benchmarks.gpu_check.steps import (
+    TESTS,
+    OtherDeviceError,
+    State,
+    Step,
+    log_of,
+    run,
+    steps_of,
+)
 from tests.builders.runs import build_job, build_row
+from tests.paths import ROOT
 
 DEVICE = {
     "gpu": "a GPU",
@@ -89,9 +98,20 @@ def test_the_limits_leave_it_within_a_quarter_of_an_hour(tmp_path):
     assert [step.name for step in steps][:2] == ["tests", "smoke-cuda"]
 
 
+def test_every_test_that_wants_a_device_is_run():
+    job = ROOT / "tests" / "unit" / "job"
+    wanting = {
+        path.relative_to(ROOT).as_posix()
+        for path in job.rglob("test_*.py")
+        if 'usefixtures("cuda"' in path.read_text()
+    }
+    assert wanting <= {*TESTS}
+    assert all((ROOT / name).exists() for name in TESTS)
+
+
 def test_a_step_that_failed_or_took_too_long_does_not_end_the_check(tmp_path, state):
     steps = [
-        step("fails", "print('warning: so it is'); raise SystemExit(3)"),
+        step("fails", "print('batchmark_job: warning: so it is'); raise SystemExit(3)"),
         step("hangs", "import time; print('so far', flush=True); time.sleep(60)", limit=1),
         step("passes", "print('all well')"),
     ]
@@ -102,7 +122,7 @@ def test_a_step_that_failed_or_took_too_long_does_not_end_the_check(tmp_path, st
     text = summary.write(tmp_path, state, steps)
     assert "fails           exit 3" in text
     assert "hangs           stopped after its 1 s" in text
-    assert "fails, what went wrong:\nwarning: so it is" in text
+    assert "fails, what went wrong:\nbatchmark_job: warning: so it is" in text
     assert (tmp_path / "summary.txt").read_text() == text
 
 
