@@ -17,7 +17,9 @@ MOST_CHARACTERS = 12_000
 CUT = "(cut here; the rest is in the logs and documents)\n"
 MOST_OF_A_SECTION = 40  # lines
 LINE = 160  # characters
-NEWS = re.compile(r"^(FAILED|ERROR|E  |NOT MEASURED|batchmark_job: warning:|Traceback|\w+Error:)|BELOW")
+NEWS = re.compile(
+    r"^(FAILED|ERROR|E  |NOT MEASURED|batchmark_job: warning:|Traceback|\w+Error:)|BELOW"
+)
 
 
 def write(folder: Path, state: State, steps: Iterable[Step]) -> str:

@@ -53,6 +53,12 @@ def find_candidates(problem: Problem, thread_counts: Sequence[int]) -> list[Cand
         if on_cpu and implementation.single_threaded:
             counts = [1]
         refusal = implementation.refusal(problem.device, problem.dtype)
+        if refusal is None and problem.row_seconds < implementation.least_row_seconds:
+            refusal = (
+                f"{implementation.name} takes long to start: it has part in rows of "
+                f"{implementation.least_row_seconds:g} s or more, and --max-seconds is "
+                f"{problem.row_seconds:g}"
+            )
         too_large = None
         if refusal is None:
             too_large = memory.shortage(

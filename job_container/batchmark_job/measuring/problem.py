@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +33,7 @@ class Problem:
     dtype: str
     device: str
     stored: str | None = None  # where input_store keeps the inputs
+    row_seconds: float = math.inf  # that the row may take
 
     def implementations(self) -> list[Implementation]:
         return self.workload.implementations_for(self.device)

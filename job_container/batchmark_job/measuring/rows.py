@@ -336,7 +336,8 @@ class Row:
 
     def problem(self, bench: Bench) -> Problem:
         stored = self._store.path if self._store else None
-        return Problem(self.workload, self.parameters, self.dtype, bench.device, stored)
+        seconds = bench.limits.max_seconds
+        return Problem(self.workload, self.parameters, self.dtype, bench.device, stored, seconds)
 
     def _listener(self, bench: Bench) -> Callable[[str, Any], None]:
         def hear(kind: str, value: Any) -> None:

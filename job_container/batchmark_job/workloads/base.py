@@ -46,6 +46,7 @@ class Implementation(ABC):
     dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64", "float16", "bfloat16")
     single_threaded: ClassVar[bool] = False  # whatever the job's threads
     library: ClassVar[str]  # the module that does the work
+    least_row_seconds: ClassVar[float] = 0.0  # in shorter rows it has no part: it starts too slowly
 
     def version(self) -> str:
         """The library's; called only where it has no refusal."""

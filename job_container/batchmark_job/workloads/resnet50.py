@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
-from batchmark_job.workloads.support import images, reference, torch_calls
+from batchmark_job.workloads.support import compiled, images, reference, torch_calls
 from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 from batchmark_job.workloads.support.training import TrainingStep, initial_weights, views
@@ -225,11 +225,30 @@ class FoldedResNet50(TorchResNet50):
         return _build_flat(weights, statistics, folded)
 
 
+class CompiledResNet50(FoldedResNet50):
+    """The folded network by torch.compile."""
+
+    name = "torch channels-last, normalisation folded, compiled"
+    devices = ("cuda",)
+    least_row_seconds = compiled.LEAST_ROW_SECONDS
+
+    def refusal(self, device: str, dtype: str) -> str | None:
+        return super().refusal(device, dtype) or compiled.refusal()
+
+    def network(self, weights: Tensor, statistics: Tensor) -> Network:
+        return compiled.compile_network(super().network(weights, statistics))
+
+
 class ResNet50Inference(Workload):
     name = "resnet50_inference"
     summary = "ResNet-50's logits for batch images of 224 x 224"
     axes = (Axis("batch", minimum=1, maximum=65_536),)
-    implementations = (FoldedResNet50(), TorchResNet50(), CudaGraph(FoldedResNet50()))
+    implementations = (
+        FoldedResNet50(),
+        TorchResNet50(),
+        CudaGraph(FoldedResNet50()),
+        CompiledResNet50(),
+    )
 
     def tolerance(self, dtype: str) -> float:
         """Rounding grows over 53 layers; tf32 and float16 keep 10 bits, bfloat16 keeps 7."""

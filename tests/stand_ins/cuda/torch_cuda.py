@@ -82,6 +82,7 @@ def _replacements(gpu: SimulatedGpu) -> Iterator[tuple[Any, str, Any]]:
     yield torch.Tensor, "cpu", _cpu(gpu, torch.Tensor.cpu)
     yield torch.Tensor, "pin_memory", torch.Tensor.clone
     yield torch, "cudnn_convolution_relu", _convolution_relu
+    yield torch, "compile", lambda function, **_options: function
     chosen: list[str] = []
     yield torch.nn.attention, "sdpa_kernel", _sdpa_kernel(chosen)
     yield F, "scaled_dot_product_attention", _attention(F.scaled_dot_product_attention, chosen)

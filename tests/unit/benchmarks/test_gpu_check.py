@@ -9,15 +9,7 @@ import pytest
 
 from batchmark_job.result import parse_document
 from benchmarks.gpu_check import packages, summary
-from benchmarks.gpu_check.steps import (
-    TESTS,
-    OtherDeviceError,
-    State,
-    Step,
-    log_of,
-    run,
-    steps_of,
-)
+from benchmarks.gpu_check.steps import TESTS, OtherDeviceError, State, Step, log_of, run, steps_of
 from tests.builders.runs import build_job, build_row
 from tests.paths import ROOT
 

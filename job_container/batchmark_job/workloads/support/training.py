@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
-from batchmark_job.workloads.support import images, reference, torch_calls
+from batchmark_job.workloads.support import compiled, images, reference, torch_calls
 from batchmark_job.workloads.support.cuda_graph import captured
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 
@@ -121,6 +121,9 @@ class SgdStep(TorchImplementation):
             in_channels_last_order(weights, self.workload.shapes),
         )
 
+    def network(self, parameters: Sequence[Tensor]) -> Network:
+        return self.workload.network(parameters)
+
     def prepare(self, inputs: Tensors) -> Call:
         return self.step(inputs)[0]
 
@@ -133,7 +136,7 @@ class SgdStep(TorchImplementation):
         layout = _are_channels_last(batch)
         shared = views(weights.detach(), self.workload.shapes, channels_last=layout)
         parameters = [view.requires_grad_() for view in shared]
-        network = self.workload.network(parameters)
+        network = self.network(parameters)
         optimiser = torch.optim.SGD(parameters, lr=LEARNING_RATE, momentum=MOMENTUM, fused=True)
         device = batch.device.type
         mixed = batch.dtype != weights.dtype
@@ -167,6 +170,20 @@ class ContiguousSgdStep(SgdStep):
 
     def arrange(self, inputs: Tensors) -> Tensors:
         return inputs
+
+
+class CompiledSgdStep(SgdStep):
+    """The network's forward and backward pass by torch.compile."""
+
+    name = "torch channels-last, compiled"
+    devices = ("cuda",)
+    least_row_seconds = compiled.LEAST_ROW_SECONDS
+
+    def refusal(self, device: str, dtype: str) -> str | None:
+        return super().refusal(device, dtype) or compiled.refusal()
+
+    def network(self, parameters: Sequence[Tensor]) -> Network:
+        return compiled.compile_network(super().network(parameters))
 
 
 class GraphedSgdStep(SgdStep):
@@ -206,7 +223,12 @@ class TrainingStep(Workload):
     repeatable = False
 
     def __init__(self) -> None:
-        self.implementations = (SgdStep(self), ContiguousSgdStep(self), GraphedSgdStep(self))
+        self.implementations = (
+            SgdStep(self),
+            ContiguousSgdStep(self),
+            GraphedSgdStep(self),
+            CompiledSgdStep(self),
+        )
 
     @abstractmethod
     def network(self, parameters: Sequence[Tensor]) -> Network:

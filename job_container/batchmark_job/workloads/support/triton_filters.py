@@ -35,7 +35,7 @@ class TritonFilter(Implementation):
     dtypes = ("float32", "float16", "bfloat16")
 
     def refusal(self, device: str, dtype: str) -> str | None:
-        return super().refusal(device, dtype) or _missing()
+        return super().refusal(device, dtype) or missing()
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
         return 2 * images.batch_bytes(parameters, dtype)
@@ -65,7 +65,8 @@ class TritonSobel(TritonFilter):
         return _launcher(triton_kernels.sobel, inputs[0])
 
 
-def _missing() -> str | None:
+def missing() -> str | None:
+    """What keeps Triton from compiling here."""
     if importlib.util.find_spec("triton") is None:
         return "triton is not installed; torch's CUDA build for Linux brings it"
     compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")

@@ -16,4 +16,4 @@ if not {"pytest", "pip"} & set(sys.orig_argv) and not any(
     simulated = installed(os.environ["BATCHMARK_SIMULATED_GPU"])
     simulated.__enter__()
     atexit.register(simulated.__exit__, None, None, None)
-    triton_filters._missing = lambda: "simulated: its interpreter is too slow for a row"
+    triton_filters.missing = lambda: "simulated: its interpreter is too slow for a row"

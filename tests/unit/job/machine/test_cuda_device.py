@@ -50,7 +50,7 @@ needs_triton = pytest.mark.skipif(not triton_launches.AVAILABLE, reason="needs t
 def no_interpreted_rivals(monkeypatch):
     """In whole rows an interpreted kernel would take minutes, and never win."""
     if not REAL_DEVICE:
-        monkeypatch.setattr(triton_filters, "_missing", lambda: "simulated: too slow for a row")
+        monkeypatch.setattr(triton_filters, "missing", lambda: "simulated: too slow for a row")
 
 
 def measured(name, parameters, dtype):

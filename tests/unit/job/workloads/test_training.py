@@ -9,15 +9,18 @@ import torch.nn.functional as F  # noqa: N812
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from batchmark_job.machine import memory
+from batchmark_job.measuring.entry import find_candidates
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.prepared import measuring_state
+from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.rows import Row
 from batchmark_job.progress import describe
 from batchmark_job.result import MeasurementStatus
 from batchmark_job.workloads import resnet50
 from batchmark_job.workloads.builtin import WORKLOADS
-from batchmark_job.workloads.support import training
-from batchmark_job.workloads.support.training import GraphedSgdStep, SgdStep
+from batchmark_job.workloads.support import training, triton_filters
+from batchmark_job.workloads.support.training import CompiledSgdStep, GraphedSgdStep, SgdStep
 from tests.builders.outputs import output_of
 from tests.stand_ins.workers import bench_here
 
@@ -266,3 +269,40 @@ def test_float16_is_trained_on_tensor_cores_alone():
         "training in float16 is for tensor cores; measure bfloat16 on the CPU"
     )
     assert step.refusal("cuda", "float16") is None
+
+
+@pytest.mark.parametrize("name", ["cnn_training_step", "resnet50_inference"])
+def test_networks_can_be_compiled_as_one_graph(monkeypatch, small_images, name):
+    """Traced for real; fusing them takes a GPU."""
+    real = torch.compile
+    asked = []
+
+    def traced(network, **options):
+        asked.append(options)
+        return real(network, backend="eager", **options)
+
+    monkeypatch.setattr(torch, "compile", traced)
+    workload = WORKLOADS[name]
+    implementation = next(each for each in workload.implementations if "compiled" in each.name)
+    inputs = implementation.arrange(workload.make_inputs({"batch": 1}, "float32", seed=5))
+    with measuring_state(workload, "float32"):
+        output = implementation.prepare(inputs)()
+    assert asked == [{"fullgraph": True, "dynamic": False}]
+    error = workload.relative_error(inputs, output, np.random.default_rng(1))
+    assert error <= workload.tolerance("float32")
+
+
+def test_compiling_is_for_long_rows_on_cuda_alone(monkeypatch):
+    monkeypatch.setattr(triton_filters, "missing", lambda: None)
+    step = CompiledSgdStep(CNN)
+    assert step.refusal("cpu", "float32") == "torch channels-last, compiled does not run on cpu"
+    assert step.refusal("cuda", "float32") is None
+    monkeypatch.setattr(triton_filters, "missing", lambda: "no compiler")
+    assert step.refusal("cuda", "float32") == "no compiler"
+    for seconds, refused in ((0.3, True), (10.0, False)):
+        problem = Problem(CNN, {"batch": 1}, "float32", "cuda", row_seconds=seconds)
+        monkeypatch.setattr(CompiledSgdStep, "refusal", lambda *_: None)
+        monkeypatch.setattr(memory, "shortage", lambda *_: None)
+        reasons = {each.name: each.reason for each in find_candidates(problem, (1,))}
+        assert (reasons[step.name] is not None) == refused
+    assert step.least_row_seconds == RowLimits().max_seconds

@@ -1,0 +1,35 @@
+"""Networks compiled by torch.compile, which fuses what lies between their products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from batchmark_job.workloads.support import triton_filters, triton_stub
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    Network = Callable[[Tensor], Tensor]
+
+# Compiling takes tens of seconds, in each job that tries it.
+LEAST_ROW_SECONDS = 10.0
+
+
+def refusal() -> str | None:
+    """Why nothing can be compiled for CUDA here."""
+    return triton_filters.missing()
+
+
+def compile_network(network: Network) -> Network:
+    """The same function as one graph of fused kernels, compiled at its first call.
+
+    In this process: helpers that compile beside it would outlive a worker, or be stopped with it.
+    """
+    import torch
+    import torch._inductor.config
+
+    triton_stub.install()
+    torch._inductor.config.compile_threads = 1
+    graph: Network = torch.compile(network, fullgraph=True, dynamic=False)
+    return graph
