@@ -19,7 +19,7 @@ from batchmark.analysis.noise import NoiseTable, RowName, RowNoise
 from batchmark.analysis.pooling import Span, TargetJobs, TargetRecord
 from batchmark.analysis.samples import Provenance, RowKey, RowSamples, Side
 from batchmark.analysis.speedup import ratio
-from batchmark.analysis.verdict import Contestant, judge
+from batchmark.analysis.verdict import Contestant, Judgement, judge
 from batchmark.core.intervals import Estimate, Median
 from batchmark.core.record import Record
 from batchmark_job.result import Parameter
@@ -129,8 +129,9 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
             gpu_provenance=gpu_samples.provenance,
             cpu_provenance=cpu_samples.provenance,
         )
-    faster, noise = _faster(key, gpu, cpu)
-    speedup = ratio(cpu_samples.median, gpu_samples.median)
+    judgement = judge(gpu.contestant(key), cpu.contestant(key))
+    faster, noise = _verdict(judgement, gpu.pooled, cpu.pooled)
+    speedup = judgement.ratio
     weighed = efficiency(speedup, gpu.price, cpu.price)
     calls = None
     if faster == "gpu_target_faster":
@@ -170,11 +171,10 @@ def total_time(span: Span, gpu: PricedTarget, cpu: PricedTarget) -> TotalTime:
     )
 
 
-def _faster(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> tuple[Faster, RowNoise]:
-    judgement = judge(gpu.contestant(key), cpu.contestant(key))
+def _verdict(judgement: Judgement, gpu: TargetJobs, cpu: TargetJobs) -> tuple[Faster, RowNoise]:
     noise = judgement.noise
-    cpu_model = _cpu_model(cpu.pooled)
-    if gpu.pooled.fell_back and _cpu_model(gpu.pooled) == cpu_model:
+    cpu_model = _cpu_model(cpu)
+    if gpu.fell_back and _cpu_model(gpu) == cpu_model:
         note = f"undecided: both ran on the same CPU, {cpu_model}"
         return "undecided", noise.model_copy(update={"note": note})
     if judgement.faster is None:

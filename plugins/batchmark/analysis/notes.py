@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from batchmark.analysis.pooling import TargetJobs, fell_back
-from batchmark.analysis.samples import WIDE_SPREAD
+from batchmark.analysis.samples import WarningKind, row_key
 from batchmark.core.formatting import parameters
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob
@@ -15,10 +16,21 @@ if TYPE_CHECKING:
     from batchmark.analysis.compared_rows import PricedTarget, Row
     from batchmark.analysis.noise import NoiseTable
 
-SPREAD_ADVICE = (
-    "Some rows spread widely: run them again with nothing else on the machine, or with more "
-    "repeats."
-)
+# Said once of a pair, after "In n of m rows".
+WARNINGS: Mapping[WarningKind, str] = {
+    "incomplete": "some jobs have no figure",
+    "throttled": "samples were taken while the device was slowed down",
+    "disturbed": "other work took CPU time from a job",
+    "unsettled": (
+        "samples spread widely or gather around several values: run again with nothing else on "
+        "the machine, or with more repeats"
+    ),
+    "above_ceiling": (
+        "a rate exceeds the ceiling measured in the same jobs: a mistake, unless the data fit in "
+        "a cache"
+    ),
+    "rivals": "jobs chose different, nearly equal code",
+}
 
 
 def run_notices(run: CollectedRun, *, compared: bool) -> Iterable[str]:
@@ -58,21 +70,31 @@ def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Ite
         if target.calibration:
             yield _calibration_note(target.calibration, target.pooled)
         yield from _interruption_notes(target.pooled)
-    sides = (side for row in rows for side in (row.gpu, row.cpu))
-    if any(side.relative_spread and side.relative_spread > WIDE_SPREAD for side in sides):
-        yield SPREAD_ADVICE
+    yield from _warnings(gpu.pooled, cpu.pooled, rows)
 
 
 def _few_jobs(jobs: int) -> str:
-    problem = (
-        "only one job: intervals hold the spread within a job, not from job to job"
-        if jobs == 1
-        else f"only {jobs} jobs: intervals come out too narrow where jobs differ"
-    )
+    number = "only one job" if jobs == 1 else f"only {jobs} jobs"
+    held = "the spread within it" if jobs == 1 else "too little of that from job to job"
     return (
-        f"A target has {problem}. Run with {MINIMUM_SAMPLES} repeats or more, which whole jobs "
-        "need for an interval."
+        f"A target has {number}: a time's interval holds {held}; a speedup's holds what jobs are "
+        f"known or assumed to differ by, too. Run with {MINIMUM_SAMPLES} repeats or more, which "
+        "whole jobs need for an interval."
     )
+
+
+def _warnings(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iterable[str]:
+    """What the rows' warnings come to; each row has its own in its details."""
+    kinds = Counter(
+        kind
+        for key in map(row_key, rows)
+        for kind in {
+            warning.kind for target in (gpu, cpu) for warning in target.samples[key].warnings()
+        }
+    )
+    for kind, text in WARNINGS.items():
+        if count := kinds[kind]:
+            yield f"In {count} of {len(rows)} rows {text}."
 
 
 def summary(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> str | None:

@@ -127,7 +127,7 @@ class TargetJobs:
         return None
 
     def warnings(self, key: RowKey) -> Iterable[str]:
-        return (f"{self.name}: {text}" for text in self.samples[key].warnings())
+        return (f"{self.name}: {warning.text}" for warning in self.samples[key].warnings())
 
     def total(self, span: Span) -> Median | None:
         """Durations of whole jobs, one sample a job; interrupted jobs don't count."""

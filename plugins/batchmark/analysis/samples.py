@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import Field
 
@@ -27,6 +27,9 @@ MUCH_STEAL = 0.02  # share of CPU time taken by the hypervisor
 MUCH_WAITING = 0.05  # share of the time in which threads had work but no CPU
 
 Number = TypeVar("Number", int, float)
+WarningKind = Literal[
+    "incomplete", "throttled", "disturbed", "unsettled", "above_ceiling", "rivals"
+]
 RowKey = tuple[str, tuple[tuple[str, Parameter], ...], str]
 
 
@@ -52,6 +55,13 @@ class Provenance(Record):
     log_url: str
     document_uri: str
     document_url: str
+
+
+class RowWarning(NamedTuple):
+    """What limits one target's figure of one row."""
+
+    kind: WarningKind
+    text: str
 
 
 class Side(Record):
@@ -89,24 +99,30 @@ class Side(Record):
     stopping: dict[str, int] = Field(description="number of jobs by why sampling ended")
     provenance: tuple[Provenance, ...]
 
-    def disturbances(self) -> Iterable[str]:
+    def disturbances(self) -> Iterable[RowWarning]:
         """What slowed its samples down."""
         if self.throttled_left_out:
-            yield (
+            yield RowWarning(
+                "throttled",
                 f"{self.throttled_left_out} samples left out of the median: taken while the "
-                "device was slowed down"
+                "device was slowed down",
             )
         if kept := self.throttled_samples - self.throttled_left_out:
-            yield (
+            yield RowWarning(
+                "throttled",
                 f"{kept} samples in the median were taken while the device was slowed down; "
-                f"without them a job would have fewer than {MINIMUM_SAMPLES}"
+                f"without them a job would have fewer than {MINIMUM_SAMPLES}",
             )
         if self.steal_share and self.steal_share > MUCH_STEAL:
-            yield f"the hypervisor took {percent(self.steal_share)} of CPU time from the machine"
+            yield RowWarning(
+                "disturbed",
+                f"the hypervisor took {percent(self.steal_share)} of CPU time from the machine",
+            )
         if self.wait_share and self.wait_share > MUCH_WAITING:
-            yield (
+            yield RowWarning(
+                "disturbed",
                 f"other work on the machine: its threads waited {percent(self.wait_share)} of "
-                "their time for a CPU"
+                "their time for a CPU",
             )
 
 
@@ -214,32 +230,37 @@ class RowSamples:
         """Why some jobs did not measure this row."""
         return "; ".join(dict.fromkeys(f"{m.status}: {m.reason}" for _, m in self.unmeasured))
 
-    def warnings(self) -> Iterable[str]:
+    def warnings(self) -> Iterable[RowWarning]:
         """What to know of a measured row before trusting it."""
         side = self.side
         if side is None:
             return
         if side.relative_spread and side.relative_spread > WIDE_SPREAD:
-            yield (
+            yield RowWarning(
+                "unsettled",
                 "wide spread, the middle half of the samples covers "
-                f"{percent(side.relative_spread)} of their median"
+                f"{percent(side.relative_spread)} of their median",
             )
         if side.roofline and (share := side.roofline.share) and share > ABOVE_CEILING:
-            yield (
+            yield RowWarning(
+                "above_ceiling",
                 f"its rate is {percent(share)} of the ceiling measured in the same jobs: a "
-                "mistake, unless its data fit in a cache"
+                "mistake, unless its data fit in a cache",
             )
         if side.multimodal_jobs:
-            yield (
+            yield RowWarning(
+                "unsettled",
                 f"the samples of {side.multimodal_jobs} of {side.jobs} jobs gather around more "
-                "than one value, which no median describes"
+                "than one value, which no median describes",
             )
         yield from side.disturbances()
         if len(names := self.implementations) > 1:
-            yield f"nearly equal rivals: its jobs chose {' and '.join(names)}"
+            yield RowWarning("rivals", f"nearly equal rivals: its jobs chose {' and '.join(names)}")
         if self.unmeasured:
             jobs = len(self.measured) + len(self.unmeasured)
-            yield f"{len(self.unmeasured)} of {jobs} jobs {self.reasons()}"
+            yield RowWarning(
+                "incomplete", f"{len(self.unmeasured)} of {jobs} jobs {self.reasons()}"
+            )
 
 
 def row_key(row: Keyed) -> RowKey:

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
+from batchmark.core.intervals import CONFIDENCE
+
 if TYPE_CHECKING:
     Values = float | NDArray[np.float64]
 
@@ -25,6 +27,7 @@ NoiseSource = Literal["calibration", "repeats", "assumed"]
 
 # Two-sided. A/A comparisons may call 1 in 100 different; half of that is kept as a margin.
 LEVEL = 0.005
+INTERVAL_LEVEL = 1 - CONFIDENCE
 POWER = 0.95
 # A decided row also needs its interval to exclude 1, so the t-test may miss only half as often.
 T_TEST_POWER = 1 - (1 - POWER) / 2
@@ -71,6 +74,11 @@ class Resolution:
     def critical_difference(self) -> float:
         """Of mean log medians; noise alone exceeds it in a share LEVEL of comparisons."""
         return float(_critical(*self._variances, *self._credited))
+
+    @property
+    def margin(self) -> float:
+        """Of mean log medians; a CONFIDENCE interval reaches so far to either side."""
+        return float(_critical(*self._variances, *self._credited, level=INTERVAL_LEVEL))
 
     @property
     def smallest_detectable_change(self) -> float:
@@ -139,7 +147,11 @@ def relative(log_difference: float) -> float:
 
 
 def _critical(
-    first: Values, second: Values, first_degrees: float, second_degrees: float
+    first: Values,
+    second: Values,
+    first_degrees: float,
+    second_degrees: float,
+    level: float = LEVEL,
 ) -> NDArray[np.float64]:
     """Critical difference for these variances of the means.
 
@@ -152,7 +164,7 @@ def _critical(
     with np.errstate(divide="ignore"):
         welch = np.square(variance) / uncertainty
     degrees = np.minimum(welch, 2 * min(first_degrees, second_degrees))
-    return np.asarray(stats.t.isf(LEVEL / 2, degrees) * np.sqrt(variance))
+    return np.asarray(stats.t.isf(level / 2, degrees) * np.sqrt(variance))
 
 
 @lru_cache(maxsize=4096)

@@ -23,6 +23,7 @@ from batchmark.analysis.significance import (
 )
 from batchmark.analysis.speedup import ratio
 from batchmark.core.formatting import percent
+from batchmark.core.intervals import Estimate
 
 WEAKEST_FIRST = ("assumed", "repeats", "calibration")
 
@@ -39,20 +40,27 @@ class Contestant:
 @dataclass(frozen=True)
 class Judgement:
     faster: Literal["first", "second"] | None
+    ratio: Estimate  # the second's time over the first's
     noise: RowNoise
 
 
 def judge(first: Contestant, second: Contestant) -> Judgement:
     """The faster of two contestants, if neither chance nor noise explains the difference.
 
-    Two conditions: the bootstrap interval of the ratio of medians, which covers chance within jobs,
-    excludes 1; and the jobs' mean log medians differ by more than noise alone does in a share LEVEL
-    of all comparisons.
+    Two conditions: the interval of the ratio of medians excludes 1; and the jobs' mean log medians
+    differ by more than noise alone does in a share LEVEL of all comparisons.
+
+    Raises:
+        ValueError: no job of a contestant measured the row.
     """
+    first_median, second_median = first.samples.median, second.samples.median
+    if first_median is None or second_median is None:
+        raise ValueError(f"{first.name} or {second.name} did not measure the row")
     medians = job_medians(first.samples), job_medians(second.samples)
     noises = [_noise(*side) for side in zip((first, second), medians, strict=True)]
     (first_noise, first_note), (second_noise, second_note) = noises
     resolution = Resolution(first_noise, len(medians[0]), second_noise, len(medians[1]))
+    quotient = ratio(second_median, first_median, resolution.margin)
     lead = float(np.mean(np.log(medians[1])) - np.mean(np.log(medians[0])))
     faster: Literal["first", "second"] | None = None
     reason = None
@@ -61,11 +69,12 @@ def judge(first: Contestant, second: Contestant) -> Judgement:
             f"undecided: jobs that are equal may differ by "
             f"{percent(relative(resolution.critical_difference))}"
         )
-    elif _excludes_one(first.samples, second.samples, lead):
+    elif _excludes_one(quotient, lead):
         faster = "first" if lead > 0 else "second"
     sources = {first_noise.source, second_noise.source}
     return Judgement(
         faster,
+        quotient,
         RowNoise(
             lead=lead,
             gpu=_side_noise(first_noise),
@@ -113,11 +122,8 @@ def _noise(side: Contestant, medians: Sequence[float]) -> tuple[JobNoise, str | 
     return JobNoise(max(ASSUMED.log_sd, spread), ASSUMED.degrees, "assumed"), note
 
 
-def _excludes_one(first: RowSamples, second: RowSamples, lead: float) -> bool:
+def _excludes_one(quotient: Estimate, lead: float) -> bool:
     """Whether the interval of the ratio of medians lies on the side of 1 where the lead is."""
-    if not (first.median and second.median):
+    if quotient.interval is None:
         return False
-    interval = ratio(second.median, first.median).interval
-    if interval is None:
-        return False
-    return interval.low > 1 if lead > 0 else interval.high < 1
+    return quotient.interval.low > 1 if lead > 0 else quotient.interval.high < 1

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from batchmark.analysis.comparison import Pair
     from batchmark.report.model import Report
 
-WARNED_ROWS = 2  # printed with all their warnings; a log is no place for more
-
 
 class _Layout(NamedTuple):
     separator: str = "\n"  # between a value and its interval
@@ -199,21 +197,8 @@ def _remarks(pair: Pair) -> Iterable[str]:
         yield f"Not compared: {_row_name(uncompared)}: {uncompared.reason}"
     for reason in dict.fromkeys(total.reason for total in pair.totals if total.reason):
         yield f"Whole jobs: {reason}."
-    yield from _warnings(pair)
     for note in (*pair.notes, *words.price_notes(pair)):
         yield f"Note: {note}"
-
-
-def _warnings(pair: Pair) -> Iterable[str]:
-    warned = [row for row in pair.rows if row.warnings]
-    for row in warned[:WARNED_ROWS]:
-        for warning in row.warnings:
-            yield f"Warning: {_row_name(row)}: {warning}"
-    if len(warned) > WARNED_ROWS:
-        yield (
-            f"Warning: {len(warned) - WARNED_ROWS} more of {len(pair.rows)} rows have warnings; "
-            "the page shows each beside its row."
-        )
 
 
 def _crossovers(pair: Pair) -> Iterable[str]:

@@ -1,7 +1,7 @@
 """What is said beside a comparison's figures."""
 
 from batchmark.analysis.comparison import compare
-from batchmark.analysis.notes import SPREAD_ADVICE
+from batchmark.analysis.notes import WARNINGS
 from batchmark.core.run import InterruptedAttempt
 from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, calibration, pair_of, two_jobs
 from tests.builders.runs import GPU_ENVIRONMENT, PRICES, build_job, build_row, build_run, noisy
@@ -62,6 +62,15 @@ def test_few_repeats_are_pointed_out():
     rows = [build_row(GPU_SAMPLES)], [build_row(CPU_SAMPLES)]
     assert "only one job" in pair_of(*two_jobs(*rows)).notes[0]
     repeats = [job for n in range(1, 7) for job in two_jobs(*rows, repeat=n)]
-    assert pair_of(*repeats).notes == (SPREAD_ADVICE,)
+    assert pair_of(*repeats).notes == (f"In 1 of 1 rows {WARNINGS['unsettled']}.",)
     assert "only 5 jobs" in pair_of(*repeats[:10]).notes[0]
     assert "only 3 jobs" in pair_of(*repeats[:6]).notes[0]
+
+
+def test_what_limits_many_rows_is_said_once_with_their_number():
+    wild = [build_row(noisy(1.0, spread=0.3), parameters={"size": n}) for n in (1, 2)]
+    calm = [build_row(noisy(1.0, spread=0.01), parameters={"size": 3})]
+    notes = pair_of(*two_jobs([*wild, *calm], [*wild, *calm])).notes
+    assert [note for note in notes if note.startswith("In ")] == [
+        f"In 2 of 3 rows {WARNINGS['unsettled']}."
+    ]

@@ -51,7 +51,7 @@ def heavy_tails(rng, jobs, noise):
 )
 def test_equal_jobs_are_rarely_called_different(noise, jobs, other_jobs, calibration_jobs, cases):
     rng = np.random.default_rng([jobs, other_jobs, calibration_jobs])
-    called = 0
+    called = left_out = 0
     for case in range(cases):
         sides = []
         for name, number in (("a", jobs), ("b", other_jobs)):
@@ -61,8 +61,11 @@ def test_equal_jobs_are_rarely_called_different(noise, jobs, other_jobs, calibra
             sides.append(
                 Contestant(name, samples_of(noise(rng, number, 0.02), f"{name}{case}"), known)
             )
-        called += judge(*sides).faster is not None
+        judgement = judge(*sides)
+        called += judgement.faster is not None
+        left_out += not judgement.ratio.interval.low <= 1 <= judgement.ratio.interval.high
     assert called <= max(1, 0.01 * cases)
+    assert left_out <= max(5, 0.07 * cases)
 
 
 @quick_and_long(("cases", "least"), quick=(60, 0.85), long=(500, 0.95 * 0.95))
@@ -133,6 +136,13 @@ def test_a_single_job_without_a_calibration_gets_the_assumed_noise():
     assert noise.floor == pytest.approx(math.expm1(ASSUMED.log_sd))
     assert noise.note == "undecided: jobs that are equal may differ by 170 %"
     assert judge(contestant([1.0]), contestant([2.6])).faster is None
+
+
+def test_a_ratio_of_two_single_jobs_holds_what_jobs_are_assumed_to_differ_by():
+    interval = judge(contestant([1.0]), contestant([1.4])).ratio.interval
+    factor = math.exp(1.959964 * ASSUMED.log_sd * math.sqrt(2))
+    assert interval.low == pytest.approx(1.4 / factor)
+    assert interval.high == pytest.approx(1.4 * factor)
     assert judge(contestant([1.0]), contestant([2.8])).faster == "first"
 
 

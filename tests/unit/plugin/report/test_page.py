@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from batchmark.analysis.notes import SPREAD_ADVICE
+from batchmark.analysis.notes import WARNINGS
 from batchmark.core import formatting
 from batchmark.core.prices import SpotPrice
 from batchmark.report import words
@@ -269,7 +269,7 @@ def test_the_cold_start_is_the_same_on_page_and_terminal(report_of_full):
         assert formatting.usd(gpu.usd) in text
 
 
-def test_a_wide_spread_is_warned_of_by_row_and_advised_on_once():
+def test_a_wide_spread_is_advised_on_once_and_told_in_each_rows_details():
     rows = [
         build_row(noisy(median, spread=0.3), parameters={"size": size})
         for size, median in ((1000, 0.01), (2000, 0.08))
@@ -277,7 +277,10 @@ def test_a_wide_spread_is_warned_of_by_row_and_advised_on_once():
     report = report_of(build_run(build_job("g5.xlarge", rows), build_job("c5.2xlarge", rows)))
     html = render_html(report)
     assert html.count("wide spread, the middle half") == 4
-    assert html.count(SPREAD_ADVICE) == terminal(report).count(SPREAD_ADVICE) == 1
+    assert html.count("2 to be careful about") == 2
+    advice = f"In 2 of 2 rows {WARNINGS['unsettled']}."
+    assert html.count(advice) == terminal(report).count(advice) == 1
+    assert "wide spread" not in terminal(report)
 
 
 def test_without_a_price_dollars_are_a_dash_with_one_reason(report_of_laptop):
