@@ -31,14 +31,23 @@ module "encryption" {
 
 module "network" {
   source = "./modules/network"
+  count  = var.existing_network == null ? 1 : 0
 
   name                       = var.name
+  instance_types             = setunion(var.gpu_instance_types, var.cpu_instance_types)
+  permissions_boundary_arn   = var.permissions_boundary_arn
+  iam_path                   = var.iam_path
   cidr                       = var.vpc_cidr
   availability_zones         = var.availability_zones
   enable_nat_gateway         = var.enable_nat_gateway
   enable_interface_endpoints = var.enable_interface_endpoints
   flow_log_retention_days    = var.flow_log_retention_days
   kms_key_arn                = local.kms_key_arn
+}
+
+moved {
+  from = module.network
+  to   = module.network[0]
 }
 
 ################################################################################
@@ -72,8 +81,13 @@ module "batch" {
   purchasing         = var.purchasing
   max_vcpus          = var.max_vcpus
 
-  subnet_ids         = module.network.instance_subnet_ids
-  security_group_ids = [module.network.security_group_id]
+  subnet_ids         = local.subnet_ids
+  security_group_ids = local.security_group_ids
+
+  permissions_boundary_arn = var.permissions_boundary_arn
+  iam_path                 = var.iam_path
+  instance_policy_arns     = var.instance_policy_arns
+  enable_session_manager   = var.enable_session_manager
 
   image                    = local.images["cuda"]
   cpu_image                = local.images["cpu"]
@@ -158,6 +172,9 @@ module "airflow_access" {
   kms_key_arn           = local.kms_key_arn
   principal_arns        = var.airflow_principal_arns
   external_id           = var.airflow_external_id
+
+  permissions_boundary_arn = var.permissions_boundary_arn
+  iam_path                 = var.iam_path
 }
 
 resource "aws_ssm_parameter" "airflow" {

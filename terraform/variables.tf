@@ -47,9 +47,29 @@ variable "vpc_cidr" {
 }
 
 variable "availability_zones" {
-  description = "The two zones to use, for when the region's first two do not offer an instance type; empty for the first two"
-  type        = list(string)
+  description = "Two to six zones to use; empty for the three that offer the most of the instance types"
+  type        = set(string)
   default     = []
+}
+
+variable "existing_network" {
+  description = "VPC, subnets and security groups of yours to run instances in; none for a VPC of their own. The subnets need a way to S3, ECR, ECS, CloudWatch and its logs, and the groups let HTTPS out"
+  type = object({
+    vpc_id             = string
+    subnet_ids         = set(string)
+    security_group_ids = set(string)
+  })
+  default = null
+
+  validation {
+    condition     = var.existing_network == null ? true : length(var.existing_network.subnet_ids) > 0 && length(var.existing_network.security_group_ids) > 0
+    error_message = "existing_network is ${jsonencode(var.existing_network)}; name at least one subnet and one security group of ${try(var.existing_network.vpc_id, "the VPC")}."
+  }
+
+  validation {
+    condition     = var.existing_network == null ? true : length(var.availability_zones) == 0 && !var.enable_nat_gateway && !var.enable_interface_endpoints && var.flow_log_retention_days == null
+    error_message = "existing_network is set, so no network is made: leave out availability_zones, enable_nat_gateway, enable_interface_endpoints and flow_log_retention_days."
+  }
 }
 
 variable "enable_nat_gateway" {
@@ -68,6 +88,49 @@ variable "flow_log_retention_days" {
   description = "Days that the VPC's flow logs are kept; none for no flow logs"
   type        = number
   default     = null
+}
+
+################################################################################
+# Guardrails
+################################################################################
+
+variable "permissions_boundary_arn" {
+  description = "Permissions boundary of every role; none without"
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.permissions_boundary_arn == null ? true : can(regex("^arn:[a-z-]+:iam::([0-9]{12}|aws):policy/.+$", var.permissions_boundary_arn))
+    error_message = "permissions_boundary_arn is \"${coalesce(var.permissions_boundary_arn, "null")}\"; give a policy's ARN, such as \"arn:aws:iam::111122223333:policy/boundary\"."
+  }
+}
+
+variable "iam_path" {
+  description = "Path of all roles, policies and instance profiles"
+  type        = string
+  default     = "/"
+
+  validation {
+    condition     = can(regex("^/([!-.0-~]+/)*$", var.iam_path))
+    error_message = "iam_path is \"${var.iam_path}\"; start and end it with a slash, as in \"/research/\"."
+  }
+}
+
+variable "instance_policy_arns" {
+  description = "Further policies of the instances' role, such as those that your account's agents need"
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for arn in var.instance_policy_arns : can(regex("^arn:[a-z-]+:iam::([0-9]{12}|aws):policy/.+$", arn))])
+    error_message = "instance_policy_arns is ${jsonencode(var.instance_policy_arns)}; give ARNs of policies, such as \"arn:aws:iam::111122223333:policy/agents\"."
+  }
+}
+
+variable "enable_session_manager" {
+  description = "Let AWS Systems Manager's Session Manager open shells on instances, for which they need a way to its endpoints"
+  type        = bool
+  default     = false
 }
 
 ################################################################################

@@ -27,7 +27,7 @@ run "defaults" {
   }
 
   assert {
-    condition     = length(module.encryption) == 0 && module.network.flow_log_group_name == null && output.airflow_role_arn == null
+    condition     = length(module.encryption) == 0 && module.network[0].flow_log_group_name == null && output.airflow_role_arn == null
     error_message = "nothing that costs by the hour or month is on by default"
   }
 
@@ -263,4 +263,106 @@ run "refuses_a_bad_cpu_image_tag" {
   }
 
   expect_failures = [var.cpu_image_tag]
+}
+
+################################################################################
+# A network and guardrails of the account's own
+################################################################################
+
+run "existing_network" {
+  command = plan
+
+  variables {
+    gpu_instance_types = ["g5.xlarge"]
+    cpu_instance_types = ["c5.2xlarge"]
+
+    existing_network = {
+      vpc_id             = "vpc-0123456789abcdef0"
+      subnet_ids         = ["subnet-0123456789abcdef0"]
+      security_group_ids = ["sg-0123456789abcdef0"]
+    }
+  }
+
+  assert {
+    condition     = length(module.network) == 0 && local.subnet_ids == [data.aws_subnet.existing["subnet-0123456789abcdef0"].id] && local.security_group_ids == [data.aws_security_group.existing["sg-0123456789abcdef0"].id]
+    error_message = "no network is made beside the existing one"
+  }
+}
+
+run "refuses_a_subnet_of_another_vpc" {
+  command = plan
+
+  variables {
+    existing_network = {
+      vpc_id             = "vpc-0000000000000000f"
+      subnet_ids         = ["subnet-0123456789abcdef0"]
+      security_group_ids = ["sg-0123456789abcdef0"]
+    }
+  }
+
+  expect_failures = [data.aws_subnet.existing, data.aws_security_group.existing]
+}
+
+run "refuses_subnets_where_a_type_is_not_offered" {
+  command = plan
+
+  variables {
+    gpu_instance_types = ["g5.xlarge"]
+    cpu_instance_types = ["c5.2xlarge"]
+
+    existing_network = {
+      vpc_id             = "vpc-0123456789abcdef0"
+      subnet_ids         = ["subnet-0123456789abcdef0"]
+      security_group_ids = ["sg-0123456789abcdef0"]
+    }
+  }
+
+  override_data {
+    target = data.aws_ec2_instance_type_offerings.existing["g5.xlarge"]
+    values = { locations = ["us-east-1a"] }
+  }
+
+  expect_failures = [data.aws_ec2_instance_type_offerings.existing["g5.xlarge"]]
+}
+
+run "refuses_a_network_without_subnets" {
+  command = plan
+
+  variables {
+    existing_network = {
+      vpc_id             = "vpc-0123456789abcdef0"
+      subnet_ids         = []
+      security_group_ids = ["sg-0123456789abcdef0"]
+    }
+  }
+
+  expect_failures = [var.existing_network]
+}
+
+run "refuses_a_nat_gateway_in_an_existing_network" {
+  command = plan
+
+  variables {
+    enable_nat_gateway = true
+
+    existing_network = {
+      vpc_id             = "vpc-0123456789abcdef0"
+      subnet_ids         = ["subnet-0123456789abcdef0"]
+      security_group_ids = ["sg-0123456789abcdef0"]
+    }
+  }
+
+  expect_failures = [var.existing_network]
+}
+
+run "refuses_odd_guardrails" {
+  command = plan
+
+  variables {
+    iam_path                 = "research"
+    permissions_boundary_arn = "boundary"
+    instance_policy_arns     = ["AmazonSSMManagedInstanceCore"]
+  }
+
+  expect_failures = [var.iam_path, var.permissions_boundary_arn, var.instance_policy_arns]
 }

@@ -1,10 +1,11 @@
 """Each file in terraform/examples, on a local cloud of its own: apply, re-plan clean, destroy."""
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 
 import pytest
 
+from laptop.aws import AwsClients
 from laptop.stack import ROOT
 from tests.e2e.remains import remains
 from tests.e2e.stacks import open_stack
@@ -22,13 +23,41 @@ def live_through(stack, example):
     destroy.
     """
     var_file = ROOT / "terraform" / "examples" / f"{example}.tfvars"
-    given = {"var_file": var_file, "variables": HERE}
-    stack.init_terraform()
-    stack.terraform.apply(**given)
-    outputs, changes = stack.terraform.outputs(), planned_changes(stack.terraform, **given)
-    made = remains(stack)
-    stack.terraform.destroy(**given)
+    with existing_network(stack) if example == "existing_network" else nullcontext({}) as network:
+        given = {"var_file": var_file, "variables": HERE | network}
+        stack.init_terraform()
+        stack.terraform.apply(**given)
+        outputs, changes = stack.terraform.outputs(), planned_changes(stack.terraform, **given)
+        made = remains(stack)
+        stack.terraform.destroy(**given)
     return outputs, changes, made, remains(stack)
+
+
+@contextmanager
+def existing_network(stack):
+    """What an account's network team would have made, as variables."""
+    with closing(AwsClients(stack)) as aws:
+        ec2 = aws.client("ec2")
+        vpc_id = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
+        subnets = [
+            ec2.create_subnet(VpcId=vpc_id, CidrBlock=cidr, AvailabilityZone=zone)["Subnet"]
+            for zone, cidr in (("us-east-1a", "10.7.0.0/20"), ("us-east-1b", "10.7.16.0/20"))
+        ]
+        subnet_ids = [subnet["SubnetId"] for subnet in subnets]
+        group_id = ec2.create_security_group(GroupName="jobs", Description="jobs", VpcId=vpc_id)[
+            "GroupId"
+        ]
+        yield {
+            "existing_network": {
+                "vpc_id": vpc_id,
+                "subnet_ids": subnet_ids,
+                "security_group_ids": [group_id],
+            }
+        }
+        ec2.delete_security_group(GroupId=group_id)
+        for subnet_id in subnet_ids:
+            ec2.delete_subnet(SubnetId=subnet_id)
+        ec2.delete_vpc(VpcId=vpc_id)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +73,13 @@ def lives(tmp_path_factory):
 
 
 def test_the_examples_are_these():
-    assert EXAMPLES == ["minimal", "multi_gpu", "private_network", "spot_and_on_demand"]
+    assert EXAMPLES == [
+        "existing_network",
+        "minimal",
+        "multi_gpu",
+        "private_network",
+        "spot_and_on_demand",
+    ]
 
 
 @pytest.mark.timeout(1200)
@@ -81,3 +116,10 @@ def test_a_multi_gpu_target_asks_for_all_its_gpus(lives):
         "g5.12xlarge": 4,
         "g5.xlarge": 1,
     }
+
+
+def test_an_existing_network_is_used_and_outlives_the_installation(lives):
+    outputs, _, made, _ = lives["existing_network"]
+    assert outputs["targets"]
+    assert len(made["vpcs"]) == 1
+    assert "describe_internet_gateways" not in made

@@ -248,6 +248,7 @@ resource "aws_iam_policy" "this" {
 
   name        = "${var.name}-airflow${each.value.suffix}"
   description = "What Airflow calls to ${each.value.calls} the benchmarks of ${var.name}"
+  path        = var.iam_path
   policy      = each.value.document
 
   lifecycle {
@@ -289,9 +290,11 @@ data "aws_iam_policy_document" "trust" {
 resource "aws_iam_role" "this" {
   count = length(var.principal_arns) > 0 ? 1 : 0
 
-  name               = "${var.name}-airflow"
-  description        = "Airflow that runs the benchmarks of ${var.name}"
-  assume_role_policy = data.aws_iam_policy_document.trust[0].json
+  name                 = "${var.name}-airflow"
+  description          = "Airflow that runs the benchmarks of ${var.name}"
+  path                 = var.iam_path
+  permissions_boundary = var.permissions_boundary_arn
+  assume_role_policy   = data.aws_iam_policy_document.trust[0].json
 }
 
 resource "aws_iam_role_policy_attachment" "this" {

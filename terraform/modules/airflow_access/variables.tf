@@ -98,3 +98,15 @@ variable "external_id" {
     error_message = "external_id is \"${coalesce(var.external_id, "null")}\"; give 2 to 1224 letters, digits and + = , . @ : / - _."
   }
 }
+
+variable "permissions_boundary_arn" {
+  description = "Permissions boundary of every role made here; none without"
+  type        = string
+  default     = null
+}
+
+variable "iam_path" {
+  description = "Path of the roles, policies and instance profiles made here"
+  type        = string
+  default     = "/"
+}

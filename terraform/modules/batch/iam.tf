@@ -93,9 +93,11 @@ data "aws_iam_policy_document" "instance" {
 }
 
 resource "aws_iam_role" "instance" {
-  name_prefix        = "${var.name}-instance-"
-  description        = "Batch instances of ${var.name}: join ECS, pull the job image, write logs"
-  assume_role_policy = data.aws_iam_policy_document.ec2_trust.json
+  name_prefix          = "${var.name}-instance-"
+  description          = "Batch instances of ${var.name}: join ECS, pull the job image, write logs"
+  path                 = var.iam_path
+  permissions_boundary = var.permissions_boundary_arn
+  assume_role_policy   = data.aws_iam_policy_document.ec2_trust.json
 }
 
 resource "aws_iam_role_policy" "instance" {
@@ -106,7 +108,18 @@ resource "aws_iam_role_policy" "instance" {
 
 resource "aws_iam_instance_profile" "this" {
   name_prefix = "${var.name}-instance-"
+  path        = var.iam_path
   role        = aws_iam_role.instance.name
+}
+
+resource "aws_iam_role_policy_attachment" "instance" {
+  for_each = setunion(
+    var.instance_policy_arns,
+    var.enable_session_manager ? ["arn:${local.partition}:iam::aws:policy/AmazonSSMManagedInstanceCore"] : [],
+  )
+
+  role       = aws_iam_role.instance.name
+  policy_arn = each.key
 }
 
 ################################################################################
@@ -176,9 +189,11 @@ data "aws_iam_policy_document" "job" {
 }
 
 resource "aws_iam_role" "job" {
-  name_prefix        = "${var.name}-job-"
-  description        = "Benchmark jobs of ${var.name}: write raw results, publish telemetry"
-  assume_role_policy = data.aws_iam_policy_document.task_trust.json
+  name_prefix          = "${var.name}-job-"
+  description          = "Benchmark jobs of ${var.name}: write raw results, publish telemetry"
+  path                 = var.iam_path
+  permissions_boundary = var.permissions_boundary_arn
+  assume_role_policy   = data.aws_iam_policy_document.task_trust.json
 }
 
 resource "aws_iam_role_policy" "job" {
@@ -188,9 +203,11 @@ resource "aws_iam_role_policy" "job" {
 }
 
 resource "aws_iam_role" "execution" {
-  name_prefix        = "${var.name}-execution-"
-  description        = "Start benchmark jobs of ${var.name}: pull the job image, write logs"
-  assume_role_policy = data.aws_iam_policy_document.task_trust.json
+  name_prefix          = "${var.name}-execution-"
+  description          = "Start benchmark jobs of ${var.name}: pull the job image, write logs"
+  path                 = var.iam_path
+  permissions_boundary = var.permissions_boundary_arn
+  assume_role_policy   = data.aws_iam_policy_document.task_trust.json
 }
 
 resource "aws_iam_role_policy" "execution" {

@@ -174,7 +174,8 @@ resource "aws_batch_compute_environment" "this" {
   tags = { Target = each.value.instance_type }
 
   # The agent needs the policy to take itself off its cluster; without it destroy hangs in DELETING.
-  depends_on = [aws_iam_role_policy.instance]
+  # And one that starts before all of its policies are there may fail for want of them.
+  depends_on = [aws_iam_role_policy.instance, aws_iam_role_policy_attachment.instance]
 
   lifecycle {
     create_before_destroy = true

@@ -292,3 +292,27 @@ variable "log_retention_days" {
     error_message = "log_retention_days is ${var.log_retention_days}; CloudWatch Logs takes 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288 or 3653."
   }
 }
+
+variable "permissions_boundary_arn" {
+  description = "Permissions boundary of every role made here; none without"
+  type        = string
+  default     = null
+}
+
+variable "iam_path" {
+  description = "Path of the roles, policies and instance profiles made here"
+  type        = string
+  default     = "/"
+}
+
+variable "instance_policy_arns" {
+  description = "Further policies of the instances' role, such as those that your account's agents need"
+  type        = set(string)
+  default     = []
+}
+
+variable "enable_session_manager" {
+  description = "Let AWS Systems Manager's Session Manager open shells on instances, for which they need a way to its endpoints"
+  type        = bool
+  default     = false
+}

@@ -57,9 +57,11 @@ data "aws_iam_policy_document" "flow_logs" {
 resource "aws_iam_role" "flow_logs" {
   count = local.flow_logs
 
-  name_prefix        = "${var.name}-flow-logs-"
-  description        = "VPC flow logs of ${var.name}: write their log group"
-  assume_role_policy = data.aws_iam_policy_document.flow_logs_trust.json
+  name_prefix          = "${var.name}-flow-logs-"
+  description          = "VPC flow logs of ${var.name}: write their log group"
+  path                 = var.iam_path
+  permissions_boundary = var.permissions_boundary_arn
+  assume_role_policy   = data.aws_iam_policy_document.flow_logs_trust.json
 }
 
 resource "aws_iam_role_policy" "flow_logs" {

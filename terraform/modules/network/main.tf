@@ -14,12 +14,40 @@ data "aws_availability_zones" "available" {
   }
 }
 
-locals {
-  zones = length(var.availability_zones) > 0 ? var.availability_zones : slice(data.aws_availability_zones.available.names, 0, 2)
+data "aws_ec2_instance_type_offerings" "this" {
+  for_each = var.instance_types
 
-  # Keyed by zone, so that a changed zone list never moves a subnet that stays.
-  public_cidrs  = { for index, zone in local.zones : zone => cidrsubnet(var.cidr, 4, index) }
-  private_cidrs = { for index, zone in local.zones : zone => cidrsubnet(var.cidr, 4, index + 8) }
+  location_type = "availability-zone"
+
+  filter {
+    name   = "instance-type"
+    values = [each.key]
+  }
+}
+
+locals {
+  zones_in_region = sort(data.aws_availability_zones.available.names)
+  zones_by_type   = { for type, found in data.aws_ec2_instance_type_offerings.this : type => sort(found.locations) }
+
+  # Those that lack fewest of the types first, in the order of their names.
+  zones_ranked = [
+    for key in sort([
+      for zone in local.zones_in_region :
+      format("%04d %s", length([for zones in local.zones_by_type : zone if !contains(zones, zone)]), zone)
+    ]) : split(" ", key)[1]
+  ]
+  zones = sort(length(var.availability_zones) > 0 ? var.availability_zones : slice(local.zones_ranked, 0, min(3, length(local.zones_ranked))))
+
+  unknown_zones = setsubtract(local.zones, local.zones_in_region)
+  types_without_zone = {
+    for type, zones in local.zones_by_type : type => length(zones) > 0 ? join(", ", zones) : "no zone of this region"
+    if length(setintersection(zones, local.zones)) == 0
+  }
+
+  # By the zone's place in the region, so that a changed list of zones never moves a subnet that stays.
+  zone_numbers  = { for zone in local.zones : zone => try(index(local.zones_in_region, zone), 0) }
+  public_cidrs  = { for zone, number in local.zone_numbers : zone => cidrsubnet(var.cidr, 4, number % 8) }
+  private_cidrs = { for zone, number in local.zone_numbers : zone => cidrsubnet(var.cidr, 4, number % 8 + 8) }
 
   account_id = data.aws_caller_identity.current.account_id
   partition  = data.aws_partition.current.partition
@@ -52,6 +80,18 @@ resource "aws_vpc" "this" {
   enable_dns_support   = true
 
   tags = { Name = var.name }
+
+  lifecycle {
+    precondition {
+      condition     = length(local.unknown_zones) == 0
+      error_message = "availability_zones names ${join(", ", local.unknown_zones)}, which ${local.region} does not have for this account. Name two to six of ${join(", ", local.zones_in_region)}, or none."
+    }
+
+    precondition {
+      condition     = length(local.types_without_zone) == 0
+      error_message = "None of the zones ${join(", ", local.zones)} offers ${join("; nor ", [for type, zones in local.types_without_zone : "${type}, which ${zones} has"])}. Name a zone that has it in availability_zones, or leave the type out."
+    }
+  }
 }
 
 # Adopted to be emptied: nothing may use it by accident.

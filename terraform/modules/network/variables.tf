@@ -15,14 +15,20 @@ variable "cidr" {
 }
 
 variable "availability_zones" {
-  description = "The two zones to use; empty for the region's first two"
-  type        = list(string)
+  description = "Two to six zones to use; empty for the three that offer the most of instance_types"
+  type        = set(string)
   default     = []
 
   validation {
-    condition     = contains([0, 2], length(distinct(var.availability_zones))) && length(distinct(var.availability_zones)) == length(var.availability_zones)
-    error_message = "availability_zones is ${jsonencode(var.availability_zones)}; name two different zones, or none for the region's first two."
+    condition     = contains([0, 2, 3, 4, 5, 6], length(var.availability_zones))
+    error_message = "availability_zones is ${jsonencode(var.availability_zones)}; name two to six different zones, or none for the three that offer the most of the instance types."
   }
+}
+
+variable "instance_types" {
+  description = "Instance types that are to be had in the zones"
+  type        = set(string)
+  default     = []
 }
 
 variable "enable_interface_endpoints" {
@@ -52,4 +58,16 @@ variable "kms_key_arn" {
   description = "Key that encrypts the flow logs; none for AWS's own keys"
   type        = string
   default     = null
+}
+
+variable "permissions_boundary_arn" {
+  description = "Permissions boundary of every role made here; none without"
+  type        = string
+  default     = null
+}
+
+variable "iam_path" {
+  description = "Path of the roles, policies and instance profiles made here"
+  type        = string
+  default     = "/"
 }

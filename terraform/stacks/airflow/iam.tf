@@ -128,9 +128,11 @@ data "aws_iam_policy_document" "this" {
 }
 
 resource "aws_iam_role" "this" {
-  name               = "${local.environment}-mwaa"
-  description        = "MWAA environment ${local.environment}: run Airflow, and the benchmarks of ${var.name}"
-  assume_role_policy = data.aws_iam_policy_document.trust.json
+  name                 = "${local.environment}-mwaa"
+  description          = "MWAA environment ${local.environment}: run Airflow, and the benchmarks of ${var.name}"
+  path                 = var.iam_path
+  permissions_boundary = var.permissions_boundary_arn
+  assume_role_policy   = data.aws_iam_policy_document.trust.json
 }
 
 resource "aws_iam_role_policy" "this" {
@@ -143,5 +145,5 @@ resource "aws_iam_role_policy_attachment" "core" {
   for_each = toset(["airflow", "airflow-watch"])
 
   role       = aws_iam_role.this.name
-  policy_arn = "arn:${local.partition}:iam::${local.account_id}:policy/${var.name}-${each.key}"
+  policy_arn = "arn:${local.partition}:iam::${local.account_id}:policy${var.iam_path}${var.name}-${each.key}"
 }

@@ -47,7 +47,7 @@ data "aws_subnets" "private" {
 }
 
 locals {
-  subnet_ids = length(var.subnet_ids) > 0 ? tolist(var.subnet_ids) : sort(data.aws_subnets.private[0].ids)
+  subnet_ids = length(var.subnet_ids) > 0 ? tolist(var.subnet_ids) : slice(sort(data.aws_subnets.private[0].ids), 0, min(2, length(data.aws_subnets.private[0].ids)))
 }
 
 data "aws_subnet" "this" {

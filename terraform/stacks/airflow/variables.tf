@@ -42,6 +42,18 @@ variable "kms_key_arn" {
   default     = null
 }
 
+variable "permissions_boundary_arn" {
+  description = "Permissions boundary of the role; none without"
+  type        = string
+  default     = null
+}
+
+variable "iam_path" {
+  description = "Path of the role, and the core stack's iam_path, where its policies lie"
+  type        = string
+  default     = "/"
+}
+
 ################################################################################
 # Network
 ################################################################################
@@ -84,12 +96,12 @@ variable "user_cidrs" {
 ################################################################################
 
 variable "airflow_version" {
-  description = "Airflow version, one that MWAA offers today; ours is tested with 3.3.2"
+  description = "Airflow version, one that MWAA offers today, such as 3.3.1; 3.2 or later, because the DAGs import what earlier task SDKs lack"
   type        = string
 
   validation {
-    condition     = can(regex("^[0-9]+\\.[0-9]+\\.[0-9]+$", var.airflow_version)) ? tonumber(split(".", var.airflow_version)[0]) >= 3 : false
-    error_message = "airflow_version is \"${var.airflow_version}\"; the DAGs need Airflow 3, so give a version such as \"3.0.6\" from MWAA's list."
+    condition     = can(regex("^[0-9]+\\.[0-9]+\\.[0-9]+$", var.airflow_version)) ? tonumber(split(".", var.airflow_version)[0]) * 1000 + tonumber(split(".", var.airflow_version)[1]) >= 3002 : false
+    error_message = "airflow_version is \"${var.airflow_version}\"; the DAGs need Airflow 3.2 or later, so give a version such as \"3.3.1\" from MWAA's list."
   }
 }
 

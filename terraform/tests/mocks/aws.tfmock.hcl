@@ -14,6 +14,18 @@ mock_data "aws_availability_zones" {
   defaults = { names = ["us-east-1a", "us-east-1b", "us-east-1c"] }
 }
 
+mock_data "aws_ec2_instance_type_offerings" {
+  defaults = { locations = ["us-east-1a", "us-east-1b", "us-east-1c"] }
+}
+
+mock_data "aws_subnet" {
+  defaults = { vpc_id = "vpc-0123456789abcdef0", availability_zone = "us-east-1b" }
+}
+
+mock_data "aws_security_group" {
+  defaults = { vpc_id = "vpc-0123456789abcdef0" }
+}
+
 # What every policy is made of is asserted in the modules' tests.
 mock_data "aws_iam_policy_document" {
   defaults = {

@@ -205,3 +205,18 @@ run "refuses_more_than_a_policy_holds" {
 
   expect_failures = [aws_iam_policy.this]
 }
+
+run "roles_within_guardrails" {
+  command = plan
+
+  variables {
+    principal_arns           = ["arn:aws:iam::111122223333:role/airflow"]
+    iam_path                 = "/research/"
+    permissions_boundary_arn = "arn:aws:iam::111122223333:policy/boundary"
+  }
+
+  assert {
+    condition     = [for role in aws_iam_role.this : [role.path, role.permissions_boundary]] == [["/research/", "arn:aws:iam::111122223333:policy/boundary"]] && alltrue([for policy in aws_iam_policy.this : policy.path == "/research/"])
+    error_message = "the role and its policies have the path and the boundary given"
+  }
+}

@@ -148,3 +148,27 @@ run "roles" {
     error_message = "an instance takes tasks of our clusters, and tags nothing but itself as it joins"
   }
 }
+
+run "roles_within_guardrails" {
+  command = plan
+
+  variables {
+    iam_path                 = "/research/"
+    permissions_boundary_arn = "arn:aws:iam::111122223333:policy/boundary"
+    instance_policy_arns     = ["arn:aws:iam::111122223333:policy/agents"]
+    enable_session_manager   = true
+  }
+
+  assert {
+    condition = alltrue([
+      for role in [aws_iam_role.instance, aws_iam_role.job, aws_iam_role.execution] :
+      role.path == "/research/" && role.permissions_boundary == "arn:aws:iam::111122223333:policy/boundary"
+    ]) && aws_iam_instance_profile.this.path == "/research/"
+    error_message = "every role has the path and the boundary given"
+  }
+
+  assert {
+    condition     = keys(aws_iam_role_policy_attachment.instance) == ["arn:aws:iam::111122223333:policy/agents", "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"]
+    error_message = "instances have the further policies, and Session Manager's"
+  }
+}

@@ -38,13 +38,13 @@ run "defaults" {
   command = plan
 
   assert {
-    condition     = keys(aws_subnet.public) == ["eu-central-1a", "eu-central-1b"] && keys(aws_subnet.private) == ["eu-central-1a", "eu-central-1b"]
-    error_message = "there is one public and one private subnet in each of the first two zones"
+    condition     = keys(aws_subnet.public) == ["eu-central-1a", "eu-central-1b", "eu-central-1c"] && keys(aws_subnet.private) == keys(aws_subnet.public)
+    error_message = "there is one public and one private subnet in each of three zones"
   }
 
   assert {
     condition = [for subnet in concat(values(aws_subnet.public), values(aws_subnet.private)) : subnet.cidr_block] == [
-      "10.42.0.0/20", "10.42.16.0/20", "10.42.128.0/20", "10.42.144.0/20",
+      "10.42.0.0/20", "10.42.16.0/20", "10.42.32.0/20", "10.42.128.0/20", "10.42.144.0/20", "10.42.160.0/20",
     ]
     error_message = "subnets do not overlap"
   }
@@ -268,7 +268,100 @@ run "named_zones" {
 
   assert {
     condition     = keys(aws_subnet.public) == ["eu-central-1a", "eu-central-1c"]
-    error_message = "named zones replace the region's first two"
+    error_message = "named zones replace those chosen"
+  }
+
+  assert {
+    condition     = aws_subnet.public["eu-central-1c"].cidr_block == "10.42.32.0/20"
+    error_message = "a zone's range does not depend on which others are named"
+  }
+}
+
+run "zones_that_offer_the_instance_types" {
+  command = plan
+
+  variables {
+    instance_types = ["c5.2xlarge", "g5.xlarge"]
+  }
+
+  override_data {
+    target = data.aws_availability_zones.available
+    values = { names = ["eu-central-1a", "eu-central-1b", "eu-central-1c", "eu-central-1d", "eu-central-1e", "eu-central-1f"] }
+  }
+
+  override_data {
+    target = data.aws_ec2_instance_type_offerings.this["c5.2xlarge"]
+    values = { locations = ["eu-central-1f", "eu-central-1e", "eu-central-1d", "eu-central-1c", "eu-central-1b", "eu-central-1a"] }
+  }
+
+  override_data {
+    target = data.aws_ec2_instance_type_offerings.this["g5.xlarge"]
+    values = { locations = ["eu-central-1f", "eu-central-1d"] }
+  }
+
+  assert {
+    condition     = keys(aws_subnet.public) == ["eu-central-1a", "eu-central-1d", "eu-central-1f"]
+    error_message = "zones that offer all types come first"
+  }
+}
+
+run "six_zones" {
+  command = plan
+
+  variables {
+    cidr               = "10.0.0.0/24"
+    availability_zones = ["eu-central-1a", "eu-central-1b", "eu-central-1c", "eu-central-1d", "eu-central-1e", "eu-central-1f"]
+  }
+
+  override_data {
+    target = data.aws_availability_zones.available
+    values = { names = ["eu-central-1a", "eu-central-1b", "eu-central-1c", "eu-central-1d", "eu-central-1e", "eu-central-1f"] }
+  }
+
+  assert {
+    condition     = length(distinct([for subnet in concat(values(aws_subnet.public), values(aws_subnet.private)) : subnet.cidr_block])) == 12
+    error_message = "six zones have room for two subnets each, also in the smallest range"
+  }
+}
+
+run "refuses_a_zone_of_another_region" {
+  command = plan
+
+  variables {
+    availability_zones = ["eu-central-1a", "us-east-1a"]
+  }
+
+  expect_failures = [aws_vpc.this]
+}
+
+run "refuses_zones_without_an_instance_type" {
+  command = plan
+
+  variables {
+    availability_zones = ["eu-central-1a", "eu-central-1b"]
+    instance_types     = ["g5.xlarge"]
+  }
+
+  override_data {
+    target = data.aws_ec2_instance_type_offerings.this["g5.xlarge"]
+    values = { locations = ["eu-central-1c"] }
+  }
+
+  expect_failures = [aws_vpc.this]
+}
+
+run "roles_within_guardrails" {
+  command = plan
+
+  variables {
+    flow_log_retention_days  = 30
+    iam_path                 = "/research/"
+    permissions_boundary_arn = "arn:aws:iam::111122223333:policy/boundary"
+  }
+
+  assert {
+    condition     = [for role in aws_iam_role.flow_logs : [role.path, role.permissions_boundary]] == [["/research/", "arn:aws:iam::111122223333:policy/boundary"]]
+    error_message = "the role has the path and the boundary given"
   }
 }
 

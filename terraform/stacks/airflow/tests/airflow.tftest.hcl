@@ -45,7 +45,7 @@ mock_provider "aws" {
 }
 
 variables {
-  airflow_version  = "3.0.6"
+  airflow_version  = "3.3.1"
   plugins_zip_path = "requirements.txt" # any file
 }
 
@@ -61,7 +61,7 @@ run "environment" {
       aws_mwaa_environment.this.weekly_maintenance_window_start,
       tostring(aws_mwaa_environment.this.min_workers),
       tostring(aws_mwaa_environment.this.max_workers),
-    ] == ["batchmark-airflow", "3.0.6", "mw1.small", "PRIVATE_ONLY", "SUN:03:30", "1", "1"]
+    ] == ["batchmark-airflow", "3.3.1", "mw1.small", "PRIVATE_ONLY", "SUN:03:30", "1", "1"]
     error_message = "the smallest environment that is not micro, with a private UI"
   }
 
@@ -220,4 +220,27 @@ run "refuses_a_second_worker_of_micro" {
   }
 
   expect_failures = [aws_mwaa_environment.this]
+}
+
+run "refuses_an_airflow_whose_task_sdk_lacks_what_the_dags_import" {
+  command = plan
+
+  variables {
+    airflow_version = "3.1.8"
+  }
+
+  expect_failures = [var.airflow_version]
+}
+
+run "takes_the_oldest_airflow_that_has_it" {
+  command = plan
+
+  variables {
+    airflow_version = "3.2.1"
+  }
+
+  assert {
+    condition     = aws_mwaa_environment.this.airflow_version == "3.2.1"
+    error_message = "3.2.1 is taken"
+  }
 }
