@@ -97,6 +97,8 @@ module "batch" {
   kms_key_arn              = local.kms_key_arn
   metrics_namespace        = local.metrics_namespace
   volume_size_gib          = var.volume_size_gib
+  volume_throughput_mib_s  = var.volume_throughput_mib_s
+  volume_iops              = var.volume_iops
   extra_user_data          = var.extra_user_data
   runnable_timeout_seconds = var.runnable_timeout_seconds
   log_retention_days       = var.log_retention_days

@@ -200,22 +200,23 @@ variable "cpu_instance_types" {
 variable "target_overrides" {
   description = "Settings per target, keyed by instance type, instead of those derived from the instance type"
   type = map(object({
-    vcpus                  = optional(number)
-    memory_mib             = optional(number)
-    gpus                   = optional(number)
-    shared_memory_mib      = optional(number)
-    purchasing             = optional(string)
-    spot_bid_percentage    = optional(number)
-    max_vcpus              = optional(number)
-    spot_max_vcpus         = optional(number)
-    image_type             = optional(string)
-    image_id               = optional(string)
-    volume_size_gib        = optional(number)
-    timeout_seconds        = optional(number)
-    attempts               = optional(number)
-    allow_cpu_fallback     = optional(bool)
-    instance_store_scratch = optional(bool)
-    map_nvidia_device      = optional(bool)
+    vcpus                    = optional(number)
+    memory_mib               = optional(number)
+    gpus                     = optional(number)
+    shared_memory_mib        = optional(number)
+    purchasing               = optional(string)
+    spot_bid_percentage      = optional(number)
+    max_vcpus                = optional(number)
+    spot_max_vcpus           = optional(number)
+    image_type               = optional(string)
+    image_id                 = optional(string)
+    volume_size_gib          = optional(number)
+    timeout_seconds          = optional(number)
+    attempts                 = optional(number)
+    allow_cpu_fallback       = optional(bool)
+    instance_store_scratch   = optional(bool)
+    map_nvidia_device        = optional(bool)
+    readonly_root_filesystem = optional(bool)
   }))
   default = {}
 }
@@ -236,6 +237,18 @@ variable "volume_size_gib" {
   description = "Size of each instance's root volume in GiB; the GPU image alone takes 30"
   type        = number
   default     = 64
+}
+
+variable "volume_throughput_mib_s" {
+  description = "Throughput of each instance's root volume in MiB/s, of which gp3 includes 125: a slow volume makes a cold start measure the disk"
+  type        = number
+  default     = 500
+}
+
+variable "volume_iops" {
+  description = "I/O operations a second of each instance's root volume, of which gp3 includes 3000"
+  type        = number
+  default     = 3000
 }
 
 variable "extra_user_data" {

@@ -18,6 +18,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "terraform"
 TEMPLATE = SOURCE / "modules/batch/templates/configure_host.sh.tftpl"
 VARIANTS = [(0, False), (0, True), (1, False), (1, True), (4, False)]
 
+GPU_DOCKER = '{"shutdown-timeout": 90, "default-runtime": "nvidia"}\n'
 ONE_GPU = "GPU 0: NVIDIA A10G (UUID: GPU-0)"
 ONE_DISK = """\
 /dev/nvme0n1 Amazon Elastic Block Store
@@ -194,7 +195,7 @@ def assert_retired(host, run, reason):
 def test_a_gpu_host(host, render):
     run = host.run(render(1, False))
     assert run.returncode == 0, run.stderr
-    assert host.text("etc/docker/daemon.json") == '{"default-runtime": "nvidia"}\n'
+    assert host.text("etc/docker/daemon.json") == GPU_DOCKER
     assert host.text("etc/ecs/ecs.config") == GPU_CONFIG
     assert host.calls == [
         "nvidia-smi --list-gpus",
@@ -208,7 +209,7 @@ def test_other_docker_settings_stay(host, render):
     host.write("etc/docker/daemon.json", '{"log-opts": {"max-size": "9m"}, "default-runtime": "x"}')
     assert host.run(render(1, False)).returncode == 0
     assert host.text("etc/docker/daemon.json") == (
-        '{"log-opts": {"max-size": "9m"}, "default-runtime": "nvidia"}\n'
+        '{"log-opts": {"max-size": "9m"}, "default-runtime": "nvidia", "shutdown-timeout": 90}\n'
     )
 
 
@@ -242,8 +243,8 @@ def test_a_cpu_host(host, render):
     run = host.run(render(0, False))
     assert run.returncode == 0, run.stderr
     assert host.text("etc/ecs/ecs.config") == CPU_CONFIG
-    assert host.text("etc/docker/daemon.json") is None
-    assert host.calls == []
+    assert host.text("etc/docker/daemon.json") == '{"shutdown-timeout": 90}\n'
+    assert host.calls == ["systemctl restart docker --no-block"]
 
 
 def test_scratch_on_one_disk(host, render):
@@ -253,6 +254,7 @@ def test_scratch_on_one_disk(host, render):
         "lsblk --nodeps --noheadings --paths --output NAME,MODEL",
         "mkfs.xfs -f -q /dev/nvme1n1",
         "mount -o noatime /dev/nvme1n1 /scratch",
+        "systemctl restart docker --no-block",
     ]
     assert (host.root / "scratch").stat().st_mode & 0o7777 == 0o1777
     assert host.text("etc/ecs/ecs.config") == CPU_CONFIG

@@ -21,6 +21,7 @@ LONGEST_WAIT_SECONDS = 6 * 3600
 RETRY_RULES = (
     {"action": "RETRY", "onStatusReason": f"{HOST_TERMINATED}*"},
     {"action": "RETRY", "onReason": "CannotPullContainer*"},
+    {"action": "RETRY", "onReason": "DockerTimeoutError*"},
     {"action": "EXIT", "onReason": "*"},
 )
 

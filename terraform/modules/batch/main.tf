@@ -91,6 +91,8 @@ resource "aws_launch_template" "this" {
     ebs {
       volume_type           = "gp3"
       volume_size           = each.value.volume_size_gib
+      throughput            = var.volume_throughput_mib_s
+      iops                  = var.volume_iops
       encrypted             = true
       kms_key_id            = var.kms_key_arn
       delete_on_termination = true
@@ -217,6 +219,7 @@ resource "aws_batch_job_queue" "this" {
     for_each = [
       "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
       "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE",
+      "MISCONFIGURATION:EC2_INSTANCE_CONFIGURATION_UNSUPPORTED",
       "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT",
     ]
 
@@ -287,7 +290,7 @@ resource "aws_batch_job_definition" "this" {
     # The image's own user, by number: an image of your own need not know it.
     user                   = "10001"
     privileged             = false
-    readonlyRootFilesystem = true
+    readonlyRootFilesystem = each.value.readonly_root_filesystem
 
     linuxParameters = {
       # Process 1 of its own, so that SIGTERM reaches the job and it can write what it has measured.
@@ -328,6 +331,12 @@ resource "aws_batch_job_definition" "this" {
     evaluate_on_exit {
       action    = "RETRY"
       on_reason = "CannotPullContainer*"
+    }
+
+    # Docker did not start the container in time: a disk that is still being read, not the job.
+    evaluate_on_exit {
+      action    = "RETRY"
+      on_reason = "DockerTimeoutError*"
     }
 
     # Everything else would fail again.

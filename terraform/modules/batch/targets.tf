@@ -31,11 +31,12 @@ locals {
         image_id        = null
         volume_size_gib = var.volume_size_gib
 
-        timeout_seconds        = 3600
-        attempts               = 3
-        allow_cpu_fallback     = false
-        instance_store_scratch = false
-        map_nvidia_device      = false
+        timeout_seconds          = 3600
+        attempts                 = 3
+        allow_cpu_fallback       = false
+        instance_store_scratch   = false
+        map_nvidia_device        = false
+        readonly_root_filesystem = true
       },
       { for setting, value in try(var.target_overrides[type], {}) : setting => value if value != null },
     )

@@ -81,7 +81,7 @@ variable "gpu_instance_types" {
 
   validation {
     condition     = alltrue([for type in var.gpu_instance_types : !can(regex("^(p2|p3|p3dn|g2|g3|g3s)\\.", type))])
-    error_message = "gpu_instance_types is ${jsonencode(var.gpu_instance_types)}; p2, p3, g2 and g3 types can't be used: Batch starts new compute environments on Amazon Linux 2023 only, whose NVIDIA image has no driver for their GPUs. Use g4dn, g5, g6 or p4d and later."
+    error_message = "gpu_instance_types is ${jsonencode(var.gpu_instance_types)}; p2, p3, g2 and g3 types can't be used: Batch does not support them on Amazon Linux 2023, its only system for new environments, and the job's CUDA 13 has no code for their GPUs. Use g4dn, g5, g6 or p4d and later."
   }
 }
 
@@ -108,22 +108,23 @@ variable "cpu_instance_types" {
 variable "target_overrides" {
   description = "Settings per target, keyed by instance type, instead of those derived from the instance type"
   type = map(object({
-    vcpus                  = optional(number)
-    memory_mib             = optional(number)
-    gpus                   = optional(number)
-    shared_memory_mib      = optional(number)
-    purchasing             = optional(string)
-    spot_bid_percentage    = optional(number)
-    max_vcpus              = optional(number)
-    spot_max_vcpus         = optional(number)
-    image_type             = optional(string)
-    image_id               = optional(string)
-    volume_size_gib        = optional(number)
-    timeout_seconds        = optional(number)
-    attempts               = optional(number)
-    allow_cpu_fallback     = optional(bool)
-    instance_store_scratch = optional(bool)
-    map_nvidia_device      = optional(bool)
+    vcpus                    = optional(number)
+    memory_mib               = optional(number)
+    gpus                     = optional(number)
+    shared_memory_mib        = optional(number)
+    purchasing               = optional(string)
+    spot_bid_percentage      = optional(number)
+    max_vcpus                = optional(number)
+    spot_max_vcpus           = optional(number)
+    image_type               = optional(string)
+    image_id                 = optional(string)
+    volume_size_gib          = optional(number)
+    timeout_seconds          = optional(number)
+    attempts                 = optional(number)
+    allow_cpu_fallback       = optional(bool)
+    instance_store_scratch   = optional(bool)
+    map_nvidia_device        = optional(bool)
+    readonly_root_filesystem = optional(bool)
   }))
   default = {}
 
@@ -242,6 +243,33 @@ variable "volume_size_gib" {
   validation {
     condition     = var.volume_size_gib >= 32 && var.volume_size_gib <= 16384 && floor(var.volume_size_gib) == var.volume_size_gib
     error_message = "volume_size_gib is ${var.volume_size_gib}; give a whole number from 32, which the GPU image and the job image need, to 16384, the largest gp3 volume."
+  }
+}
+
+variable "volume_throughput_mib_s" {
+  description = "Throughput of each instance's root volume in MiB/s, of which gp3 includes 125: a slow volume makes a cold start measure the disk"
+  type        = number
+  default     = 500
+
+  validation {
+    condition     = var.volume_throughput_mib_s >= 125 && var.volume_throughput_mib_s <= 1000 && floor(var.volume_throughput_mib_s) == var.volume_throughput_mib_s
+    error_message = "volume_throughput_mib_s is ${var.volume_throughput_mib_s}; gp3 takes whole MiB/s from 125 to 1000."
+  }
+
+  validation {
+    condition     = var.volume_throughput_mib_s * 4 <= var.volume_iops
+    error_message = "volume_throughput_mib_s is ${var.volume_throughput_mib_s}, for which gp3 wants at least ${var.volume_throughput_mib_s * 4} IOPS, and volume_iops is ${var.volume_iops}. Raise volume_iops, or ask for less throughput."
+  }
+}
+
+variable "volume_iops" {
+  description = "I/O operations a second of each instance's root volume, of which gp3 includes 3000"
+  type        = number
+  default     = 3000
+
+  validation {
+    condition     = var.volume_iops >= 3000 && var.volume_iops <= 16000 && floor(var.volume_iops) == var.volume_iops
+    error_message = "volume_iops is ${var.volume_iops}; gp3 takes whole numbers from 3000 to 16000."
   }
 }
 

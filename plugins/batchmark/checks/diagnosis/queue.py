@@ -28,6 +28,7 @@ BLOCKED_WITHIN = timedelta(hours=1)
 REASONS: dict[str, Cause] = {
     "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY": "no_capacity",
     "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE": "max_vcpus_too_small",
+    "MISCONFIGURATION:EC2_INSTANCE_CONFIGURATION_UNSUPPORTED": "instance_unsupported",
     "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT": "job_does_not_fit",
     "MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS": "service_role",
     "ACTION_REQUIRED": "environment_invalid",

@@ -24,6 +24,7 @@ Cause = Literal[
     "service_quota",
     "no_spot_capacity",
     "no_capacity",
+    "instance_unsupported",
     "launch_failed",
     "subnet_without_route",
     "no_container_instance",
@@ -58,6 +59,8 @@ REMEDIES: Mapping[Cause, str] = {
     "no_spot_capacity": "Wait, name more `availability_zones`, or buy On-Demand: "
     '`purchasing = "spot_first"` or "on_demand" in `target_overrides`.',
     "no_capacity": "Wait, name more `availability_zones`, or take another instance type or region.",
+    "instance_unsupported": "Name `availability_zones` that offer the instance type, or take a "
+    "type that goes with the AMI and the launch template.",
     "launch_failed": "Fix what the message names: the launch template, the AMI, the subnet, the "
     "key, or a policy that forbids it.",
     "subnet_without_route": "Give the subnet a way out: public addresses and an internet gateway, "

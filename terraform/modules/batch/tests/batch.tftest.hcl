@@ -67,6 +67,7 @@ run "defaults" {
     condition = alltrue([for queue in aws_batch_job_queue.this : [for limit in queue.job_state_time_limit_action : "${limit.state} ${limit.action} ${limit.max_time_seconds} ${limit.reason}"] == [
       "RUNNABLE CANCEL 1800 CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
       "RUNNABLE CANCEL 1800 MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE",
+      "RUNNABLE CANCEL 1800 MISCONFIGURATION:EC2_INSTANCE_CONFIGURATION_UNSUPPORTED",
       "RUNNABLE CANCEL 1800 MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT",
     ]])
     error_message = "no job waits for ever, for any of the reasons that Batch knows"
@@ -86,6 +87,7 @@ run "defaults" {
     condition = jsonencode([for rule in aws_batch_job_definition.this["g5.xlarge"].retry_strategy[0].evaluate_on_exit : [upper(rule.action), rule.on_status_reason, rule.on_reason]]) == jsonencode([
       ["RETRY", "Host EC2*", null],
       ["RETRY", null, "CannotPullContainer*"],
+      ["RETRY", null, "DockerTimeoutError*"],
       ["EXIT", null, "*"],
     ])
     error_message = "a lost host and a registry that did not answer are retried, the job's own errors are not"
@@ -240,7 +242,7 @@ run "overrides" {
       "g5.xlarge" = {
         vcpus             = 2, memory_mib = 4096, max_vcpus = 8, timeout_seconds = 60, attempts = 1
         image_type        = "ECS_AL2023_NVIDIA", image_id = "ami-0123456789abcdef0", volume_size_gib = 200
-        map_nvidia_device = true, instance_store_scratch = true
+        map_nvidia_device = true, instance_store_scratch = true, readonly_root_filesystem = false
       }
     }
   }
@@ -254,6 +256,11 @@ run "overrides" {
       gpus                       = [{ count = 1, manufacturer = "NVIDIA", memory_size = 24576, name = "A10G" }]
       instance_storage_supported = true
     }
+  }
+
+  assert {
+    condition     = !jsondecode(aws_batch_job_definition.this["g5.xlarge"].container_properties).readonlyRootFilesystem && jsondecode(aws_batch_job_definition.this["c5.2xlarge"].container_properties).readonlyRootFilesystem
+    error_message = "a target's image may write to its root"
   }
 
   assert {

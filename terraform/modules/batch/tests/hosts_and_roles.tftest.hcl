@@ -36,6 +36,11 @@ run "hosts" {
   }
 
   assert {
+    condition     = [for device in aws_launch_template.this["g5.xlarge"].block_device_mappings : [device.ebs[0].throughput, device.ebs[0].iops]] == [[500, 3000]]
+    error_message = "the root volume is fast enough for an image of 3 GB"
+  }
+
+  assert {
     condition     = aws_launch_template.this["g5.xlarge"].block_device_mappings[0].ebs[0].kms_key_id == var.kms_key_arn && aws_cloudwatch_log_group.this.kms_key_id == var.kms_key_arn
     error_message = "volumes and logs are encrypted with the given key"
   }
@@ -68,7 +73,7 @@ run "hosts" {
   }
 
   assert {
-    condition     = strcontains(base64decode(aws_launch_template.this["g5.xlarge"].user_data), "\"default-runtime\": \"nvidia\"") && !strcontains(base64decode(aws_launch_template.this["g5.xlarge"].user_data), "\"runtimes\"")
+    condition     = strcontains(base64decode(aws_launch_template.this["g5.xlarge"].user_data), "settings[\"default-runtime\"] = \"nvidia\"") && !strcontains(base64decode(aws_launch_template.this["g5.xlarge"].user_data), "\"runtimes\"")
     error_message = "the runtime is made the default and not registered twice"
   }
 
@@ -83,8 +88,8 @@ run "hosts" {
   }
 
   assert {
-    condition     = !can(regex("nvidia|daemon.json|GPU", base64decode(aws_launch_template.this["c5.2xlarge"].user_data))) && strcontains(base64decode(aws_launch_template.this["c5.2xlarge"].user_data), "ECS_ENABLE_SPOT_INSTANCE_DRAINING=true")
-    error_message = "a CPU host gets the agent's settings and nothing else"
+    condition     = !can(regex("nvidia|GPU_SUPPORT", base64decode(aws_launch_template.this["c5.2xlarge"].user_data))) && strcontains(base64decode(aws_launch_template.this["c5.2xlarge"].user_data), "ECS_ENABLE_SPOT_INSTANCE_DRAINING=true")
+    error_message = "a CPU host gets nothing of a GPU's"
   }
 }
 

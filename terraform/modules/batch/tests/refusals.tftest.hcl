@@ -94,6 +94,8 @@ run "refuses_values_that_aws_does_not_take" {
     gpu_instance_types       = ["g5"]
     max_vcpus                = 10001
     volume_size_gib          = 31
+    volume_throughput_mib_s  = 1001
+    volume_iops              = 3000
     runnable_timeout_seconds = 599
     log_retention_days       = 42
     purchasing               = "BEST_FIT"
@@ -102,7 +104,7 @@ run "refuses_values_that_aws_does_not_take" {
   }
 
   expect_failures = [
-    var.gpu_instance_types, var.max_vcpus, var.volume_size_gib, var.runnable_timeout_seconds,
+    var.gpu_instance_types, var.max_vcpus, var.volume_size_gib, var.volume_throughput_mib_s, var.runnable_timeout_seconds,
     var.log_retention_days, var.purchasing, var.metrics_namespace, var.extra_user_data,
   ]
 }
@@ -376,4 +378,24 @@ run "refuses_scratch_without_disks" {
   }
 
   expect_failures = [aws_launch_template.this["c5.2xlarge"]]
+}
+
+run "refuses_throughput_without_iops" {
+  command = plan
+
+  variables {
+    volume_throughput_mib_s = 900
+  }
+
+  expect_failures = [var.volume_throughput_mib_s]
+}
+
+run "refuses_fewer_iops_than_gp3_has" {
+  command = plan
+
+  variables {
+    volume_iops = 2999
+  }
+
+  expect_failures = [var.volume_iops]
 }

@@ -88,6 +88,11 @@ def test_two_environments_with_one_cause_make_one_finding(find):
         ("CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - g5.xlarge", "no_capacity", True),
         ("MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE - x", "max_vcpus_too_small", True),
         ("MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - x", "job_does_not_fit", True),
+        (
+            "MISCONFIGURATION:EC2_INSTANCE_CONFIGURATION_UNSUPPORTED - x",
+            "instance_unsupported",
+            True,
+        ),
         ("MISCONFIGURATION:SERVICE_ROLE_PERMISSIONS - x", "service_role", True),
         ("ACTION_REQUIRED - CE(s) are invalid.", "environment_invalid", True),
         ("UNDETERMINED - Batch job is blocked", "undetermined", False),
