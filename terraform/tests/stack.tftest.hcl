@@ -366,3 +366,32 @@ run "refuses_odd_guardrails" {
 
   expect_failures = [var.iam_path, var.permissions_boundary_arn, var.instance_policy_arns]
 }
+
+run "warns_of_an_account_without_spots_role" {
+  command = plan
+
+  override_data {
+    target = data.aws_iam_roles.service_linked
+    values = { names = ["AWSServiceRoleForAutoScaling", "AWSServiceRoleForBatch", "AWSServiceRoleForECS"] }
+  }
+
+  expect_failures = [check.service_linked_roles]
+}
+
+run "needs_no_role_for_spot_without_spot" {
+  command = plan
+
+  variables {
+    purchasing = "on_demand"
+  }
+
+  override_data {
+    target = data.aws_iam_roles.service_linked
+    values = { names = ["AWSServiceRoleForAutoScaling", "AWSServiceRoleForBatch", "AWSServiceRoleForECS"] }
+  }
+
+  assert {
+    condition     = !contains(values(local.service_linked_roles), "AWSServiceRoleForEC2Spot")
+    error_message = "On-Demand alone works without Spot's role"
+  }
+}

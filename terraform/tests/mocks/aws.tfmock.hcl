@@ -18,6 +18,12 @@ mock_data "aws_ec2_instance_type_offerings" {
   defaults = { locations = ["us-east-1a", "us-east-1b", "us-east-1c"] }
 }
 
+mock_data "aws_iam_roles" {
+  defaults = {
+    names = ["AWSServiceRoleForAutoScaling", "AWSServiceRoleForBatch", "AWSServiceRoleForEC2Spot", "AWSServiceRoleForECS"]
+  }
+}
+
 mock_data "aws_subnet" {
   defaults = { vpc_id = "vpc-0123456789abcdef0", availability_zone = "us-east-1b" }
 }
