@@ -34,7 +34,7 @@ data "aws_security_group" "existing" {
 }
 
 data "aws_ec2_instance_type_offerings" "existing" {
-  for_each = var.existing_network == null ? [] : setunion(var.gpu_instance_types, var.cpu_instance_types)
+  for_each = var.existing_network == null ? [] : local.instance_types
 
   location_type = "availability-zone"
 

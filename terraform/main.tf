@@ -1,4 +1,6 @@
 locals {
+  instance_types = setunion(var.gpu_instance_types, var.cpu_instance_types)
+
   # The last says what is ours: Airflow's leak guard ends nothing without it.
   tags = merge({ Project = var.name, ManagedBy = "terraform" }, var.tags, { "batchmark:installation" = var.name })
 
@@ -34,7 +36,7 @@ module "network" {
   count  = var.existing_network == null ? 1 : 0
 
   name                       = var.name
-  instance_types             = setunion(var.gpu_instance_types, var.cpu_instance_types)
+  instance_types             = local.instance_types
   permissions_boundary_arn   = var.permissions_boundary_arn
   iam_path                   = var.iam_path
   cidr                       = var.vpc_cidr
