@@ -15,7 +15,11 @@ MODULES = sorted(f"modules/{path.name}" for path in (SOURCE / "modules").iterdir
 FILES = ("main.tf", "variables.tf", "outputs.tf", "versions.tf", "README.md")
 
 
-pytestmark = pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here")
+pytestmark = [
+    pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here"),
+    # 15 s alone, and minutes where applies and containers start beside them.
+    pytest.mark.timeout(1200),
+]
 
 
 def terraform(folder, env, *args):

@@ -18,7 +18,10 @@ from tests.terraform.test_core_stack import test_a_module_is_complete as check_c
 
 STACKS = sorted(path.name for path in (SOURCE / "stacks").iterdir() if path.is_dir())
 
-pytestmark = pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here")
+pytestmark = [
+    pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here"),
+    pytest.mark.timeout(1200),
+]
 
 
 @pytest.fixture(scope="module")

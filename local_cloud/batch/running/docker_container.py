@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from datetime import datetime
 from typing import Any
 
 from docker.errors import APIError, DockerException, NotFound
 from requests.exceptions import RequestException
-from urllib3.exceptions import HTTPError
 
 from local_cloud.batch.clock import now_milliseconds
-from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES, LogStream
+from local_cloud.batch.running.container_output import ContainerOutput, message_of, milliseconds
+from local_cloud.batch.running.log_stream import LogStream
 from local_cloud.batch.running.runtime import Exit
 
-# After a container's end the rest of its log is copied; 30 MB take less.
-OUTPUT_DRAIN_SECONDS = 60.0
 OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
 
 log = logging.getLogger(__name__)
@@ -33,9 +28,8 @@ class DockerContainer:
         self._network = network
         self._exit: Exit | None = None
         self.started_at = now_milliseconds()
-        self._readers = [
-            threading.Thread(target=self._copy_output, args=(name,), daemon=True)
-            for name in ("stdout", "stderr")
+        self._outputs = [
+            ContainerOutput(container, name, log_stream) for name in ("stdout", "stderr")
         ]
 
     def start(self) -> None:
@@ -51,8 +45,8 @@ class DockerContainer:
         self._read()
 
     def _read(self) -> None:
-        for reader in self._readers:
-            reader.start()
+        for output in self._outputs:
+            output.start()
 
     @property
     def address(self) -> str:
@@ -93,8 +87,8 @@ class DockerContainer:
         """Wait for the end and copy the last output."""
         if self._exit is None:
             self._exit = self._wait()
-            for reader in self._readers:
-                reader.join(OUTPUT_DRAIN_SECONDS)
+            for output in self._outputs:
+                output.finish()
         return self._exit
 
     def _wait(self) -> Exit:
@@ -114,44 +108,3 @@ class DockerContainer:
             return
         except (DockerException, RequestException) as error:
             log.warning("a job's container could not be removed: %s", message_of(error))
-
-    def _copy_output(self, name: str) -> None:
-        """Copy stdout or stderr; read together, they would mix within long lines."""
-        wanted = {"stdout": name == "stdout", "stderr": name == "stderr"}
-        try:
-            frames = self._container.logs(**wanted, stream=True, follow=True, timestamps=True)
-            for written_at, line in lines(frames):
-                self._log_stream.write(line, written_at)
-        except (DockerException, RequestException, HTTPError) as error:
-            log.warning("a job's output was lost: %s", message_of(error))
-
-
-def lines(frames: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Each line with its time in epoch milliseconds, from frames that begin with a timestamp.
-
-    Joins lines that the engine split at the size of its buffer; splits those too long for an event.
-    """
-    written_at, pending = 0, b""
-    for frame in frames:
-        stamp, _, data = frame.partition(b" ")
-        if not pending:
-            written_at = milliseconds(stamp.decode())
-        pending += data
-        while len(pending) > MAX_EVENT_BYTES:
-            yield written_at, pending[:MAX_EVENT_BYTES]
-            pending = pending[MAX_EVENT_BYTES:]
-        if pending.endswith(b"\n"):
-            yield written_at, pending
-            pending = b""
-    if pending:
-        yield written_at, pending
-
-
-def milliseconds(time: str) -> int:
-    return int(datetime.fromisoformat(time).timestamp() * 1000)
-
-
-def message_of(error: Exception) -> str:
-    """The engine's error message, in the ECS agent's format."""
-    explanation = error.explanation if isinstance(error, APIError) else None
-    return f"Error response from daemon: {explanation}" if explanation else str(error)

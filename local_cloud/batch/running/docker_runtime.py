@@ -13,7 +13,8 @@ from requests.exceptions import RequestException
 
 from local_cloud.batch.jobs import host_access
 from local_cloud.batch.running import environment_variables
-from local_cloud.batch.running.docker_container import DockerContainer, message_of
+from local_cloud.batch.running.container_output import message_of
+from local_cloud.batch.running.docker_container import DockerContainer
 from local_cloud.batch.running.docker_options import create_options
 from local_cloud.batch.running.runtime import Launch, RuntimeUnavailableError, StartError
 from local_cloud.settings import Settings
