@@ -24,6 +24,7 @@ from local_cloud.batch.scheduling.scheduler import Scheduler
 from local_cloud.browser_guard import BrowserGuard
 from local_cloud.faults.middleware import Faults
 from local_cloud.gaps.pricing import PriceList
+from local_cloud.host_metadata import HostMetadata
 from local_cloud.log_pages import LogPages
 from local_cloud.prices import Prices
 from local_cloud.recorder import Recorder
@@ -145,7 +146,10 @@ def serve(
     server = make_server(
         host,
         port,
-        BrowserGuard(TaskMetadata(recorder or app, scheduler.runtime), hosts_of(settings)),
+        BrowserGuard(
+            HostMetadata(TaskMetadata(recorder or app, scheduler.runtime), scheduler.reclaim_time),
+            hosts_of(settings),
+        ),
         threaded=True,
         request_handler=LoggingRequestHandler if log_requests else QuietRequestHandler,
         fd=listener.fileno(),

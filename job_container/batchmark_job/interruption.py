@@ -6,11 +6,13 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+STAY_SECONDS = 600.0  # Spot's notice comes two minutes ahead
 
 
 class Interruption:
@@ -22,11 +24,21 @@ class Interruption:
 
     def __init__(self) -> None:
         self.on_stop: Callable[[signal.Signals], int] | None = None
+        self._stay_seconds = 0.0
 
     def watch(self) -> None:
         """Start waiting; call it first, for later threads to inherit the blocked signals."""
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         threading.Thread(target=self._first, name="first signal", daemon=True).start()
+
+    def host_ends_soon(self) -> None:
+        """Answer as to SIGTERM, but stay until the host's end sends the real one.
+
+        Batch then sees a host that was lost, and tries the job again elsewhere. An exit before that
+        would count as the job's own failure, or bring its next attempt to the same host.
+        """
+        self._stay_seconds = STAY_SECONDS
+        os.kill(os.getpid(), signal.SIGTERM)
 
     def _first(self) -> None:
         received = signal.Signals(signal.sigwait(STOP_SIGNALS))
@@ -40,6 +52,8 @@ class Interruption:
         except Exception:
             traceback.print_exc()
         finally:
+            sys.stdout.flush()
+            time.sleep(self._stay_seconds)
             _exit(exit_code)
 
     def _second(self) -> None:

@@ -11,6 +11,7 @@ from batchmark_job.interruption import Interruption
 from batchmark_job.machine import nvml
 from batchmark_job.machine.conditions import Monitor
 from batchmark_job.machine.inventory import Machine
+from batchmark_job.machine.spot_notice import SpotNotice
 from batchmark_job.machine.telemetry import Telemetry, meters_for
 from batchmark_job.measuring import steps
 from batchmark_job.measuring.marks import JobMarks
@@ -80,6 +81,7 @@ def _run(
 
     if interruption is not None:
         interruption.on_stop = stop
+        SpotNotice(interruption.host_ends_soon).watch()
     _announce(recorder, machine)
     telemetry.start()
     monitor.start()

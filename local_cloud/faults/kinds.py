@@ -82,7 +82,7 @@ class LateAnswer(CallFault):
 
 
 class SpotInterruption(_Kind):
-    """Attempts lose their host: they get SIGTERM, and SIGKILL after the notice.
+    """Attempts lose their host: Spot's notice in its metadata, SIGTERM, SIGKILL.
 
     Strikes jobs by name (a glob), in all compute environments or in one: attempts that run now,
     and those that start while the fault lasts.
@@ -92,7 +92,12 @@ class SpotInterruption(_Kind):
     job_name: str = "*"
     compute_environment: str | None = None
     after_seconds: Seconds = Field(default=0.0, description="from the attempt's start")
-    notice_seconds: Seconds = Field(default=120.0, description="AWS gives two minutes")
+    notice_seconds: Seconds = Field(
+        default=120.0, description="from the notice to SIGTERM; AWS gives two minutes"
+    )
+    shutdown_seconds: Seconds = Field(
+        default=90.0, description="from SIGTERM to SIGKILL; as our hosts set it for Docker"
+    )
     times: Annotated[int, Field(ge=1)] | None = Field(
         default=None, description="number of attempts to interrupt; null for all"
     )

@@ -84,6 +84,8 @@ def test_environment_is_batchs_the_jobs_and_the_images(cloud, submit, client):
     )
     metadata = seen.pop("ECS_CONTAINER_METADATA_URI_V4")
     assert metadata.startswith(f"{cloud.endpoint_url}/v4/")
+    host_metadata = seen.pop("AWS_EC2_METADATA_SERVICE_ENDPOINT")
+    assert host_metadata.startswith(f"{cloud.endpoint_url}/_host/")
     assert seen.pop("HOSTNAME")
     assert seen.pop("HOME")
     # Python's own coercion of the C locale, where the image sets none.
@@ -334,7 +336,9 @@ def test_an_image_may_go_missing(cloud, submit, faults):
 
 
 def test_a_host_may_be_lost(cloud, submit, faults):
-    faults.post("/_faults", json={"kind": "spot_interruption", "notice_seconds": 0})
+    faults.post(
+        "/_faults", json={"kind": "spot_interruption", "notice_seconds": 0, "shutdown_seconds": 0}
+    )
     job = cloud.finish(submit(FOR_EVER))
     assert job["statusReason"].startswith("Host EC2 (instance i-")
     assert "exitCode" not in job["container"]

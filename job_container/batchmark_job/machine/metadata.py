@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 IMDS_URL = "http://169.254.169.254"
+# The SDKs' name; the local cloud sets it, as the address above would lead nowhere.
+IMDS_VARIABLE = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
 HTTP_TIMEOUT_SECONDS = 1.0
+
+Category = Literal[
+    "ami-id",
+    "events/recommendations/rebalance",
+    "instance-type",
+    "placement/availability-zone",
+    "spot/instance-action",
+]
 
 
 def on_ec2(root: Path = Path("/")) -> bool:
@@ -23,19 +33,21 @@ def on_ec2(root: Path = Path("/")) -> bool:
     return False
 
 
-def instance_metadata(
-    category: Literal["ami-id", "instance-type", "placement/availability-zone"],
-    root: Path = Path("/"),
-    imds_url: str = IMDS_URL,
-) -> str | None:
-    """A value of the EC2 instance metadata service, version 2; None off EC2."""
-    if not on_ec2(root):
+def imds_url(root: Path = Path("/")) -> str | None:
+    """The address of the instance metadata service: the environment's, or EC2's; else None."""
+    return os.environ.get(IMDS_VARIABLE) or (IMDS_URL if on_ec2(root) else None)
+
+
+def instance_metadata(category: Category, url: str | None = None) -> str | None:
+    """A value of the instance metadata service, version 2; None off EC2 or where it has none."""
+    url = url or imds_url()
+    if url is None:
         return None
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
-    token = _http(f"{imds_url}/latest/api/token", lifetime, method="PUT")
+    token = _http(f"{url}/latest/api/token", lifetime, method="PUT")
     if token is None:
         return None
-    return _http(f"{imds_url}/latest/meta-data/{category}", {"X-aws-ec2-metadata-token": token})
+    return _http(f"{url}/latest/meta-data/{category}", {"X-aws-ec2-metadata-token": token})
 
 
 def image_digest() -> str | None:

@@ -6,6 +6,7 @@ import logging
 import threading
 import uuid
 from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
 
 from moto.batch.models import ComputeEnvironment
 from moto.logs.models import logs_backends
@@ -41,6 +42,7 @@ class Attempt:
     ) -> None:
         self.allocation = allocation
         self.stop_reason: str | None = None
+        self.reclaimed_at: datetime | None = None  # by Spot's notice
         self._host_lost: str | None = None
         self.job = job
         self._settings = settings
@@ -192,14 +194,24 @@ class Attempt:
                 self.stop_reason = reason
                 self._stop_all(self._settings.stop_grace_seconds)
 
-    def lose_host(self, notice_seconds: float) -> bool:
-        """Take the attempt's instance away after this notice; returns whether it still had one."""
+    def announce_reclaim(self, notice_seconds: float) -> bool:
+        """Say in the instance's metadata when it goes back; returns whether that was news."""
         with self._lock:
-            if self.stop_reason is not None or self._host_lost is not None:
+            if self._ends or self.reclaimed_at is not None:
                 return False
-            self._host_lost = HOST_LOST.format(f"i-{uuid.uuid4().hex[:17]}")
-            self._stop_all(notice_seconds)
+            self.reclaimed_at = datetime.now(UTC) + timedelta(seconds=notice_seconds)
         return True
+
+    def lose_host(self, grace_seconds: float) -> None:
+        """Shut the attempt's instance down: SIGTERM, and SIGKILL after the grace."""
+        with self._lock:
+            if not self._ends:
+                self._host_lost = HOST_LOST.format(f"i-{uuid.uuid4().hex[:17]}")
+                self._stop_all(grace_seconds)
+
+    @property
+    def _ends(self) -> bool:
+        return self.stop_reason is not None or self._host_lost is not None
 
     def command_pids(self) -> list[int]:
         return [pid for found in list(self._containers.values()) for pid in found.command_pids()]

@@ -96,7 +96,7 @@ class DockerRuntime:
     def _create(self, launch: Launch, labels: dict[str, str]) -> Any:
         task_id = launch.record.task_id
         definition = launch.job.submission.definition
-        basis = environment_variables.aws(launch.region, self._settings) | {
+        basis = environment_variables.aws(launch, self._settings) | {
             "AWS_EXECUTION_ENV": "AWS_ECS_EC2",
             "ECS_CONTAINER_METADATA_URI_V4": (
                 f"{self._settings.job_endpoint_url}{METADATA_PATH}/{task_id}"

@@ -14,6 +14,7 @@ from local_cloud.settings import Settings
 FROM_THE_SERVER = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")
 # Stands for the job's role: recorded calls show it as the caller.
 ACCESS_KEY_ID = "job"
+HOST_METADATA_PATH = "/_host"
 
 
 def for_node(launch: Launch, basis: Mapping[str, str]) -> dict[str, str]:
@@ -27,16 +28,20 @@ def for_node(launch: Launch, basis: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def aws(region: str, settings: Settings) -> dict[str, str]:
+def aws(launch: Launch, settings: Settings) -> dict[str, str]:
     """AWS settings that lead to the local cloud and nowhere else."""
     return {
         "AWS_ENDPOINT_URL": settings.job_endpoint_url,
-        "AWS_DEFAULT_REGION": region,
+        "AWS_DEFAULT_REGION": launch.region,
         "AWS_ACCESS_KEY_ID": ACCESS_KEY_ID,
         "AWS_SECRET_ACCESS_KEY": settings.secret or ACCESS_KEY_ID,
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        # The SDKs find no credentials there and need not ask.
         "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_EC2_METADATA_SERVICE_ENDPOINT": (
+            f"{settings.job_endpoint_url}{HOST_METADATA_PATH}/{launch.record.task_id}"
+        ),
     }
 
 

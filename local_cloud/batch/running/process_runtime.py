@@ -34,7 +34,7 @@ class ProcessRuntime:
     def start(self, launch: Launch) -> ContainerProcess:
         """Start the command; raises OSError or ValueError where that can't be done."""
         basis = environment_variables.inherited() | environment_variables.aws(
-            launch.region, self._settings
+            launch, self._settings
         )
         variables = environment_variables.for_node(launch, basis) | environment_variables.cuda(
             launch.gpu_ids

@@ -7,6 +7,7 @@ import time
 from bisect import insort
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from datetime import datetime
 
 from moto.batch.models import ComputeEnvironment
 
@@ -89,6 +90,14 @@ class Scheduler:
                 if job.status == "RUNNABLE":
                     self._make_runnable(job)
             self._start_what_fits()
+
+    def reclaim_time(self, task_id: str) -> datetime | None:
+        """When Spot takes back the host of a running ECS task; None without a notice."""
+        with self.lock:
+            for attempt in self.attempts.values():
+                if task_id in {node.task_id for node in attempt.record.nodes}:
+                    return attempt.reclaimed_at
+        return None
 
     def cancel(self, job: Job, reason: str) -> None:
         """End a job that has not reached STARTING; any other job is left alone."""

@@ -22,8 +22,9 @@ class SpotReclaim:
     scheduler: Scheduler
     job_name: str  # a glob
     compute_environment: str | None  # the only one affected; None for all
-    after_seconds: float  # from an attempt's start, or from `begin`, to SIGTERM
-    notice_seconds: float  # from SIGTERM to SIGKILL
+    after_seconds: float  # from an attempt's start, or from `begin`, to the notice
+    notice_seconds: float  # from the notice to the instance's end
+    shutdown_seconds: float  # from SIGTERM, which comes with that end, to SIGKILL
     times: int | None  # how many attempts are still to be interrupted; None for all
     on_strike: Callable[[], None]  # called for each interruption, under the scheduler's lock
 
@@ -41,15 +42,22 @@ class SpotReclaim:
     def _on_running(self, job: Job, attempt: Attempt) -> None:
         affected = self.compute_environment in (None, attempt.record.compute_environment)
         if affected and fnmatchcase(job.submission.name, self.job_name):
-            notice = threading.Timer(self.after_seconds, self._strike, (job, attempt))
-            notice.daemon = True
-            notice.start()
+            later(self.after_seconds, self._strike, job, attempt)
 
     def _strike(self, job: Job, attempt: Attempt) -> None:
         with self.scheduler.lock:
             under_way = self.scheduler.attempts.get(job) is attempt
-            if self.times == 0 or not under_way or not attempt.lose_host(self.notice_seconds):
+            if self.times == 0 or not under_way:
+                return
+            if not attempt.announce_reclaim(self.notice_seconds):
                 return
             if self.times is not None:
                 self.times -= 1
             self.on_strike()
+        later(self.notice_seconds, attempt.lose_host, self.shutdown_seconds)
+
+
+def later(seconds: float, function: Callable[..., object], *arguments: object) -> None:
+    timer = threading.Timer(seconds, function, arguments)
+    timer.daemon = True
+    timer.start()

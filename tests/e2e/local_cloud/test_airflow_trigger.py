@@ -98,7 +98,13 @@ def test_a_job_that_stays_runnable_is_ended_with_a_diagnosis(cloud, trigger, gat
 
 
 def test_after_the_last_reclaim_the_job_runs_in_the_on_demand_queue(cloud, trigger, faults):
-    faults(kind="spot_interruption", job_name="name-g0", times=1, notice_seconds=0.1)
+    faults(
+        kind="spot_interruption",
+        job_name="name-g0",
+        times=1,
+        notice_seconds=0,
+        shutdown_seconds=0.1,
+    )
     spot = cloud.submit(cloud.define(["sleep", "600"]), jobName="name-g0")
     on_demand = {
         "jobName": "name-g0",

@@ -152,6 +152,7 @@ def terraform(environment, tmp_path):
 
 @pytest.mark.timeout(600)
 def test_terraform_applies_plans_nothing_more_and_destroys(cloud, terraform):
+    before = cloud.batch.list_scheduling_policies()["schedulingPolicies"]
     terraform.apply()
     assert planned_changes(terraform) == {}
     job_id = cloud.submit("stack-job", queue="stack-shared", shareIdentifier="A1B")
@@ -161,4 +162,4 @@ def test_terraform_applies_plans_nothing_more_and_destroys(cloud, terraform):
     named = {"jobQueues": ["stack-shared"]}, {"computeEnvironments": ["stack-own"]}
     assert cloud.batch.describe_job_queues(**named[0])["jobQueues"] == []
     assert cloud.batch.describe_compute_environments(**named[1])["computeEnvironments"] == []
-    assert cloud.batch.list_scheduling_policies()["schedulingPolicies"] == []
+    assert cloud.batch.list_scheduling_policies()["schedulingPolicies"] == before

@@ -71,7 +71,12 @@ def test_a_late_answer_is_delayed(cloud, faults, wait_until):
 
 def test_a_spot_interruption_is_retried_by_the_jobs_rules(cloud, faults, tmp_path):
     fault = faults(
-        kind="spot_interruption", job_name="spot-once", times=1, after_seconds=0.3, notice_seconds=5
+        kind="spot_interruption",
+        job_name="spot-once",
+        times=1,
+        after_seconds=0.1,
+        notice_seconds=0.2,
+        shutdown_seconds=5,
     )
     script = (
         f"[ -e {tmp_path}/seen ] && exit 0; touch {tmp_path}/seen; "
@@ -91,8 +96,8 @@ def test_a_spot_interruption_is_retried_by_the_jobs_rules(cloud, faults, tmp_pat
     assert strikes(faults, fault) == 1
 
 
-def test_every_attempt_loses_its_host_and_is_killed_after_the_notice(cloud, faults):
-    faults(kind="spot_interruption", job_name="spot-*", notice_seconds=0.3)
+def test_every_attempt_loses_its_host_and_is_killed_after_the_shutdowns_grace(cloud, faults):
+    faults(kind="spot_interruption", job_name="spot-*", notice_seconds=0, shutdown_seconds=0.3)
     definition = cloud.define(
         ["sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"],
         retryStrategy={"attempts": 2, "evaluateOnExit": SPOT_RULES},

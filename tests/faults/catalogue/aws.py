@@ -23,8 +23,13 @@ def spot_once(bench: Bench) -> Runs:
         "spot_interruption",
         job_name=f"{job_prefix(bench.config, run.target)}*",
         times=1,
-        notice_seconds=30,
+        notice_seconds=20,
+        shutdown_seconds=10,
     )
+    bench.wait(lambda: bench.documents(run), "document written on Spot's notice", 20)
+    assert any("Spot takes this host back" in line for line in bench.log_lines(job))
+    (noticed,) = bench.jobs(run)
+    assert (noticed["status"], noticed["attempts"]) == ("RUNNING", [])  # it awaits its host's end
     bench.finish(run)
     first, last = bench.documents(run)
     assert (first.status, first.job_attempt) == ("interrupted", 1)
@@ -41,7 +46,8 @@ def spot_always(bench: Bench) -> Runs:
         job_name=f"{job_prefix(bench.config, run.target)}*",
         compute_environment=bench.config.targets[run.target].compute_environments.spot,
         after_seconds=1,
-        notice_seconds=2,
+        notice_seconds=1,
+        shutdown_seconds=1,
     )
     first = bench.wait_for_job(run, "FAILED")
     bench.wait_for_job(run, "RUNNING", but=first["jobId"])

@@ -46,9 +46,8 @@ def test_another_stacks_processes_are_left_alone(processes, tmp_path):
 
 def test_a_program_that_ended_is_reported_with_the_end_of_its_log(processes, tmp_path):
     processes.start("broken", [sys.executable, "-c", "print('why'); exit(7)"], cwd=tmp_path)
-    wait_for(lambda: not processes_of(processes.folder), "end of them")
     with pytest.raises(LaptopError, match=r"(?s)broken ended with exit code 7.*why"):
-        processes.check()
+        wait_for(processes.check, "end of it")
 
 
 def test_a_failing_program_stops_the_caller(processes, tmp_path):

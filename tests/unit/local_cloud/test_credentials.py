@@ -5,6 +5,7 @@ import signal
 import stat
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import boto3
 import pytest
@@ -17,6 +18,7 @@ from local_cloud.server import how_to_call
 from local_cloud.settings import Settings
 
 URL = "http://127.0.0.1:5000"
+LAUNCH = SimpleNamespace(region="us-east-1", record=SimpleNamespace(task_id="0" * 32))
 
 
 @pytest.fixture
@@ -82,7 +84,7 @@ def settings(path):
 
 
 def test_a_job_gets_the_secret_and_no_log_does(settings):
-    assert aws("us-east-1", settings)["AWS_SECRET_ACCESS_KEY"] == "the secret"
+    assert aws(LAUNCH, settings)["AWS_SECRET_ACCESS_KEY"] == "the secret"
     assert "the secret" not in repr(settings)
     assert how_to_call(settings) == (
         f"its credentials: export AWS_SHARED_CREDENTIALS_FILE={settings.credentials}"
@@ -92,7 +94,7 @@ def test_a_job_gets_the_secret_and_no_log_does(settings):
 def test_what_checks_no_signatures_says_so(settings):
     unchecked = replace(settings, secret=None, credentials=None)
     assert how_to_call(unchecked).startswith("any credentials will do: every user of this machine")
-    assert aws("us-east-1", unchecked)["AWS_SECRET_ACCESS_KEY"] == "job"
+    assert aws(LAUNCH, unchecked)["AWS_SECRET_ACCESS_KEY"] == "job"
 
 
 @pytest.fixture

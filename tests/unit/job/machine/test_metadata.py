@@ -37,23 +37,29 @@ def metadata_url():
         ("sys/hypervisor/uuid", "ec2e1916-9099-7caf-fd21-012345abcdef\n"),
     ],
 )
-def test_instance_type_zone_and_machine_image_on_ec2(tmp_path, metadata_url, file, text):
-    root = put(tmp_path, file, text)
-    zone = metadata.instance_metadata("placement/availability-zone", root, metadata_url)
-    assert zone == "us-east-1b"
-    assert metadata.instance_metadata("instance-type", root, metadata_url) == "c5.2xlarge"
-    ami_id = metadata.instance_metadata("ami-id", root, metadata_url)
-    assert ami_id == "ami-0123456789abcdef0"
+def test_the_metadata_service_is_found_on_ec2(tmp_path, monkeypatch, file, text):
+    monkeypatch.delenv(metadata.IMDS_VARIABLE, raising=False)
+    assert metadata.imds_url(put(tmp_path, file, text)) == "http://169.254.169.254"
 
 
-def test_instance_type_is_not_asked_for_elsewhere(tmp_path, metadata_url):
-    root = put(tmp_path, "sys/class/dmi/id/sys_vendor", "QEMU\n")
-    assert metadata.instance_metadata("instance-type", root, metadata_url) is None
+def test_there_is_no_metadata_service_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.delenv(metadata.IMDS_VARIABLE, raising=False)
+    assert metadata.imds_url(put(tmp_path, "sys/class/dmi/id/sys_vendor", "QEMU\n")) is None
 
 
-def test_instance_type_without_an_answer(tmp_path):
-    root = put(tmp_path, "sys/class/dmi/id/sys_vendor", "Amazon EC2\n")
-    assert metadata.instance_metadata("instance-type", root, "http://127.0.0.1:1") is None
+def test_the_environment_may_name_one(monkeypatch):
+    monkeypatch.setenv(metadata.IMDS_VARIABLE, "http://127.0.0.1:9/_host/1")
+    assert metadata.imds_url() == "http://127.0.0.1:9/_host/1"
+
+
+def test_instance_type_zone_and_machine_image(metadata_url):
+    assert metadata.instance_metadata("placement/availability-zone", metadata_url) == "us-east-1b"
+    assert metadata.instance_metadata("instance-type", metadata_url) == "c5.2xlarge"
+    assert metadata.instance_metadata("ami-id", metadata_url) == "ami-0123456789abcdef0"
+
+
+def test_a_metadata_service_without_an_answer():
+    assert metadata.instance_metadata("instance-type", "http://127.0.0.1:1") is None
 
 
 def test_image_digest_from_the_ecs_agent(metadata_url, monkeypatch):

@@ -1,6 +1,7 @@
 """An attempt and its containers, with a runtime of the test."""
 
 import threading
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
@@ -153,3 +154,25 @@ def test_an_attempt_whose_containers_are_gone_has_lost_its_host(runtime, left):
     end = attempt.wait()
     assert end.exit_code is None
     assert end.status_reason.startswith("Host EC2 (instance i-")
+
+
+def test_a_reclaim_is_announced_once_and_takes_the_host_later(attempt, runtime):
+    runtime.let.set()
+    assert attempt.start()
+    assert attempt.reclaimed_at is None
+    assert attempt.announce_reclaim(60.0)
+    assert not attempt.announce_reclaim(60.0)
+    assert 0 < (attempt.reclaimed_at - datetime.now(UTC)).total_seconds() <= 60
+    assert not runtime.asked.is_set()
+    attempt.lose_host(GRACE_SECONDS)
+    assert runtime.asked.is_set()
+    assert attempt.wait().status_reason.startswith("Host EC2 (instance i-")
+
+
+def test_an_attempt_that_is_stopped_gets_no_notice(attempt, runtime):
+    runtime.let.set()
+    assert attempt.start()
+    attempt.stop("no longer needed")
+    assert not attempt.announce_reclaim(60.0)
+    attempt.lose_host(GRACE_SECONDS)
+    assert attempt.wait().status_reason == "no longer needed"

@@ -1,0 +1,128 @@
+"""Spot's notice, from a metadata service that answers here."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from batchmark_job.machine.metadata import IMDS_VARIABLE
+from batchmark_job.machine.spot_notice import SpotNotice
+from tests.stand_ins.http import serving
+
+ROOT = Path(__file__).resolve().parents[4]
+NOTICE = json.dumps({"action": "terminate", "time": "2026-11-24T05:02:00Z"})
+ADVICE = json.dumps({"noticeTime": "2026-11-24T05:00:00Z"})
+ACTION_PATH = "/latest/meta-data/spot/instance-action"
+ADVICE_PATH = "/latest/meta-data/events/recommendations/rebalance"
+WAIT_SECONDS = 30
+
+
+class Metadata:
+    """Version 2 of the instance metadata service: no token, no answer; 404 where nothing is.
+
+    It gives notice once it has been asked `notice_after` times.
+    """
+
+    def __init__(self, notice_after, advice=None, token_status=200):
+        self.notice_after = notice_after
+        self.values = {ADVICE_PATH: advice}
+        self.token_status = token_status
+        self.asked = []
+
+    def __call__(self, request):
+        if request.command == "PUT":
+            self.asked.append("token")
+            failing = self.token_status != 200 and len(self.asked) < 5
+            return (self.token_status, b"") if failing else (200, b"token")
+        if request.headers.get("X-aws-ec2-metadata-token") != "token":
+            return 401, b""
+        self.asked.append(request.path)
+        if self.asked.count(ACTION_PATH) >= self.notice_after:
+            self.values[ACTION_PATH] = NOTICE
+        value = self.values.get(request.path)
+        return (200, value.encode()) if value else (404, b"")
+
+
+@pytest.fixture
+def noticed(monkeypatch):
+    """Watches until the notice, and returns what was asked for."""
+
+    def watch(metadata):
+        heard = threading.Event()
+        with serving(metadata) as server:
+            monkeypatch.setenv(IMDS_VARIABLE, f"http://127.0.0.1:{server.server_port}")
+            SpotNotice(heard.set, poll_seconds=0.01).watch()
+            assert heard.wait(WAIT_SECONDS)
+        return metadata.asked
+
+    return watch
+
+
+def test_a_notice_is_heard_once(noticed, capfd):
+    asked = noticed(Metadata(notice_after=3))
+    assert asked.count(ACTION_PATH) == 3
+    assert "".join(capfd.readouterr()).count(f"Spot takes this host back: {NOTICE}") == 1
+
+
+def test_advice_is_said_once_and_ends_nothing(noticed, capfd):
+    asked = noticed(Metadata(notice_after=4, advice=ADVICE))
+    assert asked.count(ADVICE_PATH) == 1
+    said = "".join(capfd.readouterr())
+    assert said.count(f"Spot is likely to take this host back, the job goes on: {ADVICE}") == 1
+
+
+def test_a_service_that_fails_is_asked_again(noticed):
+    asked = noticed(Metadata(notice_after=1, token_status=503))
+    assert asked[:4] == ["token"] * 4
+
+
+def test_elsewhere_nothing_is_asked(monkeypatch):
+    monkeypatch.delenv(IMDS_VARIABLE, raising=False)
+    monkeypatch.setattr("batchmark_job.machine.metadata.on_ec2", lambda _: False)
+    before = threading.active_count()
+    SpotNotice(pytest.fail).watch()
+    assert threading.active_count() == before
+
+
+# A job that would compute for a minute, with the signals as a job has them.
+JOB = """
+import time
+from batchmark_job.interruption import Interruption
+from batchmark_job.machine.spot_notice import SpotNotice
+
+def keep(received):
+    print(f"kept what was measured, by {received.name}", flush=True)
+    return 143
+
+interruption = Interruption()
+interruption.watch()
+interruption.on_stop = keep
+SpotNotice(interruption.host_ends_soon, 0.05).watch()
+time.sleep(60)
+"""
+
+
+def test_a_job_with_notice_keeps_what_it_measured_and_stays_until_its_host_ends():
+    with serving(Metadata(notice_after=2)) as server:
+        url = f"http://127.0.0.1:{server.server_port}"
+        with subprocess.Popen(
+            [sys.executable, "-c", JOB],
+            env={"PYTHONPATH": str(ROOT / "job_container"), IMDS_VARIABLE: url},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as job:
+            try:
+                assert "kept what was measured, by SIGTERM" in (
+                    line.strip() for line in iter(job.stdout.readline, "")
+                )
+                with pytest.raises(subprocess.TimeoutExpired):
+                    job.wait(0.3)
+                job.send_signal(signal.SIGTERM)
+                assert job.wait(WAIT_SECONDS) == 143
+            finally:
+                job.kill()
