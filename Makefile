@@ -26,6 +26,8 @@ CUDA_PACKAGES := cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia
 	nvidia-nvshmem-cu13 nvidia-nvtx triton
 CHECKOV := build/checkov/bin/checkov
 OTAVA := build/otava/bin/otava
+MWAA := build/mwaa/bin/pytest
+MWAA_PYTHON := python3.12
 COMPILE = $(BIN)/uv pip compile -q --universal --python-version 3.11 --no-header --annotation-style line --generate-hashes
 COMPILE_FOR_IMAGE = $(subst --universal,--python-platform x86_64-manylinux_2_28,$(COMPILE))
 
@@ -94,6 +96,17 @@ test-quick: install ## The unit tests of what differs from main (seconds)
 test-e2e: terraform-there install ## Terraform, end to end on the local cloud, quick faults (about 9 minutes)
 	$(PYTEST) --numprocesses 4 --no-loadscope-reorder -m "not (full_matrix or thirty_runs)" \
 		tests/terraform tests/e2e tests/faults
+
+.PHONY: test-mwaa
+test-mwaa: install $(MWAA) ## DAGs and plugins with the packages of MWAA's image (half a minute; needs Python 3.12: MWAA_PYTHON=...)
+	$(MWAA) -q -m "not monte_carlo" tests/unit/repository/test_dag_integrity.py \
+		$(addprefix tests/unit/plugin/,analysis aws changes core orchestration report runs triggers)
+
+$(MWAA): requirements-mwaa.txt | install
+	@$(MWAA_PYTHON) -c "" 2>/dev/null || { echo "Python 3.12 is needed, as MWAA has it, and $(MWAA_PYTHON) does not run: install it, or set MWAA_PYTHON=..." >&2; exit 1; }
+	@echo "mwaa: installing the packages of its image into build/mwaa (10 to 60 s)"
+	@$(MWAA_PYTHON) laptop/install.py --into build/mwaa --lock $<
+	@touch $@
 
 .PHONY: test-browser
 test-browser: install ## Hostile pages in a real Chromium against the local cloud (half a minute; needs chromium and chromedriver)
@@ -187,6 +200,7 @@ lock: install ## Resolve pyproject.toml into the lock files anew, with the hash 
 	cd containers && ../$(COMPILE) requirements-build.in -c ../requirements-dev.txt >> requirements-build.txt
 	$(COMPILE) requirements-checkov.in -o requirements-checkov.txt
 	$(COMPILE) requirements-otava.in -o requirements-otava.txt
+	$(subst 3.11,3.12,$(COMPILE)) requirements-mwaa.in -o requirements-mwaa.txt
 
 .PHONY: base-images
 base-images: install ## Renew the digests of the images that ours begin with, wherever they stand; docker buildx asks for them

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -18,7 +19,7 @@ from batchmark.core.sns_limits import cut, subject_line
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
-    from apprise import Apprise
+    from apprise import Apprise, NotifyBase
 
 TOPIC = "sns"
 APPRISE = "apprise:"
@@ -75,14 +76,14 @@ def publish(
 def notify(conn_id: str, subject: str, text: str) -> str:
     """Send to all services of a connection; return how many there are.
 
-    The hook's own `notify` drops Apprise's answer, so a lost message would count as sent.
+    One by one: the hook's own `notify` drops Apprise's answer, and Apprise before 2.0, which MWAA
+    has, only tells whether all of them took it.
 
     Raises:
         UnsureError: only some services took it, or one gave no answer in time.
         AlertError: none took it.
     """
-    from apprise import NotifyType
-    from apprise.result import AppriseResultStatus
+    from apprise import Apprise, NotifyType
 
     try:
         services, redaction = apprise_services(conn_id)
@@ -90,21 +91,44 @@ def notify(conn_id: str, subject: str, text: str) -> str:
         raise
     except Exception as error:
         raise AlertError(f"connection {conn_id!r} can't be read: {error!r}") from error
-    with redaction.of_logs():
-        result = services.notify(
-            body=text,
-            title=subject,
-            notify_type=NotifyType.WARNING,
-            body_format="text",
-            timeout=LONGEST_SEND_SECONDS,
+
+    def send_to(service: NotifyBase) -> bool:
+        return bool(
+            Apprise(service).notify(
+                body=text, title=subject, notify_type=NotifyType.WARNING, body_format="text"
+            )
         )
-    if result.status is AppriseResultStatus.SUCCESS:
-        return f"{len(services)} service(s)"
-    log = "; ".join(dict.fromkeys(entry.message for entry in result.logs()))
-    reason = f"{conn_id}: {result.success_count} of {len(services)} service(s) took it: {log}"
-    if result.success_count or result.timeout_count:
+
+    pool = ThreadPoolExecutor(len(services))
+    with redaction.of_logs(), logged_by_apprise() as log:
+        sending = [pool.submit(send_to, service) for service in services]
+        done, unanswered = wait(sending, LONGEST_SEND_SECONDS)
+        pool.shutdown(wait=False)
+    took = sum(one.result() for one in done)
+    if took == len(services):
+        return f"{took} service(s)"
+    reason = f"{conn_id}: {took} of {len(services)} service(s) took it: {'; '.join(log)}"
+    if took or unanswered:
         raise UnsureError(reason)
     raise AlertError(reason)
+
+
+@contextmanager
+def logged_by_apprise() -> Iterator[list[str]]:
+    """What Apprise warns of meanwhile, each once."""
+    seen: list[str] = []
+
+    class Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.getMessage() not in seen:
+                seen.append(record.getMessage())
+
+    logger, handler = logging.getLogger("apprise"), Collect(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        yield seen
+    finally:
+        logger.removeHandler(handler)
 
 
 class Redaction(logging.Filter):

@@ -18,7 +18,7 @@ IMAGE_LOCKS = (
 )
 LOCKS = (
     *("requirements.txt", "requirements-dev.txt"),
-    *("requirements-checkov.txt", "requirements-otava.txt"),
+    *("requirements-checkov.txt", "requirements-otava.txt", "requirements-mwaa.txt"),
     *IMAGE_LOCKS,
     *("containers/requirements-build.txt", "job_container/requirements-build.txt"),
 )

@@ -3,7 +3,7 @@
 import json
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
+from threading import Event, Thread
 
 import boto3
 import pytest
@@ -26,18 +26,26 @@ from tests.stand_ins.alert_account import received
 # Apprise looks through all its services when it is first asked for one.
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
 
+SOON_SECONDS = 10
 ATTRIBUTES = {"kind": ("slower", "recovered"), "state": ("open",)}
 
 
 @contextmanager
 def server(*statuses):
-    """A port of this machine that answers so, one after the other; it and what it got."""
+    """A port of this machine that answers so, one after the other; it and what it got.
+
+    An event as a status makes it wait for that.
+    """
     got, answers = [], list(statuses)
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
             got.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
-            self.send_response(answers.pop(0) if answers else 200)
+            status = answers.pop(0) if answers else 200
+            if isinstance(status, Event):
+                status.wait(SOON_SECONDS)
+                status = 200
+            self.send_response(status)
             self.end_headers()
 
         def log_message(self, *_):
@@ -152,6 +160,16 @@ def test_where_some_services_took_it_it_is_not_sent_again(published, connect):
         connect("chat", to(port, broken))
         with pytest.raises(UnsureError, match="chat: 1 of 2 service"):
             channels.notify("chat", "subject", "text")
+
+
+def test_a_service_without_an_answer_in_time_may_have_taken_it(connect, monkeypatch):
+    monkeypatch.setattr(channels, "LONGEST_SEND_SECONDS", 0.2)
+    answer = Event()
+    with server(answer) as (port, _):
+        connect("chat", to(port))
+        with pytest.raises(UnsureError, match="chat: 0 of 1 service"):
+            channels.notify("chat", "subject", "text")
+        answer.set()
 
 
 @pytest.mark.parametrize(
