@@ -104,10 +104,10 @@ class SpotInterruption(_Kind):
 
 
 class InvalidEnvironment(_Kind):
-    """A compute environment is INVALID: no job starts in it."""
+    """Compute environments are INVALID, those created meanwhile, too: no job starts in them."""
 
     kind: Literal["invalid_environment"]
-    compute_environment: str
+    compute_environment: str = Field(description="a glob of names")
     reason: str = Field(default="CLIENT_ERROR - The instance profile does not exist", min_length=1)
 
 

@@ -36,7 +36,7 @@ from local_cloud.faults.kinds import (
     SpotInterruption,
     Throttle,
 )
-from local_cloud.gaps.batch import used_backends
+from local_cloud.gaps.batch import INVALID_ENVIRONMENTS, used_backends
 
 PATH = "/_faults"
 READING = ("GET", "HEAD", "OPTIONS")
@@ -172,17 +172,15 @@ class Faults:
     def _apply(self, active: Active) -> None:
         """Apply a fault to Batch itself."""
         match active.fault:
-            case InvalidEnvironment(compute_environment=name, reason=reason):
-                environment = find_environment(name)
-                if environment is None:
-                    raise NotFound(f"no compute environment {name!r} to make INVALID")
+            case InvalidEnvironment(compute_environment=pattern, reason=reason):
+                INVALID_ENVIRONMENTS[pattern] = reason
+                self._scheduler.environments_changed()
 
-                def set_reason(value: str | None) -> None:
-                    environment.invalid_reason = value
+                def make_valid() -> None:
+                    INVALID_ENVIRONMENTS.pop(pattern, None)
                     self._scheduler.environments_changed()
 
-                set_reason(reason)
-                active.undo = lambda: set_reason(None)
+                active.undo = make_valid
             case MissingImage(image=image):
                 self._scheduler.missing_images.add(image)
                 active.undo = lambda: self._scheduler.missing_images.discard(image)
@@ -212,11 +210,6 @@ def is_loopback(address: str | None) -> bool:
         return ip_address(address or "").is_loopback
     except ValueError:
         return False
-
-
-def find_environment(name: str) -> Any:
-    found = (backend.get_compute_environment(name) for backend in used_backends())
-    return next(filter(None, found), None)
 
 
 def error_of(fault: CallFault, service: str | None) -> errors.ServiceError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import Any
 
 from moto.batch.exceptions import ClientException
@@ -19,6 +20,7 @@ from moto.moto_api._internal import mock_random
 from local_cloud.gaps import compute_environments, job_definitions, scheduling_policies
 
 SERVICE_LINKED_ROLE = "AWSServiceRoleForBatch"
+INVALID_ENVIRONMENTS: dict[str, str] = {}  # globs of names, and why: faults under way
 
 
 class CompleteBatchBackend(BatchBackend):
@@ -261,8 +263,10 @@ def scheduling_priority(definition: JobDefinition) -> int | None:
 
 def invalid_reason(environment: ComputeEnvironment) -> str | None:
     """Why a compute environment is INVALID; None unless a fault makes it so."""
-    reason: str | None = getattr(environment, "invalid_reason", None)
-    return reason
+    for pattern, reason in list(INVALID_ENVIRONMENTS.items()):
+        if fnmatchcase(environment.name, pattern):
+            return reason
+    return None
 
 
 def state_time_limit_actions(queue: JobQueue) -> list[dict[str, Any]]:
