@@ -121,15 +121,17 @@ module "notifications" {
 module "monitoring" {
   source = "./modules/monitoring"
 
-  name               = var.name
-  topic_arn          = module.notifications.topic_arn
-  kms_key_arn        = local.kms_key_arn
-  job_queue_arns     = module.batch.job_queue_arns
-  ecs_cluster_names  = var.idle_alarm_minutes == null ? {} : module.batch.ecs_cluster_names
-  idle_minutes       = coalesce(var.idle_alarm_minutes, 30)
-  target_names       = keys(module.batch.targets)
-  metrics_namespace  = local.metrics_namespace
-  log_retention_days = var.log_retention_days
+  name                         = var.name
+  topic_arn                    = module.notifications.topic_arn
+  kms_key_arn                  = local.kms_key_arn
+  job_queue_arns               = module.batch.job_queue_arns
+  ecs_cluster_names            = var.idle_alarm_minutes == null ? {} : module.batch.ecs_cluster_names
+  idle_minutes                 = coalesce(var.idle_alarm_minutes, 30)
+  compute_environment_prefixes = var.launches_per_hour_alarm == null ? {} : module.batch.compute_environment_prefixes
+  launches_per_hour            = coalesce(var.launches_per_hour_alarm, 4)
+  target_names                 = keys(module.batch.targets)
+  metrics_namespace            = local.metrics_namespace
+  log_retention_days           = var.log_retention_days
 }
 
 module "budget" {

@@ -350,3 +350,9 @@ variable "idle_alarm_minutes" {
   type        = number
   default     = 30
 }
+
+variable "launches_per_hour_alarm" {
+  description = "Instances launched for one compute environment within an hour that raise an alarm, because those that never join ECS are replaced unseen; none for no alarm"
+  type        = number
+  default     = 4
+}

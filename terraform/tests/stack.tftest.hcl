@@ -32,7 +32,7 @@ run "defaults" {
   }
 
   assert {
-    condition     = length(module.monitoring.alarm_names) == 12 && length(module.budget) == 1
+    condition     = length(module.monitoring.alarm_names) == 12 && length(module.monitoring.launch_alarm_names) == 12 && length(module.budget) == 1
     error_message = "every compute environment is watched, and there is a budget"
   }
 
@@ -166,6 +166,7 @@ run "every_option" {
     flow_log_retention_days    = 30
     monthly_budget_usd         = null
     idle_alarm_minutes         = null
+    launches_per_hour_alarm    = null
     force_destroy              = true
     purchasing                 = "on_demand"
     airflow_principal_arns     = ["arn:aws:iam::111122223333:role/airflow-host"]
@@ -177,7 +178,7 @@ run "every_option" {
   }
 
   assert {
-    condition     = length(module.budget) == 0 && length(module.monitoring.alarm_names) == 0
+    condition     = length(module.budget) == 0 && length(module.monitoring.alarm_names) == 0 && length(module.monitoring.launch_alarm_names) == 0
     error_message = "null leaves the budget and the alarms out"
   }
 

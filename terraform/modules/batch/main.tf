@@ -27,6 +27,11 @@ locals {
     }
   ]...)
 
+  compute_environment_prefixes = {
+    for key, environment in local.compute_environments :
+    key => "${var.name}-${local.targets[environment.instance_type].cloud_name}-${replace(environment.purchase, "_", "-")}-"
+  }
+
   # Spot's share of a target's instances: all that max_vcpus allows, unless it has a limit of its own.
   max_vcpus = {
     for key, environment in local.compute_environments : key => (
@@ -136,7 +141,7 @@ resource "aws_batch_compute_environment" "this" {
   for_each = local.compute_environments
 
   # A prefix, because a successor has to exist before the queue lets go of its predecessor.
-  compute_environment_name_prefix = "${var.name}-${local.targets[each.value.instance_type].cloud_name}-${replace(each.value.purchase, "_", "-")}-"
+  compute_environment_name_prefix = local.compute_environment_prefixes[each.key]
   type                            = "MANAGED"
 
   compute_resources {

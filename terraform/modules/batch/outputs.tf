@@ -35,6 +35,11 @@ output "compute_environment_names" {
   value       = { for key, environment in aws_batch_compute_environment.this : key => environment.compute_environment_name }
 }
 
+output "compute_environment_prefixes" {
+  description = "What the name of each compute environment begins with, by the same keys"
+  value       = local.compute_environment_prefixes
+}
+
 output "ecs_cluster_names" {
   description = "Name of the ECS cluster that Batch keeps for each compute environment, by the same keys"
   value       = { for key, environment in aws_batch_compute_environment.this : key => regex("[^/]+$", environment.ecs_cluster_arn) }

@@ -108,8 +108,11 @@ locals {
     width  = 24
     height = 3
     properties = {
-      title  = "Instances with no job"
-      alarms = [for key in sort(keys(var.ecs_cluster_names)) : aws_cloudwatch_metric_alarm.idle[key].arn]
+      title = "Instances with no job, and launched over and over"
+      alarms = concat(
+        [for key in sort(keys(var.ecs_cluster_names)) : aws_cloudwatch_metric_alarm.idle[key].arn],
+        [for key in sort(keys(var.compute_environment_prefixes)) : aws_cloudwatch_metric_alarm.launches[key].arn],
+      )
     }
   }
 }
@@ -123,7 +126,7 @@ resource "aws_cloudwatch_dashboard" "this" {
       [local.text_widget, local.state_widget, local.vcpu_widget],
       [for widget in local.telemetry_widgets : widget if length(var.target_names) > 0],
       [local.failure_widget],
-      [for widget in [local.alarm_widget] : widget if length(var.ecs_cluster_names) > 0],
+      [for widget in [local.alarm_widget] : widget if length(local.slugs) > 0],
     )
   })
 }

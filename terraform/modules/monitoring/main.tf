@@ -23,6 +23,11 @@ locals {
     })))
   }
 
+  slugs = {
+    for key in setunion(keys(var.ecs_cluster_names), keys(var.compute_environment_prefixes)) :
+    key => replace(key, "/[^A-Za-z0-9]+/", "-")
+  }
+
   # A name that the event does not have leaves nothing behind.
   messages = {
     job_failed        = "${var.name}: job <job_name> FAILED. Reason: <reason> <container_reason> Job <job_id> in <queue>."
@@ -133,7 +138,10 @@ data "aws_iam_policy_document" "events" {
     condition {
       test     = "ArnEquals"
       variable = "aws:SourceArn"
-      values   = ["arn:${local.partition}:events:${local.region}:${local.account_id}:rule/${var.name}-job-states"]
+      values = [
+        for rule in concat(["job-states"], [for key in sort(keys(var.compute_environment_prefixes)) : "launches-${local.slugs[key]}"]) :
+        "arn:${local.partition}:events:${local.region}:${local.account_id}:rule/${var.name}-${rule}"
+      ]
     }
   }
 }
@@ -166,7 +174,7 @@ resource "aws_cloudwatch_log_metric_filter" "job_states" {
 resource "aws_cloudwatch_metric_alarm" "idle" {
   for_each = var.ecs_cluster_names
 
-  alarm_name        = "${var.name}-idle-${replace(each.key, "/[^A-Za-z0-9]+/", "-")}"
+  alarm_name        = "${var.name}-idle-${local.slugs[each.key]}"
   alarm_description = "Instances of ${each.key} have run for ${var.idle_minutes} minutes with no job and cost money. Batch ends them by itself after some minutes: look at the compute environment's min and desired vCPUs, and whether it is VALID."
 
   namespace           = "AWS/ECS"
@@ -179,6 +187,53 @@ resource "aws_cloudwatch_metric_alarm" "idle" {
   threshold           = 0
 
   # No instance, no data, nothing to pay.
+  treat_missing_data = "notBreaching"
+
+  alarm_actions = [var.topic_arn]
+}
+
+################################################################################
+# Alarms: instances that are launched over and over
+################################################################################
+
+# One that never joins its ECS cluster has no metric there. Batch replaces it as long as a job waits,
+# so its launches are what shows. Batch puts the environment's name into that of its group.
+resource "aws_cloudwatch_event_rule" "launches" {
+  for_each = var.compute_environment_prefixes
+
+  name        = "${var.name}-launches-${local.slugs[each.key]}"
+  description = "Logs and counts the instances launched for ${each.key}"
+
+  event_pattern = jsonencode(jsondecode(templatefile("${path.module}/event_patterns/launches.json.tftpl", {
+    environment = each.value
+  })))
+}
+
+resource "aws_cloudwatch_event_target" "launches" {
+  for_each = aws_cloudwatch_event_rule.launches
+
+  rule      = each.value.name
+  target_id = "log-group"
+  arn       = aws_cloudwatch_log_group.events.arn
+
+  depends_on = [aws_cloudwatch_log_resource_policy.events]
+}
+
+resource "aws_cloudwatch_metric_alarm" "launches" {
+  for_each = aws_cloudwatch_event_rule.launches
+
+  alarm_name        = each.value.name
+  alarm_description = "${var.launches_per_hour} or more instances were launched for ${each.key} within an hour. If no job ran on them, they don't join their ECS cluster, are replaced and cost money: run the DAG diagnose_queue, or look at what reaches the internet or the endpoints from their subnets, and at the AMI."
+
+  namespace           = "AWS/Events"
+  metric_name         = "TriggeredRules"
+  dimensions          = { RuleName = each.value.name }
+  statistic           = "Sum"
+  period              = 3600
+  evaluation_periods  = 1
+  comparison_operator = "GreaterThanOrEqualToThreshold"
+  threshold           = var.launches_per_hour
+
   treat_missing_data = "notBreaching"
 
   alarm_actions = [var.topic_arn]

@@ -12,3 +12,8 @@ output "alarm_names" {
   description = "Alarms on instances with no job, by cluster"
   value       = { for key, alarm in aws_cloudwatch_metric_alarm.idle : key => alarm.alarm_name }
 }
+
+output "launch_alarm_names" {
+  description = "Alarms on instances that are launched over and over, by compute environment"
+  value       = { for key, alarm in aws_cloudwatch_metric_alarm.launches : key => alarm.alarm_name }
+}

@@ -34,6 +34,12 @@ variable "ecs_cluster_names" {
   default     = {}
 }
 
+variable "compute_environment_prefixes" {
+  description = "What the names of the compute environments begin with, by a name for people; each gets a rule and an alarm on its launches"
+  type        = map(string)
+  default     = {}
+}
+
 variable "target_names" {
   description = "Targets whose telemetry the dashboard shows: values of the dimension Target"
   type        = list(string)
@@ -63,6 +69,17 @@ variable "notices" {
   validation {
     condition     = alltrue([for notice in var.notices : contains(["job_failed", "queue_blocked", "spot_interruption"], notice)])
     error_message = "notices is ${jsonencode(var.notices)}; take from job_failed, queue_blocked and spot_interruption."
+  }
+}
+
+variable "launches_per_hour" {
+  description = "Instances launched for one compute environment within an hour that are too many"
+  type        = number
+  default     = 4
+
+  validation {
+    condition     = var.launches_per_hour >= 1 && floor(var.launches_per_hour) == var.launches_per_hour
+    error_message = "launches_per_hour is ${var.launches_per_hour}; give a whole number from 1."
   }
 }
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 PATTERNS = Path(__file__).parents[3] / "terraform" / "modules" / "monitoring" / "event_patterns"
-TESTED = ("job_failed", "queue_blocked", "spot_interruption", "job_states")
+TESTED = ("job_failed", "queue_blocked", "spot_interruption", "job_states", "launches")
 TEMPLATE = '"Job <job_name> FAILED. Reason: <reason> <container_reason> <job_id> in <queue>."'
 PATHS = {
     "job_name": "$.detail.jobName",
@@ -18,9 +18,9 @@ PATHS = {
 
 
 def event_pattern(name, queue):
-    """The pattern that the module gives to EventBridge, for one queue."""
+    """The pattern that the module gives to EventBridge, for one queue or environment."""
     text = (PATTERNS / f"{name}.json.tftpl").read_text()
-    return text.replace("${job_queues}", json.dumps([queue]))
+    return text.replace("${job_queues}", json.dumps([queue])).replace("${environment}", queue)
 
 
 class Inbox:
@@ -186,6 +186,30 @@ def test_a_lost_host_leads_to_a_message(
 
     messages = messages_until(wait_until, inbox, "marker")
     assert any('"first"' in message for message in messages) == reported
+
+
+@pytest.mark.parametrize(
+    ("group", "counted"),
+    [
+        ("AWSBatch-lab-g5-xlarge-spot-2026-asg-0f", True),
+        ("lab-g5-xlarge-spot-2026-asg-0f", True),
+        ("lab-g5-xlarge-on-demand-2026-asg-0f", False),
+        ("lab-g5-xlarge-spot", False),
+    ],
+)
+def test_an_environments_launches_are_counted(cloud, inbox, rule, wait_until, group, counted):
+    """Nothing is launched here: the test sends the events, and the module's pattern matches them."""
+    rule(event_pattern("launches", "lab-g5-xlarge-spot-"), {"Arn": inbox.topic})
+    entry = {"Source": "aws.autoscaling", "DetailType": "EC2 Instance Launch Successful"}
+
+    def put(group, instance):
+        detail = json.dumps({"AutoScalingGroupName": group, "EC2InstanceId": instance})
+        cloud.client("events").put_events(Entries=[{**entry, "Detail": detail}])
+
+    put(group, "i-01")
+    put("lab-g5-xlarge-spot-marker", "i-02")
+    messages = messages_until(wait_until, inbox, "i-02")
+    assert any('"i-01"' in message for message in messages) == counted
 
 
 def test_a_disabled_rule_and_a_broken_target_do_not_affect_others(

@@ -139,7 +139,9 @@ run "dashboard_and_alarms" {
     metrics_namespace = "Lab"
     target_names      = ["g4dn.xlarge", "c5.2xlarge"]
     ecs_cluster_names = { "g4dn.xlarge/spot" = "cluster-1", "c5.2xlarge/on_demand" = "cluster-2" }
-    kms_key_arn       = "arn:aws:kms:us-east-1:111122223333:key/lab"
+
+    compute_environment_prefixes = { "g4dn.xlarge/spot" = "lab-g4dn-xlarge-spot-" }
+    kms_key_arn                  = "arn:aws:kms:us-east-1:111122223333:key/lab"
   }
 
   assert {
@@ -174,6 +176,31 @@ run "dashboard_and_alarms" {
   }
 
   assert {
+    condition = jsondecode(aws_cloudwatch_event_rule.launches["g4dn.xlarge/spot"].event_pattern) == {
+      source      = ["aws.autoscaling"]
+      detail-type = ["EC2 Instance Launch Successful"]
+      detail      = { AutoScalingGroupName = [{ wildcard = "*lab-g4dn-xlarge-spot-*" }] }
+    }
+    error_message = "the launches of each environment are counted by its name within its group's"
+  }
+
+  assert {
+    condition = alltrue([
+      for alarm in [aws_cloudwatch_metric_alarm.launches["g4dn.xlarge/spot"]] :
+      "${alarm.namespace} ${alarm.metric_name} ${alarm.statistic} ${alarm.comparison_operator} ${alarm.threshold} ${alarm.period}" == "AWS/Events TriggeredRules Sum GreaterThanOrEqualToThreshold 4 3600"
+      && alarm.dimensions == tomap({ RuleName = "lab-launches-g4dn-xlarge-spot" })
+      && alarm.treat_missing_data == "notBreaching"
+      && alarm.alarm_actions == toset([var.topic_arn])
+    ])
+    error_message = "four launches within an hour are told"
+  }
+
+  assert {
+    condition     = endswith(jsondecode(data.aws_iam_policy_document.events.json).Statement[1].Condition.ArnEquals["aws:SourceArn"][1], ":rule/lab-launches-g4dn-xlarge-spot")
+    error_message = "the rules of launches may write to the log group"
+  }
+
+  assert {
     condition = [
       for widget in jsondecode(aws_cloudwatch_dashboard.this.dashboard_body).widgets : try(widget.properties.title, "text")
       ] == [
@@ -188,7 +215,7 @@ run "dashboard_and_alarms" {
       "CPU utilisation (%)",
       "Memory used (MB)",
       "Latest failed jobs",
-      "Instances with no job",
+      "Instances with no job, and launched over and over",
     ]
     error_message = "the dashboard shows all there is"
   }
@@ -275,6 +302,16 @@ run "refuses_an_odd_number_of_minutes" {
   }
 
   expect_failures = [var.idle_minutes]
+}
+
+run "refuses_half_a_launch" {
+  command = plan
+
+  variables {
+    launches_per_hour = 2.5
+  }
+
+  expect_failures = [var.launches_per_hour]
 }
 
 run "refuses_a_retention_that_cloudwatch_does_not_take" {
