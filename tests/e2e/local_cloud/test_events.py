@@ -198,7 +198,7 @@ def test_a_lost_host_leads_to_a_message(
     ],
 )
 def test_an_environments_launches_are_counted(cloud, inbox, rule, wait_until, group, counted):
-    """Nothing is launched here: the test sends the events, and the module's pattern matches them."""
+    """Nothing is launched here: the test sends the events for the module's pattern."""
     rule(event_pattern("launches", "lab-g5-xlarge-spot-"), {"Arn": inbox.topic})
     entry = {"Source": "aws.autoscaling", "DetailType": "EC2 Instance Launch Successful"}
 
