@@ -59,7 +59,16 @@ def test_a_module_is_complete(folder):
     missing = [name for name in FILES if not (SOURCE / folder / name).is_file()]
     assert not missing
     assert list((SOURCE / folder / "tests").glob("*.tftest.hcl"))
-    assert (SOURCE / folder / "versions.tf").read_text() == (SOURCE / "versions.tf").read_text()
+
+
+@pytest.mark.parametrize("folder", MODULES)
+def test_a_module_takes_what_the_root_takes_and_newer_providers(folder):
+    """A root narrows the version down; a module that did so could not be used in another's."""
+    root, module = ((SOURCE / path / "versions.tf").read_text() for path in (".", folder))
+    least = re.search(r'version = "~> ([\d.]+)"', root)[1]
+    wanted = re.search(r'^      version = "(.+)"', module, re.MULTILINE)[1]
+    assert re.fullmatch(rf">= {re.escape(least)}(, < \d+\.0)?", wanted)
+    assert module.replace(wanted, f"~> {least}") == root
 
 
 def test_only_the_root_knows_the_provider_and_the_local_cloud():

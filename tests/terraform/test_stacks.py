@@ -55,6 +55,7 @@ def test_a_stack_is_a_complete_root(name):
     check_completeness(f"stacks/{name}")
     folder = SOURCE / "stacks" / name
     assert (folder / "providers.tf").is_file()
+    assert (folder / "versions.tf").read_text() == (SOURCE / "versions.tf").read_text()
     assert (folder / LOCK_FILE).read_text() == (SOURCE / LOCK_FILE).read_text()
 
 
