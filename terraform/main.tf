@@ -101,6 +101,7 @@ module "batch" {
   volume_size_gib          = var.volume_size_gib
   volume_throughput_mib_s  = var.volume_throughput_mib_s
   volume_iops              = var.volume_iops
+  ami_release              = var.ami_release
   extra_user_data          = var.extra_user_data
   runnable_timeout_seconds = var.runnable_timeout_seconds
   log_retention_days       = var.log_retention_days

@@ -32,6 +32,11 @@ output "cpu_image" {
   value       = local.images["cpu"]
 }
 
+output "ami_ids" {
+  description = "Machine image of each target; ami_release renews them"
+  value       = module.batch.ami_ids
+}
+
 output "log_group_name" {
   description = "CloudWatch log group of all jobs; a log stream's name starts with its target"
   value       = module.batch.log_group_name

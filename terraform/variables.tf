@@ -251,6 +251,12 @@ variable "volume_iops" {
   default     = 3000
 }
 
+variable "ami_release" {
+  description = "Any text, such as a date: the hosts' AMIs are the newest of the apply in which it last changed. So they stay until you ask for newer ones, and results tell a new AMI from a change of what you measure"
+  type        = string
+  default     = ""
+}
+
 variable "extra_user_data" {
   description = "Shell script that instances run at boot, as root, before they are made ready for jobs; a host takes jobs even where it failed, unless it broke what a job needs"
   type        = string

@@ -125,16 +125,43 @@ resource "aws_launch_template" "this" {
 }
 
 ################################################################################
+# Machine images
+################################################################################
+
+data "aws_ssm_parameter" "newest_ami" {
+  for_each = { ECS_AL2023 = "", ECS_AL2023_NVIDIA = "gpu/" }
+
+  name = "/aws/service/ecs/optimized-ami/amazon-linux-2023/${each.value}recommended/image_id"
+}
+
+# A new image may bring another driver, other GPU clocks and daemons, and a benchmark would take that
+# for a change of what it measures. So the newest of the first apply stays until it is asked for.
+resource "terraform_data" "ami" {
+  for_each = data.aws_ssm_parameter.newest_ami
+
+  input            = nonsensitive(each.value.value)
+  triggers_replace = var.ami_release
+
+  lifecycle {
+    ignore_changes = [input]
+  }
+}
+
+locals {
+  amis = { for type, target in local.targets : type => target.image_id == null ? terraform_data.ami[target.image_type].output : target.image_id }
+}
+
+################################################################################
 # Compute environments
 ################################################################################
 
 # No service_role: only with Batch's service-linked role can an environment be changed in place.
-# The provider learns a template's new version during apply only, finds then that it can't change a
-# SPOT_PRICE_CAPACITY_OPTIMIZED environment in place, and stops ("inconsistent final plan").
-resource "terraform_data" "launch_template_version" {
+# The provider learns of a new template's version or AMI during apply only, finds then that it can't
+# change a SPOT_PRICE_CAPACITY_OPTIMIZED environment in place, and stops ("inconsistent final plan").
+resource "terraform_data" "host" {
   for_each = local.compute_environments
 
-  input = aws_launch_template.this[each.value.instance_type].latest_version
+  input = [aws_launch_template.this[each.value.instance_type].latest_version, local.amis[each.value.instance_type]]
 }
 
 resource "aws_batch_compute_environment" "this" {
@@ -169,7 +196,7 @@ resource "aws_batch_compute_environment" "this" {
 
     ec2_configuration {
       image_type        = local.targets[each.value.instance_type].image_type
-      image_id_override = local.targets[each.value.instance_type].image_id
+      image_id_override = local.amis[each.value.instance_type]
     }
   }
 
@@ -187,7 +214,7 @@ resource "aws_batch_compute_environment" "this" {
   lifecycle {
     create_before_destroy = true
 
-    replace_triggered_by = [terraform_data.launch_template_version[each.key]]
+    replace_triggered_by = [terraform_data.host[each.key]]
 
     # Batch sets it by load.
     ignore_changes = [compute_resources[0].desired_vcpus]

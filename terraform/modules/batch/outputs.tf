@@ -35,6 +35,11 @@ output "compute_environment_names" {
   value       = { for key, environment in aws_batch_compute_environment.this : key => environment.compute_environment_name }
 }
 
+output "ami_ids" {
+  description = "Machine image of each target"
+  value       = local.amis
+}
+
 output "compute_environment_prefixes" {
   description = "What the name of each compute environment begins with, by the same keys"
   value       = local.compute_environment_prefixes

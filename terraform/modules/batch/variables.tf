@@ -195,7 +195,7 @@ variable "target_overrides" {
 
   validation {
     condition     = alltrue([for o in values(var.target_overrides) : o.image_id == null ? true : can(regex("^ami-[0-9a-f]{8,17}$", o.image_id))])
-    error_message = "image_id is ${join(", ", [for type, o in var.target_overrides : "\"${o.image_id}\" for ${type}" if o.image_id != null])}; give the ID of an ECS-optimised Amazon Linux 2023 image, such as \"ami-0123456789abcdef0\", or leave it out for the latest."
+    error_message = "image_id is ${join(", ", [for type, o in var.target_overrides : "\"${o.image_id}\" for ${type}" if o.image_id != null])}; give the ID of an ECS-optimised Amazon Linux 2023 image, such as \"ami-0123456789abcdef0\", or leave it out for the one that all targets of its kind have."
   }
 
   validation {
@@ -271,6 +271,12 @@ variable "volume_iops" {
     condition     = var.volume_iops >= 3000 && var.volume_iops <= 16000 && floor(var.volume_iops) == var.volume_iops
     error_message = "volume_iops is ${var.volume_iops}; gp3 takes whole numbers from 3000 to 16000."
   }
+}
+
+variable "ami_release" {
+  description = "Any text, such as a date: the AMIs are the newest of the apply in which it last changed, and stay as they are between"
+  type        = string
+  default     = ""
 }
 
 variable "extra_user_data" {

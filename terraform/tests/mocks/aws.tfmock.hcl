@@ -33,6 +33,10 @@ mock_data "aws_security_group" {
 }
 
 # What every policy is made of is asserted in the modules' tests.
+mock_data "aws_ssm_parameter" {
+  defaults = { value = "ami-00000000000000001" }
+}
+
 mock_data "aws_iam_policy_document" {
   defaults = {
     json          = "{\"Version\":\"2012-10-17\",\"Statement\":[]}"

@@ -10,6 +10,10 @@ mock_data "aws_partition" {
   defaults = { partition = "aws", dns_suffix = "amazonaws.com" }
 }
 
+mock_data "aws_ssm_parameter" {
+  defaults = { value = "ami-00000000000000001" }
+}
+
 mock_data "aws_iam_policy_document" {
   defaults = { json = "{\"Version\":\"2012-10-17\",\"Statement\":[]}" }
 }
