@@ -21,6 +21,10 @@ from batchmark.checks.records import Check, EnvironmentCheck
 from batchmark.core.config import Config, Target
 
 APPLY = "`terraform apply`: the SSM parameter and AWS differ."
+NEW_AMI = (
+    "Set ami_release to another text and `terraform apply`, between two runs: "
+    "results then name the new AMI as a change."
+)
 CHANGING = ("CREATING", "UPDATING")
 
 
@@ -54,19 +58,31 @@ def check_published(environment: BatchEnvironment) -> Iterator[Check]:
 
 
 def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check that they are VALID, ENABLED, and large enough for one job."""
+    """Check that they are VALID, ENABLED, large enough for one job, and of the newest AMI."""
     for target_name, target in environment.targets.items():
         for name in published_environments(target).values():
             described = environment.compute_environments.get(name)
             if described is None:
                 yield _missing("compute environment", target_name, name)
                 continue
-            most = described.get("computeResources", {}).get("maxvCpus")
+            resources = described.get("computeResources", {})
+            most = resources.get("maxvCpus")
             check = _state("compute environment", target_name, name, described)
             if check.status == "ok" and most is not None and most < target.vcpus:
                 seen = f"{name} may have {most} vCPUs, and a job asks for {target.vcpus}."
                 check = _failed(check, seen, "Raise max_vcpus in target_overrides.")
+            elif check.status == "ok" and _has_newer_ami(resources):
+                seen = f"{name} boots an AMI of which Batch has a newer one."
+                check = check.model_copy(update={"status": "warn", "seen": seen, "remedy": NEW_AMI})
             yield check
+
+
+def _has_newer_ami(resources: Mapping[str, Any]) -> bool:
+    """Batch's own word, which it gives on AMIs of its own choice only."""
+    return any(
+        image.get("batchImageStatus") == "UPDATE_AVAILABLE"
+        for image in resources.get("ec2Configuration", ())
+    )
 
 
 def check_queues(environment: BatchEnvironment) -> Iterator[Check]:

@@ -97,6 +97,22 @@ ENABLE = "Enable it in the Batch console, or `terraform apply`."
             "may have 2 vCPUs, and a job asks for 4.",
             "Raise max_vcpus in target_overrides.",
         ),
+        (
+            environment(
+                computeResources={
+                    "type": "SPOT",
+                    "maxvCpus": 8,
+                    "subnets": [],
+                    "ec2Configuration": [
+                        {"imageType": "ECS_AL2023_NVIDIA", "batchImageStatus": "UPDATE_AVAILABLE"}
+                    ],
+                }
+            ),
+            "warn",
+            "boots an AMI of which Batch has a newer one.",
+            "Set ami_release to another text and `terraform apply`, between two runs: "
+            "results then name the new AMI as a change.",
+        ),
     ],
 )
 def test_each_defect_of_a_compute_environment_is_reported(change, status, seen, remedy):
