@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from local_cloud.gaps import athena, budgets, ec2, events, iam, s3, service_quotas
+from local_cloud.gaps import athena, budgets, ec2, events, iam, s3, service_quotas, ssm
 from local_cloud.prices import Prices
 
 
@@ -15,3 +15,4 @@ def fill(prices: Prices | None = None) -> None:
     iam.fill()
     s3.fill()
     service_quotas.fill()
+    ssm.fill()

@@ -66,7 +66,7 @@ def changed_and_destroyed(stack):
     }
     assert planned_changes(terraform, var_file=PROFILE, variables=MORE_VCPUS) == {}
 
-    new_template = {**MORE_VCPUS, "volume_size_gib": 80}
+    new_template = {**MORE_VCPUS, "volume_size_gib": 80, "ami_release": "another"}
     terraform.apply(var_file=PROFILE, variables=new_template)
     assert planned_changes(terraform, var_file=PROFILE, variables=new_template) == {}
 

@@ -136,10 +136,10 @@ data "aws_iam_policy_document" "events" {
     }
 
     condition {
-      test     = "ArnEquals"
+      test     = "ArnLike"
       variable = "aws:SourceArn"
       values = [
-        for rule in concat(["job-states"], [for key in sort(keys(var.compute_environment_prefixes)) : "launches-${local.slugs[key]}"]) :
+        for rule in ["job-states", "launches-*"] :
         "arn:${local.partition}:events:${local.region}:${local.account_id}:rule/${var.name}-${rule}"
       ]
     }

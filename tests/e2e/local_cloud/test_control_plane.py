@@ -216,3 +216,18 @@ def test_a_retried_call_takes_effect_once(cloud, first_statuses):
         with pytest.raises(ClientError, match=error):
             iam.delete_policy_version(PolicyArn=arn, VersionId=version)
     assert first_statuses[4:] == [404, 409]
+
+
+def test_aws_public_parameters_are_read_and_not_listed(cloud):
+    ssm = cloud.client("ssm")
+    name = "/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/recommended/image_id"
+    assert ssm.get_parameter(Name=name)["Parameter"]["Value"].startswith("ami-")
+    own = cloud.name("parameter")
+    ssm.put_parameter(Name=own, Value="a", Type="String")
+    names = {
+        parameter["Name"]
+        for page in ssm.get_paginator("describe_parameters").paginate()
+        for parameter in page["Parameters"]
+    }
+    assert own in names
+    assert not {name for name in names if name.startswith("/aws/")}
