@@ -1,7 +1,17 @@
-"""The time as Batch gives it."""
+"""The time as Batch gives it, and what is to happen later."""
 
+import threading
 import time
+from collections.abc import Callable
 
 
 def now_milliseconds() -> int:
     return int(time.time() * 1000)
+
+
+def later(seconds: float, function: Callable[..., object], *arguments: object) -> threading.Timer:
+    """Call a function after this time, unless the timer is cancelled or the server ends first."""
+    timer = threading.Timer(seconds, function, arguments)
+    timer.daemon = True
+    timer.start()
+    return timer

@@ -107,7 +107,7 @@ class InvalidEnvironment(_Kind):
     """Compute environments are INVALID, those created meanwhile, too: no job starts in them."""
 
     kind: Literal["invalid_environment"]
-    compute_environment: str = Field(description="a glob of names")
+    compute_environment: str = Field(min_length=1, description="a glob of names")
     reason: str = Field(default="CLIENT_ERROR - The instance profile does not exist", min_length=1)
 
 

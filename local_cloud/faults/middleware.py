@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, MethodNotAllowed, NotFound
 from werkzeug.wrappers import Request, Response
 
+from local_cloud.batch.clock import later
 from local_cloud.batch.scheduling.scheduler import Scheduler
 from local_cloud.batch.scheduling.spot import SpotReclaim
 from local_cloud.calls import describe
@@ -155,9 +156,7 @@ class Faults:
         self._apply(active)
         self._active[active.id] = active
         if fault.seconds is not None:
-            active.timer = threading.Timer(fault.seconds, self._end, (active.id,))
-            active.timer.daemon = True
-            active.timer.start()
+            active.timer = later(fault.seconds, self._end, active.id)
         return active
 
     def _end(self, fault_id: str) -> bool:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from moto.batch.models import ComputeEnvironment
 from moto.logs.models import logs_backends
 
-from local_cloud.batch.clock import now_milliseconds
+from local_cloud.batch.clock import later, now_milliseconds
 from local_cloud.batch.jobs.container import Container
 from local_cloud.batch.jobs.job import AttemptRecord, Job, NodeRecord, new_task_id
 from local_cloud.batch.jobs.resources import Allocation
@@ -224,10 +224,7 @@ class Attempt:
 
     def _kill_after(self, seconds: float) -> None:
         """Kill the containers after this time, including those that start in the meantime."""
-        timer = threading.Timer(seconds, self.kill)
-        timer.daemon = True
-        timer.start()
-        self._kill_timers.append(timer)
+        self._kill_timers.append(later(seconds, self.kill))
 
     def kill(self) -> None:
         for container in list(self._containers.values()):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from local_cloud.batch.clock import later
 from local_cloud.batch.jobs.job import Job
 
 if TYPE_CHECKING:
@@ -55,9 +55,3 @@ class SpotReclaim:
                 self.times -= 1
             self.on_strike()
         later(self.notice_seconds, attempt.lose_host, self.shutdown_seconds)
-
-
-def later(seconds: float, function: Callable[..., object], *arguments: object) -> None:
-    timer = threading.Timer(seconds, function, arguments)
-    timer.daemon = True
-    timer.start()

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 
-from local_cloud.batch.clock import now_milliseconds
+from local_cloud.batch.clock import later, now_milliseconds
 from local_cloud.batch.jobs.job import Job
 
 
@@ -43,7 +43,4 @@ class JobTimers:
         self._timers.clear()
 
     def _set(self, job: Job, seconds: float, function: Callable[[], None]) -> None:
-        timer = threading.Timer(seconds, function)
-        timer.daemon = True
-        self._timers[job.id].append(timer)
-        timer.start()
+        self._timers[job.id].append(later(seconds, function))

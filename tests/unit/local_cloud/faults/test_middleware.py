@@ -160,7 +160,10 @@ def test_deleting_a_fault_reverts_it(client, scheduler):
         ({"kind": "throttle"}, "throttle.share: Field required"),
         ({"kind": "outage"}, "outage.seconds: Field required"),
         ({"kind": "outage", "seconds": 1, "service": "s3"}, "outage.service: Extra inputs"),
-        ({"kind": "invalid_environment", "compute_environment": ""}, "no compute environment ''"),
+        (
+            {"kind": "invalid_environment", "compute_environment": ""},
+            "invalid_environment.compute_environment: String should have at least 1 character",
+        ),
     ],
 )
 def test_an_invalid_fault_is_refused(client, fault, message):
