@@ -337,7 +337,13 @@ def _answer_questions(pipe: Connection) -> None:
 
 
 def _go_first() -> None:
-    """Die with the server, and before any other process where memory runs out."""
+    """Die with the server, and before any other process where memory runs out.
+
+    The server ends with the last process that holds its pipe: with the job, if no worker does. A
+    worker that is stopped would hold it for ever.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        os.close(forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     with contextlib.suppress(OSError):

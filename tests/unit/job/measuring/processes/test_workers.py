@@ -33,6 +33,16 @@ assert signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 """
 
 
+HOLD_A_STOPPED_WORKER = """
+import collections, time
+from batchmark_job.measuring.processes.workers import ForkedWorkers
+worker = ForkedWorkers().start(collections.ChainMap)
+worker.get_ready()
+print(worker.pid, flush=True)
+time.sleep(600)
+"""
+
+
 class Held:
     """What the tests' workers hold."""
 
@@ -224,3 +234,17 @@ def test_the_signals_that_a_job_waits_for_stay_blocked():
     subprocess.run(  # multiprocessing has one tracker a process, which may be running in this one
         [sys.executable, "-c", KEEP_A_SIGNAL_BLOCKED], check=True, timeout=DEADLINE_SECONDS
     )
+
+
+def test_a_killed_job_leaves_no_worker_behind_though_it_is_stopped():
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD_A_STOPPED_WORKER], stdout=subprocess.PIPE, text=True
+    ) as job:
+        try:
+            worker = psutil.Process(int(job.stdout.readline()))
+            wait_for(lambda: worker.status() == psutil.STATUS_STOPPED, "stopped worker")
+            server = worker.parent()
+        finally:
+            job.kill()
+        _, alive = psutil.wait_procs([worker, server], timeout=DEADLINE_SECONDS)
+        assert alive == []
