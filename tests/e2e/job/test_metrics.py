@@ -76,8 +76,10 @@ def test_a_job_on_the_cpu_publishes_cpu_metrics_only(
     assert sum(point["SampleCount"] for point in cpu) >= 1
     for point in cpu:
         assert point["Unit"] == "Percent"
-        assert 0 < point["Minimum"] <= point["Average"] <= point["Maximum"] <= 100
+        # A starved job may go without CPU time for one sample, but not for all of them.
+        assert 0 <= point["Minimum"] <= point["Average"] <= point["Maximum"] <= 100
         assert point["Timestamp"] >= started_at.replace(second=0, microsecond=0)
+    assert max(point["Maximum"] for point in cpu) > 0
     memory = datapoints(cloudwatch, target, "MemoryUsed")
     assert sum(point["SampleCount"] for point in memory) >= 2
     for point in memory:

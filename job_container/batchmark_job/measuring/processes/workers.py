@@ -119,6 +119,7 @@ class ForkedWorkers:
         self.live: set[ForkedWorker] = set()
         self.ended: list[BaseProcess] = []
         self.ended_seconds = 0.0  # of CPU time
+        self.counting = threading.Lock()  # so that no worker counts as both live and ended
         self.closed = threading.Event()
         with _importable(), _signals_kept():
             forkserver.ensure_running()
@@ -136,8 +137,9 @@ class ForkedWorkers:
             worker.end()
 
     def usage(self) -> Usage:
-        live = [worker.usage() for worker in list(self.live)]
-        seconds = self.ended_seconds + sum(usage.cpu_seconds for usage in live)
+        with self.counting:
+            live = [worker.usage() for worker in self.live]
+            seconds = self.ended_seconds + sum(usage.cpu_seconds for usage in live)
         return Usage(seconds, sum(usage.memory_bytes for usage in live))
 
     def close(self) -> None:
@@ -162,7 +164,9 @@ class ForkedWorker:
             self._process.start()
         theirs.close()
         self.pid = int(self._process.pid or 0)
-        workers.live.add(self)
+        self._cpu_seconds = 0.0  # as last seen
+        with workers.counting:
+            workers.live.add(self)
         self._send(task)
 
     def get_ready(self) -> None:
@@ -177,14 +181,16 @@ class ForkedWorker:
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(self.pid)
             times = process.cpu_times()
-            return Usage(times.user + times.system, process.memory_info().rss)
-        return Usage(0.0, 0)
+            self._cpu_seconds = times.user + times.system
+            return Usage(self._cpu_seconds, process.memory_info().rss)
+        return Usage(self._cpu_seconds, 0)
 
     def end(self) -> None:
         if self not in self._workers.live:
             return
-        self._workers.ended_seconds += self.usage().cpu_seconds
-        self._workers.live.discard(self)
+        with self._workers.counting:
+            self._workers.ended_seconds += self.usage().cpu_seconds
+            self._workers.live.discard(self)
         self.kill()
         self._workers.ended.append(self._process)
         self._pipe.close()

@@ -177,7 +177,14 @@ def test_usage_keeps_what_ended_workers_used(forked, worker):
     live = forked.usage()
     assert live.memory_bytes > 10e6
     worker.end()
-    assert forked.usage().cpu_seconds >= 0.9 * live.cpu_seconds > 0
+    assert forked.usage().cpu_seconds >= live.cpu_seconds > 0
+
+
+def test_usage_keeps_what_a_lost_worker_used_until_its_loss_is_noticed(forked, worker):
+    before = forked.usage()
+    os.kill(worker.pid, signal.SIGKILL)
+    wait_for(lambda: not psutil.pid_exists(worker.pid), "the worker's end")
+    assert forked.usage() == (before.cpu_seconds, 0)
 
 
 @pytest.fixture
