@@ -11,6 +11,8 @@ import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
+from batchmark_job.errors import say
+
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 STAY_SECONDS = 600.0  # Spot's notice comes two minutes ahead
 
@@ -46,13 +48,12 @@ class Interruption:
         exit_code = 128 + received
         try:
             if self.on_stop is None:
-                print(f"batchmark_job: {received.name} before the first row: nothing to write")
+                say(f"batchmark_job: {received.name} before the first row: nothing to write")
             else:
                 exit_code = self.on_stop(received)
         except Exception:
             traceback.print_exc()
         finally:
-            sys.stdout.flush()
             time.sleep(self._stay_seconds)
             _exit(exit_code)
 

@@ -2,18 +2,6 @@ mock_provider "aws" {
   source = "./tests/mocks"
 }
 
-variables {
-  name               = "test"
-  subnet_ids         = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
-  security_group_ids = ["sg-0123456789abcdef0"]
-  bucket_name        = "results"
-  bucket_arn         = "arn:aws:s3:::results"
-  image              = "111122223333.dkr.ecr.us-east-1.amazonaws.com/job:1"
-  ecr_repository_arn = "arn:aws:ecr:us-east-1:111122223333:repository/job"
-  gpu_instance_types = ["g5.xlarge"]
-  cpu_instance_types = ["c5.2xlarge"]
-}
-
 # Applied one after the other, to the same state.
 run "the_newest_amis_of_the_first_apply" {
   override_data {

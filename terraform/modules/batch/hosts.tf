@@ -1,0 +1,90 @@
+################################################################################
+# Launch template
+################################################################################
+
+resource "aws_launch_template" "this" {
+  for_each = local.targets
+
+  name_prefix            = "${var.name}-${each.value.cloud_name}-"
+  description            = "${var.name} instances of ${each.key}"
+  update_default_version = true
+
+  # Batch takes user data in MIME multipart only: it adds a part of its own.
+  user_data = base64encode(templatefile("${path.module}/templates/user_data.mime.tftpl", {
+    # Ours last: it has to see what the other one changed.
+    scripts = compact([
+      var.extra_user_data,
+      templatefile("${path.module}/templates/configure_host.sh.tftpl", {
+        gpus    = each.value.device == "cuda" ? local.gpus_present[each.key] : 0
+        scratch = each.value.instance_store_scratch
+      }),
+    ])
+  }))
+
+  # Two hops, because a container is one hop further from the metadata service than its host.
+  metadata_options {
+    http_endpoint               = "enabled"
+    http_tokens                 = "required"
+    http_put_response_hop_limit = 2
+  }
+
+  block_device_mappings {
+    device_name = "/dev/xvda"
+
+    ebs {
+      volume_type           = "gp3"
+      volume_size           = each.value.volume_size_gib
+      throughput            = var.volume_throughput_mib_s
+      iops                  = var.volume_iops
+      encrypted             = true
+      kms_key_id            = var.kms_key_arn
+      delete_on_termination = true
+    }
+  }
+
+  # Tags of instances stand here, because in the compute environment they would replace it when edited.
+  dynamic "tag_specifications" {
+    for_each = toset(["instance", "volume"])
+
+    content {
+      resource_type = tag_specifications.value
+      tags          = merge(var.tags, { Name = "${var.name}-${each.value.cloud_name}", Target = each.key })
+    }
+  }
+
+  lifecycle {
+    create_before_destroy = true
+
+    precondition {
+      condition     = !each.value.instance_store_scratch || data.aws_ec2_instance_type.this[each.key].instance_storage_supported
+      error_message = "instance_store_scratch is set for ${each.key}, which has no disks of its own. Leave it out, or use a type that has them, such as a c5d for a c5."
+    }
+  }
+}
+
+################################################################################
+# Machine images
+################################################################################
+
+data "aws_ssm_parameter" "newest_ami" {
+  for_each = { ECS_AL2023 = "", ECS_AL2023_NVIDIA = "gpu/" }
+
+  name = "/aws/service/ecs/optimized-ami/amazon-linux-2023/${each.value}recommended/image_id"
+}
+
+# A new image may bring another driver, other GPU clocks and daemons, and a benchmark would take that
+# for a change of what it measures. So the newest of the first apply stays until it is asked for.
+resource "terraform_data" "ami" {
+  for_each = data.aws_ssm_parameter.newest_ami
+
+  input            = nonsensitive(each.value.value)
+  triggers_replace = var.ami_release
+
+  lifecycle {
+    ignore_changes = [input]
+  }
+}
+
+locals {
+  amis = { for type, target in local.targets : type => target.image_id == null ? terraform_data.ami[target.image_type].output : target.image_id }
+}
