@@ -26,7 +26,8 @@ from pydantic_core import from_json
 #   2  (2026-11) trials, stopping, conditions, flags, energy; marks, ceilings, telemetry.
 #      All that is new is optional, so version 1 still reads. Later, as optional: ami_id and
 #      code_version. Later still, bounds of all values, which no measurement reaches; then
-#      process_samples and thread_settings; kernel_seconds and latency_seconds.
+#      process_samples and thread_settings; kernel_seconds and latency_seconds; then the host's
+#      GPU clock and daemons, and its root volume.
 #   1  (2026-11) first version
 SCHEMA_VERSION: Final = 2
 SUPPORTED_VERSIONS = (1, 2)
@@ -117,6 +118,17 @@ class Environment(_Model):
         default=(),
         description="variables that were set of those that tell the math libraries' threads how to "
         "wait and where to run, as NAME=value",
+    )
+    gpu_application_clock_hz: Amount | None = Field(
+        default=None, description="that the host's driver was told to run kernels at; null if none"
+    )
+    gpu_daemons: Name | None = Field(
+        default=None,
+        description="of DCGM, MPS and persistence those that run on the host, or 'none'; null "
+        "without a GPU, or where the host's sockets can't be seen",
+    )
+    root_volume: Name | None = Field(
+        default=None, description="of the host, as Terraform asked for it; null off EC2"
     )
     code_version: Name | None = Field(
         default=None, description="first 12 hex digits of the SHA-256 of the job's own source files"

@@ -23,6 +23,7 @@ class Card:
     celsius: int | None = 41
     millijoules: int | None = 2_500
     reasons: int | None = 0
+    application_megahertz: int | None = 1_695
     error: int = pynvml.NVML_ERROR_NOT_SUPPORTED
 
     def answer(self, value):
@@ -71,6 +72,11 @@ class Nvml:
             pynvml.NVML_CLOCK_MEM: card.memory_megahertz,
         }
         return card.answer(clocks[clock])
+
+    def nvmlDeviceGetApplicationsClock(self, card, clock):  # noqa: N802
+        if clock != pynvml.NVML_CLOCK_GRAPHICS:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
+        return card.answer(card.application_megahertz)
 
     def nvmlDeviceGetTemperatureV(self, card, sensor):  # noqa: N802
         assert sensor == pynvml.NVML_TEMPERATURE_GPU

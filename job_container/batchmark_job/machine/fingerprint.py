@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import torch
 
-from batchmark_job.machine import memory, metadata, nvml
+from batchmark_job.machine import host, memory, metadata, nvml
 from batchmark_job.result import MOST_CHARACTERS_OF_NAME, Device, Environment
 
 COMMAND_TIMEOUT_SECONDS = 10.0
@@ -36,9 +36,10 @@ THREAD_VARIABLES = (
 def describe(compute_threads: int, device: Device) -> Environment:
     """The fingerprint of this machine, with the last-level cache of the device measured."""
     gpu = torch.cuda.is_available()
+    instance_type = metadata.instance_metadata("instance-type")
     properties = torch.cuda.get_device_properties(0) if gpu else None
     return Environment(
-        instance_type=metadata.instance_metadata("instance-type"),
+        instance_type=instance_type,
         availability_zone=metadata.instance_metadata("placement/availability-zone"),
         cpu_model=cpu_model(),
         cpu_cores=psutil.cpu_count(logical=False) or psutil.cpu_count() or 1,
@@ -58,6 +59,9 @@ def describe(compute_threads: int, device: Device) -> Environment:
         last_level_cache_bytes=last_level_cache_bytes(device),
         ami_id=metadata.instance_metadata("ami-id"),
         thread_settings=thread_settings(),
+        gpu_application_clock_hz=gpu_application_clock_hz() if gpu else None,
+        gpu_daemons=host.gpu_daemons() if gpu else None,
+        root_volume=host.root_volume() if instance_type else None,
         code_version=code_version(),
     )
 
@@ -144,6 +148,13 @@ def driver_version() -> str | None:
     """The NVIDIA driver's; None where NVML does not answer."""
     with contextlib.suppress(Exception):
         return nvml.driver().version
+    return None
+
+
+def gpu_application_clock_hz() -> float | None:
+    """Of the first GPU; None where it has no such setting, or NVML does not answer."""
+    with contextlib.suppress(Exception):
+        return nvml.visible_gpus()[0].application_clock_hz()
     return None
 
 

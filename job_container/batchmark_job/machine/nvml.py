@@ -75,6 +75,11 @@ class Gpu:
         """Of the streaming multiprocessors."""
         return self._scaled(1e6, self._nvml.nvmlDeviceGetClockInfo, self._nvml.NVML_CLOCK_SM)
 
+    def application_clock_hz(self) -> float | None:
+        """That the driver was told to run kernels at; a GPU may still run slower, or boost."""
+        nvml = self._nvml
+        return self._scaled(1e6, nvml.nvmlDeviceGetApplicationsClock, nvml.NVML_CLOCK_GRAPHICS)
+
     def memory_clock_hz(self) -> float | None:
         return self._scaled(1e6, self._nvml.nvmlDeviceGetClockInfo, self._nvml.NVML_CLOCK_MEM)
 

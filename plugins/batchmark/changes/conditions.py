@@ -23,6 +23,8 @@ PROPERTIES: Final = {
     "cuda_version": "CUDA version",
     "torch_version": "torch version",
     "ami_id": "AMI",
+    "gpu_application_clock_hz": "GPU application clock",
+    "gpu_daemons": "GPU daemons of the host",
     "kernel": "kernel",
     "instance_type": "instance type",
     "cpu_model": "CPU model",
@@ -30,6 +32,7 @@ PROPERTIES: Final = {
     "implementation": "implementation",
     "code_version": "code version",
     "python_version": "Python version",
+    "root_volume": "root volume",
     "compute_environment": "compute environment",
     "purchase_option": "purchase option",
     "region": "region",
@@ -58,6 +61,8 @@ class RunConditions(Record):
     cuda_version: tuple[str, ...] = ()
     torch_version: tuple[str, ...] = ()
     ami_id: tuple[str, ...] = ()
+    gpu_application_clock_hz: tuple[float, ...] = ()
+    gpu_daemons: tuple[str, ...] = ()
     kernel: tuple[str, ...] = ()
     instance_type: tuple[str, ...] = ()
     cpu_model: tuple[str, ...] = ()
@@ -65,6 +70,7 @@ class RunConditions(Record):
     implementation: dict[str, tuple[str, ...]] = Field(default={}, description="by row")
     code_version: tuple[str, ...] = ()
     python_version: tuple[str, ...] = ()
+    root_volume: tuple[str, ...] = ()
     compute_environment: tuple[str, ...] = ()
     purchase_option: tuple[str, ...] = ()
     region: tuple[str, ...] = ()
@@ -80,6 +86,8 @@ class RunConditions(Record):
             return self.implementation.get(row, ())
         if name == "price_usd_per_hour":
             return tuple(formatting.usd_per_hour(usd) for usd in self.price_usd_per_hour)
+        if name == "gpu_application_clock_hz":
+            return tuple(f"{hertz / 1e6:g} MHz" for hertz in self.gpu_application_clock_hz)
         found: tuple[str, ...] = getattr(self, name)
         return found
 

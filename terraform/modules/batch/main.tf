@@ -221,7 +221,11 @@ resource "aws_batch_job_definition" "this" {
     # Batch tells a job its queue and attempt, but not its region. Libraries keep their caches below
     # HOME, which the image's user has none of.
     environment = concat(
-      [{ name = "AWS_DEFAULT_REGION", value = local.region }, { name = "HOME", value = "/tmp" }],
+      [
+        { name = "AWS_DEFAULT_REGION", value = local.region },
+        { name = "HOME", value = "/tmp" },
+        { name = "BATCHMARK_ROOT_VOLUME", value = "gp3, ${each.value.volume_size_gib} GiB, ${var.volume_throughput_mib_s} MiB/s, ${var.volume_iops} IOPS" },
+      ],
       each.value.instance_store_scratch ? [{ name = "SCRATCH_DIR", value = "/scratch" }] : [],
     )
 

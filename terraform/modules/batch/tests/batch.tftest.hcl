@@ -186,7 +186,7 @@ run "job_definition_of_a_gpu_target" {
         { type = "MEMORY", value = "14336" },
         { type = "GPU", value = "1" },
       ]
-      environment      = [{ name = "AWS_DEFAULT_REGION", value = "us-east-1" }, { name = "HOME", value = "/tmp" }]
+      environment      = [{ name = "AWS_DEFAULT_REGION", value = "us-east-1" }, { name = "HOME", value = "/tmp" }, { name = "BATCHMARK_ROOT_VOLUME", value = "gp3, 64 GiB, 500 MiB/s, 3000 IOPS" }]
       jobRoleArn       = "arn:aws:iam::111122223333:role/mock"
       executionRoleArn = "arn:aws:iam::111122223333:role/mock"
 
@@ -271,7 +271,7 @@ run "overrides" {
       },
       [{ name = "scratch", host = { sourcePath = "/scratch" } }],
       [{ sourceVolume = "scratch", containerPath = "/scratch", readOnly = false }],
-      [{ name = "AWS_DEFAULT_REGION", value = "us-east-1" }, { name = "HOME", value = "/tmp" }, { name = "SCRATCH_DIR", value = "/scratch" }],
+      [{ name = "AWS_DEFAULT_REGION", value = "us-east-1" }, { name = "HOME", value = "/tmp" }, { name = "BATCHMARK_ROOT_VOLUME", value = "gp3, 200 GiB, 500 MiB/s, 3000 IOPS" }, { name = "SCRATCH_DIR", value = "/scratch" }],
     ])
     error_message = "device and scratch folder reach the job, and shared memory leaves it half of its memory"
   }

@@ -3,7 +3,7 @@ import re
 import pytest
 import torch
 
-from batchmark_job.machine import fingerprint
+from batchmark_job.machine import fingerprint, metadata, nvml
 from batchmark_job.result import Device
 from tests.builders.files import put
 
@@ -54,6 +54,19 @@ def test_cpu_model(tmp_path):
     root = put(tmp_path, "proc/cpuinfo", "processor\t: 0\nmodel name\t: A Fine CPU\n")
     assert fingerprint.cpu_model(root) == "A Fine CPU"
     assert fingerprint.cpu_model(tmp_path / "nothing")
+
+
+def test_the_root_volume_is_that_of_a_host_of_ec2(monkeypatch):
+    monkeypatch.setenv("BATCHMARK_ROOT_VOLUME", "gp3, 64 GiB")
+    assert fingerprint.describe(1, Device.CPU).root_volume is None
+    monkeypatch.setattr(metadata, "instance_metadata", lambda category: category)
+    assert fingerprint.describe(1, Device.CPU).root_volume == "gp3, 64 GiB"
+
+
+@pytest.mark.usefixtures("cuda")
+def test_a_gpus_clock_is_the_one_that_its_driver_was_told():
+    told = nvml.visible_gpus()[0].application_clock_hz()
+    assert fingerprint.describe(1, Device.CUDA).gpu_application_clock_hz == told
 
 
 def test_the_compute_environment_is_the_one_that_batch_names(monkeypatch):

@@ -13,18 +13,19 @@ VALUES = (
     Gpu.memory_used_bytes,
     Gpu.power_watts,
     Gpu.clock_hz,
+    Gpu.application_clock_hz,
     Gpu.memory_clock_hz,
     Gpu.temperature_celsius,
     Gpu.energy_joules,
     Gpu.event_reasons,
 )
-NOTHING = Card(None, None, None, None, None, None, None, None)
+NOTHING = Card(*[None] * 9)
 
 
 def test_values_are_in_this_projects_units():
     gpu = Gpu(Nvml(), Card())
     values = [value(gpu) for value in VALUES]
-    assert values == [90, 6_000_000_000, 150, 1.71e9, 6.251e9, 41, 2.5, ()]
+    assert values == [90, 6_000_000_000, 150, 1.71e9, 1.695e9, 6.251e9, 41, 2.5, ()]
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,12 @@ def test_image_and_driver_that_both_changed_are_both_named_image_first():
         ({"driver_version": ()}, {"driver_version": ("580",)}, ["driver version"]),
         ({"ami_id": ()}, {"ami_id": ("ami-1",)}, []),  # not recorded before
         ({"ami_id": ("ami-1",)}, {"ami_id": ("ami-1", "ami-2")}, ["AMI"]),
+        (
+            {"gpu_application_clock_hz": (1.71e9,), "gpu_daemons": ("none",)},
+            {"gpu_application_clock_hz": (1.695e9,), "gpu_daemons": ("DCGM, MPS",)},
+            ["GPU application clock", "GPU daemons of the host"],
+        ),
+        ({"root_volume": ("gp3 a",)}, {"root_volume": ("gp3 b",)}, ["root volume"]),
         ({"implementation": {}}, {"implementation": {"x": ("torch 2",)}}, []),  # of another row
         ({}, {"purchase_option": ("spot",)}, ["purchase option"]),
         ({}, {"price_usd_per_hour": (1.2,)}, ["price"]),
@@ -95,6 +101,13 @@ def test_jobs_of_one_run_that_disagree_are_shown_joined():
     runs[run_id(19), GPU] = build_conditions(19, ami_id=("ami-1",))
     (change,) = changes_of(build_point(build_key()), runs=runs)
     assert (change.causes[0].before, change.causes[0].after) == ("ami-1", "ami-1, ami-2")
+
+
+def test_two_clocks_are_told_apart_by_their_megahertz():
+    runs = runs_of(GPU, gpu_application_clock_hz=(1.71e9,))
+    runs[run_id(19), GPU] = build_conditions(19, gpu_application_clock_hz=(1.711e9,))
+    (change,) = changes_of(build_point(build_key()), runs=runs)
+    assert (change.causes[0].before, change.causes[0].after) == ("1711 MHz", "1710 MHz")
 
 
 def test_a_spot_price_that_moves_by_itself_is_no_hint():

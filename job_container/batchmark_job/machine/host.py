@@ -1,0 +1,41 @@
+"""The host below a job's container, where it may change what is measured."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+# Terraform gives it to jobs: the container itself can't find out.
+ROOT_VOLUME_VARIABLE = "BATCHMARK_ROOT_VOLUME"
+# Daemons that share or watch a GPU, by the path of the socket on which each listens.
+# Source: units of ECS's GPU image, https://github.com/aws/amazon-ecs-ami/tree/main/scripts/al2023/gpu.
+GPU_DAEMONS = {
+    "DCGM": re.compile(r".*/nv-hostengine"),
+    "MPS": re.compile(r".*/[^/]*mps[^/]*/control"),
+    "persistence": re.compile(r".*/nvidia-persistenced/socket"),
+}
+CONTAINER_ENGINE = re.compile(r".*/(docker|containerd)\.sock")
+
+
+def gpu_daemons(root: Path = Path("/")) -> str | None:
+    """Those of GPU_DAEMONS that run on the host, or "none"; None where its sockets can't be seen.
+
+    Linux lists the sockets of a network to everybody in it, and Batch gives a job of one node the
+    host's own network. Where the engine's socket is not seen, this is another network.
+    """
+    try:
+        lines = (root / "proc/net/unix").read_text().splitlines()
+    except OSError:
+        return None
+    paths = [words[7] for line in lines if len(words := line.split(maxsplit=7)) == 8]
+
+    if not any(map(CONTAINER_ENGINE.fullmatch, paths)):
+        return None
+    found = [name for name, socket in GPU_DAEMONS.items() if any(map(socket.fullmatch, paths))]
+    return ", ".join(found) or "none"
+
+
+def root_volume() -> str | None:
+    """Kind, size and speed of the host's root volume, where Terraform set them."""
+    return os.environ.get(ROOT_VOLUME_VARIABLE) or None
