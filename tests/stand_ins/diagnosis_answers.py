@@ -133,6 +133,30 @@ def route_table(*routes, subnet=None):
     return {"RouteTableId": "rtb-1", "Associations": [association], "Routes": [local, *routes]}
 
 
+def group_of_batch(*instance_ids, name=f"AWSBatch-{ENVIRONMENT}-asg-0f", tags=()):
+    return {
+        "AutoScalingGroupName": name,
+        "MinSize": 0,
+        "MaxSize": 1,
+        "DesiredCapacity": 1,
+        "DefaultCooldown": 1,
+        "AvailabilityZones": ["us-east-1a"],
+        "HealthCheckType": "EC2",
+        "CreatedTime": NOW,
+        "Tags": [{"Key": "AWSBatchServiceTag", "Value": "batch"}, *tags],
+        "Instances": [
+            {
+                "InstanceId": instance_id,
+                "AvailabilityZone": "us-east-1a",
+                "LifecycleState": "InService",
+                "HealthStatus": "Healthy",
+                "ProtectedFromScaleIn": False,
+            }
+            for instance_id in instance_ids
+        ],
+    }
+
+
 INTERNET = {"DestinationCidrBlock": "0.0.0.0/0", "GatewayId": "igw-1", "State": "active"}
 
 HEALTHY: dict[str, Any] = {
@@ -145,7 +169,7 @@ HEALTHY: dict[str, Any] = {
     "DescribeInstanceTypes": {"InstanceTypes": [instance_type()]},
     "GetServiceQuota": {"Quota": quota(64)},
     "GetMetricStatistics": {"Datapoints": []},
-    "DescribeAutoScalingGroups": {"AutoScalingGroups": []},
+    "DescribeAutoScalingGroups": {"AutoScalingGroups": [group_of_batch("i-1")]},
     "DescribeScalingActivities": {"Activities": []},
     "ListContainerInstances": {"containerInstanceArns": []},
     "DescribeContainerInstances": {"containerInstances": []},

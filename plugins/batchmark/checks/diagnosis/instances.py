@@ -114,15 +114,17 @@ def _all_vcpus_in_use(subject: Subject, environment: Described) -> Obstacle | No
 
 def missing_from_cluster(subject: Subject) -> Iterator[Finding]:
     """Find instances that never joined their ECS cluster, or whose agent is disconnected."""
-    yield from subject.findings(partial(_not_in_cluster, subject))
+    yield from subject.findings(partial(_not_in_cluster, subject, _groups_of_batch(subject)))
 
 
-def _not_in_cluster(subject: Subject, environment: Described) -> Obstacle | None:
+def _not_in_cluster(
+    subject: Subject, groups: Sequence[Described], environment: Described
+) -> Obstacle | None:
     registered = {
         instance["ec2InstanceId"]: instance["agentConnected"]
         for instance in _container_instances(subject, environment)
     }
-    booted = _booted_instances(subject, environment)
+    booted = _booted_instances(subject, [g for g in groups if _made_for(environment, g)])
     if booted and not registered.keys() & set(booted):
         text = (
             f"{some(booted)} of {name_of(environment)} have run for more than "
@@ -153,11 +155,14 @@ def _container_instances(subject: Subject, environment: Described) -> list[Descr
     return answer
 
 
-def _booted_instances(subject: Subject, environment: Described) -> list[str]:
-    """Return the ids of the environment's instances that have had time to boot."""
+def _booted_instances(subject: Subject, groups: Sequence[Described]) -> list[str]:
+    """Return the ids of the groups' instances that have had time to boot."""
+    ids = [instance["InstanceId"] for group in groups for instance in group.get("Instances", ())]
+    if not ids:
+        return []
     filters = [
         {"Name": "instance-state-name", "Values": ["running"]},
-        {"Name": "tag:aws:autoscaling:groupName", "Values": [f"*{_group_part(environment)}*"]},
+        {"Name": "instance-id", "Values": ids[:MOST_INSTANCES]},
     ]
     pages = subject.client("ec2").get_paginator("describe_instances").paginate(Filters=filters)
     return [
@@ -171,26 +176,17 @@ def _booted_instances(subject: Subject, environment: Described) -> list[str]:
 
 def failed_launches(subject: Subject) -> Iterator[Finding]:
     """Check each environment's newest launch within the last hour."""
-    # Batch's managed policies show that it gives its groups this tag.
-    pages = (
-        subject.client("autoscaling")
-        .get_paginator("describe_auto_scaling_groups")
-        .paginate(Filters=[{"Name": "tag-key", "Values": ["AWSBatchServiceTag"]}])
-    )
-    groups = [
-        group["AutoScalingGroupName"] for page in pages for group in page["AutoScalingGroups"]
-    ]
-    yield from subject.findings(partial(_failed_launch, subject, groups))
+    yield from subject.findings(partial(_failed_launch, subject, _groups_of_batch(subject)))
 
 
 def _failed_launch(
-    subject: Subject, groups: Sequence[str], environment: Described
+    subject: Subject, groups: Sequence[Described], environment: Described
 ) -> Obstacle | None:
     launches = [
         launch
         for group in groups
-        if _group_part(environment) in group
-        for launch in _launches(subject, group)
+        if _made_for(environment, group)
+        for launch in _launches(subject, group["AutoScalingGroupName"])
     ]
     newest = max(launches, key=lambda launch: launch["StartTime"], default=None)
     if newest is None or newest["StatusCode"] not in ("Failed", "Cancelled"):
@@ -227,6 +223,22 @@ def _launches(subject: Subject, group: str) -> list[Described]:
     ]
 
 
-def _group_part(environment: Described) -> str:
-    """Batch names an Auto Scaling group [AWSBatch-]<compute environment>-asg-<uuid>."""
-    return f"{name_of(environment)}-asg-"
+def _groups_of_batch(subject: Subject) -> list[Described]:
+    """Return the Auto Scaling groups with the tag that Batch's managed policies ask for."""
+    pages = (
+        subject.client("autoscaling")
+        .get_paginator("describe_auto_scaling_groups")
+        .paginate(Filters=[{"Name": "tag-key", "Values": ["AWSBatchServiceTag"]}])
+    )
+    return [group for page in pages for group in page["AutoScalingGroups"]]
+
+
+def _made_for(environment: Described, group: Described) -> bool:
+    """Whether a tag names the environment or, as none is documented, the group's own name does.
+
+    Names seen are [AWSBatch-]<compute environment>-asg-<uuid>.
+    """
+    name = name_of(environment)
+    tagged = {tag.get("Value") for tag in group.get("Tags", ())}
+    by_tag = not tagged.isdisjoint({name, environment["computeEnvironmentArn"]})
+    return by_tag or f"{name}-asg-" in group["AutoScalingGroupName"]

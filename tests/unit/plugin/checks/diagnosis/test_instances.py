@@ -12,6 +12,7 @@ from tests.stand_ins.diagnosis_answers import (
     QUEUE,
     container,
     environment,
+    group_of_batch,
     instance_type,
     job,
     only,
@@ -77,10 +78,19 @@ def cluster(*instances):
     }
 
 
-def running(*instance_ids, minutes=11):
+def groups(*instance_ids, **group):
+    return {"AutoScalingGroups": [group_of_batch(*instance_ids, **group)]}
+
+
+def running(*instance_ids, minutes=11, **group):
     launched = NOW - timedelta(minutes=minutes)
     instances = [{"InstanceId": name, "LaunchTime": launched} for name in instance_ids]
-    return {"DescribeInstances": {"Reservations": [{"Instances": instances}]}}
+    return {
+        "DescribeAutoScalingGroups": {
+            "AutoScalingGroups": [group_of_batch(*instance_ids, **group)]
+        },
+        "DescribeInstances": {"Reservations": [{"Instances": instances}]},
+    }
 
 
 @pytest.mark.parametrize(
@@ -104,10 +114,23 @@ def test_instances_that_never_joined_the_cluster(find, aws):
     assert "i-1, i-2, i-3 and 1 more" in finding.evidence
     assert "for more than 10 minutes, and none has joined" in finding.evidence
     (asked,) = aws.asked("DescribeInstances")
-    assert asked["Filters"][1] == {
-        "Name": "tag:aws:autoscaling:groupName",
-        "Values": [f"*{ENVIRONMENT}-asg-*"],
-    }
+    assert asked["Filters"][1] == {"Name": "instance-id", "Values": ["i-1", "i-2", "i-3", "i-4"]}
+    for asked in aws.asked("DescribeAutoScalingGroups"):
+        assert asked["Filters"] == [{"Name": "tag-key", "Values": ["AWSBatchServiceTag"]}]
+
+
+NAME_TAG = {"Key": "Name", "Value": ENVIRONMENT}
+ARN_TAG = {"Key": "any", "Value": environment()["computeEnvironmentArn"]}
+
+
+@pytest.mark.parametrize("tag", [NAME_TAG, ARN_TAG])
+def test_a_group_of_another_name_is_known_by_its_tags(find, tag):
+    only(find(running("i-1", name="anything", tags=[tag])), "no_container_instance")
+
+
+def test_instances_of_another_environments_group_are_not_asked_for(find, aws):
+    assert find(running("i-1", name=f"AWSBatch-{ENVIRONMENT}-2-asg-0f")).findings == ()
+    assert aws.asked("DescribeInstances") == []
 
 
 def test_an_instance_that_is_still_booting_is_not_a_cause(find):
@@ -126,19 +149,9 @@ def test_a_lost_agent(find):
     assert find(cluster(lost, there)).findings == ()
 
 
-def launches(*activities, name=f"AWSBatch-{ENVIRONMENT}-asg-0f"):
-    group = {
-        "AutoScalingGroupName": name,
-        "MinSize": 0,
-        "MaxSize": 1,
-        "DesiredCapacity": 1,
-        "DefaultCooldown": 1,
-        "AvailabilityZones": ["us-east-1a"],
-        "HealthCheckType": "EC2",
-        "CreatedTime": NOW,
-    }
+def launches(*activities, **group):
     return {
-        "DescribeAutoScalingGroups": {"AutoScalingGroups": [group]},
+        "DescribeAutoScalingGroups": groups(**group),
         "DescribeScalingActivities": {"Activities": list(activities)},
     }
 
