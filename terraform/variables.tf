@@ -210,6 +210,7 @@ variable "target_overrides" {
     spot_max_vcpus           = optional(number)
     image_type               = optional(string)
     image_id                 = optional(string)
+    capacity_reservation     = optional(string)
     volume_size_gib          = optional(number)
     timeout_seconds          = optional(number)
     attempts                 = optional(number)

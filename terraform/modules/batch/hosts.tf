@@ -28,6 +28,18 @@ resource "aws_launch_template" "this" {
     http_put_response_hop_limit = 2
   }
 
+  # Full or missing, it lets a launch fail: what was paid for is never passed over for other capacity.
+  dynamic "capacity_reservation_specification" {
+    for_each = each.value.capacity_reservation[*]
+
+    content {
+      capacity_reservation_target {
+        capacity_reservation_id                 = startswith(capacity_reservation_specification.value, "cr-") ? capacity_reservation_specification.value : null
+        capacity_reservation_resource_group_arn = startswith(capacity_reservation_specification.value, "arn:") ? capacity_reservation_specification.value : null
+      }
+    }
+  }
+
   block_device_mappings {
     device_name = "/dev/xvda"
 

@@ -31,6 +31,8 @@ locals {
         image_id        = null
         volume_size_gib = var.volume_size_gib
 
+        capacity_reservation = null
+
         timeout_seconds          = 3600
         attempts                 = 3
         allow_cpu_fallback       = false

@@ -118,6 +118,7 @@ variable "target_overrides" {
     spot_max_vcpus           = optional(number)
     image_type               = optional(string)
     image_id                 = optional(string)
+    capacity_reservation     = optional(string)
     volume_size_gib          = optional(number)
     timeout_seconds          = optional(number)
     attempts                 = optional(number)
@@ -176,6 +177,11 @@ variable "target_overrides" {
   validation {
     condition     = alltrue([for o in values(var.target_overrides) : o.purchasing == null ? true : contains(["spot_first", "spot", "on_demand"], o.purchasing)])
     error_message = "purchasing is ${join(", ", [for type, o in var.target_overrides : "\"${o.purchasing}\" for ${type}" if o.purchasing != null])}; it is one of spot_first, spot and on_demand. How instances are picked follows from it: SPOT_PRICE_CAPACITY_OPTIMIZED for Spot, BEST_FIT_PROGRESSIVE for On-Demand."
+  }
+
+  validation {
+    condition     = alltrue([for o in values(var.target_overrides) : o.capacity_reservation == null ? true : can(regex("^(cr-[0-9a-f]{8,17}|arn:[a-z-]+:resource-groups:.+:group/.+)$", o.capacity_reservation)) && coalesce(o.purchasing, var.purchasing) == "on_demand"])
+    error_message = "capacity_reservation is ${join(", ", [for type, o in var.target_overrides : "\"${o.capacity_reservation}\" for ${type}" if o.capacity_reservation != null])}; give the id of a Capacity Reservation (cr-…) or the ARN of a resource group of them, and only where purchasing is on_demand: Spot can't use one."
   }
 
   validation {

@@ -76,8 +76,32 @@ run "hosts" {
   }
 
   assert {
+    condition     = length(aws_launch_template.this["g5.xlarge"].capacity_reservation_specification) == 0
+    error_message = "by default nothing is said about reservations"
+  }
+
+  assert {
     condition     = !can(regex("nvidia|GPU_SUPPORT", base64decode(aws_launch_template.this["c5.2xlarge"].user_data))) && strcontains(base64decode(aws_launch_template.this["c5.2xlarge"].user_data), "ECS_ENABLE_SPOT_INSTANCE_DRAINING=true")
     error_message = "a CPU host gets nothing of a GPU's"
+  }
+}
+
+run "capacity_that_is_reserved" {
+  command = plan
+
+  variables {
+    target_overrides = {
+      "c5.2xlarge" = { purchasing = "on_demand", capacity_reservation = "arn:aws:resource-groups:us-east-1:111122223333:group/reserved" }
+      "g5.xlarge"  = { purchasing = "on_demand", capacity_reservation = "cr-0123456789abcdef0" }
+    }
+  }
+
+  assert {
+    condition = jsonencode([for type in ["c5.2xlarge", "g5.xlarge"] : [
+      aws_launch_template.this[type].capacity_reservation_specification[0].capacity_reservation_target[0].capacity_reservation_id,
+      aws_launch_template.this[type].capacity_reservation_specification[0].capacity_reservation_target[0].capacity_reservation_resource_group_arn,
+    ]]) == jsonencode([[null, "arn:aws:resource-groups:us-east-1:111122223333:group/reserved"], ["cr-0123456789abcdef0", null]])
+    error_message = "hosts start in the reservation, or in one of the group"
   }
 }
 

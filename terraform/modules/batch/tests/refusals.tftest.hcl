@@ -207,6 +207,26 @@ run "refuses_a_bid_above_on_demand" {
   expect_failures = [var.target_overrides]
 }
 
+run "refuses_a_reservation_for_spot" {
+  command = plan
+
+  variables {
+    target_overrides = { "g5.xlarge" = { capacity_reservation = "cr-0123456789abcdef0" } }
+  }
+
+  expect_failures = [var.target_overrides]
+}
+
+run "refuses_what_is_no_reservation" {
+  command = plan
+
+  variables {
+    target_overrides = { "g5.xlarge" = { purchasing = "on_demand", capacity_reservation = "reserved" } }
+  }
+
+  expect_failures = [var.target_overrides]
+}
+
 run "refuses_amazon_linux_2" {
   command = plan
 
