@@ -245,8 +245,10 @@ def extra_fields(environment: ComputeEnvironment) -> dict[str, Any]:
         fields["unmanagedvCpus"] = vcpus
     if update_policy := getattr(environment, "update_policy", None):
         fields["updatePolicy"] = update_policy
-    if reason := invalid_reason(environment):
-        fields |= {"status": "INVALID", "statusReason": reason}
+    reason = invalid_reason(environment)
+    fields["statusReason"] = reason or "ComputeEnvironment Healthy"
+    if reason:
+        fields["status"] = "INVALID"
     return fields
 
 

@@ -6,5 +6,5 @@ from moto.iam.models import SERVICE_NAME_CONVERSION
 
 
 def fill() -> None:
-    # Makes the name AWS's: AWSServiceRoleForBatch.
-    SERVICE_NAME_CONVERSION["batch"] = "Batch"
+    # What follows AWSServiceRoleFor in each name.
+    SERVICE_NAME_CONVERSION.update(batch="Batch", ecs="ECS", spot="EC2Spot")

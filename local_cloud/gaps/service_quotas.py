@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from moto.servicequotas.models import ServiceQuotasBackend
+from moto.servicequotas.responses import ServiceQuotasResponse
 
 # EC2 User Guide, "On-Demand Instance quotas" and "Spot Instance quotas".
 NAMES = {
@@ -33,6 +35,16 @@ def fill() -> None:
         return get(self, service_code, quota_code)
 
     ServiceQuotasBackend.get_service_quota = get_service_quota  # type: ignore[method-assign]
+    ServiceQuotasResponse.list_service_quotas = list_service_quotas  # type: ignore[attr-defined]
+
+
+def list_service_quotas(self: ServiceQuotasResponse) -> str:
+    backend, service_code = self.backend, json.loads(self.body).get("ServiceCode")
+    if service_code == "ec2":
+        quotas = [quota(code, backend.region_name, backend.account_id) for code in NAMES]
+    else:
+        quotas = backend.list_aws_default_service_quotas(service_code)
+    return json.dumps({"Quotas": quotas})
 
 
 def quota(code: str, region: str, account: str) -> dict[str, Any]:

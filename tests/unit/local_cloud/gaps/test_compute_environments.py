@@ -29,6 +29,7 @@ def test_every_kind_is_created_updated_and_deleted(batch, kind):
     environment = described(batch)
     assert environment["computeEnvironmentArn"] == created["computeEnvironmentArn"]
     assert (environment["state"], environment["status"]) == ("ENABLED", "VALID")
+    assert environment["statusReason"] == "ComputeEnvironment Healthy"
     assert environment["tags"] == {"team": "a"}
     assert environment.get("computeResources", {}).get("type", "UNMANAGED") == kind
     role = "batch-service" if kind == "UNMANAGED" else "awsserviceroleforbatch"
