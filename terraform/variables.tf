@@ -28,6 +28,11 @@ variable "tags" {
   description = "Tags on every resource, instance and volume, beside Project, ManagedBy and batchmark:installation"
   type        = map(string)
   default     = {}
+
+  validation {
+    condition     = alltrue([for key, value in var.tags : can(regex("^[\\p{L}\\p{Z}\\p{N}_.:/=+@-]{1,128}$", key)) && !startswith(lower(key), "aws:") && can(regex("^[\\p{L}\\p{Z}\\p{N}_.:/=+@-]{0,256}$", value))])
+    error_message = "tags is ${jsonencode(var.tags)}; AWS takes keys of 1 to 128 and values of up to 256 letters, digits, spaces and _.:/=+-@, and no key that starts with aws:."
+  }
 }
 
 variable "local_cloud" {

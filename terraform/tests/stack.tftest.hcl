@@ -226,6 +226,16 @@ run "refuses_a_bad_name" {
   expect_failures = [var.name]
 }
 
+run "refuses_tags_that_are_awss_own" {
+  command = plan
+
+  variables {
+    tags = { "aws:owner" = "me" }
+  }
+
+  expect_failures = [var.tags]
+}
+
 run "refuses_a_zone_for_a_region" {
   command = plan
 

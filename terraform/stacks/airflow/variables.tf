@@ -6,6 +6,11 @@ variable "name" {
   description = "Name of the core stack's installation"
   type        = string
   default     = "batchmark"
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{1,18}[a-z0-9]$", var.name))
+    error_message = "name is \"${var.name}\"; give the core stack's name: 3 to 20 lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen."
+  }
 }
 
 variable "region" {
@@ -23,6 +28,11 @@ variable "tags" {
   description = "Tags on every resource, beside Project and ManagedBy"
   type        = map(string)
   default     = {}
+
+  validation {
+    condition     = alltrue([for key, value in var.tags : can(regex("^[\\p{L}\\p{Z}\\p{N}_.:/=+@-]{1,128}$", key)) && !startswith(lower(key), "aws:") && can(regex("^[\\p{L}\\p{Z}\\p{N}_.:/=+@-]{0,256}$", value))])
+    error_message = "tags is ${jsonencode(var.tags)}; AWS takes keys of 1 to 128 and values of up to 256 letters, digits, spaces and _.:/=+-@, and no key that starts with aws:."
+  }
 }
 
 variable "airflow_variables_prefix" {
@@ -40,18 +50,33 @@ variable "kms_key_arn" {
   description = "Key that encrypts the environment, its bucket and its logs; none for AWS's own keys. Its policy has to let MWAA in, with kms:CreateGrant and through SQS: the core stack's key does not. It can't be changed later"
   type        = string
   default     = null
+
+  validation {
+    condition     = var.kms_key_arn == null ? true : can(regex("^arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/.+$", var.kms_key_arn))
+    error_message = "kms_key_arn is \"${coalesce(var.kms_key_arn, "null")}\"; give a key's ARN, such as \"arn:aws:kms:us-east-1:111122223333:key/1234abcd-…\", not an alias."
+  }
 }
 
 variable "permissions_boundary_arn" {
   description = "Permissions boundary of the role; none without"
   type        = string
   default     = null
+
+  validation {
+    condition     = var.permissions_boundary_arn == null ? true : can(regex("^arn:[a-z-]+:iam::([0-9]{12}|aws):policy/.+$", var.permissions_boundary_arn))
+    error_message = "permissions_boundary_arn is \"${coalesce(var.permissions_boundary_arn, "null")}\"; give a policy's ARN, such as \"arn:aws:iam::111122223333:policy/boundary\"."
+  }
 }
 
 variable "iam_path" {
   description = "Path of the role, and the core stack's iam_path, where its policies lie"
   type        = string
   default     = "/"
+
+  validation {
+    condition     = can(regex("^/([!-.0-~]+/)*$", var.iam_path))
+    error_message = "iam_path is \"${var.iam_path}\"; start and end it with a slash, as in \"/research/\"."
+  }
 }
 
 ################################################################################
@@ -142,6 +167,11 @@ variable "airflow_configuration_options" {
   description = "Further Airflow options as section.option, over ours"
   type        = map(string)
   default     = {}
+
+  validation {
+    condition     = alltrue([for option in keys(var.airflow_configuration_options) : can(regex("^[a-z_]+\\.[a-z_]+$", option))])
+    error_message = "airflow_configuration_options names ${join(", ", keys(var.airflow_configuration_options))}; write each as section.option, such as \"core.parallelism\"."
+  }
 }
 
 ################################################################################

@@ -211,6 +211,28 @@ run "refuses_two_subnets_in_one_zone" {
   expect_failures = [aws_security_group.this]
 }
 
+run "refuses_what_is_malformed" {
+  command = plan
+
+  variables {
+    name                          = "Batchmark"
+    tags                          = { "aws:owner" = "me" }
+    kms_key_arn                   = "alias/airflow"
+    permissions_boundary_arn      = "boundary"
+    iam_path                      = "research"
+    airflow_configuration_options = { parallelism = "8" }
+  }
+
+  expect_failures = [
+    var.name,
+    var.tags,
+    var.kms_key_arn,
+    var.permissions_boundary_arn,
+    var.iam_path,
+    var.airflow_configuration_options,
+  ]
+}
+
 run "refuses_a_second_worker_of_micro" {
   command = plan
 
