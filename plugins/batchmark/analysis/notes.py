@@ -65,7 +65,7 @@ def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Ite
     """What limits a pair's figures."""
     fewest = min(len(gpu.pooled.jobs), len(cpu.pooled.jobs))
     if fewest < MINIMUM_SAMPLES:
-        yield _few_jobs(fewest)
+        yield few_jobs(fewest)
     for target in (gpu, cpu):
         if target.calibration:
             yield _calibration_note(target.calibration, target.pooled)
@@ -73,7 +73,8 @@ def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Ite
     yield from _warnings(gpu.pooled, cpu.pooled, rows)
 
 
-def _few_jobs(jobs: int) -> str:
+def few_jobs(jobs: int) -> str:
+    """What a target with too few jobs leaves unknown, and the remedy."""
     number = "only one job" if jobs == 1 else f"only {jobs} jobs"
     held = "the spread within it" if jobs == 1 else "too little of that from job to job"
     return (

@@ -16,6 +16,7 @@ from batchmark.changes.records import Change, ChangePoint
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report import change_words, words
+from batchmark.report.answer import first_screen
 from batchmark.report.changes import ChangesSection, SeriesTrace
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def page_templates() -> Environment:
         usd=formatting.usd,
         parameters=formatting.parameters,
         web_address=_web_address,
+        capitalize_first=lambda text: text[:1].upper() + text[1:],
     )
     return environment
 
@@ -59,6 +61,7 @@ def render_html(report: Report) -> str:
     page = page_templates().get_template("report.html.jinja")
     return page.render(
         report=report,
+        screen=first_screen(report),
         words=words,
         changed=change_words,
         views=change_views(report.changes),

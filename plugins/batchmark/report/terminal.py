@@ -17,6 +17,7 @@ from batchmark.analysis.cold_start import ColdStart
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report import change_words, words
+from batchmark.report.answer import answer_lines
 from batchmark.report.changes import AlertBoard, ChangesSection
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ def render_table(report: Report, console: Console) -> None:
     for notice in report.notices:
         _print(console, notice, "bold yellow")
     _print(console, f"Run {report.run_id}, {report.created_at:%Y-%m-%d %H:%M %Z}")
+    for line in answer_lines(report):
+        _print(console, line)
     for line in _change_lines(report):
         _print(console, line)
     for pair in report.pairs:

@@ -1,0 +1,156 @@
+"""Does the GPU pay off: each GPU target against the best CPU target, row by row.
+
+A run may pair several GPU targets with several CPU targets. A GPU pays off where it beats the CPU
+target that is best at the row, so that one is its rival; verdicts are those of the pair.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Literal
+
+from pydantic import Field
+
+from batchmark.analysis.break_even import BreakEven
+from batchmark.analysis.compared_rows import SIGNS, Row
+from batchmark.analysis.comparison import Pair
+from batchmark.analysis.samples import row_key
+from batchmark.core.intervals import Estimate
+from batchmark.core.record import Record
+from batchmark_job.result import Parameter
+
+Measure = Literal["time", "dollars"]
+Winner = Literal["gpu", "cpu", "unknown"]
+WINNERS: dict[int, Winner] = {1: "gpu", -1: "cpu", 0: "unknown"}
+
+
+class Duel(Record):
+    """A GPU target against the best CPU target in one row."""
+
+    parameters: dict[str, Parameter]
+    gpu: str
+    cpu: str
+    winner: Winner
+    ratio: Estimate = Field(description="CPU / GPU, of times or dollars: above 1 the GPU is ahead")
+    gpu_amount: float = Field(description="seconds, or dollars per million calls")
+
+
+class Standing(Record):
+    """A GPU target in all rows of a workload."""
+
+    gpu: str
+    duels: tuple[Duel, ...]
+    axis: str | None = Field(default=None, description="that the workload's sizes are of")
+    crossover: BreakEven | None = Field(
+        default=None, description="null where there is none, several, or several rivals"
+    )
+
+    def rows(self, winner: Winner) -> int:
+        return sum(duel.winner == winner for duel in self.duels)
+
+
+class WorkloadAnswer(Record):
+    workload: str
+    dtype: str
+    standings: tuple[Standing, ...] = Field(description="one for each GPU target that has rows")
+    best: tuple[Duel, ...] = Field(description="of the best GPU target, row by row")
+
+
+class Answer(Record):
+    """Of a run, by time or by dollars; without workloads where it is not known at all."""
+
+    measure: Measure
+    workloads: tuple[WorkloadAnswer, ...]
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        names = (one.gpu for workload in self.workloads for one in workload.standings)
+        return tuple(dict.fromkeys(names))
+
+    def rows(self, *winners: Winner) -> int:
+        """Rows that the best GPU target wins, loses, or that are not known; all without a name."""
+        best = [duel.winner for workload in self.workloads for duel in workload.best]
+        return sum(winner in winners for winner in best) if winners else len(best)
+
+
+def find_answer(pairs: Iterable[Pair], measure: Measure) -> Answer:
+    """What all pairs of a run come to; pairs whose GPU target ran on a CPU say nothing."""
+    contests: dict[tuple[str, str], dict[object, list[tuple[Pair, Row]]]] = {}
+    for pair in pairs:
+        for row in () if pair.cpu_fallback else pair.rows:
+            if _amounts(row, measure):
+                rows = contests.setdefault((row.workload, row.dtype), defaultdict(list))
+                rows[pair.suite, row_key(row)].append((pair, row))
+    return Answer(
+        measure=measure,
+        workloads=tuple(
+            _workload(workload, dtype, [*rows.values()], measure)
+            for (workload, dtype), rows in contests.items()
+        ),
+    )
+
+
+def _workload(
+    workload: str, dtype: str, rows: list[list[tuple[Pair, Row]]], measure: Measure
+) -> WorkloadAnswer:
+    by_gpu: dict[str, list[tuple[Pair, Duel]]] = defaultdict(list)
+    best = []
+    for contest in rows:
+        rivals: dict[str, tuple[Pair, Row]] = {}
+        for pair, row in sorted(contest, key=lambda one: _amounts(one[1], measure)[1]):
+            rivals.setdefault(pair.gpu.target, (pair, row))
+        duels = {gpu: _duel(pair, row, measure) for gpu, (pair, row) in rivals.items()}
+        for gpu, duel in duels.items():
+            by_gpu[gpu].append((rivals[gpu][0], duel))
+        best.append(min(duels.values(), key=lambda duel: duel.gpu_amount))
+    return WorkloadAnswer(
+        workload=workload,
+        dtype=dtype,
+        standings=tuple(
+            _standing(gpu, found, workload, dtype, measure) for gpu, found in by_gpu.items()
+        ),
+        best=tuple(best),
+    )
+
+
+def _standing(
+    gpu: str, found: list[tuple[Pair, Duel]], workload: str, dtype: str, measure: Measure
+) -> Standing:
+    pairs = {(pair.suite, pair.cpu.target): pair for pair, _ in found}
+    crossings = [
+        (crossover.axis, crossover.warm_seconds if measure == "time" else crossover.warm_usd)
+        for pair in pairs.values()
+        for crossover in pair.crossovers
+        if (crossover.workload, crossover.dtype) == (workload, dtype)
+    ]
+    axis, crossover = crossings[0] if len(crossings) == len(pairs) == 1 else (None, None)
+    return Standing(
+        gpu=gpu,
+        duels=tuple(duel for _, duel in found),
+        axis=axis,
+        crossover=crossover if crossover and crossover.outcome == "crossover" else None,
+    )
+
+
+def _duel(pair: Pair, row: Row, measure: Measure) -> Duel:
+    in_time = measure == "time"
+    ratio = row.speedup if in_time else row.efficiency.estimate
+    assert ratio is not None  # noqa: S101 - both amounts are known
+    return Duel(
+        parameters=row.parameters,
+        gpu=pair.gpu.target,
+        cpu=pair.cpu.target,
+        winner=WINNERS[SIGNS[row.verdict if in_time else row.cheaper]],
+        ratio=ratio,
+        gpu_amount=_amounts(row, measure)[0],
+    )
+
+
+def _amounts(row: Row, measure: Measure) -> tuple[float, ...]:
+    """What a call takes on the GPU and on the CPU; empty where that is not known."""
+    if measure == "time":
+        return row.gpu.median_seconds.value, row.cpu.median_seconds.value
+    gpu, cpu = row.gpu_usd_per_million_calls, row.cpu_usd_per_million_calls
+    known = gpu is not None and cpu is not None and row.efficiency.estimate is not None
+    return (gpu.value, cpu.value) if known and gpu and cpu else ()

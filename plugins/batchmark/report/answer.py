@@ -1,0 +1,249 @@
+"""The first screen of a run's page: the answer in words, its matrix, and what stands in the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Literal
+
+from batchmark.analysis.answer import Answer, Duel, Measure, Standing, find_answer
+from batchmark.analysis.notes import few_jobs
+from batchmark.changes.change_points import LEAST_AFTER, LEAST_BEFORE
+from batchmark.core import formatting
+from batchmark.core.intervals import MINIMUM_SAMPLES
+from batchmark.report import change_words, words
+
+if TYPE_CHECKING:
+    from batchmark.report.changes import ChangesSection
+    from batchmark.report.model import Report
+
+Colour = Literal["gpu", "cpu", "both", "unknown"]
+NOT_KNOWN = "not known yet"
+AHEAD = {"time": ("faster", "slower"), "dollars": ("cheaper", "dearer")}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A GPU target in all rows of a workload: a verdict, its ratios, what qualifies it."""
+
+    word: str
+    ratio: str
+    note: str
+    colour: Colour
+
+
+@dataclass(frozen=True)
+class Line:
+    """A question beside the main one, its answer, and the section that has the details."""
+
+    question: str
+    answer: str
+    section: str | None
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Verdicts by workload, one column for each GPU target."""
+
+    measure: Measure
+    caption: str
+    gpus: list[str]
+    rows: list[tuple[str, list[Cell | None]]]
+
+
+@dataclass(frozen=True)
+class FirstScreen:
+    verdict: str
+    sentence: str
+    obstacles: list[str]
+    matrices: list[Matrix]
+    lines: list[Line]
+
+
+def first_screen(report: Report) -> FirstScreen:
+    answers: list[Answer] = [find_answer(report.pairs, name) for name in ("time", "dollars")]
+    known = [answer for answer in answers if answer.workloads]
+    verdict, sentence = headline(report, known)
+    return FirstScreen(
+        verdict=verdict,
+        sentence=sentence,
+        obstacles=list(_obstacles(report, known)),
+        matrices=[_matrix(answer) for answer in known],
+        lines=list(_lines(report)),
+    )
+
+
+def headline(report: Report, known: Sequence[Answer]) -> tuple[str, str]:
+    """The answer in a word or two, and in a sentence; `known` holds time's, then dollars'."""
+    if not known:
+        return "Not known", _why_unknown(report)
+    counts = [_count(answer, known[0].rows()) for answer in known]
+    if len(known) == 1:
+        counts.append("what that costs is not known")
+    rows = formatting.count(known[0].rows(), "row")
+    rivals = " against the best CPU target" if len(_targets(report, "cpu")) > 1 else ""
+    return _verdict(known), f"Of {rows}{rivals}, the GPU is {'; '.join(counts)}."
+
+
+def _verdict(known: Sequence[Answer]) -> str:
+    """By dollars where they are known, as that is what has to pay off."""
+    last = known[-1]
+    rows, ahead, behind = last.rows(), last.rows("gpu"), last.rows("cpu")
+    in_time = last.measure == "time"
+    if ahead == rows:
+        return "Yes, in time" if in_time else "Yes"
+    if behind == rows:
+        return "No, not in time" if in_time else "No"
+    if not ahead and not behind:
+        return "Not known yet"
+    return "It depends"
+
+
+def _count(answer: Answer, rows: int) -> str:
+    ahead, behind = AHEAD[answer.measure]
+    parts = [f"{ahead} in {answer.rows('gpu')}", f"{behind} in {answer.rows('cpu')}"]
+    if unknown := answer.rows("unknown"):
+        parts.append(f"{NOT_KNOWN} in {unknown}")
+    text = ", ".join(parts)
+    return text if answer.rows() == rows else f"{text} of the {answer.rows()} with prices"
+
+
+def _why_unknown(report: Report) -> str:
+    if not report.pairs:
+        return "No GPU target was compared with a CPU target."
+    if all(pair.cpu_fallback for pair in report.pairs):
+        return "No GPU was measured: all jobs ran on a CPU."
+    refused = [pair.refused for pair in report.pairs if pair.refused]
+    return (
+        f"Nothing was compared: {refused[0]}" if refused else "No row was measured on both sides."
+    )
+
+
+def _targets(report: Report, side: Literal["gpu", "cpu"]) -> set[str]:
+    return {getattr(pair, side).target for pair in report.pairs}
+
+
+def _obstacles(report: Report, known: Sequence[Answer]) -> Iterator[str]:
+    """What keeps an answer from being known, with the remedy, each once."""
+    if any(answer.rows("unknown") for answer in known):
+        compared = [pair for pair in report.pairs if pair.rows and not pair.cpu_fallback]
+        fewest = min(len(side.jobs) for pair in compared for side in (pair.gpu, pair.cpu))
+        if fewest < MINIMUM_SAMPLES:
+            yield few_jobs(fewest)
+    if len(known) == 1:
+        bases = (basis for pair in report.pairs for basis in (pair.gpu_price, pair.cpu_price))
+        yield from dict.fromkeys(basis.note for basis in bases if basis.note)
+    if known:
+        yield from dict.fromkeys(
+            f"{pair.label} is not compared: {pair.refused}" for pair in report.pairs if pair.refused
+        )
+
+
+def _matrix(answer: Answer) -> Matrix:
+    dtypes = {workload.dtype for workload in answer.workloads}
+    rows = []
+    for workload in answer.workloads:
+        by_gpu = {standing.gpu: standing for standing in workload.standings}
+        name = workload.workload + (f", {workload.dtype}" if len(dtypes) > 1 else "")
+        rows.append((name, [_cell(by_gpu.get(gpu), answer.measure) for gpu in answer.gpus]))
+    return Matrix(answer.measure, _caption(answer), list(answer.gpus), rows)
+
+
+def _caption(answer: Answer) -> str:
+    cpus = {duel.cpu for one in answer.workloads for of in one.standings for duel in of.duels}
+    rival = next(iter(cpus)) if len(cpus) == 1 else "the CPU target that is best at each size"
+    amounts = "times" if answer.measure == "time" else "dollars"
+    return f"Each GPU target against {rival}; ratios are of {amounts}, CPU / GPU, over all sizes."
+
+
+def _cell(standing: Standing | None, measure: Measure) -> Cell | None:
+    if standing is None:
+        return None
+    ahead, behind = AHEAD[measure]
+    rows, wins, losses = len(standing.duels), standing.rows("gpu"), standing.rows("cpu")
+    unknown = rows - wins - losses
+    note = f"{unknown} of {rows} {NOT_KNOWN}" if unknown and unknown < rows else ""
+    word, colour = _word(standing, ahead, behind, wins, losses)
+    return Cell(word, _ratios(standing.duels), note, colour)
+
+
+def _word(
+    standing: Standing, ahead: str, behind: str, wins: int, losses: int
+) -> tuple[str, Colour]:
+    if not wins and not losses:
+        return NOT_KNOWN, "unknown"
+    if not losses:
+        return ahead, "gpu"
+    if not wins:
+        return behind, "cpu"
+    crossing = standing.crossover
+    if crossing and crossing.size is not None and crossing.monotonic:
+        word = ahead if crossing.ahead_above == "gpu" else behind
+        return f"{word} from {standing.axis} {formatting.size(crossing.size)}", "both"
+    return f"{ahead} in {wins} of {len(standing.duels)}", "both"
+
+
+def _ratios(duels: Sequence[Duel]) -> str:
+    if len(duels) == 1:
+        figure = formatting.factor(duels[0].ratio)
+        return f"{figure.value} {figure.interval}".rstrip()
+    ratios = [duel.ratio.value for duel in duels]
+    return f"{formatting.multiple(min(ratios))} to {formatting.multiple(max(ratios))}"
+
+
+def _lines(report: Report) -> Iterator[Line]:
+    section = "changes" if report.changes or report.alerts else None
+    yield Line("Has it changed?", _changed(report.changes), section)
+    yield Line("Can it be trusted?", _trust(report), "pairs" if report.pairs else None)
+    yield Line("What did it cost?", _cost(report), "prices")
+
+
+def _changed(found: ChangesSection | None) -> str:
+    if found is None:
+        return "Not known: this run was not held against earlier ones."
+    needed = LEAST_BEFORE + LEAST_AFTER
+    if not found.changes and found.runs < needed:
+        known = formatting.count(found.runs, "run")
+        return f"Not known yet: a change shows from {needed} runs on, and the history has {known}."
+    return change_words.summary(found)
+
+
+def _trust(report: Report) -> str:
+    rows = [row for pair in report.pairs if not pair.cpu_fallback for row in pair.rows]
+    if not rows:
+        return "There is nothing to trust yet."
+    decided = sum(row.verdict != "undecided" for row in rows)
+    sources = Counter(row.noise.source for row in rows)
+    source = ", ".join(f"{name} for {count}" for name, count in sources.items())
+    source = next(iter(sources)) if len(sources) == 1 else source
+    floor = formatting.percent(median(row.noise.floor for row in rows))
+    text = (
+        f"{decided} of {formatting.count(len(rows), 'verdict')} on time stand above the noise from "
+        f"job to job: {floor} at the median row ({source})."
+    )
+    doubtful = sum(bool(row.warnings) for row in rows)
+    return f"{text} {formatting.count(doubtful, 'row')} to be careful about." if doubtful else text
+
+
+def _cost(report: Report) -> str:
+    if report.cost.usd is not None:
+        left_out = f" ({report.cost.reason})" if report.cost.reason else ""
+        return f"{formatting.usd(report.cost.usd)}, {words.JOB_COSTS}{left_out}."
+    environments = [
+        side.environment
+        for pair in report.pairs
+        for side in (pair.gpu, pair.cpu)
+        if side.environment
+    ]
+    if environments and all(found.instance_type is None for found in environments):
+        return "Nothing was rented: the jobs ran on a machine outside EC2."
+    return report.cost.reason or "Not known."
+
+
+def answer_lines(report: Report) -> Iterator[str]:
+    """The answer in words, and what stands in the way, for a terminal."""
+    screen = first_screen(report)
+    yield f"Does the GPU pay off? {screen.verdict}. {screen.sentence}"
+    yield from screen.obstacles

@@ -1,0 +1,155 @@
+"""The first screen: the answer in a word, its matrix, what stands in the way, each said once."""
+
+import pytest
+
+from batchmark.analysis.notes import few_jobs
+from batchmark.report.answer import answer_lines, first_screen
+from batchmark.report.changes import ChangesSection
+from batchmark.report.page import render_html
+from tests.builders.reports import report_of, terminal
+from tests.builders.runs import LAPTOP_ENVIRONMENT, build_job, build_rows, build_run
+
+GPU, CPU = "g5.xlarge", "c5.2xlarge"  # at 1.006 and 0.34 USD an hour
+SIZES = (100, 200, 400, 800)
+
+
+def jobs(target, *seconds, repeats=6, workload="matmul", **fields):
+    medians = {(workload, "size", size): one for size, one in zip(SIZES, seconds, strict=False)}
+    return [
+        build_job(target, build_rows(medians, seed=repeat), repeat=repeat, **fields)
+        for repeat in range(1, repeats + 1)
+    ]
+
+
+def report_on(*of_targets, **fields):
+    return report_of(build_run(*(job for one in of_targets for job in one)), **fields)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "cpu", "verdict", "sentence"),
+    [
+        (
+            [1.0, 1.0],
+            [4.0, 5.0],
+            "Yes",
+            "Of 2 rows, the GPU is faster in 2, slower in 0; cheaper in 2, dearer in 0.",
+        ),
+        (
+            [1.0, 1.0],
+            [2.0, 2.0],
+            "No",
+            "Of 2 rows, the GPU is faster in 2, slower in 0; cheaper in 0, dearer in 2.",
+        ),
+        (
+            [1.0, 1.0],
+            [2.0, 5.0],
+            "It depends",
+            "Of 2 rows, the GPU is faster in 2, slower in 0; cheaper in 1, dearer in 1.",
+        ),
+    ],
+)
+def test_the_word_is_by_dollars_and_the_sentence_counts_both(gpu, cpu, verdict, sentence):
+    report = report_on(jobs(GPU, *gpu), jobs(CPU, *cpu))
+    screen = first_screen(report)
+    assert (screen.verdict, screen.sentence) == (verdict, sentence)
+    assert screen.obstacles == []
+    assert f"Does the GPU pay off? {verdict}. {sentence}" in terminal(report)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "verdict"), [(4.0, "Yes, in time"), (0.2, "No, not in time"), (1.0, "Not known yet")]
+)
+def test_without_prices_the_word_is_by_time_and_says_so(cpu, verdict):
+    screen = first_screen(report_on(jobs(GPU, 1.0), jobs(CPU, cpu, environment=LAPTOP_ENVIRONMENT)))
+    assert screen.verdict == verdict
+    assert screen.sentence.endswith("; what that costs is not known.")
+    (obstacle,) = screen.obstacles
+    assert obstacle == "No dollars for c5.2xlarge: its time was measured on a machine outside EC2."
+    assert [matrix.measure for matrix in screen.matrices] == ["time"]
+
+
+def test_too_few_jobs_are_said_once_and_only_where_they_keep_something_unknown():
+    near = [jobs(one, 1.1, repeats=1, suite="blog") for one in (CPU, "c5.9xlarge")]
+    screen = first_screen(report_on(jobs(GPU, 1.0, repeats=1), *near))
+    assert screen.verdict == "Not known yet"
+    assert screen.obstacles[0] == few_jobs(1)
+    assert "against the best CPU target" in screen.sentence
+    far = first_screen(report_on(jobs(GPU, 1.0, repeats=1), jobs(CPU, 500.0, repeats=1)))
+    assert far.obstacles == []
+
+
+def test_a_cell_says_in_words_what_its_colour_says():
+    rows = {
+        "crosses": ([1.0, 1.1, 1.2, 1.3], [0.3, 0.7, 2.0, 6.0]),
+        "wins": ([1.0, 1.0, 1.0, 1.0], [2.0, 3.0, 4.0, 5.0]),
+        "loses": ([5.0, 5.0, 5.0, 5.0], [1.0, 1.0, 1.0, 1.0]),
+        "leaves open": ([1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 3.0]),
+    }
+    gpu, cpu = (
+        [
+            build_job(
+                target,
+                [
+                    row
+                    for name, sides in rows.items()
+                    for row in build_rows(
+                        {(name, "size", n): s for n, s in zip(SIZES, sides[side], strict=True)},
+                        seed=repeat,
+                    )
+                ],
+                repeat=repeat,
+            )
+            for repeat in range(1, 7)
+        ]
+        for side, target in enumerate((GPU, CPU))
+    )
+    report = report_on(gpu, cpu)
+    matrix = first_screen(report).matrices[0]
+    cells = {workload: cell for workload, (cell,) in matrix.rows}
+    assert matrix.caption.startswith("Each GPU target against c5.2xlarge;")
+    assert cells["crosses"].word.startswith("faster from size 2")
+    assert [cell.colour for cell in cells.values()] == ["both", "gpu", "cpu", "gpu"]
+    assert [cells[name].word for name in ("wins", "loses")] == ["faster", "slower"]
+    assert cells["wins"].ratio.startswith("2.00× to 5.0")
+    assert cells["leaves open"].note == "3 of 4 not known yet"
+    page = render_html(report)
+    for cell in cells.values():
+        assert cell.word in page
+
+
+def test_a_laptop_measured_no_gpu_and_rented_nothing(report_of_laptop):
+    screen = first_screen(report_of_laptop)
+    assert (screen.verdict, screen.matrices, screen.obstacles) == ("Not known", [], [])
+    assert screen.sentence == "No GPU was measured: all jobs ran on a CPU."
+    cost = screen.lines[-1]
+    assert cost.answer == "Nothing was rented: the jobs ran on a machine outside EC2."
+    assert list(answer_lines(report_of_laptop)) == [
+        "Does the GPU pay off? Not known. No GPU was measured: all jobs ran on a CPU."
+    ]
+
+
+def test_one_side_alone_is_no_answer():
+    screen = first_screen(report_on(jobs(GPU, 1.0)))
+    assert screen.verdict == "Not known"
+    assert screen.sentence == "No GPU target was compared with a CPU target."
+
+
+@pytest.mark.parametrize(
+    ("runs", "answer"),
+    [
+        (1, "Not known yet: a change shows from 13 runs on, and the history has 1 run."),
+        (13, "Nothing changed in 4 series over up to 13 runs."),
+    ],
+)
+def test_whether_it_changed_is_not_known_before_a_change_could_show(runs, answer):
+    section = ChangesSection(changes=(), series=4, runs=runs)
+    report = report_on(jobs(GPU, 1.0), jobs(CPU, 4.0), changes=section)
+    assert first_screen(report).lines[0].answer == answer
+
+
+def test_several_pairs_are_folded_below_the_answer():
+    one = render_html(report_on(jobs(GPU, 1.0), jobs(CPU, 4.0)))
+    two = render_html(report_on(jobs(GPU, 1.0), jobs(CPU, 4.0), jobs("c5.9xlarge", 2.0)))
+    title = "Rows, crossovers, cold starts, machines, jobs"
+    assert (one.count(title), two.count(title)) == (0, 2)
+    assert two.index("Does the GPU pay off?") < two.index("g5.xlarge against c5.2xlarge")
