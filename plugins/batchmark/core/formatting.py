@@ -78,6 +78,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.{0 if abs(share) >= 0.0995 else 1}f} %"
 
 
+def noise(share: float) -> str:
+    """A spread, or a change that noise hides; from 100 % on, too few jobs were seen to know it."""
+    return percent(share) if share < 1 else "not known"
+
+
 def change(share: float) -> str:
     """A relative change, with its sign."""
     sign = "+" if share > 0 else MINUS if share < 0 else ""

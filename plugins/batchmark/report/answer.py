@@ -218,7 +218,7 @@ def _trust(report: Report) -> str:
     sources = Counter(row.noise.source for row in rows)
     source = ", ".join(f"{name} for {count}" for name, count in sources.items())
     source = next(iter(sources)) if len(sources) == 1 else source
-    floor = formatting.percent(median(row.noise.floor for row in rows))
+    floor = formatting.noise(median(row.noise.floor for row in rows))
     text = (
         f"{decided} of {formatting.count(len(rows), 'verdict')} on time stand above the noise from "
         f"job to job: {floor} at the median row ({source})."

@@ -24,8 +24,6 @@ from batchmark.report.words import JOB_COSTS, OPTIONS
 
 STYLES: dict[Status, str] = {"fail": "bold red", "warn": "yellow", "not checked": "dim", "ok": ""}
 
-TOO_LARGE = 10  # a larger relative change is shown as "over 10×"
-
 RIGHT: Final = "right"
 
 
@@ -120,18 +118,14 @@ def noise_rows(table: NoiseTable) -> Table:
             escape(_name(row.row)),
             escape(", ".join(row.implementations)),
             formatting.seconds(row.median_seconds),
-            f"{formatting.percent(row.floor)} ({formatting.percent(row.floor_upper)})",
-            *(_change(row.smallest_detectable_change[jobs]) for jobs in JOBS_A_SIDE),
+            f"{formatting.noise(row.floor)} ({formatting.noise(row.floor_upper)})",
+            *(formatting.noise(row.smallest_detectable_change[jobs]) for jobs in JOBS_A_SIDE),
         )
     return shown
 
 
 def _name(row: RowName) -> str:
     return f"{row.workload} {formatting.parameters(row.parameters)} {row.dtype}"
-
-
-def _change(share: float) -> str:
-    return formatting.percent(share) if share < TOO_LARGE else f"over {TOO_LARGE}{formatting.TIMES}"
 
 
 def alert_table(alerts: Iterable[Alert], title: str) -> Table:

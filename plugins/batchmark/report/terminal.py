@@ -51,7 +51,8 @@ class _Layout(NamedTuple):
         yield self.cell(row.speedup, partial(_speedup, row))
         yield self.cell(row.efficiency.estimate, formatting.number)
         if self.noise:
-            yield self.shares(row.noise.floor, row.noise.smallest_detectable_change)
+            noise = (row.noise.floor, row.noise.smallest_detectable_change)
+            yield f",{self.separator}".join(map(formatting.noise, noise))
         if self.ceilings:
             yield self.shares(*(side.roofline.share if side.roofline else None for side in sides))
         yield f",{self.separator}".join(str(side.samples) for side in sides)

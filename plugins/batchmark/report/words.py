@@ -36,10 +36,11 @@ def gpu_label(pair: Pair) -> str:
 
 def noise(noise: RowNoise) -> str:
     """The noise floor and the smallest change that shows above it."""
-    return (
-        f"noise from job to job {formatting.percent(noise.floor)} ({noise.source}); a change below "
-        f"{formatting.percent(noise.smallest_detectable_change)} would likely go unseen"
-    )
+    floor = f"noise from job to job {formatting.noise(noise.floor)} ({noise.source})"
+    if noise.smallest_detectable_change >= 1:
+        return f"{floor}; with so few jobs it is not known which change would go unseen"
+    smallest = formatting.noise(noise.smallest_detectable_change)
+    return f"{floor}; a change below {smallest} would likely go unseen"
 
 
 def calls_until_gpu_pays(calls: int, gpu: str) -> str:

@@ -57,7 +57,7 @@ def test_the_terminal_table_shows_the_same(report_of_gpu):
         *formatting.factor(row.speedup),
         *formatting.time(row.cpu.median_seconds),
         "size 10000, float32",
-        formatting.percent(row.noise.smallest_detectable_change),
+        formatting.noise(row.noise.smallest_detectable_change),
         "Whole job, Batch",
         "(median of 2 jobs)",
         "Not compared: matmul size 40000, float32: c5.2xlarge: skipped: needs 19.2 GiB",

@@ -65,3 +65,16 @@ def test_launching_shows_beside_what_the_gpu_does():
         "not known of the GPU alone, 31.0 µs until the host knows"
     )
     assert call_facts() is None
+
+
+@pytest.mark.parametrize(
+    ("smallest", "said"),
+    [
+        (0.07, "; a change below 7.0 % would likely go unseen"),
+        (4.39, "; with so few jobs it is not known which change would go unseen"),
+    ],
+)
+def test_a_change_that_could_be_anything_has_no_figure(smallest, said):
+    (row,) = pair_with(1).rows
+    noise = row.noise.model_copy(update={"floor": 0.03, "smallest_detectable_change": smallest})
+    assert words.noise(noise) == f"noise from job to job 3.0 % ({noise.source}){said}"
