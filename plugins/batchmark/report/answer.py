@@ -238,7 +238,7 @@ def _cost(report: Report) -> str:
         if side.environment
     ]
     if environments and all(found.instance_type is None for found in environments):
-        return "Nothing was rented: the jobs ran on a machine outside EC2."
+        return "No dollars: the jobs ran on a machine outside EC2."
     return report.cost.reason or "Not known."
 
 

@@ -122,7 +122,7 @@ def test_a_laptop_measured_no_gpu_and_rented_nothing(report_of_laptop):
     assert (screen.verdict, screen.matrices, screen.obstacles) == ("Not known", [], [])
     assert screen.sentence == "No GPU was measured: all jobs ran on a CPU."
     cost = screen.lines[-1]
-    assert cost.answer == "Nothing was rented: the jobs ran on a machine outside EC2."
+    assert cost.answer == "No dollars: the jobs ran on a machine outside EC2."
     assert list(answer_lines(report_of_laptop)) == [
         "Does the GPU pay off? Not known. No GPU was measured: all jobs ran on a CPU."
     ]
