@@ -18,6 +18,7 @@ from batchmark.core.intervals import Estimate
 from batchmark.report import change_words, words
 from batchmark.report.answer import first_screen
 from batchmark.report.changes import ChangesSection, SeriesTrace
+from batchmark.report.charts import size_charts
 
 if TYPE_CHECKING:
     from batchmark.analysis.comparison import Pair
@@ -62,6 +63,7 @@ def render_html(report: Report) -> str:
     return page.render(
         report=report,
         screen=first_screen(report),
+        size_charts=size_charts(report.pairs),
         words=words,
         changed=change_words,
         views=change_views(report.changes),

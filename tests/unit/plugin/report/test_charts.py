@@ -1,0 +1,82 @@
+"""Time over size: which axis, which targets, and an SVG that may stand in the page."""
+
+import html
+import re
+
+from batchmark.analysis.comparison import compare
+from batchmark.core import formatting
+from batchmark.report.charts import MOST_CHARTS, size_charts
+from batchmark.report.page import render_html
+from tests.builders.reports import report_of
+from tests.builders.runs import PRICES, build_job, build_row, build_run, noisy
+
+GPU, CPU = "g5.xlarge", "c5.2xlarge"
+
+
+def charts_of(*grid, targets=(GPU, CPU), workload="convolution"):
+    rows = [build_row(noisy(0.1), workload=workload, parameters=parameters) for parameters in grid]
+    jobs = [build_job(target, rows, repeat=n) for target in targets for n in (1, 2)]
+    return size_charts(compare(build_run(*jobs), PRICES).pairs)
+
+
+def texts(svg):
+    return [html.unescape(text) for text in re.findall(r"<text [^>]*>([^<]*)</text>", svg)]
+
+
+def test_the_axis_is_the_one_with_the_most_sizes_and_the_others_make_charts():
+    grid = [{"size": size, "batch": batch} for size in (64, 128, 256) for batch in (1, 2)]
+    charts = charts_of(*grid)
+    assert [(chart.title, chart.axis, chart.sizes) for chart in charts] == [
+        ("convolution, float32, batch 1", "size", [64, 128, 256]),
+        ("convolution, float32, batch 2", "size", [64, 128, 256]),
+    ]
+    shown = texts(charts[0].svg())
+    assert {"64", "128", "256", "size", "seconds", GPU, CPU} <= set(shown)
+
+
+def test_gpu_targets_come_first_and_each_target_stands_once():
+    targets = (CPU, "c5.9xlarge", GPU, "g6.xlarge")
+    (chart,) = charts_of({"size": 1}, {"size": 2}, targets=targets)
+    assert list(chart.targets) == [GPU, "g6.xlarge", CPU, "c5.9xlarge"]
+
+
+def test_the_table_behind_it_has_the_same_medians():
+    (chart,) = charts_of({"size": 1000}, {"size": 2000})
+    medians = [points[1000.0] for points in chart.targets.values()]
+    assert next(chart.rows) == ("1000", [formatting.time(median) for median in medians])
+
+
+def test_what_has_one_size_or_none_has_no_chart():
+    assert charts_of({"size": 64}) == []
+    assert charts_of({"kind": "a"}, {"kind": "b"}) == []
+    assert charts_of({"size": 0}, {"size": 64}) == []
+
+
+def test_a_page_has_only_so_many():
+    batches = range(1, MOST_CHARTS + 2)
+    grid = [{"size": size, "batch": batch} for batch in batches for size in (*batches, 1000)]
+    assert len(charts_of(*grid)) == MOST_CHARTS
+
+
+def test_hostile_names_stay_text():
+    evil = '"><script>alert(1)</script>&\\x1b'
+    targets = (f"g5{evil}", f"c5{evil}")
+    (chart,) = charts_of({f"{evil}": 1}, {f"{evil}": 2}, targets=targets, workload=evil)
+    svg = chart.svg()
+    assert "<script" not in svg
+    assert any("<script>alert(1)</script>" in text for text in texts(svg))
+
+
+def test_it_loads_nothing_and_shares_no_name_with_another(report_of_gpu, report_of_laptop):
+    for report in (report_of_gpu, report_of_laptop):
+        page = render_html(report)
+        charts = re.findall(r'<svg [^>]*class="marks".*?</svg>', page, re.DOTALL)
+        assert charts
+        for svg in charts:
+            assert not re.search(r"url\(|href=|<image|<style| id=", svg)
+            assert 'fill="white"' not in svg, "the page's own background"
+            assert len(svg) < 60_000
+
+
+def test_a_run_without_results_has_none():
+    assert size_charts(report_of(build_run()).pairs) == []
