@@ -78,15 +78,18 @@ class MemoryBucket:
         self._begin("ListObjectsV2", Bucket, Prefix)
         keys = [key for key in sorted(self.objects) if key.startswith(Prefix) and key > StartAfter]
         if Delimiter is None:
-            return [{"Contents": [{"Key": key} for key in keys]}]
+            return [{"Contents": [self._listed(key) for key in keys]}]
         parts = {key: key.removeprefix(Prefix).partition(Delimiter) for key in keys}
         folders = dict.fromkeys(Prefix + head + end for head, end, _ in parts.values() if end)
         return [
             {
-                "Contents": [{"Key": key} for key, (_, end, _) in parts.items() if not end],
+                "Contents": [self._listed(key) for key, (_, end, _) in parts.items() if not end],
                 "CommonPrefixes": [{"Prefix": folder} for folder in folders],
             }
         ]
+
+    def _listed(self, key):
+        return {"Key": key, "ETag": _etag(self.objects[key])}
 
     def _begin(self, operation, bucket, key):
         self.calls.append((operation, key))

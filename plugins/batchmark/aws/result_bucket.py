@@ -176,9 +176,10 @@ class RunStore:
         body: bytes = answer["Body"].read()
         return body
 
-    def read_if_there(self, key: str) -> bytes | None:
+    def read_if_there(self, key: str, *, most_bytes: int | None = None) -> bytes | None:
+        """An object's content, read as by `read`; None if there is no such object."""
         try:
-            return self.read(key)
+            return self.read(key, most_bytes=most_bytes)
         except self._s3.exceptions.NoSuchKey:
             return None
 

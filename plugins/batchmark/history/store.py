@@ -113,8 +113,21 @@ class HistoryStore:
     def tables(self, columns: Sequence[str], **selection: Unpack[Selection]) -> Iterator[pa.Table]:
         """Yield the rows that `read` returns, some files at a time, by suite and month."""
         schema = schema_for(columns)
-        since, run_ids = selection.get("since"), selection.get("run_ids")
         locations = list(self._locations(selection))
+        since, run_ids = selection.get("since"), selection.get("run_ids")
+        for some in self.files(columns, locations, since=since, run_ids=run_ids):
+            yield concatenated(list(some.values()), schema).combine_chunks()
+
+    def files(
+        self,
+        columns: Sequence[str],
+        locations: Sequence[FileLocation],
+        *,
+        since: date | None = None,
+        run_ids: Collection[str] | None = None,
+    ) -> Iterator[dict[FileLocation, pa.Table]]:
+        """Yield the rows of each file, some files at a time, without those that can't be read."""
+        schema = schema_for(columns)
 
         def decoded(body: bytes, location: FileLocation) -> pa.Table:
             return decode(body, location, schema, since=since, run_ids=run_ids)
@@ -130,13 +143,13 @@ class HistoryStore:
         with FileReader(decoded) as reader, ThreadPoolExecutor(THREADS) as pool:
             for start in range(0, len(locations), FILES_AT_A_TIME):
                 some = locations[start : start + FILES_AT_A_TIME]
-                tables = []
+                tables = {}
                 for location, table in zip(some, pool.map(rows, some), strict=True):
                     if isinstance(table, Exception):
                         self._skip(location.key, str(table))
                     else:
-                        tables.append(table)
-                yield concatenated(tables, schema).combine_chunks()
+                        tables[location] = table
+                yield tables
 
     def _locations(self, selection: Selection) -> Iterator[FileLocation]:
         """Yield the files that may hold selected rows, by suite and month."""
@@ -160,13 +173,18 @@ class HistoryStore:
 
     def keys(self, suite: str | None = None, since: date | None = None) -> list[str]:
         """Return the keys of all objects, or of a suite's, or of a suite's from a month on."""
+        return list(self.versions(suite, since))
+
+    def versions(self, suite: str | None = None, since: date | None = None) -> dict[str, str]:
+        """Return the same keys with their ETags."""
         folder = FOLDER if suite is None else f"{FOLDER}suite={suite}/"
         start = {"StartAfter": f"{folder}month={since:%Y-%m}"} if since else {}
         pages = self._s3.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=folder, **start
         )
-        found = [item["Key"] for page in pages for item in page.get("Contents", ())]
-        return [key for key in found if not key.endswith("/")]  # consoles create such for folders
+        found = {item["Key"]: item["ETag"] for page in pages for item in page.get("Contents", ())}
+        # Consoles create keys that end with a slash, for folders.
+        return {key: etag for key, etag in found.items() if not key.endswith("/")}
 
     def get(self, key: str) -> bytes:
         """Return a file.
@@ -175,6 +193,14 @@ class HistoryStore:
             CollectError: it is larger than any of the history.
         """
         return RunStore(self._s3, self.bucket, "").read(key, most_bytes=MOST_BYTES)
+
+    def get_if_there(self, key: str, most_bytes: int) -> bytes | None:
+        """Return an object beside the history, or None if there is none.
+
+        Raises:
+            CollectError: it is larger than `most_bytes`.
+        """
+        return RunStore(self._s3, self.bucket, "").read_if_there(key, most_bytes=most_bytes)
 
     def get_version(self, key: str) -> tuple[bytes, str] | None:
         """Return a file and its ETag, or None if there is no such file.

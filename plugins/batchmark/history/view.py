@@ -1,0 +1,148 @@
+"""The history as pages read it: each file once, kept by its version, with a snapshot for restarts.
+
+Without a snapshot, whoever opens a page after a restart would wait until all files were read. With
+it, only those are read that are newer. It is no more than a cache: without it nothing is lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from io import BytesIO
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from batchmark.changes import conditions
+from batchmark.core.errors import CollectError
+from batchmark.history import series
+from batchmark.history.file_reader import FileReader
+from batchmark.history.parquet import FileLocation, concatenated, schema_for
+from batchmark.history.store import HistoryStore
+
+SNAPSHOTS = "history_snapshots/"
+# A snapshot is written again once so many files are missing from it; reading these takes about 50 ms.
+WORTH_A_SNAPSHOT = 25
+MOST_SNAPSHOT_BYTES = 64 * 2**20
+MOST_SNAPSHOT_ROWS = 1_000_000
+SOURCE = "source"  # the column with each row's place among the files
+VERSIONS = b"versions"
+COLUMNS = tuple(
+    dict.fromkeys(
+        (
+            *series.COLUMNS,
+            *conditions.COLUMNS,
+            *("median_low_seconds", "median_high_seconds", "job_id", "job_cost_usd"),
+        )
+    )
+)
+
+
+class _Held(NamedTuple):
+    """Rows of a suite, and the files that they are from."""
+
+    versions: Mapping[str, str]  # ETags by key
+    rows: pa.Table
+
+
+class HistoryView:
+    """All rows of the history by suite; thread-safe."""
+
+    def __init__(self, store: HistoryStore) -> None:
+        self._store = store
+        self._held: dict[str, _Held] = {}
+        self._lock = Lock()
+        self._schema = schema_for(COLUMNS).append(pa.field(SOURCE, pa.int32()))
+
+    def suites(self) -> list[str]:
+        return self._store.suites()
+
+    def version(self, suite: str) -> int:
+        """Return a number that changes whenever `rows` returns others."""
+        return hash(tuple(self._store.versions(suite).items()))
+
+    def rows(self, suite: str) -> pa.Table:
+        """Return a suite's rows with COLUMNS, as they are in the bucket now."""
+        versions = self._store.versions(suite)
+        with self._lock:
+            held = self._held.get(suite) or self._snapshot(suite)
+            if held.versions != versions:
+                held = self._renewed(suite, held, versions)
+            self._held[suite] = held
+        return held.rows
+
+    def _renewed(self, suite: str, held: _Held, versions: Mapping[str, str]) -> _Held:
+        kept = [held.versions.get(key) == etag for key, etag in versions.items()]
+        places = {key: place for place, key in enumerate(versions)}
+        new = [key for key, is_kept in zip(versions, kept, strict=True) if not is_kept]
+        tables = [self._moved(held, places, versions)]
+        locations = [location for key in new if (location := FileLocation.of(key))]
+        for some in self._store.files(COLUMNS, locations):
+            tables += [_with_source(rows, places[where.key]) for where, rows in some.items()]
+        rows = concatenated(tables, self._schema).combine_chunks()
+        renewed = _Held(versions, rows)
+        if len(new) >= WORTH_A_SNAPSHOT:
+            self._store.put(SNAPSHOTS + f"{suite}.parquet", _encode(renewed))
+        return renewed
+
+    def _moved(
+        self, held: _Held, places: Mapping[str, int], versions: Mapping[str, str]
+    ) -> pa.Table:
+        """The rows of the files that are still the same, by their places now."""
+        targets = [
+            places[key] if versions.get(key) == etag else -1 for key, etag in held.versions.items()
+        ]
+        if not targets:
+            return self._schema.empty_table()
+        sources = np.array(targets, np.int32)[held.rows[SOURCE].to_numpy()]
+        column = held.rows.schema.get_field_index(SOURCE)
+        moved = held.rows.set_column(column, SOURCE, pa.array(sources))
+        return moved.filter(pc.greater_equal(moved[SOURCE], 0))
+
+    def _snapshot(self, suite: str) -> _Held:
+        """What an earlier process left; nothing if that is damaged or of another release."""
+        empty = _Held({}, self._schema.empty_table())
+        try:
+            found = self._store.get_if_there(SNAPSHOTS + f"{suite}.parquet", MOST_SNAPSHOT_BYTES)
+            if found is None:
+                return empty
+            with FileReader(self._decode) as reader:
+                rows = reader.read(found, FileLocation(suite, "", ""))
+        except (CollectError, pa.ArrowInvalid):
+            return empty
+        versions = json.loads(rows.schema.metadata[VERSIONS])
+        return _Held(versions, rows.replace_schema_metadata(None))
+
+    def _decode(self, body: bytes, _: FileLocation) -> pa.Table:
+        file = pq.ParquetFile(
+            BytesIO(body),
+            read_dictionary=[
+                field.name for field in self._schema if pa.types.is_dictionary(field.type)
+            ],
+        )
+        if file.metadata.num_rows > MOST_SNAPSHOT_ROWS:
+            raise ValueError(f"{file.metadata.num_rows} rows")
+        rows = file.read()
+        versions = json.loads(rows.schema.metadata[VERSIONS])
+        if set(rows.column_names) != set(self._schema.names):
+            raise ValueError("columns of another release")
+        sources = rows[SOURCE].to_numpy()
+        if sources.size and not 0 <= sources.min() <= sources.max() < len(versions):
+            raise ValueError("rows of no file")
+        metadata = {VERSIONS: json.dumps(versions).encode()}
+        return rows.select(self._schema.names).cast(self._schema).replace_schema_metadata(metadata)
+
+
+def _with_source(rows: pa.Table, place: int) -> pa.Table:
+    return rows.append_column(SOURCE, pa.array(np.full(rows.num_rows, place, np.int32)))
+
+
+def _encode(held: _Held) -> bytes:
+    sink = BytesIO()
+    metadata = {VERSIONS: json.dumps(dict(held.versions)).encode()}
+    pq.write_table(held.rows.replace_schema_metadata(metadata), sink, compression="zstd")
+    return sink.getvalue()
