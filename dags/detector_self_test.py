@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from airflow.sdk import CronTriggerTimetable, dag, get_current_context, task
 
+from batchmark.orchestration import dag_parts
 from batchmark.orchestration.tasks import self_test
 
 
@@ -35,7 +36,7 @@ def detector_self_test():
     def publish_self_test(tested_key: str) -> str:
         return self_test.publish_self_test(get_current_context(), tested_key)
 
-    publish_self_test(try_detector())
+    dag_parts.with_report_link(publish_self_test(try_detector()))
 
 
 detector_self_test()

@@ -32,7 +32,7 @@ def diagnose_queue():
     def diagnose() -> str:
         return diagnosis.diagnose_queues(get_current_context())
 
-    diagnose()
+    dag_parts.with_report_link(diagnose())
 
 
 diagnose_queue()

@@ -31,7 +31,7 @@ def environment_check():
     def check_environment() -> str:
         return environment.check_environment(get_current_context())
 
-    check_environment()
+    dag_parts.with_report_link(check_environment())
 
 
 environment_check()

@@ -77,7 +77,7 @@ def gpu_cpu_benchmark():
     chain(check_environment(), planned, run_benchmark, collected)
     changes = dag_parts.detect_regressions(collected)
     opened = open_alerts(changes)
-    report = publish_report(compare(collected))
+    report = dag_parts.with_report_link(publish_report(compare(collected)))
     chain(opened, report)
     publish_alerts(opened, report)
     chain(opened, announce_regressions())

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from airflow.sdk import CronTriggerTimetable, dag, get_current_context, task
 
+from batchmark.orchestration import dag_parts
 from batchmark.orchestration.tasks import leaks
 
 
@@ -36,7 +37,7 @@ def leak_guard():
     def report_leaks(found_key: str) -> str:
         return leaks.report_leaks(get_current_context(), found_key)
 
-    report_leaks(look_for_leaks())
+    dag_parts.with_report_link(report_leaks(look_for_leaks()))
 
 
 leak_guard()

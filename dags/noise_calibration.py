@@ -58,7 +58,7 @@ def noise_calibration():
     run_benchmark = dag_parts.run_benchmark(planned)
     collected = collect_results()
     chain(check_environment(), planned, run_benchmark, collected)
-    publish_noise(collected)
+    dag_parts.with_report_link(publish_noise(collected))
 
 
 noise_calibration()

@@ -126,7 +126,7 @@ def test_a_jobs_task_links_to_its_log_and_tells_its_times(report, airflow):
     assert len(jobs) == 2
     for task in jobs:
         job_id = airflow.xcom(task, "job_id")
-        page = httpx.get(airflow.links(task)["Job log"])
+        page = httpx.get(airflow.links(task)["Log"])
         assert page.text.startswith(f"Job {job_id} is SUCCEEDED, attempt 1\n")
         assert page.text.count("\n") > 10
         timing = airflow.xcom(task, "timing")

@@ -25,7 +25,7 @@ from batchmark.history.parquet import FileLocation, concatenated, schema_for
 from batchmark.history.store import HistoryStore
 
 SNAPSHOTS = "history_snapshots/"
-# A snapshot is written again once so many files are missing from it; reading these takes about 50 ms.
+# A snapshot is written again once so many files are missing from it: reading them takes some 50 ms.
 WORTH_A_SNAPSHOT = 25
 MOST_SNAPSHOT_BYTES = 64 * 2**20
 MOST_SNAPSHOT_ROWS = 1_000_000
@@ -61,9 +61,10 @@ class HistoryView:
     def suites(self) -> list[str]:
         return self._store.suites()
 
-    def version(self, suite: str) -> int:
-        """Return a number that changes whenever `rows` returns others."""
-        return hash(tuple(self._store.versions(suite).items()))
+    @property
+    def unreadable(self) -> list[str]:
+        """Keys of files that were skipped, as they can't be read."""
+        return list(dict.fromkeys(self._store.unreadable))
 
     def rows(self, suite: str) -> pa.Table:
         """Return a suite's rows with COLUMNS, as they are in the bucket now."""

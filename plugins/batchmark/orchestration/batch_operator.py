@@ -38,7 +38,7 @@ from batchmark.orchestration.batch_trigger import (
     BenchmarkJobTrigger,
     goes_on_demand,
 )
-from batchmark.orchestration.links import JobLogLink, job_log_url
+from batchmark.orchestration.links import JobLogLink, JobResultLink, job_log_url, result_url
 from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
 from batchmark.runs.job_outcome import JobOutcome, outcome
 from batchmark.runs.result_documents import ExpectedDocument
@@ -67,7 +67,7 @@ class BenchmarkJobOperator(BatchOperator):
         execution_timeout: time for the task with its deferral, after which its job is terminated.
     """
 
-    operator_extra_links = (JobLogLink(),)  # type: ignore[assignment]
+    operator_extra_links = (JobLogLink(), JobResultLink())  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class BenchmarkJobOperator(BatchOperator):
         self.queues_of_same_quota = queues_of_same_quota
         self.document = document
         self.events_log_group = events_log_group
-        self.job_log_url = ""
+        self.job_log_url = self.job_result_url = ""
         self._is_killed = False
 
     @cached_property
@@ -157,7 +157,7 @@ class BenchmarkJobOperator(BatchOperator):
         earlier = [str(job["jobId"]) for job in reversed(current[1:])]
         context["ti"].xcom_push(key=JOB_ID_XCOM, value=self.job_id)
         context["ti"].xcom_push(key=JOB_IDS_XCOM, value=[*earlier, self.job_id])
-        self.job_log_url = job_log_url(self.clients("batch"), self.job_id)
+        self._link_to(self.job_id)
         on_demand = self._on_demand(request)
         if current and not is_live(current[0]):
             job = self._described(self.job_id)
@@ -215,12 +215,17 @@ class BenchmarkJobOperator(BatchOperator):
     def _conclude(self, context: Context, job: JobDescription) -> str:
         """Tell how a job has ended; raises where it failed, so that no further try follows."""
         end = self._outcome(job)
-        self.job_log_url = job_log_url(self.clients("batch"), job["jobId"], job)
+        self._link_to(job["jobId"], job)
         context["ti"].xcom_push(key=TIMING_XCOM, value=end.timing)
         if end.failure is None:
             return str(job["jobId"])
         context["ti"].xcom_push(key=FAILURE_XCOM, value=end.failure)
         raise AirflowFailException(end.failure)
+
+    def _link_to(self, job_id: str, job: JobDescription | None = None) -> None:
+        self.job_log_url = job_log_url(self.clients("batch"), job_id, job)
+        if self.document:
+            self.job_result_url = result_url(self.document["prefix"], job_id)
 
     def _outcome(self, job: JobDescription) -> JobOutcome:
         """Judge a job, retrying for a while where S3 can't be read; then Airflow tries again."""

@@ -31,7 +31,7 @@ from batchmark.orchestration.job_progress import (
     WaitLimits,
 )
 from batchmark.orchestration.job_watch import JobWatch, shared_watch
-from batchmark.orchestration.links import JobLogLink, job_log_url
+from batchmark.orchestration.links import JobLogLink, JobResultLink, job_log_url, result_url
 from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
 from batchmark.runs.job_outcome import JobOutcome, outcome
 from batchmark.runs.result_documents import ExpectedDocument
@@ -125,6 +125,9 @@ class BenchmarkJobTrigger(BatchJobTrigger):
             TIMING_XCOM: end.timing,
             JobLogLink().xcom_key: await asyncio.to_thread(self._log_url, job),
         }
+        if self.document:
+            prefix = self.document["prefix"]
+            xcoms[JobResultLink().xcom_key] = result_url(prefix, job["jobId"])
         if len(self.job_ids) > 1:
             xcoms |= {JOB_ID_XCOM: job["jobId"], JOB_IDS_XCOM: self.job_ids}
         if end.failure is None:

@@ -10,6 +10,7 @@ from airflow.sdk.definitions.mappedoperator import MappedOperator
 
 from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
 from batchmark.orchestration.batch_operator import BenchmarkJobOperator
+from batchmark.orchestration.links import ReportLink
 from batchmark.orchestration.tasks import regressions
 from batchmark.orchestration.xcom import RERUN_TASKS
 
@@ -101,6 +102,12 @@ def run_benchmark(
         retry_delay=timedelta(seconds=5),
         map_index_template="{{ task.job_name }}",
     ).expand_kwargs(planned)
+
+
+def with_report_link(published: Any) -> Any:
+    """Return a task that publishes a page, with a link to the page."""
+    published.operator.operator_extra_links = (ReportLink(),)
+    return published
 
 
 def detect_regressions(collected: Any) -> XComArg:

@@ -1,4 +1,4 @@
-"""The link from a task to its job's log, in AWS or the local cloud."""
+"""Links from tasks: to a job's log, in AWS or the local cloud, to its result, to a run's page."""
 
 from __future__ import annotations
 
@@ -6,16 +6,54 @@ from typing import Any
 from urllib.parse import quote
 
 from airflow.sdk import BaseOperator, BaseOperatorLink
+from airflow.sdk.configuration import conf
 from airflow.sdk.types import TaskInstanceKey
 
 from batchmark.aws.job_description import JobDescription, log_location, log_url
 from batchmark.aws.result_bucket import browser_endpoint, is_aws
 
+# Where Airflow's API server has our pages (plugins/batchmark_plugin.py).
+PAGES = "/batchmark"
+
+
+def pages_url() -> str:
+    """The address of our pages; a path alone where Airflow's own address is not configured."""
+    return str(conf.get("api", "base_url", fallback="")).rstrip("/") + PAGES
+
+
+def run_url(dag_id: str, run_id: str) -> str:
+    """The page of a run of one of our DAGs."""
+    return f"{pages_url()}/dag-runs/{dag_id}/{quote(run_id, safe='')}"
+
+
+def result_url(prefix: str, job_id: str) -> str:
+    """The result document of a job that writes below `prefix`, an s3:// address."""
+    key = prefix.removeprefix("s3://").partition("/")[2]
+    return f"{pages_url()}/results/{quote(key)}{quote(job_id, safe='')}"
+
+
+class ReportLink(BaseOperatorLink):
+    """From the task that publishes a page."""
+
+    name = "Report"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
+        return run_url(ti_key.dag_id, ti_key.run_id)
+
+
+class JobResultLink(BaseOperatorLink):
+    """Stored as an XCom, as that of the log is."""
+
+    name = "Result"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
+        return str(getattr(operator, "job_result_url", ""))
+
 
 class JobLogLink(BaseOperatorLink):
     """Stored as an XCom: by the task when it defers, and by its trigger when the job has ended."""
 
-    name = "Job log"
+    name = "Log"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
         return str(getattr(operator, "job_log_url", ""))

@@ -197,7 +197,7 @@ def _lines(report: Report) -> Iterator[Line]:
     section = "changes" if report.changes or report.alerts else None
     yield Line("Has it changed?", _changed(report.changes), section)
     yield Line("Can it be trusted?", _trust(report), "pairs" if report.pairs else None)
-    yield Line("What did it cost?", _cost(report), "prices")
+    yield Line("What did it cost?", cost(report), "prices")
 
 
 def _changed(found: ChangesSection | None) -> str:
@@ -227,7 +227,7 @@ def _trust(report: Report) -> str:
     return f"{text} {formatting.count(doubtful, 'row')} to be careful about." if doubtful else text
 
 
-def _cost(report: Report) -> str:
+def cost(report: Report) -> str:
     if report.cost.usd is not None:
         left_out = f" ({report.cost.reason})" if report.cost.reason else ""
         return f"{formatting.usd(report.cost.usd)}, {words.JOB_COSTS}{left_out}."

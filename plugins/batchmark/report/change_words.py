@@ -23,7 +23,8 @@ from batchmark.changes.records import (
 )
 from batchmark.core import formatting
 from batchmark.core.prices import MILLION, SECONDS_PER_HOUR
-from batchmark.report.changes import AlertBoard, ChangesSection
+from batchmark.core.shares import Rate
+from batchmark.report.changes import ChangesSection
 
 ARROW = "\N{RIGHTWARDS ARROW}"
 DIGEST = "sha256:"
@@ -191,9 +192,8 @@ def summary(found: ChangesSection) -> str:
     return f"{kinds}, in {searched}."
 
 
-def precision(board: AlertBoard) -> str:
+def precision(rate: Rate | None) -> str:
     """The share of alerts that people found right."""
-    rate = board.precision
     if rate is None:
         return "No alert has been judged yet, so it is not known how often they are right."
     return (

@@ -123,17 +123,21 @@ def draw(chart: SizeChart) -> str:
         color=alt.Color("target:N", scale=colours, title=None),
         strokeDash=alt.StrokeDash("target:N", scale=dashes, title=None),
     )
-    layered = (band + line).properties(width=WIDTH, height=HEIGHT).configure(**_style())
-    svg = vl_convert.vegalite_to_svg(layered.to_dict())
+    return embedded((band + line).properties(width=WIDTH, height=HEIGHT))
+
+
+def embedded(chart: Any) -> str:
+    """A chart as SVG that takes on the page's text colour; hidden where a table says the same."""
+    svg = vl_convert.vegalite_to_svg(chart.configure(**chart_style()).to_dict())
     return str(svg).replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
 
 
-def _style() -> dict[str, Any]:
-    text: dict[str, Any] = {"labelColor": "currentColor", "titleColor": "currentColor"}
+def chart_style(colour: str = "currentColor") -> dict[str, Any]:
+    text: dict[str, Any] = {"labelColor": colour, "titleColor": colour}
     return {
         "background": "transparent",
         "font": "system-ui, sans-serif",
-        "axis": alt.AxisConfig(**text, domainColor="currentColor", gridOpacity=0.15),
+        "axis": alt.AxisConfig(**text, domainColor=colour, gridOpacity=0.15),
         "legend": alt.LegendConfig(
             **text, orient="top", symbolType="stroke", symbolOpacity=1, columns=3
         ),

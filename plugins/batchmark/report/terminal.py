@@ -21,7 +21,7 @@ from batchmark.report.answer import answer_lines
 from batchmark.report.changes import AlertBoard, ChangesSection
 
 if TYPE_CHECKING:
-    from batchmark.analysis.compared_rows import Row, UncomparedRow
+    from batchmark.analysis.compared_rows import Row
     from batchmark.analysis.comparison import Pair
     from batchmark.report.model import Report
 
@@ -159,7 +159,7 @@ def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table
     for heading in layout.headings(pair):
         table.add_column(Text(_clean(heading)), justify="right", no_wrap=layout.no_wrap)
     for row in pair.rows:
-        name = Text(_clean(_row_name(row, layout.separator)))
+        name = Text(_clean(words.row_label(row, layout.separator)))
         table.add_row(name, *layout.cells(row, job_numbers))
     table.add_section()
     for total in pair.totals:
@@ -179,10 +179,6 @@ def _speedup(row: Row, estimate: Estimate) -> formatting.Figure:
     return figure._replace(value=figure.value + mark)
 
 
-def _row_name(row: Row | UncomparedRow, separator: str = " ") -> str:
-    return f"{row.workload}{separator}{formatting.parameters(row.parameters)}, {row.dtype}"
-
-
 def _ranges(numbers: Sequence[int]) -> str:
     """1, 2, 3, 5 as "1-3 5"."""
     runs: list[list[int]] = []
@@ -198,7 +194,7 @@ def _remarks(pair: Pair) -> Iterable[str]:
     if pair.summary:
         yield pair.summary
     for uncompared in pair.uncompared:
-        yield f"Not compared: {_row_name(uncompared)}: {uncompared.reason}"
+        yield f"Not compared: {words.row_label(uncompared)}: {uncompared.reason}"
     for reason in dict.fromkeys(total.reason for total in pair.totals if total.reason):
         yield f"Whole jobs: {reason}."
     for note in (*pair.notes, *words.price_notes(pair)):
@@ -270,7 +266,7 @@ def _changes(found: ChangesSection, fell_back: Collection[str]) -> Iterator[str]
 
 
 def _alerts(board: AlertBoard) -> Iterator[str]:
-    yield change_words.precision(board)
+    yield change_words.precision(board.precision)
     for alert in board.lines:
         note = f" ({alert.note})" if alert.note else ""
         yield (

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from batchmark.analysis.crossover import Crossover
     from batchmark.analysis.noise import RowNoise
     from batchmark.analysis.roofline import Roofline
-    from batchmark.analysis.samples import Side
+    from batchmark.analysis.samples import Keyed, Side
     from batchmark.core.intervals import Estimate
 
 SPAN_NAMES = {"process": "Whole job, process", "batch_job": "Whole job, Batch"}
@@ -28,6 +28,10 @@ CHEAPER = {
     "undecided": "undecided",
 }
 CROSSOVER_KINDS = ("warm, time", "warm, dollars", "one call, time", "one call, dollars")
+
+
+def row_label(row: Keyed, separator: str = " ") -> str:
+    return f"{row.workload}{separator}{formatting.parameters(row.parameters)}, {row.dtype}"
 
 
 def gpu_label(pair: Pair) -> str:

@@ -17,6 +17,7 @@ from batchmark.aws.result_bucket import (
     PLAN,
     REPORT_HTML,
     REPORT_JSON,
+    SUMMARY,
     RunStore,
     noise_key,
 )
@@ -156,6 +157,7 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     from batchmark.report.changes import ChangesSection
     from batchmark.report.model import build_report, render_json
     from batchmark.report.page import render_html
+    from batchmark.report.summary import summarize
     from batchmark.report.terminal import render_table
     from batchmark.runs.collected_runs import readable_run
 
@@ -171,6 +173,7 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     board = alert_board(alerts, precision(alerts), conf.get("api", "base_url", fallback=None))
     report = build_report(comparison, created_at=datetime.now(UTC), changes=changes, alerts=board)
     store.write(REPORT_JSON, render_json(report))
+    store.write(SUMMARY, summarize(report).model_dump_json(indent=2))
     key = store.write(REPORT_HTML, render_html(report), "text/html")
     render_table(report, Console(width=160))
     print_costs(store, config, collected)

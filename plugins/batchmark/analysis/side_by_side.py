@@ -1,0 +1,121 @@
+"""Any two targets side by side, of one run or of two: row by row, by the rules of a run's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from pydantic import Field
+
+from batchmark.analysis.compared_rows import SIGNS, PricedTarget, Row, UncomparedRow, compare_row
+from batchmark.analysis.cost import price_basis
+from batchmark.analysis.noise import NoiseTable
+from batchmark.analysis.pooling import TargetRecord, group_jobs
+from batchmark.core.errors import CollectError
+from batchmark.core.prices import PriceTable
+from batchmark.core.record import Record
+from batchmark.core.run import CollectedJob, CollectedRun, LostJob
+
+# A difference that this many jobs could not have missed is none that matters; judgment.
+SMALL_CHANGE = 0.1
+
+Job = TypeVar("Job", CollectedJob, LostJob)
+Verdict = Literal["faster", "slower", "no difference", "not known yet"]
+VERDICTS: dict[int, Verdict] = {1: "faster", -1: "slower"}
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A target of a run, what its time is charged at, and its calibrations."""
+
+    run: CollectedRun
+    target: str
+    prices: PriceTable
+    calibrations: Sequence[NoiseTable] = ()
+
+    @property
+    def label(self) -> str:
+        return f"{self.target} in {self.run.run_id}"
+
+
+class SideBySide(Record):
+    """The first target against the second; in its rows, `gpu` is the first and `cpu` the second."""
+
+    suite: str
+    first: TargetRecord
+    second: TargetRecord
+    refused: str | None = Field(description="why nothing is compared")
+    rows: tuple[Row, ...] = Field(description="the speedup is the second's time / the first's")
+    uncompared: tuple[UncomparedRow, ...]
+
+
+def side_by_side(first: Chosen, second: Chosen) -> list[SideBySide]:
+    """Compare two targets in each suite that both measured.
+
+    Raises:
+        CollectError: a run has no such target, or they have no suite in common.
+    """
+    ours, theirs = _by_suite(first), _by_suite(second)
+    suites = [suite for suite in ours if suite in theirs]
+    if not suites:
+        raise CollectError(
+            f"{first.label} measured {', '.join(ours)}, {second.label} {', '.join(theirs)}: "
+            "no suite in common"
+        )
+    return [_compared(suite, ours[suite], theirs[suite]) for suite in suites]
+
+
+def verdict(row: Row) -> Verdict:
+    """Whether the first target is the faster one, in a word."""
+    if sign := SIGNS[row.verdict]:
+        return VERDICTS[sign]
+    small = row.noise.smallest_detectable_change <= SMALL_CHANGE
+    return "no difference" if small else "not known yet"
+
+
+def _compared(suite: str, first: PricedTarget, second: PricedTarget) -> SideBySide:
+    refused = first.pooled.refusal() or second.pooled.refusal()
+    keys = dict.fromkeys((*first.pooled.samples, *second.pooled.samples))
+    found = [] if refused else [compare_row(key, first, second) for key in keys]
+    return SideBySide(
+        suite=suite,
+        first=first.record,
+        second=second.record,
+        refused=refused,
+        rows=tuple(row for row in found if isinstance(row, Row)),
+        uncompared=tuple(row for row in found if isinstance(row, UncomparedRow)),
+    )
+
+
+def _by_suite(side: Chosen) -> dict[str, PricedTarget]:
+    """The target by suite; its name holds the run, which also makes its resampling its own."""
+    jobs = tuple(_renamed(job, side) for job in side.run.jobs if _is_of(job, side))
+    lost = tuple(_renamed(job, side) for job in side.run.lost if _is_of(job, side))
+    if not jobs and not lost:
+        names = {job.planned.target for job in side.run.jobs}
+        names |= {lost.planned.target for lost in side.run.lost}
+        raise CollectError(
+            f"run {side.run.run_id} has no target {side.target}, but {', '.join(sorted(names))}"
+        )
+    run = side.run.model_copy(update={"jobs": jobs, "lost": lost})
+    found = {}
+    for (suite, dtype), (pooled,) in group_jobs(run).items():
+        record = pooled.record()
+        tables = [
+            table
+            for table in side.calibrations
+            if (table.suite, table.dtype, table.target) == (suite, dtype, side.target)
+        ]
+        price = price_basis(record, side.prices)
+        found[suite] = PricedTarget(pooled, record, price, tables[0] if tables else None)
+    return found
+
+
+def _is_of(job: CollectedJob | LostJob, side: Chosen) -> bool:
+    return job.planned.target == side.target
+
+
+def _renamed(job: Job, side: Chosen) -> Job:
+    planned = job.planned.model_copy(update={"target": side.label})
+    return job.model_copy(update={"planned": planned})

@@ -1,0 +1,1 @@
+"""The pages inside Airflow: who may see and change what, where data come from, and the routes."""

@@ -1,0 +1,93 @@
+"""Who may see and change what: Airflow's own users, by their rights on our DAGs.
+
+Airflow leaves a plugin's routes open, so each of ours asks its auth manager.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
+from airflow.api_fastapi.core_api.security import GetUserDep
+from airflow.configuration import conf
+from airflow.models import DagModel
+from fastapi import Depends, Form, HTTPException, Request
+from itsdangerous import BadData, URLSafeTimedSerializer
+
+# Who may see these DAGs' runs may see what they measured, and who may trigger the other may do the
+# same here.
+READ_DAG, EDIT_DAG = "gpu_cpu_benchmark", "change_alert"
+FORM_SECONDS = 12 * 3600
+SAME_SITE = {"same-origin", "none"}
+
+
+@dataclass(frozen=True)
+class Visitor:
+    user: BaseUser
+
+    @property
+    def name(self) -> str:
+        return str(self.user.get_name())
+
+    @property
+    def may_edit(self) -> bool:
+        return _allowed(self.user, "POST", EDIT_DAG)
+
+    @property
+    def token(self) -> str:
+        """Proves for some hours that a form is from a page that this user was shown."""
+        return _signer().dumps(str(self.user.get_id()))
+
+
+def reader(user: GetUserDep) -> Visitor:
+    """A visitor who may read.
+
+    Raises:
+        HTTPException: 401 without a session, 403 without the right.
+    """
+    if not _allowed(user, "GET", READ_DAG):
+        raise HTTPException(403, f"Reading benchmarks needs the right to see runs of {READ_DAG}.")
+    return Visitor(user)
+
+
+Reader = Annotated[Visitor, Depends(reader)]
+
+
+def editor(request: Request, visitor: Reader, token: Annotated[str, Form()] = "") -> Visitor:
+    """A visitor who may change alerts, with a form of ours.
+
+    Raises:
+        HTTPException: 403 without the right, from another site, or with a foreign or old form.
+    """
+    if not visitor.may_edit:
+        raise HTTPException(403, f"Changing an alert needs the right to trigger {EDIT_DAG}.")
+    if request.headers.get("sec-fetch-site", "none") not in SAME_SITE:
+        raise HTTPException(403, "This form was sent by another site.")
+    try:
+        signed_for = _signer().loads(token, max_age=FORM_SECONDS)
+    except BadData:
+        signed_for = None
+    if signed_for != str(visitor.user.get_id()):
+        raise HTTPException(403, "This form is too old or not yours: open the page again.")
+    return visitor
+
+
+Editor = Annotated[Visitor, Depends(editor)]
+
+
+def _allowed(user: BaseUser, method: str, dag_id: str) -> bool:
+    return bool(
+        get_auth_manager().is_authorized_dag(
+            method=method,  # type: ignore[arg-type]
+            access_entity=DagAccessEntity.RUN,
+            details=DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id)),
+            user=user,
+        )
+    )
+
+
+def _signer() -> URLSafeTimedSerializer:
+    return URLSafeTimedSerializer(conf.get("api", "secret_key"), salt="batchmark")

@@ -1,0 +1,60 @@
+"""What Airflow's own database knows of the benchmark's DAG runs: state, time, schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from airflow.models import DagModel, DagRun
+from airflow.utils.session import create_session
+from croniter import croniter
+from sqlalchemy import select
+
+MOST_RUNS = 10_000
+
+
+class AirflowRun(NamedTuple):
+    dag_id: str
+    run_id: str
+    at: datetime
+    state: str
+
+
+class Schedule(NamedTuple):
+    """Of a DAG next month; `runs` is None where its schedule is no cron expression."""
+
+    runs: int | None
+    paused: bool
+
+
+def airflow_runs(dag_ids: Iterable[str]) -> list[AirflowRun]:
+    """The runs of some DAGs, the newest first."""
+    wanted = (
+        select(DagRun.dag_id, DagRun.run_id, DagRun.run_after, DagRun.state)
+        .where(DagRun.dag_id.in_(list(dag_ids)))
+        .order_by(DagRun.run_after.desc())
+        .limit(MOST_RUNS)
+    )
+    with create_session() as session:
+        return [
+            AirflowRun(dag_id, run_id, at, str(getattr(state, "value", state)))
+            for dag_id, run_id, at, state in session.execute(wanted)
+        ]
+
+
+def schedule(dag_id: str, now: datetime) -> Schedule:
+    """A DAG's schedule in the month after `now`, in UTC."""
+    with create_session() as session:
+        found = session.get(DagModel, dag_id)
+        text, paused = (found.timetable_summary, bool(found.is_paused)) if found else (None, True)
+    if not text or not croniter.is_valid(text):
+        return Schedule(None, paused)
+    start = (now.astimezone(UTC).replace(day=1) + timedelta(days=32)).replace(
+        day=1, hour=0, minute=0, second=0, microsecond=0
+    )
+    end = (start + timedelta(days=32)).replace(day=1)
+    ticks, runs = croniter(text, start - timedelta(seconds=1)), 0
+    while ticks.get_next(datetime) < end:
+        runs += 1
+    return Schedule(runs, paused)

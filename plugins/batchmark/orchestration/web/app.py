@@ -1,0 +1,90 @@
+"""The pages as an application of its own, which Airflow's API server mounts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import cache
+
+from botocore.exceptions import BotoCoreError, ClientError
+from cachetools import TTLCache, cached
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+
+from batchmark.core.errors import BatchmarkError
+from batchmark.orchestration.settings import load_config
+from batchmark.orchestration.web.library import Library
+from batchmark.orchestration.web.routes import router
+from batchmark.report.site.page import Visit
+
+CONFIG_SECONDS = 60
+HEADERS = {
+    # No script runs, nothing is loaded from elsewhere, and no other site may frame a page.
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'; "
+        "frame-ancestors 'self'; base-uri 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "private, no-cache",
+}
+LOG_IN = "Log in to Airflow first, then open this page again."
+
+log = logging.getLogger(__name__)
+
+
+@cached(TTLCache(1, CONFIG_SECONDS))
+def current_library() -> Library:
+    """The bucket that Terraform published; asked again each minute, kept as long as it is the same.
+
+    Raises:
+        ConfigError: nothing is published.
+    """
+    config = load_config()
+    return _library(config.model_dump_json())
+
+
+@cache
+def _library(_: str) -> Library:
+    return Library(load_config())
+
+
+@cache
+def application() -> FastAPI:
+    """The application; without FastAPI's own pages, which nobody would have to log in for."""
+    app = FastAPI(title="Batchmark", docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.library = current_library
+    app.include_router(router)
+    app.add_exception_handler(HTTPException, _refused)
+    for kind in (BatchmarkError, BotoCoreError, ClientError):
+        app.add_exception_handler(kind, _failed)
+    app.middleware("http")(_with_headers)
+    return app
+
+
+async def _with_headers(
+    request: Request, answer: Callable[[Request], Awaitable[Response]]
+) -> Response:
+    response = await answer(request)
+    response.headers.update(HEADERS)
+    return response
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for no other
+    text = LOG_IN if error.status_code == 401 else str(error.detail)
+    return _message(request, text, error.status_code)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    log.warning("%s could not be shown: %s", request.url.path, error)
+    return _message(request, f"This can't be shown now: {error}", 503)
+
+
+def _message(request: Request, text: str, status: int) -> Response:
+    if "text/html" not in request.headers.get("accept", ""):
+        return JSONResponse({"detail": text}, status)
+    root = request.scope.get("root_path", "")
+    links = [(f"{root.rpartition('/')[0]}/auth/login", "Log in")] if status == 401 else []
+    page = Visit(root).render("message", current="", title="Not shown", text=text, links=links)
+    return HTMLResponse(page, status)

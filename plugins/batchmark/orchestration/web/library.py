@@ -1,0 +1,262 @@
+"""What the pages read from the result bucket: reports, documents, the history, alerts, bookings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime
+from functools import cached_property, partial
+from html import escape
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar, cast
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from cachetools import LRUCache
+from pydantic import ValidationError
+
+from batchmark.analysis.side_by_side import Chosen
+from batchmark.aws.result_bucket import (
+    COLLECTED,
+    ENVIRONMENT_HTML,
+    NOISE_HTML,
+    REPORT_HTML,
+    SUMMARY,
+    RunStore,
+)
+from batchmark.changes.alerts.store import AlertStore
+from batchmark.changes.conditions import COLUMNS as CONDITION_COLUMNS
+from batchmark.changes.conditions import RunConditions, run_conditions
+from batchmark.changes.records import Metric, Series
+from batchmark.core.config import Config
+from batchmark.core.errors import CollectError
+from batchmark.core.names import slug
+from batchmark.core.run import CONFIRMATION
+from batchmark.history.series import series_histories
+from batchmark.history.store import HistoryStore, run_prices
+from batchmark.history.view import HistoryView
+from batchmark.orchestration.run_history import calibrations
+from batchmark.report.site.costs import Month
+from batchmark.report.summary import RunSummary
+from batchmark.runs.collected_runs import readable_run
+from batchmark.runs.spending import COSTS_FOLDER, MonthSpending, month_spending
+
+# Where pages and documents lie; nothing else of the bucket is shown.
+SHOWN_FOLDERS = ("raw/", "runs/", "guard/", "diagnoses/", "self_test/", "noise/", "prices/")
+MOST_BYTES = 32 * 2**20  # of an object that is shown
+SUMMARIES_AT_A_TIME = 8
+MOST_MONTHS = 6
+MOST_MADE = 64  # tables of series and the like that are kept
+DATED_FOLDERS = {
+    "leak_guard": "guard",
+    "diagnose_queue": "diagnoses",
+    "detector_self_test": "self_test",
+}
+IN_THE_RUN = {
+    "gpu_cpu_benchmark": REPORT_HTML,
+    "noise_calibration": NOISE_HTML,
+    "environment_check": ENVIRONMENT_HTML,
+}
+IMAGE = re.compile(r"sha256:[0-9a-f]{6,64}")
+DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+Made = TypeVar("Made")
+
+
+class MeasuredRun(NamedTuple):
+    """A run in the history."""
+
+    run_id: str
+    at: datetime
+    suite: str
+    targets: tuple[str, ...]
+
+
+class Library:
+    """One installation's result bucket; thread-safe, and kept as long as the process lives."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.store = RunStore.of(config, "")
+        self.history = HistoryView(HistoryStore.of(config))
+        self._made: LRUCache[Hashable, tuple[pa.Table, Any]] = LRUCache(MOST_MADE)
+        self._lock = Lock()
+
+    @cached_property
+    def alerts(self) -> AlertStore:
+        return AlertStore(self.store)
+
+    def page(self, dag_id: str, run_id: str) -> str | None:
+        """The page that a DAG run left, with its links leading here; None if it left none."""
+        run = self.store.of_run(run_id)
+        if dag_id in DATED_FOLDERS:
+            ending = f"/{slug(run_id)}.html"
+            keys = [key for key in run.keys(f"{DATED_FOLDERS[dag_id]}/") if key.endswith(ending)]
+            text = run.read_if_there(keys[-1], most_bytes=MOST_BYTES) if keys else None
+        elif name := IN_THE_RUN.get(dag_id):
+            text = run.read_if_there(run.prefix + name, most_bytes=MOST_BYTES)
+        else:
+            text = None
+        return None if text is None else text.decode(errors="replace")
+
+    def relinked(self, html: str, root: str) -> str:
+        """A stored page whose links into the bucket lead to `root`/files instead.
+
+        Those that it was stored with lead to AWS's console, or end after a week.
+        """
+        into_bucket = (
+            re.escape(escape(self.store.bucket_url)) + r'([^"?]+)(?:\?[^"]*)?',
+            r"https://[a-z0-9-]+\.console\.aws\.amazon\.com/s3/object/"
+            + re.escape(self.config.bucket)
+            + r'\?[^"]*?prefix=([^"&]+)',
+        )
+        for pattern in into_bucket:
+            html = re.sub(
+                f'href="{pattern}"',
+                lambda found: f'href="{root}/files/{quote(unquote(found[1]))}"',
+                html,
+            )
+        return html
+
+    def file(self, key: str) -> bytes | None:
+        """An object that may be shown; None if there is none."""
+        if not key.startswith(SHOWN_FOLDERS):
+            return None
+        return self.store.read_if_there(key, most_bytes=MOST_BYTES)
+
+    def results(self, prefix: str, job_id: str) -> list[str]:
+        """The keys of a job's result documents, its latest attempt last."""
+        if not prefix.startswith(SHOWN_FOLDERS):
+            return []
+        found = [key for key in self.store.keys(prefix) if key.startswith(f"{prefix}{job_id}.")]
+        return sorted(found, key=lambda key: (len(key), key))
+
+    def summaries(self, run_ids: Sequence[str]) -> dict[str, RunSummary]:
+        """What each run came to; one without a report, or of an earlier release, is missing."""
+
+        def read(run_id: str) -> RunSummary | None:
+            run = self.store.of_run(run_id)
+            try:
+                return RunSummary.model_validate_json(run.read_if_there(run.prefix + SUMMARY) or "")
+            except ValidationError:
+                return None
+
+        with ThreadPoolExecutor(SUMMARIES_AT_A_TIME) as pool:
+            found = zip(run_ids, pool.map(read, run_ids), strict=True)
+            return {run_id: summary for run_id, summary in found if summary}
+
+    def measured(self) -> list[MeasuredRun]:
+        """All runs in the history, the newest first."""
+        found = [
+            run
+            for suite in self.history.suites()
+            for run in self._made_of(suite, "runs", partial(_runs, suite))
+        ]
+        return sorted(found, key=lambda run: run.at, reverse=True)
+
+    def series(self, suite: str, metric: Metric) -> list[Series]:
+        return self._made_of(suite, metric, lambda rows: series_histories(rows, metric))
+
+    def conditions(
+        self, suite: str, run_ids: frozenset[str]
+    ) -> dict[tuple[str, str], RunConditions]:
+        """What a suite's jobs ran under in these runs, by run and target."""
+        return self._made_of(suite, ("conditions", run_ids), partial(_conditions, run_ids))
+
+    def _made_of(self, suite: str, name: Hashable, make: Callable[[pa.Table], Made]) -> Made:
+        """What is made of a suite's rows; made again only when these have changed."""
+        rows = self.history.rows(suite)
+        with self._lock:
+            held = self._made.get((suite, name))
+        if held is None or held[0] is not rows:
+            held = rows, make(rows)
+            with self._lock:
+                self._made[suite, name] = held
+        return cast("Made", held[1])
+
+    def newest(self, target: str, wanted: Callable[[dict[str, Any]], bool]) -> str | None:
+        """The newest run in which a target's rows are as wanted; None if there is none."""
+        columns = ["run_id", "target", "recorded_at", "image_digest"]
+        best: tuple[datetime, str] | None = None
+        for suite in self.history.suites():
+            rows = self.history.rows(suite)
+            of_target = rows.filter(pc.equal(rows["target"].cast(pa.string()), target))
+            for row in of_target.select(columns).to_pylist():
+                found = row["recorded_at"], row["run_id"]
+                if row["recorded_at"] and wanted(row) and (best is None or found > best):
+                    best = found
+        return best[1] if best else None
+
+    def chosen(self, text: str, target: str) -> Chosen:
+        """A target in a run: the one named, the newest with an image, or the last by a day.
+
+        Raises:
+            CollectError: there is no such run.
+        """
+        run_id: str | None = text
+        if IMAGE.fullmatch(text):
+            run_id = self.newest(target, lambda row: str(row["image_digest"]).startswith(text))
+        elif DAY.fullmatch(text):
+            day = date.fromisoformat(text)
+            run_id = self.newest(target, lambda row: row["recorded_at"].date() <= day)
+        if run_id is None:
+            raise CollectError(f"the history has no run of {target} with {text}")
+        store = self.store.of_run(run_id)
+        run = readable_run(store, store.prefix + COLLECTED)
+        prices = run_prices(store, self.config.region, run)
+        return Chosen(run, target, prices, calibrations(store, run))
+
+    def months(self) -> list[Month]:
+        """The latest months with bookings, the newest first."""
+        keys = self.store.keys(COSTS_FOLDER)
+        names = sorted({key.split("/")[1] for key in keys if key.count("/") == 2}, reverse=True)
+        spending = [
+            month_spending(self.store, f"{COSTS_FOLDER}{name}/") for name in names[:MOST_MONTHS]
+        ]
+        return [Month(one, self._by_target(one)) for one in spending]
+
+    def _by_target(self, month: MonthSpending) -> dict[str, float | None]:
+        """What the month's finished jobs cost by target; None where one's cost is not known."""
+        jobs = {job for run in month.runs.values() for job in run.job_usd}
+        found: dict[str, float | None] = {}
+        for suite in self.history.suites() if jobs else ():
+            for job, target, usd in self._made_of(suite, "costs", _job_costs):
+                if job in jobs:
+                    before = found.get(target, 0.0)
+                    found[target] = None if before is None or usd is None else before + usd
+        return found
+
+
+def _runs(suite: str, rows: pa.Table) -> list[MeasuredRun]:
+    scheduled = rows.filter(pc.not_equal(rows["purpose"].cast(pa.string()), CONFIRMATION))
+    flat = scheduled.select(["run_id", "target", "recorded_at"])
+    flat = flat.set_column(0, "run_id", flat["run_id"].cast(pa.string()))
+    flat = flat.set_column(1, "target", flat["target"].cast(pa.string()))
+    groups = flat.group_by("run_id").aggregate([("recorded_at", "max"), ("target", "distinct")])
+    return [
+        MeasuredRun(
+            row["run_id"],
+            row["recorded_at_max"].replace(tzinfo=UTC),
+            suite,
+            tuple(sorted(row["target_distinct"])),
+        )
+        for row in groups.to_pylist()
+        if row["recorded_at_max"]
+    ]
+
+
+def _conditions(run_ids: frozenset[str], rows: pa.Table) -> dict[tuple[str, str], RunConditions]:
+    wanted = rows.filter(pc.is_in(rows["run_id"].cast(pa.string()), pa.array(sorted(run_ids))))
+    return run_conditions(wanted.select(list(CONDITION_COLUMNS)).to_pylist())
+
+
+def _job_costs(rows: pa.Table) -> list[tuple[str, str, float | None]]:
+    """Each job's id, target and cost."""
+    found = {
+        row["job_id"]: (row["job_id"], row["target"], row["job_cost_usd"])
+        for row in rows.select(["job_id", "target", "job_cost_usd"]).to_pylist()
+        if row["job_id"]
+    }
+    return list(found.values())

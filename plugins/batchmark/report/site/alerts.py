@@ -1,0 +1,42 @@
+"""All alerts with what is known of each and the states that a person may give it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from batchmark.changes.alerts.records import BY_HAND, LISTED, MAY_FOLLOW, Alert, State, precision
+from batchmark.core import formatting
+from batchmark.report import change_words
+
+
+class AlertView(NamedTuple):
+    alert: Alert
+    title: str
+    facts: list[tuple[str, list[str]]]
+    states: list[State]  # that it may become, by hand
+
+
+def alert_views(alerts: Sequence[Alert]) -> tuple[str, str, list[AlertView]]:
+    """A summary, how often alerts were right, and the alerts: those to look at first, then new."""
+    ordered = sorted(alerts, key=lambda one: one.transitions[0].at, reverse=True)
+    ordered.sort(key=lambda one: LISTED.index(one.state) if one.state in LISTED else len(LISTED))
+    views = [
+        AlertView(
+            alert,
+            change_words.title(alert.change),
+            list(change_words.facts(alert.change)),
+            [state for state in MAY_FOLLOW[alert.state] if state in BY_HAND],
+        )
+        for alert in ordered
+    ]
+    return summary(alerts), change_words.precision(precision(alerts)), views
+
+
+def summary(alerts: Sequence[Alert]) -> str:
+    if not alerts:
+        return "No alert yet: nothing has become slower, dearer or noisier."
+    counts = Counter(alert.state for alert in alerts)
+    found = ", ".join(f"{counts[state]} {state}" for state in counts)
+    return f"{formatting.count(len(alerts), 'alert')}: {found}."

@@ -1,0 +1,138 @@
+"""Two targets side by side: as a page, and as CSV, JSON or Markdown to take along."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from batchmark.analysis.compared_rows import Row
+from batchmark.analysis.pooling import TargetRecord
+from batchmark.analysis.side_by_side import SideBySide, Verdict, verdict
+from batchmark.core import formatting
+from batchmark.report.words import row_label
+
+UNDECIDED: tuple[Verdict, ...] = ("no difference", "not known yet")
+CSV_COLUMNS = (
+    "suite",
+    "workload",
+    "parameters",
+    "dtype",
+    "first_seconds",
+    "first_low",
+    "first_high",
+    "second_seconds",
+    "second_low",
+    "second_high",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "verdict",
+    "smallest_detectable_change",
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The suites that two targets share; `first` and `second` name target and run."""
+
+    first: str
+    second: str
+    suites: list[SideBySide]
+
+    @property
+    def answer(self) -> str:
+        """In a sentence: in how many rows which of the two is ahead."""
+        rows = [row for one in self.suites for row in one.rows]
+        if not rows:
+            reasons = [one.refused for one in self.suites if one.refused]
+            return f"Nothing was compared: {reasons[0] if reasons else 'no row in common'}."
+        counts = Counter(verdict(row) for row in rows)
+        parts = [f"{self.first} is faster in {counts['faster']}, slower in {counts['slower']}"]
+        parts += [f"{word} in {counts[word]}" for word in UNDECIDED if counts[word]]
+        return f"Of {formatting.count(len(rows), 'row')}, {'; '.join(parts)}."
+
+    @property
+    def differences(self) -> list[tuple[str, str, str]]:
+        """What differs between both environments, as name and both values."""
+        found: dict[str, tuple[str, str, str]] = {}
+        for one in self.suites:
+            ours, theirs = _environment(one.first), _environment(one.second)
+            for name in dict.fromkeys((*ours, *theirs)):
+                values = ours.get(name, "not known"), theirs.get(name, "not known")
+                if values[0] != values[1]:
+                    found[name] = (name.replace("_", " "), *values)
+        return list(found.values())
+
+    def views(self) -> Iterator[tuple[SideBySide, list[tuple[str, Row, str]]]]:
+        for one in self.suites:
+            yield one, [(row_label(row), row, verdict(row)) for row in one.rows]
+
+    def as_csv(self) -> str:
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(CSV_COLUMNS)
+        for one in self.suites:
+            writer.writerows(_csv_row(one.suite, row) for row in one.rows)
+        return out.getvalue()
+
+    def as_json(self) -> str:
+        """All that the page says, with the rows in full."""
+        return json.dumps(
+            {
+                "first": self.first,
+                "second": self.second,
+                "answer": self.answer,
+                "suites": [one.model_dump(mode="json") for one in self.suites],
+            },
+            indent=2,
+        )
+
+    def as_markdown(self) -> str:
+        """A table for a pull request."""
+        lines = [
+            self.answer,
+            "",
+            f"| row | {_cell(self.first)} | {_cell(self.second)} | ratio [95 %] | verdict |",
+            "|---|---:|---:|---:|---|",
+        ]
+        for one in self.suites:
+            for row in one.rows:
+                cells = (
+                    row_label(row),
+                    formatting.time(row.gpu.median_seconds),
+                    formatting.time(row.cpu.median_seconds),
+                    formatting.factor(row.speedup),
+                    verdict(row),
+                )
+                lines.append(f"| {' | '.join(_cell(str(cell)) for cell in cells)} |")
+        lines += ["", "The ratio is the second's time / the first's."]
+        return "\n".join(lines) + "\n"
+
+
+def _csv_row(suite: str, row: Row) -> list[object]:
+    figures = []
+    for estimate in (row.gpu.median_seconds, row.cpu.median_seconds, row.speedup):
+        interval = estimate.interval
+        figures += [estimate.value, interval and interval.low, interval and interval.high]
+    name = [row.workload, formatting.parameters(row.parameters), row.dtype]
+    change = row.noise.smallest_detectable_change
+    # A spreadsheet would take a text that begins so for a formula.
+    safe = [f"'{text}" if text[:1] in "=+-@\t\r" else text for text in (suite, *name)]
+    return [*safe, *figures, verdict(row), change if change < 1 else None]
+
+
+def _cell(text: str) -> str:
+    """Text that ends no cell, no line and begins no markup."""
+    plain = " ".join(text.split())
+    return "".join(f"\\{sign}" if sign in "\\`*_{}[]<>|#!" else sign for sign in plain)
+
+
+def _environment(target: TargetRecord) -> dict[str, str]:
+    if target.environment is None:
+        return {}
+    values = target.environment.model_dump(exclude={"availability_zone"})
+    return {name: str(value) for name, value in values.items() if value is not None}

@@ -1,0 +1,78 @@
+"""What runs have cost, by month and by target, and what the schedule will cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from batchmark.core import formatting
+from batchmark.runs.spending import MonthSpending
+
+FEWEST_SETTLED = 1  # runs that a forecast rests on
+
+
+@dataclass(frozen=True)
+class Month:
+    """A month's spending, and what its jobs cost by target where the history knows."""
+
+    spending: MonthSpending
+    by_target: dict[str, float | None]
+
+    @property
+    def usd(self) -> str:
+        return formatting.usd(float(self.spending.exact_usd))
+
+    @property
+    def runs(self) -> str:
+        finished = sum(run.finished for run in self.spending.runs.values())
+        text = f"{formatting.count(finished, 'run')} finished"
+        if rest := len(self.spending.runs) - finished:
+            text += f", {rest} not finished: counted at the most that they can cost"
+        return text
+
+    @property
+    def targets(self) -> list[tuple[str, str]]:
+        return [
+            (name, "not known" if usd is None else formatting.usd(usd))
+            for name, usd in sorted(self.by_target.items())
+        ]
+
+    @property
+    def problems(self) -> list[str]:
+        unknown = (*self.spending.unreadable, *self.spending.unpriced)
+        return [f"not or only partly in the sum: {key}" for key in unknown]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What the schedule's runs of next month will cost, going by the latest ones."""
+
+    dag_id: str
+    runs: int | None  # of the schedule next month; None where Airflow has no schedule
+    paused: bool
+    recent_usd: Sequence[float]  # of the latest settled runs
+
+    @property
+    def text(self) -> str:
+        if self.runs is None:
+            return f"{self.dag_id} has no schedule that could be read: next month is not known."
+        if self.paused:
+            return f"{self.dag_id} is paused: its schedule will cost nothing."
+        times = formatting.count(self.runs, "scheduled run")
+        if len(self.recent_usd) < FEWEST_SETTLED:
+            return f"{times} of {self.dag_id} next month; what one costs is not known yet."
+        one = median(self.recent_usd)
+        span = f"{formatting.usd(min(self.recent_usd))} to {formatting.usd(max(self.recent_usd))}"
+        return (
+            f"{times} of {self.dag_id} next month, about {formatting.usd(self.runs * one)}: the "
+            f"latest {formatting.count(len(self.recent_usd), 'run')} cost {span}."
+        )
+
+
+def summary(months: Iterable[Month]) -> str:
+    known = list(months)
+    if not known:
+        return "No run has been booked yet, so nothing was spent."
+    newest = known[0]
+    return f"{newest.spending.month}: {newest.usd}. {newest.runs}."

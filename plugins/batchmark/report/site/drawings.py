@@ -1,0 +1,100 @@
+"""Charts of one series and of one comparison, as SVG for a page or as PNG to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from batchmark.analysis.side_by_side import SideBySide
+from batchmark.report.charts import COLOURS, chart_style, embedded
+from batchmark.report.site.trends import METRICS, Trend
+from batchmark.report.words import row_label
+
+WIDTH = 900
+LABEL_WIDTH = 300  # browsers' fonts are wider than the one that is measured here
+BAR_HEIGHT = 24
+PNG_SCALE = 2.0
+PALE, DARK, INK = "#999999", "#57616c", "#1a1f25"
+
+
+def series_svg(trend: Trend) -> str:
+    """A series over its runs: each leads nowhere here, as the table below has the links."""
+    values = [
+        {"place": place, "run": run.run_id, "day": run.day, "value": run.value, "text": run.text}
+        for place, run in enumerate(trend.runs)
+    ]
+    marks = [{"place": mark.place, "kind": mark.kind, "text": mark.text} for mark in trend.marks]
+    axis = alt.X("place:Q", title="runs, oldest first", axis=alt.Axis(tickMinStep=1, labels=False))
+    runs = alt.Chart(alt.InlineData(values=values)).encode(
+        x=axis,
+        y=alt.Y("value:Q", title=METRICS[trend.metric], scale=alt.Scale(zero=False)),
+        description="text:N",
+    )
+    rules = (
+        alt.Chart(alt.InlineData(values=marks))
+        .mark_rule(strokeWidth=2)
+        .encode(
+            x=axis,
+            color=alt.Color(
+                "kind:N",
+                title=None,
+                scale=alt.Scale(domain=["alert", "release"], range=[COLOURS[1], PALE]),
+            ),
+            description="text:N",
+        )
+    )
+    layers = [*([rules] if marks else []), runs.mark_line(color=COLOURS[0], opacity=0.5)]
+    layers.append(runs.mark_point(color=COLOURS[0], filled=True, size=40))
+    chart = alt.layer(*layers).properties(width=WIDTH, height=260)
+    return embedded(chart)
+
+
+def comparison_chart(found: SideBySide) -> Any:
+    """How many times as fast the first is, row by row, with the 95 % intervals."""
+    values = [_bar(row) for row in found.rows]
+    names = [value["row"] for value in values]
+    base = alt.Chart(alt.InlineData(values=values)).encode(
+        y=alt.Y(
+            "row:N",
+            sort=names,
+            title=None,
+            axis=alt.Axis(minExtent=LABEL_WIDTH, labelLimit=LABEL_WIDTH),
+        ),
+    )
+    scale = alt.Scale(type="log", nice=False, padding=10)
+    title = "second's time / first's: above 1 the first is the faster"
+    bars = base.mark_rule(strokeWidth=5, opacity=0.5, color=COLOURS[0]).encode(
+        x=alt.X("low:Q", scale=scale, title=title), x2="high:Q"
+    )
+    points = base.mark_point(filled=True, size=60, color=COLOURS[0]).encode(
+        x=alt.X("ratio:Q", scale=scale), description="text:N"
+    )
+    one = (
+        alt.Chart(alt.InlineData(values=[{"one": 1}]))
+        .mark_rule(color=DARK)
+        .encode(x=alt.X("one:Q", scale=scale))
+    )
+    return alt.layer(one, bars, points).properties(
+        width=WIDTH - LABEL_WIDTH, height=BAR_HEIGHT * max(1, len(names))
+    )
+
+
+def png(charts: Sequence[Any]) -> bytes:
+    """For a pull request: dark on white, whatever the page's colours."""
+    style = chart_style(INK) | {"background": "white", "padding": 12}
+    styled = alt.vconcat(*charts).configure(**style)
+    return bytes(vl_convert.vegalite_to_png(styled.to_dict(), scale=PNG_SCALE))
+
+
+def _bar(row: Any) -> dict[str, Any]:
+    ratio = row.speedup
+    return {
+        "row": row_label(row),
+        "ratio": ratio.value,
+        "low": ratio.interval.low if ratio.interval else ratio.value,
+        "high": ratio.interval.high if ratio.interval else ratio.value,
+        "text": f"{row_label(row)}: {ratio.value:.3g}",
+    }

@@ -1,0 +1,38 @@
+"""What all pages inside Airflow share: the navigation, and who is looking."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from batchmark.report.page import page_templates
+
+NAVIGATION = {
+    "runs": "Runs",
+    "trends": "Trends",
+    "compare": "Compare",
+    "alerts": "Alerts",
+    "costs": "Costs",
+    "published": "Example",
+}
+
+
+@dataclass(frozen=True)
+class Visit:
+    """Where the pages are, and what their visitor may do."""
+
+    root: str  # path of all pages, such as /batchmark
+    may_edit: bool = False
+    token: str = ""  # proves that a form is from one of these pages
+
+    def render(self, template: str, *, current: str, title: str, **values: Any) -> str:
+        page = page_templates().get_template(f"site/{template}.html.jinja")
+        return page.render(
+            visit=self, navigation=NAVIGATION, current=current, title=title, **values
+        )
+
+    def within(self, html: str, *, current: str) -> str:
+        """A stored page with the navigation above it."""
+        bar = page_templates().get_template("site/_navigation.jinja")
+        navigation = bar.render(visit=self, navigation=NAVIGATION, current=current)
+        return html.replace("<body>", f"<body>\n{navigation}", 1)

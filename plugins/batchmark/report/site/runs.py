@@ -1,0 +1,88 @@
+"""A run as the list of all runs shows it, also while it has no report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from batchmark.changes.alerts.records import Alert
+from batchmark.core import formatting
+from batchmark.report.summary import RunSummary
+
+# Airflow's states, and what they mean to somebody who waits for a report.
+STATES = {
+    "queued": "waits for its start",
+    "running": "is running",
+    "success": "finished",
+    "failed": "failed",
+}
+WITHOUT_REPORT = {
+    "queued": "It waits for its turn; its report comes when its jobs have ended.",
+    "running": "It is still running; its report comes when its jobs have ended.",
+    "success": "It left no report, as a dry run does.",
+    "failed": "It failed before it had a report; the logs of its failed tasks say why.",
+}
+
+
+@dataclass(frozen=True)
+class RunLine:
+    run_id: str
+    at: datetime
+    suite: str
+    state: str | None  # Airflow's; None where it does not know the run
+    summary: RunSummary | None
+
+    @property
+    def when(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M}"
+
+    @property
+    def state_text(self) -> str:
+        return STATES.get(
+            self.state or "", "not in this Airflow" if self.state is None else self.state
+        )
+
+    @property
+    def verdict(self) -> str:
+        return f"{self.summary.verdict}." if self.summary else "No report."
+
+    @property
+    def sentence(self) -> str:
+        return self.summary.sentence if self.summary else without_report(self.state)
+
+    @property
+    def changed(self) -> str:
+        if self.summary is None:
+            return "-"
+        if self.summary.worse:
+            return formatting.count(self.summary.worse, "change") + " for the worse"
+        return "nothing worse"
+
+    @property
+    def cost(self) -> str:
+        if self.summary is None:
+            return "-"
+        if self.summary.usd is None:
+            return self.summary.cost
+        return formatting.usd(self.summary.usd)
+
+
+def run_summary(number: int, lines: Sequence[RunLine], alerts: Sequence[Alert]) -> str:
+    """All runs in a sentence: how many, the latest answer, and what is open."""
+    if not number:
+        return (
+            "No run yet. Unpause the DAG gpu_cpu_benchmark and trigger it: its report comes here."
+        )
+    latest = next((line.summary for line in lines if line.summary), None)
+    answer = f" The latest answer: {latest.verdict}. {latest.sentence}" if latest else ""
+    waiting = sum(alert.state == "open" for alert in alerts)
+    told = f" {formatting.count(waiting, 'alert')} open." if waiting else " No alert is open."
+    return f"{formatting.count(number, 'run')}.{answer}{told}"
+
+
+def without_report(state: str | None) -> str:
+    """Why there is no report to see, and what to do."""
+    if state is None:
+        return "Neither Airflow nor the result bucket has a report of it."
+    return WITHOUT_REPORT.get(state, f"Airflow says: {state}.")

@@ -1,0 +1,234 @@
+"""Every series over its latest runs, with what changed meanwhile marked on the time axis."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from batchmark.changes.alerts.records import Alert
+from batchmark.changes.conditions import RunConditions, differences, row_name
+from batchmark.changes.records import Metric, Series, SeriesKey, moment
+from batchmark.core import formatting
+from batchmark.report import change_words
+
+METRICS: dict[Metric, str] = {
+    "time": "time of a call",
+    "speedup": "speedup, CPU time / GPU time",
+    "price": "price of the instance",
+    "noise": "noise within a run",
+}
+FEWEST_RUNS, MOST_RUNS = 60, 1000  # drawn
+MARGIN = 0.06  # of a chart's width and height
+LEAST_RANGE = 0.05  # of the values, relative to their median: less would make noise look large
+# Differences that a release brings; the others are the machine's or the bill's.
+MarkKind = Literal["alert", "release"]
+
+
+class Mark(NamedTuple):
+    """What happened at a run, in words."""
+
+    place: int  # of the run among those drawn
+    kind: MarkKind
+    text: str
+
+
+class Run(NamedTuple):
+    run_id: str
+    day: str
+    value: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Trend:
+    """A series over the runs drawn, the oldest first."""
+
+    key: SeriesKey
+    metric: Metric
+    runs: list[Run]
+    marks: list[Mark]
+
+    @property
+    def id(self) -> str:
+        return series_id(self.key)
+
+    @property
+    def name(self) -> str:
+        return change_words.row(self.key) if self.key.workload else self.key.target
+
+    @property
+    def target(self) -> str:
+        """What it was measured on, and against what."""
+        over = f" over {self.key.against}" if self.key.against else ""
+        fell_back = self.key.actual_device == "cpu" and self.key.gpu_model is not None
+        return formatting.target_label(self.key.target, fell_back=fell_back) + over
+
+    @property
+    def latest(self) -> Run:
+        return self.runs[-1]
+
+    @property
+    def before(self) -> str:
+        """The median of the runs before the latest, and how far the latest lies from it."""
+        earlier = [run.value for run in self.runs[:-1]]
+        if not earlier:
+            return "first run"
+        level = float(np.median(earlier))
+        share = formatting.change(self.latest.value / level - 1) if level > 0 else "not known"
+        return f"{share} against {change_words.value(level, self.metric)} before"
+
+    @property
+    def points(self) -> list[tuple[float, float]]:
+        """Where each run lies, in percent of a chart's width and height."""
+        values = np.array([run.value for run in self.runs])
+        low, high = self._range(values)
+        last = max(1, len(self.runs) - 1)
+        return [
+            (
+                _percent(place / last),
+                _percent(1 - float(np.clip((value - low) / (high - low), 0, 1))),
+            )
+            for place, value in enumerate(values)
+        ]
+
+    @property
+    def rows(self) -> list[tuple[Run, list[Mark]]]:
+        """The runs with what happened at each, the latest first."""
+        at = defaultdict(list)
+        for mark in self.marks:
+            at[mark.place].append(mark)
+        return [(run, at[place]) for place, run in reversed(list(enumerate(self.runs)))]
+
+    def place(self, mark: Mark) -> float:
+        return _percent(mark.place / max(1, len(self.runs) - 1))
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The values at the bottom and at the top."""
+        low, high = self._range(np.array([run.value for run in self.runs]))
+        return (
+            change_words.value(max(0.0, low), self.metric),
+            change_words.value(high, self.metric),
+        )
+
+    @staticmethod
+    def _range(values: np.ndarray) -> tuple[float, float]:
+        low, high = float(values.min()), float(values.max())
+        missing = max(0.0, LEAST_RANGE * float(np.median(values)) - (high - low)) / 2
+        missing = missing or (0.5 if low == high else 0.0)
+        return low - missing, high + missing
+
+    @property
+    def summary(self) -> str:
+        """For those who don't see the chart."""
+        marks = f"; {formatting.count(len(self.marks), 'mark')}" if self.marks else ""
+        return (
+            f"{self.name}, {self.target}: {formatting.count(len(self.runs), 'run')}, latest "
+            f"{self.latest.text}, {self.before}{marks}"
+        )
+
+
+def summary(found: Sequence[Trend], suite: str, metric: Metric) -> str:
+    """What the trends come to, in a sentence."""
+    if not found:
+        what = f"Suite {suite} has no {METRICS[metric]} yet." if suite else "The history is empty."
+        return f"{what} A trend begins with a run's first results."
+    longest = max(len(trend.runs) for trend in found)
+    alerted = sum(any(mark.kind == "alert" for mark in trend.marks) for trend in found)
+    told = f"{alerted} with an alert" if alerted else "none with an alert"
+    return f"{len(found)} series over up to {formatting.count(longest, 'run')}, {told}."
+
+
+def series_id(key: SeriesKey) -> str:
+    """Names a series in an address."""
+    return sha256(key.model_dump_json().encode()).hexdigest()[:12]
+
+
+def trends(
+    histories: Iterable[Series],
+    alerts: Sequence[Alert],
+    conditions: Mapping[tuple[str, str], RunConditions],
+    *,
+    most_runs: int = FEWEST_RUNS,
+) -> list[Trend]:
+    """Every series that has a usable figure, sorted by workload, row and target."""
+    at_series = defaultdict(list)
+    for alert in alerts:
+        for point in alert.change.points:
+            at_series[point.series, point.metric].append((point, alert))
+    found = []
+    for history in histories:
+        kept = history.usable()[-most_runs:]
+        if not len(kept):
+            continue
+        runs = [
+            Run(
+                history.run_ids[place],
+                f"{moment(history.recorded_at[place]):%Y-%m-%d %H:%M}",
+                float(history.values[place]),
+                change_words.value(float(history.values[place]), history.metric),
+            )
+            for place in kept
+        ]
+        places = {run.run_id: place for place, run in enumerate(runs)}
+        marks = [
+            Mark(
+                places[point.first_run_id],
+                "alert",
+                f"{formatting.change(point.change)}, alert {alert.id} ({alert.state})",
+            )
+            for point, alert in at_series[history.key, history.metric]
+            if point.first_run_id in places
+        ]
+        marks += _releases(history.key, runs, conditions)
+        found.append(Trend(history.key, history.metric, runs, sorted(marks)))
+    return sorted(found, key=lambda trend: (trend.name, trend.target))
+
+
+def _releases(
+    key: SeriesKey, runs: Sequence[Run], conditions: Mapping[tuple[str, str], RunConditions]
+) -> list[Mark]:
+    """Where image, driver, AMI, price or the like changed."""
+    marks = []
+    for place, (before, after) in enumerate(pairwise(runs), start=1):
+        one, other = (conditions.get((run.run_id, key.target)) for run in (before, after))
+        if one is None or other is None:
+            continue
+        if texts := [change_words.cause(cause) for cause in differences(one, other, row_name(key))]:
+            marks.append(Mark(place, "release", "; ".join(texts)))
+    return marks
+
+
+def overview(found: Iterable[Trend]) -> list[Trend]:
+    """The median speedup over all rows that all of a pair's runs measured, one trend a pair."""
+    pairs: dict[tuple[str, str, str | None], list[Trend]] = defaultdict(list)
+    for trend in found:
+        pairs[trend.key.suite, trend.key.target, trend.key.against].append(trend)
+    return [_middle(of_pair) for of_pair in pairs.values()]
+
+
+def _middle(of_pair: Sequence[Trend]) -> Trend:
+    values: dict[str, list[Run]] = defaultdict(list)
+    for trend in of_pair:
+        for run in trend.runs:
+            values[run.run_id].append(run)
+    most = max(len(runs) for runs in values.values())
+    whole = sorted((runs for runs in values.values() if len(runs) == most), key=lambda r: r[0].day)
+    runs = []
+    for of_run in whole:
+        middle = float(np.median([run.value for run in of_run]))
+        runs.append(of_run[0]._replace(value=middle, text=change_words.value(middle, "speedup")))
+    key = of_pair[0].key.model_copy(
+        update={"workload": None, "parameters": f"{most} rows", "dtype": None}
+    )
+    return Trend(key, "speedup", runs, [])
+
+
+def _percent(share: float) -> float:
+    return round(100 * (MARGIN + (1 - 2 * MARGIN) * share), 2)

@@ -1,0 +1,43 @@
+"""A run in a few words: what the list of all runs shows of each, without reading its report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import AwareDatetime, Field
+
+from batchmark.core.record import Record
+from batchmark.report.answer import cost, first_screen
+
+if TYPE_CHECKING:
+    from batchmark.report.model import Report
+
+
+class RunSummary(Record):
+    run_id: str
+    created_at: AwareDatetime
+    suites: tuple[str, ...]
+    gpus: tuple[str, ...]
+    cpus: tuple[str, ...]
+    verdict: str = Field(description="whether the GPU pays off, in a word or two")
+    sentence: str
+    cost: str = Field(description="what it cost, in words")
+    worse: int = Field(ge=0, description="changes for the worse that it found")
+    usd: float | None = Field(description="of all its jobs; null where that is not known")
+
+
+def summarize(report: Report) -> RunSummary:
+    screen = first_screen(report)
+    found = report.changes.changes if report.changes else ()
+    return RunSummary(
+        run_id=report.run_id,
+        created_at=report.created_at,
+        suites=tuple(dict.fromkeys(pair.suite for pair in report.pairs)),
+        gpus=tuple(dict.fromkeys(pair.gpu.target for pair in report.pairs)),
+        cpus=tuple(dict.fromkeys(pair.cpu.target for pair in report.pairs)),
+        verdict=screen.verdict,
+        sentence=screen.sentence,
+        cost=cost(report),
+        worse=sum(change.points[0].worse for change in found),
+        usd=report.cost.usd,
+    )

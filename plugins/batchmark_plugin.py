@@ -1,0 +1,49 @@
+"""Batchmark's pages in Airflow's UI: in the navigation, on each DAG and on each DAG run."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, ClassVar
+
+from airflow.plugins_manager import AirflowPlugin
+
+from batchmark.orchestration.links import PAGES
+
+Scope = MutableMapping[str, Any]
+
+
+async def pages(
+    scope: Scope, receive: Callable[[], Awaitable[Scope]], send: Callable[[Scope], Awaitable[None]]
+) -> None:
+    """The application, imported with its first request: plugins are loaded in every component."""
+    from batchmark.orchestration.web.app import application
+
+    await application()(scope, receive, send)
+
+
+class BatchmarkPlugin(AirflowPlugin):
+    name = "batchmark"
+    fastapi_apps: ClassVar[list[Any]] = [
+        {"app": pages, "url_prefix": PAGES, "name": "Batchmark"},
+    ]
+    # Addresses are relative, so that they hold behind a proxy, too.
+    external_views: ClassVar[list[Any]] = [
+        {
+            "name": "Batchmark",
+            "href": "batchmark/runs",
+            "destination": "nav",
+            "url_route": "batchmark",
+        },
+        {
+            "name": "Benchmark runs",
+            "href": "batchmark/dags/{DAG_ID}",
+            "destination": "dag",
+            "url_route": "batchmark-runs",
+        },
+        {
+            "name": "Report",
+            "href": "batchmark/dag-runs/{DAG_ID}/{RUN_ID}",
+            "destination": "dag_run",
+            "url_route": "batchmark-report",
+        },
+    ]

@@ -1,0 +1,340 @@
+"""Every page inside Airflow: who may see it, what it says, and that text stays text."""
+
+import csv
+import io
+import json
+import re
+from datetime import timedelta
+from urllib.parse import urlencode
+
+import pytest
+from botocore.exceptions import EndpointConnectionError
+from fastapi.routing import APIRoute
+
+from batchmark.changes.alerts.store import AlertStore
+from batchmark.core.names import slug
+from batchmark.orchestration.web import access
+from batchmark.orchestration.web.airflow_runs import AirflowRun, Schedule
+from batchmark.orchestration.web.app import HEADERS
+from batchmark.report.model import Report
+from tests.builders.alerts import change, point
+from tests.builders.history import NOON, run_of, two_targets
+from tests.builders.libraries import NOW
+from tests.builders.runs import CPU_ENVIRONMENT, GPU_ENVIRONMENT, build_lost, build_run
+
+EVIL = "<script>alert(1)</script>\"'&"
+PLACES = {"run_id": "any", "key": "raw/any", "dag_id": "any", "ending": "csv", "repeat": "1"}
+
+
+def paths(app):
+    """The method and an address of every route."""
+    return [
+        (method, re.sub(r"\{(\w+)(:path)?\}", lambda name: PLACES.get(name[1], "any"), route.path))
+        for route in app.routes
+        if isinstance(route, APIRoute)
+        for method in route.methods
+    ]
+
+
+def sides(first, second, targets=("g5.xlarge", "g5.xlarge")):
+    return urlencode({"a": first, "a_target": targets[0], "b": second, "b_target": targets[1]})
+
+
+@pytest.mark.parametrize(("visitor", "status"), [(None, 401), ("stranger", 403)])
+def test_no_route_gives_anything_without_a_session_or_the_right(pages, shelf, visitor, status):
+    shelf.measured()
+    assert len(paths(pages.app)) >= 15
+    shelf.s3.calls.clear()
+    with pages.seen_by(visitor) as client:
+        for method, path in paths(pages.app):
+            answer = client.request(method, path, data={"state": "fixed"})
+            assert answer.status_code == status, (method, path)
+            assert "scheduled__" not in answer.text
+    assert shelf.s3.calls == []
+
+
+def test_every_route_is_one_that_asks(pages):
+    """A route that is added elsewhere, such as FastAPI's own pages, would not."""
+    for route in pages.app.routes:
+        assert isinstance(route, APIRoute)
+        assert access.reader in [found.call for found in route.dependant.dependencies]
+
+
+def test_who_is_not_logged_in_is_told_what_to_do(pages):
+    with pages.seen_by(None) as client:
+        answer = client.get("/runs")
+    assert "Log in to Airflow first" in answer.text
+    assert 'href="/auth/login"' in answer.text
+
+
+@pytest.mark.parametrize("path", ["/runs", "/runs/none", "/files/raw/none", "/compare.csv", "/no"])
+def test_every_answer_forbids_scripts_and_foreign_frames(pages, path):
+    answer = pages.client.get(path)
+    for name, value in HEADERS.items():
+        assert answer.headers[name] == value
+    assert "default-src 'none'" in HEADERS["Content-Security-Policy"]
+
+
+def test_an_empty_history_says_how_to_begin(pages):
+    assert "No run yet. Unpause the DAG gpu_cpu_benchmark" in pages.text("/runs")
+    assert "The history is empty." in pages.text("/trends")
+    assert "nothing to compare yet" in pages.text("/compare")
+    assert "No alert yet" in pages.text("/alerts")
+    assert "nothing was spent" in pages.text("/costs")
+
+
+def test_runs_are_listed_newest_first_with_their_answers(pages, shelf):
+    ids = [shelf.measured(day) for day in range(3)]
+    text = pages.text("/runs")
+    places = [text.index(f">{run_id}<") for run_id in reversed(ids)]
+    assert places == sorted(places)
+    assert text.count("Of 2 rows, the GPU is") == 4  # each, and the latest in the first sentence
+    assert "3 runs. The latest answer" in text
+
+
+def test_many_runs_are_read_in_steps(pages, shelf):
+    for day in range(25):
+        shelf.measured(day)
+    first = pages.text("/runs")
+    older = re.search(r'href="([^"]*skip=20)"', first)[1].replace("&amp;", "&")
+    assert first.count('role="row"') - 3 == 20
+    assert pages.text(older).count('role="row"') - 1 == 5
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("running", "It is still running"),
+        ("queued", "waits for its turn"),
+        ("failed", "the logs of its failed tasks say why"),
+        ("success", "left no report, as a dry run does"),
+    ],
+)
+def test_a_run_without_a_report_says_why(pages, shelf, state, words):
+    shelf.measured()
+    pages.runs = [AirflowRun("gpu_cpu_benchmark", "manual__1", NOW, state)]
+    assert words in pages.text("/runs")
+    assert words in pages.text("/runs/manual__1")
+    assert words in pages.text("/dag-runs/gpu_cpu_benchmark/manual__1")
+
+
+def test_a_run_that_nobody_knows_is_not_found(pages):
+    assert "Neither Airflow nor the result bucket" in pages.text("/runs/none", 404)
+
+
+def test_a_run_that_lost_its_cpu_side_says_so(pages, shelf):
+    run = run_of(two_targets().jobs[0])
+    run = run.model_copy(update={"lost": (build_lost("c5.2xlarge", "killed"),)})
+    shelf.bucket.append(run)
+    shelf.report(run)
+    assert "killed" in pages.text(f"/runs/{run.run_id}")
+    assert "Not known." in pages.text("/runs")
+
+
+def test_a_report_has_the_navigation_and_its_links_lead_here(pages, shelf):
+    run_id = shelf.measured()
+    store = shelf.store(run_id)
+    text = pages.text(f"/runs/{run_id}")
+    assert '<a href="/trends">Trends</a>' in text
+    assert "console.aws.amazon.com/s3" not in text
+    keys = set(re.findall(r'href="/files/([^"]+)"', text))
+    raw = {key.replace("%2B", "+").replace("%3A", ":") for key in keys}
+    assert raw
+    assert raw <= set(store.keys("raw/"))
+    for key in keys:
+        assert json.loads(pages.text(f"/files/{key}"))["measurements"]
+
+
+def test_a_link_of_a_local_cloud_leads_here_too(pages, shelf):
+    shelf.s3.meta.endpoint_url = "http://127.0.0.1:5000"
+    page = '<a href="http://127.0.0.1:5000/batchmark-results/raw/a%2Bb/1.json?X-Amz-Expires=9">'
+    found = pages.app.state.library().relinked(page, "/batchmark")
+    assert found == '<a href="/batchmark/files/raw/a%2Bb/1.json">'
+
+
+def test_only_results_are_shown_of_the_bucket(pages, shelf):
+    shelf.s3.objects |= {"terraform.tfstate": b"secret", "alerts/1.json": b"secret"}
+    for key in ("terraform.tfstate", "alerts/1.json", "raw/../terraform.tfstate", "raw/none"):
+        assert "secret" not in pages.text(f"/files/{key}", 404)
+
+
+def test_the_result_of_a_job_is_its_latest_attempt(pages, shelf):
+    folder = "raw/run/g5.xlarge/blog/1/"
+    for name in ("job-1.1", "job-1.2", "job-1.10", "job-10.1"):
+        shelf.bucket.put(f"{folder}{name}.json", b"{}")
+    answer = pages.client.get("/results/raw/run/g5.xlarge/blog/1/job-1", follow_redirects=False)
+    assert answer.headers["location"] == f"/files/{folder}job-1.10.json"
+    assert "no result document" in pages.text("/results/raw/run/g5.xlarge/blog/1/job-2", 404)
+
+
+def test_other_dags_lead_to_their_pages(pages, shelf):
+    store = shelf.store("manual__1")
+    store.write("noise.html", "<body>a noise page")
+    store.put("guard/2026-11-20/manual__1.html", "<body>a guard page")
+    pages.runs = [AirflowRun("noise_calibration", "manual__1", NOW, "success")]
+    assert "/dag-runs/noise_calibration/manual__1" in pages.text("/dags/noise_calibration")
+    assert "a noise page" in pages.text("/dag-runs/noise_calibration/manual__1")
+    assert "a guard page" in pages.text("/dag-runs/leak_guard/manual__1")
+    assert "leave no page" in pages.text("/dags/another")
+    assert "Benchmark runs" in pages.text("/dags/gpu_cpu_benchmark")
+
+
+def test_trends_show_every_series_with_alerts_and_releases(pages, shelf):
+    ids = [shelf.measured(day, environment=GPU_ENVIRONMENT) for day in range(4)]
+    other = GPU_ENVIRONMENT.model_copy(update={"image_digest": "sha256:" + "cd" * 32})
+    ids.append(shelf.measured(4, slowdown=1.5, environment=other))
+    (series, *_) = pages.app.state.library().series("blog", "time")
+    shelf.alert(change(point(of=series.key, first_run_id=ids[4])))
+    text = pages.text("/trends")
+    assert "4 series over up to 5 runs, 1 with an alert." in text
+    assert text.count('class="mark alert"') == 1
+    assert "image digest" in text
+    found = re.search(r'href="(/trends/[^"]+)"', text)[1].replace("&amp;", "&")
+    one = pages.text(found)
+    assert "<svg" in one
+    assert one.count('scope="row"') == 5
+
+
+def test_trends_as_csv(pages, shelf):
+    run_id = shelf.measured()
+    rows = list(csv.reader(io.StringIO(pages.text("/trends.csv?suite=blog"))))
+    assert rows[0] == ["row", "target", "run", "recorded_at", "time"]
+    assert len(rows) == 1 + 4
+    assert {row[2] for row in rows[1:]} == {run_id}
+
+
+def test_a_series_that_is_not_there(pages, shelf):
+    shelf.measured()
+    assert "no such series" in pages.text("/trends/none?suite=blog", 404)
+
+
+def test_a_comparison_says_what_the_report_says(pages, shelf):
+    run_id = shelf.measured()
+    report = Report.model_validate_json(
+        shelf.store(run_id).read(f"runs/{slug(run_id)}/report.json")
+    )
+    query = sides(run_id, run_id, ("g5.xlarge", "c5.2xlarge"))
+    found = json.loads(pages.text(f"/compare.json?{query}"))
+    for ours, theirs in zip(found["suites"][0]["rows"], report.pairs[0].rows, strict=True):
+        assert ours["speedup"]["value"] == pytest.approx(theirs.speedup.value)
+        assert ours["verdict"] == theirs.verdict
+    assert "1.0×" in pages.text(f"/compare?{query}")
+
+
+def test_a_comparison_can_be_taken_along(pages, shelf):
+    query = sides(shelf.measured(), shelf.measured(1, slowdown=4.0))
+    rows = list(csv.DictReader(io.StringIO(pages.text(f"/compare.csv?{query}"))))
+    assert [row["verdict"] for row in rows] == ["faster", "faster"]
+    assert float(rows[0]["ratio"]) == pytest.approx(4.0, rel=0.05)
+    assert "| matmul size 1000, float32 |" in pages.text(f"/compare.md?{query}")
+    assert pages.client.get(f"/compare.png?{query}").content.startswith(b"\x89PNG")
+    assert "faster in 2, slower in 0" in pages.text(f"/compare?{query}")
+    pages.text(f"/compare.exe?{query}", 404)
+
+
+def test_a_side_may_be_an_image_or_a_day(pages, shelf):
+    first = shelf.measured()
+    other = CPU_ENVIRONMENT.model_copy(update={"image_digest": "sha256:" + "cd" * 32})
+    second = shelf.measured(3, environment=other)
+    chosen = pages.app.state.library().chosen
+    assert chosen("sha256:cdcdcd", "c5.2xlarge").run.run_id == second
+    assert chosen(f"{NOON + timedelta(days=2):%Y-%m-%d}", "c5.2xlarge").run.run_id == first
+    assert chosen(f"{NOON + timedelta(days=9):%Y-%m-%d}", "c5.2xlarge").run.run_id == second
+    text = pages.text(f"/compare?{sides('2020-01-01', second)}")
+    assert "the history has no run of g5.xlarge with 2020-01-01" in text
+
+
+def test_sides_that_are_not_there_are_named(pages, shelf):
+    run_id = shelf.measured()
+    assert "there is no runs/none" in pages.text(f"/compare?{sides('none', run_id)}")
+    text = pages.text(f"/compare?{sides(run_id, run_id, ('g5.xlarge', 'p5.48xlarge'))}")
+    assert "no target p5.48xlarge, but c5.2xlarge, g5.xlarge" in text
+
+
+def token_of(text):
+    return re.search(r'name="token" value="([^"]+)"', text)[1]
+
+
+def test_an_editor_changes_an_alert(pages, shelf):
+    alert = shelf.alert()
+    form = {"token": token_of(pages.text("/alerts")), "state": "acknowledged", "note": EVIL}
+    answer = pages.client.post(f"/alerts/{alert.id}", data=form, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/alerts#{alert.id}")
+    (changed,) = AlertStore(shelf.store("")).alerts()
+    assert (changed.state, changed.transitions[-1].by) == ("acknowledged", "editor")
+    text = pages.text("/alerts")
+    assert EVIL not in text
+    assert "&lt;script&gt;" in text
+
+
+@pytest.mark.parametrize(
+    ("visitor", "headers", "token"),
+    [
+        ("viewer", {}, None),
+        ("editor", {}, ""),
+        ("editor", {}, "forged"),
+        ("editor", {"sec-fetch-site": "cross-site"}, None),
+        ("editor", {"sec-fetch-site": "same-site"}, None),
+    ],
+)
+def test_others_change_no_alert(pages, shelf, visitor, headers, token):
+    alert = shelf.alert()
+    form = {"token": token_of(pages.text("/alerts")) if token is None else token, "state": "fixed"}
+    with pages.seen_by(visitor) as client:
+        assert client.post(f"/alerts/{alert.id}", data=form, headers=headers).status_code == 403
+    assert AlertStore(shelf.store("")).alerts() == [alert]
+
+
+def test_a_viewer_sees_no_form(pages, shelf):
+    shelf.alert()
+    with pages.seen_by("viewer"):
+        text = pages.text("/alerts")
+    assert "<form" not in text
+    assert "needs the right to trigger the DAG" in text
+
+
+def test_a_state_that_may_not_follow_is_refused(pages, shelf):
+    alert = shelf.alert()
+    for state, status in (("recovered", 422), ("open", 409), ("nonsense", 422)):
+        form = {"token": token_of(pages.text("/alerts")), "state": state}
+        assert pages.client.post(f"/alerts/{alert.id}", data=form).status_code == status
+    form = {"token": token_of(pages.text("/alerts")), "state": "fixed"}
+    assert pages.client.post("/alerts/none", data=form).status_code == 409
+
+
+def test_costs_by_month_and_target_with_what_comes(pages, shelf):
+    run_id = shelf.measured()
+    shelf.booked(run_id, 1.25)
+    shelf.booked("stopped", 31.2, finished=False)
+    text = pages.text("/costs")
+    assert "2026-12: $32.45. 1 run finished, 1 not finished: counted at the most" in text
+    assert "4 scheduled runs of gpu_cpu_benchmark next month, about $5.00" in text
+    pages.schedule = Schedule(4, paused=True)
+    assert "is paused: its schedule will cost nothing" in pages.text("/costs")
+
+
+def test_hostile_names_stay_text(pages, shelf):
+    run = build_run(*two_targets().jobs).model_copy(update={"run_id": EVIL})
+    shelf.report(run)
+    pages.runs = [AirflowRun("gpu_cpu_benchmark", EVIL, NOW, EVIL)]
+    for path in (
+        "/runs",
+        f"/runs/{EVIL.replace('/', '%2F')}",
+        f"/runs?{urlencode({'suite': EVIL})}",
+        f"/trends?{urlencode({'suite': EVIL})}",
+        f"/compare?{sides(EVIL, EVIL, (EVIL, EVIL))}",
+    ):
+        assert "<script" not in pages.client.get(path).text, path
+
+
+def test_a_bucket_that_does_not_answer_is_told(pages, shelf):
+    def refuse(operation, key):
+        raise EndpointConnectionError(endpoint_url="http://127.0.0.1:1")
+
+    shelf.s3.on_call = refuse
+    assert "This can't be shown now" in pages.text("/runs", 503).replace("&#39;", "'")
+
+
+def test_programs_get_their_errors_as_json(pages):
+    answer = pages.client.get("/files/none", headers={"accept": "application/json"})
+    assert answer.json() == {"detail": "There is no such object, or it is not one that is shown."}
