@@ -14,6 +14,7 @@ from rich.console import Console
 from batchmark.aws.result_bucket import REPORT_HTML, REPORT_JSON, RunStore
 from batchmark.core.suites import SUITES
 from batchmark.report.model import Report
+from batchmark.report.published_page import render_html as published_html
 from batchmark.report.terminal import render_table
 from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
@@ -24,6 +25,7 @@ from laptop.session import Clock, exclusive, refuse_beside_others
 from laptop.stack import Ports, Stack
 
 DAG_ID = "gpu_cpu_benchmark"
+EXAMPLE = "published.html"
 RUN_SECONDS = 4 * 3600
 LOG_WIDTH = 140  # columns of the table where output is no terminal
 
@@ -47,7 +49,10 @@ def demo(suite: str, folder: Path) -> None:
             stack.start()
             report = run_benchmark(stack, {"suite": suite}, clock)
     render_table(report, Console(width=None if sys.stdout.isatty() else LOG_WIDTH))
+    example = folder / EXAMPLE
+    example.write_text(published_html())
     print(f"\nreport: {folder / REPORT_HTML}\n        {folder / REPORT_JSON}")
+    print(f"with a GPU's figures, published by others: {example}")
     clock.say("done")
 
 

@@ -33,6 +33,7 @@ class BatchmarkPlugin(AirflowPlugin):
             "href": "batchmark/runs",
             "destination": "nav",
             "url_route": "batchmark",
+            "nav_top_level": True,
         },
         {
             "name": "Benchmark runs",

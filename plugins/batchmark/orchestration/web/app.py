@@ -86,5 +86,4 @@ def _message(request: Request, text: str, status: int) -> Response:
         return JSONResponse({"detail": text}, status)
     root = request.scope.get("root_path", "")
     links = [(f"{root.rpartition('/')[0]}/auth/login", "Log in")] if status == 401 else []
-    page = Visit(root).render("message", current="", title="Not shown", text=text, links=links)
-    return HTMLResponse(page, status)
+    return HTMLResponse(Visit(root).message("Not shown", text, links), status)

@@ -19,11 +19,12 @@ from batchmark.orchestration.web.access import Editor, Reader, reader
 from batchmark.orchestration.web.airflow_runs import airflow_runs, schedule
 from batchmark.orchestration.web.library import Library
 from batchmark.report.charts import embedded
+from batchmark.report.published_page import render_html as published_html
 from batchmark.report.site import costs, drawings, trends
 from batchmark.report.site.alerts import alert_views
 from batchmark.report.site.compare import Comparison
 from batchmark.report.site.page import Visit
-from batchmark.report.site.runs import RunLine, run_summary, without_report
+from batchmark.report.site.runs import UNDER_WAY, RunLine, run_summary, without_report
 from batchmark.report.words import noise as noise_words
 
 BENCHMARK = "gpu_cpu_benchmark"
@@ -35,6 +36,7 @@ OTHER_DAGS = {
     "detector_self_test": "The detector's self-tests",
 }
 PAGE_RUNS = 20
+AGAIN_SECONDS = 15
 RECENT_RUNS = 5  # that a forecast rests on
 NOT_SHOWN = "There is no such object, or it is not one that is shown."
 CONTENT_TYPES = {
@@ -123,23 +125,18 @@ def dag(here: Here, books: Books, dag_id: str) -> HTMLResponse:
     if dag_id == BENCHMARK:
         return runs(here, books)
     found = airflow_runs([dag_id])[:PAGE_RUNS] if dag_id in OTHER_DAGS else []
-    has_pages = f"The latest runs of {dag_id}, each with its page." if found else "No run yet."
-    return HTMLResponse(
-        here.render(
-            "message",
-            current="runs",
-            title=OTHER_DAGS.get(dag_id, dag_id),
-            text=has_pages if dag_id in OTHER_DAGS else f"The runs of {dag_id} leave no page.",
-            links=[
-                (
-                    f"{here.root}/dag-runs/{dag_id}/{quote(one.run_id)}",
-                    f"{one.at:%Y-%m-%d %H:%M} UTC, {one.state}: {one.run_id}",
-                )
-                for one in found
-            ]
-            or [(f"{here.root}/runs", "All benchmark runs")],
+    pages = [
+        (
+            f"{here.root}/dag-runs/{dag_id}/{quote(one.run_id)}",
+            f"{one.at:%Y-%m-%d %H:%M} UTC, {one.state}: {one.run_id}",
         )
-    )
+        for one in found
+    ]
+    text = f"The latest runs of {dag_id}, each with its page." if found else "No run yet."
+    if dag_id not in OTHER_DAGS:
+        text = f"The runs of {dag_id} leave no page."
+    pages.append((f"{here.root}/runs", "All benchmark runs"))
+    return HTMLResponse(here.message(OTHER_DAGS.get(dag_id, dag_id), text, pages, current="runs"))
 
 
 @router.get("/runs/{run_id:path}")
@@ -154,18 +151,14 @@ def dag_run(here: Here, books: Books, dag_id: str, run_id: str) -> HTMLResponse:
         return HTMLResponse(books.relinked(here.within(page, current="runs"), here.root))
     states = {one.run_id: one.state for one in airflow_runs([dag_id])}
     state = states.get(run_id)
-    return HTMLResponse(
-        here.render(
-            "message",
-            current="runs",
-            title=f"Run {run_id} of {dag_id}",
-            text=without_report(state)
-            if dag_id == BENCHMARK
-            else f"It left no page. {without_report(state)}",
-            links=[(f"{here.root}/runs", "All runs")],
-        ),
-        status_code=200 if run_id in states else 404,
+    page = here.message(
+        f"Run {run_id} of {dag_id}",
+        without_report(state),
+        [(f"{here.root}/runs", "All runs")],
+        current="runs",
+        again_seconds=AGAIN_SECONDS if state in UNDER_WAY else None,
     )
+    return HTMLResponse(page, status_code=200 if run_id in states else 404)
 
 
 @router.get("/files/{key:path}")
@@ -384,6 +377,12 @@ def change_alert(
     except AlertError as error:
         raise HTTPException(409, str(error)) from None
     return RedirectResponse(f"{here.root}/alerts#{changed.id}", status_code=303)
+
+
+@router.get("/published")
+def example(here: Here) -> HTMLResponse:
+    """What a page looks like before a GPU was rented: a table that others published."""
+    return HTMLResponse(here.within(published_html(), current="published"))
 
 
 @router.get("/costs")

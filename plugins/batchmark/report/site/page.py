@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,25 @@ class Visit:
         page = page_templates().get_template(f"site/{template}.html.jinja")
         return page.render(
             visit=self, navigation=NAVIGATION, current=current, title=title, **values
+        )
+
+    def message(
+        self,
+        title: str,
+        text: str,
+        links: Sequence[tuple[str, str]] = (),
+        *,
+        current: str = "",
+        again_seconds: int | None = None,
+    ) -> str:
+        """A page that says one thing; it may load itself again while something is under way."""
+        return self.render(
+            "message",
+            current=current,
+            title=title,
+            text=text,
+            links=links,
+            again_seconds=again_seconds,
         )
 
     def within(self, html: str, *, current: str) -> str:

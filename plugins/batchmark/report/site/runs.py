@@ -17,11 +17,12 @@ STATES = {
     "success": "finished",
     "failed": "failed",
 }
+UNDER_WAY = ("queued", "running")
 WITHOUT_REPORT = {
     "queued": "It waits for its turn; its report comes when its jobs have ended.",
     "running": "It is still running; its report comes when its jobs have ended.",
-    "success": "It left no report, as a dry run does.",
-    "failed": "It failed before it had a report; the logs of its failed tasks say why.",
+    "success": "It left no page, as a dry run does.",
+    "failed": "It failed before it had a page; the logs of its failed tasks say why.",
 }
 
 

@@ -107,7 +107,7 @@ def test_many_runs_are_read_in_steps(pages, shelf):
         ("running", "It is still running"),
         ("queued", "waits for its turn"),
         ("failed", "the logs of its failed tasks say why"),
-        ("success", "left no report, as a dry run does"),
+        ("success", "left no page, as a dry run does"),
     ],
 )
 def test_a_run_without_a_report_says_why(pages, shelf, state, words):

@@ -1,0 +1,112 @@
+"""A benchmark table that others published, judged by our rules: what do its figures carry?
+
+Its times have two decimals and come from one run, so a speedup has the interval that rounding and
+the assumed noise from job to job leave.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from batchmark.analysis.answer import Winner
+from batchmark.analysis.break_even import BreakEven, Curve, break_even
+from batchmark.analysis.significance import ASSUMED, Resolution
+from batchmark.core.intervals import Estimate, Interval
+from batchmark.core.prices import SECONDS_PER_HOUR, PriceTable
+from batchmark.core.record import Record
+from batchmark_job.result import Parameter
+
+TABLE = Path(__file__).with_name("published.json")
+HALF_A_CENTISECOND = 0.005
+DRAWS = 1_000
+Defect = Literal["start-up", "repeated"]
+WINNERS: dict[int, Winner] = {1: "gpu", -1: "cpu"}
+ONE_JOB_EACH = Resolution(ASSUMED, 1, ASSUMED, 1)
+
+
+class Times(Record):
+    cpu_seconds: float
+    gpu_seconds: float
+    speedup: float = Field(description="as published")
+
+    @property
+    def ratio(self) -> Estimate:
+        """CPU time / GPU time, with the interval that rounding and noise leave."""
+        low, high = self.rounded
+        spread = math.exp(ONE_JOB_EACH.margin)
+        value = self.cpu_seconds / self.gpu_seconds
+        return Estimate(value=value, interval=Interval(low=low / spread, high=high * spread))
+
+    @property
+    def rounded(self) -> tuple[float, float]:
+        """The ratios that the same two-decimal times may stand for."""
+        return (
+            (self.cpu_seconds - HALF_A_CENTISECOND) / (self.gpu_seconds + HALF_A_CENTISECOND),
+            (self.cpu_seconds + HALF_A_CENTISECOND) / (self.gpu_seconds - HALF_A_CENTISECOND),
+        )
+
+
+class PublishedRow(Times):
+    workload: str
+    parameters: dict[str, Parameter]
+    defect: Defect | None = None
+
+    def winner(self, factor: float = 1.0) -> Winner:
+        """Who is ahead by more than noise, in time, or in dollars by a factor of their prices."""
+        if self.defect == "repeated":
+            return "unknown"
+        noise = math.exp(ONE_JOB_EACH.critical_difference)
+        low, high = (factor * end for end in self.rounded)
+        return WINNERS.get((low > noise) - (high < 1 / noise), "unknown")
+
+
+class PublishedTable(Record):
+    name: str
+    gpu: str = Field(description="instance type")
+    cpu: str = Field(description="instance type")
+    total: Times
+    rows: tuple[PublishedRow, ...]
+    repeated_speedup: float = Field(description="of whole jobs, in a second published run")
+
+    def price_factor(self, prices: PriceTable) -> float:
+        """CPU price / GPU price, which turns a speedup into a ratio of dollars."""
+        return prices.on_demand[self.cpu] / prices.on_demand[self.gpu]
+
+    def usd(self, prices: PriceTable) -> float:
+        """What both whole jobs cost at On-Demand prices."""
+        return sum(
+            seconds / SECONDS_PER_HOUR * prices.on_demand[instance_type]
+            for seconds, instance_type in (
+                (self.total.cpu_seconds, self.cpu),
+                (self.total.gpu_seconds, self.gpu),
+            )
+        )
+
+    def matmul_crossover(self, factor: float = 1.0) -> BreakEven:
+        """The matrix size from which the GPU stays ahead, its start-up counted at the smallest."""
+        rows = [row for row in self.rows if row.workload == "matmul"]
+        sizes = [float(row.parameters["size"]) for row in rows]
+        rng = np.random.default_rng(0)
+
+        def curve(seconds: list[float], price: float) -> Curve:
+            ends = np.full((len(seconds), DRAWS), HALF_A_CENTISECOND)
+            rounding = rng.uniform(-ends, ends)
+            values = np.array(seconds)
+            return Curve(price * values, price * (values[:, None] + rounding))
+
+        noise = [ASSUMED.log_sd] * len(rows)
+        gpu = curve([row.gpu_seconds for row in rows], 1.0).with_noise(noise, seed="gpu")
+        cpu = curve([row.cpu_seconds for row in rows], factor).with_noise(noise, seed="cpu")
+        signs = {"gpu": 1, "cpu": -1, "unknown": 0}
+        return break_even(sizes, gpu, cpu, [signs[row.winner(factor)] for row in rows])
+
+
+@cache
+def published_table() -> PublishedTable:
+    return PublishedTable.model_validate_json(TABLE.read_bytes())

@@ -1,0 +1,247 @@
+"""The page of a table that others published, labelled so on every view."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import NamedTuple
+
+from batchmark.analysis.answer import Measure, Winner
+from batchmark.analysis.published import (
+    HALF_A_CENTISECOND,
+    ONE_JOB_EACH,
+    PublishedRow,
+    PublishedTable,
+    published_table,
+)
+from batchmark.core import formatting
+from batchmark.core.intervals import Estimate, Interval
+from batchmark.core.prices import PriceTable, load_prices
+from batchmark.report.answer import AHEAD, NOT_KNOWN, Cell, Colour, FirstScreen, Line, Matrix
+from batchmark.report.charts import SizeChart
+from batchmark.report.page import page_templates
+
+OTHERS = "published by others"
+MEASURES: tuple[Measure, ...] = ("time", "dollars")
+COLOURS: dict[frozenset[Winner], Colour] = {
+    frozenset({"gpu"}): "gpu",
+    frozenset({"cpu"}): "cpu",
+    frozenset({"unknown"}): "unknown",
+    frozenset({"gpu", "unknown"}): "gpu",
+}
+
+
+class RowView(NamedTuple):
+    name: str
+    cpu: Estimate
+    gpu: Estimate
+    ratio: Estimate
+    published: str
+    word: str
+    dollars: str
+    defect: str
+
+
+def render_html() -> str:
+    """The page of the published table that ships with Batchmark."""
+    table, prices = published_table(), load_prices()
+    factor = table.price_factor(prices)
+    page = page_templates().get_template("published.html.jinja")
+    return page.render(
+        table=table,
+        prices=prices,
+        screen=_screen(table, factor, prices),
+        chart=_chart(table),
+        crossovers=[_crossover(table, factor, measure) for measure in MEASURES],
+        rows=[_view(row, factor) for row in table.rows],
+        total=table.total,
+        defects=_defects(table),
+        factor=factor,
+    )
+
+
+def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> FirstScreen:
+    counts = []
+    for measure, by in zip(MEASURES, (1.0, factor), strict=True):
+        ahead, behind = AHEAD[measure]
+        winners = [row.winner(by) for row in table.rows]
+        counts.append(
+            f"{ahead} in {winners.count('gpu')}, {behind} in {winners.count('cpu')}, {NOT_KNOWN} "
+            f"in {winners.count('unknown')}"
+        )
+    return FirstScreen(
+        verdict="It depends on the size",
+        sentence=(
+            f"Of {len(table.rows)} rows {OTHERS}, {table.gpu} against {table.cpu} is "
+            f"{'; '.join(counts)}. {_crossover(table, factor, 'time')}"
+        ),
+        obstacles=[
+            "One run, times with two decimals: a row counts as decided only where its ratio is "
+            f"beyond {math.exp(ONE_JOB_EACH.critical_difference):.1f}{formatting.TIMES}, which one "
+            "run each may differ by. More repeats would decide the others."
+        ],
+        matrices=[
+            _matrix(table, "time", 1.0),
+            _matrix(table, "dollars", factor),
+        ],
+        lines=[
+            Line(
+                "Has it changed?",
+                "Not known: it is a single run. A second one of the same code, published beside "
+                f"it, was {table.repeated_speedup:g}{formatting.TIMES} as fast in all instead of "
+                f"{table.total.speedup:g}{formatting.TIMES}.",
+                "defects",
+            ),
+            Line(
+                "Can it be trusted?",
+                f"In its direction for large sizes, not in its figures: {len(_defects(table))} "
+                "defects are named below.",
+                "defects",
+            ),
+            Line(
+                "What did it cost?",
+                f"{formatting.usd(table.usd(prices))} for both jobs, at On-Demand prices of "
+                f"{prices.as_of}, by our own sum.",
+                "how",
+            ),
+        ],
+    )
+
+
+def _matrix(table: PublishedTable, measure: Measure, factor: float) -> Matrix:
+    workloads: dict[str, list[PublishedRow]] = defaultdict(list)
+    for row in table.rows:
+        workloads[row.workload].append(row)
+    amounts = "times" if measure == "time" else "dollars"
+    return Matrix(
+        measure,
+        f"{OTHERS.capitalize()}: {table.gpu} against {table.cpu}; ratios are of {amounts}, "
+        "CPU / GPU, over all sizes.",
+        [table.gpu],
+        [(name, [_cell(rows, measure, factor)]) for name, rows in workloads.items()],
+    )
+
+
+def _cell(rows: list[PublishedRow], measure: Measure, factor: float) -> Cell:
+    winners = [row.winner(factor) for row in rows]
+    counts = [
+        (_word(winner, measure), winners.count(winner)) for winner in ("gpu", "cpu", "unknown")
+    ]
+    present = [(word, count) for word, count in counts if count]
+    if len(present) == 1:
+        word, note = present[0][0], ""
+    else:
+        (first, count), *others = present
+        word = f"{first} in {count} of {len(rows)}"
+        note = ", ".join(f"{other} in {number}" for other, number in others)
+    ratios = [row.ratio.value * factor for row in rows]
+    span = " to ".join(
+        dict.fromkeys(formatting.multiple(end) for end in (min(ratios), max(ratios)))
+    )
+    return Cell(word, span, note, COLOURS.get(frozenset(winners), "both"))
+
+
+def _crossover(table: PublishedTable, factor: float, measure: Measure) -> str:
+    found = table.matmul_crossover(1.0 if measure == "time" else factor)
+    ahead, _ = AHEAD[measure]
+    low, high = found.cpu_ahead[-1], found.gpu_ahead[0]
+    return (
+        f"Matrix products are {ahead} from a size between {low:,.0f} and {high:,.0f} on, start-up "
+        "included."
+    )
+
+
+def _chart(table: PublishedTable) -> SizeChart:
+    rows = [row for row in table.rows if row.workload == "matmul"]
+    return SizeChart(
+        f"matmul, time over size, {OTHERS}",
+        "size",
+        {
+            f"{table.gpu}, {OTHERS}": {
+                float(row.parameters["size"]): _rounded(row.gpu_seconds) for row in rows
+            },
+            f"{table.cpu}, {OTHERS}": {
+                float(row.parameters["size"]): _rounded(row.cpu_seconds) for row in rows
+            },
+        },
+    )
+
+
+def _rounded(seconds: float) -> Estimate:
+    low, high = seconds - HALF_A_CENTISECOND, seconds + HALF_A_CENTISECOND
+    return Estimate(value=seconds, interval=Interval(low=low, high=high))
+
+
+def _view(row: PublishedRow, factor: float) -> RowView:
+    defects = {
+        None: "",
+        "start-up": "start-up, not the product",
+        "repeated": "the times of image 2048",
+    }
+    return RowView(
+        f"{row.workload} {formatting.parameters(row.parameters)}",
+        _rounded(row.cpu_seconds),
+        _rounded(row.gpu_seconds),
+        row.ratio,
+        f"{row.speedup:g}{formatting.TIMES}",
+        _word(row.winner(), "time"),
+        _word(row.winner(factor), "dollars"),
+        defects[row.defect],
+    )
+
+
+def _word(winner: Winner, measure: Measure) -> str:
+    ahead, behind = AHEAD[measure]
+    return {"gpu": ahead, "cpu": behind}.get(winner, NOT_KNOWN)
+
+
+def _defects(table: PublishedTable) -> list[tuple[str, str]]:
+    """What is wrong with the table, each with our figure."""
+    first, second = table.rows[:2]
+    low, high = second.rounded
+    cpu = sum(row.cpu_seconds for row in table.rows)
+    gpu = sum(row.gpu_seconds for row in table.rows)
+    return [
+        (
+            "Start-up counted as work",
+            f"The timer runs while inputs are drawn and CUDA starts: {first.gpu_seconds:g} s at "
+            f"size {first.parameters['size']} are start-up, so that row says nothing of products.",
+        ),
+        (
+            "Two decimals",
+            f"{second.cpu_seconds:.2f} s / {second.gpu_seconds:.2f} s, told as "
+            f"{second.speedup:g}{formatting.TIMES}, may be anything from {low:.0f} to "
+            f"{high:.0f}{formatting.TIMES}.",
+        ),
+        (
+            "A row twice",
+            "Images of 4096² with batch 1 have the very times of 2048²: one of the two was never "
+            "measured.",
+        ),
+        (
+            "Rows and totals",
+            f"The rows sum to {cpu:.2f} s and {gpu:.2f} s, the jobs took "
+            f"{table.total.cpu_seconds:g} s and {table.total.gpu_seconds:g} s: what filled the "
+            "rest is not told.",
+        ),
+        (
+            "A factor of its own",
+            f"The text calls the GPU 50 times slower at size {first.parameters['size']}; its times "
+            f"say {first.gpu_seconds / first.cpu_seconds:.0f}.",
+        ),
+        (
+            "No spread",
+            f"One run, and a second one of the same code came to {table.repeated_speedup:g} "
+            f"instead of {table.total.speedup:g}{formatting.TIMES} for the whole job.",
+        ),
+        (
+            "The machine",
+            f"It names 32 cores for both instances; {table.cpu} has 16 vCPUs.",
+        ),
+        (
+            "A slow rival",
+            "Its CPU code takes 2 to 17 times as long as plain library calls (measured by us on 2 "
+            "idle cores: blur 0.41 against 0.024 s by OpenCV, convolutions 2.81 against 0.59 s, "
+            "matmul 1000² 0.08 against 0.007 s), which flatters the GPU as much.",
+        ),
+    ]

@@ -1,0 +1,45 @@
+"""The page of the published table: labelled on every view, with its answer and its defects."""
+
+import re
+from html import unescape
+
+import pytest
+
+from batchmark.report.published_page import render_html
+
+
+@pytest.fixture(scope="module")
+def page():
+    return unescape(render_html())
+
+
+def test_every_view_says_that_others_published_it(page):
+    views = re.findall(r"<(title|caption|h1|figcaption)[^>]*>([^<]*)", page)
+    assert len(views) >= 6
+    for kind, text in views:
+        assert "published by others" in text.lower(), (kind, text)
+    assert "not measured by Batchmark" in page[: page.index("<h1>")]
+
+
+def test_the_answer_comes_first(page):
+    assert "It depends on the size." in page
+    assert "faster in 5, slower in 1, not known yet in 3" in page
+    assert "faster from a size between 1,000 and 5,000 on" in page
+
+
+def test_every_defect_is_named_with_its_figure(page):
+    for figure in (
+        "0.88 s",
+        "33 to 101×",
+        "7.78 s and 1.63 s",
+        "5.31",
+        "16 vCPUs",
+        "44",
+        "2 to 17",
+    ):
+        assert figure in page
+
+
+def test_nothing_is_loaded_and_nothing_runs(page):
+    assert "<script" not in page
+    assert not re.search(r'(?:src|href)="(?!#)', page)
