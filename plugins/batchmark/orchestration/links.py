@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from airflow.sdk import BaseOperator, BaseOperatorLink
+from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.configuration import conf
 from airflow.sdk.types import TaskInstanceKey
 
 from batchmark.aws.job_description import JobDescription, log_location, log_url
-from batchmark.aws.result_bucket import browser_endpoint, is_aws
+from batchmark.aws.result_bucket import RunStore, browser_endpoint, is_aws
 
 # Where Airflow's API server has our pages (plugins/batchmark_plugin.py).
 PAGES = "/batchmark"
@@ -24,6 +24,13 @@ def pages_url() -> str:
 def run_url(dag_id: str, run_id: str) -> str:
     """The page of a run of one of our DAGs."""
     return f"{pages_url()}/dag-runs/{dag_id}/{quote(run_id, safe='')}"
+
+
+def page_url(context: Context, store: RunStore, key: str) -> str:
+    """Where people open the page that a task stored: in Airflow, if its address is configured."""
+    if conf.get("api", "base_url", fallback=None):
+        return run_url(context["ti"].dag_id, context["run_id"])
+    return store.object_url(key)
 
 
 def result_url(prefix: str, job_id: str) -> str:

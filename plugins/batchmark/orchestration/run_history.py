@@ -52,6 +52,7 @@ from batchmark.history.series import COLUMNS, series_histories
 from batchmark.history.store import HistoryStore
 from batchmark.orchestration.reruns import calibrated, collect_rounds, figures_of
 from batchmark.orchestration.settings import load_config
+from batchmark.orchestration.telling import tell
 from batchmark.orchestration.xcom import JOB_ID_XCOM, RERUN_TASKS
 from batchmark.runs.collected_runs import stored_run, with_documents
 from batchmark.runs.planning import operator_kwargs
@@ -349,5 +350,5 @@ def noise_table(store: RunStore, key: str) -> NoiseTable | None:
     try:
         return parse_table(text)
     except NoiseError as error:
-        print(f"{key} is left aside: {error}")
+        tell(f"{key} is left aside: {error}")
         return None

@@ -20,6 +20,7 @@ from batchmark.core.config import Config
 from batchmark.core.errors import AlertError, ConfigError
 from batchmark.orchestration.assets import REGRESSIONS, regressions_metadata
 from batchmark.orchestration.settings import load_alert_settings, load_config
+from batchmark.orchestration.telling import console, tell
 
 if TYPE_CHECKING:
     from batchmark.changes.alerts.outbox import RunMessage
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from batchmark.changes.alerts.settings import AlertSettings
     from batchmark.changes.alerts.store import AlertStore
     from batchmark.changes.records import Change
-
-TERMINAL_WIDTH = 160
 
 
 def change_params() -> dict[str, Param]:
@@ -65,7 +64,6 @@ def open_alerts(context: Context, changes_key: str, report_key: str | None = Non
 
     Nothing is sent. A retry finds the message and does what it decided and is not done yet.
     """
-    from rich.console import Console
 
     from batchmark.changes.alerts.store import AlertStore
     from batchmark.changes.records import RunChanges
@@ -79,12 +77,12 @@ def open_alerts(context: Context, changes_key: str, report_key: str | None = Non
         changes = RunChanges.model_validate_json(store.read(changes_key)).changes
         message = _decide(config, load_alert_settings(), store, alerts, run_id, changes, report_key)
     if message is None:
-        print("Nothing new to tell.")
+        tell("Nothing new to tell.")
         return []
     alerts.apply(message)
     if message.opened:
-        Console(width=TERMINAL_WIDTH).print(alert_table(message.opened, "Opened by this run"))
-    print(message.text)
+        console().print(alert_table(message.opened, "Opened by this run"))
+    tell(message.text)
     return message.alert_ids
 
 
@@ -113,7 +111,7 @@ def publish_alerts(
     alerts = AlertStore(store)
     message = alerts.message(context["run_id"])
     if message is None:
-        print("Nothing to send.")
+        tell("Nothing to send.")
     else:
         # A try of this task that has no answer died with the task.
         _send(config, alerts, [message], longest_try=timedelta(0))
@@ -147,7 +145,6 @@ def change_alert(context: Context) -> str:
     Raises:
         AirflowFailException: there is no such alert, or that state may not follow.
     """
-    from rich.console import Console
 
     from batchmark.changes.alerts.store import AlertStore
     from batchmark.report.tables import alert_table
@@ -165,7 +162,7 @@ def change_alert(context: Context) -> str:
         )
     except AlertError as error:
         raise AirflowFailException(str(error)) from error  # it would fail again
-    Console(width=TERMINAL_WIDTH).print(alert_table([alert], "The alert now"))
+    console().print(alert_table([alert], "The alert now"))
     return alert.id
 
 
@@ -270,7 +267,7 @@ def _send(
         ]
         if any(not one.shown for one in sent.of("unsure")):
             unsure.append(sent)
-        print(f"Message of run {sent.run_id}:", *delivery_lines(sent), sep="\n  ")
+        tell(f"Message of run {sent.run_id}:", *(f"  {line}" for line in delivery_lines(sent)))
     if failed:
         raise AlertError("not all was sent: " + "; ".join(failed))
     for message in unsure:

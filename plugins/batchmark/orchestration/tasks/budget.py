@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from airflow.sdk import Context
-from rich.console import Console
 
 from batchmark.analysis.cost import run_costs
 from batchmark.aws.price_list import current_prices, price_clients, stored_prices
@@ -15,11 +14,10 @@ from batchmark.core.config import Config
 from batchmark.core.errors import BudgetError, PlanError
 from batchmark.core.run import CollectedRun, PlannedJob, RunPlan
 from batchmark.orchestration.batch_operator import generation
+from batchmark.orchestration.telling import console, tell
 from batchmark.report.tables import amount, render_costs, render_worst_case
 from batchmark.runs.budget import RUN_CAP, book, parse_cap, refusals, worst_case
 from batchmark.runs.spending import RunSpending, month_spending, run_spending, spending_key
-
-TERMINAL_WIDTH = 160
 
 
 def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> RunPlan:
@@ -43,7 +41,7 @@ def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> Run
         now=now,
     )
     worst = worst_case(config, jobs, prices.table, now)
-    render_worst_case(worst, Console(width=TERMINAL_WIDTH))
+    render_worst_case(worst, console())
     key = spending_key(store, now)
     number = generation(context)
     month = month_spending(store, key)
@@ -52,7 +50,7 @@ def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> Run
         raise PlanError(_taken(context, f"under which run {before.run_id!r} is booked"))
     kept = before.replanned(number) if before else None
     month = month.without(key, kept)
-    print(month)
+    tell(month)
     reasons = refusals(worst, max_cost_usd=cap, month=month, monthly_cap_usd=config.monthly_cap_usd)
     plan = RunPlan(
         jobs=tuple(jobs),
@@ -63,8 +61,8 @@ def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> Run
     )
     if plan.dry_run:
         for reason in reasons:
-            print(f"This run would be refused. {reason}")
-        print(f"Dry run, nothing is submitted: {store.write(PLAN, plan.model_dump_json(indent=2))}")
+            tell(f"This run would be refused. {reason}")
+        tell(f"Dry run, nothing is submitted: {store.write(PLAN, plan.model_dump_json(indent=2))}")
         return plan
     if reasons:
         raise BudgetError(f"Nothing was submitted. {' '.join(reasons)}")
@@ -123,10 +121,9 @@ def settle(store: RunStore, config: Config, plan: RunPlan, collected: CollectedR
 def print_costs(store: RunStore, config: Config, collected: CollectedRun) -> None:
     """Print what a run's jobs cost, what they could have cost, and the month's sum."""
     prices = stored_prices(store, config.region, datetime.now(UTC))
-    console = Console(width=TERMINAL_WIDTH)
-    render_costs(run_costs(collected, prices), console)
+    render_costs(run_costs(collected, prices), console())
     text = store.read_if_there(store.prefix + PLAN)
     plan = RunPlan.model_validate_json(text) if text else None
     if plan and plan.worst_case and plan.spending_key:
-        print(f"At most it could have cost {amount(plan.worst_case.usd)}.")
-        print(month_spending(store, plan.spending_key))
+        tell(f"At most it could have cost {amount(plan.worst_case.usd)}.")
+        tell(month_spending(store, plan.spending_key))

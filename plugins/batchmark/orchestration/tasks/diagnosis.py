@@ -8,7 +8,9 @@ from airflow.sdk.exceptions import AirflowFailException
 from batchmark.aws.result_bucket import DIAGNOSES_FOLDER, RunStore
 from batchmark.core.errors import BatchmarkError
 from batchmark.core.names import slug
+from batchmark.orchestration.links import page_url
 from batchmark.orchestration.settings import load_config
+from batchmark.orchestration.telling import console, tell
 from batchmark.runs.planning import check_targets
 
 
@@ -19,8 +21,6 @@ def diagnose_queues(context: Context) -> str:
         AirflowFailException: the configuration is invalid, or a target unknown.
     """
     from datetime import UTC, datetime
-
-    from rich.console import Console
 
     from batchmark.aws.batch_targets import published_queues
     from batchmark.aws.boto_clients import patient_clients
@@ -49,10 +49,10 @@ def diagnose_queues(context: Context) -> str:
             for queue in published_queues({name: config.targets[name]})
         ),
     )
-    render_table(report, Console(width=200))
+    render_table(report, console(200))
     store = RunStore.of(config, context["run_id"])
     prefix = f"{DIAGNOSES_FOLDER}{slug(context['run_id'])}"
     store.put(f"{prefix}.json", report.model_dump_json(indent=2))
     key = store.put(f"{prefix}.html", render_html(report), "text/html")
-    print(f"Diagnosis: {store.object_url(key)}")
+    tell(f"Diagnosis: {page_url(context, store, key)}")
     return key

@@ -7,7 +7,9 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore
 from batchmark.core.errors import BatchmarkError
+from batchmark.orchestration.links import page_url
 from batchmark.orchestration.settings import load_config
+from batchmark.orchestration.telling import console, tell
 
 
 def check_environment(context: Context) -> str:
@@ -18,10 +20,9 @@ def check_environment(context: Context) -> str:
     """
     from datetime import UTC, datetime
 
-    from rich.console import Console
-
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.environment import check_environment as check
+    from batchmark.report.table_pages import environment_html
     from batchmark.report.tables import check_table
     from batchmark.runs.planning import check_targets
 
@@ -33,10 +34,9 @@ def check_environment(context: Context) -> str:
     result = check(config, patient_clients(config.region), targets=targets, now=datetime.now(UTC))
     store = RunStore.of(config, context["run_id"])
     store.write(ENVIRONMENT_JSON, result.model_dump_json(indent=2))
-    console = Console(width=200, record=True)
-    console.print(check_table(result))
-    key = store.write(ENVIRONMENT_HTML, console.export_html(), "text/html")
-    print(f"Environment: {result.summary}. {store.object_url(key)}")
+    console(200).print(check_table(result))
+    key = store.write(ENVIRONMENT_HTML, environment_html(result), "text/html")
+    tell(f"Environment: {result.summary}. {page_url(context, store, key)}")
     if failures := result.failures():
         raise AirflowFailException(
             f"{len(result.of('fail'))} check(s) failed, so nothing is submitted:\n{failures}"

@@ -10,7 +10,9 @@ from airflow.sdk.exceptions import AirflowFailException
 from batchmark.aws.result_bucket import RunStore, dated_key
 from batchmark.checks.leak_records import ENDABLE, LeakAges, RunName
 from batchmark.checks.leaks import RunState
+from batchmark.orchestration.links import page_url
 from batchmark.orchestration.settings import load_config
+from batchmark.orchestration.telling import console, tell
 
 # The DAGs that submit jobs, where to look for a run if a job's tags name no DAG.
 SUBMITTING_DAGS = ("gpu_cpu_benchmark", "noise_calibration")
@@ -73,28 +75,27 @@ def report_leaks(context: Context, found_key: str) -> str:
         AirflowFailException: after publishing, if something leaked or AWS did not answer.
         AlertError: something leaked, and the topic did not take the alert; a retry sends it.
     """
-    from rich.console import Console
 
     from batchmark.changes.alerts.delivering import UnsureError
     from batchmark.checks.leak_records import GuardReport
     from batchmark.core.errors import AlertError
     from batchmark.orchestration.channels import publish
+    from batchmark.report.table_pages import guard_html
     from batchmark.report.tables import guard_table
 
     config = load_config()
     store = RunStore.of(config, context["run_id"])
     report = GuardReport.model_validate_json(store.read(found_key))
-    console = Console(width=200, record=True)
-    console.print(guard_table(report))
-    print(f"Leak guard: {report.summary}.")
+    console(200).print(guard_table(report))
+    tell(f"Leak guard: {report.summary}.")
     for line in report.unread:
-        print(f"Not checked: {line}")
+        tell(f"Not checked: {line}")
     text = ""
     if alarm := report.alarm():
         text = f"{len(report.of('leaked'))} leak(s) of {config.name}:\n{alarm}"
-        print(text)
-    key = store.put(_guard_key(context, "html"), console.export_html(), "text/html")
-    print(f"Report: {store.object_url(key)}")
+        tell(text)
+    key = store.put(_guard_key(context, "html"), guard_html(report), "text/html")
+    tell(f"Report: {page_url(context, store, key)}")
     if text:
         subject = f"Batchmark {config.name}: something runs that no run needs"
         try:

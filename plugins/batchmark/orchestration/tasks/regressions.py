@@ -8,6 +8,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from batchmark.aws.result_bucket import CHANGES, CHANGES_SECTION, SUSPECTS
+from batchmark.orchestration.telling import tell
 from batchmark.orchestration.xcom import RERUN_TASKS
 
 if TYPE_CHECKING:
@@ -27,13 +28,13 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
     found = run.find_suspects(uncertainties(run.collected.jobs))
     suspects = Suspects(suspects=tuple(found))
     for one in found:
-        print(
+        tell(
             f"Suspect {one.kind}: {one.series.target}, {one.series.workload} "
             f"{one.series.parameters}: {one.seconds:.6g} s, expected {one.expected:.6g} s"
         )
     params, note = context["params"], None
     if not found:
-        print(f"No suspect among {len(run.noise_before)} series with enough runs.")
+        tell(f"No suspect among {len(run.noise_before)} series with enough runs.")
     elif not params["reruns"]:
         note = "suspects are not measured again: the run was asked not to (reruns)"
     elif note := reserve(
@@ -41,7 +42,7 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
     ):
         note = f"suspects are not measured again: {note}"
     if note:
-        print(note)
+        tell(note)
         suspects = suspects.model_copy(update={"notes": (note,)})
     run.store.write(SUSPECTS, suspects.model_dump_json(indent=2))
     run.suspects = suspects
@@ -118,7 +119,7 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
         notes=filter(None, (*run.suspects.notes, too_early(everything))),
     )
     run.store.write(CHANGES_SECTION, section.model_dump_json(indent=2))
-    print(f"{len(changes)} change(s) among {len(everything)} series")
+    tell(f"{len(changes)} change(s) among {len(everything)} series")
     found = RunChanges(run_id=run.run_id, changes=changes, confirmations=tuple(verdicts))
     return run.store.write(CHANGES, found.model_dump_json(indent=2))
 
@@ -128,7 +129,7 @@ def _verdicts(run: RunHistory, fresh: CollectedRun) -> list[Confirmation]:
         return []
     verdicts = [run.verdict(one, fresh) for one in run.suspects.suspects]
     for one in verdicts:
-        print(f"{one.outcome}: {one.series.target} {one.series.workload}: {one.reason}")
+        tell(f"{one.outcome}: {one.series.target} {one.series.workload}: {one.reason}")
     return verdicts
 
 

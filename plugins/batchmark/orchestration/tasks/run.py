@@ -24,7 +24,9 @@ from batchmark.aws.result_bucket import (
 from batchmark.core.errors import BatchmarkError
 from batchmark.core.run import CollectedRun, Purpose
 from batchmark.orchestration.assets import REPORT, RESULTS, report_metadata, results_metadata
+from batchmark.orchestration.links import page_url
 from batchmark.orchestration.settings import load_config
+from batchmark.orchestration.telling import console, tell
 from batchmark.orchestration.xcom import JOB_ID_XCOM
 from batchmark.runs.planning import operator_kwargs
 from batchmark.runs.planning import plan_jobs as plan
@@ -104,7 +106,7 @@ def collect_results(context: Context, run_task_id: str) -> str:
         config=config,
     )
     for lost in collected.lost:
-        print(f"No result from {lost.planned.target} ({lost.planned.suite}): {lost.reason}")
+        tell(f"No result from {lost.planned.target} ({lost.planned.suite}): {lost.reason}")
     settle(store, config, run_plan, collected)
     key = store_run(store, collected)
     history_keys = HistoryStore.of(config).append(
@@ -147,7 +149,6 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     from datetime import UTC, datetime
 
     from airflow.sdk.configuration import conf
-    from rich.console import Console
 
     from batchmark.analysis.comparison import Comparison
     from batchmark.changes.alerts.records import precision
@@ -175,9 +176,9 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     store.write(REPORT_JSON, render_json(report))
     store.write(SUMMARY, summarize(report).model_dump_json(indent=2))
     key = store.write(REPORT_HTML, render_html(report), "text/html")
-    render_table(report, Console(width=160))
+    render_table(report, console())
     print_costs(store, config, collected)
-    print(f"Report: {store.object_url(key)}")
+    tell(f"Report: {page_url(context, store, key)}")
     _fail_if_a_job_did(collected, "the report holds what there is")
     context["outlet_events"][REPORT].extra = report_metadata(collected, key)
     return key
@@ -191,11 +192,11 @@ def publish_noise(context: Context, collected_key: str) -> str:
     Raises:
         AirflowFailException: after publishing, when a target has no calibration or a job failed.
     """
-    from rich.console import Console
 
     from batchmark.analysis.calibration import calibrate
     from batchmark.orchestration.run_history import noise_table
     from batchmark.orchestration.tasks.budget import print_costs
+    from batchmark.report.table_pages import noise_html
     from batchmark.report.tables import render_calibration
     from batchmark.runs.collected_runs import readable_run
 
@@ -204,21 +205,20 @@ def publish_noise(context: Context, collected_key: str) -> str:
     collected = readable_run(store, collected_key)
     report = calibrate(collected, region=config.region if store.is_aws() else None)
     store.write(NOISE_JSON, report.model_dump_json(indent=2))
-    console = Console(width=160, record=True)
-    render_calibration(report, console)
+    render_calibration(report, console())
+    kept = []
     for calibration in report.calibrations:
         table = calibration.table
         key = noise_key(table.suite, table.dtype, table.target)
         before = noise_table(store, key)
         if before and (reason := before.outlives(table)):
-            console.print(
-                f"{key} stays that of run {before.run_id}: {reason}.", markup=False, highlight=False
-            )
+            kept.append(f"{key} stays that of run {before.run_id}: {reason}.")
         else:
             store.put(key, table.to_json())
-    key = store.write(NOISE_HTML, console.export_html(), "text/html")
+    tell(*kept)
+    key = store.write(NOISE_HTML, noise_html(report, kept), "text/html")
     print_costs(store, config, collected)
-    print(f"Noise: {store.object_url(key)}")
+    tell(f"Noise: {page_url(context, store, key)}")
     if report.refused:
         raise AirflowFailException("; ".join(report.refused))
     _fail_if_a_job_did(collected, "the tables hold what there is")

@@ -11,7 +11,9 @@ from airflow.sdk import Context, Param
 from batchmark.aws.result_bucket import RunStore, dated_key
 from batchmark.core.config import Config
 from batchmark.core.suites import SUITES
+from batchmark.orchestration.links import page_url
 from batchmark.orchestration.settings import load_config
+from batchmark.orchestration.telling import console, tell
 
 if TYPE_CHECKING:
     from batchmark.changes.records import Series
@@ -64,7 +66,7 @@ def try_detector(context: Context) -> str:
     detector, settings = current_detector()
     tested = []
     for suite, histories in sorted(by_suite.items()):
-        print(f"Suite {suite}: {len(histories)} series")
+        tell(f"Suite {suite}: {len(histories)} series")
         tested.append(
             try_suite(suite, histories, detector, seed=params["seed"], steps=params["steps"])
         )
@@ -83,16 +85,15 @@ def try_detector(context: Context) -> str:
 
 def publish_self_test(context: Context, tested_key: str) -> str:
     """Publish the results as a page and a table; return the page's key."""
-    from rich.console import Console
 
     from batchmark.changes.self_test.records import SelfTest
     from batchmark.report.self_test_page import render_html, render_table
 
     store = RunStore.of(load_config(), context["run_id"])
     report = SelfTest.model_validate_json(store.read(tested_key))
-    render_table(report, Console(width=160))
+    render_table(report, console())
     key = store.put(_key(context, "html"), render_html(report), "text/html")
-    print(f"Self-test: {store.object_url(key)}")
+    tell(f"Self-test: {page_url(context, store, key)}")
     return key
 
 

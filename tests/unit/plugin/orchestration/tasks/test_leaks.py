@@ -154,7 +154,7 @@ def test_an_environment_that_lacks_everything_fails_with_every_line(account):
     assert len(lines) == len(failures) + 1
     assert any(line.startswith("job queue of g5.xlarge: ") for line in lines)
     page = account.read(account.prefix + ENVIRONMENT_HTML).decode()
-    assert "Environment of lab in eu-west-1" in page
+    assert "lab in eu-west-1" in page
     assert {check["target"] for check in result["checks"]} == {"all", "g5.xlarge"}
 
 
