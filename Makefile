@@ -109,7 +109,7 @@ $(MWAA): requirements-mwaa.txt | install
 	@touch $@
 
 .PHONY: test-browser
-test-browser: install ## Hostile pages in a real Chromium against the local cloud (half a minute; needs chromium and chromedriver)
+test-browser: install ## Hostile pages in a real Chromium against the local cloud (half a minute; needs chromium)
 	@$(BIN)/python -m tests.browser.chromium
 	$(BIN)/pytest -q $(SLOWEST) tests/browser
 

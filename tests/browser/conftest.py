@@ -6,21 +6,17 @@ from tests.browser import chromium
 
 
 @pytest.fixture(scope="session")
-def started_browser(tmp_path_factory):
+def started_browser():
     if lacking := chromium.missing():
         pytest.skip(lacking)
-    with chromium.opened(tmp_path_factory.mktemp("chromium")) as driver:
-        yield driver
+    with chromium.opened() as browser:
+        yield browser
 
 
 @pytest.fixture
 def browser(started_browser):
-    """Chromium with a new tab and no cookies: selenium's driver."""
-    first = started_browser.current_window_handle
-    started_browser.switch_to.new_window("tab")
-    try:
-        yield started_browser
-        started_browser.delete_all_cookies()
-        started_browser.close()
-    finally:
-        started_browser.switch_to.window(first)
+    """Chromium without cookies: Playwright's context, which opens tabs."""
+    context = started_browser.new_context()
+    context.set_default_timeout(chromium.ANSWER_MILLISECONDS)
+    yield context
+    context.close()

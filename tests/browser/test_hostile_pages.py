@@ -1,15 +1,11 @@
 """A real browser opens hostile pages; they attack the local cloud with its guard and without it."""
 
-from functools import partial
-
 import pytest
-from selenium.webdriver.common.by import By
 
 from tests.browser import victim as victims
 from tests.browser.attacks import ATTACKS, LIBRARY, another_port, report
 from tests.browser.chromium import again_if_it_crashed
 from tests.stand_ins.http import serving
-from tests.waiting import wait_for
 
 REFUSED = 403
 CASES = [
@@ -18,9 +14,11 @@ CASES = [
     for page in attack.pages
 ]
 FOLLOW = """
-const link = Object.assign(document.createElement("a"), {href: arguments[0]});
-document.body.append(link);
-link.click();
+href => {
+    const link = Object.assign(document.createElement("a"), {href});
+    document.body.append(link);
+    link.click();
+}
 """
 
 
@@ -49,17 +47,14 @@ def harm(browser, victim, attack, page, target):
     """What the attack from this page changed and read, and what the local cloud answered."""
     before = victim.state()
 
-    def seen_from(page):
-        browser.get(page)
+    def seen_from(tab):
+        tab.goto(page)
         victim.skip_answers()
-        return browser.execute_async_script(
-            "const [target, done] = arguments;"
-            f"(async () => {{{LIBRARY}{attack.script}}})().then("
-            "text => done(String(text)), error => done(String(error)))",
-            target,
+        return tab.evaluate(
+            f"target => (async () => {{{LIBRARY}{attack.script}}})().then(String, String)", target
         )
 
-    seen = again_if_it_crashed(browser, partial(seen_from, page))
+    seen = again_if_it_crashed(browser, seen_from)
     answers = victim.answers_to(attack.path)
     after = victim.state()
     changed = {name for name in before if before[name] != after[name]}
@@ -83,7 +78,8 @@ def test_a_link_on_another_ports_page_opens(browser, guarded, other_port, linked
     url, _ = report(guarded, other_port)
     if linked == "log":
         url = f"{guarded.url}/local-cloud/jobs/{job_id}/log"
-    browser.get(page)
-    browser.execute_script(FOLLOW, url)
-    wait_for(lambda: browser.current_url == url, url, 30)
-    assert guarded.secret in browser.find_element(By.TAG_NAME, "body").text
+    tab = browser.new_page()
+    tab.goto(page)
+    tab.evaluate(FOLLOW, url)
+    tab.wait_for_url(url)
+    assert guarded.secret in tab.inner_text("body")
