@@ -246,6 +246,10 @@ bench-noise: install ## A/A: 20 equal runs on this idle machine; each row's nois
 bench-history: install ## Read a history of 1,000,000 rows as the detector does: below 500 MB of memory (a minute)
 	@exec $(BIN)/python -m benchmarks.memory.long_history
 
+.PHONY: bench-pages
+bench-pages: install ## The pages' first data of 1,000 and 10,000 runs, beside reading everything (three minutes)
+	@exec $(BIN)/python -m benchmarks.pages
+
 .PHONY: bench-logs
 bench-logs: install ## Collect a job whose log has 500 MB: below 300 MB of memory (ten seconds)
 	@exec $(BIN)/python -m benchmarks.memory.long_log

@@ -86,14 +86,24 @@ class Bucket:
             yield {"CommonPrefixes": [{"Prefix": f"{path}/"} for path in sorted(found)]}
             return
         paths = sorted((self.folder / Prefix).rglob("*.parquet"))
-        yield {"Contents": [{"Key": str(path.relative_to(self.folder))} for path in paths]}
+        yield {
+            "Contents": [
+                {"Key": str(path.relative_to(self.folder)), "ETag": str(path.stat().st_mtime_ns)}
+                for path in paths
+            ]
+        }
+
+    def put_object(self, *, Bucket: str, Key: str, Body: bytes, **_: object) -> None:  # noqa: ARG002, N803
+        path = self.folder / Key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(Body)
 
 
-def write(runs: int) -> None:
+def write(runs: int, folder: Path = FOLDER, targets: int = TARGETS, points: int = POINTS) -> None:
     """Write a history of `runs` runs, each with a row per target and point."""
-    shutil.rmtree(FOLDER, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
     rng = np.random.default_rng(1)
-    target, point = np.divmod(np.arange(TARGETS * POINTS), POINTS)
+    target, point = np.divmod(np.arange(targets * points), points)
     constant = {name: pa.array(texts(name, target, point)) for name in names_of(STRING)}
     for run in range(runs):
         recorded = time_columns(FIRST + run * INTERVAL)
@@ -111,7 +121,7 @@ def write(runs: int) -> None:
             for field in SCHEMA
         ]
         body = encode(pa.table(columns, schema=SCHEMA))
-        path = FOLDER / FileLocation(SUITE, recorded["month"], f"run-{run:06}").key
+        path = folder / FileLocation(SUITE, recorded["month"], f"run-{run:06}").key
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(body)
 

@@ -9,16 +9,19 @@ import pytest
 
 from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
+from laptop.demo import run_benchmark
+from laptop.session import Clock
 from tests.applied import applied_once, lasting_stack, start_all_from
 from tests.e2e.stacks import run_dag
 
 HERE = Path(__file__).parent
+VIEWER = "vera"
 # With pytest-xdist, whoever uses the one stack goes to the same worker, the first.
 ON_ONE_STACK = tuple(
     f"tests/e2e/test_{name}.py"
     for name in (
         *("main_job", "budget", "diagnose_queue", "guard", "regressions"),
-        *("least_privilege", "killed_runs"),
+        *("least_privilege", "killed_runs", "airflow_pages"),
     )
 )
 # No other chain of tests takes as long: the other workers give way to it.
@@ -47,6 +50,7 @@ def stack(tmp_path_factory):
     with lasting_stack(folder, job_dir=HERE / "quick_job") as running:
         env = running.processes.env
         env["PYTHONPATH"] = f"{HERE / 'airflow_settings'}:{env['PYTHONPATH']}"
+        env["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"] += f",{VIEWER}:viewer"
         start_all_from(partial(applied_once, tmp_path_factory), running)
         yield running
 
@@ -61,6 +65,12 @@ def aws(stack):
 def airflow(stack):
     with AirflowClient(stack.airflow) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def report(stack):
+    """Of a run of the main job."""
+    return run_benchmark(stack, {"suite": "smoke"}, Clock())
 
 
 @pytest.fixture(scope="session")

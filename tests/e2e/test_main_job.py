@@ -24,17 +24,11 @@ from batchmark.core.prices import PriceTable, load_prices
 from batchmark.core.suites import OWN_DTYPES, SUITES
 from batchmark.history.store import HistoryStore
 from batchmark_job.result import parse_document
-from laptop.demo import DAG_ID, run_benchmark
+from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
-from laptop.session import Clock
 from tests.e2e.stacks import failed_log, run_dag, store_of
 
 pytestmark = pytest.mark.timeout(1200)
-
-
-@pytest.fixture(scope="module")
-def report(stack):
-    return run_benchmark(stack, {"suite": "smoke"}, Clock())
 
 
 def test_a_gpu_target_is_compared_with_a_cpu_target(report):

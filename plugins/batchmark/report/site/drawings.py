@@ -9,6 +9,7 @@ import altair as alt
 import vl_convert
 
 from batchmark.analysis.side_by_side import SideBySide
+from batchmark.changes.records import Metric
 from batchmark.report.charts import COLOURS, chart_style, embedded
 from batchmark.report.site.trends import METRICS, Trend
 from batchmark.report.words import row_label
@@ -17,6 +18,7 @@ WIDTH = 900
 LABEL_WIDTH = 300  # browsers' fonts are wider than the one that is measured here
 BAR_HEIGHT = 24
 PNG_SCALE = 2.0
+UNITS: dict[Metric, str] = {"time": ", seconds", "price": ", dollars an hour"}
 PALE, DARK, INK = "#999999", "#57616c", "#1a1f25"
 
 
@@ -30,7 +32,12 @@ def series_svg(trend: Trend) -> str:
     axis = alt.X("place:Q", title="runs, oldest first", axis=alt.Axis(tickMinStep=1, labels=False))
     runs = alt.Chart(alt.InlineData(values=values)).encode(
         x=axis,
-        y=alt.Y("value:Q", title=METRICS[trend.metric], scale=alt.Scale(zero=False)),
+        y=alt.Y(
+            "value:Q",
+            title=METRICS[trend.metric] + UNITS.get(trend.metric, ""),
+            scale=alt.Scale(zero=False),
+            axis=alt.Axis(format="~s"),
+        ),
         description="text:N",
     )
     rules = (

@@ -1,0 +1,93 @@
+"""Times the pages' first data: a history's trends, by its snapshot and by reading every file.
+
+The history: runs of 60 series each, in a folder that stands in for the bucket. Each figure is of a
+process that has just started and has its libraries loaded, as the API server has.
+
+Exits with 1 unless the first data of 1,000 runs come within 300 ms, those of 10,000 within 1 s, and
+both in a third of the time that reading everything takes. Takes about three minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+from batchmark.history.series import series_histories
+from batchmark.history.store import HistoryStore
+from batchmark.history.view import SNAPSHOTS, HistoryView
+from batchmark.report.site.trends import trends
+from benchmarks.memory.long_history import ROOT, SUITE, Bucket, write
+from benchmarks.synthetic import this_machine
+
+FOLDER = ROOT / "build" / "bench-pages"
+TARGETS, POINTS = 5, 12
+CLAIMED_SECONDS = {1_000: 0.3, 10_000: 1.0}
+CLAIMED_RATIO = 3.0
+ROUNDS = 5
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--read", choices=("snapshot", "everything"), help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, default=FOLDER, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.read:
+        print(json.dumps(read(arguments.folder, arguments.read)))
+        return 0
+    missed = []
+    for runs, claimed in CLAIMED_SECONDS.items():
+        folder = FOLDER / str(runs)
+        write(runs, folder, TARGETS, POINTS)
+        read(folder, "snapshot")  # writes it
+        found: dict[str, list[float]] = {"snapshot": [], "everything": []}
+        for _ in range(ROUNDS):
+            for how, seconds in found.items():
+                seconds.append(in_a_new_process(folder, how))
+        first, everything = (median(found[how]) for how in ("snapshot", "everything"))
+        print(
+            f"{runs:,} runs x {TARGETS * POINTS} series: first data {first * 1000:.0f} ms "
+            f"({min(found['snapshot']) * 1000:.0f} to {max(found['snapshot']) * 1000:.0f}), "
+            f"reading everything {everything * 1000:.0f} ms, {everything / first:.1f} times as long"
+        )
+        if first >= claimed:
+            missed.append(
+                f"first data of {runs:,} runs take {first:.2f} s, not below {claimed:g} s"
+            )
+        if everything < CLAIMED_RATIO * first:
+            missed.append(f"{runs:,} runs: not {CLAIMED_RATIO:g} times as fast as everything")
+    print(f"{this_machine()}; medians (range) of {ROUNDS} processes in turns")
+    for text in missed:
+        print(f"MISSED: {text}")
+    return 1 if missed else 0
+
+
+def in_a_new_process(folder: Path, how: str) -> float:
+    command = [sys.executable, "-m", "benchmarks.pages", "--read", how, "--folder", str(folder)]
+    ended = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    return float(json.loads(ended.stdout))
+
+
+def read(folder: Path, how: str) -> float:
+    """Seconds from nothing to the trends of the suite."""
+    if how == "everything":
+        for path in (folder / SNAPSHOTS).glob("*"):
+            path.rename(folder / path.name)
+    began = time.perf_counter()
+    rows = HistoryView(HistoryStore(Bucket(folder), "results")).rows(SUITE)
+    shown = trends(series_histories(rows, "time"), [], {})
+    seconds = time.perf_counter() - began
+    if how == "everything":
+        for path in folder.glob("*.parquet"):
+            path.replace(folder / SNAPSHOTS / path.name)
+    if len(shown) != TARGETS * POINTS:
+        raise SystemExit(f"{len(shown)} series instead of {TARGETS * POINTS}")
+    return seconds
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""What every page of ours has to stand: screen readers, small screens, and no word to strangers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Frame, Page
+
+from tests.paths import ROOT
+
+SCREENSHOTS = ROOT / "build" / "screenshots"
+WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+SERIOUS = ("serious", "critical")
+# What reaches over the page's right edge, by its tag and text; hidden text is for screen readers.
+CUT = """
+() => [...document.querySelectorAll("body *")]
+    .filter(element => {
+        const box = element.getBoundingClientRect();
+        return box.width > 1 && box.right > innerWidth + 1 && !element.closest("svg > *");
+    })
+    .map(element => `${element.tagName}: ${element.textContent.slice(0, 60)}`)
+"""
+
+
+def barriers(page: Page) -> list[str]:
+    """axe-core's serious and critical findings, one line each."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}"
+        for one in found
+        if one["impact"] in SERIOUS
+    ]
+
+
+def cut(page: Page) -> list[str]:
+    """What a person at a wide or a narrow screen would have to scroll sideways for."""
+    lines = []
+    for size in (WIDE, NARROW):
+        page.set_viewport_size(size)
+        lines += [f"at {size['width']} px, {line}" for line in page.evaluate(CUT)]
+    page.set_viewport_size(WIDE)
+    return lines
+
+
+def take_pictures(page: Page, name: str) -> list[Path]:
+    """The whole page, light and dark, wide and narrow, in build/screenshots."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    pictures = []
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        for width, size in (("wide", WIDE), ("narrow", NARROW)):
+            page.set_viewport_size(size)
+            picture = SCREENSHOTS / f"{name}-{scheme}-{width}.png"
+            page.screenshot(path=picture, full_page=True)
+            pictures.append(picture)
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size(WIDE)
+    return pictures
+
+
+def strangers(page: Page, known: str) -> list[str]:
+    """Collects the addresses that a page asks for and that don't begin with `known`."""
+    asked: list[str] = []
+
+    def note(request):
+        if not request.url.startswith((known, "data:", "blob:", "file:", "about:")):
+            asked.append(request.url)
+
+    page.on("request", note)
+    return asked
+
+
+def frame_of(page: Page, path: str) -> Frame:
+    """The frame in Airflow's UI that shows a page of ours."""
+    page.wait_for_selector("iframe")
+    return next(frame for frame in page.frames if path in frame.url)

@@ -1,0 +1,211 @@
+"""Our pages in Airflow's own UI, in a real browser: from the form to the figures."""
+
+import csv
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from batchmark.changes.alerts.store import AlertStore
+from batchmark_job.result import parse_document
+from laptop.airflow import USER
+from laptop.demo import DAG_ID
+from tests.browser import chromium
+from tests.builders.alerts import opened
+from tests.e2e.conftest import VIEWER
+from tests.e2e.stacks import store_of, wait_for_end
+
+pytestmark = [
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(chromium.missing() is not None, reason=str(chromium.missing())),
+]
+views = pytest.importorskip("tests.browser.views")
+
+RUN_SECONDS = 540
+LEAST_FIGURES = 8
+
+
+def log_in(browser, stack, user):
+    """A context of its own, logged in by Airflow's form."""
+    passwords = json.loads((stack.airflow.home / "passwords.json").read_text())
+    context = browser.new_context(viewport=views.WIDE, accept_downloads=True)
+    context.set_default_timeout(chromium.ANSWER_MILLISECONDS)
+    page = context.new_page()
+    page.goto(stack.airflow.url)
+    page.fill("input[name=username]", user)
+    page.fill("input[name=password]", passwords[user])
+    page.click("button[type=submit]")
+    page.wait_for_url(f"{stack.airflow.url}/")
+    return context
+
+
+@pytest.fixture(scope="module")
+def contexts(stack, airflow):
+    """Contexts of the administrator and of the viewer, by user."""
+    airflow.wait_for_dag(DAG_ID)
+    with chromium.opened() as browser:
+        yield {user: log_in(browser, stack, user) for user in (USER, VIEWER)}
+
+
+@pytest.fixture
+def page(contexts, stack):
+    page = contexts[USER].new_page()
+    asked = views.strangers(page, stack.airflow.url)
+    yield page
+    page.close()
+    assert asked == []
+
+
+@pytest.fixture(scope="module")
+def by_form(contexts, stack, airflow, report):
+    """The id of a run that was triggered by Airflow's form and watched to its end."""
+    page = contexts[USER].new_page()
+    page.goto(f"{stack.airflow.url}/dags/{DAG_ID}")
+    page.get_by_role("button", name="Trigger").click()
+    form = page.get_by_role("dialog")
+    form.get_by_text("What", exact=True).click()
+    form.get_by_role("combobox").first.fill("smoke")
+    page.keyboard.press("Enter")
+    form.get_by_role("button", name="Trigger").click()
+    page.wait_for_url("**/runs/*")
+    run_id = page.url.rpartition("/runs/")[2]
+    page.get_by_role("link", name="Report", exact=True).click()
+    frame = page.frame_locator("iframe")
+    frame.get_by_text("still running").or_(frame.get_by_text("waits for its turn")).wait_for()
+    assert wait_for_end(airflow, DAG_ID, run_id) == "success"
+    # It looks again by itself until the report is there.
+    frame.get_by_role("heading", name="Does the GPU pay off?").wait_for(timeout=60_000)
+    page.close()
+    return run_id
+
+
+@pytest.fixture(scope="module")
+def alert(aws, by_form):
+    store = store_of(aws, by_form)
+    (alert,) = opened()
+    store.put(f"alerts/{alert.id}.json", alert.model_dump_json())
+    return alert
+
+
+def test_the_runs_report_is_a_click_away_in_airflow(page, stack, by_form):
+    page.goto(f"{stack.airflow.url}/dags/{DAG_ID}/runs/{quote(by_form)}")
+    page.get_by_role("link", name="Report", exact=True).click()
+    answer = page.frame_locator("iframe").locator(".answer")
+    answer.wait_for()
+    assert "Does the GPU pay off?" in answer.inner_text()
+    page.get_by_role("link", name="Batchmark").first.click()
+    listed = page.frame_locator("iframe")
+    listed.get_by_role("heading", name="Benchmark runs").wait_for()
+    assert listed.get_by_role("link", name=by_form).count() == 1
+
+
+def test_tasks_link_to_report_log_and_result(contexts, airflow, by_form):
+    found = {}
+    for task in airflow.task_instances(DAG_ID, by_form):
+        if task["task_id"] in ("publish_report", "run_benchmark"):
+            found.setdefault(task["task_id"], airflow.links(task))
+    page = contexts[USER].new_page()
+    page.goto(found["publish_report"]["Report"])
+    assert page.locator(".answer").count() == 1
+    document = page.goto(found["run_benchmark"]["Result"]).body()
+    assert parse_document(document).run_id == by_form
+    assert page.goto(found["run_benchmark"]["Log"]).ok
+    page.close()
+
+
+def test_a_figure_is_the_same_in_table_csv_and_raw_documents(page, stack, aws, by_form):
+    """Without a GPU no matrix is shown, as no figure is a GPU's; the comparison has all of them."""
+    targets = {"a_target": "g4dn.xlarge", "b_target": "c5.2xlarge"}
+    query = "&".join(f"{name}={quote(value)}" for name, value in targets.items())
+    side = quote(by_form, safe="")
+    page.goto(f"{stack.airflow.url}/batchmark/compare?a={side}&b={side}&{query}")
+    with page.expect_download() as begun:
+        page.get_by_role("link", name="CSV").click()
+    rows = list(csv.DictReader(Path(begun.value.path()).read_text().splitlines()))
+    assert len(rows) >= LEAST_FIGURES
+    store = store_of(aws, by_form)
+    medians = {}
+    for key in store.keys(f"raw/{store.name}/"):
+        document = parse_document(store.read(key))
+        for row in document.measurements:
+            samples = sorted(row.samples_seconds)
+            name = (row.workload, json.dumps(row.parameters, sort_keys=True), row.dtype)
+            medians.setdefault(name, {})[document.target] = samples
+    shown = page.locator("table tbody tr").all_inner_texts()
+    for row in rows:
+        text = f"{row['workload']} {row['parameters']}, {row['dtype']}"
+        assert any(text in line for line in shown), text
+        assert float(row["ratio"]) == pytest.approx(
+            float(row["second_seconds"]) / float(row["first_seconds"]), rel=1e-6
+        )
+        (found,) = [
+            both
+            for (workload, parameters, dtype), both in medians.items()
+            if (workload, dtype) == (row["workload"], row["dtype"])
+            and ", ".join(f"{k} {v}" for k, v in json.loads(parameters).items())
+            in (row["parameters"], ", ".join(sorted(row["parameters"].split(", "))))
+        ]
+        for target, column in (("g4dn.xlarge", "first_seconds"), ("c5.2xlarge", "second_seconds")):
+            assert found[target][0] <= float(row[column]) <= found[target][-1]
+
+
+def test_two_runs_are_compared_by_the_form(page, stack, by_form, report):
+    page.goto(f"{stack.airflow.url}/batchmark/compare")
+    page.get_by_label("First run, image or day").fill(by_form)
+    page.get_by_label("First target").select_option("c5.2xlarge")
+    page.get_by_label("Second run, image or day").fill(report.run_id)
+    page.get_by_label("Second target").select_option("c5.2xlarge")
+    page.get_by_role("button", name="Compare").click()
+    page.locator(".verdict").wait_for()
+    assert quote(report.run_id, safe="") in page.url
+    assert page.locator("figure svg").count() == 1
+
+
+def test_an_alert_is_acknowledged(page, stack, aws, alert):
+    page.goto(f"{stack.airflow.url}/batchmark/alerts")
+    box = page.locator(f"[id='{alert.id}']")
+    box.get_by_label("Becomes").select_option("acknowledged")
+    box.get_by_label("Why").fill("I look at it")
+    box.get_by_role("button", name="Change").click()
+    page.locator(f"[id='{alert.id}']").get_by_text("Acknowledged.").wait_for()
+    (stored,) = [one for one in AlertStore(store_of(aws, "")).alerts() if one.id == alert.id]
+    assert (stored.state, stored.transitions[-1].by) == ("acknowledged", USER)
+
+
+def test_a_viewer_reads_and_changes_nothing(contexts, stack, aws, alert):
+    url = f"{stack.airflow.url}/batchmark/alerts"
+    page = contexts[VIEWER].new_page()
+    page.goto(url)
+    assert page.locator(f"[id='{alert.id}']").count() == 1
+    assert page.locator("form").count() == 0
+    page.close()
+    before = AlertStore(store_of(aws, "")).alerts()
+    answer = contexts[VIEWER].request.post(f"{url}/{alert.id}", form={"state": "invalid"})
+    assert answer.status == 403
+    assert AlertStore(store_of(aws, "")).alerts() == before
+
+
+def test_without_a_session_nothing_is_shown(stack, by_form):
+    for path in ("runs", f"runs/{quote(by_form)}", "trends", "compare", "alerts", "costs"):
+        answer = httpx.get(f"{stack.airflow.url}/batchmark/{path}")
+        assert (answer.status_code, by_form in answer.text) == (401, False)
+
+
+@pytest.mark.parametrize(
+    "name", ["runs", "report", "trends", "series", "compare", "alerts", "costs", "published"]
+)
+def test_every_view_stands_screen_readers_and_small_screens(
+    page, stack, by_form, report, alert, name
+):
+    base, one, other = f"{stack.airflow.url}/batchmark", quote(by_form, safe=""), report.run_id
+    sides = f"a={one}&a_target=g4dn.xlarge&b={quote(other, safe='')}&b_target=c5.2xlarge"
+    paths = {"report": f"runs/{one}", "compare": f"compare?{sides}", "series": "trends"}
+    page.goto(f"{base}/{paths.get(name, name)}")
+    if name == "series":
+        page.locator("table a").first.click()
+        page.locator("figure svg").wait_for()
+    assert views.barriers(page) == []
+    assert views.cut(page) == []
+    assert len(views.take_pictures(page, name)) == 4
