@@ -196,8 +196,8 @@ def _ratios(duels: Sequence[Duel]) -> str:
 def _lines(report: Report) -> Iterator[Line]:
     section = "changes" if report.changes or report.alerts else None
     yield Line("Has it changed?", _changed(report.changes), section)
-    yield Line("Can it be trusted?", _trust(report), "pairs" if report.pairs else None)
-    yield Line("What did it cost?", cost(report), "prices")
+    yield Line("Can it be trusted?", _trust(report), "trust" if report.pairs else None)
+    yield Line("What did it cost?", cost(report), "cost" if report.pairs else None)
 
 
 def _changed(found: ChangesSection | None) -> str:

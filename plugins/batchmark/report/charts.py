@@ -1,17 +1,20 @@
-"""Time over size, one chart for each workload: every target's median and its interval.
+"""Time and dollars over size, one chart for each workload, with all targets.
 
 Vega-Lite draws them as SVG: https://vega.github.io/vega-lite/.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import altair as alt
 import vl_convert
 
+from batchmark.analysis.answer import Measure
 from batchmark.analysis.comparison import Pair
 from batchmark.analysis.samples import RowKey, row_key
 from batchmark.core import formatting
@@ -20,6 +23,11 @@ from batchmark.report import words
 from batchmark_job.result import Parameter
 
 LEAST_SIZES = 2
+UNITS: dict[Measure, str] = {"time": "seconds", "dollars": "dollars per million calls"}
+# A point with a description, which browsers show as a tooltip once it is a title.
+NAMED_MARK = re.compile(
+    r'<path( aria-label="([^"]*)" role="graphics-symbol" aria-roledescription="point"[^>]*)/>'
+)
 MOST_CHARTS = 24  # of a page: each has some 15 kB
 WIDTH, HEIGHT = 460, 200
 # Okabe and Ito's colours, which the colour-blind tell apart, without those too faint on a page.
@@ -27,27 +35,65 @@ COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 DASHES = [[1, 0], [5, 3], [2, 2], [8, 3, 2, 3], [1, 3], [10, 2]]
 
 
+class Point(NamedTuple):
+    """A target's figures at a size."""
+
+    seconds: Estimate
+    cold_seconds: float | None = None  # of the first call
+    usd: Estimate | None = None  # per million calls
+
+
+class Mark(NamedTuple):
+    """A size from which somebody stays ahead."""
+
+    size: float
+    text: str
+
+
 class SizeChart(NamedTuple):
-    """A workload along one axis of its grid; `targets` has medians in seconds by label and size."""
+    """A workload along one axis of its grid; `targets` has points by label and size."""
 
     title: str
     axis: str
-    targets: dict[str, dict[float, Estimate]]
+    targets: dict[str, dict[float, Point]]
+    crossovers: Mapping[Measure, list[Mark]] = MappingProxyType({})
 
     @property
     def sizes(self) -> list[float]:
         return sorted({size for points in self.targets.values() for size in points})
 
     @property
-    def rows(self) -> Iterator[tuple[str, list[formatting.Figure | None]]]:
+    def measures(self) -> list[Measure]:
+        """What it can be drawn by: dollars need the price of at least one target."""
+        points = [point for of in self.targets.values() for point in of.values()]
+        return ["time", "dollars"] if any(point.usd for point in points) else ["time"]
+
+    @property
+    def rows(self) -> Iterator[tuple[str, list[Cell | None]]]:
         """The table behind the chart."""
         for size in self.sizes:
-            found = (points.get(size) for points in self.targets.values())
-            figures = [formatting.time(one) if one else None for one in found]
-            yield formatting.size(size), figures
+            points = (of.get(size) for of in self.targets.values())
+            yield formatting.size(size), [Cell.of(point) if point else None for point in points]
 
-    def svg(self) -> str:
-        return draw(self)
+    def svg(self, measure: Measure = "time") -> str:
+        return draw(self, measure)
+
+
+class Cell(NamedTuple):
+    """A point in words."""
+
+    time: formatting.Figure
+    cold: str | None
+    usd: str | None
+
+    @classmethod
+    def of(cls, point: Point) -> Cell:
+        cold = point.cold_seconds
+        return cls(
+            formatting.time(point.seconds),
+            f"first call {formatting.seconds(cold)}" if cold is not None else None,
+            words.cost_of_calls(point.usd) if point.usd else None,
+        )
 
 
 def size_charts(pairs: Sequence[Pair]) -> list[SizeChart]:
@@ -55,31 +101,69 @@ def size_charts(pairs: Sequence[Pair]) -> list[SizeChart]:
 
     GPU targets come first. Where two suites share a row, the first one's is shown.
     """
-    measured = [(words.gpu_label(pair), row, row.gpu) for pair in pairs for row in pair.rows]
-    measured += [(pair.cpu.target, row, row.cpu) for pair in pairs for row in pair.rows]
-    grids: dict[str, dict[RowKey, dict[str, Estimate]]] = defaultdict(lambda: defaultdict(dict))
-    for target, row, side in measured:
-        of_row = grids[f"{row.workload}, {row.dtype}"][row_key(row)]
-        of_row.setdefault(target, side.median_seconds)
-    charts = [chart for name, grid in grids.items() for chart in _along_an_axis(name, grid)]
+    measured = [
+        (words.gpu_label(pair), row, Point(row.gpu.median_seconds, row.gpu.cold_seconds, usd))
+        for pair in pairs
+        for row in pair.rows
+        for usd in [None if pair.cpu_fallback else row.gpu_usd_per_million_calls]
+    ]
+    measured += [
+        (
+            pair.cpu.target,
+            row,
+            Point(row.cpu.median_seconds, row.cpu.cold_seconds, row.cpu_usd_per_million_calls),
+        )
+        for pair in pairs
+        for row in pair.rows
+    ]
+    grids: dict[tuple[str, str], dict[RowKey, dict[str, Point]]] = defaultdict(
+        lambda: defaultdict(dict)
+    )
+    for target, row, point in measured:
+        grids[row.workload, row.dtype][row_key(row)].setdefault(target, point)
+    charts = [
+        chart._replace(crossovers=_crossovers(pairs, name, chart))
+        for name, grid in grids.items()
+        for chart in _along_an_axis(", ".join(name), grid)
+    ]
     return charts[:MOST_CHARTS]
 
 
-def _along_an_axis(name: str, grid: dict[RowKey, dict[str, Estimate]]) -> Iterator[SizeChart]:
+def _crossovers(
+    pairs: Sequence[Pair], name: tuple[str, str], chart: SizeChart
+) -> dict[Measure, list[Mark]]:
+    """From which size each GPU target is ahead of the only CPU target; with several, none."""
+    found: dict[Measure, list[Mark]] = {"time": [], "dollars": []}
+    if len({pair.cpu.target for pair in pairs}) > 1:
+        return found
+    for pair in pairs:
+        for one in pair.crossovers:
+            of_chart = (one.workload, one.dtype) == name and one.axis == chart.axis
+            if not of_chart or formatting.parameters(one.parameters) not in chart.title:
+                continue
+            for measure, crossing in zip(found, (one.warm_seconds, one.warm_usd), strict=True):
+                if crossing and crossing.outcome == "crossover" and crossing.size is not None:
+                    ahead = pair.gpu if crossing.ahead_above == "gpu" else pair.cpu
+                    text = f"{ahead.target} from {formatting.size(crossing.size)}"
+                    found[measure].append(Mark(crossing.size, text))
+    return found
+
+
+def _along_an_axis(name: str, grid: dict[RowKey, dict[str, Point]]) -> Iterator[SizeChart]:
     sizes: dict[str, set[float]] = defaultdict(set)
     for _, parameters, _ in grid:
         for parameter, value in parameters:
             if (size := _size(value)) is not None:
                 sizes[parameter].add(size)
     axis = max(sizes, key=lambda one: len(sizes[one]), default=None)
-    groups: dict[str, dict[str, dict[float, Estimate]]] = defaultdict(lambda: defaultdict(dict))
-    for (_, parameters, _), medians in grid.items():
+    groups: dict[str, dict[str, dict[float, Point]]] = defaultdict(lambda: defaultdict(dict))
+    for (_, parameters, _), points in grid.items():
         others = dict(parameters)
         size = _size(others.pop(axis, None)) if axis else None
         if size is None:
             continue
-        for target, median in medians.items():
-            groups[formatting.parameters(others)][target][size] = median
+        for target, point in points.items():
+            groups[formatting.parameters(others)][target][size] = point
     for others_text, targets in groups.items():
         title = ", ".join(filter(None, (name, others_text)))
         chart = SizeChart(title, str(axis), dict(targets))
@@ -92,44 +176,72 @@ def _size(value: Parameter | None) -> float | None:
     return float(value) if isinstance(value, int | float) and value > 0 else None
 
 
-def draw(chart: SizeChart) -> str:
+def draw(chart: SizeChart, measure: Measure = "time") -> str:
     """An SVG for the page itself, which takes on its text colour and loads nothing."""
     values = [
-        {
-            "target": target,
-            "size": size,
-            "seconds": median.value,
-            "low": median.interval.low if median.interval else median.value,
-            "high": median.interval.high if median.interval else median.value,
-        }
+        value
         for target, points in chart.targets.items()
-        for size, median in sorted(points.items())
+        for size, point in sorted(points.items())
+        for value in _values(target, size, point, measure)
     ]
     log = alt.Scale(type="log", nice=False)
-    base = alt.Chart(alt.InlineData(values=values)).encode(
-        x=alt.X("size:Q", scale=log, title=chart.axis, axis=alt.Axis(values=chart.sizes)),
-    )
     names = list(chart.targets)
     scale: dict[str, Any] = {"domain": names}
     colours, dashes = (alt.Scale(**scale, range=one) for one in (COLOURS, DASHES))
-    y: dict[str, Any] = {"scale": log, "title": "seconds", "axis": alt.Axis(format="~s")}
-    band = base.mark_area(opacity=0.25).encode(
-        y=alt.Y("low:Q", **y),
-        y2="high:Q",
+    y: dict[str, Any] = {"scale": log, "title": UNITS[measure], "axis": alt.Axis(format="~s")}
+    base = alt.Chart(alt.InlineData(values=values)).encode(
+        x=alt.X("size:Q", scale=log, title=chart.axis, axis=alt.Axis(values=chart.sizes)),
         color=alt.Color("target:N", scale=colours, title=None),
+        description="text:N",
     )
+    band = base.mark_area(opacity=0.25).encode(y=alt.Y("low:Q", **y), y2="high:Q")
     line = base.mark_line(point=True).encode(
-        y=alt.Y("seconds:Q", **y),
-        color=alt.Color("target:N", scale=colours, title=None),
+        y=alt.Y("amount:Q", **y),
         strokeDash=alt.StrokeDash("target:N", scale=dashes, title=None),
     )
-    return embedded((band + line).properties(width=WIDTH, height=HEIGHT))
+    layers = [band, line]
+    if measure == "time" and any(value["cold"] for value in values):
+        layers.append(base.mark_point(shape="diamond", size=30).encode(y=alt.Y("cold:Q", **y)))
+    layers += _rules(chart.crossovers.get(measure, []), log)
+    return embedded(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT))
+
+
+def _values(target: str, size: float, point: Point, measure: Measure) -> Iterator[dict[str, Any]]:
+    """A point as Vega-Lite takes it; none where it has no dollars."""
+    amount = point.seconds if measure == "time" else point.usd
+    if amount is None:
+        return
+    ends = amount.interval
+    cell = Cell.of(point)
+    yield {
+        "target": target,
+        "size": size,
+        "amount": amount.value,
+        "low": ends.low if ends else amount.value,
+        "high": ends.high if ends else amount.value,
+        "cold": point.cold_seconds,
+        "text": ", ".join(filter(None, (target, str(cell.time), cell.cold, cell.usd))),
+    }
+
+
+def _rules(marks: Sequence[Mark], scale: alt.Scale) -> list[Any]:
+    """Where somebody gets ahead for good: a line with its words."""
+    if not marks:
+        return []
+    values = [mark._asdict() for mark in marks]
+    base = alt.Chart(alt.InlineData(values=values)).encode(x=alt.X("size:Q", scale=scale))
+    rule = base.mark_rule(strokeDash=[2, 2], color="currentColor")
+    text = base.mark_text(
+        align="left", dx=4, dy=-HEIGHT / 2 + 8, color="currentColor", fontSize=10
+    ).encode(text="text:N", y=alt.value(HEIGHT / 2))
+    return [rule, text]
 
 
 def embedded(chart: Any) -> str:
     """A chart as SVG that takes on the page's text colour; hidden where a table says the same."""
-    svg = vl_convert.vegalite_to_svg(chart.configure(**chart_style()).to_dict())
-    return str(svg).replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
+    svg = str(vl_convert.vegalite_to_svg(chart.configure(**chart_style()).to_dict()))
+    svg = NAMED_MARK.sub(r"<path\1><title>\2</title></path>", svg)
+    return svg.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
 
 
 def chart_style(colour: str = "currentColor") -> dict[str, Any]:

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from batchmark.changes.records import Change, ChangePoint
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
-from batchmark.report import change_words, words
+from batchmark.report import change_words, sections, words
 from batchmark.report.answer import first_screen
 from batchmark.report.changes import ChangesSection, SeriesTrace
 from batchmark.report.charts import size_charts
@@ -67,6 +67,8 @@ def render_html(report: Report) -> str:
         words=words,
         changed=change_words,
         views=change_views(report.changes),
+        trust=sections.trust(report),
+        costs=sections.costs(report),
         staleness=report.prices.staleness(report.created_at),
         age_days=report.prices.age_days(report.created_at),
         charts=[_Chart(row.speedup for row in pair.rows) for pair in report.pairs],

@@ -18,7 +18,7 @@ from batchmark.core import formatting
 from batchmark.core.intervals import Estimate, Interval
 from batchmark.core.prices import PriceTable, load_prices
 from batchmark.report.answer import AHEAD, NOT_KNOWN, Cell, Colour, FirstScreen, Line, Matrix
-from batchmark.report.charts import SizeChart
+from batchmark.report.charts import Point, SizeChart
 from batchmark.report.page import page_templates
 
 OTHERS = "published by others"
@@ -158,10 +158,10 @@ def _chart(table: PublishedTable) -> SizeChart:
         "size",
         {
             f"{table.gpu}, {OTHERS}": {
-                float(row.parameters["size"]): _rounded(row.gpu_seconds) for row in rows
+                float(row.parameters["size"]): Point(_rounded(row.gpu_seconds)) for row in rows
             },
             f"{table.cpu}, {OTHERS}": {
-                float(row.parameters["size"]): _rounded(row.cpu_seconds) for row in rows
+                float(row.parameters["size"]): Point(_rounded(row.cpu_seconds)) for row in rows
             },
         },
     )

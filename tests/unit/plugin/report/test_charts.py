@@ -42,8 +42,67 @@ def test_gpu_targets_come_first_and_each_target_stands_once():
 
 def test_the_table_behind_it_has_the_same_medians():
     (chart,) = charts_of({"size": 1000}, {"size": 2000})
-    medians = [points[1000.0] for points in chart.targets.values()]
-    assert next(chart.rows) == ("1000", [formatting.time(median) for median in medians])
+    points = [of[1000.0] for of in chart.targets.values()]
+    size, cells = next(chart.rows)
+    assert size == "1000"
+    assert [cell.time for cell in cells] == [formatting.time(point.seconds) for point in points]
+    assert [cell.cold for cell in cells] == [
+        "first call " + formatting.seconds(points[0].cold_seconds)
+    ] * 2
+    assert all("per million calls" in cell.usd for cell in cells)
+
+
+def test_it_can_be_drawn_in_dollars_where_there_are_prices():
+    (chart,) = charts_of({"size": 1000}, {"size": 2000})
+    assert chart.measures == ["time", "dollars"]
+    assert "dollars per million calls" in texts(chart.svg("dollars"))
+    (chart,) = charts_of({"size": 1000}, {"size": 2000}, targets=("g9.unknown", "c9.unknown"))
+    assert chart.measures == ["time"]
+
+
+def test_first_calls_are_drawn_beside_warm_ones():
+    (chart,) = charts_of({"size": 1000}, {"size": 2000})
+    cold = next(iter(chart.targets.values()))[1000.0].cold_seconds
+    assert cold is not None
+    without = chart._replace(
+        targets={
+            name: {size: point._replace(cold_seconds=None) for size, point in of.items()}
+            for name, of in chart.targets.items()
+        }
+    )
+    assert chart.svg().count('aria-roledescription="point"') == 2 * without.svg().count(
+        'aria-roledescription="point"'
+    )
+
+
+def test_a_crossover_is_marked_with_who_stays_ahead():
+    medians = {
+        GPU: {1000: 0.02, 2000: 0.021, 4000: 0.022},
+        CPU: {1000: 0.002, 2000: 0.02, 4000: 0.2},
+    }
+    jobs = [
+        build_job(
+            target,
+            [
+                build_row(noisy(seconds, seed=n), parameters={"size": size})
+                for size, seconds in of.items()
+            ],
+            repeat=n,
+        )
+        for target, of in medians.items()
+        for n in range(1, 7)
+    ]
+    (chart,) = size_charts(compare(build_run(*jobs), PRICES).pairs)
+    ((size, text),) = chart.crossovers["time"]
+    assert 1000 < size < 4000
+    assert text.startswith(f"{GPU} from ")
+    assert text in texts(chart.svg())
+
+
+def test_a_point_tells_its_figures_where_one_points_at_it():
+    (chart,) = charts_of({"size": 1000}, {"size": 2000})
+    titles = re.findall(r"<title>([^<]*)</title>", chart.svg())
+    assert any(title.startswith(f"{GPU}, ") and "first call" in title for title in titles)
 
 
 def test_what_has_one_size_or_none_has_no_chart():

@@ -1,0 +1,143 @@
+"""What the report says of trust and of cost, each in a few lines; details stand with the pairs."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
+from typing import TYPE_CHECKING
+
+from batchmark.core import formatting
+from batchmark.report import change_words
+from batchmark.report.answer import cost
+
+if TYPE_CHECKING:
+    from batchmark.analysis.cold_start import ColdStart
+    from batchmark.analysis.compared_rows import Row
+    from batchmark.analysis.comparison import Pair
+    from batchmark.report.model import Report
+
+MACHINE = ("instance_type", "cpu_model", "gpu_model", "driver_version", "cuda_version")
+Fact = tuple[str, str]
+
+
+def trust(report: Report) -> list[Fact]:
+    """How far the figures can be trusted, question by question."""
+    rows = [row for pair in report.pairs for row in pair.rows]
+    return [*(_of_rows(rows) if rows else ()), *_of_run(report)]
+
+
+def _of_rows(rows: Sequence[Row]) -> Iterator[Fact]:
+    sources = Counter(row.noise.source for row in rows)
+    known = ", ".join(f"{name} for {count}" for name, count in sources.items())
+    floors = _span([row.noise.floor for row in rows])
+    yield "Noise from job to job", f"{floors} over {formatting.count(len(rows), 'row')}: {known}."
+    changes = [row.noise.smallest_detectable_change for row in rows]
+    unknown = sum(change >= 1 for change in changes)
+    text = f"{_span(changes)}, found in 95 of 100 cases"
+    if unknown and unknown < len(rows):
+        text += f"; not known for {unknown} of {len(rows)} rows"
+    yield "Smallest change that shows", f"{text}."
+    sides = [side for row in rows for side in (row.gpu, row.cpu)]
+    throttled = sum(side.throttled_samples for side in sides)
+    left_out = sum(side.throttled_left_out for side in sides)
+    disturbed = sum(any(one.kind == "disturbed" for one in side.disturbances()) for side in sides)
+    yield (
+        "Samples to be careful about",
+        f"{throttled} taken while a device was slowed down, {left_out} of them left out; "
+        f"{formatting.count(disturbed, 'figure')} with other work on the machine.",
+    )
+    shares = [side.roofline.share for side in sides if side.roofline and side.roofline.share]
+    if shares:
+        yield (
+            "Share of what the machines can do",
+            f"{_span(shares)}, {formatting.percent(median(shares))} at the median figure.",
+        )
+
+
+def _span(shares: Sequence[float]) -> str:
+    """The known ones as a range."""
+    known = [share for share in shares if share < 1]
+    if not known:
+        return formatting.noise(max(shares))
+    return " to ".join(dict.fromkeys(map(formatting.percent, (min(known), max(known)))))
+
+
+def _of_run(report: Report) -> Iterator[Fact]:
+    measured = sum(len(pair.rows) for pair in report.pairs)
+    missing = [row for pair in report.pairs for row in pair.uncompared]
+    reasons = Counter(row.reason for row in missing)
+    text = f"Each of {measured} compared rows was checked against a reference on both sides."
+    if missing:
+        (reason, _), *_ = reasons.most_common(1)
+        text += f" {formatting.count(len(missing), 'row')} not compared, such as for: {reason}."
+    yield "Correctness", text if measured or missing else "No row was measured."
+    if report.lost:
+        lost = formatting.some([f"{one.planned.target}: {one.reason}" for one in report.lost])
+        yield "Lost jobs", f"{len(report.lost)}: {lost}."
+    yield from dict.fromkeys(("Machines", text) for text in map(_machines, report.pairs) if text)
+    if report.alerts:
+        yield "The detector", change_words.precision(report.alerts.precision)
+
+
+def _machines(pair: Pair) -> str:
+    """Both sides' machines in a line."""
+    sides = []
+    for target in (pair.gpu, pair.cpu):
+        if target.environment:
+            found = (getattr(target.environment, name) for name in MACHINE)
+            sides.append(f"{target.target}: {', '.join(str(one) for one in found if one)}")
+    return "; ".join(sides)
+
+
+def costs(report: Report) -> list[Fact]:
+    """What the run cost, by target, cold starts and Spot."""
+    return [
+        ("This run", cost(report)),
+        *_by_target(report),
+        *_spot(report),
+        *_cold_starts([start for pair in report.pairs for start in pair.cold_starts]),
+    ]
+
+
+def _by_target(report: Report) -> Iterator[Fact]:
+    amounts: dict[str, list[float | None]] = defaultdict(list)
+    for job in report.cost.jobs:
+        amounts[job.target].append(job.usd)
+    for target, usd in amounts.items():
+        known = [one for one in usd if one is not None]
+        if known:
+            unknown = f", {len(usd) - len(known)} of them not known" * (len(known) < len(usd))
+            jobs = formatting.count(len(usd), "job")
+            yield target, f"{formatting.usd(sum(known))} for {jobs}{unknown}."
+
+
+def _spot(report: Report) -> Iterator[Fact]:
+    """What On-Demand instances would have cost more, where a price for them is known."""
+    bases = {
+        basis.instance_type: basis.usd_per_hour
+        for pair in report.pairs
+        for basis in (pair.gpu_price, pair.cpu_price)
+    }
+    instance_types = {
+        side.target: side.instance_type for pair in report.pairs for side in (pair.gpu, pair.cpu)
+    }
+    paid = full = 0.0
+    for job in report.cost.jobs:
+        hourly = bases.get(instance_types.get(job.target, ""))
+        if job.purchase_option == "spot" and None not in (job.usd, job.seconds, hourly):
+            paid += job.usd or 0.0
+            full += (job.seconds or 0.0) / 3600 * (hourly or 0.0)
+    if full > paid > 0:
+        saved = formatting.percent(1 - paid / full)
+        yield "Spot", f"{formatting.usd(full - paid)} less than On-Demand, {saved} of it."
+
+
+def _cold_starts(starts: Iterable[ColdStart]) -> Iterator[Fact]:
+    seen = {}
+    for start in starts:
+        usd = f", at least {formatting.usd(start.usd)}" if start.usd is not None else ""
+        seen[start.target] = f"{start.target} {formatting.seconds(start.seconds)}{usd}"
+    if seen:
+        text = "; ".join(seen.values())
+        yield "Cold start, submission to steady state", f"{text}: the steps stand with the pairs."

@@ -1,0 +1,74 @@
+"""What the report says of trust and cost, in lines."""
+
+import pytest
+
+from batchmark.report.sections import costs, trust
+from tests.builders.reports import report_of
+from tests.builders.runs import (
+    CPU_MEDIANS,
+    GPU_MEDIANS,
+    build_full_job,
+    build_lost,
+    build_rows,
+    build_run,
+)
+
+
+def report(jobs=6, **fields):
+    medians = {"g5.xlarge": GPU_MEDIANS, "c5.2xlarge": CPU_MEDIANS}
+    return report_of(
+        build_run(
+            *(
+                build_full_job(target, build_rows(of, seed=n), repeat=n, **fields)
+                for target, of in medians.items()
+                for n in range(1, jobs + 1)
+            )
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def trusted():
+    return dict(trust(report()))
+
+
+def test_noise_and_the_smallest_change_are_ranges_over_rows(trusted):
+    assert "over 7 rows: repeats for 7" in trusted["Noise from job to job"]
+    assert trusted["Smallest change that shows"].endswith("found in 95 of 100 cases.")
+
+
+def test_what_one_job_can_not_tell_is_not_known():
+    found = dict(trust(report(jobs=1)))
+    assert "assumed for 7" in found["Noise from job to job"]
+    assert found["Smallest change that shows"].startswith("not known")
+
+
+def test_machines_shares_and_checks_are_told(trusted):
+    assert "NVIDIA A10G" in trusted["Machines"]
+    assert trusted["Share of what the machines can do"].endswith("at the median figure.")
+    assert "Each of 7 compared rows was checked" in trusted["Correctness"]
+
+
+def test_lost_jobs_are_named():
+    found = dict(trust(report_of(build_run(lost=[build_lost("g5.xlarge", "killed")]))))
+    assert found["Lost jobs"] == "1: g5.xlarge: killed."
+    assert found["Correctness"] == "No row was measured."
+
+
+def test_costs_by_target_add_up():
+    one = report()
+    found = dict(costs(one))
+    assert found["g5.xlarge"].endswith("for 6 jobs.")
+    assert "all attempts counted" in found["This run"]
+    assert "g5.xlarge" in found["Cold start, submission to steady state"]
+
+
+def test_spot_savings_are_against_on_demand():
+    assert "Spot" not in dict(costs(report()))
+    one = report()
+    jobs = tuple(
+        job.model_copy(update={"purchase_option": "spot", "usd": job.usd / 4})
+        for job in one.cost.jobs
+    )
+    bought = one.model_copy(update={"cost": one.cost.model_copy(update={"jobs": jobs})})
+    assert "75 % of it" in dict(costs(bought))["Spot"]
