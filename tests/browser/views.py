@@ -17,7 +17,9 @@ CUT = """
 () => [...document.querySelectorAll("body *")]
     .filter(element => {
         const box = element.getBoundingClientRect();
-        return box.width > 1 && box.right > innerWidth + 1 && !element.closest("svg > *");
+        const scrolls = element.closest(".scrolls > *");
+        const shown = element.checkVisibility() && box.width > 1 && !element.closest("svg > *");
+        return shown && !scrolls && box.right > innerWidth + 1;
     })
     .map(element => `${element.tagName}: ${element.textContent.slice(0, 60)}`)
 """

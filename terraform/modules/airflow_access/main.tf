@@ -93,13 +93,13 @@ data "aws_iam_policy_document" "run" {
   statement {
     sid       = "ReadResults"
     actions   = ["s3:GetObject"]
-    resources = [for folder in ["raw", "runs", "noise", "costs", "history", "imports", "alerts"] : "${var.bucket_arn}/${folder}/*"]
+    resources = [for folder in ["raw", "runs", "noise", "costs", "history", "history_snapshots", "imports", "alerts"] : "${var.bucket_arn}/${folder}/*"]
   }
 
   statement {
     sid       = "WriteResults"
     actions   = ["s3:PutObject"]
-    resources = [for folder in ["runs", "prices", "noise", "costs", "history", "alerts"] : "${var.bucket_arn}/${folder}/*"]
+    resources = [for folder in ["runs", "prices", "noise", "costs", "history", "history_snapshots", "alerts"] : "${var.bucket_arn}/${folder}/*"]
   }
 
   # A run that was cleared and ended in another month has its rows there; those of before would count twice.
@@ -210,7 +210,7 @@ data "aws_iam_policy_document" "watch" {
   statement {
     sid       = "ReadFindings"
     actions   = ["s3:GetObject"]
-    resources = [for folder in ["guard", "self_test"] : "${var.bucket_arn}/${folder}/*"]
+    resources = [for folder in ["guard", "diagnoses", "self_test"] : "${var.bucket_arn}/${folder}/*"]
   }
 
   statement {

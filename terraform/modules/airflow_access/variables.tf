@@ -38,7 +38,7 @@ variable "events_log_group_name" {
 }
 
 variable "bucket_arn" {
-  description = "Result bucket: raw/, imports/, runs/, noise/, costs/, history/, alerts/, guard/ and self_test/ are read, all but the first two are written, and prices/ and diagnoses/; deleted from is history/ only"
+  description = "Result bucket: raw/, imports/, runs/, noise/, costs/, history/, history_snapshots/, alerts/, guard/, diagnoses/ and self_test/ are read, all but the first two are written, and prices/; deleted from is history/ only"
   type        = string
 }
 

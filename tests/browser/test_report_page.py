@@ -1,0 +1,114 @@
+"""The report as a page of its own: an answer without scrolling, small, printable, for all."""
+
+import gzip
+import re
+
+import pytest
+
+from batchmark.report.page import render_html
+from batchmark.report.published_page import render_html as published_html
+from tests.browser import views
+from tests.builders.reports import report_of
+from tests.builders.runs import build_full_job, build_lost, build_row, build_run, noisy
+
+GPUS, CPUS = ("g4dn.xlarge", "g5.xlarge", "g6.xlarge"), ("c5.2xlarge", "c6i.2xlarge", "c7i.2xlarge")
+SIZES = (1000, 2000, 4000, 8000)
+WORKLOADS = ("matmul", "convolution", "gaussian_blur", "sort")
+EVIL = "<img src=x onerror=alert(1)><script>document.title='owned'</script>\"'\x07" + "x" * 10_000
+MOST_PAGES, MOST_BYTES = 20, 1_500_000
+
+
+def job(target, repeat, place):
+    """16 rows: a GPU takes as long at any size, a CPU longer the larger it is."""
+    gpu = target[0] == "g"
+    rows = [
+        build_row(
+            noisy((0.02 if gpu else size / 200_000) * (1 + place / 10), seed=repeat),
+            workload=workload,
+            parameters={"size": size},
+        )
+        for workload in WORKLOADS
+        for size in SIZES
+    ]
+    return build_full_job(target, rows, repeat=repeat)
+
+
+def nine_pairs():
+    return report_of(
+        build_run(
+            *(
+                job(target, repeat, place)
+                for targets in (GPUS, CPUS)
+                for place, target in enumerate(targets)
+                for repeat in (1, 2, 3)
+            )
+        )
+    )
+
+
+def lost():
+    return report_of(build_run(job("g5.xlarge", 1, 0), lost=[build_lost("c5.2xlarge", EVIL)]))
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return {
+        "nine-pairs": render_html(nine_pairs()),
+        "lost-jobs": render_html(lost()),
+        "published-alone": published_html(),
+    }
+
+
+@pytest.fixture
+def open_page(browser, tmp_path, pages):
+    asked = []
+
+    def opened(name):
+        path = tmp_path / "page.html"
+        path.write_text(pages[name])
+        tab = browser.new_page()
+        tab.set_viewport_size(views.WIDE)
+        asked.append(views.strangers(tab, "file:"))
+        tab.goto(path.as_uri())
+        return tab
+
+    yield opened
+    assert asked
+    assert not any(asked)
+
+
+@pytest.mark.parametrize("name", ["nine-pairs", "lost-jobs", "published-alone"])
+def test_it_stands_screen_readers_and_small_screens(open_page, name):
+    tab = open_page(name)
+    assert views.barriers(tab) == []
+    assert views.cut(tab) == []
+    if name != "lost-jobs":  # with its 10,000 characters it is too high for a picture
+        assert len(views.take_pictures(tab, name)) == 4
+
+
+@pytest.mark.parametrize("name", ["nine-pairs", "published-alone"])
+def test_the_answer_needs_no_scrolling(open_page, name):
+    box = open_page(name).locator(".answer").bounding_box()
+    assert box["y"] + box["height"] <= views.WIDE["height"]
+
+
+def test_nine_pairs_are_small_and_print_on_few_sheets(open_page, pages):
+    sheets = open_page("nine-pairs").pdf(format="A4")
+    assert len(re.findall(rb"/Type\s*/Page\b", sheets)) <= MOST_PAGES
+    assert len(gzip.compress(pages["nine-pairs"].encode())) < MOST_BYTES
+
+
+def test_a_ratio_is_the_same_in_matrix_table_and_report(open_page):
+    tab, report = open_page("nine-pairs"), nine_pairs()
+    rows = [row for row in report.pairs[0].rows if row.workload == "matmul"]
+    ratios = [row.speedup.value for row in rows]
+    cell = tab.locator(".matrix.time tbody tr").first.locator("td").first.inner_text()
+    shown = [float(text) for text in re.findall(r"([\d.]+)×", cell)]
+    assert shown == pytest.approx([min(ratios), max(ratios)], rel=0.01)
+
+
+def test_hostile_text_stays_text(open_page):
+    tab = open_page("lost-jobs")
+    assert tab.title() == "Batchmark: run scheduled__2026-11-20"
+    assert tab.locator("img").count() == 0
+    assert "onerror=alert(1)" in tab.inner_text("body")
