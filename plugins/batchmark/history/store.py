@@ -165,22 +165,31 @@ class HistoryStore:
                     yield location
 
     def suites(self) -> list[str]:
+        return self._folders(f"{FOLDER}suite=")
+
+    def months(self, suite: str) -> list[str]:
+        """Return the months with rows of a suite, the earliest first."""
+        return self._folders(f"{FOLDER}suite={suite}/month=")
+
+    def _folders(self, prefix: str) -> list[str]:
         pages = self._s3.get_paginator("list_objects_v2").paginate(
-            Bucket=self.bucket, Prefix=f"{FOLDER}suite=", Delimiter="/"
+            Bucket=self.bucket, Prefix=prefix, Delimiter="/"
         )
         folders = [found["Prefix"] for page in pages for found in page.get("CommonPrefixes", ())]
-        return [folder.removeprefix(f"{FOLDER}suite=").rstrip("/") for folder in folders]
+        return [folder.removeprefix(prefix).rstrip("/") for folder in folders]
 
     def keys(self, suite: str | None = None, since: date | None = None) -> list[str]:
         """Return the keys of all objects, or of a suite's, or of a suite's from a month on."""
-        return list(self.versions(suite, since))
-
-    def versions(self, suite: str | None = None, since: date | None = None) -> dict[str, str]:
-        """Return the same keys with their ETags."""
         folder = FOLDER if suite is None else f"{FOLDER}suite={suite}/"
-        start = {"StartAfter": f"{folder}month={since:%Y-%m}"} if since else {}
+        return list(self._listed(folder, f"{folder}month={since:%Y-%m}" if since else ""))
+
+    def versions(self, suite: str, month: str) -> dict[str, str]:
+        """Return the ETags of a month's files by key."""
+        return self._listed(f"{FOLDER}suite={suite}/month={month}/")
+
+    def _listed(self, folder: str, after: str = "") -> dict[str, str]:
         pages = self._s3.get_paginator("list_objects_v2").paginate(
-            Bucket=self.bucket, Prefix=folder, **start
+            Bucket=self.bucket, Prefix=folder, **({"StartAfter": after} if after else {})
         )
         found = {item["Key"]: item["ETag"] for page in pages for item in page.get("Contents", ())}
         # Consoles create keys that end with a slash, for folders.

@@ -1,13 +1,14 @@
-"""The history as pages read it: each file once, kept by its version, with a snapshot for restarts.
+"""The history as pages read it: each file once, kept by its version, with snapshots for restarts.
 
-Without a snapshot, whoever opens a page after a restart would wait until all files were read. With
-it, only those are read that are newer. It is no more than a cache: without it nothing is lost.
+Without a month's snapshot, whoever opens a page after a restart would wait until all its files were
+read. With it, only those are read that are newer. It is a cache: without it nothing is lost.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import operator
+from collections.abc import Iterator, Mapping
 from io import BytesIO
 from threading import Lock
 from typing import NamedTuple
@@ -27,8 +28,8 @@ from batchmark.history.store import HistoryStore
 SNAPSHOTS = "history_snapshots/"
 # A snapshot is written again once so many files are missing from it: reading them takes some 50 ms.
 WORTH_A_SNAPSHOT = 25
-MOST_SNAPSHOT_BYTES = 64 * 2**20
-MOST_SNAPSHOT_ROWS = 1_000_000
+MOST_SNAPSHOT_BYTES = 32 * 2**20
+MOST_SNAPSHOT_ROWS = 400_000
 SOURCE = "source"  # the column with each row's place among the files
 VERSIONS = b"versions"
 COLUMNS = tuple(
@@ -50,11 +51,12 @@ class _Held(NamedTuple):
 
 
 class HistoryView:
-    """All rows of the history by suite; thread-safe."""
+    """The rows of the history by suite, as many months back as somebody wants; thread-safe."""
 
     def __init__(self, store: HistoryStore) -> None:
         self._store = store
-        self._held: dict[str, _Held] = {}
+        self._held: dict[tuple[str, str], _Held] = {}
+        self._joined: dict[str, tuple[list[pa.Table], pa.Table]] = {}
         self._lock = Lock()
         self._schema = schema_for(COLUMNS).append(pa.field(SOURCE, pa.int32()))
 
@@ -66,17 +68,43 @@ class HistoryView:
         """Keys of files that were skipped, as they can't be read."""
         return list(dict.fromkeys(self._store.unreadable))
 
-    def rows(self, suite: str) -> pa.Table:
-        """Return a suite's rows with COLUMNS, as they are in the bucket now."""
-        versions = self._store.versions(suite)
-        with self._lock:
-            held = self._held.get(suite) or self._snapshot(suite)
-            if held.versions != versions:
-                held = self._renewed(suite, held, versions)
-            self._held[suite] = held
-        return held.rows
+    def rows(self, suite: str, *, least_runs: int | None = None) -> pa.Table:
+        """Return a suite's rows with COLUMNS, as they are in the bucket now.
 
-    def _renewed(self, suite: str, held: _Held, versions: Mapping[str, str]) -> _Held:
+        With `least_runs` only as many months, back from the last, as hold so many runs. The table
+        is the same object as long as its files are the same.
+        """
+        parts: list[pa.Table] = []
+        runs = 0
+        for month in reversed(self._store.months(suite)):
+            held = self._month(suite, month)
+            parts.insert(0, held.rows)
+            runs += len(held.versions)  # a run has a file in each month
+            if least_runs is not None and runs >= least_runs:
+                break
+        with self._lock:
+            before, joined = self._joined.get(suite, ([], None))
+            is_same = len(before) == len(parts) and all(map(operator.is_, before, parts))
+            if joined is None or not is_same:
+                joined = concatenated(parts, self._schema).combine_chunks()
+                self._joined[suite] = parts, joined
+        return joined
+
+    def months(self, suite: str) -> Iterator[tuple[str, pa.Table]]:
+        """Yield each month's rows, the latest first."""
+        for month in reversed(self._store.months(suite)):
+            yield month, self._month(suite, month).rows
+
+    def _month(self, suite: str, month: str) -> _Held:
+        versions = self._store.versions(suite, month)
+        with self._lock:
+            held = self._held.get((suite, month)) or self._snapshot(suite, month)
+            if held.versions != versions:
+                held = self._renewed(_key(suite, month), held, versions)
+            self._held[suite, month] = held
+        return held
+
+    def _renewed(self, snapshot: str, held: _Held, versions: Mapping[str, str]) -> _Held:
         kept = [held.versions.get(key) == etag for key, etag in versions.items()]
         places = {key: place for place, key in enumerate(versions)}
         new = [key for key, is_kept in zip(versions, kept, strict=True) if not is_kept]
@@ -87,7 +115,7 @@ class HistoryView:
         rows = concatenated(tables, self._schema).combine_chunks()
         renewed = _Held(versions, rows)
         if len(new) >= WORTH_A_SNAPSHOT:
-            self._store.put(SNAPSHOTS + f"{suite}.parquet", _encode(renewed))
+            self._store.put(snapshot, _encode(renewed))
         return renewed
 
     def _moved(
@@ -104,15 +132,15 @@ class HistoryView:
         moved = held.rows.set_column(column, SOURCE, pa.array(sources))
         return moved.filter(pc.greater_equal(moved[SOURCE], 0))
 
-    def _snapshot(self, suite: str) -> _Held:
+    def _snapshot(self, suite: str, month: str) -> _Held:
         """What an earlier process left; nothing if that is damaged or of another release."""
         empty = _Held({}, self._schema.empty_table())
         try:
-            found = self._store.get_if_there(SNAPSHOTS + f"{suite}.parquet", MOST_SNAPSHOT_BYTES)
+            found = self._store.get_if_there(_key(suite, month), MOST_SNAPSHOT_BYTES)
             if found is None:
                 return empty
             with FileReader(self._decode) as reader:
-                rows = reader.read(found, FileLocation(suite, "", ""))
+                rows = reader.read(found, FileLocation(suite, month, ""))
         except (CollectError, pa.ArrowInvalid):
             return empty
         versions = json.loads(rows.schema.metadata[VERSIONS])
@@ -136,6 +164,10 @@ class HistoryView:
             raise ValueError("rows of no file")
         metadata = {VERSIONS: json.dumps(versions).encode()}
         return rows.select(self._schema.names).cast(self._schema).replace_schema_metadata(metadata)
+
+
+def _key(suite: str, month: str) -> str:
+    return f"{SNAPSHOTS}suite={suite}/{month}.parquet"
 
 
 def _with_source(rows: pa.Table, place: int) -> pa.Table:

@@ -48,6 +48,8 @@ SHOWN_FOLDERS = ("raw/", "runs/", "guard/", "diagnoses/", "self_test/", "noise/"
 MOST_BYTES = 32 * 2**20  # of an object that is shown
 SUMMARIES_AT_A_TIME = 8
 MOST_MONTHS = 6
+RECENT_RUNS = 100
+NAMING = ["run_id", "target", "recorded_at", "image_digest"]
 MOST_MADE = 64  # tables of series and the like that are kept
 DATED_FOLDERS = {
     "leak_guard": "guard",
@@ -147,27 +149,30 @@ class Library:
             found = zip(run_ids, pool.map(read, run_ids), strict=True)
             return {run_id: summary for run_id, summary in found if summary}
 
-    def measured(self) -> list[MeasuredRun]:
-        """All runs in the history, the newest first."""
+    def measured(self, least_runs: int = RECENT_RUNS) -> list[MeasuredRun]:
+        """The latest runs in the history, at least so many of each suite, the newest first."""
         found = [
             run
             for suite in self.history.suites()
-            for run in self._made_of(suite, "runs", partial(_runs, suite))
+            for run in self._made_of(suite, "runs", partial(_runs, suite), least_runs)
         ]
         return sorted(found, key=lambda run: run.at, reverse=True)
 
-    def series(self, suite: str, metric: Metric) -> list[Series]:
-        return self._made_of(suite, metric, lambda rows: series_histories(rows, metric))
+    def series(self, suite: str, metric: Metric, least_runs: int) -> list[Series]:
+        return self._made_of(suite, metric, lambda rows: series_histories(rows, metric), least_runs)
 
     def conditions(
-        self, suite: str, run_ids: frozenset[str]
+        self, suite: str, run_ids: frozenset[str], least_runs: int
     ) -> dict[tuple[str, str], RunConditions]:
         """What a suite's jobs ran under in these runs, by run and target."""
-        return self._made_of(suite, ("conditions", run_ids), partial(_conditions, run_ids))
+        make = partial(_conditions, run_ids)
+        return self._made_of(suite, ("conditions", run_ids), make, least_runs)
 
-    def _made_of(self, suite: str, name: Hashable, make: Callable[[pa.Table], Made]) -> Made:
-        """What is made of a suite's rows; made again only when these have changed."""
-        rows = self.history.rows(suite)
+    def _made_of(
+        self, suite: str, name: Hashable, make: Callable[[pa.Table], Made], least_runs: int
+    ) -> Made:
+        """What is made of a suite's latest rows; made again only when these have changed."""
+        rows = self.history.rows(suite, least_runs=least_runs)
         with self._lock:
             held = self._made.get((suite, name))
         if held is None or held[0] is not rows:
@@ -178,16 +183,19 @@ class Library:
 
     def newest(self, target: str, wanted: Callable[[dict[str, Any]], bool]) -> str | None:
         """The newest run in which a target's rows are as wanted; None if there is none."""
-        columns = ["run_id", "target", "recorded_at", "image_digest"]
-        best: tuple[datetime, str] | None = None
+        found = []
         for suite in self.history.suites():
-            rows = self.history.rows(suite)
-            of_target = rows.filter(pc.equal(rows["target"].cast(pa.string()), target))
-            for row in of_target.select(columns).to_pylist():
-                found = row["recorded_at"], row["run_id"]
-                if row["recorded_at"] and wanted(row) and (best is None or found > best):
-                    best = found
-        return best[1] if best else None
+            for _, rows in self.history.months(suite):
+                of_target = rows.filter(pc.equal(rows["target"].cast(pa.string()), target))
+                runs = [
+                    (row["recorded_at"], row["run_id"])
+                    for row in of_target.select(NAMING).to_pylist()
+                    if row["recorded_at"] and wanted(row)
+                ]
+                if runs:
+                    found.append(max(runs))
+                    break
+        return max(found)[1] if found else None
 
     def chosen(self, text: str, target: str) -> Chosen:
         """A target in a run: the one named, the newest with an image, or the last by a day.
@@ -222,10 +230,13 @@ class Library:
         jobs = {job for run in month.runs.values() for job in run.job_usd}
         found: dict[str, float | None] = {}
         for suite in self.history.suites() if jobs else ():
-            for job, target, usd in self._made_of(suite, "costs", _job_costs):
-                if job in jobs:
-                    before = found.get(target, 0.0)
-                    found[target] = None if before is None or usd is None else before + usd
+            for name, rows in self.history.months(suite):
+                if name < month.month:
+                    break
+                for job, target, usd in _job_costs(rows):
+                    if job in jobs:
+                        before = found.get(target, 0.0)
+                        found[target] = None if before is None or usd is None else before + usd
         return found
 
 

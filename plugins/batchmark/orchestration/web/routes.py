@@ -36,6 +36,7 @@ OTHER_DAGS = {
     "detector_self_test": "The detector's self-tests",
 }
 PAGE_RUNS = 20
+RUNS_AHEAD = 100  # of the history, read beyond those that a page skips
 AGAIN_SECONDS = 15
 RECENT_RUNS = 5  # that a forecast rests on
 NOT_SHOWN = "There is no such object, or it is not one that is shown."
@@ -75,7 +76,7 @@ def runs(
 ) -> HTMLResponse:
     """All runs, newest first: Airflow's and those of the history that it no longer knows."""
     known = {run.run_id: run for run in airflow_runs([BENCHMARK])}
-    measured = {run.run_id: run for run in books.measured()}
+    measured = {run.run_id: run for run in books.measured(skip + RUNS_AHEAD)}
     found = [
         (measured[run_id].at if run_id in measured else known[run_id].at, run_id)
         for run_id in {**known, **measured}
@@ -97,7 +98,7 @@ def runs(
     speedups = [
         one
         for name in ([suite] if suite else books.history.suites())
-        for one in trends.trends(books.series(name, "speedup"), [], {})
+        for one in trends.trends(books.series(name, "speedup", trends.FEWEST_RUNS), [], {})
     ]
     more = skip + PAGE_RUNS < len(found)
     query = urlencode({"suite": suite, "skip": skip + PAGE_RUNS})
@@ -181,11 +182,11 @@ def result(here: Here, books: Books, folder: str, job_id: str) -> Response:
 
 
 def _shown_trends(books: Library, suite: str, metric: Metric, most_runs: int) -> list[trends.Trend]:
-    histories = books.series(suite, metric)
+    histories = books.series(suite, metric, most_runs)
     drawn = {
         history.run_ids[place] for history in histories for place in history.usable()[-most_runs:]
     }
-    conditions = books.conditions(suite, frozenset(drawn))
+    conditions = books.conditions(suite, frozenset(drawn), most_runs)
     return trends.trends(histories, books.alerts.alerts(), conditions, most_runs=most_runs)
 
 

@@ -79,7 +79,7 @@ def run_summary(number: int, lines: Sequence[RunLine], alerts: Sequence[Alert]) 
     answer = f" The latest answer: {latest.verdict}. {latest.sentence}" if latest else ""
     waiting = sum(alert.state == "open" for alert in alerts)
     told = f" {formatting.count(waiting, 'alert')} open." if waiting else " No alert is open."
-    return f"{formatting.count(number, 'run')}.{answer}{told}"
+    return f"{answer}{told}".strip() or "No run has a report yet."
 
 
 def without_report(state: str | None) -> str:

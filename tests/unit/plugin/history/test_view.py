@@ -6,7 +6,7 @@ from batchmark.history import view
 from batchmark.history.view import COLUMNS, SNAPSHOTS, SOURCE, HistoryView
 from tests.builders.history import two_targets
 
-SNAPSHOT = f"{SNAPSHOTS}blog.parquet"
+SNAPSHOT = f"{SNAPSHOTS}suite=blog/2026-11.parquet"
 
 
 @pytest.fixture(autouse=True)
@@ -108,3 +108,25 @@ def test_a_damaged_file_costs_itself_alone_and_is_read_once(bucket):
     history = HistoryView(bucket.history)
     assert read(bucket, history)[0] == run_ids(run)
     assert read(bucket, history) == (run_ids(run), [])
+
+
+def test_only_as_many_months_are_read_as_hold_the_runs_wanted(bucket):
+    runs = [two_targets(day) for day in (0, 1, 40, 80)]
+    for run in runs:
+        bucket.append(run)
+    history = HistoryView(bucket.history)
+    bucket.calls.clear()
+    assert set(history.rows("blog", least_runs=2)["run_id"].to_pylist()) == {
+        run.run_id for run in runs[2:]
+    }
+    assert not [key for operation, key in bucket.calls if operation == "GetObject" and "11" in key]
+    assert len(set(history.rows("blog")["run_id"].to_pylist())) == 4
+
+
+def test_the_same_files_are_the_same_table(bucket):
+    bucket.append(two_targets())
+    history = HistoryView(bucket.history)
+    rows = history.rows("blog")
+    assert history.rows("blog") is rows
+    bucket.append(two_targets(1))
+    assert history.rows("blog") is not rows

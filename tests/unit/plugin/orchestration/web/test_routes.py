@@ -89,7 +89,7 @@ def test_runs_are_listed_newest_first_with_their_answers(pages, shelf):
     places = [text.index(f">{run_id}<") for run_id in reversed(ids)]
     assert places == sorted(places)
     assert text.count("Of 2 rows, the GPU is") == 4  # each, and the latest in the first sentence
-    assert "3 runs. The latest answer" in text
+    assert "The latest answer: " in text
 
 
 def test_many_runs_are_read_in_steps(pages, shelf):
@@ -183,7 +183,7 @@ def test_trends_show_every_series_with_alerts_and_releases(pages, shelf):
     ids = [shelf.measured(day, environment=GPU_ENVIRONMENT) for day in range(4)]
     other = GPU_ENVIRONMENT.model_copy(update={"image_digest": "sha256:" + "cd" * 32})
     ids.append(shelf.measured(4, slowdown=1.5, environment=other))
-    (series, *_) = pages.app.state.library().series("blog", "time")
+    (series, *_) = pages.app.state.library().series("blog", "time", 60)
     shelf.alert(change(point(of=series.key, first_run_id=ids[4])))
     text = pages.text("/trends")
     assert "4 series over up to 5 runs, 1 with an alert." in text
