@@ -74,10 +74,19 @@ class RunSpending(Record):
             reserved = float(exact(self.reserved_usd) + exact(usd))
         return self.model_copy(update={"finished": False, "reserved_usd": reserved})
 
-    def settled(self, costs: Iterable[JobCost], worst: WorstCase) -> RunSpending:
-        """This record with the jobs' actual cost, added to that of earlier settlements."""
+    def settled(
+        self, costs: Iterable[JobCost], worst: WorstCase, *, free: bool = False
+    ) -> RunSpending:
+        """This record with the jobs' actual cost, added to that of earlier settlements.
+
+        A local cloud's jobs are free, whatever they would cost in AWS.
+        """
+
+        def at_most(cost: JobCost) -> float | None:
+            return 0.0 if free else worst.usd_per_job(cost.target)
+
         job_usd = {
-            cost.job_id: worst.usd_per_job(cost.target) if cost.usd is None else cost.usd
+            cost.job_id: at_most(cost) if cost.usd is None else cost.usd
             for cost in costs
             if cost.job_id
         }

@@ -105,7 +105,7 @@ def _taken(context: Context, whose: str) -> str:
 def settle(store: RunStore, config: Config, plan: RunPlan, collected: CollectedRun) -> None:
     """Replace the booked worst case of a run by its actual cost.
 
-    A job whose cost is unknown stays booked at its worst case.
+    A job whose cost is unknown stays booked at its worst case; one of a local cloud costs nothing.
     """
     if plan.spending_key is None or plan.worst_case is None:
         return
@@ -115,7 +115,8 @@ def settle(store: RunStore, config: Config, plan: RunPlan, collected: CollectedR
         run_id=collected.run_id, planned_at=now, generation=0, reserved_usd=0.0
     )
     costs = run_costs(collected, stored_prices(store, config.region, now))
-    store.put(key, record.settled(costs.jobs, plan.worst_case).model_dump_json(indent=2))
+    settled = record.settled(costs.jobs, plan.worst_case, free=not store.is_aws())
+    store.put(key, settled.model_dump_json(indent=2))
 
 
 def print_costs(store: RunStore, config: Config, collected: CollectedRun) -> None:
@@ -125,5 +126,6 @@ def print_costs(store: RunStore, config: Config, collected: CollectedRun) -> Non
     text = store.read_if_there(store.prefix + PLAN)
     plan = RunPlan.model_validate_json(text) if text else None
     if plan and plan.worst_case and plan.spending_key:
-        tell(f"At most it could have cost {amount(plan.worst_case.usd)}.")
+        where = "" if store.is_aws() else " in AWS; on this machine it costs nothing"
+        tell(f"At most it could have cost {amount(plan.worst_case.usd)}{where}.")
         tell(month_spending(store, plan.spending_key))

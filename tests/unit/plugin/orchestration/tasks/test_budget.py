@@ -359,6 +359,14 @@ def test_after_the_run_what_it_did_cost_is_booked(cloud):
     assert float(record.exact_usd) == pytest.approx(6.713)
 
 
+def test_what_a_local_cloud_ran_is_booked_at_nothing(cloud, monkeypatch):
+    tasks.plan_jobs(context())
+    monkeypatch.setattr(RunStore, "is_aws", lambda self: False)
+    record = settle(cloud, lost=[build_lost("g5.xlarge", "").model_copy(update={"job_id": "gone"})])
+    assert record.job_usd == {"gone": 0.0}
+    assert record.exact_usd == 0
+
+
 def test_a_record_that_was_lost_or_spoilt_is_written_anew(cloud):
     tasks.plan_jobs(context())
     cloud.put(f"costs/{MONTH}/{RUN_ID}.json", "spoilt")
