@@ -56,7 +56,7 @@ class Shelf:
         store.write(SUMMARY, summarize(report).model_dump_json())
         return report
 
-    def booked(self, run_id, usd, *, finished=True, at=NOW):
+    def booked(self, run_id, usd, *, finished=True, at=NOW, job="job-1"):
         store = self.store(run_id)
         spending = RunSpending(
             run_id=run_id,
@@ -64,7 +64,7 @@ class Shelf:
             generation=0,
             reserved_usd=0.0 if finished else usd,
             finished=finished,
-            job_usd={"job-1": usd} if finished else {},
+            job_usd={job: usd} if finished else {},
         )
         store.put(spending_key(store, at), spending.model_dump_json())
 

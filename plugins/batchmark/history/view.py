@@ -37,7 +37,7 @@ COLUMNS = tuple(
         (
             *series.COLUMNS,
             *conditions.COLUMNS,
-            *("median_low_seconds", "median_high_seconds", "job_id", "job_cost_usd"),
+            "job_id",
         )
     )
 )

@@ -226,17 +226,18 @@ class Library:
         return [Month(one, self._by_target(one)) for one in spending]
 
     def _by_target(self, month: MonthSpending) -> dict[str, float | None]:
-        """What the month's finished jobs cost by target; None where one's cost is not known."""
-        jobs = {job for run in month.runs.values() for job in run.job_usd}
-        found: dict[str, float | None] = {}
-        for suite in self.history.suites() if jobs else ():
+        """What is booked for the month's finished jobs; None where one's amount is not known."""
+        booked = {job: usd for run in month.runs.values() for job, usd in run.job_usd.items()}
+        targets: dict[str, str] = {}
+        for suite in self.history.suites() if booked else ():
             for name, rows in self.history.months(suite):
                 if name < month.month:
                     break
-                for job, target, usd in _job_costs(rows):
-                    if job in jobs:
-                        before = found.get(target, 0.0)
-                        found[target] = None if before is None or usd is None else before + usd
+                targets |= _targets_of_jobs(rows)
+        found: dict[str, float | None] = {}
+        for job, usd in booked.items():
+            before = found.get(target := targets.get(job, "of no target known"), 0.0)
+            found[target] = None if before is None or usd is None else before + usd
         return found
 
 
@@ -263,11 +264,8 @@ def _conditions(run_ids: frozenset[str], rows: pa.Table) -> dict[tuple[str, str]
     return run_conditions(wanted.select(list(CONDITION_COLUMNS)).to_pylist())
 
 
-def _job_costs(rows: pa.Table) -> list[tuple[str, str, float | None]]:
-    """Each job's id, target and cost."""
-    found = {
-        row["job_id"]: (row["job_id"], row["target"], row["job_cost_usd"])
-        for row in rows.select(["job_id", "target", "job_cost_usd"]).to_pylist()
-        if row["job_id"]
-    }
-    return list(found.values())
+def _targets_of_jobs(rows: pa.Table) -> dict[str, str]:
+    pairs = rows.select(["job_id", "target"])
+    flat = pa.table({name: pairs[name].cast(pa.string()) for name in pairs.column_names})
+    found = flat.group_by(["job_id", "target"]).aggregate([]).to_pylist()
+    return {row["job_id"]: row["target"] for row in found if row["job_id"]}

@@ -1,12 +1,22 @@
 """Links for browsers, where only Airflow can resolve the local cloud's name."""
 
+from runpy import run_path
 from types import SimpleNamespace
 
 import boto3
 import pytest
 
 from batchmark.aws.result_bucket import BROWSER_ENDPOINT, RunStore
-from batchmark.orchestration.links import job_log_url
+from batchmark.orchestration import links
+from batchmark.orchestration.links import (
+    PAGES,
+    JobResultLink,
+    ReportLink,
+    job_log_url,
+    page_url,
+    result_url,
+)
+from tests.paths import ROOT
 
 INSIDE = "http://local-cloud:5000"
 OUTSIDE = "http://127.0.0.1:5123"
@@ -48,3 +58,47 @@ def test_links_into_aws_stay_as_they_are(monkeypatch):
         endpoint_url="https://batch.us-east-1.amazonaws.com", region_name="us-east-1"
     )
     assert job_log_url(SimpleNamespace(meta=meta), "job-1").startswith("https://us-east-1.console")
+
+
+@pytest.fixture
+def address(monkeypatch):
+    """Sets Airflow's own address; None where it is not configured."""
+
+    def set_to(url):
+        monkeypatch.setattr(links.conf, "get", lambda *_, fallback: url or fallback)
+
+    return set_to
+
+
+def test_a_publishing_task_leads_to_its_runs_page(address):
+    address("https://airflow.example/base/")
+    key = SimpleNamespace(dag_id="gpu_cpu_benchmark", run_id="manual__2026-11-20T12:00:00+00:00")
+    assert ReportLink().get_link(None, ti_key=key) == (
+        f"https://airflow.example/base{PAGES}/dag-runs/gpu_cpu_benchmark/"
+        "manual__2026-11-20T12%3A00%3A00%2B00%3A00"
+    )
+
+
+def test_a_job_leads_to_its_result(address):
+    address("https://airflow.example")
+    url = result_url("s3://results/raw/run/g5.xlarge/blog/1/", "job-1")
+    assert url == f"https://airflow.example{PAGES}/results/raw/run/g5.xlarge/blog/1/job-1"
+    operator = SimpleNamespace(job_result_url=url)
+    assert JobResultLink().get_link(operator, ti_key=None) == url
+    assert JobResultLink().get_link(SimpleNamespace(), ti_key=None) == ""
+
+
+def test_without_airflows_address_a_page_is_linked_in_the_bucket(address, store):
+    context = {"ti": SimpleNamespace(dag_id="leak_guard"), "run_id": "run 1"}
+    address(None)
+    assert page_url(context, store, "guard/1.html").startswith(f"{OUTSIDE}/results/guard/1.html")
+    address("https://airflow.example")
+    assert page_url(context, store, "guard/1.html").endswith("/dag-runs/leak_guard/run%201")
+
+
+def test_the_plugin_shows_the_pages_in_airflow():
+    plugin = run_path(str(ROOT / "plugins" / "batchmark_plugin.py"))["BatchmarkPlugin"]
+    assert [app["url_prefix"] for app in plugin.fastapi_apps] == [PAGES]
+    assert {view["destination"] for view in plugin.external_views} == {"nav", "dag", "dag_run"}
+    for view in plugin.external_views:
+        assert view["href"].startswith(PAGES.removeprefix("/") + "/")

@@ -304,11 +304,13 @@ def test_a_state_that_may_not_follow_is_refused(pages, shelf):
 
 def test_costs_by_month_and_target_with_what_comes(pages, shelf):
     run_id = shelf.measured()
-    shelf.booked(run_id, 1.25)
-    shelf.booked("stopped", 31.2, finished=False)
+    shelf.booked(run_id, 1.25, job=two_targets().jobs[0].job_id, at=NOON)
+    shelf.booked("stopped", 31.2, finished=False, at=NOON)
+    shelf.booked("elsewhere", 1.0, at=NOON)
     text = pages.text("/costs")
-    assert "2026-12: $32.45. 1 run finished, 1 not finished: counted at the most" in text
-    assert "4 scheduled runs of gpu_cpu_benchmark next month, about $5.00" in text
+    assert "2026-11: $33.45. 2 runs finished, 1 not finished: counted at the most" in text
+    assert "g5.xlarge: $1.25; of no target known: $1.00" in text
+    assert "4 scheduled runs of gpu_cpu_benchmark next month, about $4.50" in text
     pages.schedule = Schedule(4, paused=True)
     assert "is paused: its schedule will cost nothing" in pages.text("/costs")
 
