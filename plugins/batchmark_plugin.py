@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
 
-from batchmark.orchestration.links import PAGES
+from batchmark.core.names import PAGES
 
 Scope = MutableMapping[str, Any]
 

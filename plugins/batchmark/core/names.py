@@ -9,6 +9,7 @@ GENERATION_TAG = "batchmark:generation"
 INSTALLATION_TAG = "batchmark:installation"  # Airflow's policy lets it stop what has this
 RUN_TAG = "batchmark:run"
 DAG_TAG = "batchmark:dag"  # with the parameter run_id, the leak guard knows whose job it is
+PAGES = "/batchmark"  # where Airflow's API server has our pages (plugins/batchmark_plugin.py)
 LONGEST_NAME = 128
 LONGEST_RUN_NAME = 200  # a tag's value may have 256 characters
 DIGEST_CHARACTERS = 10

@@ -11,9 +11,7 @@ from airflow.sdk.types import TaskInstanceKey
 
 from batchmark.aws.job_description import JobDescription, log_location, log_url
 from batchmark.aws.result_bucket import RunStore, browser_endpoint, is_aws
-
-# Where Airflow's API server has our pages (plugins/batchmark_plugin.py).
-PAGES = "/batchmark"
+from batchmark.core.names import PAGES
 
 
 def pages_url() -> str:

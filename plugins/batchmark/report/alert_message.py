@@ -12,6 +12,7 @@ from batchmark.changes.alerts.outbox import Delivery, RunMessage
 from batchmark.changes.alerts.records import LISTED, Alert, Improvement, Recovery
 from batchmark.changes.records import WORSE, ChangePoint
 from batchmark.core import formatting
+from batchmark.core.names import PAGES
 from batchmark.core.shares import Rate
 from batchmark.core.sns_limits import TEXT_BYTES, size, subject_line
 from batchmark.report import change_words
@@ -195,18 +196,21 @@ def _tail(message: RunMessage, context: MessageContext) -> Iterator[str]:
 
 def how_to_change(alert_id: str, airflow_url: str | None) -> str:
     """How a person acknowledges an alert, or calls it invalid or fixed."""
-    page = f" ({alert_page(airflow_url)})" if airflow_url else ""
+    where = (
+        f"on its page, {alert_page(airflow_url, alert_id)}"
+        if airflow_url
+        else f"with Airflow's DAG {DAG_ID}: trigger it with the alert's id"
+    )
     return (
-        f"Acknowledge an alert, or call it invalid or fixed, with Airflow's DAG {DAG_ID}{page}: "
-        "trigger it with the alert's id, or from a shell:\n"
+        f"Acknowledge an alert, or call it invalid or fixed, {where}, or from a shell:\n"
         f"airflow dags trigger {DAG_ID} "
         f'-c \'{{"alert_id": "{alert_id}", "state": "acknowledged"}}\''
     )
 
 
-def alert_page(airflow_url: str) -> str:
-    """Where the form is behind the button 'Trigger': no address of Airflow 3.3 opens it itself."""
-    return f"{airflow_url.rstrip('/')}/dags/{DAG_ID}"
+def alert_page(airflow_url: str, alert_id: str) -> str:
+    """The page with the form that changes an alert's state."""
+    return f"{airflow_url.rstrip('/')}{PAGES}/alerts#{alert_id}"
 
 
 def alert_board(
@@ -231,6 +235,6 @@ def _line(alert: Alert, airflow_url: str | None) -> AlertLine:
         state=alert.state,
         since_run_id=change.first_run_id,
         change=change.points[0].change,
-        change_url=alert_page(airflow_url) if airflow_url else None,
+        change_url=alert_page(airflow_url, alert.id) if airflow_url else None,
         note=alert.transitions[-1].note or None,
     )

@@ -7,9 +7,9 @@ import boto3
 import pytest
 
 from batchmark.aws.result_bucket import BROWSER_ENDPOINT, RunStore
+from batchmark.core.names import PAGES
 from batchmark.orchestration import links
 from batchmark.orchestration.links import (
-    PAGES,
     JobResultLink,
     ReportLink,
     job_log_url,

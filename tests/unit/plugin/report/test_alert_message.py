@@ -74,9 +74,8 @@ def test_an_alert_says_all_there_is_to_know():
         "\n"
         "Report: https://results.example/report.html\n"
         "\n"
-        "Acknowledge an alert, or call it invalid or fixed, with Airflow's DAG change_alert "
-        "(https://airflow.example/dags/change_alert): trigger it with the alert's id, or from a "
-        "shell:\n"
+        "Acknowledge an alert, or call it invalid or fixed, on its page, "
+        f"https://airflow.example/batchmark/alerts#{alert.id}, or from a shell:\n"
         "airflow dags trigger change_alert -c "
         f'\'{{"alert_id": "{alert.id}", "state": "acknowledged"}}\''
     )
@@ -253,7 +252,7 @@ def test_a_line_says_what_changed_where_and_since_when():
         "state": "open",
         "since_run_id": run_id(20),
         "change": SLOWER.change.points[0].change,
-        "change_url": "https://airflow.example/dags/change_alert",
+        "change_url": f"https://airflow.example/batchmark/alerts#{SLOWER.id}",
         "note": None,
     }
     assert (dearer.state, dearer.note) == ("acknowledged", "new price list")

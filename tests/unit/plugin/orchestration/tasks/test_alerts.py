@@ -302,7 +302,7 @@ def test_the_message_links_the_logs_of_the_runs_jobs(run, store, alerts):
 def test_the_message_names_airflow_where_it_is_configured(run, alerts, monkeypatch):
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/team")
     run()
-    assert "(https://airflow.example/team/dags/change_alert)" in alerts.message("run-30").text
+    assert "https://airflow.example/team/batchmark/alerts#" in alerts.message("run-30").text
 
 
 def asked(context, alert_id, state, note="", by="ada"):
