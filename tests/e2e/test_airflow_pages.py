@@ -13,7 +13,7 @@ from batchmark.changes.alerts.store import AlertStore
 from batchmark_job.result import parse_document
 from laptop.airflow import USER
 from laptop.demo import DAG_ID
-from tests.browser import chromium
+from tests.browser import chromium, views
 from tests.builders.alerts import opened
 from tests.e2e.conftest import VIEWER
 from tests.e2e.stacks import store_of, wait_for_end
@@ -22,7 +22,6 @@ pytestmark = [
     pytest.mark.timeout(900),
     pytest.mark.skipif(chromium.missing() is not None, reason=str(chromium.missing())),
 ]
-views = pytest.importorskip("tests.browser.views")
 
 RUN_SECONDS = 540
 LEAST_FIGURES = 8
