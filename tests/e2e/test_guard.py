@@ -42,7 +42,7 @@ def test_a_healthy_installation_passes_its_check(airflow, aws, s3):
     assert sum(one["name"] == "compute environment" for one in found) == 4
     assert sum(one["name"] == "job queue" for one in found) == 4
     store = store_of(aws, run_id)
-    assert b"Environment of batchmark" in store.read(store.prefix + ENVIRONMENT_HTML)
+    assert b"batchmark in us-east-1, checked on" in store.read(store.prefix + ENVIRONMENT_HTML)
 
 
 @contextmanager

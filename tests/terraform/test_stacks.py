@@ -71,6 +71,12 @@ AIRFLOWS_OWN = {
     "apache-airflow-task-sdk",
     "boto3",
     "botocore",
+    # Of the API server, which the pages run in.
+    "cachetools",
+    "croniter",
+    "fastapi",
+    "itsdangerous",
+    "sqlalchemy",
 }
 
 
