@@ -109,9 +109,9 @@ $(MWAA): requirements-mwaa.txt | install
 	@touch $@
 
 .PHONY: test-browser
-test-browser: install ## Hostile pages in a real Chromium against the local cloud (half a minute; needs chromium)
+test-browser: terraform-there install ## In a real Chromium: hostile pages, the report, our pages in Airflow's UI; pictures in build/screenshots (5 minutes; needs chromium)
 	@$(BIN)/python -m tests.browser.chromium
-	$(BIN)/pytest -q $(SLOWEST) tests/browser
+	$(BIN)/pytest -q $(SLOWEST) tests/browser tests/e2e/test_airflow_pages.py
 
 .PHONY: test-faults
 test-faults: terraform-there install ## Every fault of jobs, users, AWS and Airflow: a table of what came of each; then the matrix's own mutants (about 12 minutes)
