@@ -5,7 +5,9 @@ import pytest
 from tests.browser import chromium
 
 
-@pytest.fixture(scope="session")
+# Playwright's loop runs as long as the browser does, and asyncio allows no other beside it: so it
+# ends with each module.
+@pytest.fixture(scope="module")
 def started_browser():
     if lacking := chromium.missing():
         pytest.skip(lacking)
