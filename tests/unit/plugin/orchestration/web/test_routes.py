@@ -17,6 +17,7 @@ from batchmark.orchestration.web import access
 from batchmark.orchestration.web.airflow_runs import AirflowRun, Schedule
 from batchmark.orchestration.web.app import HEADERS
 from batchmark.report.model import Report
+from batchmark.report.site.trends import series_id
 from tests.builders.alerts import change, point
 from tests.builders.history import NOON, run_of, two_targets
 from tests.builders.libraries import NOW
@@ -193,6 +194,22 @@ def test_trends_show_every_series_with_alerts_and_releases(pages, shelf):
     one = pages.text(found)
     assert "<svg" in one
     assert one.count('scope="row"') == 5
+
+
+def test_thirty_runs_with_a_change_show_it_where_it_happened(pages, shelf):
+    runs = [two_targets(day, slowdown=1.3 if day >= 20 else 1.0) for day in range(30)]
+    for run in runs:
+        shelf.bucket.append(run)
+    (series, *_) = pages.app.state.library().series("blog", "time", 60)
+    alert = shelf.alert(change(point(of=series.key, first_run_id=runs[20].run_id, after=0.013)))
+    text = pages.text("/trends")
+    assert "4 series over up to 30 runs, 1 with an alert." in text
+    one = pages.text(f"/trends/{series_id(series.key)}?suite=blog")
+    rows = re.findall(r'<th role="rowheader".*?</tr>', one, re.DOTALL)
+    assert len(rows) == 30
+    (marked,) = [row for row in rows if alert.id in row]
+    assert "+30 %" in marked
+    assert runs[20].run_id in marked
 
 
 def test_trends_as_csv(pages, shelf):
