@@ -77,7 +77,7 @@ containers-restore: install ## Put a backup back in the place of what is there (
 
 .PHONY: test
 test: terraform-there install ## All tests but the longest: unit, Terraform, end to end, quick faults, in a browser where Chromium is (about 10 minutes)
-	$(PYTEST) --numprocesses 4 --no-loadscope-reorder -m "not (monte_carlo or full_matrix or thirty_runs)" \
+	$(PYTEST) --numprocesses 4 --no-loadscope-reorder -m "not (monte_carlo or full_matrix or thirty_runs or airflow_ui)" \
 		tests/terraform tests/e2e tests/faults tests/browser tests/unit
 
 .PHONY: test-unit
@@ -94,7 +94,7 @@ test-quick: install ## The unit tests of what differs from main (seconds)
 
 .PHONY: test-e2e
 test-e2e: terraform-there install ## Terraform, end to end on the local cloud, quick faults (about 9 minutes)
-	$(PYTEST) --numprocesses 4 --no-loadscope-reorder -m "not (full_matrix or thirty_runs)" \
+	$(PYTEST) --numprocesses 4 --no-loadscope-reorder -m "not (full_matrix or thirty_runs or airflow_ui)" \
 		tests/terraform tests/e2e tests/faults
 
 .PHONY: test-mwaa

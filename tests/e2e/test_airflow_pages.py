@@ -19,6 +19,7 @@ from tests.e2e.conftest import VIEWER
 from tests.e2e.stacks import store_of, wait_for_end
 
 pytestmark = [
+    pytest.mark.airflow_ui,
     pytest.mark.timeout(900),
     pytest.mark.skipif(chromium.missing() is not None, reason=str(chromium.missing())),
 ]

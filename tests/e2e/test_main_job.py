@@ -159,7 +159,7 @@ def test_a_calibration_leaves_each_targets_noise(calibration, aws):
     for target in aws.config().targets:
         table = parse_table(store.read(noise_key("own", OWN_DTYPES, target)))
         assert (table.run_id, table.target, table.jobs) == (calibration, target, 2)
-        assert table.rows
+        # On a busy machine every row may be unsettled, and then it is left out with that reason.
         known = [one.row for one in (*table.rows, *table.left_out)]
         assert {row.workload for row in known} == {"softmax"}
         assert sorted(row.parameters["rows"] for row in known) == [1000, 4000]
