@@ -27,7 +27,7 @@ from batchmark_job.measuring import steps
 from batchmark_job.measuring.candidate import Candidate
 from batchmark_job.measuring.implementation_choice import start_prepared
 from batchmark_job.measuring.limits import RowLimits
-from batchmark_job.measuring.processes.process_samples import FirstCall
+from batchmark_job.measuring.processes.answers import FirstCall
 from batchmark_job.measuring.processes.workers import ForkedWorkers, StepError, Worker, ignore
 from batchmark_job.measuring.rows import Bench, Row
 from batchmark_job.measuring.sample_statistics import median_interval

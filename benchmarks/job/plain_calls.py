@@ -20,7 +20,7 @@ from torch import Tensor
 
 from batchmark_job.measuring.prepared import Prepared
 from batchmark_job.measuring.problem import Problem
-from batchmark_job.measuring.processes.process_samples import FirstCall
+from batchmark_job.measuring.processes.answers import FirstCall
 from batchmark_job.measuring.processes.workers import Tell
 from batchmark_job.workloads import resnet50
 from batchmark_job.workloads.base import Implementation

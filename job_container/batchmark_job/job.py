@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+from collections import deque
 from collections.abc import Sequence
 
 from batchmark_job.errors import CannotMeasureError, say, warn
@@ -22,7 +23,7 @@ from batchmark_job.measuring.processes.workers import (
     Workers,
 )
 from batchmark_job.measuring.rows import Bench, Row
-from batchmark_job.progress import describe, describe_process, warnings
+from batchmark_job.progress import describe, describe_first_turn, warnings
 from batchmark_job.recorder import Recorder
 from batchmark_job.result import Ceiling, Device
 from batchmark_job.settings import JobSettings
@@ -30,7 +31,6 @@ from batchmark_job.workloads.user_files import find_workload
 
 # torch loads it with the first optimizer or backward pass, for most of a second.
 FOR_TRAINING = ("torch._dynamo",)
-TOGETHER = 8  # rows whose processes take turns
 SEED = 20261101
 SILENCE_SHARE = 60  # times max_seconds: the longest call that is waited for
 
@@ -91,7 +91,7 @@ def _run(
             _measure_all(rows, bench)
             monitor.stop()
             if settings.ceilings:
-                recorder.ceilings = _ceilings(workers, machine, settings.dtypes)
+                recorder.ceilings = _ceilings(workers, machine, settings)
             telemetry.stop()
         except BaseException as error:
             recorder.abandon(error)
@@ -102,33 +102,37 @@ def _run(
 
 
 def _measure_all(rows: Sequence[Row], bench: Bench) -> None:
-    """Measure a few neighbouring rows at a time, one process each, in an order drawn anew.
+    """In each round begin one row, and let all that have begun take a turn, in an order drawn anew.
 
-    So a row's processes lie apart, and a machine that changes meanwhile shows in its interval.
+    So a row's turns lie apart, and a machine that changes meanwhile shows in its interval.
     """
     finished = 0
     draw = random.Random(SEED)
-    for first in range(0, len(rows), TOGETHER):
-        waiting = list(rows[first : first + TOGETHER])
-        while waiting:
-            for row in waiting:
-                row.measure_once(bench)
-                if row.measurement is None:
-                    say(f"    {describe_process(row, bench.limits.processes)}")
-                    continue
-                finished += 1
-                say(f"[{finished}/{len(rows)}] {describe(row.measurement)}")
-                for warning in warnings(row.measurement):
-                    say(f"    {warning}")
-            waiting = [row for row in waiting if row.measurement is None]
-            draw.shuffle(waiting)
+    to_begin, measuring = deque(rows), list[Row]()
+    while to_begin or measuring:
+        if to_begin:
+            measuring.append(to_begin.popleft())
+        for row in measuring:
+            begins = not row.begun
+            row.take_turn(bench)
+            if row.measurement is None:
+                if begins:
+                    say(f"    {describe_first_turn(row)}")
+                continue
+            finished += 1
+            say(f"[{finished}/{len(rows)}] {describe(row.measurement)}")
+            for warning in warnings(row.measurement):
+                say(f"    {warning}")
+        measuring = [row for row in measuring if row.measurement is None]
+        draw.shuffle(measuring)
 
 
-def _ceilings(workers: Workers, machine: Machine, dtypes: tuple[str, ...]) -> tuple[Ceiling, ...]:
-    """The machine's own best rates."""
+def _ceilings(workers: Workers, machine: Machine, settings: JobSettings) -> tuple[Ceiling, ...]:
+    """The machine's own best rates; none of them takes longer than a row may."""
+    asked = settings.dtypes, settings.limits.max_seconds
     try:
         found: tuple[Ceiling, ...] = workers.run(
-            steps.ceilings, machine.device, machine.threads, dtypes
+            steps.ceilings, machine.device, machine.threads, *asked
         )
     except StepError as error:
         warn(f"no ceilings: {error}")

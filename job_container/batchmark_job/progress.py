@@ -37,12 +37,12 @@ def describe(measurement: Measurement) -> str:
     )
 
 
-def describe_process(row: Row, processes: int) -> str:
-    """One of several processes that measure a row has ended."""
-    done = row.processes[-1]
+def describe_first_turn(row: Row) -> str:
+    """The implementation of a row is chosen, and its first process has measured for a turn."""
+    seconds = row.turns[0].seconds
     return (
-        f"{_point(row.workload.name, row)} process {len(row.processes)} of {processes}: "
-        f"median {_duration(statistics.median(done.seconds))}, {len(done.seconds)} samples"
+        f"{_point(row.workload.name, row)} turn 1 of {row.limits.processes * row.limits.turns}: "
+        f"median {_duration(statistics.median(seconds))}, {len(seconds)} samples"
     )
 
 

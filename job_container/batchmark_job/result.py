@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import accumulate
 from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
 from pydantic import (
@@ -27,7 +28,7 @@ from pydantic_core import from_json
 #      All that is new is optional, so version 1 still reads. Later, as optional: ami_id and
 #      code_version. Later still, bounds of all values, which no measurement reaches; then
 #      process_samples and thread_settings; kernel_seconds and latency_seconds; then the host's
-#      GPU clock and daemons, and its root volume.
+#      GPU clock and daemons, and its root volume; then turn_samples.
 #   1  (2026-11) first version
 SCHEMA_VERSION: Final = 2
 SUPPORTED_VERSIONS = (1, 2)
@@ -217,8 +218,9 @@ class Conditions(_Model):
 class Measurement(_Model):
     """One workload at one point of its grid.
 
-    `samples_seconds` are the warm calls, one by one in the order they ran. `cold_seconds` is the
-    implementation's first call, in a process that has loaded the libraries and called nothing yet.
+    `samples_seconds` are the warm calls, one process' after the other's, each in the order they
+    ran. `cold_seconds` is the implementation's first call, in a process that has loaded the
+    libraries and called nothing yet.
     """
 
     workload: Name
@@ -236,6 +238,11 @@ class Measurement(_Model):
         default=(),
         description="how many samples each process took that measured the row, in their order; "
         "empty where all are one process's",
+    )
+    turn_samples: OfSamples[PositiveCount] = Field(
+        default=(),
+        description="how many samples each turn took, with other rows' turns between them: first "
+        "those of the first process, then the next one's; empty where each process took one",
     )
     phases: Phases | None = None
     flops: Size | None = Field(default=None, description="floating-point operations of a call")
@@ -279,7 +286,7 @@ class Measurement(_Model):
     conditions_after: Conditions | None = None
     peak_memory_bytes: Size | None = Field(
         default=None,
-        description="most memory that a process which measured the row held by its last sample, "
+        description="most memory that a process which measured the row held in its first turn, "
         "all input sets included: torch's on CUDA, all of it on the CPU",
     )
     energy_joules: Amount | None = Field(
@@ -302,11 +309,15 @@ class Measurement(_Model):
                 raise ValueError("a row whose correctness check failed has status 'failed'")
         elif not self.reason:
             raise ValueError(f"a row with status '{self.status}' needs a reason")
-        if self.process_samples and sum(self.process_samples) != len(self.samples_seconds):
-            raise ValueError(
-                f"its processes took {sum(self.process_samples)} samples, it has "
-                f"{len(self.samples_seconds)}"
-            )
+        for name in ("process_samples", "turn_samples"):
+            counted = sum(getattr(self, name))
+            if counted and counted != len(self.samples_seconds):
+                raise ValueError(
+                    f"its {name} add up to {counted}, it has {len(self.samples_seconds)} samples"
+                )
+        turns_end = set(accumulate(self.turn_samples))
+        if turns_end and not turns_end.issuperset(accumulate(self.process_samples)):
+            raise ValueError("one of its turns belongs to two processes")
         return self
 
 

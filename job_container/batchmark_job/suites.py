@@ -105,7 +105,7 @@ _SUITES = (
             Grid("attention_backward", {"sequence": (64, 128)}),
             Grid("cnn_training_step", {"batch": (1, 2)}),
         ),
-        limits=RowLimits(max_seconds=0.3, processes=2),
+        limits=RowLimits(max_seconds=0.2, processes=2),
     ),
     Suite(
         name="blog",

@@ -49,10 +49,11 @@ class WorkersHere:
     def close(self): ...
 
 
-def bench_here(limits, *, device="cpu", threads=1, processes=1, **bench):
+def bench_here(limits, *, device="cpu", threads=1, processes=1, turns=1, **bench):
     """On one thread, because several wait for each other on a loaded machine."""
     machine = take_inventory(device, threads, allow_cpu_fallback=False)
-    return Bench.of(machine, replace(limits, processes=processes), WorkersHere(), **bench)
+    limits = replace(limits, processes=processes, turns=turns)
+    return Bench.of(machine, limits, WorkersHere(), **bench)
 
 
 def run_job_here(settings):

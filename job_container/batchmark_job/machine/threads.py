@@ -1,12 +1,24 @@
-"""How many CPU threads the math libraries use: the same number for all of them."""
+"""How many CPU threads the math libraries use, the same for all of them, and on which cores."""
 
 from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import cycle
 
 import cv2
 import threadpoolctl
 import torch
 
 from batchmark_job.machine import fingerprint
+from batchmark_job.machine.conditions import ThreadTime, thread_times
+
+BUSY_SHARE = 0.1  # of the time that the busiest thread ran
+LOOK_SECONDS = 0.01  # at least: a running thread's time is updated every 1 to 10 ms
 
 
 def set_threads(count: int) -> None:
@@ -16,10 +28,68 @@ def set_threads(count: int) -> None:
     """
     torch.set_num_threads(count)
     cv2.setNumThreads(count)
-    threadpoolctl.threadpool_limits(limits=count)
+    _pools(len(sys.modules)).limit(limits=count)
+
+
+@cache
+def _pools(modules: int) -> threadpoolctl.ThreadpoolController:  # noqa: ARG001
+    """Those of all libraries loaded. To find them takes a new process 10 ms, so not twice."""
+    return threadpoolctl.ThreadpoolController()
+
+
+def find_pools() -> None:
+    """Remember the pools that there are until further modules are imported."""
+    _pools(len(sys.modules))
 
 
 def thread_counts_to_try(count: int) -> tuple[int, ...]:
     """The job's threads and, where two of them share a core, one thread per physical core."""
     cores = fingerprint.usable_cores()
     return (count, cores) if cores < count else (count,)
+
+
+@contextlib.contextmanager
+def apart(threads: Sequence[int]) -> Iterator[None]:
+    """Keep these threads of this process on a core each meanwhile, the first ones apart.
+
+    Threads that just began, that were stopped or that sleep between calls may share a core until
+    the scheduler parts them, for 60 ms and more. One that somebody bound is left alone.
+    """
+    allowed = _cores(0)
+    free = [thread for thread in threads if _cores(thread) == allowed]
+    places = dict(zip(free, cycle(sorted(allowed)), strict=False)) if len(free) > 1 else {}
+    for thread, core in places.items():
+        _bind(thread, {core})
+    try:
+        yield
+    finally:
+        for thread in places:
+            _bind(thread, allowed)
+
+
+def busy_threads(call: Callable[[], object]) -> list[int]:
+    """Which threads of this process work while something is called, the busiest first."""
+    before = thread_times() or {}
+    ends = time.perf_counter() + LOOK_SECONDS
+    call()
+    while time.perf_counter() < ends:
+        call()
+    nothing = ThreadTime(0, 0)
+    ran = {
+        int(thread): after.since(before.get(thread, nothing)).ran
+        for thread, after in (thread_times() or {}).items()
+    }
+    most = max(ran.values(), default=0)
+    busy = [thread for thread, time_ran in ran.items() if time_ran > BUSY_SHARE * most]
+    return sorted(busy, key=lambda thread: -ran[thread])
+
+
+def _cores(thread: int) -> set[int]:
+    with contextlib.suppress(OSError, AttributeError):  # it has ended meanwhile; not on Linux
+        return os.sched_getaffinity(thread)
+    return set()
+
+
+def _bind(thread: int, cores: set[int]) -> None:
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(thread, cores)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,8 +11,7 @@ from typing import Literal, NamedTuple
 from batchmark_job.result import MOST_CHARACTERS, Correctness, Implementation, Trial
 
 FEWEST_CALLS = 3
-# Two threads that meet on one core take ten times as long or more, for a whole turn.
-FEWEST_TURNS = 3  # of short calls
+FEWEST_TURNS = 3  # of short calls: the machine is slower in some than in others
 LONG_SECONDS = 0.05  # calls so long hardly notice what happened before them
 
 CHANGES_INPUTS = "its calls change their inputs, so that each would be timed on other data"
@@ -33,8 +33,10 @@ class Candidate:
     out_of_memory: bool = False
     correctness: Correctness | None = None
     cold_seconds: float | None = None
+    warm_seconds: float | None = None  # of the fastest call between the cold one and the trial
     seconds: list[float] = field(default_factory=list)
     turns: int = 0
+    can_wait: bool = False  # whether memory holds its processes while other rows take their turns
 
     @property
     def name(self) -> str:
@@ -52,6 +54,11 @@ class Candidate:
     @property
     def median(self) -> float:
         return statistics.median(self.seconds)
+
+    @property
+    def fastest(self) -> float:
+        """Of its warm calls."""
+        return min([*self.seconds, self.warm_seconds or math.inf])
 
     @property
     def is_known(self) -> bool:

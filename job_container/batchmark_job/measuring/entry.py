@@ -15,6 +15,10 @@ from batchmark_job.measuring.processes.input_store import MOST_SHARE
 from batchmark_job.result import Implementation as ImplementationRecord
 from batchmark_job.workloads.base import Implementation
 
+# Of the host's memory, the most that each of some thirty processes may hold while it waits for its
+# next turn. On CUDA none waits: each would keep a context of 0.4 GB.
+WAITING_SHARE = 1 / 64
+
 
 def enter(
     problem: Problem, thread_counts: Sequence[int], cache_bytes: int | None, store: str | None
@@ -28,9 +32,14 @@ def enter(
     competing = [candidate for candidate in candidates if candidate.competes]
     sets = input_sets(problem, competing, cache_bytes) if competing else 0
     together = sets * _bytes_held(problem, competing) if sets else 0
+    memory_bytes = memory.host_memory_bytes()
     input_bytes = problem.input_bytes() if sets else 0
+    for candidate in competing if problem.device == "cpu" else ():
+        # Its inputs as they are and as it likes them, and what one call holds.
+        waiting = 2 * sets * input_bytes + _bytes_held(problem, [candidate])
+        candidate.can_wait = waiting <= WAITING_SHARE * memory_bytes
     stored = False
-    if store and sets and sets * input_bytes <= MOST_SHARE * memory.host_memory_bytes():
+    if store and sets and sets * input_bytes <= MOST_SHARE * memory_bytes:
         stored = input_store.save(store, [problem.inputs(index) for index in range(sets)])
     workload = problem.workload
     return Entry(
@@ -82,8 +91,13 @@ def input_sets(problem: Problem, competing: Iterable[Candidate], cache_bytes: in
     """
     set_bytes = problem.input_bytes()
     wanted = min(MOST_INPUT_SETS, CACHES_FILLED * (cache_bytes or 0) // max(1, set_bytes) + 1)
-    most = max((_bytes_held(problem, [candidate]) for candidate in competing), default=0)
+    most = _most_held(problem, competing)
     return wanted if memory.has_room(wanted * most, problem.device) else 1
+
+
+def _most_held(problem: Problem, competing: Iterable[Candidate]) -> int:
+    """What one input set takes with the candidate that needs the most memory for it."""
+    return max((_bytes_held(problem, [candidate]) for candidate in competing), default=0)
 
 
 def _bytes_held(problem: Problem, candidates: Iterable[Candidate]) -> int:

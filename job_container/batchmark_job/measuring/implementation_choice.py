@@ -21,7 +21,7 @@ TRIAL_SHARE = 0.3  # of max_seconds, for the trial of all candidates together
 CLOSE_ENOUGH = 0.05  # a choice that is slower than the fastest by less is right
 # A candidate is given up when even its fastest call took so many times the leader's median:
 HOPELESS = 1.5  # once it is known
-HOPELESS_AT_ONCE = 5.0  # before, where calls take so long that the scheduler is not to blame
+HOPELESS_AT_ONCE = 5.0  # before, if two calls or more were so slow, or one that is a long one
 
 
 def choose_fastest(
@@ -76,6 +76,7 @@ class _Runner:
             self.drop_out(error)
             return
         candidate.cold_seconds, candidate.correctness = first.seconds, first.correctness
+        candidate.warm_seconds = first.warm_seconds
         if first.changes_inputs:
             candidate.fail(first.wrong)
         elif first.wrong:
@@ -182,10 +183,11 @@ def _run_alone(runner: _Runner, seconds: float, leader: Candidate | None) -> Non
 
 
 def _hopeless(candidate: Candidate, leader: Candidate) -> bool:
-    fastest = min(candidate.seconds)
+    fastest = candidate.fastest
     if candidate.is_known:
         return fastest > HOPELESS * leader.median
-    return fastest > max(HOPELESS_AT_ONCE * leader.median, LONG_SECONDS)
+    shortest = LONG_SECONDS if candidate.warm_seconds is None else 0.0
+    return fastest > max(HOPELESS_AT_ONCE * leader.median, shortest)
 
 
 def _decided(candidates: Sequence[Candidate]) -> bool:

@@ -18,15 +18,16 @@ class RowLimits:
     As soon as the median's 95 % interval is within `precision` of it on either side, otherwise
     after `samples` or `max_seconds`. Never before `minimum_samples`, unless a row is so slow that
     they would take more than PATIENCE times `max_seconds`. However precise, sampling takes a tenth
-    of `max_seconds`, so that it meets more than a moment's noise. All of it is for the `processes`
-    together.
+    of `max_seconds`, so that it meets more than a moment's noise. All of it is for all turns of all
+    `processes` together.
     """
 
     samples: int = 1000
     max_seconds: float = 10.0
     precision: float = 0.01  # relative half-width of the median's 95 % interval
     minimum_samples: int = 10
-    processes: int = 3  # that measure a row one after another, other rows between them
+    processes: int = 3  # that measure a row, in turns
+    turns: int = 4  # of each process, with other rows' turns between them
 
     def __post_init__(self) -> None:
         if self.samples < self.minimum_samples:
@@ -45,13 +46,14 @@ class RowLimits:
                 f"--max-seconds {self.max_seconds} is no time; give a finite number above 0"
             )
 
-    def of_one_process(self) -> RowLimits:
-        """The limits of each of the processes."""
-        processes = self.processes
+    def of_one_turn(self) -> RowLimits:
+        """The limits of each turn of each of the processes."""
+        parts = self.processes * self.turns
         return RowLimits(
-            samples=max(math.ceil(self.samples / processes), 1),
-            max_seconds=self.max_seconds / processes,
-            precision=min(self.precision * math.sqrt(processes), 0.99),
-            minimum_samples=math.ceil(self.minimum_samples / processes),
+            samples=max(math.ceil(self.samples / parts), 1),
+            max_seconds=self.max_seconds / parts,
+            precision=min(self.precision * math.sqrt(parts), 0.99),
+            minimum_samples=math.ceil(self.minimum_samples / parts),
             processes=1,
+            turns=1,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import statistics
 import time
 from collections.abc import Iterable, Iterator
@@ -13,12 +14,12 @@ from torch import Tensor
 
 from batchmark_job.machine import memory, nvml
 from batchmark_job.machine.conditions import thread_times, wait_share
-from batchmark_job.machine.threads import set_threads
+from batchmark_job.machine.threads import apart, busy_threads, set_threads
 from batchmark_job.measuring.candidate import CHANGES_INPUTS, LONG_SECONDS
 from batchmark_job.measuring.device_times import time_device
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.problem import Problem
-from batchmark_job.measuring.processes.process_samples import FirstCall, ProcessSamples
+from batchmark_job.measuring.processes.answers import FirstCall, LastLook, TurnSamples
 from batchmark_job.measuring.processes.workers import Tell
 from batchmark_job.measuring.sampling import (
     WARMUP_SECONDS,
@@ -39,9 +40,11 @@ if TYPE_CHECKING:
     from batchmark_job.workloads.base import Implementation, Tensors, Workload
 
 TURN_SECONDS = 0.01
-TRIAL_WARMUP_SECONDS = 0.05
-HOPELESS_SECONDS = 0.2  # calls that take longer are warm enough after the first
+TRIAL_WARMUP_SECONDS = 0.01
+WARM_SECONDS = 0.2  # calls that take longer are warm, and their threads apart, after the first
 PROBED_BYTES = 1 << 20  # of each input, evenly spread, to tell whether calls change it
+
+MOST_LOOKS = 3  # for threads that work
 
 RESTARTS = 2
 LAST = 1  # makes the last check compare other elements than the first one
@@ -65,6 +68,11 @@ class Prepared:
         self._problem = problem
         self._implementation = implementation
         self._latest_seconds: float | None = None  # of a call
+        self._busy: list[int] = []  # threads that work for its calls
+        self._looks = 0  # for these
+        self._samples: list[float] = []  # of the latest turn
+        self._output: Tensor | None = None  # of the latest sample
+        self._peak_bytes: int | None = None
         if threads is not None:
             set_threads(threads)
         with self._state():
@@ -80,13 +88,13 @@ class Prepared:
             seconds, output = self._cold_call()
             first = self._checked(seconds, output)
             if first.wrong is None:
-                self._warm_up_for_the_trial()
+                first = first._replace(warm_seconds=self._warm_up_for_the_trial())
             return first
 
     def turn(self) -> list[float]:
         """Seconds of a few calls, once the caches are its own again."""
         seconds: list[float] = []
-        with self._state():
+        with self._state(), self._apart():
             self._settle()
             ends = time.perf_counter() + TURN_SECONDS
             while not seconds or time.perf_counter() < ends:
@@ -95,38 +103,40 @@ class Prepared:
         return seconds
 
     def measure(
-        self, *, limits: RowLimits, trial_seconds: float | None, check_first: bool, phases: bool
-    ) -> ProcessSamples:
-        """Warm up, sample and check; make the cold call before where it was not made yet.
+        self, *, limits: RowLimits, trial_seconds: float | None, check_first: bool
+    ) -> TurnSamples:
+        """Sample for a turn; before the first one warm up, after the cold call if it is still due.
 
         Args:
-            limits: of this process.
+            limits: of this turn.
             trial_seconds: median of the same calls in the trial, if there was one.
             check_first: whether to compare the first output with the reference, too.
-            phases: whether to time what a sample holds, and copies to the device and back.
         """
         with self._state():
-            return self._measure(limits, trial_seconds, check_first, phases)
+            cold, kept = None, None
+            if self._latest_seconds is None:
+                seconds, output = self._cold_call()
+                cold = FirstCall(seconds, None, None, changes_inputs=False)
+                if check_first:
+                    kept = output.detach().to("cpu", copy=True)
+                    self._tell("mark", "trial_ended")
+                del output
+            with self._apart():
+                turn = self._sample(limits, trial_seconds, WARMUP_SECONDS if cold else 0.0)
+            if cold and kept is not None:
+                cold = self._checked(cold.seconds, kept)
+            return turn._replace(cold=cold)
 
-    def _measure(
-        self, limits: RowLimits, trial_seconds: float | None, check_first: bool, phases: bool
-    ) -> ProcessSamples:
-        problem, timer = self._problem, self._timer
-        cold, kept = FirstCall(0.0, None, None, changes_inputs=False), None
-        in_trial = self._latest_seconds is not None
-        if not in_trial:
-            cold_seconds, output = self._cold_call()
-            cold = cold._replace(seconds=cold_seconds)
-            if check_first:
-                kept = output.detach().to("cpu", copy=True)
-                self._tell("mark", "trial_ended")
-            del output
-        least_seconds = 0.0 if in_trial else WARMUP_SECONDS
-        warmup_calls = warm_up(self._rotation, timer, limits, least_seconds)
-        self._tell("mark", "steady")
+    def _sample(
+        self, limits: RowLimits, trial_seconds: float | None, least_warmup_seconds: float
+    ) -> TurnSamples:
+        timer, first_turn, warmup_calls = self._timer, not self._samples, 0
+        if first_turn:
+            warmup_calls = warm_up(self._rotation, timer, limits, least_warmup_seconds)
+            self._tell("mark", "steady")
         self._latest_seconds = trial_seconds or self._latest_seconds
         began = time.perf_counter()
-        samples: list[float] = []
+        samples = self._samples = []
         for restarts_left in reversed(range(RESTARTS + 1)):
             threads_before, joules_before = thread_times(), self._joules()
             self._settle()
@@ -138,12 +148,10 @@ class Prepared:
                 break
             warmup_calls += sampled.calls
             samples.clear()
-        peak = memory.peak_bytes(problem.device)
-        peak = None if peak is None else peak - timer.evicted_bytes
-        if kept is not None:
-            cold = self._checked(cold.seconds, kept)
-        correctness, wrong = self._check_last(sampled.output)
-        return ProcessSamples(
+        self._output = sampled.output
+        if first_turn:  # before anything is checked, which takes memory
+            self._peak_bytes = memory.peak_bytes(self._problem.device)
+        return TurnSamples(
             samples,
             list(sampled.starts),
             sampled.end,
@@ -153,19 +161,32 @@ class Prepared:
             resolution_seconds=timer.resolution_seconds,
             stopping=sampled.stopping,
             unsettled=reason,
-            cold=cold,
-            correctness=correctness,
-            wrong=wrong,
-            changed_inputs=problem.workload.repeatable and self._changed_inputs(),
+            cold=None,
             wait_share=wait_share(threads_before, threads_after),
-            peak_memory_bytes=peak,
             joules=None if timer.evicted_bytes else _per_call(joules_before, joules_after, sampled),
             evicted_bytes=timer.evicted_bytes,
-            phases=self._phases(samples, sampled.output) if phases else {},
         )
 
-    def _phases(self, samples: list[float], output: Tensor) -> dict[str, float]:
-        typical = statistics.median(samples)
+    def look_back(self, *, phases: bool) -> LastLook:
+        """Check the last output, and that no call changed its inputs; nothing is called after it.
+
+        Args:
+            phases: whether to time what a sample holds, and copies to the device and back.
+        """
+        output, peak = self._output, self._peak_bytes
+        assert output is not None  # noqa: S101
+        with self._state():
+            correctness, wrong = self._check_last(output)
+            return LastLook(
+                correctness,
+                wrong,
+                self._problem.workload.repeatable and self._changed_inputs(),
+                None if peak is None else peak - self._timer.evicted_bytes,
+                self._phases(output) if phases else {},
+            )
+
+    def _phases(self, output: Tensor) -> dict[str, float]:
+        typical = statistics.median(self._samples)
         found = time_device(self._rotation, typical) if typical < LONG_SECONDS else {}
         # Last, as it writes into the inputs.
         return found | time_transfers(self._host_inputs, self._device_inputs, output)
@@ -173,15 +194,33 @@ class Prepared:
     def _state(self) -> contextlib.AbstractContextManager[None]:
         return measuring_state(self._problem.workload, self._problem.dtype)
 
-    def _warm_up_for_the_trial(self) -> None:
+    def _warm_up_for_the_trial(self) -> float | None:
+        """Seconds of the fastest call, if one was made."""
+        fastest = None
         ends = time.perf_counter() + TRIAL_WARMUP_SECONDS
-        while (self._latest_seconds or 0.0) < HOPELESS_SECONDS and time.perf_counter() < ends:
-            self._latest_seconds, _ = self._timer.seconds(self._rotation.take())
+        with self._apart():
+            while (self._latest_seconds or 0.0) < WARM_SECONDS and time.perf_counter() < ends:
+                self._latest_seconds, _ = self._timer.seconds(self._rotation.take())
+                fastest = min(fastest or math.inf, self._latest_seconds)
+        return fastest
 
     def _settle(self) -> None:
         """Make a call that nobody times, after something else has run; long calls do without."""
         if (self._latest_seconds or 0.0) < LONG_SECONDS:
             self._timer.seconds(self._rotation.take())
+
+    def _apart(self) -> contextlib.AbstractContextManager[None]:
+        """Keep the threads that its calls need on a core each; the first times, find them by calls.
+
+        Long calls do without: the scheduler parts their threads soon enough.
+        """
+        threads = torch.get_num_threads() if self._problem.device == "cpu" else 1
+        if threads == 1 or (self._latest_seconds or 0.0) >= WARM_SECONDS:
+            return contextlib.nullcontext()
+        if len(self._busy) < threads and self._looks < MOST_LOOKS:
+            self._looks += 1
+            self._busy = busy_threads(self._rotation.take())[:threads]
+        return apart(self._busy)
 
     def _cold_call(self) -> tuple[float, Tensor]:
         seconds, output = MonotonicTimer(self._problem.device).seconds(self._rotation.take())

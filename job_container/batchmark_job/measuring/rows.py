@@ -1,11 +1,10 @@
-"""How one row is measured: entry, trial, and several processes that each take warm samples."""
+"""How one row is measured: entry, trial, and several processes that take warm samples in turns."""
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from batchmark_job.machine.conditions import Monitor, mean_conditions
@@ -20,28 +19,15 @@ from batchmark_job.measuring.implementation_choice import (
 from batchmark_job.measuring.limits import PATIENCE, RowLimits
 from batchmark_job.measuring.marks import JobMarks
 from batchmark_job.measuring.problem import Problem
+from batchmark_job.measuring.processes.answers import LastLook, TurnSamples
 from batchmark_job.measuring.processes.input_store import InputStore
-from batchmark_job.measuring.processes.process_samples import ProcessSamples
 from batchmark_job.measuring.processes.workers import StepError, Worker, Workers
-from batchmark_job.measuring.sample_statistics import (
-    median_interval,
-    multimodal,
-    outliers,
-    spread_too_far,
-)
-from batchmark_job.result import (
-    MOST_CHARACTERS,
-    Conditions,
-    Measurement,
-    MeasurementStatus,
-    Phases,
-    Stopping,
-    Trial,
-)
+from batchmark_job.measuring.row_process import RowProcess, together
+from batchmark_job.measuring.sample_statistics import spread_too_far
+from batchmark_job.result import MOST_CHARACTERS, Conditions, Measurement, MeasurementStatus, Trial
 from batchmark_job.workloads.base import Workload
 
 FAULTS = ("wrong", "failed", "too large", "refused")  # of candidates, the worst first
-CRITERIA = ("max_seconds", "max_samples", "precise")  # of processes, the first counts for the row
 
 
 @dataclass(frozen=True)
@@ -91,36 +77,40 @@ class Row:
     begun: bool = False
     measurement: Measurement | None = None
     found: dict[str, Any] = field(default_factory=dict)  # fields of Measurement, so far
-    processes: list[ProcessSamples] = field(default_factory=list)
-    unfinished: Sequence[float] = ()  # samples of a process that has not ended, or never will
-    spent_seconds: float = 0.0  # in processes that measured
+    processes: list[RowProcess] = field(default_factory=list)
+    unfinished: Sequence[float] = ()  # samples of a turn that has not ended, or never will
+    spent_seconds: float = 0.0  # in turns
     chosen: Candidate | None = None
     input_sets: int = 0
+    limits: RowLimits = field(default_factory=RowLimits)  # the bench's, or with fewer turns
     _store: InputStore | None = None
     _worker: Worker | None = None  # that won the trial, and measures first
-    _during: list[Conditions] = field(default_factory=list)  # by process
-    _throttled: list[bool] = field(default_factory=list)  # by sample
+    _during: list[Conditions] = field(default_factory=list)  # by turn
 
     @property
     def samples(self) -> list[float]:
-        return [seconds for process in self.processes for seconds in process.seconds]
+        return [seconds for process in self.processes for seconds in process.samples]
+
+    @property
+    def turns(self) -> list[TurnSamples]:
+        return [turn for process in self.processes for turn in process.turns]
 
     def measure(self, bench: Bench) -> Measurement:
-        """Measure it to its end, one process after the other."""
+        """Measure it to its end, one turn after the other."""
         while self.measurement is None:
-            self.measure_once(bench)
+            self.take_turn(bench)
         return self.measurement
 
-    def measure_once(self, bench: Bench) -> None:
-        """Measure it in one more process; the first time, choose the implementation before."""
+    def take_turn(self, bench: Bench) -> None:
+        """Let its next process measure for a turn; the first time, choose the implementation."""
         self.begun = True
         try:
             if self.chosen is None:
                 self.choose(bench)
             if self.chosen is not None:
-                self._measure_in_a_process(bench, self.chosen)
+                self._take_turn(bench, self.chosen)
         except StepError as error:
-            if self.chosen and not self.processes and self.chosen.correctness is None:
+            if self.chosen and not self.turns and self.chosen.correctness is None:
                 self.found.update(trials=self._trials_with(str(error), "failed"))
             status = MeasurementStatus.FAILED
             if error.out_of_memory:
@@ -132,8 +122,9 @@ class Row:
 
     def close(self) -> None:
         """Free what it holds; harmless when repeated."""
-        if self._worker is not None:
-            self._worker.end()
+        for worker in (self._worker, *(process.worker for process in self.processes)):
+            if worker is not None:
+                worker.end()
         if self._store is not None:
             self._store.close()
 
@@ -146,13 +137,13 @@ class Row:
         return self.measurement
 
     def interrupt(self, cause: str, status: MeasurementStatus) -> Measurement:
-        """As far as it got: the processes that ended are a measurement, with fewer samples."""
+        """As far as it got: the turns that ended are a measurement, with fewer samples."""
         if self.measurement is not None:
             return self.measurement
         samples = len(self.samples)
-        if samples >= RowLimits.minimum_samples and self.processes:
-            done = f"{cause} after {len(self.processes)} of its processes"
-            return self.give_up(MeasurementStatus.MEASURED, done)
+        if samples >= RowLimits.minimum_samples:
+            turns = f"{len(self.turns)} of its {self.limits.processes * self.limits.turns} turns"
+            return self.give_up(MeasurementStatus.MEASURED, f"{cause} after {turns}")
         return self.give_up(
             status, f"{cause} after {samples + len(self.unfinished)} of its samples"
         )
@@ -187,6 +178,7 @@ class Row:
             return
         sets, set_bytes = entry.input_sets, entry.input_bytes
         self.chosen, self.input_sets = chosen, sets
+        self.limits = bench.limits if chosen.can_wait else replace(bench.limits, turns=1)
         self.found.update(
             implementation=chosen.implementation,
             cold_seconds=chosen.cold_seconds,
@@ -211,39 +203,50 @@ class Row:
         status = MeasurementStatus.FAILED if worst == "failed" else MeasurementStatus.SKIPPED
         self.give_up(status, reasons)
 
-    def _measure_in_a_process(self, bench: Bench, chosen: Candidate) -> None:
+    def _take_turn(self, bench: Bench, chosen: Candidate) -> None:
         began = time.perf_counter()
-        alone = chosen.correctness is None and not self.processes
-        worker, self._worker = self._worker, None
-        try:
+        alone = chosen.correctness is None and not self.turns
+        process = self._next_process(bench, chosen)
+        turn: TurnSamples = process.worker.ask(
+            "measure",
+            limits=self.limits.of_one_turn(),
+            trial_seconds=chosen.trial_seconds,
+            check_first=alone,
+        )
+        self.unfinished = ()
+        if alone and not self._check_first(turn):
+            return
+        process.turns.append(turn)
+        if turn.evicted_bytes and bench.cache_bytes:
+            self.found.update(caches_filled=turn.evicted_bytes / bench.cache_bytes)
+        self._note_conditions(bench.monitor, process, turn)
+        if len(process.turns) == self.limits.turns:
+            self._look_back(bench, process)
+        self.spent_seconds += time.perf_counter() - began
+        if self.measurement is None and self._is_over():
+            for each in self.processes:
+                if each.last_look is None and self.measurement is None:
+                    self._look_back(bench, each)
+            if self.measurement is None:
+                self._finish()
+
+    def _next_process(self, bench: Bench, chosen: Candidate) -> RowProcess:
+        """The one whose turn it is; where there is none yet, a fresh one, or the trial's winner."""
+        index = len(self.turns) % self.limits.processes
+        if index == len(self.processes):
+            worker, self._worker = self._worker, None
             if worker is None:
                 problem, hear = self.problem(bench), self._listener(bench)
                 worker = start_prepared(problem, chosen, self.input_sets, bench.workers, hear)
+            self.processes.append(RowProcess(worker))
+            if len(self.processes) > 1 or chosen.correctness is None:
                 worker.get_ready()
-            measured: ProcessSamples = worker.ask(
-                "measure",
-                limits=bench.limits.of_one_process(),
-                trial_seconds=chosen.trial_seconds,
-                check_first=alone,
-                phases=bench.device == "cuda" and not self.processes,
-            )
-        finally:
-            if worker is not None:
-                worker.end()
-        self.unfinished = ()
-        if alone and not self._check_first(measured):
-            return
-        self.processes.append(measured)
-        if measured.evicted_bytes and bench.cache_bytes:
-            self.found.update(caches_filled=measured.evicted_bytes / bench.cache_bytes)
-        self._judge(bench, measured)
-        self.spent_seconds += time.perf_counter() - began
-        if self.measurement is None and self._is_over(bench):
-            self._finish(bench)
+        return self.processes[index]
 
-    def _check_first(self, measured: ProcessSamples) -> bool:
+    def _check_first(self, turn: TurnSamples) -> bool:
         """Take the cold call of a candidate that had no rival to be tried with."""
-        first = measured.cold
+        first = turn.cold
+        assert first is not None  # noqa: S101
         self.found.update(cold_seconds=first.seconds, correctness=first.correctness)
         if not first.wrong:
             return True
@@ -266,39 +269,45 @@ class Row:
             for trial in trials
         )
 
-    def _judge(self, bench: Bench, measured: ProcessSamples) -> None:
-        """Take the conditions under which a process measured; fail the row where it was wrong."""
-        start, end = measured.starts[0], measured.end
-        bench.monitor.now()  # so that even a short span is followed by a reading
-        during = bench.monitor.during(start, end)
-        self.found.setdefault("conditions_before", bench.monitor.at(start))
-        self._during.append(during.model_copy(update={"cpu_wait_share": measured.wait_share}))
-        self.found.update(conditions_after=bench.monitor.at(end))
-        ends = [*measured.starts[1:], end]
-        spans = zip(measured.starts, ends, strict=True)
-        self._throttled += [bench.monitor.throttled(*span) for span in spans]
-        error = measured.correctness
-        known = self.found["correctness"]
+    def _note_conditions(self, monitor: Monitor, process: RowProcess, turn: TurnSamples) -> None:
+        """Take the conditions under which a turn measured."""
+        start, end = turn.starts[0], turn.end
+        monitor.now()  # so that even a short span is followed by a reading
+        during = monitor.during(start, end)
+        self.found.setdefault("conditions_before", monitor.at(start))
+        self._during.append(during.model_copy(update={"cpu_wait_share": turn.wait_share}))
+        self.found.update(conditions_after=monitor.at(end))
+        spans = zip(turn.starts, [*turn.starts[1:], end], strict=True)
+        process.throttled += [monitor.throttled(*span) for span in spans]
+
+    def _look_back(self, bench: Bench, process: RowProcess) -> None:
+        """End a process after its last turn; fail the row where it was wrong."""
+        phases = bench.device == "cuda" and process is self.processes[0]
+        last: LastLook = process.worker.ask("look_back", phases=phases)
+        process.worker.end()
+        process.last_look = last
+        error, known = last.correctness, self.found["correctness"]
         if error and (known is None or error.relative_error > known.relative_error):
             self.found.update(correctness=error)
-        if measured.changed_inputs:
+        if last.changed_inputs:
             self.give_up(MeasurementStatus.FAILED, CHANGES_INPUTS)
-        elif measured.wrong:
-            reason = f"wrong result after many calls: {measured.wrong}"
+        elif last.wrong:
+            reason = f"wrong result after many calls: {last.wrong}"
             self.give_up(MeasurementStatus.FAILED, reason)
 
-    def _is_over(self, bench: Bench) -> bool:
-        """Whether it has all its processes, or another one would try one's patience."""
-        done = len(self.processes)
+    def _is_over(self) -> bool:
+        """Whether all turns were taken, or another one would try one's patience."""
+        done, limits = len(self.turns), self.limits
         next_ends = self.spent_seconds * (done + 1) / done
-        late = next_ends > PATIENCE * bench.limits.max_seconds
-        return done >= bench.limits.processes or late
+        late = next_ends > PATIENCE * limits.max_seconds
+        return done >= limits.processes * limits.turns or late
 
-    def _finish(self, bench: Bench) -> None:
+    def _finish(self) -> None:
         status, reason = MeasurementStatus.MEASURED, None
-        drifting = [process.unsettled for process in self.processes if process.unsettled]
-        count, limits = len(self.samples), bench.limits
-        if 2 * len(drifting) > len(self.processes):
+        turns, limits = self.turns, self.limits
+        drifting = [turn.unsettled for turn in turns if turn.unsettled]
+        count = len(self.samples)
+        if 2 * len(drifting) > len(turns):
             status, reason = MeasurementStatus.UNSETTLED, drifting[0]
         elif apart := spread_too_far(self.samples):
             status, reason = MeasurementStatus.UNSETTLED, apart
@@ -314,11 +323,12 @@ class Row:
 
     def _as_measured(self, status: MeasurementStatus, reason: str | None) -> Measurement:
         found = dict(self.found)
-        if self.processes:
+        if self.turns:
+            throttled = [slow for process in self.processes for slow in process.throttled]
             found.update(
-                _together(self.processes),
+                together([process for process in self.processes if process.turns]),
                 conditions_during=mean_conditions(self._during),
-                throttled_samples=tuple(i for i, slow in enumerate(self._throttled) if slow),
+                throttled_samples=tuple(i for i, slow in enumerate(throttled) if slow),
             )
         elif self.unfinished:
             found.update(samples_seconds=tuple(self.unfinished))
@@ -351,31 +361,3 @@ class Row:
 
 def _fault(candidate: Candidate) -> str:
     return "too large" if candidate.out_of_memory else candidate.outcome
-
-
-def _together(processes: Sequence[ProcessSamples]) -> dict[str, Any]:
-    """The fields of Measurement that several processes fill in together."""
-    samples = [seconds for process in processes for seconds in process.seconds]
-    first = processes[0]
-    interval = median_interval(samples)
-    criteria = [process.stopping.criterion for process in processes]
-    joules = [process.joules for process in processes if process.joules is not None]
-    return {
-        "samples_seconds": tuple(samples),
-        "process_samples": tuple(len(process.seconds) for process in processes),
-        "timer": first.timer,
-        "warmup_calls": sum(process.warmup_calls for process in processes),
-        "unrecorded_calls": sum(process.unrecorded_calls for process in processes),
-        "stopping": Stopping(
-            criterion=min(criteria, key=CRITERIA.index),
-            relative_half_width=interval and interval.relative_half_width,
-        ),
-        "outlier_samples": outliers(samples),
-        "multimodal": multimodal(samples, first.resolution_seconds),
-        "peak_memory_bytes": max(
-            (p.peak_memory_bytes for p in processes if p.peak_memory_bytes is not None),
-            default=None,
-        ),
-        "energy_joules": statistics.fmean(joules) if joules else None,
-        "phases": Phases(compute_seconds=statistics.median(samples), **first.phases),
-    }

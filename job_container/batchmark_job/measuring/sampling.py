@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 Criterion = Literal["precise", "max_samples", "max_seconds"]
 
 WARMUP_SHARE = 0.2  # of max_seconds, the longest that warming up takes
-# A new process' threads share a core until the scheduler parts them, and its caches are cold.
-WARMUP_SECONDS = 0.1  # at least, where max_seconds allow it
+WARMUP_SECONDS = 0.02  # at least, where max_seconds allow it: a new process' caches are cold
 WARMUP_CALLS = 5  # in a window, at least
 WARMUP_WINDOW_SHARE = 0.02  # of max_seconds, the shortest window
 WARMUP_AGREEMENT = 0.03  # of successive windows' medians

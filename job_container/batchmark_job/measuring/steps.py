@@ -52,9 +52,12 @@ def ceilings(
     device: Device,
     threads: int,
     dtypes: tuple[str, ...],
+    most_seconds: float,
 ) -> tuple[Ceiling, ...]:
     from batchmark_job.machine.threads import set_threads
-    from batchmark_job.measuring.ceilings import measure_ceilings
+    from batchmark_job.measuring.ceilings import BOUNDS, measure_ceilings
 
     set_threads(threads)
-    return measure_ceilings(device.value, dtypes)
+    bounds = BOUNDS[device.value]
+    seconds = min(bounds.seconds, most_seconds)
+    return measure_ceilings(device.value, dtypes, bounds._replace(seconds=seconds))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from statistics import median
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
@@ -142,12 +144,7 @@ class RowSamples:
         """Of all jobs' samples; None if no job measured the row."""
         if not self.measured:
             return None
-        kept = [kept_by_process(row) for row in self._rows]
-        return Median(
-            [[seconds for process in job for seconds in process] for job in kept],
-            seed=self.name,
-            processes=[[len(process) for process in job] for job in kept],
-        )
+        return median_of(self._rows, seed=self.name)
 
     @property
     def _rows(self) -> list[Measurement]:
@@ -274,19 +271,33 @@ def parameters_json(parameters: Mapping[str, Parameter]) -> str:
 
 def kept_samples(row: Measurement) -> list[float]:
     """Samples in seconds, without throttled ones where enough for an interval remain."""
-    return [seconds for process in kept_by_process(row) for seconds in process]
+    return [row.samples_seconds[index] for index in _kept(row)]
 
 
-def kept_by_process(row: Measurement) -> list[list[float]]:
-    """The kept samples of each process that measured a row; none is empty."""
-    throttled: set[int] = set(row.throttled_samples)
-    if len(row.samples_seconds) - len(throttled) < MINIMUM_SAMPLES:
-        throttled = set()
-    processes, start = [], 0
-    for count in row.process_samples or (len(row.samples_seconds),):
-        indexes = range(start, start + count)
-        processes.append([row.samples_seconds[i] for i in indexes if i not in throttled])
-        start += count
+def median_of(rows: Sequence[Measurement], *, seed: str) -> Median:
+    """Of one row's kept samples in several jobs."""
+    return Median(
+        [kept_samples(row) for row in rows], seed=seed, turns=[_kept_by_turn(row) for row in rows]
+    )
+
+
+def _kept(row: Measurement) -> list[int]:
+    """Indexes of the samples that count."""
+    throttled = set(row.throttled_samples)
+    kept = [index for index in range(len(row.samples_seconds)) if index not in throttled]
+    return kept if len(kept) >= MINIMUM_SAMPLES else list(range(len(row.samples_seconds)))
+
+
+def _kept_by_turn(row: Measurement) -> list[list[int]]:
+    """How many samples count of each process' turns; none is 0."""
+    of_processes = row.process_samples or (len(row.samples_seconds),)
+    process_ends = list(accumulate(of_processes))
+    turn_ends = list(accumulate(row.turn_samples or of_processes))
+    counted = Counter(bisect_right(turn_ends, index) for index in _kept(row))
+    processes: list[list[int]] = [[] for _ in process_ends]
+    for turn, ends in enumerate(turn_ends):
+        if counted[turn]:
+            processes[bisect_left(process_ends, ends)].append(counted[turn])
     return [process for process in processes if process]
 
 

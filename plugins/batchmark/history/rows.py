@@ -9,7 +9,7 @@ import numpy as np
 
 from batchmark.analysis.cost import job_cost, paid_per_hour
 from batchmark.analysis.roofline import roofline
-from batchmark.analysis.samples import kept_by_process, kept_samples, parameters_json, row_key
+from batchmark.analysis.samples import median_of, parameters_json, row_key
 from batchmark.core.intervals import Median
 from batchmark.core.prices import PriceTable
 from batchmark.core.run import CollectedJob, CollectedRun
@@ -118,12 +118,7 @@ def _statistics_columns(job: CollectedJob, row: Measurement) -> Row:
     """Return the statistics of complete samples; the interval is a report's on this job alone."""
     if row.status not in WITH_STATISTICS or not row.samples_seconds:
         return {}
-    kept = kept_by_process(row)
-    median = Median(
-        [kept_samples(row)],
-        seed=f"{job.planned.target} {row_key(row)}",
-        processes=[[len(process) for process in kept]],
-    )
+    median = median_of([row], seed=f"{job.planned.target} {row_key(row)}")
     line = roofline(row, [job.document], median.estimate())
     flops, moved = (line.flops_per_second, line.bytes_per_second) if line else (None, None)
     return {

@@ -46,7 +46,7 @@ THOUSAND_AND_ONE = "size=" + ",".join(map(str, range(1, 1002)))
         ([*MATMUL, "--axis", "size=8,9,8"], "the row matmul size=8 float32 is asked for twice"),
         ([*MATMUL, "--axis", THOUSAND_AND_ONE], "1001 rows are too many for one result document"),
         ([*SMOKE, "--max-seconds", "nan"], "--max-seconds nan is no time"),
-        ([*SMOKE, "--max-seconds", "x"], "--max-seconds 'x' is no number; give one such as 0.3"),
+        ([*SMOKE, "--max-seconds", "x"], "--max-seconds 'x' is no number; give one such as 0.2"),
         ([*SMOKE, "--precision", "x"], "--precision 'x' is no number; give one such as 0.01"),
         ([*SMOKE, "--precision", "1"], "--precision 1.0 is no share"),
         ([*SMOKE, "--run-id", ""], "--run-id is empty"),

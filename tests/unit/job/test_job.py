@@ -15,7 +15,7 @@ from batchmark_job.machine.inventory import Machine
 from batchmark_job.machine.telemetry import Telemetry
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.marks import JobMarks
-from batchmark_job.progress import describe, describe_process, warnings
+from batchmark_job.progress import describe, describe_first_turn, warnings
 from batchmark_job.recorder import Recorder
 from batchmark_job.result import (
     Correctness,
@@ -177,24 +177,24 @@ def test_document_that_can_not_be_written_is_kept(make_settings, tmp_path, monke
 
 def test_error_outside_of_rows_keeps_the_finished_ones(make_settings, monkeypatch, capsys):
 
-    def breaks_at_the_second(row, processes):
+    def breaks_at_the_second(row):
         if row.parameters == {"size": 17}:
             raise LookupError("nothing to say")
-        return describe_process(row, processes)
+        return describe_first_turn(row)
 
-    monkeypatch.setattr(job, "describe_process", breaks_at_the_second)
+    monkeypatch.setattr(job, "describe_first_turn", breaks_at_the_second)
     settings = make_settings(
         points=tuple(Point("matmul", {"size": n}) for n in (16, 17, 18)),
-        limits=RowLimits(samples=60, max_seconds=2.0),
+        limits=RowLimits(samples=240, max_seconds=2.0),
     )
     with pytest.raises(LookupError):
         run_job(settings)
     document = written(settings)
     assert document.status == "interrupted"
     assert [row.parameters["size"] for row in document.measurements] == [16, 17]
-    for row in document.measurements:
-        assert (row.status, row.process_samples) == ("measured", (len(row.samples_seconds),))
-        assert row.reason == "LookupError: nothing to say after 1 of its processes"
+    for row, turns in zip(document.measurements, (2, 1), strict=True):
+        assert (row.status, len(row.turn_samples)) == ("measured", turns)
+        assert row.reason == f"LookupError: nothing to say after {turns} of its 12 turns"
     assert "batchmark_job: LookupError: nothing to say: writing the 2 rows" in (
         capsys.readouterr().out
     )

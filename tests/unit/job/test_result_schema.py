@@ -278,5 +278,10 @@ def test_samples_of_the_processes_are_all_of_the_rows():
         "samples_seconds": (1.0, 2.0, 3.0),
     }
     assert Measurement(**row, process_samples=(1, 2)).process_samples == (1, 2)
-    with pytest.raises(ValueError, match="its processes took 4 samples, it has 3"):
+    assert Measurement(**row, process_samples=(1, 2), turn_samples=(1, 1, 1)).turn_samples
+    with pytest.raises(ValueError, match="its process_samples add up to 4, it has 3 samples"):
         Measurement(**row, process_samples=(2, 2))
+    with pytest.raises(ValueError, match="its turn_samples add up to 2, it has 3 samples"):
+        Measurement(**row, process_samples=(1, 2), turn_samples=(1, 1))
+    with pytest.raises(ValueError, match="one of its turns belongs to two processes"):
+        Measurement(**row, process_samples=(1, 2), turn_samples=(2, 1))

@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Protocol
 
@@ -35,6 +34,9 @@ SILENCE_SECONDS = 120.0  # without a sign of life, at least, before a worker cou
 STDERR_LINES = 3  # of a lost worker's, in the reason
 STDERR_BYTES = 4000
 PR_SET_PDEATHSIG = 1  # prctl(2)
+# How long a thread of OpenBLAS spins for work, in powers of 2 clock cycles: 0.4 ms instead of 26 ms
+# (docs/decisions/0018). Read when the library is loaded; what is set already stays.
+THREAD_SETTINGS = {"OPENBLAS_THREAD_TIMEOUT": "20"}
 
 Tell = Callable[[str, Any], None]
 Hear = Callable[[str, Any], None]
@@ -117,19 +119,16 @@ class ForkedWorkers:
         self.context.set_forkserver_preload([*modules, PRELOAD])
         self.silence_seconds = silence_seconds
         self.live: set[ForkedWorker] = set()
-        self.ended: list[BaseProcess] = []
         self.ended_seconds = 0.0  # of CPU time
         self.counting = threading.Lock()  # so that no worker counts as both live and ended
         self.closed = threading.Event()
-        with _importable(), _signals_kept():
+        with _environment(), _signals_kept():
             forkserver.ensure_running()
 
     def start(self, make: Callable[..., Any], *arguments: Any, hear: Hear = ignore) -> ForkedWorker:
         return ForkedWorker(self, hear, (make, arguments, True))
 
     def run(self, function: Callable[..., Any], *arguments: Any, hear: Hear = ignore) -> Any:
-        while self.ended:  # so that their memory is free
-            self.ended.pop().join()
         worker = ForkedWorker(self, hear, (function, arguments, False))
         try:
             return worker.answer()
@@ -137,10 +136,12 @@ class ForkedWorkers:
             worker.end()
 
     def usage(self) -> Usage:
+        """Of the server, and of each worker what it does not share with it."""
+        shared = _resident_bytes(forkserver._forkserver._forkserver_pid)  # type: ignore[attr-defined]
         with self.counting:
             live = [worker.usage() for worker in self.live]
             seconds = self.ended_seconds + sum(usage.cpu_seconds for usage in live)
-        return Usage(seconds, sum(usage.memory_bytes for usage in live))
+        return Usage(seconds, shared + sum(max(0, use.memory_bytes - shared) for use in live))
 
     def close(self) -> None:
         """End all workers, from any thread; who waits for one now waits for ever."""
@@ -179,11 +180,9 @@ class ForkedWorker:
 
     def usage(self) -> Usage:
         with contextlib.suppress(psutil.Error):
-            process = psutil.Process(self.pid)
-            times = process.cpu_times()
+            times = psutil.Process(self.pid).cpu_times()
             self._cpu_seconds = times.user + times.system
-            return Usage(self._cpu_seconds, process.memory_info().rss)
-        return Usage(self._cpu_seconds, 0)
+        return Usage(self._cpu_seconds, _resident_bytes(self.pid))
 
     def end(self) -> None:
         if self not in self._workers.live:
@@ -192,7 +191,7 @@ class ForkedWorker:
             self._workers.ended_seconds += self.usage().cpu_seconds
             self._workers.live.discard(self)
         self.kill()
-        self._workers.ended.append(self._process)
+        self._process.join()  # freeing its memory takes a core that the next turn needs
         self._pipe.close()
         with contextlib.suppress(OSError):
             if written := self._stderr.read_text(errors="replace"):
@@ -259,16 +258,18 @@ class ForkedWorker:
 
 
 @contextlib.contextmanager
-def _importable() -> Iterator[None]:
-    """Let the server import this package, wherever this process found it."""
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PACKAGES), before)))
+def _environment() -> Iterator[None]:
+    """The server's: it can import this package, wherever this process found it."""
+    before = dict(os.environ)
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, (str(PACKAGES), before.get("PYTHONPATH")))
+    )
+    os.environ.update({name: before.get(name, value) for name, value in THREAD_SETTINGS.items()})
     try:
         yield
     finally:
-        del os.environ["PYTHONPATH"]
-        if before is not None:
-            os.environ["PYTHONPATH"] = before
+        os.environ.clear()
+        os.environ.update(before)
 
 
 @contextlib.contextmanager
@@ -279,6 +280,12 @@ def _signals_kept() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def _resident_bytes(pid: int | None) -> int:
+    with contextlib.suppress(psutil.Error):
+        return int(psutil.Process(pid).memory_info().rss)
+    return 0
 
 
 def _kills_for_memory() -> int:

@@ -6,7 +6,7 @@ from itertools import count, cycle
 import pytest
 import torch
 
-from batchmark_job.measuring import prepared, transfers
+from batchmark_job.measuring import entry, prepared, transfers
 from batchmark_job.measuring.candidate import CHANGES_INPUTS, Candidate
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.prepared import Prepared
@@ -280,6 +280,34 @@ def test_samples_are_kept_by_process():
     assert len(measurement.samples_seconds) == 12
 
 
+def test_processes_take_turns_and_look_back_once_each(monkeypatch):
+    asked = []
+
+    def noting(step):
+        method = getattr(Prepared, step)
+
+        def note(self, **how):
+            asked.append((step, self))
+            return method(self, **how)
+
+        monkeypatch.setattr(Prepared, step, note)
+
+    noting("measure")
+    noting("look_back")
+    measurement = measured(matmul_by(product_by("plain")), processes=2, turns=3)
+    assert measurement.turn_samples == (2,) * 6
+    assert measurement.process_samples == (6, 6)
+    first, second = dict.fromkeys(prepared for _, prepared in asked)
+    assert [prepared for step, prepared in asked if step == "measure"] == [first, second] * 3
+    assert [prepared for step, prepared in asked if step == "look_back"] == [first, second]
+
+
+def test_a_process_that_memory_does_not_hold_while_others_measure_takes_one_turn(monkeypatch):
+    monkeypatch.setattr(entry, "WAITING_SHARE", 0.0)
+    measurement = measured(matmul_by(product_by("plain")), processes=2, turns=3)
+    assert measurement.turn_samples == measurement.process_samples == (5, 5)
+
+
 def test_a_process_that_fails_after_others_fails_its_row(monkeypatch):
     measure = Prepared.measure
 
@@ -305,13 +333,13 @@ def test_no_further_process_where_it_would_try_ones_patience():
     assert measurement.reason.startswith("only ")
 
 
-def test_an_interrupted_row_keeps_the_processes_that_ended():
+def test_an_interrupted_row_keeps_the_turns_that_ended():
     workload = matmul_by(product_by("plain"))
     rows = [Row(workload, {"size": 32}, "float32") for _ in range(3)]
     bench = bench_here(LIMITS, processes=2)
     none, one, both = rows
     patient = RowLimits(samples=20, max_seconds=4.0, minimum_samples=20)
-    one.measure_once(bench_here(patient, processes=2))
+    one.take_turn(bench_here(patient, processes=2))
     both.measure(bench)
     none.unfinished = [1.0, 2.0]
     interrupted = [row.interrupt("SIGTERM", MeasurementStatus.INTERRUPTED) for row in rows]
@@ -319,7 +347,7 @@ def test_an_interrupted_row_keeps_the_processes_that_ended():
     assert interrupted[2] is both.measurement
     assert interrupted[0].reason == "SIGTERM after 2 of its samples"
     assert interrupted[0].samples_seconds == (1.0, 2.0)
-    assert interrupted[1].reason == "SIGTERM after 1 of its processes"
+    assert interrupted[1].reason == "SIGTERM after 1 of its 2 turns"
 
 
 def test_dtype_nobody_has_is_skipped_with_the_reasons():

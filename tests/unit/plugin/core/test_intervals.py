@@ -65,18 +65,33 @@ def test_processes_of_one_job_that_differ_widen_its_interval():
     processes = [rng.normal(centre, 0.01, 100) for centre in (1.0, 1.2, 1.4)]
     job = np.concatenate(processes)
     alone = Median([job], seed="job").estimate().interval
-    apart = Median([job], seed="job", processes=[[100, 100, 100]]).estimate().interval
+    apart = Median([job], seed="job", turns=[[[100], [100], [100]]]).estimate().interval
     assert apart.low < 1.05 < alone.low < alone.high < 1.35 < apart.high
+
+
+def test_turns_of_one_process_that_differ_widen_its_interval():
+    rng = np.random.default_rng(5)
+    job = np.concatenate([rng.normal(centre, 0.01, 100) for centre in (1.0, 1.2, 1.4)])
+    alone = Median([job], seed="job").estimate().interval
+    apart = Median([job], seed="job", turns=[[[100, 100, 100]]]).estimate().interval
+    assert apart.low < 1.05 < alone.low < alone.high < 1.35 < apart.high
+
+
+def test_processes_may_have_different_numbers_of_turns():
+    jobs = [[1.0] * 6, [2.0] * 3]
+    draws = Median(jobs, seed="uneven", turns=[[[1, 2], [3]], [[3]]]).draws()
+    assert set(draws) <= {1.0, 1.5, 2.0}
+    assert 0.5 < np.mean(draws == 1.0) < 0.9
 
 
 def test_jobs_may_have_different_numbers_of_processes():
     jobs = [[1.0] * 6, [2.0] * 3]
-    draws = Median(jobs, seed="uneven", processes=[[1, 2, 3], [3]]).draws()
+    draws = Median(jobs, seed="uneven", turns=[[[1], [2], [3]], [[3]]]).draws()
     assert set(draws) <= {1.0, 1.5, 2.0}
     assert 0.5 < np.mean(draws == 1.0) < 0.9
 
 
 def test_jobs_of_one_process_each_are_resampled_as_before():
     jobs = [[1.0, 2.0, 4.0], [3.0, 5.0]]
-    named = Median(jobs, seed="same", processes=[[3], [2]]).draws()
+    named = Median(jobs, seed="same", turns=[[[3]], [[2]]]).draws()
     assert (Median(jobs, seed="same").draws() == named).all()

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 
+import numpy as np
 import psutil
 import pytest
 
@@ -184,7 +185,19 @@ def test_usage_keeps_what_a_lost_worker_used_until_its_loss_is_noticed(forked, w
     before = forked.usage()
     os.kill(worker.pid, signal.SIGKILL)
     wait_for(lambda: not psutil.pid_exists(worker.pid), "the worker's end")
-    assert forked.usage() == (before.cpu_seconds, 0)
+    after = forked.usage()
+    assert after.cpu_seconds == before.cpu_seconds
+    assert after.memory_bytes <= before.memory_bytes
+
+
+def test_memory_that_workers_share_with_their_server_counts_once(forked):
+    before = forked.usage().memory_bytes
+    others = [forked.start(Held) for _ in range(4)]
+    for each in others:
+        each.get_ready()
+    assert before / 4 < forked.usage().memory_bytes / 2 < before
+    for each in others:
+        each.end()
 
 
 @pytest.fixture
@@ -255,3 +268,52 @@ def test_a_killed_job_leaves_no_worker_behind_though_it_is_stopped():
             job.kill()
         _, alive = psutil.wait_procs([worker, server], timeout=DEADLINE_SECONDS)
         assert alive == []
+
+
+class Multiplies:
+    """NumPy on all threads, in a worker."""
+
+    def __init__(self, tell):
+        from batchmark_job.machine.threads import set_threads
+
+        set_threads(2)
+
+    def idle_seconds(self):
+        """CPU time of all threads in 50 ms of waiting, soon after a product on several threads."""
+        matrix = np.ones((512, 512), dtype=np.float32)
+        for _ in range(5):
+            matrix @ matrix
+        time.sleep(0.005)
+        before = time.process_time()
+        time.sleep(0.05)
+        return time.process_time() - before
+
+
+def test_no_thread_of_a_library_spins_on_after_its_work(forked):
+    """OpenBLAS's did for 26 ms and more, on a core that the next implementation needed."""
+    worker = forked.start(Multiplies)
+    try:
+        worker.get_ready()
+        assert worker.ask("idle_seconds") < 0.01
+    finally:
+        worker.end()
+
+
+def test_a_worker_is_gone_once_it_is_ended(forked):
+    worker = forked.start(Held)
+    worker.get_ready()
+    worker.end()
+    assert not psutil.pid_exists(worker.pid)
+
+
+def test_threads_settings_that_are_set_stay(monkeypatch):
+    monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", "12")
+    monkeypatch.setenv("PYTHONPATH", "/somewhere")
+    with workers._environment():
+        assert os.environ["OPENBLAS_THREAD_TIMEOUT"] == "12"
+        assert os.environ["PYTHONPATH"].endswith(":/somewhere")
+    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT")
+    with workers._environment():
+        assert os.environ["OPENBLAS_THREAD_TIMEOUT"] == "20"
+    assert "OPENBLAS_THREAD_TIMEOUT" not in os.environ
+    assert os.environ["PYTHONPATH"] == "/somewhere"

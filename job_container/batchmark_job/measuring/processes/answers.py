@@ -1,4 +1,4 @@
-"""What a worker answers: its first call, and the samples that it took."""
+"""What a worker answers: its first call, the samples of each turn, and what is true at its end."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ class FirstCall(NamedTuple):
     correctness: Correctness | None
     wrong: str | None
     changes_inputs: bool
+    warm_seconds: float | None = None  # of the fastest call to warm up, if there was one
 
 
-class ProcessSamples(NamedTuple):
-    """What one process measured: warm calls in the order they ran, and the checks after them.
+class TurnSamples(NamedTuple):
+    """What one process measured in one turn: warm calls in the order they ran.
 
     Moments are of time.perf_counter(), the same clock in all processes of the machine.
     """
@@ -31,12 +32,17 @@ class ProcessSamples(NamedTuple):
     resolution_seconds: float
     stopping: Stopping
     unsettled: str | None
-    cold: FirstCall
-    correctness: Correctness | None  # of the last output
-    wrong: str | None
-    changed_inputs: bool
+    cold: FirstCall | None  # where this turn began with it
     wait_share: float | None
-    peak_memory_bytes: int | None
     joules: float | None  # per call; None where something else runs between calls
     evicted_bytes: int  # written between calls
+
+
+class LastLook(NamedTuple):
+    """What a process says after its last turn; `wrong` is of its last output."""
+
+    correctness: Correctness | None
+    wrong: str | None
+    changed_inputs: bool
+    peak_memory_bytes: int | None
     phases: dict[str, float]

@@ -1,0 +1,63 @@
+"""Where this process' threads run."""
+
+import os
+import threading
+import time
+
+import pytest
+
+from batchmark_job.machine import threads
+
+SEVERAL_CORES = pytest.mark.skipif(
+    len(getattr(os, "sched_getaffinity", lambda _: ())(0)) < 2, reason="needs two cores"
+)
+
+
+@pytest.fixture
+def idle_threads():
+    """Threads that wait for the test's end."""
+    done = threading.Event()
+    started = [threading.Thread(target=done.wait, daemon=True) for _ in range(3)]
+    for thread in started:
+        thread.start()
+    yield [thread.native_id for thread in started]
+    done.set()
+    for thread in started:
+        thread.join()
+
+
+@SEVERAL_CORES
+def test_threads_are_apart_and_free_again(idle_threads):
+    allowed = os.sched_getaffinity(0)
+    first, second, third = idle_threads
+    os.sched_setaffinity(third, {min(allowed)})  # somebody's decision
+    with threads.apart([first, second, third]):
+        places = [os.sched_getaffinity(thread) for thread in (first, second)]
+        assert [len(place) for place in places] == [1, 1]
+        assert places[0] != places[1]
+    assert [os.sched_getaffinity(thread) for thread in (first, second)] == [allowed] * 2
+    assert os.sched_getaffinity(third) == {min(allowed)}
+
+
+@SEVERAL_CORES
+def test_threads_are_free_after_an_error(idle_threads):
+    with pytest.raises(OSError, match="gone"), threads.apart(idle_threads):
+        raise OSError("gone")
+    assert os.sched_getaffinity(idle_threads[0]) == os.sched_getaffinity(0)
+
+
+def test_one_thread_alone_and_one_that_has_ended_are_left_alone():
+    allowed = os.sched_getaffinity(0)
+    with threads.apart([threading.get_native_id(), 2**22 + 1]):
+        assert os.sched_getaffinity(0) == allowed
+
+
+def test_the_busy_threads_are_those_that_ran(idle_threads):
+    def spin():
+        ends = time.thread_time() + 0.03
+        while time.thread_time() < ends:
+            pass
+
+    busy = threads.busy_threads(spin)
+    assert threading.get_native_id() in busy
+    assert not set(idle_threads) & set(busy)
