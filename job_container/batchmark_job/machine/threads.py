@@ -18,7 +18,7 @@ from batchmark_job.machine import fingerprint
 from batchmark_job.machine.conditions import ThreadTime, thread_times
 
 BUSY_SHARE = 0.1  # of the time that the busiest thread ran
-LOOK_SECONDS = 0.01  # at least: a running thread's time is updated every 1 to 10 ms
+LOOK_SECONDS = 0.008  # at least: a running thread's time is updated every 1 to 4 ms
 
 
 def set_threads(count: int) -> None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from batchmark_job.workloads.base import Implementation, Tensors, Workload
 
 TURN_SECONDS = 0.01
+SETTLE_SECONDS = 0.005  # short calls of a few megabytes find them in the last-level cache by then
 TRIAL_WARMUP_SECONDS = 0.01
 WARM_SECONDS = 0.2  # calls that take longer are warm, and their threads apart, after the first
 PROBED_BYTES = 1 << 20  # of each input, evenly spread, to tell whether calls change it
@@ -205,9 +206,12 @@ class Prepared:
         return fastest
 
     def _settle(self) -> None:
-        """Make a call that nobody times, after something else has run; long calls do without."""
-        if (self._latest_seconds or 0.0) < LONG_SECONDS:
+        """Make calls that nobody times, after something else has run; long calls do without."""
+        ends = time.perf_counter() + SETTLE_SECONDS
+        while (self._latest_seconds or 0.0) < LONG_SECONDS:
             self._timer.seconds(self._rotation.take())
+            if time.perf_counter() >= ends:
+                return
 
     def _apart(self) -> contextlib.AbstractContextManager[None]:
         """Keep the threads that its calls need on a core each; the first times, find them by calls.
