@@ -128,8 +128,8 @@ def _measure_all(rows: Sequence[Row], bench: Bench) -> None:
 
 
 def _ceilings(workers: Workers, machine: Machine, settings: JobSettings) -> tuple[Ceiling, ...]:
-    """The machine's own best rates; none of them takes longer than a row may."""
-    asked = settings.dtypes, settings.limits.max_seconds
+    """The machine's own best rates; none of them takes longer than two rows may."""
+    asked = settings.dtypes, 2 * settings.limits.max_seconds
     try:
         found: tuple[Ceiling, ...] = workers.run(
             steps.ceilings, machine.device, machine.threads, *asked

@@ -93,7 +93,7 @@ def test_an_interrupted_job_publishes_too(start_job, cloudwatch, tmp_path):
         *("--target", "stopped", "--output", f"{tmp_path}/result.json"),
         AWS_ENDPOINT_URL=cloudwatch.meta.endpoint_url,
     )
-    assert any("process 1 of" in line for line in process.stdout)
+    assert any("turn 1 of" in line for line in process.stdout)
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 143, err

@@ -63,7 +63,7 @@ def test_smoke_suite(start_job, tmp_path):
 )
 def test_signal_during_a_long_call(number, exit_code, start_job, tmp_path):
     process = start_job(*LONG_MATMUL, "--output", f"{tmp_path}/result.json")
-    wait_for_line(process, r"size=32 .* process 1 of 3")
+    wait_for_line(process, r"size=32 .* turn 1 of 12")
     wait_until_computing(process, seconds=4)
     process.send_signal(number)
     sent = time.monotonic()
@@ -120,7 +120,7 @@ def test_bad_input_ends_at_once(start_job, tmp_path):
 
 def test_nothing_is_left_of_a_job_that_is_killed(start_job, tmp_path):
     process = start_job(*LONG_MATMUL, "--output", f"{tmp_path}/result.json")
-    wait_for_line(process, "process 1 of 3")
+    wait_for_line(process, "turn 1 of 12")
     wait_until_computing(process, seconds=1)
     workers = psutil.Process(process.pid).children(recursive=True)
     assert len(workers) >= 2  # the server and its worker

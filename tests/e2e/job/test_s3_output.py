@@ -148,7 +148,7 @@ def test_second_signal_ends_a_hanging_write(start_job, stubborn_s3):
         *("--output", "s3://b/k.json"),
         AWS_ENDPOINT_URL=stubborn_s3.url,
     )
-    assert any("process 1 of" in line for line in process.stdout)
+    assert any("turn 1 of" in line for line in process.stdout)
     process.send_signal(signal.SIGTERM)
     assert stubborn_s3.document_arrived.wait(DEADLINE_SECONDS)
     process.send_signal(signal.SIGTERM)

@@ -11,7 +11,7 @@ from tests.faults.targets import job_prefix
 
 OUTAGE_SECONDS = 30
 EXPIRED_SECONDS = 20
-FIRST = "process 1 of"  # of those that measure a row
+FIRST = "turn 1 of"  # of those that measure a row
 
 
 def spot_once(bench: Bench) -> Runs:
