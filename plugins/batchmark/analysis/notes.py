@@ -76,11 +76,10 @@ def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Ite
 def few_jobs(jobs: int) -> str:
     """What a target with too few jobs leaves unknown, and the remedy."""
     number = "only one job" if jobs == 1 else f"only {jobs} jobs"
-    held = "the spread within it" if jobs == 1 else "too little of that from job to job"
     return (
-        f"A target has {number}: a time's interval holds {held}; a speedup's holds what jobs are "
-        f"known or assumed to differ by, too. Run with {MINIMUM_SAMPLES} repeats or more, which "
-        "whole jobs need for an interval."
+        f"A target has {number}, so the intervals of times are too narrow; those of speedups allow "
+        f"for what jobs differ by. Use {MINIMUM_SAMPLES} repeats or more, which whole jobs need "
+        "for an interval, too."
     )
 
 

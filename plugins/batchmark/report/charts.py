@@ -23,7 +23,13 @@ from batchmark.report import words
 from batchmark_job.result import Parameter
 
 LEAST_SIZES = 2
-UNITS: dict[Measure, str] = {"time": "seconds", "dollars": "dollars per million calls"}
+UNITS: dict[Measure, str] = {"time": "time", "dollars": "dollars per million calls"}
+# An axis' labels in Vega's expressions; its own "300m" reads as minutes.
+LABELS: dict[Measure, str] = {
+    "time": "datum.value >= 1 ? format(datum.value, ',~g') + ' s' : datum.value >= 1e-3 ? "
+    "format(datum.value * 1e3, '~g') + ' ms' : format(datum.value * 1e6, '~g') + ' µs'",
+    "dollars": "format(datum.value, ',~g')",
+}
 # A point with a description, which browsers show as a tooltip once it is a title.
 NAMED_MARK = re.compile(
     r'<path( aria-label="([^"]*)" role="graphics-symbol" aria-roledescription="point"[^>]*)/>'
@@ -188,9 +194,10 @@ def draw(chart: SizeChart, measure: Measure = "time") -> str:
     names = list(chart.targets)
     scale: dict[str, Any] = {"domain": names}
     colours, dashes = (alt.Scale(**scale, range=one) for one in (COLOURS, DASHES))
-    y: dict[str, Any] = {"scale": log, "title": UNITS[measure], "axis": alt.Axis(format="~s")}
+    labels = alt.Axis(labelExpr=LABELS[measure])
+    y: dict[str, Any] = {"scale": log, "title": UNITS[measure], "axis": labels}
     base = alt.Chart(alt.InlineData(values=values)).encode(
-        x=alt.X("size:Q", scale=log, title=chart.axis, axis=alt.Axis(values=chart.sizes)),
+        x=alt.X("size:Q", scale=log, title=chart.axis, axis=_sizes_axis(chart)),
         color=alt.Color("target:N", scale=colours, title=None),
         description="text:N",
     )
@@ -204,6 +211,11 @@ def draw(chart: SizeChart, measure: Measure = "time") -> str:
         layers.append(base.mark_point(shape="diamond", size=30).encode(y=alt.Y("cold:Q", **y)))
     layers += _rules(chart.crossovers.get(measure, []), log)
     return embedded(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT))
+
+
+def _sizes_axis(chart: SizeChart) -> alt.Axis:
+    """A label for each size measured, as far as there is room."""
+    return alt.Axis(values=chart.sizes, labelOverlap="greedy", labelSeparation=12)
 
 
 def _values(target: str, size: float, point: Point, measure: Measure) -> Iterator[dict[str, Any]]:
@@ -249,9 +261,15 @@ def chart_style(colour: str = "currentColor") -> dict[str, Any]:
     return {
         "background": "transparent",
         "font": "system-ui, sans-serif",
-        "axis": alt.AxisConfig(**text, domainColor=colour, gridOpacity=0.15),
+        # Browsers' own fonts are wider than the one that the chart was laid out with.
+        "axis": alt.AxisConfig(**text, domainColor=colour, gridOpacity=0.15, titlePadding=14),
         "legend": alt.LegendConfig(
-            **text, orient="top", symbolType="stroke", symbolOpacity=1, columns=3
+            **text,
+            orient="top",
+            symbolType="stroke",
+            symbolOpacity=1,
+            columns=3,
+            columnPadding=28,
         ),
         "view": alt.ViewConfig(stroke="transparent"),
     }

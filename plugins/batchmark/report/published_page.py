@@ -87,9 +87,9 @@ def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> FirstSc
         lines=[
             Line(
                 "Has it changed?",
-                "Not known: it is a single run. A second one of the same code, published beside "
-                f"it, was {table.repeated_speedup:g}{formatting.TIMES} as fast in all instead of "
-                f"{table.total.speedup:g}{formatting.TIMES}.",
+                "Not known: it is a single run. In a second one of the same code, published beside "
+                f"it, the GPU was {table.repeated_speedup:g}{formatting.TIMES} as fast in all, "
+                f"here {table.total.speedup:g}{formatting.TIMES}.",
                 "defects",
             ),
             Line(

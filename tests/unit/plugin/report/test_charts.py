@@ -31,7 +31,8 @@ def test_the_axis_is_the_one_with_the_most_sizes_and_the_others_make_charts():
         ("convolution, float32, batch 2", "size", [64, 128, 256]),
     ]
     shown = texts(charts[0].svg())
-    assert {"64", "128", "256", "size", "seconds", GPU, CPU} <= set(shown)
+    assert {"64", "128", "256", "size", "time", GPU, CPU} <= set(shown)
+    assert [text for text in shown if re.fullmatch(r"\d+ ms", text)]
 
 
 def test_gpu_targets_come_first_and_each_target_stands_once():
