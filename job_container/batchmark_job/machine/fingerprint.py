@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 
 import psutil
-import torch
 
 from batchmark_job.machine import host, memory, metadata, nvml
 from batchmark_job.result import MOST_CHARACTERS_OF_NAME, Device, Environment
@@ -35,6 +34,8 @@ THREAD_VARIABLES = (
 
 def describe(compute_threads: int, device: Device) -> Environment:
     """The fingerprint of this machine, with the last-level cache of the device measured."""
+    import torch
+
     gpu = torch.cuda.is_available()
     instance_type = metadata.instance_metadata("instance-type")
     properties = torch.cuda.get_device_properties(0) if gpu else None
@@ -97,6 +98,8 @@ def usable_cores(root: Path = Path("/")) -> int:
 def last_level_cache_bytes(device: str = "cpu", root: Path = Path("/")) -> int | None:
     """A GPU's L2 cache; all last-level caches of the CPUs this process may use, often several."""
     if device == Device.CUDA:
+        import torch
+
         return int(torch.cuda.get_device_properties(0).L2_cache_size)
     sizes = {}
     for cpu in _usable_cpus():

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
-import torch
 
 from batchmark_job.errors import first_line, one_line
 
@@ -56,6 +55,8 @@ def has_room(needed_bytes: int, device: str) -> bool:
 
 
 def release_cuda_cache() -> None:
+    import torch
+
     with contextlib.suppress(RuntimeError):
         torch.cuda.empty_cache()
 
@@ -63,6 +64,8 @@ def release_cuda_cache() -> None:
 def peak_bytes(device: str, root: Path = Path("/")) -> int | None:
     """The most memory that this process has held so far: on CUDA torch's, on the CPU all of it."""
     if device == "cuda":
+        import torch
+
         return int(torch.cuda.max_memory_allocated())
     try:
         lines = (root / "proc/self/status").read_text().splitlines()
@@ -85,11 +88,15 @@ def _gib(size_bytes: int) -> str:
 
 
 def available_cuda_bytes() -> int:
+    import torch
+
     free_bytes: int = torch.cuda.mem_get_info()[0]
     return free_bytes
 
 
 def is_out_of_memory(error: BaseException) -> bool:
+    import torch
+
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     return any(text in str(error) for text in OUT_OF_MEMORY)

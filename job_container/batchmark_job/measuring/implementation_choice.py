@@ -105,9 +105,13 @@ class _Contest:
     hear: Hear
 
     def hold_together(self) -> list[_Runner]:
-        runners = [self._begin(candidate) for candidate in self.competing]
+        runners: list[_Runner] = []
         try:
-            for runner in runners:
+            for candidate in self.competing:
+                runners.append(self._begin(candidate))
+                if self.problem.device == "cpu":  # several would have more threads than cores
+                    runners[-1].get_ready()
+            for runner in runners if self.problem.device != "cpu" else ():
                 runner.get_ready()
             for runner in runners:
                 runner.take_first_call()

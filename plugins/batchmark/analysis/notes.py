@@ -26,8 +26,8 @@ WARNINGS: Mapping[WarningKind, str] = {
         "the machine, or with more repeats"
     ),
     "above_ceiling": (
-        "a rate exceeds the ceiling measured in the same jobs: a mistake, unless the data fit in "
-        "a cache"
+        "a rate exceeds the ceiling measured in the same jobs: a mistake, unless the row is "
+        "bound by memory and its data fit in a cache"
     ),
     "rivals": "jobs chose different, nearly equal code",
 }

@@ -27,7 +27,8 @@ HALF_A_CENTISECOND = 0.005
 DRAWS = 1_000
 Defect = Literal["start-up", "repeated"]
 WINNERS: dict[int, Winner] = {1: "gpu", -1: "cpu"}
-ONE_JOB_EACH = Resolution(ASSUMED, 1, ASSUMED, 1)
+# The ratio that two single runs of which nothing else is known may differ by.
+NOISE = math.exp(Resolution(ASSUMED, 1, ASSUMED, 1).critical_difference)
 
 
 class Times(Record):
@@ -39,9 +40,8 @@ class Times(Record):
     def ratio(self) -> Estimate:
         """CPU time / GPU time, with the interval that rounding and noise leave."""
         low, high = self.rounded
-        spread = math.exp(ONE_JOB_EACH.margin)
         value = self.cpu_seconds / self.gpu_seconds
-        return Estimate(value=value, interval=Interval(low=low / spread, high=high * spread))
+        return Estimate(value=value, interval=Interval(low=low / NOISE, high=high * NOISE))
 
     @property
     def rounded(self) -> tuple[float, float]:
@@ -51,19 +51,21 @@ class Times(Record):
             (self.cpu_seconds + HALF_A_CENTISECOND) / (self.gpu_seconds - HALF_A_CENTISECOND),
         )
 
+    def winner(self, factor: float = 1.0) -> Winner:
+        """Who is ahead by more than noise, in time, or in dollars by a factor of their prices."""
+        low, high = (factor * end for end in self.rounded)
+        return WINNERS.get((low > NOISE) - (high < 1 / NOISE), "unknown")
+
 
 class PublishedRow(Times):
     workload: str
     parameters: dict[str, Parameter]
     defect: Defect | None = None
 
-    def winner(self, factor: float = 1.0) -> Winner:
-        """Who is ahead by more than noise, in time, or in dollars by a factor of their prices."""
-        if self.defect == "repeated":
-            return "unknown"
-        noise = math.exp(ONE_JOB_EACH.critical_difference)
-        low, high = (factor * end for end in self.rounded)
-        return WINNERS.get((low > noise) - (high < 1 / noise), "unknown")
+    @property
+    def judged(self) -> bool:
+        """Whether its times are its own."""
+        return self.defect != "repeated"
 
 
 class PublishedTable(Record):
@@ -73,6 +75,10 @@ class PublishedTable(Record):
     total: Times
     rows: tuple[PublishedRow, ...]
     repeated_speedup: float = Field(description="of whole jobs, in a second published run")
+
+    @property
+    def judged(self) -> list[PublishedRow]:
+        return [row for row in self.rows if row.judged]
 
     def price_factor(self, prices: PriceTable) -> float:
         """CPU price / GPU price, which turns a speedup into a ratio of dollars."""

@@ -239,10 +239,11 @@ class RowSamples:
                 f"{percent(side.relative_spread)} of their median",
             )
         if side.roofline and (share := side.roofline.share) and share > ABOVE_CEILING:
+            cached = ", unless its data fit in a cache" * (side.roofline.bound == "memory")
             yield RowWarning(
                 "above_ceiling",
                 f"its rate is {percent(share)} of the ceiling measured in the same jobs: a "
-                "mistake, unless its data fit in a cache",
+                f"mistake{cached}",
             )
         if side.multimodal_jobs:
             yield RowWarning(

@@ -179,9 +179,10 @@ def _word(
     if not wins:
         return behind, "cpu"
     crossing = standing.crossover
-    if crossing and crossing.size is not None and crossing.monotonic:
-        word = ahead if crossing.ahead_above == "gpu" else behind
-        return f"{word} from {standing.axis} {formatting.size(crossing.size)}", "both"
+    if crossing and crossing.monotonic:
+        gpu_above = crossing.ahead_above == "gpu"
+        word, sizes = (ahead, crossing.gpu_ahead) if gpu_above else (behind, crossing.cpu_ahead)
+        return f"{word} from {standing.axis} {formatting.size(min(sizes))}", "both"
     return f"{ahead} in {wins} of {len(standing.duels)}", "both"
 
 

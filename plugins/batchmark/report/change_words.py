@@ -78,7 +78,7 @@ def _what(change: Change) -> str:
 def _by_how_much(change: Change) -> str:
     changes = [point.change for point in change.points]
     middle, low, high = (formatting.change(figure(changes)) for figure in (median, min, max))
-    return middle if low == high else f"{middle} ({low} to {high})"
+    return middle if low == high else f"{middle} ({low} to {high} by row)"
 
 
 def value(amount: float, metric: Metric) -> str:
@@ -141,8 +141,8 @@ def cost(change: Change) -> list[str]:
     each = "" if len(change.targets) == 1 else " of each target"
     more = "more" if change.usd_per_month > 0 else "less"
     lines = [
-        f"{formatting.usd(abs(change.usd_per_month))} {more} for what an instance{each} did in a "
-        f"month ({HOURS_PER_MONTH} hours)"
+        f"{formatting.usd(abs(change.usd_per_month))} {more} a month for the same work, if an "
+        f"instance{each} runs all of its {HOURS_PER_MONTH} hours"
     ]
     point = change.points[0]
     price = change.usd_per_hour.get(point.series.target)
@@ -184,12 +184,16 @@ def summary(found: ChangesSection) -> str:
         formatting.count(found.series, "series", "series"),
         formatting.count(found.runs, "run"),
     )
-    searched = f"{series} over up to {runs}"
+    searched = f"{series} searched over up to {runs}"
     if not found.changes:
         return f"Nothing changed in {searched}."
     counts = Counter(change.kind for change in found.changes)
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-    return f"{kinds}, in {searched}."
+    points = [point for change in found.changes for point in (*change.points, *change.speedups)]
+    moved = len({(point.series, point.metric) for point in points})
+    first = min(point.first_recorded_at for point in points)
+    since = "since" if len(found.changes) == 1 else "the first since"
+    return f"{kinds}, {since} {first:%Y-%m-%d}: {moved} of {searched} moved."
 
 
 def precision(rate: Rate | None) -> str:
@@ -234,13 +238,17 @@ def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
         [
             f"run {first.first_run_id} of {first.first_recorded_at:%Y-%m-%d}",
             f"the last run before was {first.last_run_id}",
+            f"{formatting.count(first.after.runs, 'run')} measured at the new level by now",
         ],
     )
     yield "what differs", causes(change)
     if change.confirmations:
         reruns = [f"{found.outcome}: {confirmation(found)}" for found in change.confirmations]
         more = len(reruns) - MOST_CONFIRMATIONS
-        yield "re-run", reruns[:MOST_CONFIRMATIONS] + ([f"and {more} more"] if more > 0 else [])
+        shown = reruns[:MOST_CONFIRMATIONS] + ([f"and {more} more"] if more > 0 else [])
+        if len(reruns) < len(change.points):
+            shown.insert(0, f"{len(reruns)} of {len(change.points)} rows were measured again")
+        yield "re-run", shown
     elif first.metric == "time":
         yield "re-run", [NO_RERUN]
     yield "cost", cost(change)

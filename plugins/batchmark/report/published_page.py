@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from typing import NamedTuple
 
 from batchmark.analysis.answer import Measure, Winner
 from batchmark.analysis.published import (
     HALF_A_CENTISECOND,
-    ONE_JOB_EACH,
+    NOISE,
     PublishedRow,
     PublishedTable,
+    Times,
     published_table,
 )
 from batchmark.core import formatting
@@ -55,6 +55,7 @@ def render_html() -> str:
         crossovers=[_crossover(table, factor, measure) for measure in MEASURES],
         rows=[_view(row, factor) for row in table.rows],
         total=table.total,
+        total_words=_words(table.total, factor),
         defects=_defects(table),
         factor=factor,
     )
@@ -64,7 +65,7 @@ def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> FirstSc
     counts = []
     for measure, by in zip(MEASURES, (1.0, factor), strict=True):
         ahead, behind = AHEAD[measure]
-        winners = [row.winner(by) for row in table.rows]
+        winners = [row.winner(by) for row in table.judged]
         counts.append(
             f"{ahead} in {winners.count('gpu')}, {behind} in {winners.count('cpu')}, {NOT_KNOWN} "
             f"in {winners.count('unknown')}"
@@ -72,13 +73,15 @@ def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> FirstSc
     return FirstScreen(
         verdict="It depends on the size",
         sentence=(
-            f"Of {len(table.rows)} rows {OTHERS}, {table.gpu} against {table.cpu} is "
+            f"Of {len(table.judged)} rows {OTHERS}, {table.gpu} against {table.cpu} is "
             f"{'; '.join(counts)}. {_crossover(table, factor, 'time')}"
         ),
         obstacles=[
             "One run, times with two decimals: a row counts as decided only where its ratio is "
-            f"beyond {math.exp(ONE_JOB_EACH.critical_difference):.1f}{formatting.TIMES}, which one "
-            "run each may differ by. More repeats would decide the others."
+            f"beyond {NOISE:.1f}{formatting.TIMES}, which single runs may differ by. More repeats "
+            "would decide the others.",
+            "Its CPU code was 2 to 17 times slower than plain library calls: with those, the GPU "
+            "would be ahead in fewer rows.",
         ],
         matrices=[
             _matrix(table, "time", 1.0),
@@ -123,7 +126,7 @@ def _matrix(table: PublishedTable, measure: Measure, factor: float) -> Matrix:
 
 
 def _cell(rows: list[PublishedRow], measure: Measure, factor: float) -> Cell:
-    winners = [row.winner(factor) for row in rows]
+    winners = [row.winner(factor) for row in rows if row.judged]
     counts = [
         (_word(winner, measure), winners.count(winner)) for winner in ("gpu", "cpu", "unknown")
     ]
@@ -132,7 +135,7 @@ def _cell(rows: list[PublishedRow], measure: Measure, factor: float) -> Cell:
         word, note = present[0][0], ""
     else:
         (first, count), *others = present
-        word = f"{first} in {count} of {len(rows)}"
+        word = f"{first} in {count} of {len(winners)}"
         note = ", ".join(f"{other} in {number}" for other, number in others)
     ratios = [row.ratio.value * factor for row in rows]
     span = " to ".join(
@@ -146,8 +149,8 @@ def _crossover(table: PublishedTable, factor: float, measure: Measure) -> str:
     ahead, _ = AHEAD[measure]
     low, high = found.cpu_ahead[-1], found.gpu_ahead[0]
     return (
-        f"Matrix products are {ahead} from a size between {low:,.0f} and {high:,.0f} on, start-up "
-        "included."
+        f"Matrix products are {ahead} from some size between {low:,.0f} and {high:,.0f} on; the "
+        f"time at {low:,.0f} is mostly start-up."
     )
 
 
@@ -184,10 +187,13 @@ def _view(row: PublishedRow, factor: float) -> RowView:
         _rounded(row.gpu_seconds),
         row.ratio,
         f"{row.speedup:g}{formatting.TIMES}",
-        _word(row.winner(), "time"),
-        _word(row.winner(factor), "dollars"),
+        *(_words(row, factor) if row.judged else ["not judged"] * 2),
         defects[row.defect],
     )
+
+
+def _words(times: Times, factor: float) -> list[str]:
+    return [_word(times.winner(), "time"), _word(times.winner(factor), "dollars")]
 
 
 def _word(winner: Winner, measure: Measure) -> str:

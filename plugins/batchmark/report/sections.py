@@ -43,9 +43,9 @@ def _of_rows(rows: Sequence[Row]) -> Iterator[Fact]:
     left_out = sum(side.throttled_left_out for side in sides)
     disturbed = sum(any(one.kind == "disturbed" for one in side.disturbances()) for side in sides)
     yield (
-        "Samples to be careful about",
-        f"{throttled} taken while a device was slowed down, {left_out} of them left out; "
-        f"{formatting.count(disturbed, 'figure')} with other work on the machine.",
+        "Disturbed samples",
+        f"{throttled} taken while a device was slowed down, {left_out} of them left out; other work "
+        f"took CPU time from {formatting.count(disturbed, 'figure')}.",
     )
     shares = [side.roofline.share for side in sides if side.roofline and side.roofline.share]
     if shares:

@@ -111,6 +111,11 @@ class MonthSpending(Record):
         runs = {found: run for found, run in self.runs.items() if found != key}
         return self.model_copy(update={"runs": runs | ({key: record} if record else {})})
 
+    def free(self) -> MonthSpending:
+        """This month on a local cloud, where jobs that have not finished cost nothing either."""
+        runs = {key: run.model_copy(update={"reserved_usd": 0.0}) for key, run in self.runs.items()}
+        return self.model_copy(update={"runs": runs})
+
     @property
     def unpriced(self) -> tuple[str, ...]:
         """Keys of runs that are missing from the sum, or only partly in it."""

@@ -111,3 +111,20 @@ def test_list_names_everything(capsys):
 def test_schema_is_printed(capsys):
     assert main(["schema"]) == 0
     assert json.loads(capsys.readouterr().out) == json_schema()
+
+
+def test_the_process_that_starts_the_workers_loads_none_of_their_libraries():
+    loaded = (
+        "import sys, batchmark_job.job\n"
+        "from batchmark_job.machine import inventory\n"
+        "from batchmark_job.measuring.processes import answers\n"
+        "print(sorted({'torch', 'cv2', 'threadpoolctl'} & set(sys.modules)))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", loaded],
+        cwd=ROOT / "job_container",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.strip() == "[]"

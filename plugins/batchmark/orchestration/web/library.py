@@ -223,6 +223,8 @@ class Library:
         spending = [
             month_spending(self.store, f"{COSTS_FOLDER}{name}/") for name in names[:MOST_MONTHS]
         ]
+        if not self.store.is_aws():
+            spending = [month.free() for month in spending]
         return [Month(one, self._by_target(one)) for one in spending]
 
     def _by_target(self, month: MonthSpending) -> dict[str, float | None]:

@@ -25,10 +25,13 @@ class Month:
 
     @property
     def runs(self) -> str:
-        finished = sum(run.finished for run in self.spending.runs.values())
+        unfinished = [run for run in self.spending.runs.values() if not run.finished]
+        finished = len(self.spending.runs) - len(unfinished)
         text = f"{formatting.count(finished, 'run')} finished"
-        if rest := len(self.spending.runs) - finished:
-            text += f", {rest} not finished: counted at the most that they can cost"
+        if unfinished:
+            text += f", {len(unfinished)} not finished"
+        if any(run.reserved_usd != 0 for run in unfinished):
+            text += ": counted at the most that they can cost"
         return text
 
     @property

@@ -44,7 +44,14 @@ def test_only_what_two_single_runs_can_carry_is_decided(table):
 
 def test_a_repeated_row_is_never_judged(table):
     repeated = row(table, "convolutions", image=4096, batch=1)
-    assert repeated.model_copy(update={"cpu_seconds": 99.0}).winner() == "unknown"
+    assert repeated not in table.judged
+    assert len(table.judged) == 8
+
+
+def test_an_interval_excludes_1_where_a_row_is_decided(table):
+    for one in (*table.judged, table.total):
+        interval = one.ratio.interval
+        assert (interval.low > 1 or interval.high < 1) is (one.winner() != "unknown")
 
 
 def test_dollars_are_at_the_price_tables_prices(table):

@@ -52,10 +52,7 @@ def test_roofline_by_hand():
     [
         (
             FLOPS / 0.001 / 1.2,
-            (
-                "g5.xlarge: its rate is 120 % of the ceiling measured in the same jobs: a mistake, "
-                "unless its data fit in a cache",
-            ),
+            ("g5.xlarge: its rate is 120 % of the ceiling measured in the same jobs: a mistake",),
         ),
         (FLOPS / 0.001 / 1.02, ()),
     ],

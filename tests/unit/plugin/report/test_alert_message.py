@@ -64,11 +64,12 @@ def test_an_alert_says_all_there_is_to_know():
         "  matmul size 5000, float32: 10.0 ms → 12.0 ms, +20 % (spread 0.8 %, 19 runs; then "
         "spread 1.1 %, 3 runs; p = 0.0004)\n"
         "  suite: blog\n"
-        "  since: run run-20 of 2026-10-19; the last run before was run-19\n"
+        "  since: run run-20 of 2026-10-19; the last run before was run-19; 3 runs "
+        "measured at the new level by now\n"
         "  what differs: driver version 580.95.05 → 590.10.01; image digest none → sha256:9a\n"
         "  re-run: confirmed: matmul size 5000, float32: expected 10.0 ms, measured 12.0 ms, fresh "
         "jobs on 3 instances 11.9 ms, 12.1 ms, 11.8 ms\n"
-        "  cost: $12.40 more for what an instance did in a month (730 hours)\n"
+        "  cost: $12.40 more a month for the same work, if an instance runs all of its 730 hours\n"
         "  log of g5.xlarge: https://logs.example/job-1\n"
         f"  alert: {alert.id}\n"
         "\n"
@@ -154,7 +155,9 @@ def test_an_environment_is_one_entry_with_its_number_of_series():
         point(25, 0.01, 0.01 * (1.06 + number / 100), of=one) for number, one in enumerate(of)
     ]
     message = build(change(*points[::-1], environment=True))
-    assert "* Slower on g5.xlarge: 15 rows together, +13 % (+6.0 % to +20 %)\n" in message.text
+    assert (
+        "* Slower on g5.xlarge: 15 rows together, +13 % (+6.0 % to +20 % by row)\n" in message.text
+    )
     assert message.text.count("; then spread") == MOST_POINTS
     assert "\n  and 9 more, on the report's page\n" in message.text
 
@@ -230,7 +233,7 @@ def test_a_text_is_cut_to_what_json_makes_of_it():
 
 def test_an_improvement_saves_money():
     message = build(change(point(26, 0.012, 0.009), usd_per_month=-3.1))
-    assert "cost: $3.10 less for what an instance did in a month (730 hours)" in message.text
+    assert "cost: $3.10 less a month for the same work, if an instance runs" in message.text
     assert message.subject == (
         "Batchmark lab: Faster on g5.xlarge: matmul size 5000, float32, -25 %"
     )

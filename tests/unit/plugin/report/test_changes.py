@@ -97,9 +97,10 @@ def shown(compared, **fields):
 def test_page_and_terminal_tell_what_changed_by_how_much_and_since_when(compared, changes):
     for text in shown(compared, changes=changes):
         for expected in (
-            "1 slower, 1 dearer, in 12 series over up to 23 runs.",
+            "1 slower, 1 dearer, the first since 2026-09-21: 12 of 12 series searched over up to 23 "
+            "runs moved.",
             "1 suspect was not re-run: no money left.",
-            "Slower on g5.xlarge: 10 rows together, +19 % (+10 % to +28 %)",
+            "Slower on g5.xlarge: 10 rows together, +19 % (+10 % to +28 % by row)",
             "matmul size 10000, float32",
             "spread 1.1 %, 20 runs",
             "spread 0.9 %, 3 runs",
@@ -108,7 +109,8 @@ def test_page_and_terminal_tell_what_changed_by_how_much_and_since_when(compared
             "the last run before was run-19",
             "image digest sha256:9a9a9a9a9a9a → sha256:bbbbbbbbbbbb",
             "speedup of g5.xlarge over c5.2xlarge, matmul size 1000, float32: 12.0× → 10.9×, −9.0",
-            "$139.53 more for what an instance did in a month (730 hours)",
+            "3 runs measured at the new level by now",
+            "$139.53 more a month for the same work, if an instance runs all of its 730 hours",
             "matmul size 10000, float32: $27.94 → $35.77 per million calls",
             "Dearer: c5.2xlarge, $1 an hour → $1.12 an hour, +12 %",
             "nothing that is recorded differs",
@@ -136,7 +138,7 @@ def test_rows_beyond_the_first_are_folded(compared, changes):
 def test_no_change_is_one_line_that_says_what_was_looked_at(compared):
     nothing = ChangesSection(changes=(), series=1, runs=1)
     for text in shown(compared, changes=nothing):
-        assert "Nothing changed in 1 series over up to 1 run." in text
+        assert "Nothing changed in 1 series searched over up to 1 run." in text
         assert "re-run" not in text
 
 
