@@ -184,16 +184,15 @@ def summary(found: ChangesSection) -> str:
         formatting.count(found.series, "series", "series"),
         formatting.count(found.runs, "run"),
     )
-    searched = f"{series} searched over up to {runs}"
     if not found.changes:
-        return f"Nothing changed in {searched}."
+        return f"Nothing changed in {series} over up to {runs}."
     counts = Counter(change.kind for change in found.changes)
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     points = [point for change in found.changes for point in (*change.points, *change.speedups)]
     moved = len({(point.series, point.metric) for point in points})
     first = min(point.first_recorded_at for point in points)
     since = "since" if len(found.changes) == 1 else "the first since"
-    return f"{kinds}, {since} {first:%Y-%m-%d}: {moved} of {searched} moved."
+    return f"{kinds}, {since} {first:%Y-%m-%d}: {moved} of {series} moved, over up to {runs}."
 
 
 def precision(rate: Rate | None) -> str:

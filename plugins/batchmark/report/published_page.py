@@ -181,19 +181,22 @@ def _view(row: PublishedRow, factor: float) -> RowView:
         "start-up": "start-up, not the product",
         "repeated": "the times of image 2048",
     }
+    in_time, in_dollars = _words(row, factor) if row.judged else ("not judged", "not judged")
     return RowView(
         f"{row.workload} {formatting.parameters(row.parameters)}",
         _rounded(row.cpu_seconds),
         _rounded(row.gpu_seconds),
         row.ratio,
         f"{row.speedup:g}{formatting.TIMES}",
-        *(_words(row, factor) if row.judged else ["not judged"] * 2),
+        in_time,
+        in_dollars,
         defects[row.defect],
     )
 
 
-def _words(times: Times, factor: float) -> list[str]:
-    return [_word(times.winner(), "time"), _word(times.winner(factor), "dollars")]
+def _words(times: Times, factor: float) -> tuple[str, str]:
+    """By time and by dollars."""
+    return _word(times.winner(), "time"), _word(times.winner(factor), "dollars")
 
 
 def _word(winner: Winner, measure: Measure) -> str:

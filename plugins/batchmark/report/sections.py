@@ -44,8 +44,8 @@ def _of_rows(rows: Sequence[Row]) -> Iterator[Fact]:
     disturbed = sum(any(one.kind == "disturbed" for one in side.disturbances()) for side in sides)
     yield (
         "Disturbed samples",
-        f"{throttled} taken while a device was slowed down, {left_out} of them left out; other work "
-        f"took CPU time from {formatting.count(disturbed, 'figure')}.",
+        f"{throttled} taken while a device was slowed down, {left_out} of them left out; other "
+        f"work took CPU time from {formatting.count(disturbed, 'figure')}.",
     )
     shares = [side.roofline.share for side in sides if side.roofline and side.roofline.share]
     if shares:

@@ -138,7 +138,7 @@ def test_one_side_alone_is_no_answer():
     ("runs", "answer"),
     [
         (1, "Not known yet: a change shows from 13 runs on, and the history has 1 run."),
-        (13, "Nothing changed in 4 series searched over up to 13 runs."),
+        (13, "Nothing changed in 4 series over up to 13 runs."),
     ],
 )
 def test_whether_it_changed_is_not_known_before_a_change_could_show(runs, answer):

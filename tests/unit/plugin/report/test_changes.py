@@ -97,8 +97,8 @@ def shown(compared, **fields):
 def test_page_and_terminal_tell_what_changed_by_how_much_and_since_when(compared, changes):
     for text in shown(compared, changes=changes):
         for expected in (
-            "1 slower, 1 dearer, the first since 2026-09-21: 12 of 12 series searched over up to 23 "
-            "runs moved.",
+            "1 slower, 1 dearer, the first since 2026-09-21: 12 of 12 series moved, over up to 23 "
+            "runs.",
             "1 suspect was not re-run: no money left.",
             "Slower on g5.xlarge: 10 rows together, +19 % (+10 % to +28 % by row)",
             "matmul size 10000, float32",
@@ -138,7 +138,7 @@ def test_rows_beyond_the_first_are_folded(compared, changes):
 def test_no_change_is_one_line_that_says_what_was_looked_at(compared):
     nothing = ChangesSection(changes=(), series=1, runs=1)
     for text in shown(compared, changes=nothing):
-        assert "Nothing changed in 1 series searched over up to 1 run." in text
+        assert "Nothing changed in 1 series over up to 1 run." in text
         assert "re-run" not in text
 
 
