@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import cycle
 
@@ -19,6 +19,26 @@ from batchmark_job.machine.conditions import ThreadTime, thread_times
 
 BUSY_SHARE = 0.1  # of the time that the busiest thread ran
 LOOK_SECONDS = 0.008  # at least: a running thread's time is updated every 1 to 4 ms
+
+
+class WorkingThreads:
+    """The threads that work for a process' calls, found anew whenever it makes some.
+
+    One look is not enough: threads that checked or copied something spin for 10 ms afterwards.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._found: list[int] = []
+
+    @contextlib.contextmanager
+    def apart(self) -> Iterator[None]:
+        """Keep those of the last calls on a core each, while this process makes others."""
+        before, began = thread_times() or {}, time.perf_counter()
+        with apart(self._found):
+            yield
+        if time.perf_counter() - began >= LOOK_SECONDS:
+            self._found = busiest(before, thread_times() or {})[: self.most]
 
 
 def set_threads(count: int) -> None:
@@ -67,20 +87,12 @@ def apart(threads: Sequence[int]) -> Iterator[None]:
             _bind(thread, allowed)
 
 
-def busy_threads(call: Callable[[], object]) -> list[int]:
-    """Which threads of this process work while something is called, the busiest first."""
-    before = thread_times() or {}
-    ends = time.perf_counter() + LOOK_SECONDS
-    call()
-    while time.perf_counter() < ends:
-        call()
+def busiest(before: Mapping[str, ThreadTime], after: Mapping[str, ThreadTime]) -> list[int]:
+    """Which threads worked between two moments, the busiest first."""
     nothing = ThreadTime(0, 0)
-    ran = {
-        int(thread): after.since(before.get(thread, nothing)).ran
-        for thread, after in (thread_times() or {}).items()
-    }
+    ran = {int(id_): now.since(before.get(id_, nothing)).ran for id_, now in after.items()}
     most = max(ran.values(), default=0)
-    busy = [thread for thread, time_ran in ran.items() if time_ran > BUSY_SHARE * most]
+    busy = [thread for thread, its in ran.items() if its > BUSY_SHARE * most]
     return sorted(busy, key=lambda thread: -ran[thread])
 
 

@@ -61,6 +61,11 @@ class Candidate:
         return min([*self.seconds, self.warm_seconds or math.inf])
 
     @property
+    def level(self) -> float:
+        """What its calls take: their median in the trial, before that the fastest warm one."""
+        return self.median if self.seconds else self.fastest
+
+    @property
     def is_known(self) -> bool:
         """Whether it was called often enough to be compared with others."""
         if len(self.seconds) < FEWEST_CALLS:
@@ -69,8 +74,11 @@ class Candidate:
 
     @property
     def trial_seconds(self) -> float | None:
-        """Median of its calls in the trial; None where it was the only candidate."""
-        return self.median if self.seconds else None
+        """Median of its calls in the trial; None where it was the only candidate.
+
+        One that was hopeless before its first turn has its fastest warm call.
+        """
+        return self.level if math.isfinite(self.level) else None
 
     def trial_record(self) -> Trial:
         return Trial(
@@ -78,7 +86,7 @@ class Candidate:
             outcome=self.outcome,
             reason=self.reason and self.reason[:MOST_CHARACTERS],
             median_seconds=self.trial_seconds,
-            calls=len(self.seconds),
+            calls=len(self.seconds) or int(self.warm_seconds is not None),
             correctness=self.correctness,
         )
 

@@ -159,12 +159,15 @@ def _first_to_call(chosen: Candidate, competing: Sequence[Candidate]) -> Candida
 
 def _race(runners: list[_Runner], seconds: float) -> None:
     ends = time.perf_counter() + seconds
-    while len(runners) > 1:
+    runners = _with_a_chance(runners)
+    while runners:
         for runner in runners:
             runner.take_turn()
         runners = _with_a_chance(runners)
+        if len(runners) < 2:
+            return
         candidates = [runner.candidate for runner in runners]
-        known = len(runners) > 1 and all(candidate.is_known for candidate in candidates)
+        known = all(candidate.is_known for candidate in candidates)
         if known and (time.perf_counter() >= ends or _decided(candidates)):
             return
 
@@ -172,7 +175,7 @@ def _race(runners: list[_Runner], seconds: float) -> None:
 def _with_a_chance(runners: Sequence[_Runner]) -> list[_Runner]:
     """Those that still compete and may be the fastest."""
     competing = [runner for runner in runners if runner.candidate.competes]
-    leader = min((each.candidate for each in competing), key=lambda c: c.median, default=None)
+    leader = min((each.candidate for each in competing), key=lambda c: c.level, default=None)
     return [each for each in competing if leader and not _hopeless(each.candidate, leader)]
 
 
@@ -189,9 +192,10 @@ def _run_alone(runner: _Runner, seconds: float, leader: Candidate | None) -> Non
 def _hopeless(candidate: Candidate, leader: Candidate) -> bool:
     fastest = candidate.fastest
     if candidate.is_known:
-        return fastest > HOPELESS * leader.median
-    shortest = LONG_SECONDS if candidate.warm_seconds is None else 0.0
-    return fastest > max(HOPELESS_AT_ONCE * leader.median, shortest)
+        return fastest > HOPELESS * leader.level
+    calls = len(candidate.seconds) + (candidate.warm_seconds is not None)
+    shortest = 0.0 if calls > 1 else LONG_SECONDS
+    return calls > 0 and fastest > max(HOPELESS_AT_ONCE * leader.level, shortest)
 
 
 def _decided(candidates: Sequence[Candidate]) -> bool:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from batchmark_job.machine import memory, nvml
 from batchmark_job.machine.conditions import thread_times, wait_share
-from batchmark_job.machine.threads import apart, busy_threads, set_threads
+from batchmark_job.machine.threads import WorkingThreads, set_threads
 from batchmark_job.measuring.candidate import CHANGES_INPUTS, LONG_SECONDS
 from batchmark_job.measuring.device_times import time_device
 from batchmark_job.measuring.limits import RowLimits
@@ -45,8 +45,6 @@ TRIAL_WARMUP_SECONDS = 0.01
 WARM_SECONDS = 0.2  # calls that take longer are warm, and their threads apart, after the first
 PROBED_BYTES = 1 << 20  # of each input, evenly spread, to tell whether calls change it
 
-MOST_LOOKS = 3  # for threads that work
-
 RESTARTS = 2
 LAST = 1  # makes the last check compare other elements than the first one
 RESTART_SHARE = 3.0  # of max_seconds; sampling that took longer does not start anew
@@ -69,13 +67,12 @@ class Prepared:
         self._problem = problem
         self._implementation = implementation
         self._latest_seconds: float | None = None  # of a call
-        self._busy: list[int] = []  # threads that work for its calls
-        self._looks = 0  # for these
         self._samples: list[float] = []  # of the latest turn
         self._output: Tensor | None = None  # of the latest sample
         self._peak_bytes: int | None = None
         if threads is not None:
             set_threads(threads)
+        self._threads = WorkingThreads(torch.get_num_threads() if problem.device == "cpu" else 1)
         with self._state():
             sets = map(problem.inputs, range(input_sets))
             calls = list(self._implementation.prepare_each(self._bring(sets)))
@@ -122,8 +119,7 @@ class Prepared:
                     kept = output.detach().to("cpu", copy=True)
                     self._tell("mark", "trial_ended")
                 del output
-            with self._apart():
-                turn = self._sample(limits, trial_seconds, WARMUP_SECONDS if cold else 0.0)
+            turn = self._sample(limits, trial_seconds, WARMUP_SECONDS if cold else 0.0)
             if cold and kept is not None:
                 cold = self._checked(cold.seconds, kept)
             return turn._replace(cold=cold)
@@ -133,15 +129,17 @@ class Prepared:
     ) -> TurnSamples:
         timer, first_turn, warmup_calls = self._timer, not self._samples, 0
         if first_turn:
-            warmup_calls = warm_up(self._rotation, timer, limits, least_warmup_seconds)
+            with self._apart():
+                warmup_calls = warm_up(self._rotation, timer, limits, least_warmup_seconds)
             self._tell("mark", "steady")
         self._latest_seconds = trial_seconds or self._latest_seconds
         began = time.perf_counter()
         samples = self._samples = []
         for restarts_left in reversed(range(RESTARTS + 1)):
             threads_before, joules_before = thread_times(), self._joules()
-            self._settle()
-            sampled = sample(self._rotation, timer, limits, samples, self._report)
+            with self._apart():
+                self._settle()
+                sampled = sample(self._rotation, timer, limits, samples, self._report)
             threads_after, joules_after = thread_times(), self._joules()
             reason = unsettled(samples, trial_seconds)
             late = time.perf_counter() - began > RESTART_SHARE * limits.max_seconds
@@ -200,9 +198,11 @@ class Prepared:
         fastest = None
         ends = time.perf_counter() + TRIAL_WARMUP_SECONDS
         with self._apart():
-            while (self._latest_seconds or 0.0) < WARM_SECONDS and time.perf_counter() < ends:
+            while (self._latest_seconds or 0.0) < WARM_SECONDS:
                 self._latest_seconds, _ = self._timer.seconds(self._rotation.take())
                 fastest = min(fastest or math.inf, self._latest_seconds)
+                if time.perf_counter() >= ends:
+                    break
         return fastest
 
     def _settle(self) -> None:
@@ -214,17 +214,13 @@ class Prepared:
                 return
 
     def _apart(self) -> contextlib.AbstractContextManager[None]:
-        """Keep the threads that its calls need on a core each; the first times, find them by calls.
+        """Keep the threads that its calls need on a core each, as far as they are known by now.
 
         Long calls do without: the scheduler parts their threads soon enough.
         """
-        threads = torch.get_num_threads() if self._problem.device == "cpu" else 1
-        if threads == 1 or (self._latest_seconds or 0.0) >= WARM_SECONDS:
+        if self._threads.most == 1 or (self._latest_seconds or 0.0) >= WARM_SECONDS:
             return contextlib.nullcontext()
-        if len(self._busy) < threads and self._looks < MOST_LOOKS:
-            self._looks += 1
-            self._busy = busy_threads(self._rotation.take())[:threads]
-        return apart(self._busy)
+        return self._threads.apart()
 
     def _cold_call(self) -> tuple[float, Tensor]:
         seconds, output = MonotonicTimer(self._problem.device).seconds(self._rotation.take())

@@ -119,6 +119,7 @@ class ForkedWorkers:
         self.context.set_forkserver_preload([*modules, PRELOAD])
         self.silence_seconds = silence_seconds
         self.live: set[ForkedWorker] = set()
+        self.ending: list[ForkedWorker] = []
         self.ended_seconds = 0.0  # of CPU time
         self.counting = threading.Lock()  # so that no worker counts as both live and ended
         self.closed = threading.Event()
@@ -148,6 +149,12 @@ class ForkedWorkers:
         self.closed.set()
         for worker in list(self.live):
             worker.kill()
+        self.wait_for_ended()
+
+    def wait_for_ended(self) -> None:
+        """Freeing their memory takes a core that whatever is timed next needs."""
+        while self.ending:
+            self.ending.pop().tidy_up()
 
 
 class ForkedWorker:
@@ -174,6 +181,7 @@ class ForkedWorker:
         self.answer()
 
     def ask(self, step: str, **arguments: Any) -> Any:
+        self._workers.wait_for_ended()
         self._signal(signal.SIGCONT)
         self._send((step, arguments))
         return self.answer()
@@ -191,7 +199,10 @@ class ForkedWorker:
             self._workers.ended_seconds += self.usage().cpu_seconds
             self._workers.live.discard(self)
         self.kill()
-        self._process.join()  # freeing its memory takes a core that the next turn needs
+        self._workers.ending.append(self)
+
+    def tidy_up(self) -> None:
+        self._process.join()
         self._pipe.close()
         with contextlib.suppress(OSError):
             if written := self._stderr.read_text(errors="replace"):

@@ -3,10 +3,12 @@
 import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from batchmark_job.machine import threads
+from batchmark_job.machine.conditions import thread_times
 
 SEVERAL_CORES = pytest.mark.skipif(
     len(getattr(os, "sched_getaffinity", lambda _: ())(0)) < 2, reason="needs two cores"
@@ -52,12 +54,37 @@ def test_one_thread_alone_and_one_that_has_ended_are_left_alone():
         assert os.sched_getaffinity(0) == allowed
 
 
-def test_the_busy_threads_are_those_that_ran(idle_threads):
-    def spin():
-        ends = time.thread_time() + 0.03
-        while time.thread_time() < ends:
-            pass
+def spin(seconds):
+    ends = time.thread_time() + seconds
+    while time.thread_time() < ends:
+        pass
 
-    busy = threads.busy_threads(spin)
+
+def test_the_busiest_threads_are_those_that_ran(idle_threads):
+    before = thread_times()
+    spin(0.03)
+    busy = threads.busiest(before, thread_times())
     assert threading.get_native_id() in busy
     assert not set(idle_threads) & set(busy)
+
+
+@SEVERAL_CORES
+def test_threads_that_worked_once_make_room_for_those_that_work_now():
+    """As OpenMP's do, which spin on after a check while a call's own threads begin."""
+    allowed = os.sched_getaffinity(0)
+    known = threads.WorkingThreads(2)
+    bound = []
+    with ThreadPoolExecutor(1) as first, ThreadPoolExecutor(2) as later:
+        with known.apart():
+            first.submit(spin, 0.05).result()
+        for _ in range(2):
+            with known.apart():
+                together = [later.submit(spin, 0.05) for _ in range(2)]
+                bound = [
+                    thread.native_id
+                    for thread in later._threads
+                    if os.sched_getaffinity(thread.native_id) != allowed
+                ]
+                for future in together:
+                    future.result()
+        assert sorted(bound) == sorted(thread.native_id for thread in later._threads)

@@ -71,6 +71,22 @@ def test_hopeless_candidate_is_called_only_once_more():
     assert entered[1].trial_record().calls == 1
 
 
+def test_a_long_warm_call_is_enough_to_be_given_up_before_the_first_turn(monkeypatch):
+    monkeypatch.setattr(implementation_choice, "LONG_SECONDS", 0.02)
+    calls = count()
+
+    def slow(product):
+        next(calls)
+        time.sleep(0.03)
+        return product
+
+    _, entered = tried(product_by("fast"), product_by("slow", slow), seconds=3.0)
+    record = entered[1].trial_record()
+    assert next(calls) == 2  # its cold call and its warm one
+    assert (record.calls, record.outcome) == (1, "slower")
+    assert record.median_seconds == pytest.approx(0.03, rel=1)
+
+
 def test_one_stalled_call_costs_nobody_the_race():
     """A thread that waits for the scheduler makes a call of microseconds last 24 ms at times."""
 
@@ -82,6 +98,7 @@ def test_one_stalled_call_costs_nobody_the_race():
     assert not implementation_choice._hopeless(runner(0.024), leader)
     assert implementation_choice._hopeless(runner(0.024, 0.024, 0.024, turns=3), leader)
     assert implementation_choice._hopeless(runner(0.4), leader)
+    assert not implementation_choice._hopeless(runner(turns=0), leader)
     # Two threads on one core slow down all calls of a turn.
     assert not implementation_choice._hopeless(runner(*[0.0007] * 14), leader)
 

@@ -299,11 +299,17 @@ def test_no_thread_of_a_library_spins_on_after_its_work(forked):
         worker.end()
 
 
-def test_a_worker_is_gone_once_it_is_ended(forked):
-    worker = forked.start(Held)
-    worker.get_ready()
-    worker.end()
-    assert not psutil.pid_exists(worker.pid)
+def test_a_worker_that_ended_is_gone_before_another_one_works(forked):
+    ended, other = (forked.start(Held) for _ in range(2))
+    ended.get_ready()
+    other.get_ready()
+    ended.end()
+    assert other.ask("add", left=1, right=2) == 3
+    assert not psutil.pid_exists(ended.pid)
+    assert not ended._stderr.exists()
+    other.end()
+    forked.wait_for_ended()
+    assert not psutil.pid_exists(other.pid)
 
 
 def test_threads_settings_that_are_set_stay(monkeypatch):
