@@ -206,9 +206,12 @@ class Prepared:
         return fastest
 
     def _settle(self) -> None:
-        """Make calls that nobody times, after something else has run; long calls do without."""
+        """Make calls that nobody times, after something else has run; longer calls do without.
+
+        The inputs of those fill the caches anyway.
+        """
         ends = time.perf_counter() + SETTLE_SECONDS
-        while (self._latest_seconds or 0.0) < LONG_SECONDS:
+        while (self._latest_seconds or 0.0) < SETTLE_SECONDS:
             self._timer.seconds(self._rotation.take())
             if time.perf_counter() >= ends:
                 return
