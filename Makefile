@@ -56,8 +56,8 @@ up: terraform-there install ## Start the Airflow UI and the local cloud and leav
 	@exec $(BIN)/python -m laptop up --port $(PORT)
 
 .PHONY: down
-down: ## Stop what `make up` started
-	@test -x $(BIN)/python || { echo "nothing is installed here, so nothing is running"; exit 0; }; exec $(BIN)/python -m laptop down
+down: ## Stop what `make up` started; runs and results stay for the next `make up` (STATE=delete drops them)
+	@test -x $(BIN)/python || { echo "nothing is installed here, so nothing is running"; exit 0; }; exec $(BIN)/python -m laptop down $(if $(STATE),--state $(STATE))
 
 .PHONY: containers-up
 containers-up: install ## All as containers: Airflow on Postgres, and the local cloud or AWS (PROFILE=aws, PORT=8080, BUILD=no)
@@ -291,6 +291,6 @@ bench-cpu: install ## Our CPU times beside plain library calls and the published
 	@exec $(BIN)/python -m benchmarks.job.cpu_rivals
 
 .PHONY: clean
-clean: down ## Stop everything and remove .venv and build/
+clean: down ## Stop everything and remove .venv and build/, with all runs and results in it
 	rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

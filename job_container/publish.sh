@@ -3,7 +3,7 @@
 #
 # Builds the job image of what is committed, for GPU and for CPU targets, and pushes both to ECR.
 #
-#   TAG               default: IMAGE_TAG, or the project's version and the git commit (0.1.0-1a2b3c4);
+#   TAG               default: IMAGE_TAG, or the project's version and the git commit (0.2.0-1a2b3c4);
 #                     the image of CPU targets has the same with -cpu behind it
 #   --repository URL  default: ECR_REPOSITORY_URL, or what `terraform output` says
 #   --allow-dirty     build although there are changes that are not committed
@@ -49,7 +49,7 @@ suffix=${changes:+-dirty}
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$root/pyproject.toml")
 [[ -n $tag ]] || tag=$version-$(git -C "$root" rev-parse --short HEAD)$suffix
 [[ $tag =~ ^[A-Za-z0-9_][A-Za-z0-9_.-]{0,123}$ ]] ||
-  die "the tag is \"$tag\"; give up to 124 letters, digits, dots, hyphens and underscores, such as 0.1.0-1a2b3c4" 2
+  die "the tag is \"$tag\"; give up to 124 letters, digits, dots, hyphens and underscores, such as 0.2.0-1a2b3c4" 2
 revision=$(git -C "$root" rev-parse HEAD)$suffix
 
 bases=containers/base_images.env

@@ -27,6 +27,9 @@ def main() -> int:
     up_command = commands.add_parser("up", help="start everything and leave it running")
     up_command.add_argument("--port", type=int, default=8080, help="port of the Airflow UI")
     down_command = commands.add_parser("down", help="stop what `up` started")
+    down_command.add_argument(
+        "--state", choices=("keep", "delete"), default="keep", help="what becomes of the runs"
+    )
     for command in (up_command, down_command):
         command.add_argument("--folder", type=Path, default=BUILD / "up", help="of the stack")
     _add_containers(commands)
@@ -84,7 +87,7 @@ def _run_processes(arguments: argparse.Namespace) -> None:
     elif arguments.command == "up":
         up(arguments.port, arguments.folder)
     else:
-        down(arguments.folder)
+        down(arguments.folder, delete_state=arguments.state == "delete")
 
 
 def _run_containers(arguments: argparse.Namespace) -> None:

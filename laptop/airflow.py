@@ -50,6 +50,17 @@ class Airflow:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    def kept_password(self) -> str | None:
+        """That of an earlier start in this home; None if there was none."""
+        try:
+            return str(json.loads(self._passwords.read_text())[USER])
+        except (OSError, ValueError, KeyError):
+            return None
+
+    @property
+    def _passwords(self) -> Path:
+        return self.home / "passwords.json"
+
     def environment(self, root: Path, aws: Mapping[str, str]) -> dict[str, str]:
         """Airflow's whole configuration; a user's own airflow.cfg is not read."""
         ssm = {
@@ -68,7 +79,7 @@ class Airflow:
             "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
             "AIRFLOW__CORE__PARALLELISM": "8",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.home / "passwords.json"),
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._passwords),
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "AIRFLOW__API__HOST": "127.0.0.1",
             "AIRFLOW__API__PORT": str(self.port),
@@ -88,7 +99,7 @@ class Airflow:
     def migrate(self, processes: Processes, root: Path) -> None:
         """Create the metadata database and the only user."""
         make_private(self.home)
-        write_private(self.home / "passwords.json", json.dumps({USER: self.password}))
+        write_private(self._passwords, json.dumps({USER: self.password}))
         (self.home / DATABASE).touch(mode=0o600)
         processes.run("airflow-migrate", _command("db", "migrate"), cwd=root)
 

@@ -76,6 +76,8 @@ def install(build: str) -> int:
             python,
             left_of(LOCKS, lambda name: not (by_itself and re.fullmatch(CUDA_BUILD, name))),
         )
+        # For the commands `batchmark` and `batchmark-job`; setuptools is in the lock.
+        run([*pip(python), "--no-deps", "--no-build-isolation", "--editable", str(ROOT)])
     except subprocess.CalledProcessError as error:
         return failed(error)
     STAMP.write_text(fingerprint(build))
@@ -188,7 +190,7 @@ def uv(python: str) -> list[str]:
 def fingerprint(build: str) -> str:
     """Changes with torch's build, the lock files, the interpreter and the place of .venv."""
     parts = [lock.read_bytes() for lock in LOCKS]
-    parts.append(f"{sys.version} {VENV} {os.uname().machine}".encode())
+    parts.append(f"{sys.version} {VENV} {os.uname().machine} with commands".encode())
     return f"{build} {hashlib.sha256(b'0'.join(parts)).hexdigest()}"
 
 

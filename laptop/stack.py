@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import fcntl
 import os
 import secrets
@@ -11,7 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -55,8 +56,9 @@ class Stack:
         schedules: whether DAGs run on their schedules, or only when triggered.
         vcpus: size of the local cloud's pool.
         job_dir: where jobs find their code.
-        cloud_state: folder that the local cloud keeps everything in, and goes on from; without
-            one it forgets everything when it stops.
+        cloud_state: folder that the local cloud keeps everything in, and goes on from; then the
+            login, Airflow's database and Terraform's state in `folder` stay, too. Without one
+            everything is forgotten at the next start.
     """
 
     def __init__(
@@ -76,12 +78,14 @@ class Stack:
         self.say = say
         self.endpoint = f"http://127.0.0.1:{ports.cloud}"
         self.airflow = Airflow(self.folder / "airflow", ports.airflow, dags, schedules)
+        self.credentials = self.folder / "credentials"
+        self._secret = secrets.token_urlsafe(30)
+        if cloud_state is not None:
+            self._take_up_login()
         self._cloud_port = ports.cloud
         self._vcpus = vcpus
         self._job_dir = job_dir
         self._cloud_state = cloud_state
-        self.credentials = self.folder / "credentials"
-        self._secret = secrets.token_urlsafe(30)
         self.aws = self.aws_as("laptop")
         for_airflow = self.aws_as("airflow")
         self.processes = Processes(
@@ -182,15 +186,25 @@ class Stack:
             self.stop()
             raise
 
+    def _take_up_login(self) -> None:
+        """Go on with the last time's password and secret, if there was a last time."""
+        if self.credentials.exists():
+            kept = configparser.RawConfigParser()
+            kept.read(self.credentials)
+            self._secret = kept["default"]["aws_secret_access_key"]
+        if password := self.airflow.kept_password():
+            self.airflow = replace(self.airflow, password=password)
+
     def _forget_last_time(self) -> None:
-        """Delete what refers to the last local cloud, which kept nothing.
+        """Delete the last time's logs, and what refers to a local cloud that kept nothing.
 
         The last report goes too, or it could be taken for this run's; its raw/ and runs/ stay.
         """
-        for name in ("airflow", "logs"):
-            shutil.rmtree(self.folder / name, ignore_errors=True)
-        for left in (*self.folder.glob("terraform.tfstate*"), *self.folder.glob("report.*")):
-            left.unlink()
+        shutil.rmtree(self.folder / "logs", ignore_errors=True)
+        if self._cloud_state is None:
+            shutil.rmtree(self.folder / "airflow", ignore_errors=True)
+            for left in (*self.folder.glob("terraform.tfstate*"), *self.folder.glob("report.*")):
+                left.unlink()
         self.folder.mkdir(parents=True, exist_ok=True)
 
 

@@ -1,19 +1,23 @@
-"""`make up` and `make down`: the demo's stack, left running for a browser."""
+"""`make up` and `make down`: the demo's stack, left running, and what it measured kept."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from laptop.airflow import USER, AirflowClient
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
 from laptop.private_files import write_private
-from laptop.processes import processes_of, require_port, stop_all
+from laptop.processes import free_port, processes_of, require_port, stop_all
 from laptop.session import Clock, exclusive, refuse_beside_others
 from laptop.stack import Ports, Stack
 
 LOGIN = "login.json"
+KEPT = "cloud"  # the local cloud's state; beside it stand Airflow's database and Terraform's state
+CLOUD_PORT = "cloud_port"  # the links of earlier reports lead there
+WAYS_OUT = "`make down STATE=delete` or `make clean` deletes it"
 
 
 def up(port: int, folder: Path) -> None:
@@ -33,8 +37,11 @@ def up(port: int, folder: Path) -> None:
         refuse_beside_others(folder)
         require_port(port, "Airflow")
         clock = Clock()
-        stack = Stack(folder, Ports(airflow=port), clock.say, schedules=True)
+        ports = Ports(airflow=port, cloud=_cloud_port(folder))
+        stack = Stack(folder, ports, clock.say, schedules=True, cloud_state=folder / KEPT)
         stack.check()
+        if (folder / KEPT).exists():
+            clock.say(f"going on from what {folder} kept: {WAYS_OUT}")
         login = folder / LOGIN
         login.unlink(missing_ok=True)
         try:
@@ -53,13 +60,34 @@ def up(port: int, folder: Path) -> None:
             clock.say("stopping what was started")
             stack.stop()
             raise
-    print(f"\n{_login(folder)}\nStop it with `make down`.")
+    print(f"\n{_login(folder)}\nStop it with `make down`, which keeps what was measured.")
 
 
-def down(folder: Path) -> None:
+def down(folder: Path, *, delete_state: bool = False) -> None:
+    """Stop the stack; its runs, results and login stay for the next `up`, or are deleted."""
     ended = stop_all(folder)
     (folder / LOGIN).unlink(missing_ok=True)
     print(f"stopped {ended} processes" if ended else "nothing was running")
+    if not (folder / KEPT).exists():
+        return
+    if delete_state:
+        shutil.rmtree(folder)
+        print(f"deleted {folder}, with all runs and results")
+    else:
+        print(f"runs, results and login are kept in {folder}: {WAYS_OUT}")
+
+
+def _cloud_port(folder: Path) -> int:
+    """The last time's, where it is free."""
+    file = folder / CLOUD_PORT
+    try:
+        port = int(file.read_text())
+        require_port(port, "the local cloud")
+    except (OSError, ValueError, LaptopError):
+        port = free_port()
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text(str(port))
+    return port
 
 
 def _login(folder: Path) -> str:

@@ -167,11 +167,11 @@ variable "noncurrent_version_days" {
 variable "image_tag" {
   description = "Tag of the job image in the ECR repository, or its digest (sha256:...). Tags are immutable: a new image needs a new tag"
   type        = string
-  default     = "0.1.0"
+  default     = "0.2.0"
 
   validation {
     condition     = can(regex("^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})$", var.image_tag))
-    error_message = "image_tag is \"${var.image_tag}\"; give a tag such as \"0.1.0\" or a digest \"sha256:<64 hex digits>\"."
+    error_message = "image_tag is \"${var.image_tag}\"; give a tag such as \"0.2.0\" or a digest \"sha256:<64 hex digits>\"."
   }
 }
 
@@ -182,7 +182,7 @@ variable "cpu_image_tag" {
 
   validation {
     condition     = var.cpu_image_tag == null || can(regex("^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})$", var.cpu_image_tag))
-    error_message = "cpu_image_tag is \"${coalesce(var.cpu_image_tag, "null")}\"; give a tag such as \"0.1.0-cpu\" or a digest \"sha256:<64 hex digits>\"."
+    error_message = "cpu_image_tag is \"${coalesce(var.cpu_image_tag, "null")}\"; give a tag such as \"0.2.0-cpu\" or a digest \"sha256:<64 hex digits>\"."
   }
 }
 

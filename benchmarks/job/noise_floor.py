@@ -25,9 +25,9 @@ from batchmark.analysis.calibration import part
 from batchmark.analysis.noise import FEWEST_JOBS, measure_noise, row_scatter
 from batchmark.analysis.pooling import TargetJobs, group_jobs
 from batchmark.analysis.verdict import Contestant, judge
-from batchmark.core.run import CollectedJob, CollectedRun, PlannedJob
 from batchmark.core.suites import OWN_DTYPES
 from batchmark.report.tables import noise_rows, some
+from batchmark.runs.document_files import run_of
 from batchmark_job.result import ResultDocument, ResultError, parse_document
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,7 +36,6 @@ MOST_CALLED_DIFFERENT = 0.01
 SPLITS = 200
 SEED = 20261121
 TARGET = "local"
-NO_BATCH = "run without Batch"
 
 
 @dataclass(frozen=True)
@@ -118,10 +117,7 @@ def measure(path: Path, what: Sequence[str]) -> ResultDocument:
 
 def report(documents: Sequence[ResultDocument], folder: Path, console: Console) -> int:
     """Print and store the noise, then compare the repeats with each other."""
-    run = CollectedRun(
-        run_id="noise-floor",
-        jobs=tuple(collected(each, repeat) for repeat, each in enumerate(documents, start=1)),
-    )
+    run = run_of("noise-floor", documents)
     groups = group_jobs(run)
     if len(groups) > 1:
         raise SystemExit(f"{folder} holds repeats of {some([suite for suite, _ in groups])}")
@@ -159,32 +155,6 @@ def report(documents: Sequence[ResultDocument], folder: Path, console: Console) 
     console.print(shown)
     console.print(f"At most 1 in 100 may be called different; the largest share is {worst:.2%}.")
     return int(worst > MOST_CALLED_DIFFERENT)
-
-
-def collected(document: ResultDocument, repeat: int) -> CollectedJob:
-    """A document as if Batch had run its job; fields that Batch would fill in say otherwise."""
-    return CollectedJob(
-        planned=PlannedJob(
-            target=document.target,
-            device=document.actual_device.value,
-            instance_type=document.environment.instance_type or NO_BATCH,
-            suite=document.suite,
-            repeat=repeat,
-            dtype=OWN_DTYPES,
-            result_prefix=NO_BATCH,
-        ),
-        job_id=f"repeat {repeat}",
-        job_attempt=document.job_attempt,
-        log_group=NO_BATCH,
-        log_stream=NO_BATCH,
-        log_url=NO_BATCH,
-        document_uri=f"{repeat}.json",
-        document_url=NO_BATCH,
-        created_at=document.started_at,
-        started_at=document.started_at,
-        stopped_at=document.finished_at,
-        document=document,
-    )
 
 
 def designs(repeats: int) -> Iterator[Design]:

@@ -1,13 +1,18 @@
-"""`python -m batchmark_job`: see command_line.py."""
+"""`python -m batchmark_job` and `batchmark-job`: see command_line.py."""
 
 import sys
 
 from batchmark_job.interruption import Interruption
 
-if __name__ == "__main__":
+
+def main() -> int:
     interruption = Interruption()
     interruption.watch()
     # Only now: libraries start threads when imported, and those must inherit the blocked signals.
-    from batchmark_job.command_line import main
+    from batchmark_job import command_line
 
-    sys.exit(main(sys.argv[1:], interruption))
+    return command_line.main(sys.argv[1:], interruption)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

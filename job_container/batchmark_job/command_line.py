@@ -9,6 +9,8 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from batchmark_job.errors import InputError, JobError
@@ -20,8 +22,10 @@ from batchmark_job.result import (
     MOST_ROWS,
     MOST_SAMPLES,
     MOST_SAMPLES_IN_ALL,
+    ResultError,
     first_twice,
     json_schema,
+    parse_document,
 )
 from batchmark_job.settings import JobSettings, RequestedDevice
 from batchmark_job.suites import CUSTOM, NAMES, SUITES, USER_SUITE, Grid, Point, find_suite
@@ -41,7 +45,7 @@ class _Parser(argparse.ArgumentParser):
         raise InputError(f"{message}; see `python -m batchmark_job {_COMMANDS} --help`")
 
 
-_COMMANDS = "{run,list,schema}"
+_COMMANDS = "{run,show,list,schema}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -70,7 +74,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--run-id", default="manual", help="name of the run this job belongs to")
     run.add_argument("--target", default="local", help="name of the machine type measured")
     run.add_argument(
-        "--output", required=True, help="file or s3://bucket/key; a folder if it ends in '/'"
+        "--output",
+        help="file or s3://bucket/key; a folder if it ends in '/' (default: a new file in this "
+        "folder, and a table at the end)",
     )
     run.add_argument(
         "--allow-cpu-fallback",
@@ -93,6 +99,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="CloudWatch namespace to publish the machine's utilisation in (default: none)",
     )
+    show = commands.add_parser("show", help="print a result document as a table")
+    show.add_argument("file", metavar="FILE")
     commands.add_parser("list", help="show suites and workloads")
     commands.add_parser("schema", help="print the result document's JSON Schema")
     return parser
@@ -104,6 +112,8 @@ def main(argv: Sequence[str] | None = None, interruption: Interruption | None = 
         arguments = _parser().parse_args(argv)
         if arguments.command == "list":
             return _list()
+        if arguments.command == "show":
+            return _show_document(arguments.file)
         if arguments.command == "schema":
             print(json.dumps(json_schema(), indent=2))
             return 0
@@ -126,7 +136,10 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
             )
     metrics_namespace = _metrics_namespace(arguments.metrics_namespace)
     job_id, job_attempt = job_from_batch()
-    output = parse_output(arguments.output, job_id, job_attempt)
+    address = arguments.output
+    if address is None:
+        address = f"batchmark-{suite}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
+    output = parse_output(address, job_id, job_attempt)
     output.check()
     # Only now: it loads libraries for seconds, and a mistake above is told without them.
     from batchmark_job.job import run_job
@@ -146,7 +159,30 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
         metrics_namespace=metrics_namespace,
         ceilings=not arguments.no_ceilings,
     )
-    return run_job(settings, interruption)
+    exit_code = run_job(settings, interruption)
+    if arguments.output is None:
+        print()
+        _show_document(address)
+    return exit_code
+
+
+def _show_document(file: str) -> int:
+    """Print a document as a table.
+
+    Raises:
+        InputError: there is no valid document.
+    """
+    from batchmark_job.table import lines
+
+    try:
+        document = parse_document(Path(file).read_bytes())
+    except OSError as error:
+        reason = f"{file} can't be read ({error.strerror}); give a result document"
+        raise InputError(reason) from None
+    except ResultError as error:
+        raise InputError(f"{file} is no result document: {error}") from None
+    print("\n".join(lines(document)))
+    return 0
 
 
 def job_from_batch() -> tuple[str, int]:

@@ -22,7 +22,7 @@ STOPPED_BY = {
 
 
 def describe(measurement: Measurement) -> str:
-    row = _point(measurement.workload, measurement)
+    row = f"{point_name(measurement.workload, measurement)}:"
     if measurement.status is not MeasurementStatus.MEASURED:
         return f"{row} {measurement.status.upper()}, {measurement.reason}"
     samples = measurement.samples_seconds
@@ -30,37 +30,39 @@ def describe(measurement: Measurement) -> str:
     stopping, by = measurement.stopping, measurement.implementation
     rate = f" ({measurement.items / median:.4g} images/s)" if measurement.items else ""
     return (
-        f"{row} median {_duration(median)}{rate}, "
-        f"middle half {_duration(low)} to {_duration(high)}, "
+        f"{row} median {duration(median)}{rate}, "
+        f"middle half {duration(low)} to {duration(high)}, "
         f"{len(samples)} samples ({STOPPED_BY[stopping.criterion] if stopping else 'ended'}), "
-        f"cold {_duration(measurement.cold_seconds or 0.0)}, {_name_and_threads(by) if by else ''}"
+        f"cold {duration(measurement.cold_seconds or 0.0)}, {name_and_threads(by) if by else ''}"
     )
 
 
 def describe_first_turn(row: Row) -> str:
     """The implementation of a row is chosen, and its first process has measured for a turn."""
     seconds = row.turns[0].seconds
+    turns = row.limits.processes * row.limits.turns
     return (
-        f"{_point(row.workload.name, row)} turn 1 of {row.limits.processes * row.limits.turns}: "
-        f"median {_duration(statistics.median(seconds))}, {len(seconds)} samples"
+        f"{point_name(row.workload.name, row)}: turn 1 of {turns}: "
+        f"median {duration(statistics.median(seconds))}, {len(seconds)} samples"
     )
 
 
-def _point(workload: str, row: Row | Measurement) -> str:
+def point_name(workload: str, row: Row | Measurement) -> str:
     parameters = " ".join(f"{name}={value}" for name, value in row.parameters.items())
-    return f"{workload} {parameters} {row.dtype}:"
+    return f"{workload} {parameters} {row.dtype}"
 
 
-def _name_and_threads(implementation: Implementation) -> str:
+def name_and_threads(implementation: Implementation) -> str:
     threads = implementation.threads
-    return implementation.name + (f" on {threads} threads" if threads else "")
+    plural = "" if threads == 1 else "s"
+    return implementation.name + (f" on {threads} thread{plural}" if threads else "")
 
 
 def warnings(measurement: Measurement) -> Iterator[str]:
     """What a reader of a row's figures should know, one line each."""
     for trial in measurement.trials:
         if trial.outcome in {"wrong", "failed"}:
-            tried = _name_and_threads(trial.implementation)
+            tried = name_and_threads(trial.implementation)
             yield f"{tried} is out, {trial.outcome}: {trial.reason}"
     if measurement.status is MeasurementStatus.MEASURED and measurement.reason:
         yield measurement.reason
@@ -75,7 +77,7 @@ def warnings(measurement: Measurement) -> Iterator[str]:
         yield "the samples gather around more than one value"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     if seconds >= 1:
         return f"{seconds:.4g} s"
     if seconds >= 1e-3:

@@ -17,7 +17,7 @@ run "defaults" {
   }
 
   assert {
-    condition     = output.image == "111122223333.dkr.ecr.us-east-1.amazonaws.com/batchmark-job:0.1.0" && output.cpu_image == output.image
+    condition     = output.image == "111122223333.dkr.ecr.us-east-1.amazonaws.com/batchmark-job:0.2.0" && output.cpu_image == output.image
     error_message = "the job image is the repository's own, by tag, and the same for all targets"
   }
 

@@ -11,8 +11,8 @@ import pytest
 from batchmark.analysis.pooling import group_jobs
 from batchmark.analysis.verdict import Contestant, judge
 from batchmark.core.run import CollectedRun
+from batchmark.runs.document_files import collected
 from batchmark_job.result import ResultDocument, parse_document
-from benchmarks.job.noise_floor import collected
 from tests.clouds import FINISHED, ROOT, running
 from tests.waiting import wait_for
 

@@ -25,10 +25,7 @@ WARNINGS: Mapping[WarningKind, str] = {
         "samples spread widely or gather around several values: run again with nothing else on "
         "the machine, or with more repeats"
     ),
-    "above_ceiling": (
-        "a rate exceeds the ceiling measured in the same jobs: a mistake, unless the row is "
-        "bound by memory and its data fit in a cache"
-    ),
+    "above_ceiling": ("a rate exceeds the ceiling measured in the same jobs: a mistake"),
     "rivals": "jobs chose different, nearly equal code",
 }
 

@@ -232,13 +232,7 @@ def cost(report: Report) -> str:
     if report.cost.usd is not None:
         left_out = f" ({report.cost.reason})" if report.cost.reason else ""
         return f"{formatting.usd(report.cost.usd)}, {words.JOB_COSTS}{left_out}."
-    environments = [
-        side.environment
-        for pair in report.pairs
-        for side in (pair.gpu, pair.cpu)
-        if side.environment
-    ]
-    if environments and all(found.instance_type is None for found in environments):
+    if words.outside_ec2(report.pairs):
         return "No dollars: the jobs ran on a machine outside EC2."
     return report.cost.reason or "Not known."
 

@@ -69,7 +69,7 @@ def render_html(report: Report) -> str:
         views=change_views(report.changes),
         trust=sections.trust(report),
         costs=sections.costs(report),
-        staleness=report.prices.staleness(report.created_at),
+        price_cautions=words.price_cautions(report),
         age_days=report.prices.age_days(report.created_at),
         charts=[_Chart(row.speedup for row in pair.rows) for pair in report.pairs],
         environments=[_environments(pair) for pair in report.pairs],

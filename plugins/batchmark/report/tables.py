@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -20,11 +21,13 @@ from batchmark.core import formatting
 from batchmark.core.formatting import some
 from batchmark.core.run import WorstCase
 from batchmark.report import change_words
-from batchmark.report.words import JOB_COSTS, OPTIONS
+from batchmark.report.site.compare import Comparison
+from batchmark.report.words import JOB_COSTS, OPTIONS, row_label
 
 STYLES: dict[Status, str] = {"fail": "bold red", "warn": "yellow", "not checked": "dim", "ok": ""}
 
 RIGHT: Final = "right"
+LONGEST_WORKLOAD = len("attention_backward")  # of ours; a narrower column would cut it
 
 
 def render_worst_case(worst: WorstCase, console: Console) -> None:
@@ -51,6 +54,32 @@ def render_worst_case(worst: WorstCase, console: Console) -> None:
         f"Source: {worst.prices_source}",
         *worst.notes,
     )
+
+
+def render_comparison(comparison: Comparison, console: Console, names: tuple[str, str]) -> None:
+    """Two sides row by row, in 80 columns; `names` are those of the sides, in the heads."""
+    _print(console, comparison.answer)
+    for one, rows in comparison.views():
+        if one.refused:
+            _print(console, f"{one.suite} is not compared: {one.refused}")
+            continue
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+        table.add_column(f"suite {escape(one.suite)}", min_width=LONGEST_WORKLOAD)
+        for heading in (*names, "speedup\n[95 %]", f"{names[0]} is"):
+            table.add_column(escape(heading), justify=RIGHT, no_wrap=True)
+        for name, row, word in rows:
+            times = (row.gpu.median_seconds, row.cpu.median_seconds)
+            table.add_row(
+                escape(name),
+                *(escape("\n".join(filter(None, formatting.time(time)))) for time in times),
+                escape("\n".join(filter(None, formatting.factor(row.speedup)))),
+                word.replace("known ", "known\n"),
+            )
+        console.print(table)
+        for uncompared in one.uncompared:
+            _print(console, f"Not compared: {row_label(uncompared)}: {uncompared.reason}")
+    for name, first, second in comparison.differences:
+        _print(console, f"Differs: {name} {second} \N{RIGHTWARDS ARROW} {first}")
 
 
 def render_costs(cost: RunCost, console: Console) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,10 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from batchmark.analysis.cold_start import ColdStart
+from batchmark.analysis.compared_rows import SIGNS
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report import change_words, words
-from batchmark.report.answer import answer_lines
+from batchmark.report.answer import AHEAD, NOT_KNOWN, answer_lines, cost
 from batchmark.report.changes import AlertBoard, ChangesSection
 
 if TYPE_CHECKING:
@@ -30,33 +30,39 @@ class _Layout(NamedTuple):
     separator: str = "\n"  # between a value and its interval
     noise: bool = True
     ceilings: bool = True
-    no_wrap: bool = True
+    counts: bool = True  # of samples and jobs, and the efficiency; the verdict has its gist
 
     def headings(self, pair: Pair) -> Iterator[str]:
         yield f"{pair.gpu.target}\n{'(ran on the CPU)' if pair.cpu_fallback else 'median [95 %]'}"
         yield f"{pair.cpu.target}\nmedian [95 %]"
-        yield "speedup\n(undecided: ?)"
-        yield "efficiency\n[95 %]"
+        yield "speedup\n[95 %]"
+        yield "GPU is"
+        if self.counts:
+            yield "efficiency\n[95 %]"
         if self.noise:
             yield "noise,\nunseen below"
         if self.ceilings:
             yield "of ceiling,\nGPU, CPU"
-        yield "n"
-        yield "jobs"
+        if self.counts:
+            yield "n"
+            yield "jobs"
 
-    def cells(self, row: Row, job_numbers: Mapping[str, int]) -> Iterator[str]:
+    def cells(self, row: Row, pair: Pair, job_numbers: Mapping[str, int]) -> Iterator[str]:
         sides = (row.gpu, row.cpu)
         for side in sides:
             yield self.cell(side.median_seconds, formatting.time)
-        yield self.cell(row.speedup, partial(_speedup, row))
-        yield self.cell(row.efficiency.estimate, formatting.number)
+        yield self.cell(row.speedup, formatting.factor)
+        yield "-" if pair.cpu_fallback else f",{self.separator}".join(_verdict(row))
+        if self.counts:
+            yield self.cell(row.efficiency.estimate, formatting.number)
         if self.noise:
             noise = (row.noise.floor, row.noise.smallest_detectable_change)
             yield f",{self.separator}".join(map(formatting.noise, noise))
         if self.ceilings:
             yield self.shares(*(side.roofline.share if side.roofline else None for side in sides))
-        yield f",{self.separator}".join(str(side.samples) for side in sides)
-        yield _ranges([job_numbers[job.job_id] for side in sides for job in side.provenance])
+        if self.counts:
+            yield f",{self.separator}".join(str(side.samples) for side in sides)
+            yield _ranges([job_numbers[job.job_id] for side in sides for job in side.provenance])
 
     def cell(self, estimate: Estimate | None, kind: Callable[[Estimate], formatting.Figure]) -> str:
         return self.separator.join(filter(None, kind(estimate))) if estimate else "-"
@@ -72,7 +78,7 @@ LAYOUTS = (
     _Layout(separator=" ", ceilings=False),
     _Layout(),
     _Layout(ceilings=False),
-    _Layout(ceilings=False, noise=False, no_wrap=False),
+    _Layout(ceilings=False, noise=False, counts=False),
 )
 
 
@@ -81,38 +87,46 @@ def render_table(report: Report, console: Console) -> None:
     for notice in report.notices:
         _print(console, notice, "bold yellow")
     _print(console, f"Run {report.run_id}, {report.created_at:%Y-%m-%d %H:%M %Z}")
-    for line in answer_lines(report):
+    said = list(answer_lines(report))  # each note once, however many pairs it concerns
+    for line in said:
         _print(console, line)
     for line in _change_lines(report):
         _print(console, line)
     for pair in report.pairs:
         console.print()
-        _print_pair(pair, console)
+        _print_pair(pair, console, said)
     console.print()
-    for lost, cost in zip(report.lost, report.lost_costs, strict=True):
+    for lost, paid_for in zip(report.lost, report.lost_costs, strict=True):
         job = f"job {lost.job_id}" if lost.job_id else "no job"
-        paid = f", {formatting.usd(cost.usd)}" if cost.usd else ""
+        paid = f", {formatting.usd(paid_for.usd)}" if paid_for.usd else ""
         _print(
             console,
             f"Lost: {lost.planned.target}, {lost.planned.suite}, repeat {lost.planned.repeat} "
             f"({job}{paid}): {lost.reason}",
             "red",
         )
-    if report.cost.usd is not None:
-        note = f" ({report.cost.reason})" if report.cost.reason else ""
-        total = f"{formatting.usd(report.cost.usd)}, {words.JOB_COSTS}"
-        _print(console, f"Cost of the run's jobs: {total}{note}")
+    _print(console, f"Cost of the run's jobs: {cost(report)}")
+    if words.outside_ec2(report.pairs):
+        return
     prices = report.prices
     _print(
         console,
         f"Prices: {prices.operating_system} in {prices.region} as of {prices.as_of}. "
         f"Source: {prices.source}",
     )
-    for note in filter(None, (prices.staleness(report.created_at), *prices.all_notes)):
-        _print(console, f"Note: {note}")
+    for line in _notes(words.price_cautions(report), said):
+        _print(console, line)
 
 
-def _print_pair(pair: Pair, console: Console) -> None:
+def _notes(notes: Iterable[str | None], said: list[str]) -> Iterator[str]:
+    """Those that were not said yet; they are said now."""
+    for note in notes:
+        if note and note not in said:
+            said.append(note)
+            yield f"Note: {note}"
+
+
+def _print_pair(pair: Pair, console: Console, said: list[str]) -> None:
     _print(console, f"{pair.label}, suite {pair.suite}", "bold")
     if prices := words.prices(pair):
         _print(console, prices)
@@ -122,7 +136,7 @@ def _print_pair(pair: Pair, console: Console) -> None:
     if pair.rows or pair.totals:
         console.print(_comparison(pair, jobs, console))
     cold_starts = chain.from_iterable(_cold_start(start, pair) for start in pair.cold_starts)
-    for text in chain(_remarks(pair), _crossovers(pair), cold_starts, _jobs(pair, jobs)):
+    for text in chain(_remarks(pair, said), _crossovers(pair), cold_starts, _jobs(pair, jobs)):
         _print(console, text)
 
 
@@ -155,12 +169,12 @@ def _comparison(pair: Pair, job_numbers: Mapping[str, int], console: Console) ->
 
 def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
-    table.add_column("row", no_wrap=layout.no_wrap)
+    table.add_column("row", no_wrap=layout.counts)
     for heading in layout.headings(pair):
-        table.add_column(Text(_clean(heading)), justify="right", no_wrap=layout.no_wrap)
+        table.add_column(Text(_clean(heading)), justify="right", no_wrap=True)
     for row in pair.rows:
         name = Text(_clean(words.row_label(row, layout.separator)))
-        table.add_row(name, *layout.cells(row, job_numbers))
+        table.add_row(name, *layout.cells(row, pair, job_numbers))
     table.add_section()
     for total in pair.totals:
         table.add_row(
@@ -168,15 +182,19 @@ def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table
             layout.cell(total.gpu_seconds, formatting.time),
             layout.cell(total.cpu_seconds, formatting.time),
             layout.cell(total.speedup, formatting.factor),
-            layout.cell(total.efficiency.estimate, formatting.number),
+            *(["", layout.cell(total.efficiency.estimate, formatting.number)][: 1 + layout.counts]),
         )
     return table
 
 
-def _speedup(row: Row, estimate: Estimate) -> formatting.Figure:
-    figure = formatting.factor(estimate)
-    mark = " ?" if row.verdict == "undecided" else ""
-    return figure._replace(value=figure.value + mark)
+def _verdict(row: Row) -> Iterator[str]:
+    """What the GPU target is, in time and, where that is known, in dollars."""
+    signs = {"time": SIGNS[row.verdict], "dollars": SIGNS[row.cheaper]}
+    if not any(signs.values()):
+        yield NOT_KNOWN
+    for measure, (ahead, behind) in AHEAD.items():
+        if sign := signs[measure]:
+            yield ahead if sign > 0 else behind
 
 
 def _ranges(numbers: Sequence[int]) -> str:
@@ -190,15 +208,14 @@ def _ranges(numbers: Sequence[int]) -> str:
     return " ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
-def _remarks(pair: Pair) -> Iterable[str]:
+def _remarks(pair: Pair, said: list[str]) -> Iterable[str]:
     if pair.summary:
         yield pair.summary
     for uncompared in pair.uncompared:
         yield f"Not compared: {words.row_label(uncompared)}: {uncompared.reason}"
     for reason in dict.fromkeys(total.reason for total in pair.totals if total.reason):
         yield f"Whole jobs: {reason}."
-    for note in (*pair.notes, *words.price_notes(pair)):
-        yield f"Note: {note}"
+    yield from _notes((*pair.notes, *words.price_notes(pair)), said)
 
 
 def _crossovers(pair: Pair) -> Iterable[str]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from batchmark.analysis.roofline import Roofline
     from batchmark.analysis.samples import Keyed, Side
     from batchmark.core.intervals import Estimate
+    from batchmark.report.model import Report
 
 SPAN_NAMES = {"process": "Whole job, process", "batch_job": "Whole job, Batch"}
 OPTIONS = {"spot": "Spot", "on_demand": "On-Demand"}
@@ -81,8 +82,25 @@ def _per_gpu(basis: PriceBasis) -> str:
     return f", {per_gpu:g} per GPU" if per_gpu is not None and basis.idle_gpus else ""
 
 
+def outside_ec2(pairs: Iterable[Pair]) -> bool:
+    """Whether all jobs ran on machines that nobody rents."""
+    sides = (side.environment for pair in pairs for side in (pair.gpu, pair.cpu))
+    types = [environment.instance_type for environment in sides if environment]
+    return bool(types) and not any(types)
+
+
+def price_cautions(report: Report) -> list[str]:
+    """What limits the prices, where any were used."""
+    if outside_ec2(report.pairs):
+        return []
+    found = (report.prices.staleness(report.created_at), *report.prices.all_notes)
+    return [note for note in found if note]
+
+
 def price_notes(pair: Pair) -> list[str]:
     """Why dollars are missing, and what the jobs' costs rest on."""
+    if outside_ec2([pair]):
+        return []  # said of the run's cost
     notes = [pair.gpu_price.note, pair.cpu_price.note, *(cost.reason for cost in pair.job_costs)]
     return list(dict.fromkeys(note for note in notes if note))
 

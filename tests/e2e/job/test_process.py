@@ -1,6 +1,9 @@
 import contextlib
+import os
 import re
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -11,6 +14,7 @@ import torch
 from batchmark_job.result import parse_document
 from tests.waiting import wait_for
 
+ROOT = Path(__file__).resolve().parents[3]
 DEADLINE_SECONDS = 300
 LONG_MATMUL = ("--workload", "matmul", "--axis", "size=32,10000", "--threads", "1")
 
@@ -127,3 +131,22 @@ def test_nothing_is_left_of_a_job_that_is_killed(start_job, tmp_path):
     process.kill()
     _, alive = psutil.wait_procs(workers, timeout=DEADLINE_SECONDS)
     assert not alive
+
+
+def test_without_an_output_a_new_file_and_a_table_are_left(tmp_path):
+    ran = subprocess.run(
+        [
+            *(sys.executable, "-m", "batchmark_job", "run", "--workload", "matmul"),
+            *("--axis", "size=32", "--max-seconds", "0.05", "--no-ceilings"),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "job_container")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (written,) = tmp_path.iterdir()
+    assert f"wrote {written.name}" in ran.stdout
+    table = ran.stdout[ran.stdout.index("suite custom on cpu") :]
+    assert "matmul size=32 float32" in table
+    assert parse_document(written.read_bytes()).status == "complete"

@@ -60,7 +60,7 @@ def test_document_says_what_ran(make_settings, capsys):
     assert re.match(
         r"\[1/2\] matmul size=1[67] float32: (median .* 12 samples "
         r"\((precise enough|as many as allowed)\), cold .*, "
-        r"(torch|numpy) on 1 threads$|UNSETTLED)",
+        r"(torch|numpy) on 1 thread$|UNSETTLED)",
         lines[1],
     )
     assert lines[-1] == f"batchmark_job: wrote {settings.output}"

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -21,6 +22,27 @@ def test_up_takes_airflows_usual_port(monkeypatch):
     monkeypatch.setattr(up, "up", lambda *arguments: called.append(arguments))
     assert program.main() == 0
     assert called == [(8080, program.BUILD / "up")]
+
+
+def test_down_keeps_runs_and_says_how_to_delete_them(tmp_path, capsys):
+    folder = tmp_path / "up"
+    up.down(folder)
+    assert capsys.readouterr().out == "nothing was running\n"
+    (folder / up.KEPT).mkdir(parents=True)
+    up.down(folder)
+    assert f"kept in {folder}: `make down STATE=delete`" in capsys.readouterr().out
+    assert folder.exists()
+    up.down(folder, delete_state=True)
+    assert f"deleted {folder}" in capsys.readouterr().out
+    assert not folder.exists()
+
+
+def test_the_local_cloud_keeps_its_port_where_it_is_free(tmp_path):
+    port = up._cloud_port(tmp_path)
+    assert up._cloud_port(tmp_path) == port
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port))
+        assert up._cloud_port(tmp_path) != port
 
 
 INTERRUPTED_IN_A_STRING = """

@@ -41,3 +41,31 @@ def test_users_find_the_stacks_credentials_in_a_file_of_aws(stack):
     profile = configparser.RawConfigParser()
     profile.read(stack.credentials)
     assert profile.get("default", "aws_access_key_id") == "laptop"
+
+
+def test_a_stack_that_keeps_its_state_goes_on_with_its_login(tmp_path, monkeypatch):
+    def made(**state):
+        stack = Stack(tmp_path / "up", Ports(1, 2), lambda _: None, **state)
+        monkeypatch.setattr(stack.processes, "start", lambda *_, **__: None)
+        monkeypatch.setattr(stack.processes, "run", lambda *_, **__: None)
+        return stack
+
+    monkeypatch.setattr("laptop.stack.httpx.get", lambda *_, **__: None)
+    keeping = {"cloud_state": tmp_path / "up" / "cloud"}
+    first = made(**keeping)
+    first.start_cloud()
+    first.airflow.migrate(first.processes, tmp_path)
+    for name in ("terraform.tfstate", "logs/calls.jsonl"):
+        (first.folder / name).parent.mkdir(exist_ok=True)
+        (first.folder / name).write_text("{}")
+    second = made(**keeping)
+    second._forget_last_time()
+    assert second.aws == first.aws
+    assert second.airflow.password == first.airflow.password
+    left = {str(path.relative_to(first.folder)) for path in first.folder.rglob("*")}
+    assert left >= {"airflow/airflow.db", "airflow/passwords.json", "terraform.tfstate"}
+    assert "logs/calls.jsonl" not in left
+    other = made()
+    other._forget_last_time()
+    assert other.aws != first.aws
+    assert not (first.folder / "airflow").exists()

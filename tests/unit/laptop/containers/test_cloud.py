@@ -15,8 +15,8 @@ from laptop.errors import LaptopError
 from laptop.session import Clock
 from tests.unit.laptop.containers.conftest import make_bucket
 
-IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/batchmark-job:0.1.0"
-OURS = "batchmark-job:0.1.0"
+IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/batchmark-job:0.2.0"
+OURS = "batchmark-job:0.2.0"
 
 
 class Engine:
@@ -96,7 +96,7 @@ def test_a_cloud_that_is_there_keeps_its_terraform_state_and_its_image(filled):
     assert again.found == "all of it"
     with closing(AwsClients(filled.deployment)) as aws:
         (image,) = aws.client("ecr").list_images(repositoryName="batchmark-job")["imageIds"]
-    assert image["imageTag"] == "0.1.0"
+    assert image["imageTag"] == "0.2.0"
 
 
 def test_a_new_volume_begins_without_the_old_terraform_state(filled):

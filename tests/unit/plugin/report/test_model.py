@@ -68,11 +68,23 @@ def test_the_terminal_table_shows_the_same(report_of_gpu):
         assert expected in text, expected
 
 
-def test_the_terminal_marks_what_is_undecided(report_of_gpu):
-    text = terminal(report_of_gpu)
-    for row in report_of_gpu.pairs[0].rows:
-        marked = f"{formatting.factor(row.speedup).value} ?" in text
-        assert marked is (row.verdict == "undecided")
+def test_the_terminal_says_each_rows_verdict_in_words(report_of_gpu, report_of_laptop):
+    lines = terminal(report_of_gpu, width=300).splitlines()
+    words = {
+        ("gpu_target_faster", "gpu_target_cheaper"): "faster, cheaper",
+        ("gpu_target_faster", "undecided"): "faster",
+        ("undecided", "cpu_target_cheaper"): "dearer",
+    }
+    said = {
+        words[row.verdict, row.cheaper]: line
+        for row in report_of_gpu.pairs[0].rows
+        for line in lines
+        if formatting.parameters(row.parameters) in line and row.workload in line
+    }
+    assert set(said) == set(words.values())
+    assert all(word in line for word, line in said.items())
+    on_cpu = terminal(report_of_laptop)
+    assert "not known yet" not in on_cpu[on_cpu.index("median [95") :]
 
 
 @pytest.mark.parametrize("width", [80, 100, 140, 160, 200])

@@ -1,0 +1,65 @@
+"""A result document as a table of 80 columns."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterator
+
+from batchmark_job.progress import duration, name_and_threads, point_name
+from batchmark_job.result import Measurement, MeasurementStatus, ResultDocument
+
+CODE_WIDTH = 38
+HEADING = f"{'row':{CODE_WIDTH + 2}} {'median':>9} {'middle half':>22} {'n':>5}"
+
+
+def lines(document: ResultDocument) -> Iterator[str]:
+    """The rows with their figures, then once what they have in common, and why some have none."""
+    environment = document.environment
+    where = environment.gpu_model if document.actual_device == "cuda" else environment.cpu_model
+    yield (
+        f"suite {document.suite} on {document.actual_device}, "
+        f"{environment.compute_threads} threads, {document.status}, "
+        f"{document.finished_at:%Y-%m-%d %H:%M %Z}"
+    )
+    yield str(where)
+    if document.requested_device == "cuda" and document.actual_device == "cpu":
+        yield "NOT A GPU MEASUREMENT: no CUDA device was found, so the CPU was measured"
+    yield ""
+    yield HEADING
+    for row in document.measurements:
+        if row.samples_seconds:
+            yield from _figures(row)
+    yield from _below(document)
+
+
+def _figures(row: Measurement) -> Iterator[str]:
+    samples = row.samples_seconds
+    low, median, high = (
+        statistics.quantiles(samples, n=4, method="inclusive") if len(samples) > 1 else samples * 3
+    )
+    code = name_and_threads(row.implementation) if row.implementation else ""
+    half = f"{duration(low)} to {duration(high)}"
+    yield point_name(row.workload, row)
+    yield f"  {code:{CODE_WIDTH}} {duration(median):>9} {half:>22} {len(samples):>5}"
+
+
+def _below(document: ResultDocument) -> Iterator[str]:
+    rows = document.measurements
+    odd = {
+        "gather around more than one value": sum(bool(row.multimodal) for row in rows),
+        "were taken while the device was slowed down": sum(
+            bool(row.throttled_samples) for row in rows
+        ),
+    }
+    yield ""
+    for what, count in odd.items():
+        if count:
+            yield f"In {count} of {len(rows)} rows samples {what}."
+    reasons = Counter(
+        f"{row.status}: {row.reason or 'no reason given'}"
+        for row in rows
+        if row.status is not MeasurementStatus.MEASURED
+    )
+    for reason, count in reasons.items():
+        yield f"{count} of {len(rows)} rows {reason}"

@@ -1,0 +1,124 @@
+"""The command `batchmark`: result documents compared without Airflow, and the history."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from batchmark.analysis.compared_rows import Row
+from batchmark.analysis.side_by_side import Chosen, side_by_side, verdict
+from batchmark.core import formatting
+from batchmark.core.errors import BatchmarkError
+from batchmark.core.intervals import MINIMUM_SAMPLES
+from batchmark.core.prices import load_prices
+from batchmark.history.__main__ import main as history
+from batchmark.report.site.compare import Comparison
+from batchmark.report.tables import render_comparison
+from batchmark.report.words import row_label
+from batchmark.runs.document_files import read_documents, run_of
+
+SLOWER, BAD_INPUT = 1, 2
+LEAST_PERCENT = 5.0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given[:1] == ["history"]:  # it has a parser of its own
+        return history(given[1:])
+    options = _parser().parse_args(given)
+    try:
+        return _compare(options)
+    except (BatchmarkError, OSError) as error:
+        print(f"batchmark {options.command}: {error}", file=sys.stderr)
+        return BAD_INPUT
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="batchmark", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    compare = commands.add_parser(
+        "compare",
+        help="compare result documents, by the same rules as a run's report",
+        description="Compare result documents, by the same rules as a run's report. Each side is "
+        f"a document, or a folder of repeats; from {MINIMUM_SAMPLES} a side on, noise is known.",
+    )
+    compare.add_argument("baseline", type=Path)
+    compare.add_argument("new", type=Path)
+    compare.add_argument(
+        "--gate",
+        action="store_true",
+        help="exit with 1 if a row is surely slower than the baseline, and with 2 if none could "
+        "be compared",
+    )
+    compare.add_argument(
+        "--least-percent",
+        type=_percent,
+        default=LEAST_PERCENT,
+        metavar="P",
+        help="slow-downs below P %% pass the gate (default: %(default)g)",
+    )
+    compare.add_argument("--markdown", type=Path, metavar="FILE", help="write a summary, too")
+    commands.add_parser("history", help="rebuild, import or export the history of an installation")
+    return parser
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of percent, such as 5")
+    return value
+
+
+def _compare(options: argparse.Namespace) -> int:
+    baseline, new = _side(options.baseline), _side(options.new)
+    comparison = Comparison(new.label, baseline.label, side_by_side(new, baseline))
+    render_comparison(comparison, Console(), ("new", "baseline"))
+    slower = list(_slower(comparison, options.least_percent / 100))
+    gate = _gate(comparison, slower, options.least_percent)
+    if options.gate:
+        print(gate)
+    if options.markdown:
+        text = comparison.as_markdown()
+        options.markdown.write_text(f"**{gate}**\n\n{text}" if options.gate else text)
+    if not options.gate:
+        return 0
+    if not any(one.rows for one in comparison.suites):
+        return BAD_INPUT
+    return SLOWER if slower else 0
+
+
+def _side(path: Path) -> Chosen:
+    documents = read_documents(path)
+    return Chosen(run_of(path.name, documents), documents[0].target, load_prices())
+
+
+def _slower(comparison: Comparison, least: float) -> Iterator[Row]:
+    """Rows that are surely slower, and by the least share that counts."""
+    for one in comparison.suites:
+        for row in one.rows:
+            if verdict(row) == "slower" and 1 / row.speedup.value - 1 >= least:
+                yield row
+
+
+def _gate(comparison: Comparison, slower: Sequence[Row], least_percent: float) -> str:
+    rows = sum(len(one.rows) for one in comparison.suites)
+    if not rows:
+        return "Gate: nothing was compared."
+    limit = f"slower by {least_percent:g} % or more"
+    if not slower:
+        return f"Gate passed: none of {formatting.count(rows, 'row')} is surely {limit}."
+    names = (f"{row_label(row)} ({formatting.change(1 / row.speedup.value - 1)})" for row in slower)
+    return f"Gate failed: {len(slower)} of {rows} rows {limit}: {'; '.join(names)}."
+
+
+if __name__ == "__main__":
+    sys.exit(main())

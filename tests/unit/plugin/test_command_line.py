@@ -1,0 +1,97 @@
+"""The command `batchmark`: result documents compared, and a gate for CI."""
+
+import pytest
+
+from batchmark.command_line import BAD_INPUT, SLOWER, main
+from tests.builders.runs import build_job, build_row
+
+REPEATS = 6
+
+
+def repeats(folder, seconds, *, size=1000, target="local", count=REPEATS):
+    """A folder with the documents of jobs that differ by up to half a percent."""
+    folder.mkdir()
+    for repeat in range(count):
+        samples = [seconds * (1 + repeat / 1000 + sample / 10_000) for sample in range(20)]
+        row = build_row(samples, parameters={"size": size})
+        document = build_job(target, [row], repeat=repeat + 1).document
+        (folder / f"{repeat}.json").write_text(document.to_json())
+    return folder
+
+
+@pytest.fixture
+def old(tmp_path):
+    return repeats(tmp_path / "old", 0.010)
+
+
+def test_what_got_slower_fails_the_gate_and_is_named(tmp_path, old, capsys):
+    new, summary = repeats(tmp_path / "new", 0.012), tmp_path / "summary.md"
+    assert main(["compare", str(old), str(new), "--gate", f"--markdown={summary}"]) == SLOWER
+    said = "Gate failed: 1 of 1 row"
+    assert said in (out := capsys.readouterr().out)
+    assert "matmul size 1000, float32 (+20 %)" in out
+    assert "local in new is faster in 0, slower in 1" in out
+    assert summary.read_text().startswith(f"**{said}")
+    assert "| slower |" in summary.read_text()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "arguments"),
+    [(0.010, []), (0.008, []), (0.0103, []), (0.012, ["--least-percent", "25"])],
+)
+def test_equal_faster_and_slightly_slower_pass(tmp_path, old, seconds, arguments, capsys):
+    new = repeats(tmp_path / "new", seconds)
+    assert main(["compare", str(old), str(new), "--gate", *arguments]) == 0
+    assert "Gate passed: none of 1 row" in capsys.readouterr().out
+
+
+def test_without_the_gate_slower_is_no_error(tmp_path, old, capsys):
+    assert main(["compare", str(old), str(repeats(tmp_path / "new", 0.012))]) == 0
+    assert "Gate" not in capsys.readouterr().out
+
+
+def test_single_documents_are_compared_and_decide_little(tmp_path, old, capsys):
+    new = repeats(tmp_path / "new", 0.012)
+    assert main(["compare", str(old / "0.json"), str(new / "0.json"), "--gate"]) == 0
+    assert "not known yet in 1" in capsys.readouterr().out
+
+
+def test_the_table_fits_80_columns(tmp_path, old, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    main(["compare", str(old), str(repeats(tmp_path / "new", 0.012))])
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "…" not in out
+
+
+def test_what_can_not_be_compared_fails_the_gate(tmp_path, old, capsys):
+    other = repeats(tmp_path / "other", 0.010, size=2000)
+    assert main(["compare", str(old), str(other), "--gate"]) == BAD_INPUT
+    assert "Gate: nothing was compared." in capsys.readouterr().out
+
+
+def test_bad_input_is_one_line_with_the_fix(tmp_path, old, capsys):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (tmp_path / "broken.json").write_text("{}")
+    mixed = repeats(tmp_path / "mixed", 0.010, count=1)
+    (mixed / "x.json").write_text(build_job("other", [build_row([1.0])]).document.to_json())
+    for path, says in (
+        (tmp_path / "missing.json", "can't be read"),
+        (empty, "holds no .json file"),
+        (tmp_path / "broken.json", "is no result document"),
+        (mixed, "documents of several targets (local, other)"),
+    ):
+        assert main(["compare", str(old), str(path)]) == BAD_INPUT
+        error = capsys.readouterr().err
+        assert says in error
+        assert error.count("\n") == 1
+    with pytest.raises(SystemExit):
+        main(["compare", str(old), str(old), "--least-percent", "-1"])
+
+
+def test_the_history_has_its_own_options(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["history", "--help"])
+    assert ended.value.code == 0
+    assert "rebuild" in capsys.readouterr().out
