@@ -94,6 +94,7 @@ class Airflow:
             "AIRFLOW__SECRETS__BACKEND_KWARGS": json.dumps(ssm),
             "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": str(self.schedules),
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+            "BATCHMARK_DEFAULT_SUITE": "smoke",
         }
 
     def migrate(self, processes: Processes, root: Path) -> None:

@@ -31,7 +31,12 @@ from batchmark_job.settings import JobSettings, RequestedDevice
 from batchmark_job.suites import CUSTOM, NAMES, SUITES, USER_SUITE, Grid, Point, find_suite
 from batchmark_job.workloads.base import DTYPE_BYTES, Workload
 from batchmark_job.workloads.builtin import WORKLOADS
-from batchmark_job.workloads.user_files import find_user_files, read_workload, refuse_name_clash
+from batchmark_job.workloads.user_files import (
+    BUNDLED,
+    find_user_files,
+    read_workload,
+    refuse_name_clash,
+)
 
 DEVICES: tuple[RequestedDevice, ...] = ("auto", "cpu", "cuda")
 SUITE_DTYPES = "suite"
@@ -45,7 +50,7 @@ class _Parser(argparse.ArgumentParser):
         raise InputError(f"{message}; see `python -m batchmark_job {_COMMANDS} --help`")
 
 
-_COMMANDS = "{run,show,list,schema}"
+_COMMANDS = "{run,show,list,template,schema}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -102,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser("show", help="print a result document as a table")
     show.add_argument("file", metavar="FILE")
     commands.add_parser("list", help="show suites and workloads")
+    commands.add_parser("template", help="print a workload of your own to begin with")
     commands.add_parser("schema", help="print the result document's JSON Schema")
     return parser
 
@@ -114,6 +120,9 @@ def main(argv: Sequence[str] | None = None, interruption: Interruption | None = 
             return _list()
         if arguments.command == "show":
             return _show_document(arguments.file)
+        if arguments.command == "template":
+            print((BUNDLED / "softmax.py").read_text(), end="")
+            return 0
         if arguments.command == "schema":
             print(json.dumps(json_schema(), indent=2))
             return 0

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -35,7 +35,8 @@ BUNDLED = Path(__file__).parents[2] / "own_workloads"
 LARGEST = 10**12
 ASSUMED_SETS = 4  # of inputs fit the memory that a file says nothing about
 
-FUNCTIONS = ("set_up", "step", "reference")
+FUNCTIONS = ("set_up", "reference")
+STEPS = ("step", "step_cpu", "step_cuda")  # at least one: of both devices, or of one
 OPTIONAL_FUNCTIONS = ("flops", "elements_moved", "elements_held")
 DEFAULTS: Mapping[str, Any] = {
     "AXES": None,
@@ -96,7 +97,7 @@ def read_workload(paths: list[Path]) -> UserWorkload:
     """
     path, *others = paths
     problems: list[str] = []
-    source, constants, summary = b"", dict(DEFAULTS), ""
+    source, constants, summary, steps = b"", dict(DEFAULTS), "", tuple[str, ...]()
     if others:
         problems.append(f"{others[0]} has the same name; rename one of them")
     if path.stem in WORKLOADS:
@@ -114,11 +115,12 @@ def read_workload(paths: list[Path]) -> UserWorkload:
         summary = (ast.get_docstring(tree) or "").partition("\n")[0].rstrip(".")
         problems += _wrong_constants(tree, constants)
         problems += _wrong_functions(tree, constants["AXES"])
+        steps = tuple(name for name in STEPS if name in _functions(tree))
     if problems:
         raise InputError(f"own workload {path} can't be used: {'; '.join(problems)}")
     key = path, hashlib.sha256(source).hexdigest()[:12]
     if key not in _workloads:
-        _workloads[key] = UserWorkload(*key, summary, constants)
+        _workloads[key] = UserWorkload(*key, summary, constants, steps)
     return _workloads[key]
 
 
@@ -184,12 +186,14 @@ def _is_tolerance(limit: Any) -> bool:
 
 def _wrong_functions(tree: ast.Module, axes: object) -> Iterator[str]:
     names = list(axes) if isinstance(axes, dict) else []
-    functions = {node.name: node.args for node in tree.body if isinstance(node, ast.FunctionDef)}
+    functions = _functions(tree)
     expected = dict.fromkeys(OPTIONAL_FUNCTIONS, names) | {"set_up": ["dtype", *names]}
     for name in FUNCTIONS:
         if name not in functions:
             arguments = ", ".join(expected.get(name, ["*inputs"]))
             yield f"{name}() is missing; define def {name}({arguments})"
+    if not functions.keys() & set(STEPS):
+        yield "step() is missing; define def step(*inputs), or step_cpu and step_cuda"
     for name, wanted in expected.items():
         if names and name in functions:
             found = [a.arg for a in (*functions[name].args, *functions[name].kwonlyargs)]
@@ -197,13 +201,20 @@ def _wrong_functions(tree: ast.Module, axes: object) -> Iterator[str]:
                 yield f"{name}() takes ({', '.join(found)}) instead of ({', '.join(wanted)})"
 
 
+def _functions(tree: ast.Module) -> dict[str, ast.arguments]:
+    return {node.name: node.args for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
 class UserCode(TorchImplementation):
-    """The user's step; its version is the file's checksum."""
+    """The user's step by torch; its version is the file's checksum."""
 
     name = "own code"
 
-    def __init__(self, workload: UserWorkload) -> None:
+    def __init__(self, workload: UserWorkload, step: str) -> None:
         self.workload = workload
+        self.step = step
+        if step == "step_cuda":
+            self.devices = ("cuda",)  # type: ignore[misc]
 
     def version(self) -> str:
         return self.workload.checksum
@@ -218,15 +229,38 @@ class UserCode(TorchImplementation):
     def prepare(self, inputs: Tensors) -> Call:
         import torch
 
-        step = self.workload.function("step")
+        step = self.workload.function(self.step)
         if not self.workload.repeatable:
             inputs = tuple(tensor.clone() for tensor in inputs)
 
         def call() -> Tensor:
             output = step(*inputs)
             if not isinstance(output, torch.Tensor):
-                raise TypeError(f"step() gave a {type(output).__name__}; give one torch tensor")
+                raise TypeError(
+                    f"{self.step}() gave a {type(output).__name__}; give one torch tensor, such as "
+                    "torch.from_numpy(result)"
+                )
             return output
+
+        return call
+
+
+class UserArrays(UserCode):
+    """The user's step on NumPy arrays, by NumPy, pandas, scikit-learn and the like."""
+
+    name = "own code on arrays"
+    devices: ClassVar[tuple[str, ...]] = ("cpu",)
+    dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64", "float16")
+
+    def prepare(self, inputs: Tensors) -> Call:
+        import torch
+
+        step = self.workload.function(self.step)
+        copied = not self.workload.repeatable
+        arrays = [(tensor.clone() if copied else tensor).numpy() for tensor in inputs]
+
+        def call() -> Tensor:
+            return torch.from_numpy(np.asarray(step(*arrays)))
 
         return call
 
@@ -235,7 +269,12 @@ class UserWorkload(Workload):
     """A workload read from a file, which runs only when inputs are made."""
 
     def __init__(
-        self, path: Path, checksum: str, summary: str, constants: Mapping[str, Any]
+        self,
+        path: Path,
+        checksum: str,
+        summary: str,
+        constants: Mapping[str, Any],
+        steps: tuple[str, ...],
     ) -> None:
         self.path = path
         self.checksum = checksum
@@ -249,7 +288,9 @@ class UserWorkload(Workload):
         )
         self.needs_gradients = constants["NEEDS_GRADIENTS"]
         self.repeatable = constants["REPEATABLE"]
-        self.implementations = (UserCode(self),)
+        self.implementations = tuple(
+            (UserArrays if step == "step_cpu" else UserCode)(self, step) for step in steps
+        )
         self._tolerance: float | None = constants["TOLERANCE"]
         self._module: ModuleType | None = None
         self._input_bytes: dict[tuple[object, ...], int] = {}
@@ -304,10 +345,8 @@ class UserWorkload(Workload):
         torch.manual_seed(seed)
         np.random.seed(seed)
         made = self.function("set_up")(dtype=torch_calls.torch_dtype(dtype), **parameters)
-        inputs = (made,) if isinstance(made, torch.Tensor) else tuple(made)
-        for tensor in inputs:
-            if not isinstance(tensor, torch.Tensor) or tensor.device.type != "cpu":
-                raise TypeError("set_up() must give a torch tensor, or several, in host memory")
+        single = isinstance(made, torch.Tensor | np.ndarray)
+        inputs = tuple(_as_tensor(one, dtype) for one in ((made,) if single else made))
         self._input_bytes[dtype, *parameters.items()] = sum(tensor.nbytes for tensor in inputs)
         return inputs
 
@@ -320,7 +359,7 @@ class UserWorkload(Workload):
         result = reference.to_float64(output)
         if result.shape != expected.shape:
             raise ValueError(
-                f"step() gave the shape {result.shape}, reference() {expected.shape}; "
+                f"the step gave the shape {result.shape}, reference() {expected.shape}; "
                 "they must be alike"
             )
         return reference.relative_error([(result, expected)])
@@ -339,6 +378,25 @@ class UserWorkload(Workload):
                 raise
             self._module = module
         return self._module
+
+
+def _as_tensor(made: object, dtype: str) -> Tensor:
+    """An input; arrays of real numbers take the row's dtype.
+
+    Raises:
+        TypeError: it is neither a tensor in host memory nor an array.
+    """
+    import torch
+
+    if isinstance(made, np.ndarray):
+        tensor = torch.from_numpy(np.ascontiguousarray(made))
+        return tensor.to(torch_calls.torch_dtype(dtype)) if tensor.is_floating_point() else tensor
+    if not isinstance(made, torch.Tensor) or made.device.type != "cpu":
+        raise TypeError(
+            "set_up() must give torch tensors in host memory or NumPy arrays, one or several, such "
+            f"as torch.rand(size, dtype=dtype); it gave {type(made).__name__}"
+        )
+    return made
 
 
 def _count(name: str, value: object) -> int:

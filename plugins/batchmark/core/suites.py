@@ -1,6 +1,15 @@
 """The names that a run can be requested by; the job container defines the suites themselves."""
 
-SUITES = ("smoke", "blog", "sam", "precision", "building_blocks", "training", "own")
+# With what the trigger form says of each.
+SUITES = {
+    "smoke": "small sizes of everything; under a minute a job",
+    "blog": "matmul, convolutions and filters at a published comparison's sizes; minutes a job",
+    "sam": "the same at more sizes, the larger ones for GPUs; slow on a CPU",
+    "precision": "matrix products and convolutions in every precision",
+    "building_blocks": "FFT, sort, sum and attention, from small to large",
+    "training": "training steps of a CNN and of ResNet-50, and ResNet-50's inference",
+    "own": "your own workloads",
+}
 DTYPES = ("float32", "float64", "tf32", "float16", "bfloat16")
 OWN_DTYPES = "suite"  # each row has the number format that the suite gives it
 MAX_REPEATS = 20

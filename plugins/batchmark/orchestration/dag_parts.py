@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from batchmark.orchestration.xcom import RERUN_TASKS
 
 # A short interval is cheap, as one call describes a hundred jobs.
 POLL_SECONDS = 2
+DEFAULT_SUITE_VARIABLE = "BATCHMARK_DEFAULT_SUITE"  # the laptop's is the quick one
 
 
 def params(
@@ -23,12 +25,17 @@ def params(
 ) -> dict[str, Param]:
     """Return the form's fields; `repeats` (jobs per target) and `max_cost_usd` are defaults."""
     return {
-        "suite": Param("blog", enum=list(SUITES), description="What to measure.", section="What"),
+        "suite": Param(
+            os.environ.get(DEFAULT_SUITE_VARIABLE, "blog"),
+            enum=list(SUITES),
+            values_display={name: f"{name}: {says}" for name, says in SUITES.items()},
+            description="What to measure.",
+        ),
         "dtype": Param(
             OWN_DTYPES,
             enum=[OWN_DTYPES, *DTYPES],
-            description="Number format of every row; 'suite' leaves each row its own.",
-            section="What",
+            values_display={OWN_DTYPES: "suite: each row has the suite's own"},
+            description="Number format of every row.",
         ),
         "targets": targets_param(),
         "repeats": Param(
@@ -37,7 +44,6 @@ def params(
             minimum=fewest_repeats,
             maximum=MAX_REPEATS,
             description=about_repeats,
-            section="Where",
         ),
         "max_cost_usd": Param(
             max_cost_usd,
@@ -46,13 +52,11 @@ def params(
             description="Nothing is submitted if the run could cost more: jobs x submissions "
             "(2 where On-Demand follows Spot) x attempts x timeout x On-Demand price. "
             "Empty for no cap.",
-            section="Cost",
         ),
         "dry_run": Param(
             False,
             type="boolean",
             description="Only show the plan and what it can cost at most; submit nothing.",
-            section="Cost",
         ),
     }
 
@@ -63,7 +67,6 @@ def targets_param() -> Param:
         type="array",
         items={"type": "string"},
         description="Instance types, one per line; none means all that Terraform made.",
-        section="Where",
     )
 
 
@@ -74,7 +77,6 @@ def reruns_param() -> Param:
         type="boolean",
         description="Measure again what looks slower, by one to three fresh jobs of its target, "
         "before an alert. They count against max_cost_usd.",
-        section="Where",
     )
 
 

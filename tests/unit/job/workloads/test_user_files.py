@@ -60,6 +60,50 @@ def test_the_documented_example_is_short_and_runs(tmp_path):
         assert row.bytes_moved == 2 * row.parameters["rows"] * 1000 * 4
 
 
+BY_NUMPY = """
+import numpy as np
+AXES = {"size": (3, 5)}
+def set_up(dtype, size):
+    return np.random.rand(size), np.arange(size)
+def step_cpu(numbers, order):
+    assert type(numbers) is np.ndarray and numbers.dtype == np.float32 and order.dtype == np.int64
+    return numbers[order] * 2
+def step_cuda(numbers, order):
+    return numbers[order] * 2
+def reference(numbers, order):
+    return numbers[order] * 2
+"""
+
+
+def test_the_cpu_s_code_may_be_numpy_s_and_the_gpu_s_torch_s(write, tmp_path):
+    write(BY_NUMPY)
+    (row, _) = run(tmp_path, "--workload", "mine", "--axis", "size=3,5").measurements
+    assert row.implementation.name == "own code on arrays"
+    assert row.correctness.relative_error < 1e-6
+    workload = find_workload("mine")
+    assert [each.name for each in workload.implementations_for("cuda")] == ["own code"]
+    assert [each.name for each in workload.implementations_for("cpu")] == ["own code on arrays"]
+
+
+def test_numpy_and_torch_are_rivals_on_the_cpu(write, tmp_path):
+    write(BY_NUMPY.replace("def step_cuda", "def step"))
+    row = run(tmp_path, "--workload", "mine").measurements[0]
+    assert {trial.implementation.name for trial in row.trials} == {"own code", "own code on arrays"}
+
+
+def test_a_device_without_code_skips_its_rows(write, tmp_path):
+    write(BY_NUMPY.replace("def step_cpu", "def another"))
+    row = run(tmp_path, "--workload", "mine").measurements[0]
+    assert row.status is MeasurementStatus.SKIPPED
+    assert row.reason == "mine has no implementation for cpu"
+
+
+def test_the_template_is_a_workload_that_runs(write, tmp_path, capsys):
+    assert main(["template"]) == 0
+    write(capsys.readouterr().out, "mine_too.py")
+    assert run(tmp_path, "--workload", "mine_too", "--axis", "rows=50").measurements[0].correctness
+
+
 def test_the_readme_shows_what_there_is():
     text = (BUNDLED / "README.md").read_text()
     for word in ("softmax.py", "BATCHMARK_WORKLOADS", "elements_held", "REPEATABLE", "TOLERANCE"):
@@ -101,9 +145,13 @@ def test_everything_optional_is_used(write, tmp_path):
         ("numbers * 2", "numbers * 2.001", "wrong result: relative error 0.0005"),
         ("numbers * 2", "numbers / 0", "wrong result: it contains inf"),
         ("numbers * 2", "[1]", "TypeError: step() gave a list; give one torch tensor"),
-        ("numbers * 2", "numbers[1:]", "step() gave the shape (2,), reference() (3,)"),
+        ("numbers * 2", "numbers[1:]", "the step gave the shape (2,), reference() (3,)"),
         ("numbers * 2", "no_such_name", "name 'no_such_name' is not defined"),
-        ("torch.rand(size, dtype=dtype)", "[1, 2]", "set_up() must give a torch tensor"),
+        (
+            "torch.rand(size, dtype=dtype)",
+            "[1, 2]",
+            "set_up() must give torch tensors in host memory or NumPy arrays",
+        ),
     ],
 )
 def test_what_goes_wrong_fails_the_row_alone(old, new, reason, write, tmp_path):
@@ -118,7 +166,10 @@ def test_what_goes_wrong_fails_the_row_alone(old, new, reason, write, tmp_path):
     ("text", "problem"),
     [
         ("def step(:", "it is no Python: "),
-        (GOOD.replace("step", "stepp"), "step() is missing; define def step(*inputs)"),
+        (
+            GOOD.replace("step", "stepp"),
+            "step() is missing; define def step(*inputs), or step_cpu and step_cuda",
+        ),
         (GOOD.replace("AXES", "SIZES"), "AXES is missing or no axes; give such as AXES = {"),
         (GOOD.replace("(3, 5)", "(0,)"), "AXES is missing or no axes"),
         (GOOD.replace("(3, 5)", "3"), "AXES is missing or no axes"),
