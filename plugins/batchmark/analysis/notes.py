@@ -75,8 +75,8 @@ def few_jobs(jobs: int) -> str:
     number = "only one job" if jobs == 1 else f"only {jobs} jobs"
     return (
         f"A target has {number}, so the intervals of times are too narrow; those of speedups allow "
-        f"for what jobs differ by. Use {MINIMUM_SAMPLES} repeats or more, which whole jobs need "
-        "for an interval, too."
+        f"for what jobs differ by. Use at least {MINIMUM_SAMPLES} repeats; intervals of whole jobs "
+        "need them, too."
     )
 
 

@@ -64,8 +64,8 @@ class PublishedRow(Times):
 
     @property
     def judged(self) -> bool:
-        """Whether its times are its own."""
-        return self.defect != "repeated"
+        """Whether its times are its own, and the work's."""
+        return self.defect is None
 
 
 class PublishedTable(Record):

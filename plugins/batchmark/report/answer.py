@@ -92,10 +92,11 @@ def _verdict(known: Sequence[Answer]) -> str:
     last = known[-1]
     rows, ahead, behind = last.rows(), last.rows("gpu"), last.rows("cpu")
     in_time = last.measure == "time"
+    never_in_time = known[0].rows("cpu") == known[0].rows()
     if ahead == rows:
         return "Yes, in time" if in_time else "Yes"
     if behind == rows:
-        return "No, not in time" if in_time else "No"
+        return "No, not in time" if in_time else "No" if never_in_time else "No, not in dollars"
     if not ahead and not behind:
         return "Not known yet"
     return "It depends"

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from batchmark.analysis.comparison import Pair
     from batchmark.report.model import Report
 
-MACHINE = ("instance_type", "cpu_model", "gpu_model", "driver_version", "cuda_version")
+MACHINE = {
+    "instance_type": "",
+    "cpu_model": "",
+    "gpu_model": "",
+    "driver_version": "driver ",
+    "cuda_version": "CUDA ",
+}
 Fact = tuple[str, str]
 
 
@@ -49,9 +55,11 @@ def _of_rows(rows: Sequence[Row]) -> Iterator[Fact]:
     )
     shares = [side.roofline.share for side in sides if side.roofline and side.roofline.share]
     if shares:
+        above = "; above 100 % is a mistake, or data that fit in a cache" * (max(shares) > 1)
         yield (
             "Share of what the machines can do",
-            f"{_span(shares)}, {formatting.percent(median(shares))} at the median figure.",
+            f"{formatting.percent(min(shares))} to {formatting.percent(max(shares))}, "
+            f"{formatting.percent(median(shares))} at the median figure{above}.",
         )
 
 
@@ -85,8 +93,10 @@ def _machines(pair: Pair) -> str:
     sides = []
     for target in (pair.gpu, pair.cpu):
         if target.environment:
-            found = (getattr(target.environment, name) for name in MACHINE)
-            sides.append(f"{target.target}: {', '.join(str(one) for one in found if one)}")
+            found = ((name, getattr(target.environment, field)) for field, name in MACHINE.items())
+            sides.append(
+                f"{target.target}: {', '.join(f'{name}{one}' for name, one in found if one)}"
+            )
     return "; ".join(sides)
 
 
@@ -140,4 +150,7 @@ def _cold_starts(starts: Iterable[ColdStart]) -> Iterator[Fact]:
         seen[start.target] = f"{start.target} {formatting.seconds(start.seconds)}{usd}"
     if seen:
         text = "; ".join(seen.values())
-        yield "Cold start, submission to steady state", f"{text}: the steps stand with the pairs."
+        yield (
+            "Cold start, submission to steady state",
+            f"{text}: its steps are listed with each pair.",
+        )

@@ -37,7 +37,7 @@ def report_on(*of_targets, **fields):
         (
             [1.0, 1.0],
             [2.0, 2.0],
-            "No",
+            "No, not in dollars",
             "Of 2 rows, the GPU is faster in 2, slower in 0; cheaper in 0, dearer in 2.",
         ),
         (

@@ -117,7 +117,7 @@ def test_targets_bought_in_different_ways_are_weighed_at_on_demand_and_paid_as_b
     for shown in (page, text):
         assert "g5.xlarge: 1.006 USD per hour, On-Demand; c5.2xlarge: 0.34 USD per hour" in shown
         assert "with both on Spot, efficiency is 0.74 times the one shown" in shown
-        assert "all attempts counted, each job at the price it was bought at" in shown
+        assert "container time of all attempts, each at the price it was bought at" in shown
         assert "Attempts before a job's last are charged as the last was" in shown
     assert "at the On-Demand prices of both targets, however their instances were bought" in page
     assert "Spot, us-east-1a" in page

@@ -59,7 +59,7 @@ def test_costs_by_target_add_up():
     one = report()
     found = dict(costs(one))
     assert found["g5.xlarge"].endswith("for 6 jobs.")
-    assert "all attempts counted" in found["This run"]
+    assert "container time of all attempts" in found["This run"]
     assert "g5.xlarge" in found["Cold start, submission to steady state"]
 
 
