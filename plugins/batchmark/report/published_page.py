@@ -139,7 +139,7 @@ def _cell(rows: list[PublishedRow], measure: Measure, factor: float) -> Cell:
         (first, count), *others = present
         word = f"{first} in {count} of {len(winners)}"
         note = ", ".join(f"{other} in {number}" for other, number in others)
-    ratios = [row.ratio.value * factor for row in rows]
+    ratios = [row.ratio.value * factor for row in rows if row.judged]
     span = " to ".join(
         dict.fromkeys(formatting.multiple(end) for end in (min(ratios), max(ratios)))
     )
@@ -151,8 +151,8 @@ def _crossover(table: PublishedTable, factor: float, measure: Measure) -> str:
     ahead, _ = AHEAD[measure]
     low, high = found.cpu_ahead[-1], found.gpu_ahead[0]
     return (
-        f"Matrix products are {ahead} from some size between {low:,.0f} and {high:,.0f} on, with "
-        f"the GPU's start-up counted at {low:,.0f}; without it, the table doesn't say from where."
+        f"Matrix products are {ahead} from some size between {low:,.0f} and {high:,.0f} on, "
+        "the GPU's start-up counted."
     )
 
 

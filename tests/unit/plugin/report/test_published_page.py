@@ -26,6 +26,7 @@ def test_the_answer_comes_first(page):
     assert "Of 9 rows published by others, 2 can't be judged; in the other 7, g5.8xlarge" in page
     assert "g5.8xlarge against r5.4xlarge is faster in 5, slower in 0, undecided in 2" in page
     assert "faster from some size between 1,000 and 5,000 on" in page
+    assert '<span class="small">27.2× to 50.0×</span>' in page  # of the rows that are judged
     assert "2 to 17 times slower than plain library calls" in page[: page.index('id="sizes"')]
 
 
