@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
         help="slow-downs below P %% pass the gate (default: %(default)g)",
     )
     compare.add_argument("--markdown", type=Path, metavar="FILE", help="write a summary, too")
-    commands.add_parser("history", help="rebuild, import or export the history of an installation")
+    commands.add_parser("history", help="show, rebuild, import or export an installation's history")
     return parser
 
 

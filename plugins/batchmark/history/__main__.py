@@ -1,4 +1,4 @@
-"""Rebuild the history, import other tools' results, or export it."""
+"""Show the history, rebuild it, import other tools' results, or export it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 from batchmark.aws.boto_clients import client
 from batchmark.core.errors import BatchmarkError, HistoryError
 from batchmark.core.formatting import some
+from batchmark.history import series
 from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.exports import asv, bencher, csv
 from batchmark.history.exports.runs import COLUMNS
 from batchmark.history.imports.file import FORMATS, ImportedFile, detect
 from batchmark.history.imports.measurement import Parsed
+from batchmark.history.overview import overview
 from batchmark.history.rebuild import rebuild
 from batchmark.history.store import HistoryStore, Selection
 from batchmark_job.result import Device
@@ -42,11 +44,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m batchmark.history", description=__doc__)
+    parser = argparse.ArgumentParser(prog="batchmark history", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--bucket", required=True, help="result bucket of the installation")
     common.add_argument("--region", help="AWS region (default: that of the AWS settings)")
+
+    show = commands.add_parser(
+        "show", parents=[common], help="the newest runs, and each row against its earlier ones"
+    )
+    show.add_argument("--suite", action="append", help="only this suite; may be repeated")
+    show.set_defaults(run=_show)
 
     again = commands.add_parser(
         "rebuild", parents=[common], help="rebuild it from raw documents and imported files"
@@ -172,13 +180,12 @@ def _text(path: Path) -> str:
         raise HistoryError(f"{path} is not UTF-8 text: {error}") from error
 
 
-def _export(s3: Any, options: argparse.Namespace) -> None:
-    """Write the rows chosen.
+def _chosen_suites(history: HistoryStore, options: argparse.Namespace) -> list[str]:
+    """Those asked for, or all.
 
     Raises:
-        HistoryError: there is no such suite, or no history; nothing has been written.
+        HistoryError: there is no such suite, or no history.
     """
-    history = HistoryStore(s3, options.bucket)
     known = history.suites()
     if not known:
         raise HistoryError(f"the history in {options.bucket} is empty; nothing was written")
@@ -186,6 +193,27 @@ def _export(s3: Any, options: argparse.Namespace) -> None:
         raise HistoryError(
             f"the history has no suite {', '.join(unknown)}; it has {', '.join(known)}"
         )
+    return list(options.suite or known)
+
+
+def _show(s3: Any, options: argparse.Namespace) -> None:
+    history = HistoryStore(s3, options.bucket)
+    for number, suite in enumerate(_chosen_suites(history, options)):
+        if number:
+            print()
+        print("\n".join(overview(suite, history.read(series.COLUMNS, suites=[suite]))))
+    for key in history.unreadable:
+        print(f"skipped, as it can't be read: {key}", file=sys.stderr)
+
+
+def _export(s3: Any, options: argparse.Namespace) -> None:
+    """Write the rows chosen.
+
+    Raises:
+        HistoryError: there is no such suite, or no history; nothing has been written.
+    """
+    history = HistoryStore(s3, options.bucket)
+    _chosen_suites(history, options)
     chosen: Selection = {"suites": options.suite, "since": options.since}
     if options.format == "csv":
         count = csv.write(history.tables(ALL_COLUMNS, **chosen), options.output)

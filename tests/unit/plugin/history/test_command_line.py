@@ -39,6 +39,22 @@ def test_a_rebuild_prints_what_it_did(bucket, capsys):
     assert list(bucket.objects("history/")) == [key]
 
 
+def test_show_lists_runs_and_each_row_against_its_earlier_ones(bucket, capsys):
+    made = [two_targets(day, slowdown=1.5 if day == 2 else 1.0) for day in range(3)]
+    for each in made:
+        bucket.append(each)
+    assert run("show") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == "suite blog: 3 runs, the newest first"
+    assert [line.split()[2] for line in lines[1:4]] == [f"{each.run_id}," for each in made[::-1]]
+    rows = [line for line in lines if "xlarge" in line]
+    assert len(rows) == 4
+    assert all(" 3 " in row and row.endswith("50 %") for row in rows)
+    assert run("show", "--suite", "smoke") == 1
+    assert "has no suite smoke; it has blog" in capsys.readouterr().err
+
+
 def test_a_rebuild_names_what_it_could_not_read(bucket, capsys):
     bucket.append(FIRST)
     bucket.put(f"runs/{slug(FIRST.run_id)}/prices.json", "{}")
@@ -254,4 +270,4 @@ def test_an_export_of_an_empty_history_says_so(bucket, capsys, tmp_path, kind):
 def test_it_runs_as_a_module():
     command = [sys.executable, "-m", "batchmark.history", "--help"]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "{rebuild,import,export}" in told
+    assert "{show,rebuild,import,export}" in told

@@ -1,0 +1,68 @@
+"""The newest runs, and where each row stands against its earlier runs, as lines of text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+
+from batchmark.changes.records import Series, moment
+from batchmark.core import formatting
+from batchmark.history.series import series_histories
+
+NAME_WIDTH = 46
+RUNS_SHOWN = 10
+
+
+def overview(suite: str, table: pa.Table, runs: int = RUNS_SHOWN) -> Iterator[str]:
+    """What a suite's rows come to; `table` has the columns of `history.series`."""
+    found = [series for series in series_histories(table, "time") if series.usable().size]
+    if not found:
+        yield f"suite {suite}: no row was measured"
+        return
+    yield from _newest(suite, found, runs)
+    yield ""
+    yield f"{'row, target':{NAME_WIDTH}} {'runs':>5} {'newest':>9} {'before':>9} {'change':>7}"
+    for series in sorted(found, key=lambda one: (one.key.target, _name(one))):
+        yield from _standing(series)
+
+
+def _newest(suite: str, found: list[Series], runs: int) -> Iterator[str]:
+    """A line for each of the newest runs: when, and with how many rows on all targets."""
+    seen: dict[str, tuple[np.datetime64, int]] = {}
+    for series in found:
+        for place in series.usable().tolist():
+            run_id, at = series.run_ids[place], series.recorded_at[place]
+            last, rows = seen.get(run_id, (at, 0))
+            seen[run_id] = max(last, at), rows + 1
+    newest = sorted(seen.items(), key=lambda item: item[1][0], reverse=True)
+    yield f"suite {suite}: {formatting.count(len(newest), 'run')}, the newest first"
+    for run_id, (at, rows) in newest[:runs]:
+        yield f"  {moment(at):%Y-%m-%d %H:%M}  {run_id}, {formatting.count(rows, 'row')}"
+    if len(newest) > runs:
+        yield f"  and {len(newest) - runs} earlier ones"
+
+
+def _standing(series: Series) -> Iterator[str]:
+    """The newest figure beside the median of all before it."""
+    *before, newest = (float(series.values[place]) for place in series.usable())
+    name = f"{_name(series)}, {series.key.target}"
+    if len(name) > NAME_WIDTH:
+        yield name
+        name = ""
+    level = median(before) if before else None
+    change = formatting.change(newest / level - 1) if level else "-"
+    earlier = formatting.seconds(level) if level else "-"
+    count = len(before) + 1
+    yield (
+        f"{name:{NAME_WIDTH}} {count:>5} {formatting.seconds(newest):>9} {earlier:>9} {change:>7}"
+    )
+
+
+def _name(series: Series) -> str:
+    key = series.key
+    values = formatting.parameters(json.loads(key.parameters or "{}"))
+    return ", ".join(filter(None, (f"{key.workload} {values}".strip(), key.dtype)))
