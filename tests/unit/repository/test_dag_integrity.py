@@ -65,6 +65,7 @@ def test_benchmark_runs_in_order(dag_bag):
         ("find_suspects", "find_agreeing", "detect_regressions"),
         ("find_suspects", "detect_regressions"),
         ("open_alerts", "announce_regressions"),
+        ("plan_jobs", "announce_regressions"),  # else a run without a plan would succeed
     )
     for line in lines:
         for before, after in itertools.pairwise(line):

@@ -98,7 +98,7 @@ def publish_alerts(
         AlertError: a channel did not take it; a retry, or the DAG send_alerts, tries again.
         AirflowFailException: after sending, if the run is incomplete or a channel may or may not
             have the message. The latter fails once: after it is cleared, the task passes.
-        AirflowSkipException: a dry run.
+        AirflowSkipException: a dry run, or nothing was planned.
     """
     from batchmark.changes.alerts.store import AlertStore
     from batchmark.core.run import RunPlan
@@ -117,7 +117,9 @@ def publish_alerts(
         _send(config, alerts, [message], longest_try=timedelta(0))
     if alert_ids is None or report_key is None:
         plan = store.read_if_there(store.prefix + PLAN)
-        if plan and RunPlan.model_validate_json(plan).dry_run:
+        if plan is None:
+            raise AirflowSkipException("nothing was planned; see the task before that failed")
+        if RunPlan.model_validate_json(plan).dry_run:
             raise AirflowSkipException("a dry run: nothing was measured")
         missing = "open_alerts" if alert_ids is None else "publish_report"
         raise AirflowFailException(f"the run is not whole; see {missing} and the tasks before it")

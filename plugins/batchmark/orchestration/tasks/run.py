@@ -86,9 +86,7 @@ def collect_results(context: Context, run_task_id: str) -> str:
     is_planned = "upstream_failed" not in states.get(run_id, {}).values()
     plan_text = store.read_if_there(store.prefix + PLAN) if is_planned else None
     if plan_text is None:
-        raise AirflowFailException(
-            "nothing was planned; see the logs of check_environment and plan_jobs"
-        )
+        raise AirflowSkipException("nothing was planned; see the task before that failed")
     run_plan = RunPlan.model_validate_json(plan_text)
     if run_plan.dry_run:
         raise AirflowSkipException("a dry run: nothing was submitted")

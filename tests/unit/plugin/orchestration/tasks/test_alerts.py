@@ -11,9 +11,10 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.sdk.execution_time.context import OutletEventAccessors
 from botocore.exceptions import ReadTimeoutError
 
-from batchmark.aws.result_bucket import COLLECTED, RunStore
+from batchmark.aws.result_bucket import COLLECTED, PLAN, RunStore
 from batchmark.changes.alerts.delivering import LONGEST_TRY
 from batchmark.core.errors import AlertError
+from batchmark.core.run import RunPlan
 from batchmark.orchestration.assets import MOST_SERIES, REGRESSIONS, results_metadata
 from batchmark.orchestration.tasks import alerts as alert_tasks
 from batchmark.report.alert_message import alert_board
@@ -162,6 +163,16 @@ def test_what_a_run_decided_before_it_died_for_good_is_done_and_sent_by_the_next
     alert_tasks.send_pending(context | {"run_id": "hourly"})
     assert outcome(alerts) == WANTED
     assert len(received(published)) == 1
+
+
+def test_a_run_that_was_never_planned_is_skipped_and_one_that_broke_off_fails(
+    published, store, context
+):
+    with pytest.raises(AirflowSkipException, match="nothing was planned"):
+        alert_tasks.publish_alerts(context, None, None)
+    store.write(PLAN, RunPlan(jobs=()).model_dump_json())
+    with pytest.raises(AirflowFailException, match="not whole; see open_alerts"):
+        alert_tasks.publish_alerts(context, None, None)
 
 
 def test_a_run_with_nothing_new_stores_and_sends_nothing(published, store, alerts, context, capsys):

@@ -316,7 +316,7 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys):
 
 def test_a_plan_that_was_refused_after_a_clear_leaves_nothing_to_collect(cloud):
     tasks.plan_jobs(context())
-    with pytest.raises(AirflowFailException, match="nothing was planned"):
+    with pytest.raises(AirflowSkipException, match="nothing was planned"):
         tasks.collect_results(context(cleared=3, jobs_state="upstream_failed"), "run_benchmark")
 
 
