@@ -70,7 +70,7 @@ def changed_and_destroyed(stack):
     terraform.apply(var_file=PROFILE, variables=new_template)
     assert planned_changes(terraform, var_file=PROFILE, variables=new_template) == {}
 
-    submit_a_revision_from_before_an_apply(stack, {**new_template, "image_tag": "0.2.0"})
+    submit_a_revision_from_before_an_apply(stack, {**new_template, "image_tag": "0.3.0"})
 
     terraform.destroy(var_file=PROFILE)
     assert remains(stack) == {}

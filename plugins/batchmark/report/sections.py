@@ -104,6 +104,11 @@ def costs(report: Report) -> list[Fact]:
     """What the run cost, by target, cold starts and Spot."""
     return [
         ("This run", cost(report)),
+        *(
+            [("Not in it", "Instances also bill while they start and end.")]
+            if report.cost.usd
+            else []
+        ),
         *_by_target(report),
         *_spot(report),
         *_cold_starts([start for pair in report.pairs for start in pair.cold_starts]),

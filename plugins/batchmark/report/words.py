@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 
 SPAN_NAMES = {"process": "Whole job, process", "batch_job": "Whole job, Batch"}
 OPTIONS = {"spot": "Spot", "on_demand": "On-Demand"}
-JOB_COSTS = (
-    "container time of all attempts, each at the price it was bought at; instances also bill while "
-    "they start and end"
-)
+JOB_COSTS = "container time of all attempts, each at the price it was bought at"
 CHEAPER = {
     "gpu_target_cheaper": "GPU target cheaper",
     "cpu_target_cheaper": "CPU target cheaper",
