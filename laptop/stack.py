@@ -22,7 +22,7 @@ from batchmark.core.prices import PRICES_FILE
 from laptop.airflow import Airflow
 from laptop.aws import REGION, AwsClients
 from laptop.errors import LaptopError
-from laptop.private_files import write_private
+from laptop.private_files import make_private, write_private
 from laptop.processes import Processes, free_port
 from laptop.stand_in_image import publish_stand_in
 from laptop.terraform import Terraform
@@ -128,6 +128,8 @@ class Stack:
     def start_cloud(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         write_private(self.credentials, credentials_file("laptop", self._secret))
+        if self._cloud_state:
+            make_private(self._cloud_state)
         self.processes.start(
             "local-cloud",
             [

@@ -55,6 +55,7 @@ def test_a_stack_that_keeps_its_state_goes_on_with_its_login(tmp_path, monkeypat
     first = made(**keeping)
     first.start_cloud()
     first.airflow.migrate(first.processes, tmp_path)
+    assert (first.folder / "cloud").is_dir()  # which the local cloud wants to find
     for name in ("terraform.tfstate", "logs/calls.jsonl"):
         (first.folder / name).parent.mkdir(exist_ok=True)
         (first.folder / name).write_text("{}")
