@@ -82,6 +82,17 @@ def test_bad_command(arguments, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def python(code):
+    """Run code in a process of its own, which has imported nothing yet."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT / "job_container",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def test_bad_input_is_refused_before_torch_is_imported(tmp_path):
     code = (
         "import sys; from batchmark_job.command_line import main\n"
@@ -89,13 +100,7 @@ def test_bad_input_is_refused_before_torch_is_imported(tmp_path):
         "assert 'torch' not in sys.modules\n"
         "sys.exit(code)"
     )
-    finished = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT / "job_container",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    finished = python(code)
     assert finished.returncode == 2, finished.stderr
     assert "is a folder" in finished.stderr
 
@@ -120,11 +125,5 @@ def test_the_process_that_starts_the_workers_loads_none_of_their_libraries():
         "from batchmark_job.measuring.processes import answers\n"
         "print(sorted({'torch', 'cv2', 'threadpoolctl'} & set(sys.modules)))"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", loaded],
-        cwd=ROOT / "job_container",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert ran.stdout.strip() == "[]"
+    ran = python(loaded)
+    assert (ran.returncode, ran.stdout.strip()) == (0, "[]"), ran.stderr

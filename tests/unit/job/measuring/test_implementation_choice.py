@@ -56,16 +56,22 @@ def test_fastest_is_chosen_wherever_it_stands():
     assert len(chosen.seconds) >= FEWEST_CALLS
 
 
+def sleeping(seconds, calls):
+    """Changes nothing, for so long, and counts its calls."""
+
+    def sleep(product):
+        next(calls)
+        time.sleep(seconds)
+        return product
+
+    return sleep
+
+
 @pytest.mark.usefixtures("room")
 def test_hopeless_candidate_is_called_only_once_more():
     calls = count()
-
-    def very_slow(product):
-        next(calls)
-        time.sleep(0.4)
-        return product
-
-    chosen, entered = tried(product_by("fast"), product_by("slow", very_slow), seconds=3.0)
+    slow = product_by("slow", sleeping(0.4, calls))
+    chosen, entered = tried(product_by("fast"), slow, seconds=3.0)
     assert chosen is entered[0]
     assert next(calls) == 2  # its cold call, and one to be sure
     assert entered[1].trial_record().calls == 1
@@ -74,13 +80,8 @@ def test_hopeless_candidate_is_called_only_once_more():
 def test_a_long_warm_call_is_enough_to_be_given_up_before_the_first_turn(monkeypatch):
     monkeypatch.setattr(implementation_choice, "LONG_SECONDS", 0.02)
     calls = count()
-
-    def slow(product):
-        next(calls)
-        time.sleep(0.03)
-        return product
-
-    _, entered = tried(product_by("fast"), product_by("slow", slow), seconds=3.0)
+    slow = product_by("slow", sleeping(0.03, calls))
+    _, entered = tried(product_by("fast"), slow, seconds=3.0)
     record = entered[1].trial_record()
     assert next(calls) == 2  # its cold call and its warm one
     assert (record.calls, record.outcome) == (1, "slower")
