@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import closing
 from pathlib import Path
 
+from batchmark.analysis.published import TABLE
+from batchmark.history.imports.file import ImportedFile
+from batchmark.history.store import HistoryStore
+from batchmark_job.result import Device
 from laptop.airflow import USER, AirflowClient
+from laptop.aws import AwsClients
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
 from laptop.private_files import write_private
@@ -48,6 +54,7 @@ def up(port: int, folder: Path) -> None:
             stack.start()
             with AirflowClient(stack.airflow) as airflow:
                 airflow.wait_for_dag(DAG_ID)
+            _import_example(stack)
             found = {
                 "Airflow": stack.airflow.url,
                 "user": USER,
@@ -75,6 +82,19 @@ def down(folder: Path, *, delete_state: bool = False) -> None:
         print(f"deleted {folder}, with all runs and results")
     else:
         print(f"runs, results and login are kept in {folder}: {WAYS_OUT}")
+
+
+def _import_example(stack: Stack) -> None:
+    """Give the pages a run with a GPU's figures, though published by others."""
+    example = ImportedFile(
+        format="published-table",
+        target="published-table",
+        device=Device.CUDA,
+        file_name=TABLE.name,
+        text=TABLE.read_text(),
+    )
+    with closing(AwsClients(stack)) as aws:
+        HistoryStore(aws.client("s3"), aws.config().bucket).append_import(example)
 
 
 def _cloud_port(folder: Path) -> int:

@@ -7,6 +7,7 @@ the assumed noise from job to job leave.
 from __future__ import annotations
 
 import math
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -25,6 +26,7 @@ from batchmark_job.result import Parameter
 TABLE = Path(__file__).with_name("published.json")
 HALF_A_CENTISECOND = 0.005
 DRAWS = 1_000
+OTHERS = "published by others"
 Defect = Literal["start-up", "repeated"]
 WINNERS: dict[int, Winner] = {1: "gpu", -1: "cpu"}
 # The ratio that two single runs of which nothing else is known may differ by.
@@ -70,11 +72,17 @@ class PublishedRow(Times):
 
 class PublishedTable(Record):
     name: str
+    read_on: date = Field(description="when it was copied: the table itself has no date")
     gpu: str = Field(description="instance type")
     cpu: str = Field(description="instance type")
     total: Times
     rows: tuple[PublishedRow, ...]
     repeated_speedup: float = Field(description="of whole jobs, in a second published run")
+
+    @property
+    def run_id(self) -> str:
+        """What it is called where it stands among runs."""
+        return f"{OTHERS.replace(' ', '_')}__{self.read_on}"
 
     @property
     def judged(self) -> list[PublishedRow]:

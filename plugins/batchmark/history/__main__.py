@@ -20,7 +20,7 @@ from batchmark.history import series
 from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.exports import asv, bencher, csv
 from batchmark.history.exports.runs import COLUMNS
-from batchmark.history.imports.file import FORMATS, ImportedFile, detect
+from batchmark.history.imports.file import FORMATS, NAMES_ITS_TARGETS, ImportedFile, detect
 from batchmark.history.imports.measurement import Parsed
 from batchmark.history.overview import overview
 from batchmark.history.rebuild import rebuild
@@ -69,7 +69,9 @@ def _parser() -> argparse.ArgumentParser:
         "files", nargs="+", type=Path, metavar="FILE", help="results of one or several tools"
     )
     add.add_argument(
-        "--target", type=_target_name, required=True, help="name of the machine that measured them"
+        "--target",
+        type=_target_name,
+        help="name of the machine that measured them (needed, unless the file names it)",
     )
     add.add_argument("--format", choices=FORMATS, help="default: detected")
     add.add_argument(
@@ -157,9 +159,13 @@ def _read(path: Path, options: argparse.Namespace) -> ImportedFile:
     # asv has one in the folder above its machines' folders.
     benchmarks = path.resolve().parent.parent / "benchmarks.json"
     kind = options.format or detect(text, str(path))
+    if options.target is None and kind not in NAMES_ITS_TARGETS:
+        raise HistoryError(
+            f"{path} does not say what machine measured it: name it, such as --target ci-runner"
+        )
     return ImportedFile(
         format=kind,
-        target=options.target,
+        target=options.target or kind,
         device=options.device,
         file_name=os.fsencode(path.name).decode(errors="replace"),
         text=text,

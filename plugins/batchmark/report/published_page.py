@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from datetime import UTC, datetime, time
 from typing import NamedTuple
 
 from batchmark.analysis.answer import Measure, Winner
 from batchmark.analysis.published import (
     HALF_A_CENTISECOND,
     NOISE,
+    OTHERS,
     PublishedRow,
     PublishedTable,
     Times,
@@ -20,8 +22,8 @@ from batchmark.core.prices import PriceTable, load_prices
 from batchmark.report.answer import AHEAD, Cell, Colour, FirstScreen, Line, Matrix
 from batchmark.report.charts import Point, SizeChart
 from batchmark.report.page import page_templates
+from batchmark.report.summary import RunSummary
 
-OTHERS = "published by others"
 UNDECIDED = "undecided"  # for good: nobody will repeat it
 MEASURES: tuple[Measure, ...] = ("time", "dollars")
 COLOURS: dict[frozenset[Winner], Colour] = {
@@ -59,6 +61,24 @@ def render_html() -> str:
         total_words=_words(table.total, factor),
         defects=_defects(table),
         factor=factor,
+    )
+
+
+def published_summary() -> RunSummary:
+    """The table as the list of all runs shows it."""
+    table, prices = published_table(), load_prices()
+    screen = _screen(table, table.price_factor(prices), prices)
+    return RunSummary(
+        run_id=table.run_id,
+        created_at=datetime.combine(table.read_on, time(), UTC),
+        suites=(),
+        gpus=(table.gpu,),
+        cpus=(table.cpu,),
+        verdict=screen.verdict,
+        sentence=screen.sentence,
+        cost="not ours",
+        worse=None,
+        usd=None,
     )
 
 

@@ -22,7 +22,9 @@ class RunSummary(Record):
     verdict: str = Field(description="whether the GPU pays off, in a word or two")
     sentence: str
     cost: str = Field(description="what it cost, in words")
-    worse: int = Field(ge=0, description="changes for the worse that it found")
+    worse: int | None = Field(
+        ge=0, description="changes for the worse that it found; null if none was looked for"
+    )
     usd: float | None = Field(description="of all its jobs; null where that is not known")
 
 

@@ -13,13 +13,18 @@ from pydantic import Field
 from batchmark.core.errors import HistoryError
 from batchmark.core.record import Record
 from batchmark.history.columns import SCHEMA
-from batchmark.history.imports import asv, github_action_benchmark, pytest_benchmark
+from batchmark.history.imports import (
+    asv,
+    github_action_benchmark,
+    published_table,
+    pytest_benchmark,
+)
 from batchmark.history.imports.measurement import Parsed
 from batchmark.history.parquet import encode_rows
 from batchmark.history.rows import Row
 from batchmark_job.result import Device
 
-Format = Literal["pytest-benchmark", "github-action-benchmark", "asv"]
+Format = Literal["pytest-benchmark", "github-action-benchmark", "asv", "published-table"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 FOLDER = "imports/"
 # What a value of a wrong type or size can raise on its way to a row and a file.
@@ -33,7 +38,10 @@ DISTINCTIVE_KEYS: dict[Format, str] = {
     "pytest-benchmark": "machine_info",
     "github-action-benchmark": "entries",
     "asv": "result_columns",
+    "published-table": "repeated_speedup",
 }
+# Their figures name the machines that they were measured on.
+NAMES_ITS_TARGETS: frozenset[Format] = frozenset({"published-table"})
 
 
 class ImportedFile(Record):
@@ -71,6 +79,8 @@ class ImportedFile(Record):
                 return asv.parse(document, benchmarks)
             if self.format == "pytest-benchmark":
                 return pytest_benchmark.parse(document)
+            if self.format == "published-table":
+                return published_table.parse(document)
             return github_action_benchmark.parse(document)
         except INVALID_VALUE as error:
             raise HistoryError(

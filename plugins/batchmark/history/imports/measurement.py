@@ -42,6 +42,7 @@ class ForeignMeasurement:
     parameters: Mapping[str, Any]
     figures: Row = field(default_factory=dict)  # the history's columns of statistics
     machine: Row = field(default_factory=dict)  # the history's columns on what it ran on
+    run: str | None = None  # id of its run, where there is no commit to name it after
     reason: str | None = None  # why there are no figures
     skipped: bool = False  # the benchmark does not apply at this point
 
@@ -57,9 +58,12 @@ class ForeignMeasurement:
     def run_id(self) -> str:
         """The measurements of one commit at one time are a run."""
         moment = self.recorded_at.astimezone(UTC)
+        if self.run:
+            return self.run
         return f"{self.commit or IMPORTED}__{moment:%Y-%m-%dT%H:%M:%SZ}"
 
     def row(self, *, target: str, device: Device, raw_key: str) -> Row:
+        """Return its row; target and device are those of a file whose figures don't name theirs."""
         unmeasured = "skipped" if self.skipped else "failed"
         return {
             "run_id": self.run_id,

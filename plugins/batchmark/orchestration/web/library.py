@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from cachetools import LRUCache
 from pydantic import ValidationError
 
+from batchmark.analysis.published import published_table
 from batchmark.analysis.side_by_side import Chosen
 from batchmark.aws.result_bucket import (
     COLLECTED,
@@ -34,10 +35,13 @@ from batchmark.core.config import Config
 from batchmark.core.errors import CollectError
 from batchmark.core.names import slug
 from batchmark.core.run import CONFIRMATION
+from batchmark.history.columns import IMPORTED
 from batchmark.history.series import series_histories
 from batchmark.history.store import HistoryStore, run_prices
 from batchmark.history.view import HistoryView
 from batchmark.orchestration.run_history import calibrations
+from batchmark.report.published_page import published_summary
+from batchmark.report.published_page import render_html as published_html
 from batchmark.report.site.costs import Month
 from batchmark.report.summary import RunSummary
 from batchmark.runs.collected_runs import readable_run
@@ -91,7 +95,12 @@ class Library:
         return AlertStore(self.store)
 
     def page(self, dag_id: str, run_id: str) -> str | None:
-        """The page that a DAG run left, with its links leading here; None if it left none."""
+        """The page that a DAG run left, with its links leading here; None if it left none.
+
+        The imported table that others published has the example's.
+        """
+        if run_id == published_table().run_id:
+            return published_html()
         run = self.store.of_run(run_id)
         if dag_id in DATED_FOLDERS:
             ending = f"/{slug(run_id)}.html"
@@ -139,6 +148,8 @@ class Library:
         """What each run came to; one without a report, or of an earlier release, is missing."""
 
         def read(run_id: str) -> RunSummary | None:
+            if run_id == published_table().run_id:
+                return published_summary()
             run = self.store.of_run(run_id)
             try:
                 return RunSummary.model_validate_json(run.read_if_there(run.prefix + SUMMARY) or "")
@@ -211,6 +222,11 @@ class Library:
             run_id = self.newest(target, lambda row: row["recorded_at"].date() <= day)
         if run_id is None:
             raise CollectError(f"the history has no run of {target} with {text}")
+        if any(run_id == one.run_id and one.suite == IMPORTED for one in self.measured()):
+            raise CollectError(
+                f"{run_id} was imported: it has no samples, which comparing needs; Trends shows "
+                "its figures"
+            )
         store = self.store.of_run(run_id)
         run = readable_run(store, store.prefix + COLLECTED)
         prices = run_prices(store, self.config.region, run)

@@ -11,10 +11,12 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Depends, Form, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
+from batchmark.analysis.published import published_table
 from batchmark.analysis.side_by_side import side_by_side
 from batchmark.changes.alerts.records import Alert, State
 from batchmark.changes.records import Metric
 from batchmark.core.errors import AlertError, CollectError
+from batchmark.history.columns import IMPORTED
 from batchmark.orchestration.web.access import Editor, Reader, reader
 from batchmark.orchestration.web.airflow_runs import airflow_runs, schedule
 from batchmark.orchestration.web.library import Library
@@ -35,6 +37,7 @@ OTHER_DAGS = {
     "diagnose_queue": "Why jobs wait",
     "detector_self_test": "The detector's self-tests",
 }
+PUBLISHED = published_table().run_id
 PAGE_RUNS = 20
 RUNS_AHEAD = 100  # of the history, read beyond those that a page skips
 AGAIN_SECONDS = 15
@@ -107,7 +110,11 @@ def runs(
             "runs",
             current="runs",
             title="Benchmark runs",
-            summary=run_summary(len(found), lines, books.alerts.alerts()),
+            summary=run_summary(
+                [line for line in lines if line.run_id != PUBLISHED],
+                books.alerts.alerts(),
+                first=not skip,
+            ),
             problems=[
                 f"Left out, as it can't be read: {key}. The runbook says how to rebuild it."
                 for key in books.history.unreadable
@@ -282,7 +289,7 @@ Sides = Annotated[Choice, Depends()]
 
 @router.get("/compare")
 def compare(here: Here, books: Books, sides: Sides) -> HTMLResponse:
-    measured = books.measured()
+    measured = [one for one in books.measured() if one.suite != IMPORTED]
     targets = sorted({target for one in measured for target in one.targets})
     found, problem = None, None
     if all(sides.fields.values()):

@@ -54,7 +54,7 @@ class RunLine:
 
     @property
     def changed(self) -> str:
-        if self.summary is None:
+        if self.summary is None or self.summary.worse is None:
             return "-"
         if self.summary.worse:
             return formatting.count(self.summary.worse, "change") + " for the worse"
@@ -69,9 +69,9 @@ class RunLine:
         return formatting.usd(self.summary.usd)
 
 
-def run_summary(number: int, lines: Sequence[RunLine], alerts: Sequence[Alert]) -> str:
-    """All runs in a sentence: how many, the latest answer, and what is open."""
-    if not number:
+def run_summary(lines: Sequence[RunLine], alerts: Sequence[Alert], *, first: bool = True) -> str:
+    """The runs of a page in a sentence: the latest answer, and what is open."""
+    if first and not lines:
         return (
             "No run yet. Unpause the DAG gpu_cpu_benchmark and trigger it: its report comes here."
         )

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from batchmark.analysis.published import TABLE
 from batchmark.core.names import slug
 from batchmark.history import __main__ as command_line
 from tests.builders.history import BUCKET, REGION, two_targets
@@ -271,3 +272,10 @@ def test_it_runs_as_a_module():
     command = [sys.executable, "-m", "batchmark.history", "--help"]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "{show,rebuild,import,export}" in told
+
+
+def test_only_a_file_that_names_its_machines_needs_no_target(bucket, capsys):
+    assert run("import", PYTEST) == 1
+    assert "name it, such as --target ci-runner" in capsys.readouterr().err
+    assert run("import", TABLE) == 0
+    assert capsys.readouterr().out == "published.json: 20 measurements of 1 runs\n"

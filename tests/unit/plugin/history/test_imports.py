@@ -1,10 +1,16 @@
 """Other tools' results as rows, from the example files of tests/data/imports."""
 
+import io
 import json
+from collections import defaultdict
 from datetime import datetime
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from batchmark.analysis.published import TABLE, published_table
+from batchmark.analysis.samples import parameters_json
 from batchmark.core.errors import HistoryError
 from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.imports.file import ImportedFile, detect
@@ -39,6 +45,13 @@ def by_point(file):
     assert {name for row in rows for name in row} <= set(ALL_COLUMNS)
     found = {(row["workload"], row["parameters"], row["run_id"]): row for row in rows}
     assert len(found) == len(rows)
+    return found
+
+
+def by_target(rows):
+    found = defaultdict(list)
+    for row in rows:
+        found[row["target"]].append(row)
     return found
 
 
@@ -271,3 +284,52 @@ def test_runs_of_imported_files_are_found_by_their_ids(bucket):
     run_id = f"{'1' * 40}__2026-10-31T10:00:00Z"
     table = bucket.history.read(["run_id"], run_ids=[run_id])
     assert table["run_id"].to_pylist() == [run_id, run_id]
+
+
+def published(**changes):
+    document = json.loads(TABLE.read_text()) | changes
+    return imported(TABLE, json.dumps(document), target="published-table")
+
+
+def test_a_published_table_has_a_row_for_each_of_its_machines():
+    assert detect(TABLE.read_text(), TABLE.name) == "published-table"
+    rows = by_target(published().rows())
+    assert {target: len(found) for target, found in rows.items()} == {
+        "g5.8xlarge, published by others": 10,
+        "r5.4xlarge, published by others": 10,
+    }
+    gpu, cpu = (rows[f"{name}, published by others"] for name in ("g5.8xlarge", "r5.4xlarge"))
+    assert {row["run_id"] for row in (*gpu, *cpu)} == {published_table().run_id}
+    assert {(row["requested_device"], row["actual_device"]) for row in gpu} == {("cuda", "cuda")}
+    assert {row["gpu_model"] for row in cpu} == {None}
+    total = [row for row in (*gpu, *cpu) if row["workload"] == "whole_job"]
+    assert [row["median_seconds"] for row in total] == [3.03, 10.13]
+
+
+def test_a_published_row_with_a_defect_has_no_figure():
+    defects = [row for row in published().rows() if row["status"] != "measured"]
+    assert len(defects) == 4
+    for row in defects:
+        assert "median_seconds" not in row
+        assert "start-up" in row["reason"] or "another row's" in row["reason"]
+
+
+def test_a_published_table_gives_the_speedups_that_were_published():
+    (body,) = published().files().values()
+    rows = pq.read_table(io.BytesIO(body))
+    rows = rows.append_column("suite", pa.array(["imported"] * rows.num_rows))
+    found = {
+        (one.key.workload, one.key.parameters): float(*one.values)
+        for one in series_histories(rows, "speedup")
+    }
+    judged = published_table().judged
+    assert len(found) == len(judged) + 1
+    for row in judged:
+        assert found[row.workload, parameters_json(row.parameters)] == pytest.approx(
+            row.speedup, abs=0.01
+        )
+
+
+def test_a_published_table_with_a_wrong_figure_is_refused():
+    with pytest.raises(HistoryError, match="is not a file of published-table"):
+        published(total={"cpu_seconds": "fast"}).rows()

@@ -11,8 +11,10 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 from fastapi.routing import APIRoute
 
+from batchmark.analysis.published import TABLE, published_table
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.core.names import slug
+from batchmark.history.imports.file import ImportedFile
 from batchmark.orchestration.web import access
 from batchmark.orchestration.web.airflow_runs import AirflowRun, Schedule
 from batchmark.orchestration.web.app import HEADERS
@@ -266,6 +268,32 @@ def test_sides_that_are_not_there_are_named(pages, shelf):
     assert "there is no runs/none" in pages.text(f"/compare?{sides('none', run_id)}")
     text = pages.text(f"/compare?{sides(run_id, run_id, ('g5.xlarge', 'p5.48xlarge'))}")
     assert "no target p5.48xlarge, but c5.2xlarge, g5.xlarge" in text
+
+
+def test_the_published_table_is_a_run_that_says_whose_it_is(pages, shelf):
+    text = TABLE.read_text()
+    shelf.bucket.history.append_import(
+        ImportedFile(
+            format="published-table", target="any", device="cpu", file_name="any", text=text
+        )
+    )
+    run_id = published_table().run_id
+    runs = pages.text("/runs")
+    assert "No run yet. Unpause the DAG" in runs
+    assert f">{run_id}<" in runs
+    assert runs.count("published by others") >= 3  # its targets over time, and its answer
+    assert "Can it be trusted?" in pages.text(f"/runs/{run_id}")
+    trends = pages.text("/trends?suite=imported&metric=speedup")
+    assert trends.count('<th role="rowheader"') == len(published_table().judged) + 1
+    assert "g5.8xlarge, published by others over r5.4xlarge, published by others" in trends
+    shelf.measured()
+    compare = pages.text("/compare")
+    assert run_id not in compare
+    assert "published by others" not in compare
+    targets = [f"{name}, published by others" for name in ("g5.8xlarge", "r5.4xlarge")]
+    assert "was imported: it has no samples" in pages.text(
+        f"/compare?{sides(run_id, run_id, targets)}"
+    )
 
 
 def token_of(text):
