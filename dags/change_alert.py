@@ -7,14 +7,14 @@ An alert recovers by itself when a run finds the level restored; then it can onl
 invalid. *Invalid* counts against the detector's precision, all other states count for it.
 """
 
-from datetime import timedelta
-
 from airflow.sdk import dag, get_current_context, task
 
+from batchmark.orchestration import dag_parts
 from batchmark.orchestration.tasks import alerts
 
 
 @dag(
+    dag_display_name="Change alert",
     schedule=None,
     catchup=False,
     max_active_runs=1,
@@ -22,7 +22,7 @@ from batchmark.orchestration.tasks import alerts
     description="Acknowledge an alert, or mark it as invalid or fixed",
     tags=["batchmark", "alerts"],
     doc_md=__doc__,
-    default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
+    default_args=dag_parts.default_args(),
 )
 def change_alert():
     @task(task_id="change_alert")

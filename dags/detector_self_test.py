@@ -16,6 +16,7 @@ from batchmark.orchestration.tasks import self_test
 
 
 @dag(
+    dag_display_name="Detector self-test",
     schedule=CronTriggerTimetable(
         "0 5 * * 0", timezone="UTC", run_immediately=timedelta(minutes=10)
     ),
@@ -25,7 +26,7 @@ from batchmark.orchestration.tasks import self_test
     description="What the detector would find in this installation's own history",
     tags=["batchmark", "regressions"],
     doc_md=__doc__,
-    default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
+    default_args=dag_parts.default_args(),
 )
 def detector_self_test():
     @task

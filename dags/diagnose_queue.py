@@ -9,8 +9,6 @@ in `diagnoses/` of the result bucket.
 It changes nothing and starts nothing.
 """
 
-from datetime import timedelta
-
 from airflow.sdk import dag, get_current_context, task
 
 from batchmark.orchestration import dag_parts
@@ -18,6 +16,7 @@ from batchmark.orchestration.tasks import diagnosis
 
 
 @dag(
+    dag_display_name="Diagnose queue",
     schedule=None,
     catchup=False,
     max_active_runs=1,
@@ -25,7 +24,7 @@ from batchmark.orchestration.tasks import diagnosis
     description="Why a job does not start: causes, evidence, remedies",
     tags=["batchmark", "operations"],
     doc_md=__doc__,
-    default_args={"retries": 1, "retry_delay": timedelta(seconds=30)},
+    default_args=dag_parts.default_args(retries=1),
 )
 def diagnose_queue():
     @task

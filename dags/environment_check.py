@@ -8,8 +8,6 @@ Every benchmark and calibration begins with this check; a line that says *fail* 
 *Not checked* means that AWS gave no answer, never that all is well.
 """
 
-from datetime import timedelta
-
 from airflow.sdk import dag, get_current_context, task
 
 from batchmark.orchestration import dag_parts
@@ -17,6 +15,7 @@ from batchmark.orchestration.tasks import environment
 
 
 @dag(
+    dag_display_name="Environment check",
     schedule=None,
     catchup=False,
     max_active_runs=1,
@@ -24,7 +23,7 @@ from batchmark.orchestration.tasks import environment
     description="Check that everything is there that a benchmark needs",
     tags=["batchmark", "guard"],
     doc_md=__doc__,
-    default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
+    default_args=dag_parts.default_args(),
 )
 def environment_check():
     @task

@@ -26,6 +26,7 @@ PARAMS = dag_parts.params(
 
 
 @dag(
+    dag_display_name="GPU-CPU benchmark",
     # Without a start date, unpausing waits for the next Monday instead of running at once.
     schedule=CronTriggerTimetable(
         "0 3 * * 1", timezone="UTC", run_immediately=timedelta(minutes=10)
@@ -36,7 +37,7 @@ PARAMS = dag_parts.params(
     description="Every GPU target against every CPU target, in time and in dollars, and over time",
     tags=["batchmark", "benchmark"],
     doc_md=__doc__,
-    default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
+    default_args=dag_parts.default_args(),
 )
 def gpu_cpu_benchmark():
     @task
@@ -71,17 +72,21 @@ def gpu_cpu_benchmark():
     def announce_regressions() -> None:
         alerts.announce_regressions(get_current_context())
 
-    planned = plan_jobs()
-    run_benchmark = dag_parts.run_benchmark(planned)
-    collected = collect_results()
-    chain(check_environment(), planned, run_benchmark, collected)
-    changes = dag_parts.detect_regressions(collected)
-    opened = open_alerts(changes)
-    report = dag_parts.with_report_link(publish_report(compare(collected)))
-    chain(opened, report)
-    publish_alerts(opened, report)
-    announced = announce_regressions()
-    chain(opened, announced)
+    with dag_parts.group("measure", "Plan the jobs, run them in Batch, collect their results"):
+        planned = plan_jobs()
+        run_benchmark = dag_parts.run_benchmark(planned)
+        collected = collect_results()
+        chain(check_environment(), planned, run_benchmark, collected)
+    compared = compare(collected)
+    with dag_parts.group("watch", "Compare with earlier runs, measure suspects again, open alerts"):
+        changes = dag_parts.detect_regressions(collected)
+        opened = open_alerts(changes)
+    with dag_parts.group("publish", "Write the report, send the alerts"):
+        report = dag_parts.with_report_link(publish_report(compared))
+        chain(opened, report)
+        publish_alerts(opened, report)
+        announced = announce_regressions()
+        chain(opened, announced)
     # A run that could not be planned is to fail by that task alone, all others skipped.
     chain(planned, announced)
 

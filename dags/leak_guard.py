@@ -17,6 +17,7 @@ from batchmark.orchestration.tasks import leaks
 
 
 @dag(
+    dag_display_name="Leak guard",
     schedule=CronTriggerTimetable(
         "20 * * * *", timezone="UTC", run_immediately=timedelta(minutes=10)
     ),
@@ -26,7 +27,7 @@ from batchmark.orchestration.tasks import leaks
     description="Jobs, instances and file systems that no run needs any more",
     tags=["batchmark", "guard"],
     doc_md=__doc__,
-    default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
+    default_args=dag_parts.default_args(),
 )
 def leak_guard():
     @task

@@ -10,7 +10,6 @@ Calibrate after a change of instance type, driver or torch: earlier tables no lo
 `max_cost_usd`; `dry_run` shows how much that is.
 """
 
-from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import chain, dag, get_current_context, task
@@ -28,6 +27,7 @@ PARAMS = dag_parts.params(
 
 
 @dag(
+    dag_display_name="Noise calibration",
     schedule=None,
     catchup=False,
     max_active_runs=1,
@@ -35,7 +35,7 @@ PARAMS = dag_parts.params(
     description="How much equal jobs differ, and which change a comparison can find",
     tags=["batchmark", "calibration"],
     doc_md=__doc__,
-    default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
+    default_args=dag_parts.default_args(),
 )
 def noise_calibration():
     @task
@@ -54,10 +54,11 @@ def noise_calibration():
     def publish_noise(collected_key: str) -> str:
         return run.publish_noise(get_current_context(), collected_key)
 
-    planned = plan_jobs()
-    run_benchmark = dag_parts.run_benchmark(planned)
-    collected = collect_results()
-    chain(check_environment(), planned, run_benchmark, collected)
+    with dag_parts.group("measure", "Plan the jobs, run them in Batch, collect their results"):
+        planned = plan_jobs()
+        run_benchmark = dag_parts.run_benchmark(planned)
+        collected = collect_results()
+        chain(check_environment(), planned, run_benchmark, collected)
     noise = dag_parts.with_report_link(publish_noise(collected))
     # Without a plan the run fails by that task alone.
     chain(planned, noise)

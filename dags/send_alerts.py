@@ -10,10 +10,12 @@ from datetime import timedelta
 
 from airflow.sdk import CronTriggerTimetable, dag, get_current_context, task
 
+from batchmark.orchestration import dag_parts
 from batchmark.orchestration.tasks import alerts
 
 
 @dag(
+    dag_display_name="Send alerts",
     schedule=CronTriggerTimetable(
         "40 * * * *", timezone="UTC", run_immediately=timedelta(minutes=10)
     ),
@@ -22,7 +24,7 @@ from batchmark.orchestration.tasks import alerts
     description="Messages that did not arrive",
     tags=["batchmark", "alerts"],
     doc_md=__doc__,
-    default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
+    default_args=dag_parts.default_args(),
 )
 def send_alerts():
     @task

@@ -94,6 +94,8 @@ class Airflow:
             "AIRFLOW__SECRETS__BACKEND_KWARGS": json.dumps(ssm),
             "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": str(self.schedules),
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+            # Of Airflow's own use of a library, in each task's log.
+            "PYTHONWARNINGS": "ignore:GitWildMatchPattern:DeprecationWarning",
             "BATCHMARK_DEFAULT_SUITE": "smoke",
         }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+import time
 from collections import deque
 from collections.abc import Sequence
 
@@ -23,7 +24,7 @@ from batchmark_job.measuring.processes.workers import (
     Workers,
 )
 from batchmark_job.measuring.rows import Bench, Row
-from batchmark_job.progress import describe, describe_first_turn, warnings
+from batchmark_job.progress import describe, describe_first_turn, time_left, warnings
 from batchmark_job.recorder import Recorder
 from batchmark_job.result import Ceiling, Device
 from batchmark_job.settings import JobSettings
@@ -107,6 +108,7 @@ def _measure_all(rows: Sequence[Row], bench: Bench) -> None:
     So a row's turns lie apart, and a machine that changes meanwhile shows in its interval.
     """
     finished = 0
+    began = time.monotonic()
     draw = random.Random(SEED)
     to_begin, measuring = deque(rows), list[Row]()
     while to_begin or measuring:
@@ -117,10 +119,12 @@ def _measure_all(rows: Sequence[Row], bench: Bench) -> None:
             row.take_turn(bench)
             if row.measurement is None:
                 if begins:
-                    say(f"    {describe_first_turn(row)}")
+                    left = time_left(rows, time.monotonic() - began)
+                    say(f"[{finished}/{len(rows)}] {describe_first_turn(row)}{left}")
                 continue
             finished += 1
-            say(f"[{finished}/{len(rows)}] {describe(row.measurement)}")
+            left = time_left(rows, time.monotonic() - began)
+            say(f"[{finished}/{len(rows)}] {describe(row.measurement)}{left}")
             for warning in warnings(row.measurement):
                 say(f"    {warning}")
         measuring = [row for row in measuring if row.measurement is None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from batchmark_job.measuring.rows import Row
 
 NOTEWORTHY_SHARE = 0.1  # of the samples; the document names every one
+FIRST_ESTIMATE = 0.05  # of the turns: before it, the time left would be a guess
 STOPPED_BY = {
     "precise": "precise enough",
     "max_samples": "as many as allowed",
@@ -45,6 +46,25 @@ def describe_first_turn(row: Row) -> str:
         f"{point_name(row.workload.name, row)}: turn 1 of {turns}: "
         f"median {duration(statistics.median(seconds))}, {len(seconds)} samples"
     )
+
+
+def time_left(rows: Sequence[Row], seconds: float) -> str:
+    """About how long the rest takes, going by the turns taken in these seconds.
+
+    Empty at the end, and in the beginning.
+    First turns choose implementations and take the longest, so it is rather too much.
+    """
+    done = statistics.mean(_share_done(row) for row in rows)
+    if not FIRST_ESTIMATE < done < 1:
+        return ""
+    left = seconds * (1 - done) / done
+    return f"; about {left:.0f} s left" if left < 120 else f"; about {left / 60:.0f} min left"
+
+
+def _share_done(row: Row) -> float:
+    if row.measurement is not None:
+        return 1.0
+    return min(1.0, len(row.turns) / (row.limits.processes * row.limits.turns))
 
 
 def point_name(workload: str, row: Row | Measurement) -> str:

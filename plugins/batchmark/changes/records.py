@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AwareDatetime, Field
 
+from batchmark.core import formatting
 from batchmark.core.record import Record
 from batchmark_job.result import Device
 
+UNKNOWN_DTYPE = "unknown"  # of what other tools measured
 Metric = Literal["time", "price", "noise", "speedup"]
 RerunOutcome = Literal["confirmed", "refuted", "unsettled"]
 ChangeKind = Literal[
@@ -51,6 +54,15 @@ class SeriesKey(Record):
     against: str | None = Field(
         default=None, description="the CPU target of a speedup; null for all else"
     )
+
+    @property
+    def row(self) -> str:
+        """Its name among the series of its target, for people."""
+        if self.workload is None:
+            return "price"
+        values = formatting.parameters(json.loads(self.parameters or "{}"))
+        dtype = None if self.dtype == UNKNOWN_DTYPE else self.dtype
+        return ", ".join(filter(None, (f"{self.workload} {values}".strip(), dtype)))
 
 
 @dataclass(frozen=True)

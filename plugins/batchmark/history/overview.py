@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from statistics import median
 
@@ -26,7 +25,7 @@ def overview(suite: str, table: pa.Table, runs: int = RUNS_SHOWN) -> Iterator[st
     yield from _newest(suite, found, runs)
     yield ""
     yield f"{'row, target':{NAME_WIDTH}} {'runs':>5} {'newest':>9} {'before':>9} {'change':>7}"
-    for series in sorted(found, key=lambda one: (one.key.target, _name(one))):
+    for series in sorted(found, key=lambda one: (one.key.target, one.key.row)):
         yield from _standing(series)
 
 
@@ -49,7 +48,7 @@ def _newest(suite: str, found: list[Series], runs: int) -> Iterator[str]:
 def _standing(series: Series) -> Iterator[str]:
     """The newest figure beside the median of all before it."""
     *before, newest = (float(series.values[place]) for place in series.usable())
-    name = f"{_name(series)}, {series.key.target}"
+    name = f"{series.key.row}, {series.key.target}"
     if len(name) > NAME_WIDTH:
         yield name
         name = ""
@@ -60,9 +59,3 @@ def _standing(series: Series) -> Iterator[str]:
     yield (
         f"{name:{NAME_WIDTH}} {count:>5} {formatting.seconds(newest):>9} {earlier:>9} {change:>7}"
     )
-
-
-def _name(series: Series) -> str:
-    key = series.key
-    values = formatting.parameters(json.loads(key.parameters or "{}"))
-    return ", ".join(filter(None, (f"{key.workload} {values}".strip(), key.dtype)))

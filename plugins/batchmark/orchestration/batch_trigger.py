@@ -32,6 +32,7 @@ from batchmark.orchestration.job_progress import (
 )
 from batchmark.orchestration.job_watch import JobWatch, shared_watch
 from batchmark.orchestration.links import JobLogLink, JobResultLink, job_log_url, result_url
+from batchmark.orchestration.log_progress import LogProgress
 from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
 from batchmark.runs.job_outcome import JobOutcome, outcome
 from batchmark.runs.result_documents import ExpectedDocument
@@ -170,6 +171,7 @@ class BenchmarkJobTrigger(BatchJobTrigger):
         """Wait until a job has ended or is given up."""
         self.watch = self.watch or shared_watch(self.clients, self.waiter_delay)
         progress = JobProgress(job_id, self.limits, self.clock())
+        told = LogProgress(lambda: self.clients("logs", attempts=1), self.log.info)
         problem = None
         while True:
             before, had_problem = progress.job["status"], problem
@@ -181,6 +183,8 @@ class BenchmarkJobTrigger(BatchJobTrigger):
                 self.log.warning("Batch gives no answer, asking again: %s", problem)
             if progress.ended():
                 return progress
+            if job and job["status"] == "RUNNING":
+                await told.look(job, self.clock())
             exceeded = progress.exceeded_limit()
             if exceeded and not progress.is_stopping:
                 await self._stop(progress, exceeded)

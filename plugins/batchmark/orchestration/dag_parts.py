@@ -4,20 +4,42 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
-from airflow.sdk import Param, XComArg, chain, get_current_context, task
+from airflow.sdk import (
+    Param,
+    TaskGroup,
+    XComArg,
+    chain,
+    get_current_context,
+    get_parsing_context,
+    task,
+)
+from airflow.sdk.configuration import conf
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 
 from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
 from batchmark.orchestration.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.links import ReportLink
+from batchmark.orchestration.settings import load_config
 from batchmark.orchestration.tasks import regressions
 from batchmark.orchestration.xcom import RERUN_TASKS
 
 # A short interval is cheap, as one call describes a hundred jobs.
 POLL_SECONDS = 2
+INSTANCE_TYPES, NONE_MEANS_ALL = "Instance types", "none means all that Terraform made."
 DEFAULT_SUITE_VARIABLE = "BATCHMARK_DEFAULT_SUITE"  # the laptop's is the quick one
+
+
+def default_args(retries: int = 2) -> dict[str, Any]:
+    """Return the arguments of all tasks of a DAG."""
+    return {
+        "retries": retries,
+        "retry_delay": timedelta(seconds=30),
+        # What people are told is in the log; that a task returned a key says nothing to them.
+        "show_return_value_in_logs": False,
+    }
 
 
 def params(
@@ -62,12 +84,25 @@ def params(
 
 
 def targets_param() -> Param:
-    return Param(
-        [],
-        type="array",
-        items={"type": "string"},
-        description="Instance types, one per line; none means all that Terraform made.",
-    )
+    """Return the field of the targets: to choose from where they are known, else to type."""
+    schema: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+    known = _published_targets()
+    if known:  # Airflow makes a choice of the examples
+        return Param(
+            [], description=f"{INSTANCE_TYPES}; {NONE_MEANS_ALL}", examples=known, **schema
+        )
+    return Param([], description=f"{INSTANCE_TYPES}, one per line; {NONE_MEANS_ALL}", **schema)
+
+
+@cache
+def _published_targets() -> list[str]:
+    """What Terraform published; none where a DAG is not parsed for the form, or nobody answers."""
+    if get_parsing_context().dag_id or not conf.get("secrets", "backend", fallback=""):
+        return []
+    try:
+        return sorted(load_config().targets)
+    except Exception:  # whatever it is: the form takes typed names, too
+        return []
 
 
 def reruns_param() -> Param:
@@ -77,6 +112,13 @@ def reruns_param() -> Param:
         type="boolean",
         description="Measure again what looks slower, by one to three fresh jobs of its target, "
         "before an alert. They count against max_cost_usd.",
+    )
+
+
+def group(name: str, about: str) -> TaskGroup:
+    """Return a box of tasks in Airflow's grid and graph; the tasks keep their ids."""
+    return TaskGroup(
+        name, group_display_name=name.capitalize(), prefix_group_id=False, tooltip=about
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -19,7 +18,6 @@ from batchmark.changes.records import (
     Level,
     Metric,
     RerunOutcome,
-    SeriesKey,
 )
 from batchmark.core import formatting
 from batchmark.core.prices import MILLION, SECONDS_PER_HOUR
@@ -43,15 +41,6 @@ def target(name: str, fell_back: Collection[str]) -> str:
     return formatting.target_label(name, fell_back=name in fell_back)
 
 
-def row(series: SeriesKey) -> str:
-    """The series' name among those of its target."""
-    if series.workload is None:
-        return "price"
-    values = json.loads(series.parameters or "{}")
-    named = " ".join(filter(None, (series.workload, formatting.parameters(values))))
-    return ", ".join(filter(None, (named, series.dtype)))
-
-
 def title(change: Change) -> str:
     """A line: the kind of change, where, of what and by how much."""
     names = [target(name, change.fell_back) for name in change.targets]
@@ -72,7 +61,7 @@ def _what(change: Change) -> str:
     rows = {row_name(point.series) for point in change.points}
     if change.environment:
         return f"{len(rows)} rows together"
-    return row(series) if len(rows) == 1 else f"{series.workload}, {len(rows)} rows"
+    return series.row if len(rows) == 1 else f"{series.workload}, {len(rows)} rows"
 
 
 def _by_how_much(change: Change) -> str:
@@ -131,7 +120,7 @@ def _unit_hint(point: ChangePoint) -> Iterator[str]:
 def speedup(point: ChangePoint) -> str:
     """A speedup that changed along with a time."""
     series = point.series
-    return f"speedup of {series.target} over {series.against}, {row(series)}: {movement(point)}"
+    return f"speedup of {series.target} over {series.against}, {series.row}: {movement(point)}"
 
 
 def cost(change: Change) -> list[str]:
@@ -151,7 +140,7 @@ def cost(change: Change) -> list[str]:
             formatting.usd(level.median * price / SECONDS_PER_HOUR * MILLION)
             for level in (point.before, point.after)
         )
-        lines.append(f"{row(point.series)}: {before} {ARROW} {after} per million calls")
+        lines.append(f"{point.series.row}: {before} {ARROW} {after} per million calls")
     return lines
 
 
@@ -162,7 +151,7 @@ def confirmation(found: Confirmation) -> str:
     if found.kind == "run" and found.other_hosts is not None:
         hosts += f" ({found.other_hosts or 'none'} other than the run's own)"
     return (
-        f"{row(found.series)}: expected {formatting.seconds(found.expected)}, measured "
+        f"{found.series.row}: expected {formatting.seconds(found.expected)}, measured "
         f"{formatting.seconds(found.suspect)}, fresh jobs{hosts} {fresh}"
     )
 
@@ -217,7 +206,7 @@ def point_lines(points: Sequence[ChangePoint], fell_back: Collection[str]) -> It
     """The first series with their levels, and the number of the others."""
     many = len({point.series.target for point in points}) > 1
     for point in points[:MOST_POINTS]:
-        name = row(point.series)
+        name = point.series.row
         if many:
             name = f"{target(point.series.target, fell_back)}, {name}"
         yield (

@@ -185,7 +185,7 @@ def change_views(found: ChangesSection | None) -> list[ChangeView]:
         rows = [
             RowView(
                 change_words.target(point.series.target, change.fell_back),
-                change_words.row(point.series),
+                point.series.row,
                 point,
                 HistoryChart(trace, point) if (trace := found.trace(point)) else None,
             )

@@ -57,11 +57,13 @@ def test_document_says_what_ran(make_settings, capsys):
     assert {metric.metric for metric in document.telemetry} >= {"MemoryUsed"}
     lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
     assert "suite custom, 2 rows, float32, on cpu" in lines[0]
+    assert re.fullmatch(r"\[0/2\] matmul .*: turn 1 of 12: .*", lines[1])
+    (first,) = [line for line in lines if re.match(r"\[1/2\] .*(median .* cold|UNSETTLED)", line)]
     assert re.match(
         r"\[1/2\] matmul size=1[67] float32: (median .* 12 samples "
         r"\((precise enough|as many as allowed)\), cold .*, "
-        r"(torch|numpy) on 1 thread$|UNSETTLED)",
-        lines[1],
+        r"(torch|numpy) on 1 thread(; about \d+ s left)?$|UNSETTLED)",
+        first,
     )
     assert lines[-1] == f"batchmark_job: wrote {settings.output}"
 

@@ -1,6 +1,7 @@
 """What must hold for every file in dags/ before it is merged. No database is needed."""
 
 import itertools
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -72,6 +73,31 @@ def test_benchmark_runs_in_order(dag_bag):
             assert after in dag.get_task(before).downstream_task_ids
     assert set(dag.task_ids) == set(itertools.chain(*lines))
     assert {task.task_id for task in dag.leaves} == {"publish_alerts", "announce_regressions"}
+
+
+def test_people_read_names_and_every_dag_says_what_it_is_for(dag_bag):
+    names = {dag.dag_display_name for dag in dag_bag.dags.values()}
+    assert len(names) == len(dag_bag.dags)
+    for dag_id, dag in dag_bag.dags.items():
+        assert re.sub(r"\W", "_", dag.dag_display_name).lower() == dag_id
+        assert dag.description
+        assert not any(getattr(task, "show_return_value_in_logs", False) for task in dag.tasks)
+
+
+def test_the_benchmark_reads_as_measure_compare_watch_publish(dag_bag):
+    root = dag_bag.dags["gpu_cpu_benchmark"].task_group
+    assert list(root.children) == ["measure", "compare", "watch", "publish"]
+    groups = {name: group for name, group in root.children.items() if name != "compare"}
+    for name, group in groups.items():
+        assert (group.label, bool(group.tooltip)) == (name.capitalize(), True)
+    assert {name: set(group.children) for name, group in groups.items()} == {
+        "measure": {"check_environment", "plan_jobs", "run_benchmark", "collect_results"},
+        "watch": {
+            *("find_suspects", "rerun_once", "find_agreeing", "rerun_twice"),
+            *("detect_regressions", "open_alerts"),
+        },
+        "publish": {"publish_report", "publish_alerts", "announce_regressions"},
+    }
 
 
 def test_each_task_of_the_benchmark_has_a_mutant_or_a_reason_for_none(dag_bag):

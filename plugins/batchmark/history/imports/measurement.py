@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from batchmark.analysis.samples import parameters_json
+from batchmark.changes.records import UNKNOWN_DTYPE
 from batchmark.core.intervals import Median
 from batchmark.history.columns import IMPORTED
 from batchmark.history.rows import Row, sample_columns, time_columns
@@ -72,7 +73,7 @@ class ForeignMeasurement:
             "suite": IMPORTED,
             "workload": self.workload,
             "parameters": parameters_json(self.parameters),
-            "dtype": UNKNOWN,
+            "dtype": UNKNOWN_DTYPE,
             "target": target,
             "requested_device": device.value,
             "actual_device": device.value,

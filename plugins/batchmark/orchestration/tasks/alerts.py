@@ -77,7 +77,7 @@ def open_alerts(context: Context, changes_key: str, report_key: str | None = Non
         changes = RunChanges.model_validate_json(store.read(changes_key)).changes
         message = _decide(config, load_alert_settings(), store, alerts, run_id, changes, report_key)
     if message is None:
-        tell("Nothing new to tell.")
+        tell("No alert to open and none to change.")
         return []
     alerts.apply(message)
     if message.opened:
@@ -111,7 +111,7 @@ def publish_alerts(
     alerts = AlertStore(store)
     message = alerts.message(context["run_id"])
     if message is None:
-        tell("Nothing to send.")
+        tell("Nothing to send: this run opened and changed no alert.")
     else:
         # A try of this task that has no answer died with the task.
         _send(config, alerts, [message], longest_try=timedelta(0))
@@ -183,6 +183,8 @@ def send_pending(context: Context) -> None:
     waiting = [one for one in alerts.messages() if one.of("pending", "failed", "sending")]
     for message in waiting:
         alerts.apply(message)  # open_alerts may have died for good
+    if not waiting:
+        tell("Nothing to send: no message waits.")
     _send(config, alerts, waiting, longest_try=LONGEST_TRY)
 
 

@@ -95,6 +95,7 @@ def runs(
             measured[run_id].suite if run_id in measured else "",
             known[run_id].state if run_id in known else None,
             summaries.get(run_id),
+            run_id in measured and measured[run_id].suite == IMPORTED,
         )
         for at, run_id in found[skip : skip + PAGE_RUNS]
     ]

@@ -31,7 +31,10 @@ class Month:
         if unfinished:
             text += f", {len(unfinished)} not finished"
         if any(run.reserved_usd != 0 for run in unfinished):
-            text += ": counted at the most that they can cost"
+            text += (
+                ", counted at the most that they can cost; for one that was stopped, clear its "
+                "task collect_results, which books what it did cost"
+            )
         return text
 
     @property

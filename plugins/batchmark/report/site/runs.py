@@ -33,6 +33,7 @@ class RunLine:
     suite: str
     state: str | None  # Airflow's; None where it does not know the run
     summary: RunSummary | None
+    imported: bool = False
 
     @property
     def when(self) -> str:
@@ -40,6 +41,8 @@ class RunLine:
 
     @property
     def state_text(self) -> str:
+        if self.imported:
+            return "not measured here"
         return STATES.get(
             self.state or "", "not in this Airflow" if self.state is None else self.state
         )
@@ -73,7 +76,7 @@ def run_summary(lines: Sequence[RunLine], alerts: Sequence[Alert], *, first: boo
     """The runs of a page in a sentence: the latest answer, and what is open."""
     if first and not lines:
         return (
-            "No run yet. Unpause the DAG gpu_cpu_benchmark and trigger it: its report comes here."
+            "No run yet. Unpause the DAG GPU-CPU benchmark and trigger it: its report comes here."
         )
     latest = next((line.summary for line in lines if line.summary), None)
     answer = f" The latest answer: {latest.verdict}. {latest.sentence}" if latest else ""

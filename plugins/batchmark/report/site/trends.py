@@ -60,7 +60,7 @@ class Trend:
 
     @property
     def name(self) -> str:
-        return change_words.row(self.key) if self.key.workload else self.key.target
+        return self.key.row if self.key.workload else self.key.target
 
     @property
     def target(self) -> str:

@@ -183,7 +183,10 @@ def test_a_run_with_nothing_new_stores_and_sends_nothing(published, store, alert
         alert_tasks.announce_regressions(context)
     assert store.keys("alerts/") == []
     assert received(published) == []
-    assert capsys.readouterr().out == "Nothing new to tell.\nNothing to send.\n"
+    assert capsys.readouterr().out == (
+        "No alert to open and none to change.\n"
+        "Nothing to send: this run opened and changed no alert.\n"
+    )
 
 
 def test_series_join_an_alert_without_a_message_and_are_listed(published, store, alerts, context):

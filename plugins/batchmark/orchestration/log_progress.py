@@ -1,0 +1,59 @@
+"""How far a running job is, as its own log says, told in the log of its Airflow task."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from batchmark.aws.job_description import JobDescription, log_location
+
+# CloudWatch answers 25 calls a second in all; a hundred jobs make ten of them.
+EVERY_SECONDS = 10.0
+ANSWER_SECONDS = 5.0  # a log that doesn't answer must not hold up what watches the job
+NEWEST_LINES = 25
+PROGRESS = re.compile(r"\[\d+/\d+\] .*")  # rows measured of all
+_READERS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="job-progress")
+
+
+class LogProgress:
+    """Says the newest line of progress in a job's log, at most once in EVERY_SECONDS.
+
+    A log that can't be read says nothing: the job is followed all the same.
+    """
+
+    def __init__(self, logs: Callable[[], Any], say: Callable[[str], None]) -> None:
+        self._logs = logs
+        self._say = say
+        self._looked_at = float("-inf")
+        self._said: str | None = None
+
+    async def look(self, job: JobDescription, now: float) -> None:
+        """Look at a job that is running; `now` is in seconds."""
+        if now - self._looked_at < EVERY_SECONDS:
+            return
+        self._looked_at = now
+        loop = asyncio.get_running_loop()
+        try:
+            reading = loop.run_in_executor(_READERS, self._newest, job)
+            line = await asyncio.wait_for(reading, ANSWER_SECONDS)
+        except Exception:
+            return
+        if line and line != self._said:
+            self._said = line
+            self._say(line)
+
+    def _newest(self, job: JobDescription) -> str | None:
+        location = log_location(job)
+        if location is None:
+            return None
+        page = self._logs().get_log_events(
+            logGroupName=location.group,
+            logStreamName=location.stream,
+            startFromHead=False,
+            limit=NEWEST_LINES,
+        )
+        found = [event["message"] for event in page["events"]]
+        return next((line for line in reversed(found) if PROGRESS.fullmatch(line)), None)
