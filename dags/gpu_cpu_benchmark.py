@@ -73,7 +73,7 @@ def gpu_cpu_benchmark():
         alerts.announce_regressions(get_current_context())
 
     with dag_parts.group("measure", "Plan the jobs, run them in Batch, collect their results"):
-        planned = plan_jobs()
+        planned = dag_parts.with_report_link(plan_jobs())
         run_benchmark = dag_parts.run_benchmark(planned)
         collected = collect_results()
         chain(check_environment(), planned, run_benchmark, collected)

@@ -55,7 +55,7 @@ def noise_calibration():
         return run.publish_noise(get_current_context(), collected_key)
 
     with dag_parts.group("measure", "Plan the jobs, run them in Batch, collect their results"):
-        planned = plan_jobs()
+        planned = dag_parts.with_report_link(plan_jobs())
         run_benchmark = dag_parts.run_benchmark(planned)
         collected = collect_results()
         chain(check_environment(), planned, run_benchmark, collected)

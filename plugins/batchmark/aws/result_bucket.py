@@ -22,6 +22,7 @@ COMPARISON = "comparison.json"
 PRICES = "prices.json"
 REPORT_JSON = "report.json"
 REPORT_HTML = "report.html"
+PLAN_HTML = "plan.html"  # of a dry run
 SUMMARY = "summary.json"
 SUSPECTS = "suspects.json"
 CHANGES = "changes.json"

@@ -24,11 +24,16 @@ def run_url(dag_id: str, run_id: str) -> str:
     return f"{pages_url()}/dag-runs/{dag_id}/{quote(run_id, safe='')}"
 
 
-def page_url(context: Context, store: RunStore, key: str) -> str:
-    """Where people open the page that a task stored: in Airflow, if its address is configured."""
-    if conf.get("api", "base_url", fallback=None):
+def page_url(context: Context, store: RunStore, key: str, *, is_runs: bool = True) -> str:
+    """Where people open the page that a task stored: in Airflow, if its address is configured.
+
+    `is_runs` says whether it is the page of the run as a whole.
+    """
+    if not conf.get("api", "base_url", fallback=None):
+        return store.object_url(key)
+    if is_runs:
         return run_url(context["ti"].dag_id, context["run_id"])
-    return store.object_url(key)
+    return f"{pages_url()}/files/{quote(key)}"
 
 
 def result_url(prefix: str, job_id: str) -> str:

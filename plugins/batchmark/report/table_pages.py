@@ -11,7 +11,9 @@ from batchmark.checks.leak_records import VERDICTS, GuardReport
 from batchmark.checks.records import STATUSES, EnvironmentCheck
 from batchmark.core import formatting
 from batchmark.core.formatting import some
+from batchmark.core.run import RunPlan, WorstCase
 from batchmark.report.page import page_templates
+from batchmark.report.tables import WORST_CASE_HEADS, amount, worst_case_rows
 
 MOMENT = "%Y-%m-%d %H:%M %Z"
 
@@ -54,6 +56,28 @@ def environment_html(result: EnvironmentCheck) -> str:
         f"{result.summary}.",
         answer,
         [*([TableView("What wants a look.", heads, rows)] if rows else []), passed],
+    )
+
+
+def plan_html(plan: RunPlan, worst: WorstCase, refused: Sequence[str]) -> str:
+    """What a dry run would have submitted, and cost at most; `refused` says why it would not."""
+    jobs = formatting.count(len(plan.jobs), "job")
+    most = "an unknown sum" if worst.usd is None else formatting.usd(worst.usd)
+    would = "It would be refused." if refused else "It would be submitted."
+    return _render(
+        "Dry run",
+        f"Run {plan.run_id}: nothing was submitted. On-Demand prices of {worst.region} as of "
+        f"{worst.prices_as_of}.",
+        f"{jobs} can cost {most} at most. {would}",
+        [
+            TableView(
+                "At most: jobs x submissions x attempts x timeout x price.",
+                ("Target", *WORST_CASE_HEADS),
+                [*worst_case_rows(worst), ("all", *[""] * 5, amount(worst.usd))],
+            )
+        ],
+        warnings=refused,
+        notices=worst.notes,
     )
 
 

@@ -29,15 +29,14 @@ STYLES: dict[Status, str] = {"fail": "bold red", "warn": "yellow", "not checked"
 RIGHT: Final = "right"
 LONGEST_WORKLOAD = len("attention_backward")  # of ours; a narrower column would cut it
 
+WORST_CASE_HEADS = ("Jobs", "Submissions", "Attempts", "Timeout", "USD per hour", "At most")
 
-def render_worst_case(worst: WorstCase, console: Console) -> None:
-    table = Table(title="What this run can cost at most")
-    table.add_column("Target")
-    for heading in ("Jobs", "Submissions", "Attempts", "Timeout", "USD per hour", "At most"):
-        table.add_column(heading, justify=RIGHT)
-    for target in worst.targets:
-        table.add_row(
-            escape(target.target),
+
+def worst_case_rows(worst: WorstCase) -> list[tuple[str, ...]]:
+    """Each target, its jobs and what they can cost at most, under WORST_CASE_HEADS."""
+    return [
+        (
+            target.target,
             str(target.jobs),
             str(target.submissions),
             str(target.attempts),
@@ -45,6 +44,17 @@ def render_worst_case(worst: WorstCase, console: Console) -> None:
             "?" if target.usd_per_hour is None else f"{target.usd_per_hour:g}",
             amount(target.usd),
         )
+        for target in worst.targets
+    ]
+
+
+def render_worst_case(worst: WorstCase, console: Console) -> None:
+    table = Table(title="What this run can cost at most")
+    table.add_column("Target")
+    for heading in WORST_CASE_HEADS:
+        table.add_column(heading, justify=RIGHT)
+    for row in worst_case_rows(worst):
+        table.add_row(*map(escape, row))
     table.add_section()
     table.add_row("all", *[""] * 5, amount(worst.usd))
     console.print(table)

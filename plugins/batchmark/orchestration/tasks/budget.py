@@ -9,12 +9,14 @@ from airflow.sdk import Context
 
 from batchmark.analysis.cost import run_costs
 from batchmark.aws.price_list import current_prices, price_clients, stored_prices
-from batchmark.aws.result_bucket import PLAN, RunStore
+from batchmark.aws.result_bucket import PLAN, PLAN_HTML, RunStore
 from batchmark.core.config import Config
 from batchmark.core.errors import BudgetError, PlanError
 from batchmark.core.run import CollectedRun, PlannedJob, RunPlan
 from batchmark.orchestration.batch_operator import generation
+from batchmark.orchestration.links import page_url
 from batchmark.orchestration.telling import console, tell
+from batchmark.report.table_pages import plan_html
 from batchmark.report.tables import amount, render_costs, render_worst_case
 from batchmark.runs.budget import RUN_CAP, book, parse_cap, refusals, worst_case
 from batchmark.runs.spending import RunSpending, month_spending, run_spending, spending_key
@@ -62,7 +64,9 @@ def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> Run
     if plan.dry_run:
         for reason in reasons:
             tell(f"This run would be refused. {reason}")
-        tell(f"Dry run, nothing is submitted: {store.write(PLAN, plan.model_dump_json(indent=2))}")
+        store.write(PLAN, plan.model_dump_json(indent=2))
+        page = store.write(PLAN_HTML, plan_html(plan, worst, reasons), "text/html")
+        tell(f"Dry run, nothing is submitted. Its plan: {page_url(context, store, page)}")
         return plan
     if reasons:
         raise BudgetError(f"Nothing was submitted. {' '.join(reasons)}")

@@ -11,6 +11,8 @@ from batchmark.orchestration.links import page_url
 from batchmark.orchestration.settings import load_config
 from batchmark.orchestration.telling import console, tell
 
+DAG_ID = "environment_check"  # elsewhere a run's own page is another
+
 
 def check_environment(context: Context) -> str:
     """Check what the run needs, publish the result, and return the page's key.
@@ -36,7 +38,8 @@ def check_environment(context: Context) -> str:
     store.write(ENVIRONMENT_JSON, result.model_dump_json(indent=2))
     console(200).print(check_table(result))
     key = store.write(ENVIRONMENT_HTML, environment_html(result), "text/html")
-    tell(f"Environment: {result.summary}. {page_url(context, store, key)}")
+    url = page_url(context, store, key, is_runs=context["ti"].dag_id == DAG_ID)
+    tell(f"Environment: {result.summary}. {url}")
     if failures := result.failures():
         raise AirflowFailException(
             f"{len(result.of('fail'))} check(s) failed, so nothing is submitted:\n{failures}"

@@ -21,6 +21,7 @@ from batchmark.aws.result_bucket import (
     RunStore,
     noise_key,
 )
+from batchmark.core import formatting
 from batchmark.core.errors import BatchmarkError
 from batchmark.core.run import CollectedRun, Purpose
 from batchmark.orchestration.assets import REPORT, RESULTS, report_metadata, results_metadata
@@ -116,6 +117,9 @@ def collect_results(context: Context, run_task_id: str) -> str:
         sum(len(job.document.measurements) for job in collected.jobs),
         tuple(dict.fromkeys(job.planned.target for job in collected.jobs)),
     )
+    rows = sum(len(job.document.measurements) for job in collected.jobs)
+    jobs = formatting.count(len(collected.jobs), "job")
+    tell(f"Collected {rows} rows of {jobs}; the history has them.")
     return key
 
 
@@ -133,6 +137,7 @@ def compare(context: Context, collected_key: str) -> str:
     collected = readable_run(store, collected_key)
     prices = stored_prices(store, config.region, datetime.now(UTC))
     comparison = compare_run(collected, prices, calibrations(store, collected))
+    tell(f"Compared {formatting.count(len(comparison.pairs), 'pair')} of targets.")
     return store.write(COMPARISON, comparison.model_dump_json(indent=2))
 
 

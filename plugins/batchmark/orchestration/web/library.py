@@ -23,6 +23,7 @@ from batchmark.aws.result_bucket import (
     COLLECTED,
     ENVIRONMENT_HTML,
     NOISE_HTML,
+    PLAN_HTML,
     REPORT_HTML,
     SUMMARY,
     RunStore,
@@ -61,9 +62,9 @@ DATED_FOLDERS = {
     "detector_self_test": "self_test",
 }
 IN_THE_RUN = {
-    "gpu_cpu_benchmark": REPORT_HTML,
-    "noise_calibration": NOISE_HTML,
-    "environment_check": ENVIRONMENT_HTML,
+    "gpu_cpu_benchmark": (REPORT_HTML, PLAN_HTML),
+    "noise_calibration": (NOISE_HTML, PLAN_HTML),
+    "environment_check": (ENVIRONMENT_HTML,),
 }
 IMAGE = re.compile(r"sha256:[0-9a-f]{6,64}")
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -106,10 +107,12 @@ class Library:
             ending = f"/{slug(run_id)}.html"
             keys = [key for key in run.keys(f"{DATED_FOLDERS[dag_id]}/") if key.endswith(ending)]
             text = run.read_if_there(keys[-1], most_bytes=MOST_BYTES) if keys else None
-        elif name := IN_THE_RUN.get(dag_id):
-            text = run.read_if_there(run.prefix + name, most_bytes=MOST_BYTES)
         else:
-            text = None
+            found = (
+                run.read_if_there(run.prefix + name, most_bytes=MOST_BYTES)
+                for name in IN_THE_RUN.get(dag_id, ())
+            )
+            text = next((text for text in found if text is not None), None)
         return None if text is None else text.decode(errors="replace")
 
     def relinked(self, html: str, root: str) -> str:

@@ -21,7 +21,7 @@ UNDER_WAY = ("queued", "running")
 WITHOUT_REPORT = {
     "queued": "It waits for its turn; its report comes when its jobs have ended.",
     "running": "It is still running; its report comes when its jobs have ended.",
-    "success": "It left no page, as a dry run does.",
+    "success": "It left no page.",
     "failed": "It failed before it had a page; the logs of its failed tasks say why.",
 }
 

@@ -94,6 +94,8 @@ def test_without_airflows_address_a_page_is_linked_in_the_bucket(address, store)
     assert page_url(context, store, "guard/1.html").startswith(f"{OUTSIDE}/results/guard/1.html")
     address("https://airflow.example")
     assert page_url(context, store, "guard/1.html").endswith("/dag-runs/leak_guard/run%201")
+    beside = page_url(context, store, "guard/1.html", is_runs=False)
+    assert beside.endswith("/batchmark/files/guard/1.html")
 
 
 def test_the_plugin_shows_the_pages_in_airflow():

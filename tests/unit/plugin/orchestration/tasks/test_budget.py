@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import UTC, datetime
+from html import unescape
 from types import SimpleNamespace
 
 import boto3
@@ -10,7 +11,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 
 from batchmark.aws import price_list
-from batchmark.aws.result_bucket import PLAN, PRICES, RunStore
+from batchmark.aws.result_bucket import PLAN, PLAN_HTML, PRICES, RunStore
 from batchmark.core.names import slug
 from batchmark.core.run import RunPlan
 from batchmark.orchestration.batch_operator import BenchmarkJobOperator
@@ -302,14 +303,17 @@ def test_what_release_0_1_left_of_another_run_or_spoilt_is_not_taken_over(cloud,
 
 def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys):
     assert tasks.plan_jobs(context(dry_run=True, max_cost_usd=1)) == []
-    assert cloud.writes == ["PutObject"]
-    assert cloud.objects() == [f"runs/{RUN_ID}/{PLAN}"]
+    assert cloud.writes == ["PutObject"] * 2
+    assert sorted(cloud.objects()) == [f"runs/{RUN_ID}/{name}" for name in (PLAN_HTML, PLAN)]
+    page = unescape(cloud.read(f"runs/{RUN_ID}/{PLAN_HTML}").decode())
+    assert "2 jobs can cost $8.08 at most. It would be refused." in page
+    assert "above its max_cost_usd of $1" in page
     plan = RunPlan.model_validate_json(cloud.read(f"runs/{RUN_ID}/{PLAN}"))
     assert (plan.dry_run, plan.worst_case.usd, plan.spending_key) == (True, WORST, None)
     said = capsys.readouterr().out
     assert "What this run can cost at most" in said
     assert "This run would be refused. This run can cost up to $8.08" in said
-    assert f"Dry run, nothing is submitted: runs/{RUN_ID}/{PLAN}" in said
+    assert "Dry run, nothing is submitted. Its plan: " in said
     with pytest.raises(AirflowSkipException, match="a dry run"):
         tasks.collect_results(context(), "run_benchmark")
 
