@@ -20,7 +20,7 @@ from batchmark.orchestration.tasks import alerts, environment, run
 PARAMS = dag_parts.params(
     repeats=1,
     fewest_repeats=1,
-    about_repeats="Jobs per target. From 6 on, whole jobs and single calls have intervals, too.",
+    about_repeats="Jobs per target. With 6 or more, whole jobs have intervals, too.",
     max_cost_usd=50,
 ) | {"reruns": dag_parts.reruns_param()}
 

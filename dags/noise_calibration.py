@@ -20,8 +20,8 @@ from batchmark.orchestration.tasks import environment, run
 PARAMS = dag_parts.params(
     repeats=6,
     fewest_repeats=2,
-    about_repeats="Equal jobs per target. More of them show smaller changes; from 6 on, the rule "
-    "is also tested on the jobs themselves.",
+    about_repeats="Identical jobs per target. More jobs detect smaller changes; with 6 or more, "
+    "the rule is also checked on the jobs themselves.",
     max_cost_usd=150,
 )
 

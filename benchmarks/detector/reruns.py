@@ -101,7 +101,7 @@ def constant(text: str) -> tuple[str, float]:
     """Parse NAME=VALUE.
 
     Raises:
-        ValueError: there is no such constant, or the value is no number.
+        ValueError: there is no such constant, or the value is not a number.
     """
     name, _, value = text.partition("=")
     if name not in TUNABLE:

@@ -58,7 +58,7 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     if arguments.repeats < FEWEST_JOBS:
-        parser.error(f"--repeats {arguments.repeats}: noise shows from {FEWEST_JOBS} on")
+        parser.error(f"--repeats {arguments.repeats}: noise needs at least {FEWEST_JOBS}")
     what = (
         ["--workload", arguments.workload, *(f"--axis={axis}" for axis in arguments.axis)]
         if arguments.workload

@@ -189,7 +189,7 @@ def _show_document(file: str) -> int:
         reason = f"{file} can't be read ({error.strerror}); give a result document"
         raise InputError(reason) from None
     except ResultError as error:
-        raise InputError(f"{file} is no result document: {error}") from None
+        raise InputError(f"{file} is not a result document: {error}") from None
     print("\n".join(lines(document)))
     return 0
 
@@ -274,7 +274,9 @@ def _number(option: str, text: str | None, default: float) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InputError(f"{option} {text!r} is no number; give one such as {default:g}") from None
+        raise InputError(
+            f"{option} {text!r} is not a number; give one such as {default:g}"
+        ) from None
 
 
 def _metrics_namespace(name: str | None) -> str | None:
@@ -284,7 +286,7 @@ def _metrics_namespace(name: str | None) -> str | None:
     option = f"--metrics-namespace {name!r}"
     if not re.fullmatch(r"[A-Za-z0-9._/# -][A-Za-z0-9._/#: -]{0,254}", name) or name.isspace():
         raise InputError(
-            f"{option} is no CloudWatch namespace; give 1 to 255 ASCII letters, digits, spaces "
+            f"{option} is not a CloudWatch namespace; give 1 to 255 ASCII letters, digits, spaces "
             "and ._-/#:, not starting with ':', such as Batchmark"
         )
     if name.startswith("AWS/"):
@@ -301,7 +303,7 @@ def _one_of(option: str, value: str, known: Sequence[_Choice]) -> _Choice:
 
 def _whole_number(option: str, text: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,18}", text.strip()):
-        raise InputError(f"{option} {text!r} is no whole number; give digits only")
+        raise InputError(f"{option} {text!r} is not a whole number; give digits only")
     number = int(text)
     if number < 0:
         raise InputError(f"{option} {number} is negative; give a positive number")

@@ -47,7 +47,7 @@ def parse_output(address: str, job_id: str, job_attempt: int) -> Output:
     parts = urlsplit(address)
     key = parts.path.lstrip("/")
     if parts.scheme != "s3" or not parts.netloc or not key:
-        raise InputError(f"--output {address!r} is no address; give a file or s3://bucket/key")
+        raise InputError(f"--output {address!r} is not an address; give a file or s3://bucket/key")
     return S3Output(parts.netloc, key)
 
 

@@ -109,7 +109,7 @@ _SUITES = (
     ),
     Suite(
         name="blog",
-        summary="the grid of the published comparison we start from",
+        summary="the sizes of a published comparison",
         grids=(
             Grid("matmul", {"size": (1000, 5000, 8000, 10000)}),
             Grid("image_convolution", {"size": (2048, 4096), "batch": (1, 2)}),

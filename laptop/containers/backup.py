@@ -138,7 +138,7 @@ def read_backup(folder: Path, deployment: Deployment) -> Backup:
     try:
         record = Backup.model_validate_json((folder / RECORD).read_bytes())
     except (FileNotFoundError, NotADirectoryError):
-        raise LaptopError(f"{folder} is no backup: it has no {RECORD}") from None
+        raise LaptopError(f"{folder} is not a backup: it has no {RECORD}") from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

@@ -95,4 +95,4 @@ def _read_list(folder: Path) -> SavedBucket:
     except FileNotFoundError:
         raise LaptopError(f"{path} is missing") from None
     except ValidationError as error:
-        raise LaptopError(f"{path} is no list of objects: {error.errors()[0]['msg']}") from None
+        raise LaptopError(f"{path} is not a list of objects: {error.errors()[0]['msg']}") from None

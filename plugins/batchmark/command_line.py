@@ -46,7 +46,8 @@ def _parser() -> argparse.ArgumentParser:
         "compare",
         help="compare result documents, by the same rules as a run's report",
         description="Compare result documents, by the same rules as a run's report. Each side is "
-        f"a document, or a folder of repeats; from {MINIMUM_SAMPLES} a side on, noise is known.",
+        f"a document, or a folder of repeats. With {MINIMUM_SAMPLES} or more a side, noise is "
+        "measured.",
     )
     compare.add_argument("baseline", type=Path)
     compare.add_argument("new", type=Path)

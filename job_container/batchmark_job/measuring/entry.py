@@ -64,7 +64,7 @@ def find_candidates(problem: Problem, thread_counts: Sequence[int]) -> list[Cand
         refusal = implementation.refusal(problem.device, problem.dtype)
         if refusal is None and problem.row_seconds < implementation.least_row_seconds:
             refusal = (
-                f"{implementation.name} takes long to start: it has part in rows of "
+                f"{implementation.name} takes long to start: it is tried only in rows of "
                 f"{implementation.least_row_seconds:g} s or more, and --max-seconds is "
                 f"{problem.row_seconds:g}"
             )

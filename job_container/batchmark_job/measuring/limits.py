@@ -40,10 +40,10 @@ class RowLimits:
                 f"{MOST_SAMPLES} of a row"
             )
         if not 0 <= self.precision < 1:
-            raise InputError(f"--precision {self.precision} is no share; give 0.01 for 1 %")
+            raise InputError(f"--precision {self.precision} is not a share; give 0.01 for 1 %")
         if not (math.isfinite(self.max_seconds) and self.max_seconds > 0):
             raise InputError(
-                f"--max-seconds {self.max_seconds} is no time; give a finite number above 0"
+                f"--max-seconds {self.max_seconds} is not a time; give a finite number above 0"
             )
 
     def of_one_turn(self) -> RowLimits:

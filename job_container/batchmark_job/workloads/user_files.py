@@ -80,7 +80,7 @@ def find_user_files() -> dict[str, list[Path]]:
         folders.append(Path(given))
         if not folders[-1].is_dir():
             raise InputError(
-                f"{FOLDER_VARIABLE} is {given!r}, which is no folder; make or unset it"
+                f"{FOLDER_VARIABLE} is {given!r}, which is not a folder; make or unset it"
             )
     files: dict[str, list[Path]] = {}
     for folder in folders:
@@ -110,7 +110,7 @@ def read_workload(paths: list[Path]) -> UserWorkload:
     except OSError as error:
         problems.append(f"it can't be read: {error.strerror}")
     except (SyntaxError, ValueError) as error:
-        problems.append(f"it is no Python: {error}")
+        problems.append(f"it is not valid Python: {error}")
     else:
         summary = (ast.get_docstring(tree) or "").partition("\n")[0].rstrip(".")
         problems += _wrong_constants(tree, constants)
@@ -133,10 +133,10 @@ def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> Iterator[st
                 constants[name] = ast.literal_eval(value)
             except (ValueError, TypeError):
                 plain = False
-                yield f"{name} in line {value.lineno} is no plain value; write it out"
+                yield f"{name} in line {value.lineno} is not a plain value; write it out"
                 constants[name] = DEFAULTS[name]
     if plain and not _are_axes(constants["AXES"]):
-        yield 'AXES is missing or no axes; give such as AXES = {"size": (1000, 4000)}'
+        yield 'AXES is missing or invalid; give for example AXES = {"size": (1000, 4000)}'
     yield from _wrong_dtypes(constants["DTYPES"])
     if not _is_tolerance(constants["TOLERANCE"]):
         yield f"TOLERANCE is {constants['TOLERANCE']!r}; give a number above 0 such as 1e-4"

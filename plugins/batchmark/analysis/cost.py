@@ -163,7 +163,7 @@ def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:
     return RunCost(
         jobs=jobs,
         usd=math.fsum(known) if known else None,
-        reason=f"not in it: {unknown} of {len(jobs)} jobs without a cost" if unknown else None,
+        reason=f"not included: {unknown} of {len(jobs)} jobs without a cost" if unknown else None,
     )
 
 

@@ -25,7 +25,9 @@ WARNINGS: Mapping[WarningKind, str] = {
         "samples spread widely or gather around several values: run again with nothing else on "
         "the machine, or with more repeats"
     ),
-    "above_ceiling": ("a rate exceeds the ceiling measured in the same jobs: a mistake"),
+    "above_ceiling": (
+        "a rate exceeds the ceiling measured in the same jobs, so one of the two is wrong"
+    ),
     "rivals": "jobs chose different, nearly equal code",
 }
 
@@ -74,9 +76,9 @@ def few_jobs(jobs: int) -> str:
     """What a target with too few jobs leaves unknown, and the remedy."""
     number = "only one job" if jobs == 1 else f"only {jobs} jobs"
     return (
-        f"A target has {number}, so the intervals of times are too narrow; those of speedups allow "
-        f"for what jobs differ by. Use at least {MINIMUM_SAMPLES} repeats; intervals of whole jobs "
-        "need them, too."
+        f"A target has {number}, so the intervals of its times leave out how much jobs differ; "
+        f"those of speedups include it. Use at least {MINIMUM_SAMPLES} repeats: with fewer, whole "
+        "jobs have no interval."
     )
 
 

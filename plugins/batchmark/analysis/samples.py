@@ -249,7 +249,8 @@ class RowSamples:
             share = percent(side.roofline.share or 0)
             yield RowWarning(
                 "above_ceiling",
-                f"its rate is {share} of the ceiling measured in the same jobs: a mistake",
+                f"its rate is {share} of the ceiling measured in the same jobs, so one of the two "
+                "is wrong",
             )
         if side.multimodal_jobs:
             yield RowWarning(

@@ -150,8 +150,8 @@ def too_early(histories: Iterable[Series]) -> str | None:
     if runs >= needed:
         return None
     return (
-        f"The longest series has {formatting.count(runs, 'run')}: a change shows from {needed} on, "
-        f"a slower run that fresh jobs confirm from {LEAST_RUNS + 1}."
+        f"The longest history has {formatting.count(runs, 'run')}. A change needs {needed} runs to "
+        f"show; a slow run that fresh jobs confirm needs {LEAST_RUNS + 1}."
     )
 
 

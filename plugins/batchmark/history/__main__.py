@@ -194,7 +194,9 @@ def _chosen_suites(history: HistoryStore, options: argparse.Namespace) -> list[s
     """
     known = history.suites()
     if not known:
-        raise HistoryError(f"the history in {options.bucket} is empty; nothing was written")
+        raise HistoryError(
+            f"the history in {options.bucket} is empty: no run has been collected yet"
+        )
     if unknown := sorted(set(options.suite or ()) - set(known)):
         raise HistoryError(
             f"the history has no suite {', '.join(unknown)}; it has {', '.join(known)}"

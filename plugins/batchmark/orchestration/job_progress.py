@@ -133,7 +133,9 @@ class JobProgress:
                 self._set_reason(str(reason))
             return True
         if self._stopping_since is not None and self._now - self._stopping_since > STOP_SECONDS:
-            self._set_reason(f"{reason}. It was to end then, and {STOP_SECONDS} s later it had not")
+            self._set_reason(
+                f"{reason}. It was told to stop, and {STOP_SECONDS} s later it had not"
+            )
             return True
         if self._now - self._known_at > UNKNOWN_SECONDS:
             self._set_reason("Batch does not know this job")

@@ -109,9 +109,9 @@ def _recovered(recoveries: Sequence[Recovery], alerts: Mapping[str, Alert]) -> I
             f"{len(found.points)} of {whole} back",
             *change_words.point_lines(found.points, change.fell_back),
             f"suite: {change.points[0].series.suite}",
-            f"it was so since run {change.first_run_id}, {alert.state} until now"
+            f"since run {change.first_run_id}, {alert.state} until now"
             if found.closes
-            else f"it is so since run {change.first_run_id}, and stays {alert.state}",
+            else f"since run {change.first_run_id}, still {alert.state}",
             f"alert: {alert.id}",
         )
         yield _Entry(
@@ -189,8 +189,7 @@ def _tail(message: RunMessage, context: MessageContext) -> Iterator[str]:
     if message.mentions:
         runs = formatting.some(message.mentions, MOST_MENTIONS)
         yield (
-            f"The messages of these runs may not have arrived: {runs}. Their reports have what "
-            "they say."
+            f"The messages of these runs may not have arrived: {runs}. Their reports say the same."
         )
 
 

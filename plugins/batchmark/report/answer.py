@@ -208,7 +208,7 @@ def _changed(found: ChangesSection | None) -> str:
     needed = LEAST_BEFORE + LEAST_AFTER
     if not found.changes and found.runs < needed:
         known = formatting.count(found.runs, "run")
-        return f"Not known yet: a change shows from {needed} runs on, and the history has {known}."
+        return f"Not known yet: a change needs {needed} runs to show, and the history has {known}."
     return change_words.summary(found)
 
 
@@ -226,7 +226,7 @@ def _trust(report: Report) -> str:
         f"job to job: {floor} at the median row ({source})."
     )
     doubtful = sum(bool(row.warnings) for row in rows)
-    return f"{text} {formatting.count(doubtful, 'row')} to be careful about." if doubtful else text
+    return f"{text} {formatting.count(doubtful, 'row')} to read with care." if doubtful else text
 
 
 def cost(report: Report) -> str:

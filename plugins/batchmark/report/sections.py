@@ -55,7 +55,9 @@ def _of_rows(rows: Sequence[Row]) -> Iterator[Fact]:
     )
     shares = [side.roofline.share for side in sides if side.roofline and side.roofline.share]
     if shares:
-        above = "; above 100 % is a mistake, or data that fit in a cache" * (max(shares) > 1)
+        above = "; above 100 % means that data fit in a cache, or that a figure is wrong" * (
+            max(shares) > 1
+        )
         yield (
             "Share of what the machines can do",
             f"{formatting.percent(min(shares))} to {formatting.percent(max(shares))}, "
@@ -105,7 +107,7 @@ def costs(report: Report) -> list[Fact]:
     return [
         ("This run", cost(report)),
         *(
-            [("Not in it", "Instances also bill while they start and end.")]
+            [("Not included", "Instances also bill while they start and end.")]
             if report.cost.usd
             else []
         ),

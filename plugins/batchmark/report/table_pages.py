@@ -47,7 +47,7 @@ def environment_html(result: EnvironmentCheck) -> str:
         names = some([f"{check.name} of {check.target}" for check in failed])
         answer = f"{len(failed)} of {count} failed, so no job is submitted: {names}."
     elif rows:
-        answer = f"No check failed; {len(rows)} of {count} want a look."
+        answer = f"No check failed; {len(rows)} of {count} need attention."
     else:
         answer = f"All {count} passed: jobs can run."
     return _render(
@@ -55,7 +55,7 @@ def environment_html(result: EnvironmentCheck) -> str:
         f"{result.installation} in {result.region}, checked on {result.checked_at:{MOMENT}}: "
         f"{result.summary}.",
         answer,
-        [*([TableView("What wants a look.", heads, rows)] if rows else []), passed],
+        [*([TableView("What needs attention.", heads, rows)] if rows else []), passed],
     )
 
 
@@ -98,11 +98,11 @@ def guard_html(report: GuardReport) -> str:
     heads = ("Resource", "What", "Target", "Since (UTC)", "Verdict", "Why, and what was done")
     leaked = len(report.of("leaked"))
     if leaked:
-        answer = f"{formatting.count(leaked, 'leak')}: something bills that no run needs."
+        answer = f"{formatting.count(leaked, 'leak')}: something costs money that no run needs."
     elif report.unread:
         answer = "No leak was seen, but not everything could be looked at."
     else:
-        answer = f"Nothing bills for nothing: {report.summary}."
+        answer = f"No leak: {report.summary}."
     return _render(
         "Leak guard",
         f"{report.installation} in {report.region}, looked at on {report.looked_at:{MOMENT}}: "

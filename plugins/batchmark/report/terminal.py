@@ -40,7 +40,7 @@ class _Layout(NamedTuple):
         if self.counts:
             yield "efficiency\n[95 %]"
         if self.noise:
-            yield "noise,\nunseen below"
+            yield "noise,\nmissed below"
         if self.ceilings:
             yield "of ceiling,\nGPU, CPU"
         if self.counts:

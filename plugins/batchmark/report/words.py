@@ -43,15 +43,15 @@ def noise(noise: RowNoise) -> str:
     """The noise floor and the smallest change that shows above it."""
     floor = f"noise from job to job {formatting.noise(noise.floor)} ({noise.source})"
     if noise.smallest_detectable_change >= 1:
-        return f"{floor}; with so few jobs it is not known which change would go unseen"
+        return f"{floor}; with so few jobs the smallest detectable change is not known"
     smallest = formatting.noise(noise.smallest_detectable_change)
-    return f"{floor}; a change below {smallest} would likely go unseen"
+    return f"{floor}; a change below {smallest} would probably be missed"
 
 
 def calls_until_gpu_pays(calls: int, gpu: str) -> str:
     """The number comes from point estimates, so it is rounded to the digits they carry."""
     number = "the first call" if calls == 1 else f"about {formatting.about(calls)} calls"
-    return f"Process start included, {gpu} takes less time from {number} in one job on."
+    return f"Including process start, {gpu} takes less time from {number} in one job on."
 
 
 def cost_of_calls(cost: Estimate) -> str:

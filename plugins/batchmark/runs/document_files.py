@@ -17,7 +17,7 @@ def read_documents(path: Path) -> list[ResultDocument]:
     """The result document in a file, or all of a folder's: repeats of one job.
 
     Raises:
-        CollectError: there is none, one is no result document, or they are of several targets.
+        CollectError: there is none, one is not a result document, or they are of several targets.
     """
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     if not files:
@@ -46,7 +46,7 @@ def _read(file: Path) -> ResultDocument:
     except OSError as error:
         raise CollectError(f"{file} can't be read: {error.strerror}") from error
     except ResultError as error:
-        raise CollectError(f"{file} is no result document: {error}") from error
+        raise CollectError(f"{file} is not a result document: {error}") from error
 
 
 def collected(document: ResultDocument, repeat: int) -> CollectedJob:

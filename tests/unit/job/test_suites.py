@@ -110,7 +110,7 @@ def test_bad_grids_are_refused(workload, axes, message):
     [
         *(({"max_seconds": bad}, "--max-seconds") for bad in (0.0, -1.0, math.nan, math.inf)),
         *(
-            ({"precision": bad}, r"--precision .* is no share; give 0.01 for 1 %")
+            ({"precision": bad}, r"--precision .* is not a share; give 0.01 for 1 %")
             for bad in (-0.01, 1.0, math.nan)
         ),
         ({"samples": 2}, "--samples 2 is too few; give 10 or more"),

@@ -79,7 +79,7 @@ def test_bad_input_is_one_line_with_the_fix(tmp_path, old, capsys):
     for path, says in (
         (tmp_path / "missing.json", "can't be read"),
         (empty, "holds no .json file"),
-        (tmp_path / "broken.json", "is no result document"),
+        (tmp_path / "broken.json", "is not a result document"),
         (mixed, "documents of several targets (local, other)"),
     ):
         assert main(["compare", str(old), str(path)]) == BAD_INPUT

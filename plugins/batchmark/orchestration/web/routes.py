@@ -33,7 +33,7 @@ BENCHMARK = "gpu_cpu_benchmark"
 OTHER_DAGS = {
     "noise_calibration": "Noise calibrations",
     "environment_check": "Checks of the environment",
-    "leak_guard": "What bills for nothing",
+    "leak_guard": "Leaks",
     "diagnose_queue": "Why jobs wait",
     "detector_self_test": "The detector's self-tests",
 }
@@ -338,7 +338,7 @@ def download(books: Books, sides: Sides, ending: str) -> Response:
     if ending == "png" and any(one.rows for one in found.suites):
         charts = [drawings.comparison_chart(one) for one in found.suites if one.rows]
         return _download(drawings.png(charts), name)
-    raise HTTPException(404, "There are csv, json, png (where rows were compared) and md.")
+    raise HTTPException(404, "Choose csv, json, md or, where rows were compared, png.")
 
 
 def _download(body: str | bytes, name: str) -> Response:
@@ -380,7 +380,7 @@ def change_alert(
         )
 
     if state == "recovered":
-        raise HTTPException(422, "Only a run sees that a level came back.")
+        raise HTTPException(422, "Only a later run can find that an alert recovered.")
     try:
         changed = books.alerts.change_alert(alert_id, asked_for)
     except AlertError as error:

@@ -47,7 +47,7 @@ class Month:
     @property
     def problems(self) -> list[str]:
         unknown = (*self.spending.unreadable, *self.spending.unpriced)
-        return [f"not or only partly in the sum: {key}" for key in unknown]
+        return [f"missing from the sum, or only partly in it: {key}" for key in unknown]
 
 
 @dataclass(frozen=True)

@@ -300,12 +300,12 @@ def test_a_real_gpu():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("", "'' is no CloudWatch namespace; give 1 to 255"),
-        ("  ", "is no CloudWatch namespace"),
-        ("a" * 256, "is no CloudWatch namespace"),
-        (":a", "is no CloudWatch namespace"),
-        ("Größe", "'Größe' is no CloudWatch namespace"),
-        ("a\n", "is no CloudWatch namespace"),
+        ("", "'' is not a CloudWatch namespace; give 1 to 255"),
+        ("  ", "is not a CloudWatch namespace"),
+        ("a" * 256, "is not a CloudWatch namespace"),
+        (":a", "is not a CloudWatch namespace"),
+        ("Größe", "'Größe' is not a CloudWatch namespace"),
+        ("a\n", "is not a CloudWatch namespace"),
         ("AWS/Batch", "'AWS/Batch' is reserved for AWS"),
     ],
 )
@@ -322,4 +322,4 @@ def test_bad_namespace(name, message, tmp_path, capsys):
 def test_good_namespace(name, capsys):
     arguments = ["run", "--suite", "smoke", "--output", "s3://no-key"]
     assert main([*arguments, f"--metrics-namespace={name}"]) == 2
-    assert "--output 's3://no-key' is no address" in capsys.readouterr().err
+    assert "--output 's3://no-key' is not an address" in capsys.readouterr().err

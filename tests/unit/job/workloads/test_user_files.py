@@ -165,18 +165,18 @@ def test_what_goes_wrong_fails_the_row_alone(old, new, reason, write, tmp_path):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("def step(:", "it is no Python: "),
+        ("def step(:", "it is not valid Python: "),
         (
             GOOD.replace("step", "stepp"),
             "step() is missing; define def step(*inputs), or step_cpu and step_cuda",
         ),
-        (GOOD.replace("AXES", "SIZES"), "AXES is missing or no axes; give such as AXES = {"),
-        (GOOD.replace("(3, 5)", "(0,)"), "AXES is missing or no axes"),
-        (GOOD.replace("(3, 5)", "3"), "AXES is missing or no axes"),
-        (GOOD.replace("(3, 5)", "range(3)"), "AXES in line 3 is no plain value; write it out"),
+        (GOOD.replace("AXES", "SIZES"), "AXES is missing or invalid; give for example AXES = {"),
+        (GOOD.replace("(3, 5)", "(0,)"), "AXES is missing or invalid"),
+        (GOOD.replace("(3, 5)", "3"), "AXES is missing or invalid"),
+        (GOOD.replace("(3, 5)", "range(3)"), "AXES in line 3 is not a plain value; write it out"),
         (
             GOOD.replace('{"size": (3, 5)}', '{["a"]: (3, 5)}'),
-            "AXES in line 3 is no plain value; write it out",
+            "AXES in line 3 is not a plain value; write it out",
         ),
         (GOOD + 'DTYPES = ("float31",)', "DTYPES has 'float31'; known: float32, float64"),
         (GOOD + "DTYPES = 5", "DTYPES is 5; give a tuple such as DTYPES = ("),

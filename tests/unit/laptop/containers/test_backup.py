@@ -105,13 +105,13 @@ def test_a_whole_backup_is_read(saved, deployment):
 @pytest.mark.parametrize(
     ("damaged", "content", "message"),
     [
-        ("backup.json", None, "is no backup: it has no backup.json"),
+        ("backup.json", None, "is not a backup: it has no backup.json"),
         ("backup.json", "{", "backup.json can't be read"),
         ("backup.json", '{"format": 2}', "backup.json can't be read: format"),
         ("airflow.dump", None, "airflow.dump is missing, or was changed"),
         ("airflow.dump", "PGDM", "airflow.dump is missing, or was changed"),
         ("objects/objects.json", None, "objects.json is missing"),
-        ("objects/objects.json", "[]", "objects.json is no list of objects"),
+        ("objects/objects.json", "[]", "objects.json is not a list of objects"),
         ("objects/0", None, "the content of runs/a/report.html, is missing"),
         ("objects/0", "<b>", "the content of runs/a/report.html, was changed"),
     ],
@@ -246,7 +246,7 @@ def test_a_cloud_that_fails_meanwhile_is_reported(deployment, cloud_that_hangs_u
     deployment = replace(deployment, cloud_port=cloud_that_hangs_up)
     with pytest.raises(LaptopError, match=r"saving the bucket failed.*cloud`: Connection"):
         backup(deployment, tmp_path / "new")
-    with pytest.raises(LaptopError, match="is no backup"):
+    with pytest.raises(LaptopError, match="is not a backup"):
         read_backup(tmp_path / "new", deployment)
 
 

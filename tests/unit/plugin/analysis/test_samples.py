@@ -52,7 +52,10 @@ def test_roofline_by_hand():
     [
         (
             FLOPS / 0.001 / 1.2,
-            ("g5.xlarge: its rate is 120 % of the ceiling measured in the same jobs: a mistake",),
+            (
+                "g5.xlarge: its rate is 120 % of the ceiling measured in the same jobs, so one of "
+                "the two is wrong",
+            ),
         ),
         (FLOPS / 0.001 / 1.02, ()),
     ],

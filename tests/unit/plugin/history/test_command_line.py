@@ -263,7 +263,7 @@ def test_an_export_of_an_unknown_suite_names_the_known_ones(bucket, capsys, tmp_
 @pytest.mark.parametrize("kind", ["csv", "bencher", "asv"])
 def test_an_export_of_an_empty_history_says_so(bucket, capsys, tmp_path, kind):
     assert run("export", "--format", kind, "--output", tmp_path / "out") == 1
-    message = f"history export: the history in {BUCKET} is empty; nothing was written\n"
+    message = f"history export: the history in {BUCKET} is empty: no run has been collected yet\n"
     assert capsys.readouterr() == ("", message)
     assert list(tmp_path.iterdir()) == []
 

@@ -154,7 +154,7 @@ def test_a_job_that_does_not_end_after_its_termination_is_given_up():
     following = Following(deadline=CREATED + 60)
     following.batch.terminate_job = lambda **_: None
     event = following.event((61, RUNNING), (STOP_SECONDS + 1, {}))
-    assert f"It was to end then, and {STOP_SECONDS} s later it had not" in event.xcoms["failure"]
+    assert f"It was told to stop, and {STOP_SECONDS} s later it had not" in event.xcoms["failure"]
 
 
 def test_a_job_that_batch_forgot_fails_the_task_after_a_while():

@@ -124,7 +124,7 @@ def test_a_recovered_alert_says_since_when_it_was_there_and_what_it_was():
         "  matmul size 5000, float32: 12.0 ms → 10.1 ms, −16 % (spread 0.8 %, 25 runs; then "
         "spread 1.1 %, 3 runs; p = 0.0004)\n"
         "  suite: blog\n"
-        "  it was so since run run-20, acknowledged until now\n"
+        "  since run run-20, acknowledged until now\n"
         f"  alert: {alert.id}\n"
     ) in message.text
     assert "IMPROVED" not in message.text
@@ -137,7 +137,7 @@ def test_a_partial_recovery_says_how_many_series_are_back():
     message = build(moved(26, 0.012, 0.010, some_series(3)), alerts=alerts)
     assert "PARTLY RECOVERED\n* Slower on g5.xlarge: 10 rows together, +20 %\n" in message.text
     assert "\n  3 of 10 series back\n" in message.text
-    assert "\n  it is so since run run-20, and stays open\n" in message.text
+    assert "\n  since run run-20, still open\n" in message.text
     assert message.attributes["state"] == ("partly recovered",)
 
 

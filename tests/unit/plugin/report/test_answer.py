@@ -137,7 +137,7 @@ def test_one_side_alone_is_no_answer():
 @pytest.mark.parametrize(
     ("runs", "answer"),
     [
-        (1, "Not known yet: a change shows from 13 runs on, and the history has 1 run."),
+        (1, "Not known yet: a change needs 13 runs to show, and the history has 1 run."),
         (13, "Nothing changed in 4 series over up to 13 runs."),
     ],
 )

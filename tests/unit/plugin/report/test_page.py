@@ -277,7 +277,7 @@ def test_a_wide_spread_is_advised_on_once_and_told_in_each_rows_details():
     report = report_of(build_run(build_job("g5.xlarge", rows), build_job("c5.2xlarge", rows)))
     html = render_html(report)
     assert html.count("wide spread, the middle half") == 4
-    assert html.count("2 to be careful about") == 2
+    assert html.count("2 to read with care") == 2
     advice = f"In 2 of 2 rows {WARNINGS['unsettled']}."
     assert html.count(advice) == terminal(report).count(advice) == 1
     assert "wide spread" not in terminal(report)

@@ -69,17 +69,17 @@ def test_what_failed_comes_first_with_its_remedy():
 
 def test_a_warning_fails_nothing():
     page = environment(check("queue", "ok"), check("quota", "warn", "raise it"))
-    assert answer(page) == "No check failed; 1 of 2 checks want a look."
+    assert answer(page) == "No check failed; 1 of 2 checks need attention."
 
 
 def test_a_guard_that_found_nothing():
-    assert answer(guard()) == "Nothing bills for nothing: nothing runs."
-    assert answer(guard(resource("in use"))) == "Nothing bills for nothing: 1 in use."
+    assert answer(guard()) == "No leak: nothing runs."
+    assert answer(guard(resource("in use"))) == "No leak: 1 in use."
 
 
 def test_a_leak_is_told_first():
     page = guard(resource("in use", "second"), resource("leaked", "first"))
-    assert answer(page) == "1 leak: something bills that no run needs."
+    assert answer(page) == "1 leak: something costs money that no run needs."
     assert page.index("first") < page.index("second")
 
 

@@ -40,7 +40,12 @@ def account(monkeypatch):
 
 def context(**params):
     dag_run = SimpleNamespace(run_after=datetime(2026, 11, 21, 11, 20, tzinfo=UTC))
-    return {"run_id": RUN_ID, "params": params, "dag_run": dag_run, "ti": SimpleNamespace(dag_id="environment_check")}
+    return {
+        "run_id": RUN_ID,
+        "params": params,
+        "dag_run": dag_run,
+        "ti": SimpleNamespace(dag_id="environment_check"),
+    }
 
 
 def store_report(account, *resources, unread=()):
