@@ -84,6 +84,18 @@ def test_people_read_names_and_every_dag_says_what_it_is_for(dag_bag):
         assert not any(getattr(task, "show_return_value_in_logs", False) for task in dag.tasks)
 
 
+def test_the_docs_list_every_dag_with_its_name_and_the_fields_of_its_form(dag_bag):
+    text = (DAGS.parent / "docs" / "dags.md").read_text()
+    rows = re.findall(r"^\| ([^|]+) \| `(\w+)` \|[^|]+\|([^|]*)\|$", text, re.MULTILINE)
+    listed = {dag_id: (name, re.findall(r"`(\w+)`", fields)) for name, dag_id, fields in rows}
+    dags = dag_bag.dags.items()
+    assert listed == {dag_id: (dag.dag_display_name, list(dag.params)) for dag_id, dag in dags}
+    explained = text[text.index("\n- ") :]
+    for _, fields in listed.values():
+        for field in fields:
+            assert f"`{field}`" in explained
+
+
 def test_the_benchmark_reads_as_measure_compare_watch_publish(dag_bag):
     root = dag_bag.dags["gpu_cpu_benchmark"].task_group
     assert list(root.children) == ["measure", "compare", "watch", "publish"]
