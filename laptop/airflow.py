@@ -97,6 +97,7 @@ class Airflow:
             # Of Airflow's own use of a library, in each task's log.
             "PYTHONWARNINGS": "ignore:GitWildMatchPattern:DeprecationWarning",
             "BATCHMARK_DEFAULT_SUITE": "smoke",
+            "BATCHMARK_TARGETS": "c5.2xlarge,g4dn.xlarge",  # of terraform/local.tfvars
         }
 
     def migrate(self, processes: Processes, root: Path) -> None:

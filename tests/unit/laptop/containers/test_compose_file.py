@@ -71,7 +71,10 @@ def test_the_services_are_those_that_the_commands_know():
 def test_airflow_is_configured_as_on_a_laptop(service, laptop_environment):
     ours = environment_of(service)
     assert set(ours) - set(laptop_environment) == ONLY_IN_CONTAINERS
-    of_profile = {"BATCHMARK_DEFAULT_SUITE"}  # in AWS the form proposes another
+    of_profile = {
+        "BATCHMARK_DEFAULT_SUITE",
+        "BATCHMARK_TARGETS",
+    }  # in AWS the form proposes another
     assert set(laptop_environment) - set(ours) == NOT_IN_CONTAINERS | of_profile
     for name in of_profile:
         lines = (ROOT / "containers" / "local.env").read_text().splitlines()

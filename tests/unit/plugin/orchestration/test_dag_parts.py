@@ -1,61 +1,44 @@
 """The trigger form's fields."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
-from airflow.exceptions import AirflowConfigException
 
 from batchmark.orchestration import dag_parts
-from tests.builders.installations import configured, target
+from laptop.airflow import Airflow
+from tests.paths import ROOT
 
 
-@pytest.fixture
-def published(monkeypatch):
-    """Sets what load_config answers; raises what is an exception."""
-
-    def publish(answer, *, backend="any.Backend", parses_for=None):
-        def load_config():
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        dag_parts._published_targets.cache_clear()
-        monkeypatch.setattr(dag_parts, "load_config", load_config)
-        monkeypatch.setattr(dag_parts.conf, "get", lambda *_, **__: backend)
-        context = type("Context", (), {"dag_id": parses_for})
-        monkeypatch.setattr(dag_parts, "get_parsing_context", context)
-
-    yield publish
-    dag_parts._published_targets.cache_clear()
-
-
-TARGETS = configured(targets={"g5.xlarge": target("cuda"), "c5.2xlarge": target("cpu")})
-
-
-def test_targets_are_chosen_from_those_that_terraform_published(published):
-    published(TARGETS)
+def test_targets_are_chosen_from_those_that_the_environment_names(monkeypatch):
+    monkeypatch.setenv("BATCHMARK_TARGETS", "c5.2xlarge,g5.xlarge")
     param = dag_parts.targets_param()
     assert param.schema["examples"] == ["c5.2xlarge", "g5.xlarge"]
     assert param.description == "Instance types; none means all that Terraform made."
     assert param.resolve() == []
 
 
-@pytest.mark.parametrize(
-    ("answer", "options"),
-    [
-        (AirflowConfigException("nothing is published"), {}),
-        (TARGETS, {"backend": ""}),
-        (TARGETS, {"parses_for": "gpu_cpu_benchmark"}),  # in a worker, which shows no form
-    ],
-)
-def test_else_they_are_typed(published, answer, options):
-    published(answer, **options)
+@pytest.mark.parametrize("named", [None, ""])
+def test_else_they_are_typed(monkeypatch, named):
+    monkeypatch.delenv("BATCHMARK_TARGETS", raising=False)
+    if named is not None:
+        monkeypatch.setenv("BATCHMARK_TARGETS", named)
     param = dag_parts.targets_param()
     assert "examples" not in param.schema
     assert "one per line" in param.description
     assert param.resolve(["g5.xlarge"]) == ["g5.xlarge"]
+
+
+def test_the_laptop_names_the_targets_of_its_profile(tmp_path):
+    airflow = Airflow(tmp_path, 8080, ROOT / "dags", schedules=True)
+    aws = {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL": "http://127.0.0.1:5000"}
+    named = airflow.environment(ROOT, aws)["BATCHMARK_TARGETS"].split(",")
+    profile = (ROOT / "terraform" / "local.tfvars").read_text()
+    lists = re.findall(r"^[cg]pu_instance_types = (\[.*\])$", profile, re.MULTILINE)
+    assert named == sorted(name for text in lists for name in json.loads(text))
 
 
 def test_clients_tell_no_task_what_they_found():
