@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, PLAN
+from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, PLAN, PLAN_HTML
 from batchmark.core.run import RunPlan
 from batchmark.runs.spending import COSTS_FOLDER, RunSpending
 from laptop.demo import DAG_ID
@@ -63,7 +63,7 @@ def test_a_dry_run_is_green_and_shows_the_plan_and_the_most_that_it_can_cost(air
     assert "$10.40" in log
     assert job_ids(aws) == before
     store = store_of(aws, run_id)
-    assert written(store) == {ENVIRONMENT_HTML, ENVIRONMENT_JSON, PLAN}
+    assert written(store) == {ENVIRONMENT_HTML, ENVIRONMENT_JSON, PLAN, PLAN_HTML}
     plan = RunPlan.model_validate_json(store.read(store.prefix + PLAN))
     assert (plan.dry_run, len(plan.jobs), plan.worst_case.usd) == (True, 4, 10.4)
     assert plan.worst_case.prices_source.startswith("the local cloud's price file")
