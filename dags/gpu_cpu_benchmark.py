@@ -72,16 +72,16 @@ def gpu_cpu_benchmark():
     def announce_regressions() -> None:
         alerts.announce_regressions(get_current_context())
 
-    with dag_parts.group("measure", "Plan the jobs, run them in Batch, collect their results"):
+    with dag_parts.group("measure"):
         planned = dag_parts.with_report_link(plan_jobs())
         run_benchmark = dag_parts.run_benchmark(planned)
         collected = collect_results()
         chain(check_environment(), planned, run_benchmark, collected)
     compared = compare(collected)
-    with dag_parts.group("watch", "Compare with earlier runs, measure suspects again, open alerts"):
+    with dag_parts.group("watch"):
         changes = dag_parts.detect_regressions(collected)
         opened = open_alerts(changes)
-    with dag_parts.group("publish", "Write the report, send the alerts"):
+    with dag_parts.group("publish"):
         report = dag_parts.with_report_link(publish_report(compared))
         chain(opened, report)
         publish_alerts(opened, report)

@@ -54,7 +54,7 @@ def noise_calibration():
     def publish_noise(collected_key: str) -> str:
         return run.publish_noise(get_current_context(), collected_key)
 
-    with dag_parts.group("measure", "Plan the jobs, run them in Batch, collect their results"):
+    with dag_parts.group("measure"):
         planned = dag_parts.with_report_link(plan_jobs())
         run_benchmark = dag_parts.run_benchmark(planned)
         collected = collect_results()

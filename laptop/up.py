@@ -7,10 +7,8 @@ import shutil
 from contextlib import closing
 from pathlib import Path
 
-from batchmark.analysis.published import TABLE
-from batchmark.history.imports.file import ImportedFile
+from batchmark.history.imports.file import published_file
 from batchmark.history.store import HistoryStore
-from batchmark_job.result import Device
 from laptop.airflow import USER, AirflowClient
 from laptop.aws import AwsClients
 from laptop.demo import DAG_ID
@@ -86,15 +84,8 @@ def down(folder: Path, *, delete_state: bool = False) -> None:
 
 def _import_example(stack: Stack) -> None:
     """Give the pages a run with a GPU's figures, though published by others."""
-    example = ImportedFile(
-        format="published-table",
-        target="published-table",
-        device=Device.CUDA,
-        file_name=TABLE.name,
-        text=TABLE.read_text(),
-    )
     with closing(AwsClients(stack)) as aws:
-        HistoryStore(aws.client("s3"), aws.config().bucket).append_import(example)
+        HistoryStore(aws.client("s3"), aws.config().bucket).append_import(published_file())
 
 
 def _cloud_port(folder: Path) -> int:

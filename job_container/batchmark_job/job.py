@@ -117,15 +117,14 @@ def _measure_all(rows: Sequence[Row], bench: Bench) -> None:
         for row in measuring:
             begins = not row.begun
             row.take_turn(bench)
-            if row.measurement is None:
-                if begins:
-                    left = time_left(rows, time.monotonic() - began)
-                    say(f"[{finished}/{len(rows)}] {describe_first_turn(row)}{left}")
+            measured = row.measurement
+            if measured is None and not begins:
                 continue
-            finished += 1
+            finished += measured is not None
+            text = describe(measured) if measured else describe_first_turn(row)
             left = time_left(rows, time.monotonic() - began)
-            say(f"[{finished}/{len(rows)}] {describe(row.measurement)}{left}")
-            for warning in warnings(row.measurement):
+            say(f"[{finished}/{len(rows)}] {text}{left}")
+            for warning in warnings(measured) if measured else ():
                 say(f"    {warning}")
         measuring = [row for row in measuring if row.measurement is None]
         draw.shuffle(measuring)

@@ -17,7 +17,11 @@ from batchmark.orchestration.xcom import RERUN_TASKS
 
 # A short interval is cheap, as one call describes a hundred jobs.
 POLL_SECONDS = 2
-INSTANCE_TYPES, NONE_MEANS_ALL = "Instance types", "none means all that Terraform made."
+GROUPS = {
+    "measure": "Plan the jobs, run them in Batch, collect their results",
+    "watch": "Compare with earlier runs, measure suspects again, open alerts",
+    "publish": "Write the report, send the alerts",
+}
 # Asking AWS here would hold up whoever parses DAGs.
 TARGETS_VARIABLE = "BATCHMARK_TARGETS"
 DEFAULT_SUITE_VARIABLE = "BATCHMARK_DEFAULT_SUITE"  # the laptop's is the quick one
@@ -78,11 +82,12 @@ def targets_param() -> Param:
     """Return the field of the targets: to choose from where they are known, else to type."""
     schema: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
     known = [name for name in os.environ.get(TARGETS_VARIABLE, "").split(",") if name]
-    if known:  # Airflow makes a choice of the examples
-        return Param(
-            [], description=f"{INSTANCE_TYPES}; {NONE_MEANS_ALL}", examples=known, **schema
-        )
-    return Param([], description=f"{INSTANCE_TYPES}, one per line; {NONE_MEANS_ALL}", **schema)
+    if known:
+        schema["examples"] = known  # which Airflow lets people choose from
+    how = "" if known else ", one per line"
+    return Param(
+        [], description=f"Instance types{how}; none means all that Terraform made.", **schema
+    )
 
 
 def reruns_param() -> Param:
@@ -95,10 +100,10 @@ def reruns_param() -> Param:
     )
 
 
-def group(name: str, about: str) -> TaskGroup:
-    """Return a box of tasks in Airflow's grid and graph; the tasks keep their ids."""
+def group(name: str) -> TaskGroup:
+    """Return one of GROUPS: a box of tasks in Airflow's grid and graph; they keep their ids."""
     return TaskGroup(
-        name, group_display_name=name.capitalize(), prefix_group_id=False, tooltip=about
+        name, group_display_name=name.capitalize(), prefix_group_id=False, tooltip=GROUPS[name]
     )
 
 

@@ -13,7 +13,7 @@ from batchmark.core import formatting
 from batchmark.core.formatting import some
 from batchmark.core.run import RunPlan, WorstCase
 from batchmark.report.page import page_templates
-from batchmark.report.tables import WORST_CASE_HEADS, amount, worst_case_rows
+from batchmark.report.tables import WORST_CASE_HEADS, worst_case_rows
 
 MOMENT = "%Y-%m-%d %H:%M %Z"
 
@@ -72,8 +72,8 @@ def plan_html(plan: RunPlan, worst: WorstCase, refused: Sequence[str]) -> str:
         [
             TableView(
                 "At most: jobs x submissions x attempts x timeout x price.",
-                ("Target", *WORST_CASE_HEADS),
-                [*worst_case_rows(worst), ("all", *[""] * 5, amount(worst.usd))],
+                WORST_CASE_HEADS,
+                worst_case_rows(worst),
             )
         ],
         warnings=refused,

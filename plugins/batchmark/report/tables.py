@@ -29,12 +29,20 @@ STYLES: dict[Status, str] = {"fail": "bold red", "warn": "yellow", "not checked"
 RIGHT: Final = "right"
 LONGEST_WORKLOAD = len("attention_backward")  # of ours; a narrower column would cut it
 
-WORST_CASE_HEADS = ("Jobs", "Submissions", "Attempts", "Timeout", "USD per hour", "At most")
+WORST_CASE_HEADS = (
+    "Target",
+    "Jobs",
+    "Submissions",
+    "Attempts",
+    "Timeout",
+    "USD per hour",
+    "At most",
+)
 
 
 def worst_case_rows(worst: WorstCase) -> list[tuple[str, ...]]:
-    """Each target, its jobs and what they can cost at most, under WORST_CASE_HEADS."""
-    return [
+    """Each target, its jobs and what they can cost at most, and the sum; see WORST_CASE_HEADS."""
+    rows = [
         (
             target.target,
             str(target.jobs),
@@ -46,17 +54,20 @@ def worst_case_rows(worst: WorstCase) -> list[tuple[str, ...]]:
         )
         for target in worst.targets
     ]
+    return [*rows, ("all", *[""] * 5, amount(worst.usd))]
 
 
 def render_worst_case(worst: WorstCase, console: Console) -> None:
     table = Table(title="What this run can cost at most")
-    table.add_column("Target")
-    for heading in WORST_CASE_HEADS:
+    first, *others = WORST_CASE_HEADS
+    table.add_column(first)
+    for heading in others:
         table.add_column(heading, justify=RIGHT)
-    for row in worst_case_rows(worst):
+    *rows, total = worst_case_rows(worst)
+    for row in rows:
         table.add_row(*map(escape, row))
     table.add_section()
-    table.add_row("all", *[""] * 5, amount(worst.usd))
+    table.add_row(*total)
     console.print(table)
     _print(
         console,

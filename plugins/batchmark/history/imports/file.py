@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 from pydantic import Field
 
+from batchmark.analysis.published import TABLE
 from batchmark.core.errors import HistoryError
 from batchmark.core.record import Record
 from batchmark.history.columns import SCHEMA
@@ -108,6 +109,17 @@ class ImportedFile(Record):
             raise HistoryError(
                 f"{self.file_name} can't be imported: {_misfit(rows) or repr(error)}; {REMEDY}"
             ) from error
+
+
+def published_file() -> ImportedFile:
+    """The table that ships with Batchmark; its rows name their targets and devices."""
+    return ImportedFile(
+        format="published-table",
+        target="published-table",
+        device=Device.CUDA,
+        file_name=TABLE.name,
+        text=TABLE.read_text(),
+    )
 
 
 def _misfit(rows: Sequence[Row]) -> str | None:

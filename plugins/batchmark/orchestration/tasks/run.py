@@ -111,13 +111,13 @@ def collect_results(context: Context, run_task_id: str) -> str:
     history_keys = HistoryStore.of(config).append(
         collected, run_prices(store, config.region, collected), store.name
     )
+    rows = sum(len(job.document.measurements) for job in collected.jobs)
     context["outlet_events"][RESULTS].extra = results_metadata(
         run_id,
         history_keys,
-        sum(len(job.document.measurements) for job in collected.jobs),
+        rows,
         tuple(dict.fromkeys(job.planned.target for job in collected.jobs)),
     )
-    rows = sum(len(job.document.measurements) for job in collected.jobs)
     jobs = formatting.count(len(collected.jobs), "job")
     tell(f"Collected {rows} rows of {jobs}; the history has them.")
     return key

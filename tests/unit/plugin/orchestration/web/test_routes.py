@@ -11,10 +11,10 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 from fastapi.routing import APIRoute
 
-from batchmark.analysis.published import TABLE, published_table
+from batchmark.analysis.published import published_table
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.core.names import slug
-from batchmark.history.imports.file import ImportedFile
+from batchmark.history.imports.file import published_file
 from batchmark.orchestration.web import access
 from batchmark.orchestration.web.airflow_runs import AirflowRun, Schedule
 from batchmark.orchestration.web.app import HEADERS
@@ -277,12 +277,7 @@ def test_sides_that_are_not_there_are_named(pages, shelf):
 
 
 def test_the_published_table_is_a_run_that_says_whose_it_is(pages, shelf):
-    text = TABLE.read_text()
-    shelf.bucket.history.append_import(
-        ImportedFile(
-            format="published-table", target="any", device="cpu", file_name="any", text=text
-        )
-    )
+    shelf.bucket.history.append_import(published_file())
     run_id = published_table().run_id
     runs = pages.text("/runs")
     assert "No run yet. Unpause the DAG" in runs
