@@ -85,7 +85,7 @@ def test_a_long_warm_call_is_enough_to_be_given_up_before_the_first_turn(monkeyp
     record = entered[1].trial_record()
     assert next(calls) == 2  # its cold call and its warm one
     assert (record.calls, record.outcome) == (1, "slower")
-    assert record.median_seconds == pytest.approx(0.03, rel=1)
+    assert record.median_seconds >= 0.03
 
 
 def test_one_stalled_call_costs_nobody_the_race():

@@ -66,6 +66,9 @@ class Held:
     def crash(self):
         os.kill(os.getpid(), signal.SIGSEGV)
 
+    def fill(self, megabytes):
+        self.filled = np.ones(megabytes << 20, np.uint8)
+
     def hang(self):
         time.sleep(10 * DEADLINE_SECONDS)
 
@@ -182,12 +185,15 @@ def test_usage_keeps_what_ended_workers_used(forked, worker):
 
 
 def test_usage_keeps_what_a_lost_worker_used_until_its_loss_is_noticed(forked, worker):
+    worker.ask("fill", megabytes=256)
+    server = psutil.Process(worker.pid).parent()
     before = forked.usage()
+    assert before.memory_bytes > server.memory_info().rss + (64 << 20)
     os.kill(worker.pid, signal.SIGKILL)
     wait_for(lambda: not psutil.pid_exists(worker.pid), "the worker's end")
     after = forked.usage()
     assert after.cpu_seconds == before.cpu_seconds
-    assert after.memory_bytes <= before.memory_bytes
+    assert after.memory_bytes <= server.memory_info().rss
 
 
 def test_memory_that_workers_share_with_their_server_counts_once(forked):
