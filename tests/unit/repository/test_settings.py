@@ -1,0 +1,73 @@
+"""Each setting stands in the documentation: what the Makefile, Compose and our programs read."""
+
+import ast
+import re
+
+import pytest
+
+from batchmark.changes.alerts.settings import AlertSettings, SeriesMatch, SeriesRule
+from laptop.containers.compose import external_variables
+from tests.unit.repository.test_commands import ROOT, TEXT
+
+
+def documented(name, *pages):
+    wanted = re.compile(rf"`{name}[`= ]|\b{name}=|\"{name}\":")
+    return any(wanted.search(text) for path, text in TEXT.items() if not pages or path in pages)
+
+
+def constants(tree):
+    return {
+        node.targets[0].id: node.value.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Constant)
+    }
+
+
+def variables_read(path):
+    """Names of environment variables that a module reads, where they stand in it."""
+    tree = ast.parse(path.read_text())
+    named = constants(tree)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="environ")), args=[key, *_]):
+                pass
+            case ast.Subscript(value=ast.Attribute(attr="environ"), slice=key, ctx=ast.Load()):
+                pass
+            case _:
+                continue
+        if isinstance(key, ast.Constant):
+            yield key.value
+        elif isinstance(key, ast.Name) and key.id in named:
+            yield named[key.id]
+
+
+@pytest.mark.parametrize("program", ["job_container", "plugins"])
+def test_each_environment_variable_that_a_program_reads(program):
+    read = {name for path in (ROOT / program).rglob("*.py") for name in variables_read(path)}
+    assert len(read) >= 3
+    assert sorted(name for name in read if not documented(name)) == []
+
+
+def test_each_variable_of_compose():
+    page = ROOT / "docs" / "containers.md"
+    ours = {name for name in external_variables() if not name.startswith("AWS_")} | {"AWS_FOLDER"}
+    assert sorted(name for name in ours if not documented(name, page)) == []
+
+
+def test_each_variable_of_the_makefile():
+    text = (ROOT / "Makefile").read_text()
+    with_defaults = set(re.findall(r"^([A-Z_]+) \?=", text, re.MULTILINE))
+    in_help = {
+        name for line in re.findall(r"##(.*)", text) for name in re.findall(r"([A-Z_]+)=", line)
+    }
+    asked = set(re.findall(r"\$\((?:if|or|filter \w+,) ?\$\(([A-Z_]+)\)", text))
+    unnamed = sorted(name for name in with_defaults | in_help | asked if not documented(name))
+    assert unnamed == []
+
+
+@pytest.mark.parametrize("record", [AlertSettings, SeriesRule, SeriesMatch])
+def test_each_key_of_the_alert_settings(record):
+    page = (ROOT / "docs" / "runbook.md").read_text()
+    assert [name for name in record.model_fields if not re.search(rf"\b{name}\b", page)] == []
