@@ -16,6 +16,7 @@ from batchmark.core import formatting
 from batchmark.core.errors import BatchmarkError
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.core.prices import load_prices
+from batchmark.core.suites import CUSTOM
 from batchmark.history.__main__ import main as history
 from batchmark.report.site.compare import Comparison
 from batchmark.report.tables import render_comparison
@@ -80,7 +81,7 @@ def _percent(text: str) -> float:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    baseline, new = _side(options.baseline), _side(options.new)
+    baseline, new = _sides(options.baseline, options.new)
     comparison = Comparison(new.label, baseline.label, side_by_side(new, baseline))
     render_comparison(comparison, Console(), ("new", "baseline"))
     slower = list(_slower(comparison, options.least_percent / 100))
@@ -92,31 +93,38 @@ def _compare(options: argparse.Namespace) -> int:
         options.markdown.write_text(f"**{gate}**\n\n{text}" if options.gate else text)
     if not options.gate:
         return 0
-    if not any(one.rows for one in comparison.suites):
+    if not comparison.rows:
         return BAD_INPUT
     return SLOWER if slower else 0
 
 
-def _side(path: Path) -> Chosen:
-    documents = read_documents(path)
-    return Chosen(run_of(path.name, documents), documents[0].target, load_prices())
+def _sides(*paths: Path) -> list[Chosen]:
+    """Both sides; workloads measured by themselves count as rows of the other side's suite."""
+    sides = [read_documents(path) for path in paths]
+    named = {document.suite for documents in sides for document in documents} - {CUSTOM}
+    custom = named.pop() if len(named) == 1 else CUSTOM
+    return [
+        Chosen(run_of(path.name, documents, custom), documents[0].target, load_prices())
+        for path, documents in zip(paths, sides, strict=True)
+    ]
 
 
 def _slower(comparison: Comparison, least: float) -> Iterator[Row]:
     """Rows that are surely slower, and by the least share that counts."""
-    for one in comparison.suites:
-        for row in one.rows:
-            if verdict(row) == "slower" and 1 / row.speedup.value - 1 >= least:
-                yield row
+    for row in comparison.rows:
+        if verdict(row) == "slower" and 1 / row.speedup.value - 1 >= least:
+            yield row
 
 
 def _gate(comparison: Comparison, slower: Sequence[Row], least_percent: float) -> str:
-    rows = sum(len(one.rows) for one in comparison.suites)
+    rows = len(comparison.rows)
     if not rows:
         return "Gate: nothing was compared."
     limit = f"slower by {least_percent:g} % or more"
     if not slower:
-        return f"Gate passed: none of {formatting.count(rows, 'row')} is surely {limit}."
+        unknown = len(comparison.not_known_yet)
+        but = f"; {unknown} not known yet" if unknown else ""
+        return f"Gate passed: none of {formatting.count(rows, 'row')} is surely {limit}{but}."
     names = (f"{row_label(row)} ({formatting.change(1 / row.speedup.value - 1)})" for row in slower)
     return f"Gate failed: {len(slower)} of {rows} rows {limit}: {'; '.join(names)}."
 

@@ -82,7 +82,7 @@ class Resolution:
 
     @property
     def smallest_detectable_change(self) -> float:
-        """Relative slow-down found with probability POWER; a calibration never makes it larger."""
+        """Relative slow-down found with probability POWER; measured noise never makes it larger."""
         without = replace(self, first=_assumable(self.first), second=_assumable(self.second))
         return relative(min(self._detectable_difference, without._detectable_difference))
 
@@ -108,10 +108,11 @@ class Resolution:
 
 
 def known_or_assumed(known: JobNoise, jobs: int) -> JobNoise:
-    """A calibration's noise for so many jobs a side, or the assumed noise where that decides more.
+    """Measured noise for so many jobs a side, or the assumed noise where that decides more.
 
-    It does where the calibration had few jobs. Each alone errs in a share LEVEL of comparisons, so
-    the better of the two errs in at most twice that. Noise above the assumed one is never ignored.
+    It does where few jobs measured it: three repeats are not to decide less than one. Each alone
+    errs in a share LEVEL of comparisons, so the better of the two errs in at most twice that.
+    Noise above the assumed one is never ignored.
     """
     return min(
         (known, _assumable(known)),
@@ -120,10 +121,8 @@ def known_or_assumed(known: JobNoise, jobs: int) -> JobNoise:
 
 
 def _assumable(noise: JobNoise) -> JobNoise:
-    """The noise without its calibration: the assumed one, unless the calibration found more."""
-    if noise.source == "calibration" and noise.log_sd <= ASSUMED.log_sd:
-        return ASSUMED
-    return noise
+    """The assumed noise, unless more was measured."""
+    return ASSUMED if noise.log_sd <= ASSUMED.log_sd else noise
 
 
 def log_spread(medians: Sequence[float]) -> float:

@@ -118,7 +118,7 @@ def _noise(side: Contestant, medians: Sequence[float]) -> tuple[JobNoise, str | 
             f"calibration allows ({percent(relative(most))}), which is therefore not used"
         )
     if jobs >= ENOUGH_REPEATS:
-        return JobNoise(spread, jobs - 1, "repeats"), note
+        return known_or_assumed(JobNoise(spread, jobs - 1, "repeats"), jobs), note
     return JobNoise(max(ASSUMED.log_sd, spread), ASSUMED.degrees, "assumed"), note
 
 

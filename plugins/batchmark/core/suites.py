@@ -11,5 +11,6 @@ SUITES = {
     "own": "your own workloads",
 }
 DTYPES = ("float32", "float64", "tf32", "float16", "bfloat16")
+CUSTOM = "custom"  # the suite of documents whose workload and axes were given by hand
 OWN_DTYPES = "suite"  # each row has the number format that the suite gives it
 MAX_REPEATS = 20

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from batchmark.core.errors import CollectError
 from batchmark.core.run import CollectedJob, CollectedRun, PlannedJob
-from batchmark.core.suites import OWN_DTYPES
+from batchmark.core.suites import CUSTOM, OWN_DTYPES
 from batchmark_job.result import ResultDocument, ResultError, parse_document
 
 NO_BATCH = "run without Batch"
@@ -34,9 +34,9 @@ def read_documents(path: Path) -> list[ResultDocument]:
     return documents
 
 
-def run_of(run_id: str, documents: Sequence[ResultDocument]) -> CollectedRun:
-    """A run whose n-th repeat is the n-th document."""
-    jobs = tuple(collected(each, repeat) for repeat, each in enumerate(documents, start=1))
+def run_of(run_id: str, documents: Sequence[ResultDocument], custom: str = CUSTOM) -> CollectedRun:
+    """A run whose n-th repeat is the n-th document; those of no suite count as of `custom`."""
+    jobs = tuple(collected(each, repeat, custom) for repeat, each in enumerate(documents, start=1))
     return CollectedRun(run_id=run_id, jobs=jobs)
 
 
@@ -49,14 +49,14 @@ def _read(file: Path) -> ResultDocument:
         raise CollectError(f"{file} is not a result document: {error}") from error
 
 
-def collected(document: ResultDocument, repeat: int) -> CollectedJob:
+def collected(document: ResultDocument, repeat: int, custom: str = CUSTOM) -> CollectedJob:
     """A document as if Batch had run its job; fields that Batch would fill in say otherwise."""
     return CollectedJob(
         planned=PlannedJob(
             target=document.target,
             device=document.actual_device.value,
             instance_type=document.environment.instance_type or NO_BATCH,
-            suite=document.suite,
+            suite=custom if document.suite == CUSTOM else document.suite,
             repeat=repeat,
             dtype=OWN_DTYPES,
             result_prefix=NO_BATCH,

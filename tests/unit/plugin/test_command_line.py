@@ -95,3 +95,38 @@ def test_the_history_has_its_own_options(capsys):
         main(["history", "--help"])
     assert ended.value.code == 0
     assert "rebuild" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 6])
+def test_no_number_of_repeats_decides_less_than_one(tmp_path, count, capsys):
+    """Seen with three: a slow-down by four, of jobs that differ by 18 %, passed."""
+    sides = []
+    for name, medians in (
+        ("old", (5.90, 5.76, 5.60, 5.7, 5.8, 5.9)),
+        ("new", (26.1, 23.9, 18.4, 24, 25, 26)),
+    ):
+        sides.append(folder := tmp_path / name)
+        folder.mkdir()
+        for repeat, median in enumerate(medians[:count]):
+            document = build_job("local", [build_row([median / 1000] * 20)]).document
+            (folder / f"{repeat}.json").write_text(document.to_json())
+    assert main(["compare", *map(str, sides), "--gate"]) == SLOWER
+
+
+def test_what_is_not_known_says_how_it_would_be(tmp_path, old, capsys):
+    new = repeats(tmp_path / "new", 0.012, count=1)
+    main(["compare", str(old), str(new), "--gate"])
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Not known yet in 1 row: with 1 repeat a side, equal jobs may differ by up to" in out
+    assert "Measure 6 or more repeats a side." in out
+    assert "is surely slower by 5 % or more; 1 not known yet." in out
+
+
+def test_a_workload_measured_by_itself_is_compared_with_its_suite(tmp_path, capsys):
+    sides = []
+    for suite in ("own", "custom"):
+        sides.append(tmp_path / f"{suite}.json")
+        document = build_job("local", [build_row([0.01] * 20)]).document
+        sides[-1].write_text(document.model_copy(update={"suite": suite}).to_json())
+    assert main(["compare", *map(str, sides)]) == 0
+    assert "suite own" in capsys.readouterr().out

@@ -3,13 +3,14 @@
 from batchmark.core import intervals
 from batchmark.core import suites as known_to_airflow
 from batchmark_job.measuring.limits import RowLimits
-from batchmark_job.suites import NAMES, SUITES
+from batchmark_job.suites import CUSTOM, NAMES, SUITES
 from batchmark_job.workloads.base import TOLERANCES
 
 
 def test_the_trigger_form_offers_what_the_job_knows():
     assert list(known_to_airflow.SUITES) == list(NAMES)
     assert set(known_to_airflow.DTYPES) == set(TOLERANCES)
+    assert known_to_airflow.CUSTOM == CUSTOM
 
 
 def test_every_measured_row_can_have_an_interval():

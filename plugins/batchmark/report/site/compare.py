@@ -13,6 +13,7 @@ from batchmark.analysis.compared_rows import Row
 from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.side_by_side import SideBySide, Verdict, verdict
 from batchmark.core import formatting
+from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.report.words import row_label
 
 UNDECIDED: tuple[Verdict, ...] = ("no difference", "not known yet")
@@ -44,16 +45,39 @@ class Comparison:
     suites: list[SideBySide]
 
     @property
+    def rows(self) -> list[Row]:
+        return [row for one in self.suites for row in one.rows]
+
+    @property
+    def not_known_yet(self) -> list[Row]:
+        return [row for row in self.rows if verdict(row) == "not known yet"]
+
+    @property
     def answer(self) -> str:
         """In a sentence: in how many rows which of the two is ahead."""
-        rows = [row for one in self.suites for row in one.rows]
-        if not rows:
+        if not self.rows:
             reasons = [one.refused for one in self.suites if one.refused]
             return f"Nothing was compared: {reasons[0] if reasons else 'no row in common'}."
-        counts = Counter(verdict(row) for row in rows)
+        counts = Counter(map(verdict, self.rows))
         parts = [f"{self.first} is faster in {counts['faster']}, slower in {counts['slower']}"]
         parts += [f"{word} in {counts[word]}" for word in UNDECIDED if counts[word]]
-        return f"Of {formatting.count(len(rows), 'row')}, {'; '.join(parts)}."
+        return f"Of {formatting.count(len(self.rows), 'row')}, {'; '.join(parts)}."
+
+    @property
+    def remedy(self) -> str | None:
+        """Why rows are not known yet, and what would decide them; None if all are decided."""
+        rows = self.not_known_yet
+        if not rows:
+            return None
+        jobs = min(min(row.gpu.jobs, row.cpu.jobs) for row in rows)
+        most = formatting.percent(max(row.noise.critical_change for row in rows))
+        enough = jobs >= MINIMUM_SAMPLES
+        more = "more repeats" if enough else f"{MINIMUM_SAMPLES} or more repeats a side"
+        return (
+            f"Not known yet in {formatting.count(len(rows), 'row')}: with "
+            f"{formatting.count(jobs, 'repeat')} a side, equal jobs may differ by up to {most}. "
+            f"Measure {more}{', or on a quieter machine' if enough else ''}."
+        )
 
     @property
     def differences(self) -> list[tuple[str, str, str]]:
@@ -86,6 +110,7 @@ class Comparison:
                 "first": self.first,
                 "second": self.second,
                 "answer": self.answer,
+                "remedy": self.remedy,
                 "suites": [one.model_dump(mode="json") for one in self.suites],
             },
             indent=2,
@@ -109,7 +134,7 @@ class Comparison:
                     verdict(row),
                 )
                 lines.append(f"| {' | '.join(_cell(str(cell)) for cell in cells)} |")
-        lines += ["", "The ratio is the second's time / the first's."]
+        lines += ["", *filter(None, (self.remedy, "The ratio is the second's time / the first's."))]
         return "\n".join(lines) + "\n"
 
 

@@ -115,13 +115,13 @@ def test_a_wide_spread_warns():
 
 def test_a_row_keeps_each_targets_own_noise():
     jobs = []
-    for repeat, factor in enumerate((0.8, 1.0, 1.25), start=1):
+    for repeat, factor in enumerate((0.9, 0.95, 1.0, 1.0, 1.05, 1.1), start=1):
         gpu = [build_row([factor * sample for sample in GPU_SAMPLES])]
         jobs += two_jobs(gpu, [build_row(CPU_SAMPLES)], repeat=repeat)
     (row,) = pair_of(*jobs).rows
-    assert row.noise.gpu.floor == row.noise.floor > 0.2
+    assert row.noise.gpu.floor == row.noise.floor > 0.05
     assert row.noise.cpu.floor < 0.01
-    assert (row.noise.gpu.source, row.noise.gpu.degrees) == ("repeats", 2)
+    assert (row.noise.gpu.source, row.noise.gpu.degrees) == ("repeats", 5)
 
 
 def test_whole_jobs_by_hand():
