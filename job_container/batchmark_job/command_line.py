@@ -1,4 +1,4 @@
-"""The command line: argv → run → one result document."""
+"""Measure workloads on this machine, and write one result document."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ _Choice = TypeVar("_Choice", bound=str)
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise InputError(f"{message}; see `python -m batchmark_job {_COMMANDS} --help`")
+        raise InputError(f"{message}; see `batchmark-job {_COMMANDS} --help`")
 
 
 _COMMANDS = "{run,show,list,template,schema}"
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="python -m batchmark_job", description=__doc__, allow_abbrev=False)
+    parser = _Parser(prog="batchmark-job", description=__doc__, allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser(
         "run", help="measure and write one result document", allow_abbrev=False
@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--output",
         help="file or s3://bucket/key; a folder if it ends in '/' (default: a new file in this "
-        "folder, and a table at the end)",
+        "folder)",
     )
     run.add_argument(
         "--allow-cpu-fallback",
@@ -168,11 +168,7 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
         metrics_namespace=metrics_namespace,
         ceilings=not arguments.no_ceilings,
     )
-    exit_code = run_job(settings, interruption)
-    if arguments.output is None:
-        print()
-        _show_document(address)
-    return exit_code
+    return run_job(settings, interruption)
 
 
 def _show_document(file: str) -> int:
@@ -319,9 +315,9 @@ def _list() -> int:
     print(f"suite {USER_SUITE}: all own workloads, the last below, on the sizes in their files")
     for workload in WORKLOADS.values():
         _show(workload)
-    for name, paths in find_user_files().items():
+    for name, path in find_user_files().items():
         try:
-            _show(read_workload(paths))
+            _show(read_workload(path))
         except InputError as error:
             print(f"workload {name}: {error}")
     return 0

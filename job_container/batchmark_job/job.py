@@ -24,9 +24,9 @@ from batchmark_job.measuring.processes.workers import (
     Workers,
 )
 from batchmark_job.measuring.rows import Bench, Row
-from batchmark_job.progress import describe, describe_first_turn, time_left, warnings
+from batchmark_job.progress import count, describe, describe_first_turn, time_left, warnings
 from batchmark_job.recorder import Recorder
-from batchmark_job.result import Ceiling, Device
+from batchmark_job.result import Ceiling, Device, MeasurementStatus
 from batchmark_job.settings import JobSettings
 from batchmark_job.workloads.user_files import find_workload
 
@@ -91,7 +91,7 @@ def _run(
         try:
             _measure_all(rows, bench)
             monitor.stop()
-            if settings.ceilings:
+            if settings.ceilings and any(_has_figures(row) for row in rows):
                 recorder.ceilings = _ceilings(workers, machine, settings)
             telemetry.stop()
         except BaseException as error:
@@ -128,6 +128,14 @@ def _measure_all(rows: Sequence[Row], bench: Bench) -> None:
                 say(f"    {warning}")
         measuring = [row for row in measuring if row.measurement is None]
         draw.shuffle(measuring)
+
+
+def _has_figures(row: Row) -> bool:
+    """Without any, nothing is held against the machine's best rates."""
+    return row.measurement is not None and row.measurement.status in {
+        MeasurementStatus.MEASURED,
+        MeasurementStatus.UNSETTLED,
+    }
 
 
 def _ceilings(workers: Workers, machine: Machine, settings: JobSettings) -> tuple[Ceiling, ...]:
@@ -170,8 +178,8 @@ def _announce(recorder: Recorder, machine: Machine) -> None:
     on_gpu = machine.device is Device.CUDA
     where = environment.gpu_model if on_gpu else environment.cpu_model
     say(
-        f"batchmark_job: suite {settings.suite}, {len(settings.points)} rows, "
+        f"batchmark_job: suite {settings.suite}, {count(len(settings.points), 'row')}, "
         f"{' '.join(settings.dtypes)}, "
-        f"on {machine.device} ({where}, {machine.threads} threads), "
+        f"on {machine.device} ({where}, {count(machine.threads, 'thread')}), "
         f"to {settings.output}"
     )

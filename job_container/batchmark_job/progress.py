@@ -74,8 +74,11 @@ def point_name(workload: str, row: Row | Measurement) -> str:
 
 def name_and_threads(implementation: Implementation) -> str:
     threads = implementation.threads
-    plural = "" if threads == 1 else "s"
-    return implementation.name + (f" on {threads} thread{plural}" if threads else "")
+    return implementation.name + (f" on {count(threads, 'thread')}" if threads else "")
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def warnings(measurement: Measurement) -> Iterator[str]:
@@ -87,12 +90,13 @@ def warnings(measurement: Measurement) -> Iterator[str]:
     if measurement.status is MeasurementStatus.MEASURED and measurement.reason:
         yield measurement.reason
     samples = len(measurement.samples_seconds)
-    for what, count in (
-        ("taken while the device was slowed down", len(measurement.throttled_samples)),
-        ("far from the median", len(measurement.outlier_samples)),
+    slowed, outlying = measurement.throttled_samples, measurement.outlier_samples
+    for what, found in (
+        ("taken while the device was slowed down; reports leave them out", len(slowed)),
+        ("far from the median; kept", len(outlying)),
     ):
-        if count > NOTEWORTHY_SHARE * samples:
-            yield f"{count} of {samples} samples {what}; flagged, not removed"
+        if found > NOTEWORTHY_SHARE * samples:
+            yield f"{found} of {samples} samples {what}"
     if measurement.multimodal:
         yield "the samples gather around more than one value"
 

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Literal
 
 from batchmark_job.errors import OutputError, one_line, say
 from batchmark_job.output import FileOutput, document_name
+from batchmark_job.progress import count
 from batchmark_job.result import Ceiling, Measurement, MeasurementStatus, ResultDocument
 from batchmark_job.settings import JobSettings
+from batchmark_job.table import lines
 
 if TYPE_CHECKING:
     from batchmark_job.machine.inventory import Machine
@@ -39,17 +41,19 @@ class Recorder:
     _written: threading.Event = field(default_factory=threading.Event)
 
     def close(self) -> int:
-        """Write the complete document; returns the exit code."""
+        """Write the complete document and say what it holds; returns the exit code."""
         if not self._closing.acquire(blocking=False):
             threading.Event().wait()  # an interruption is writing and ends the process
         measured = [row.measurement for row in self.rows if row.measurement]
         failed = sum(row.status is MeasurementStatus.FAILED for row in measured)
         try:
-            self._write(self._document("complete", measured), hurried=False)
+            document = self._document("complete", measured)
+            self._write(document, hurried=False)
         finally:
             self._written.set()
+        say("\n".join(["", *lines(document)]))
         if failed:
-            say(f"batchmark_job: {failed} of {len(measured)} rows failed")
+            say(f"batchmark_job: {failed} of {count(len(measured), 'row')} failed")
         return EXIT_ROW_FAILED if failed else 0
 
     def interrupt(self, received: signal.Signals) -> int:
@@ -72,7 +76,7 @@ class Recorder:
 
     def _write_partial(self, cause: str, status: MeasurementStatus, *, hurried: bool) -> None:
         rows = [row.interrupt(cause, status) for row in self.rows if row.begun]
-        say(f"batchmark_job: {cause}: writing the {len(rows)} rows there are")
+        say(f"batchmark_job: {cause}: writing the {count(len(rows), 'row')} there are")
         try:
             self._write(self._document("interrupted", rows), hurried=hurried)
         except OutputError as error:

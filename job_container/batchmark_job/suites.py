@@ -91,7 +91,7 @@ PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
 _SUITES = (
     Suite(
         name="smoke",
-        summary="small sizes of everything, done in seconds",
+        summary="small sizes of everything; under a minute",
         grids=(
             Grid("matmul", {"size": (256, 512, 1024, 1536)}),
             Grid("image_convolution", {"size": (128, 256, 512), "batch": (1,)}),
@@ -177,7 +177,7 @@ def find_suite(name: str) -> Suite:
 
 
 def _user_suite() -> Suite:
-    workloads = [read_workload(paths) for paths in find_user_files().values()]
+    workloads = [read_workload(path) for path in find_user_files().values()]
     if not workloads:
         raise InputError(
             f"suite {USER_SUITE} is empty; put a file NAME.py into {BUNDLED} or into the folder "

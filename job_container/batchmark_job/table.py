@@ -6,7 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator
 
-from batchmark_job.progress import duration, name_and_threads, point_name
+from batchmark_job.progress import count, duration, name_and_threads, point_name
 from batchmark_job.result import Measurement, MeasurementStatus, ResultDocument
 
 CODE_WIDTH = 38
@@ -19,7 +19,7 @@ def lines(document: ResultDocument) -> Iterator[str]:
     where = environment.gpu_model if document.actual_device == "cuda" else environment.cpu_model
     yield (
         f"suite {document.suite} on {document.actual_device}, "
-        f"{environment.compute_threads} threads, {document.status}, "
+        f"{count(environment.compute_threads, 'thread')}, {document.status}, "
         f"{document.finished_at:%Y-%m-%d %H:%M %Z}"
     )
     yield str(where)
@@ -53,13 +53,14 @@ def _below(document: ResultDocument) -> Iterator[str]:
         ),
     }
     yield ""
-    for what, count in odd.items():
-        if count:
-            yield f"In {count} of {len(rows)} rows samples {what}."
+    of_all = f"of {count(len(rows), 'row')}"
+    for what, found in odd.items():
+        if found:
+            yield f"In {found} {of_all} samples {what}."
     reasons = Counter(
         f"{row.status}: {row.reason or 'no reason given'}"
         for row in rows
         if row.status is not MeasurementStatus.MEASURED
     )
-    for reason, count in reasons.items():
-        yield f"{count} of {len(rows)} rows {reason}"
+    for reason, found in reasons.items():
+        yield f"{found} {of_all} {reason}"

@@ -55,9 +55,12 @@ def enter(
 
 
 def find_candidates(problem: Problem, thread_counts: Sequence[int]) -> list[Candidate]:
+    """Those made for the row's device and dtype; all of them, refused, where none is."""
     on_cpu = problem.device == "cpu"
     found = []
-    for index, implementation in enumerate(problem.implementations()):
+    every = list(enumerate(problem.implementations()))
+    made_for_it = [one for one in every if one[1].is_for(problem.device, problem.dtype)]
+    for index, implementation in made_for_it or every:
         counts: Sequence[int | None] = thread_counts if on_cpu else [None]
         if on_cpu and implementation.single_threaded:
             counts = [1]

@@ -78,4 +78,7 @@ class Problem:
         correctness = Correctness(relative_error=error, tolerance=tolerance)
         if correctness.passed:
             return correctness, None
-        return correctness, f"relative error {error:.2g}, {self.dtype} allows {tolerance:g}"
+        return correctness, (
+            f"relative error {error:.2g}, {self.dtype} allows {tolerance:g}"
+            f"{self.workload.about_tolerance}"
+        )

@@ -292,7 +292,7 @@ class Row:
         if last.changed_inputs:
             self.give_up(MeasurementStatus.FAILED, CHANGES_INPUTS)
         elif last.wrong:
-            reason = f"wrong result after many calls: {last.wrong}"
+            reason = f"wrong result of its last call: {last.wrong}"
             self.give_up(MeasurementStatus.FAILED, reason)
 
     def _is_over(self) -> bool:

@@ -52,6 +52,9 @@ class Implementation(ABC):
         """The library's; called only where it has no refusal."""
         return str(import_module(self.library).__version__)
 
+    def is_for(self, device: str, dtype: str) -> bool:
+        return device in self.devices and dtype in self.dtypes
+
     def refusal(self, device: str, dtype: str) -> str | None:
         """Why it can't compute this dtype on this device; None if it can."""
         if device not in self.devices:
@@ -116,6 +119,7 @@ class Workload(ABC):
     implementations: tuple[Implementation, ...]
     needs_gradients: bool = False  # otherwise calls run in torch.inference_mode()
     repeatable: bool = True  # otherwise only the first output is compared with the reference
+    about_tolerance: ClassVar[str] = ""  # what a message adds that names the tolerance
 
     def tolerance(self, dtype: str) -> float:
         """Largest relative error that passes."""

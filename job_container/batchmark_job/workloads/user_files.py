@@ -6,13 +6,14 @@ Describing a workload only parses its file.
 from __future__ import annotations
 
 import ast
+import difflib
 import hashlib
 import importlib.util
 import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -73,40 +74,34 @@ def refuse_name_clash(name: str) -> None:
         read_workload(find_user_files()[name])
 
 
-def find_user_files() -> dict[str, list[Path]]:
-    """The files of all folders by workload name; more than one where names clash."""
-    folders = [BUNDLED]
-    if given := os.environ.get(FOLDER_VARIABLE):
-        folders.append(Path(given))
-        if not folders[-1].is_dir():
-            raise InputError(
-                f"{FOLDER_VARIABLE} is {given!r}, which is not a folder; make or unset it"
-            )
-    files: dict[str, list[Path]] = {}
-    for folder in folders:
-        for path in sorted(folder.glob("[!_]*.py")):
-            files.setdefault(path.stem, []).append(path)
-    return dict(sorted(files.items()))
+def find_user_files() -> dict[str, Path]:
+    """The files by workload name, of the user's folder or else of the one beside this program.
+
+    Raises:
+        InputError: the user's folder does not exist.
+    """
+    given = os.environ.get(FOLDER_VARIABLE)
+    folder = Path(given) if given else BUNDLED
+    if not folder.is_dir():
+        raise InputError(f"{FOLDER_VARIABLE} is {given!r}, which is not a folder; make or unset it")
+    return {path.stem: path for path in sorted(folder.glob("[!_]*.py"))}
 
 
-def read_workload(paths: list[Path]) -> UserWorkload:
+def read_workload(path: Path) -> UserWorkload:
     """Describe a file without running it.
 
     Raises:
         InputError: it can't be used; the one line names the file and all that is wrong.
     """
-    path, *others = paths
     problems: list[str] = []
     source, constants, summary, steps = b"", dict(DEFAULTS), "", tuple[str, ...]()
-    if others:
-        problems.append(f"{others[0]} has the same name; rename one of them")
     if path.stem in WORKLOADS:
         problems.append(f"{path.stem} is a built-in workload; rename the file")
     if not re.fullmatch("[a-z][a-z0-9_]*", path.stem):
         problems.append("a workload's name is of a-z, 0-9 and _; rename the file")
     try:
         source = path.read_bytes()
-        tree = ast.parse(source)
+        tree = ast.parse(source, path.name)
     except OSError as error:
         problems.append(f"it can't be read: {error.strerror}")
     except (SyntaxError, ValueError) as error:
@@ -191,14 +186,22 @@ def _wrong_functions(tree: ast.Module, axes: object) -> Iterator[str]:
     for name in FUNCTIONS:
         if name not in functions:
             arguments = ", ".join(expected.get(name, ["*inputs"]))
-            yield f"{name}() is missing; define def {name}({arguments})"
+            yield f"{name}() is missing; define def {name}({arguments}){_meant(name, functions)}"
     if not functions.keys() & set(STEPS):
-        yield "step() is missing; define def step(*inputs), or step_cpu and step_cuda"
+        meant = _meant("step", functions)
+        yield f"step() is missing; define def step(*inputs), or step_cpu and step_cuda{meant}"
     for name, wanted in expected.items():
         if names and name in functions:
             found = [a.arg for a in (*functions[name].args, *functions[name].kwonlyargs)]
             if set(found) != set(wanted):
                 yield f"{name}() takes ({', '.join(found)}) instead of ({', '.join(wanted)})"
+
+
+def _meant(name: str, functions: Iterable[str]) -> str:
+    """Names the function that may be meant by it, where one is spelt alike."""
+    others = [one for one in functions if one not in {*FUNCTIONS, *STEPS, *OPTIONAL_FUNCTIONS}]
+    close = difflib.get_close_matches(name, others, n=1)
+    return f" (there is {close[0]}(): rename it?)" if close else ""
 
 
 def _functions(tree: ast.Module) -> dict[str, ast.arguments]:
@@ -268,6 +271,8 @@ class UserArrays(UserCode):
 class UserWorkload(Workload):
     """A workload read from a file, which runs only when inputs are made."""
 
+    about_tolerance = "; if it can't be closer, say so in the file, for example TOLERANCE = 1e-4"
+
     def __init__(
         self,
         path: Path,
@@ -298,7 +303,7 @@ class UserWorkload(Workload):
 
     def __reduce__(self) -> tuple[Callable[..., Workload], tuple[Any, ...]]:
         """Sent to another process by its file."""
-        return read_workload, ([self.path],)
+        return read_workload, (self.path,)
 
     def function(self, name: str) -> Callable[..., Any]:
         found: Callable[..., Any] = getattr(self._load(), name)

@@ -80,7 +80,8 @@ def params(
 
 def targets_param() -> Param:
     """Return the field of the targets: to choose from where they are known, else to type."""
-    schema: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+    # Without "null" the form marks the field as one that must be filled in.
+    schema: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "string"}}
     known = [name for name in os.environ.get(TARGETS_VARIABLE, "").split(",") if name]
     if known:
         schema["examples"] = known  # which Airflow lets people choose from

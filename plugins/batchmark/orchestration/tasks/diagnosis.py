@@ -29,7 +29,7 @@ def diagnose_queues(context: Context) -> str:
 
     try:
         config = load_config()
-        targets = check_targets(config, context["params"]["targets"], need_both_devices=False)
+        targets = check_targets(config, context["params"]["targets"] or [], need_both_devices=False)
     except BatchmarkError as error:
         raise AirflowFailException(str(error)) from error  # it would fail again
     clients = patient_clients(config.region)

@@ -30,7 +30,7 @@ def check_environment(context: Context) -> str:
 
     try:
         config = load_config()
-        targets = check_targets(config, context["params"]["targets"], need_both_devices=False)
+        targets = check_targets(config, context["params"]["targets"] or [], need_both_devices=False)
     except BatchmarkError as error:
         raise AirflowFailException(str(error)) from error  # it would fail again
     result = check(config, patient_clients(config.region), targets=targets, now=datetime.now(UTC))

@@ -52,7 +52,7 @@ def plan_jobs(
             config,
             run_name=RunStore.of(config, run_id).name,
             suite=params["suite"],
-            targets=params["targets"],
+            targets=params["targets"] or [],
             repeats=params["repeats"],
             dtype=params["dtype"],
             need_both_devices=need_both_devices,

@@ -158,6 +158,13 @@ def test_every_input_set_is_another_and_the_same_for_all():
         assert torch.equal(ours[0], theirs[0])
 
 
+def test_what_is_made_for_another_dtype_is_no_rival():
+    other = product_by("other")
+    other.dtypes = ("float16",)
+    (entered,) = find_candidates(problem_for(product_by("plain"), other), (1,))
+    assert entered.trial_record().implementation.name == "plain"
+
+
 def test_refused_candidates_are_recorded_with_the_reason(monkeypatch):
     (entered,) = find_candidates(problem_for(product_by("plain"), dtype="int8"), (2, 1))
     assert entered.trial_record().outcome == "refused"

@@ -122,7 +122,7 @@ def test_wrong_candidate_leaves_its_trace_beside_the_right_one():
 def test_result_that_turns_wrong_later_fails_its_row():
     measurement = measured_spoilt(after(1, lambda product: product * 1.01))
     assert measurement.status == "failed"
-    assert measurement.reason.startswith("wrong result after many calls: relative error 0.01")
+    assert measurement.reason.startswith("wrong result of its last call: relative error 0.01")
     assert not measurement.correctness.passed
     assert len(measurement.samples_seconds) == 10
 
@@ -139,7 +139,7 @@ def test_only_the_first_result_is_compared_where_calls_build_on_another():
     assert row(after(1, lambda product: product * 1.01)).status in {"measured", "unsettled"}
     diverged = row(after(1, lambda product: product * float("inf")))
     assert diverged.status == "failed"
-    assert diverged.reason == "wrong result after many calls: it is not finite"
+    assert diverged.reason == "wrong result of its last call: it is not finite"
 
 
 def test_exception_while_sampling_keeps_what_was_found():
@@ -403,7 +403,7 @@ def elements_held(size): return 10**15
 '''
     )
     bench = bench_here(LIMITS, device=device)
-    measurement = Row(user_files.read_workload([path]), {"size": 1}, "float32").measure(bench)
+    measurement = Row(user_files.read_workload(path), {"size": 1}, "float32").measure(bench)
     assert measurement.status == "skipped", measurement.reason
     assert measurement.reason.startswith("needs 3725290.30 GiB of ")
 

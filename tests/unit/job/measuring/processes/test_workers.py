@@ -246,7 +246,7 @@ def reference(x):
 def test_a_row_s_end_is_its_own(bench, tmp_path):
     """A crash, a lost context (which this module imitates for its process) and an exit."""
     (path := tmp_path / "ends.py").write_text(LOST)
-    rows = [Row(read_workload([path]), {"size": size}, "float32") for size in (2, 3, 4, 5)]
+    rows = [Row(read_workload(path), {"size": size}, "float32") for size in (2, 3, 4, 5)]
     measured = [row.measure(bench) for row in rows]
     assert [row.status for row in measured[:3]] == ["failed"] * 3
     assert measured[0].reason.startswith("its process was ended by SIGSEGV: ")
