@@ -36,7 +36,9 @@ SCRIPTS := $(wildcard job_container/*.sh containers/*.sh tests/containers/bases/
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Use it
 
 .PHONY: install
 install: ## Everything into .venv (1 to 4 minutes; nothing to do when it is up to date)
@@ -48,7 +50,7 @@ terraform-there:
 	@command -v terraform >/dev/null || { echo "Terraform 1.11 or newer is needed and not on the PATH: install it first" >&2; exit 1; }
 
 .PHONY: demo
-demo: terraform-there install ## The whole chain once, on this machine: table, build/demo/report.html (about 3 minutes)
+demo: terraform-there install ## The whole chain once, on this machine: table, build/demo/report.html (3 to 5 minutes)
 	@exec $(BIN)/python -m laptop demo --suite $(SUITE)
 
 .PHONY: up
@@ -75,13 +77,37 @@ containers-backup: install ## Save Airflow's database and the local bucket into 
 containers-restore: install ## Put a backup back in the place of what is there (FROM=...)
 	@exec $(BIN)/python -m laptop containers-restore $(DEPLOYMENT) --from "$(or $(FROM),$(error FROM= names the folder))"
 
+.PHONY: image
+image: ## Build the job image and push it to the applied stack's ECR repository (needs Docker and the AWS CLI)
+	@job_container/publish.sh
+
+.PHONY: prices
+prices: install ## Ask AWS for today's prices, with your credentials, and rewrite the committed table (TYPES="g6e.xlarge ...")
+	$(BIN)/python -m batchmark.aws.price_list $(TYPES)
+
+.PHONY: plugins-zip
+plugins-zip: install ## plugins/ as the archive that MWAA takes: build/plugins.zip
+	@rm -rf build/plugins build/plugins.zip && cp -rp plugins build/plugins
+	@mkdir build/plugins/batchmark_job && cp -p job_container/batchmark_job/{__init__,result}.py build/plugins/batchmark_job/
+	@echo "batchmark_job/" >> build/plugins/.airflowignore
+	@find build/plugins -name __pycache__ -type d -prune -exec rm -rf {} +
+	@cd build/plugins && $(CURDIR)/$(BIN)/python -m zipfile -c ../plugins.zip .
+	@echo "build/plugins.zip"
+
+.PHONY: clean
+clean: down ## Stop everything and remove .venv and build/, with all runs and results in it
+	rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+##@ Check it
+
 .PHONY: test
-test: terraform-there install ## All tests but the longest: unit, Terraform, end to end, quick faults, in a browser where Chromium is (about 10 minutes)
+test: terraform-there install ## All tests but the longest: unit, Terraform, end to end, quick faults, in a browser where Chromium is (20 to 30 minutes on 2 cores)
 	$(PYTEST) --numprocesses 4 --no-loadscope-reorder -m "not (monte_carlo or full_matrix or thirty_runs or airflow_ui)" \
 		tests/terraform tests/e2e tests/faults tests/browser tests/unit
 
 .PHONY: test-unit
-test-unit: install ## Unit tests only (about a minute)
+test-unit: install ## A quick first check: the unit tests (about 3 minutes on 2 cores)
 	$(PYTEST) --numprocesses 2 -m "not monte_carlo" tests/unit
 
 .PHONY: test-statistics
@@ -93,7 +119,7 @@ test-quick: install ## The unit tests of what differs from main (seconds)
 	$(BIN)/pytest -q $$($(BIN)/python tests/quick.py)
 
 .PHONY: test-e2e
-test-e2e: terraform-there install ## Terraform, end to end on the local cloud, quick faults (about 9 minutes)
+test-e2e: terraform-there install ## Terraform, end to end on the local cloud, quick faults (most of the time of `make test`)
 	$(PYTEST) --numprocesses 4 --no-loadscope-reorder -m "not (full_matrix or thirty_runs or airflow_ui)" \
 		tests/terraform tests/e2e tests/faults
 
@@ -149,6 +175,8 @@ $(CHECKOV): requirements-checkov.txt | install
 	@$(PYTHON) laptop/install.py --into build/checkov --lock $<
 	@touch $@
 
+##@ Write files anew
+
 .PHONY: format
 format: terraform-there install ## Let ruff and terraform fmt rewrite the code
 	$(BIN)/ruff check --fix .
@@ -158,23 +186,6 @@ format: terraform-there install ## Let ruff and terraform fmt rewrite the code
 .PHONY: tables
 tables: install ## Write the input and output tables of Terraform's READMEs anew
 	$(BIN)/python terraform/readme_tables.py
-
-.PHONY: plugins-zip
-plugins-zip: install ## plugins/ as the archive that MWAA takes: build/plugins.zip
-	@rm -rf build/plugins build/plugins.zip && cp -rp plugins build/plugins
-	@mkdir build/plugins/batchmark_job && cp -p job_container/batchmark_job/{__init__,result}.py build/plugins/batchmark_job/
-	@echo "batchmark_job/" >> build/plugins/.airflowignore
-	@find build/plugins -name __pycache__ -type d -prune -exec rm -rf {} +
-	@cd build/plugins && $(CURDIR)/$(BIN)/python -m zipfile -c ../plugins.zip .
-	@echo "build/plugins.zip"
-
-.PHONY: image
-image: ## Build the job image and push it to the applied stack's ECR repository (needs Docker and the AWS CLI)
-	@job_container/publish.sh
-
-.PHONY: prices
-prices: install ## Ask AWS for today's prices, with your credentials, and rewrite the committed table (TYPES="g6e.xlarge ...")
-	$(BIN)/python -m batchmark.aws.price_list $(TYPES)
 
 .PHONY: schema
 schema: install ## Export the result document's JSON Schema
@@ -205,6 +216,8 @@ lock: install ## Resolve pyproject.toml into the lock files anew, with the hash 
 .PHONY: base-images
 base-images: install ## Renew the digests of the images that ours begin with, wherever they stand; docker buildx asks for them
 	@$(BIN)/python containers/renew_base_images.py
+
+##@ Measure Batchmark itself
 
 .PHONY: mutation
 mutation: install ## Small faults in a sample of functions: the share that tests find, per room, and the rest (about 25 minutes; ROOMS=plugins/batchmark/core)
@@ -255,7 +268,7 @@ bench-logs: install ## Collect a job whose log has 500 MB: below 300 MB of memor
 	@exec $(BIN)/python -m benchmarks.memory.long_log
 
 .PHONY: bench-hostile
-bench-hostile: install ## Read files of the history that a foe wrote: below 300 MB of memory each (half a minute)
+bench-hostile: install ## Read a history of hostile files: below 300 MB of memory each (half a minute)
 	@exec $(BIN)/python -m benchmarks.memory.hostile_history
 
 .PHONY: bench-reruns
@@ -289,8 +302,3 @@ gpu-wheels: install ## Wheels of what a CUDA image lacks for gpu-check, to carry
 .PHONY: bench-cpu
 bench-cpu: install ## Our CPU times beside plain library calls and the published approach (one to two hours)
 	@exec $(BIN)/python -m benchmarks.job.cpu_rivals
-
-.PHONY: clean
-clean: down ## Stop everything and remove .venv and build/, with all runs and results in it
-	rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache
-	find . -name __pycache__ -type d -prune -exec rm -rf {} +

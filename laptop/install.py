@@ -64,7 +64,7 @@ def main() -> int:
 
 def install(build: str) -> int:
     started = time.monotonic()
-    say("installing into .venv: about 0.7 GB to download, 2.6 GB on disk, 1 to 4 minutes")
+    say("installing into .venv: about 0.7 GB to download, 3.4 GB on disk, 1 to 4 minutes")
     python = str(VENV / "bin" / "python")
     try:
         run([sys.executable, "-m", "venv", str(VENV)])

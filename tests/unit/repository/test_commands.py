@@ -70,6 +70,37 @@ def test_each_option_of_our_commands_exists(module, command):
             assert option in shown, line
 
 
+def test_the_readme_says_how_long_a_target_takes_as_the_makefile_does():
+    helped = dict(
+        re.findall(r"^([a-z][a-z0-9-]*):.*## (.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    )
+    said = re.findall(
+        r"^make ([a-z-]+) +#.*: (.*? minutes)", TEXT[ROOT / "README.md"], re.MULTILINE
+    )
+    assert [name for name, _ in said] == ["demo", "test-unit", "test"]
+    assert [name for name, duration in said if f"({duration}" not in helped[name]] == []
+
+
+def test_the_readme_says_what_an_installation_takes_as_it_does_itself():
+    said = re.search(r"installs everything into `.venv` \((.*)\)\. ", TEXT[ROOT / "README.md"])[1]
+    assert said in (ROOT / "laptop" / "install.py").read_text()
+
+
+def test_make_alone_shows_each_target_in_its_group_and_what_a_user_needs_first():
+    shown = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    _, use, check, *others = shown.split("\n\n")
+    assert {"install", "demo", "up", "down", "image", "clean"} <= set(shown_in(use))
+    assert all(name == "lint" or name.startswith("test") for name in shown_in(check))
+    assert not any(name.startswith("bench-") for name in shown_in(use + check))
+    assert len(others) == 2
+    helped = re.findall(r"^([a-z][a-z0-9-]*):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert shown_in(shown) == helped
+
+
+def shown_in(text):
+    return re.findall(r"^  ([a-z0-9-]+) ", text, re.MULTILINE)
+
+
 def test_the_readme_is_one_screen_of_words_with_two_pictures():
     readme = TEXT[ROOT / "README.md"]
     assert len(readme.split()) < 900
