@@ -22,6 +22,9 @@ from laptop.processes import Processes
 USER = "admin"
 DATABASE = "airflow.db"
 HEALTH_SECONDS = 180
+# A busy machine takes longer than Airflow's 30 s to import a DAG, and its 50 s for the whole file.
+IMPORT_SECONDS = 120
+FILE_SECONDS = IMPORT_SECONDS + 20
 IMPORTED_FROM = ("plugins", "job_container", "laptop/airflow_settings")
 # How long a component waits for another's lock on SQLite. The API server also writes in its event
 # loop; if it waited long there, it could block the very request that holds the lock. Its clients
@@ -78,6 +81,7 @@ class Airflow:
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
             "AIRFLOW__CORE__PARALLELISM": "8",
+            "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": str(IMPORT_SECONDS),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._passwords),
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
@@ -93,6 +97,7 @@ class Airflow:
             ),
             "AIRFLOW__SECRETS__BACKEND_KWARGS": json.dumps(ssm),
             "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": str(self.schedules),
+            "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": str(FILE_SECONDS),
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
             # Of Airflow's own use of a library, in each task's log.
             "PYTHONWARNINGS": "ignore:GitWildMatchPattern:DeprecationWarning",
@@ -164,7 +169,7 @@ class AirflowClient:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    def wait_for_dag(self, dag_id: str, seconds: float = 120) -> None:
+    def wait_for_dag(self, dag_id: str, seconds: float = HEALTH_SECONDS) -> None:
         deadline = time.monotonic() + seconds
         while not self._http.get(f"/dags/{dag_id}").is_success:
             for error in self._get("/importErrors")["import_errors"]:

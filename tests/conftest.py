@@ -16,6 +16,7 @@ os.environ.update(
     AIRFLOW__CORE__DAGS_FOLDER=str(ROOT / "dags"),
     AIRFLOW__CORE__PLUGINS_FOLDER=str(ROOT / "plugins"),
     AIRFLOW__CORE__LOAD_EXAMPLES="False",
+    AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT="120",  # on a busy machine imports take longer than 30 s
     AIRFLOW__DATABASE__SQL_ALCHEMY_CONN="sqlite:////nonexistent/no-test-needs-a-database.db",
     AWS_EC2_METADATA_DISABLED="true",
     GOGC="200",  # Terraform lives for seconds: to tidy up less often saves a sixth of its work

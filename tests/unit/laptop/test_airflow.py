@@ -1,9 +1,10 @@
-"""The client of Airflow's REST API, with its answers made here."""
+"""Airflow's settings, and the client of its REST API, with its answers made here."""
 
 import httpx
 import pytest
+from airflow.configuration import conf
 
-from laptop.airflow import Airflow, AirflowClient
+from laptop.airflow import IMPORT_SECONDS, Airflow, AirflowClient
 
 
 @pytest.fixture
@@ -39,3 +40,12 @@ def test_an_airflow_that_never_answers_is_given_up(client, answers):
 
     with pytest.raises(httpx.ReadTimeout):
         client.state("dag", "run")
+
+
+def test_a_busy_machine_has_time_to_import_a_dag_here_and_in_tests(tmp_path):
+    airflow = Airflow(tmp_path, 8080, tmp_path, schedules=False)
+    aws = {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL": "http://127.0.0.1:5000"}
+    set_here = airflow.environment(tmp_path, aws)
+    assert set_here["AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT"] == "120"
+    assert int(set_here["AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT"]) > IMPORT_SECONDS
+    assert conf.getfloat("core", "dagbag_import_timeout") == IMPORT_SECONDS
