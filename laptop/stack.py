@@ -19,7 +19,7 @@ from typing import Self
 import httpx
 
 from batchmark.core.prices import PRICES_FILE
-from laptop.airflow import Airflow
+from laptop.airflow import DATABASE, Airflow
 from laptop.aws import REGION, AwsClients
 from laptop.errors import LaptopError
 from laptop.private_files import make_private, write_private
@@ -113,6 +113,8 @@ class Stack:
                 self.start_cloud()
                 applied = beside.submit(self.apply)
                 self.start_airflow()
+                if not applied.done():
+                    self.say("Terraform: still applying")
                 while not applied.done():
                     self.processes.check()
                     time.sleep(0.2)
@@ -168,7 +170,9 @@ class Stack:
 
     def start_airflow(self) -> None:
         started = time.monotonic()
-        self.say("Airflow: creating its database and starting its components (about 60 s)")
+        kept = (self.airflow.home / DATABASE).exists()
+        what = "bringing its database up to date" if kept else "creating its database"
+        self.say(f"Airflow: {what} and starting its components (about 60 s)")
         self.airflow.migrate(self.processes, ROOT)
         self.airflow.start(self.processes, ROOT)
         self.airflow.wait_until_healthy(self.processes)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import shutil
 from contextlib import closing
 from pathlib import Path
@@ -10,17 +12,26 @@ from pathlib import Path
 from batchmark.history.imports.file import published_file
 from batchmark.history.store import HistoryStore
 from laptop.airflow import USER, AirflowClient
-from laptop.aws import AwsClients
+from laptop.aws import REGION, AwsClients
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
 from laptop.private_files import write_private
 from laptop.processes import free_port, processes_of, require_port, stop_all
 from laptop.session import Clock, exclusive, refuse_beside_others
-from laptop.stack import Ports, Stack
+from laptop.stack import ROOT, Ports, Stack
 
 LOGIN = "login.json"
+SHELL = "aws.env"  # for a shell that is to reach the local cloud
 KEPT = "cloud"  # the local cloud's state; beside it stand Airflow's database and Terraform's state
 CLOUD_PORT = "cloud_port"  # the links of earlier reports lead there
+# Credentials that AWS clients would take before those of the file.
+BEFORE_THE_FILE = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_PROFILE",
+    "AWS_DEFAULT_PROFILE",
+)
 WAYS_OUT = "`make down STATE=delete` or `make clean` deletes it"
 
 
@@ -36,7 +47,7 @@ def up(port: int, folder: Path) -> None:
                 raise LaptopError(
                     f"an earlier start broke off; see {folder / 'logs'}, then `make down`"
                 )
-            print(f"already up: {_login(folder)}\nStop it with `make down`.")
+            print(f"already up\n{_next_steps(folder)}")
             return
         refuse_beside_others(folder)
         require_port(port, "Airflow")
@@ -52,26 +63,26 @@ def up(port: int, folder: Path) -> None:
             stack.start()
             with AirflowClient(stack.airflow) as airflow:
                 airflow.wait_for_dag(DAG_ID)
-            _import_example(stack)
             found = {
                 "Airflow": stack.airflow.url,
                 "user": USER,
                 "password": stack.airflow.password,
-                "local cloud": stack.endpoint,
-                "its AWS_SHARED_CREDENTIALS_FILE": str(stack.credentials),
+                "bucket": _bucket_with_example(stack),
             }
+            (folder / SHELL).write_text(_for_a_shell(stack))
             write_private(login, json.dumps(found))
         except BaseException:
             clock.say("stopping what was started")
             stack.stop()
             raise
-    print(f"\n{_login(folder)}\nStop it with `make down`, which keeps what was measured.")
+    print(f"\n{_next_steps(folder)}")
 
 
 def down(folder: Path, *, delete_state: bool = False) -> None:
     """Stop the stack; its runs, results and login stay for the next `up`, or are deleted."""
     ended = stop_all(folder)
-    (folder / LOGIN).unlink(missing_ok=True)
+    for name in (LOGIN, SHELL):
+        (folder / name).unlink(missing_ok=True)
     print(f"stopped {ended} processes" if ended else "nothing was running")
     if not (folder / KEPT).exists():
         return
@@ -82,10 +93,24 @@ def down(folder: Path, *, delete_state: bool = False) -> None:
         print(f"runs, results and login are kept in {folder}: {WAYS_OUT}")
 
 
-def _import_example(stack: Stack) -> None:
-    """Give the pages a run with a GPU's figures, though published by others."""
+def _bucket_with_example(stack: Stack) -> str:
+    """Give the pages a run with a GPU's figures, though published by others; return its bucket."""
     with closing(AwsClients(stack)) as aws:
-        HistoryStore(aws.client("s3"), aws.config().bucket).append_import(published_file())
+        bucket = aws.config().bucket
+        HistoryStore(aws.client("s3"), bucket).append_import(published_file())
+    return bucket
+
+
+def _for_a_shell(stack: Stack) -> str:
+    """Lines that lead a shell's AWS clients to the local cloud, whatever account it had."""
+    variables = {
+        "AWS_ENDPOINT_URL": stack.endpoint,
+        "AWS_SHARED_CREDENTIALS_FILE": str(stack.credentials),
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_REGION": REGION,
+    }
+    exports = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+    return "\n".join([f"unset {' '.join(BEFORE_THE_FILE)}", *exports, ""])
 
 
 def _cloud_port(folder: Path) -> int:
@@ -101,6 +126,19 @@ def _cloud_port(folder: Path) -> int:
     return port
 
 
-def _login(folder: Path) -> str:
+def _next_steps(folder: Path) -> str:
+    """What a user may do now, a line each."""
     login = json.loads((folder / LOGIN).read_text())
-    return ", ".join(f"{name} {value}" for name, value in login.items())
+    shell, command = (
+        shlex.quote(os.path.relpath(path))
+        for path in (folder / SHELL, ROOT / ".venv" / "bin" / "batchmark")
+    )
+    return "\n".join(
+        [
+            f"Airflow: {login['Airflow']}, user {login['user']}, password {login['password']}",
+            "There: unpause GPU-CPU benchmark and trigger it; Batchmark in the navigation has the "
+            "reports",
+            f"History: (. {shell} && {command} history show --bucket {login['bucket']})",
+            "`make down` stops it and keeps what was measured",
+        ]
+    )

@@ -92,14 +92,19 @@ def running(tmp_path):
 
 
 def test_what_is_up_already_is_no_error(running):
-    login = {"Airflow": "http://127.0.0.1:8080", "user": "admin", "password": "secret"}
+    login = {
+        "Airflow": "http://127.0.0.1:8080",
+        "user": "admin",
+        "password": "secret",
+        "bucket": "results",
+    }
     (running / "login.json").write_text(json.dumps(login))
     result = laptop("up", "--folder", str(running))
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout == (
-        "already up: Airflow http://127.0.0.1:8080, user admin, password secret\n"
-        "Stop it with `make down`.\n"
+    assert result.stdout.startswith(
+        "already up\nAirflow: http://127.0.0.1:8080, user admin, password secret\n"
     )
+    assert "history show --bucket results)\n`make down` stops it" in result.stdout
 
 
 def test_a_start_that_broke_off_is_refused(running):

@@ -1,5 +1,6 @@
 """What the commands do by default, and what a long installation says."""
 
+import json
 import os
 import signal
 import socket
@@ -10,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from laptop import __main__ as program
-from laptop import install, up
+from laptop import demo, install, up
 from laptop.airflow import Airflow
 from laptop.stack import ROOT
 
@@ -35,6 +36,80 @@ def test_down_keeps_runs_and_says_how_to_delete_them(tmp_path, capsys):
     up.down(folder, delete_state=True)
     assert f"deleted {folder}" in capsys.readouterr().out
     assert not folder.exists()
+
+
+@pytest.fixture
+def stack(tmp_path):
+    """What `up` asks of a stack that has started."""
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    return SimpleNamespace(
+        folder=folder, endpoint="http://127.0.0.1:5000", credentials=folder / "credentials"
+    )
+
+
+def test_up_says_in_short_lines_what_to_do_next(stack, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    login = {"Airflow": "http://127.0.0.1:8080", "user": "admin", "password": "p", "bucket": "b"}
+    (stack.folder / up.LOGIN).write_text(json.dumps(login))
+    airflow, there, history, stop = up._next_steps(stack.folder).splitlines()
+    assert airflow == "Airflow: http://127.0.0.1:8080, user admin, password p"
+    assert "unpause GPU-CPU benchmark" in there
+    assert history.endswith("' && .venv/bin/batchmark history show --bucket b)")
+    assert stop == "`make down` stops it and keeps what was measured"
+
+
+def test_a_shell_with_the_file_of_up_reaches_the_local_cloud_alone(stack):
+    file = stack.folder / up.SHELL
+    file.write_text(up._for_a_shell(stack))
+    show = subprocess.run(
+        ["bash", "-c", f". '{file}' && env"],
+        env={"PATH": os.environ["PATH"], "AWS_PROFILE": "mine", "AWS_ACCESS_KEY_ID": "AKIAMINE"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert {line for line in show.stdout.splitlines() if line.startswith("AWS_")} == {
+        "AWS_ENDPOINT_URL=http://127.0.0.1:5000",
+        f"AWS_SHARED_CREDENTIALS_FILE={stack.credentials}",
+        "AWS_DEFAULT_REGION=us-east-1",
+        "AWS_REGION=us-east-1",
+    }
+
+
+def test_down_takes_what_leads_to_the_stopped_stack_away(stack, capsys):
+    for name in (up.LOGIN, up.SHELL):
+        (stack.folder / name).touch()
+    up.down(stack.folder)
+    assert list(stack.folder.iterdir()) == []
+
+
+class StartedStack:
+    def __init__(self, *_):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def check(self):
+        pass
+
+    start = check
+
+
+def test_the_demo_says_where_the_copies_of_the_bucket_lie(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "demo"
+    folder.mkdir()
+    monkeypatch.setattr(demo, "Stack", StartedStack)
+    monkeypatch.setattr(demo, "run_benchmark", lambda *_: None)
+    monkeypatch.setattr(demo, "render_table", lambda *_: None)
+    demo.demo("smoke", folder)
+    *_, copies, _done = capsys.readouterr().out.splitlines()
+    assert copies.startswith("paths that begin with raw/ or runs/")
+    assert copies.endswith(f"below {folder}")
 
 
 def test_the_local_cloud_keeps_its_port_where_it_is_free(tmp_path):

@@ -1,10 +1,12 @@
-"""The credentials that a stack's local cloud and its clients share."""
+"""The credentials that a stack's local cloud and its clients share, and what a start says."""
 
 import configparser
 import stat
+import threading
 
 import pytest
 
+from laptop.airflow import DATABASE, Airflow
 from laptop.stack import Ports, Stack
 from local_cloud.credentials import read_or_make
 
@@ -41,6 +43,38 @@ def test_users_find_the_stacks_credentials_in_a_file_of_aws(stack):
     profile = configparser.RawConfigParser()
     profile.read(stack.credentials)
     assert profile.get("default", "aws_access_key_id") == "laptop"
+
+
+@pytest.mark.parametrize(
+    ("kept", "what"),
+    [(False, "creating its database"), (True, "bringing its database up to date")],
+)
+def test_only_a_new_database_is_said_to_be_created(stack, monkeypatch, kept, what):
+    said = []
+    monkeypatch.setattr(stack, "say", said.append)
+    for step in ("migrate", "start", "wait_until_healthy"):
+        monkeypatch.setattr(Airflow, step, lambda *_: None)
+    stack.airflow.home.mkdir(parents=True)
+    if kept:
+        (stack.airflow.home / DATABASE).touch()
+    stack.start_airflow()
+    assert said[0] == f"Airflow: {what} and starting its components (about 60 s)"
+
+
+def test_a_user_who_waits_for_terraform_alone_is_told_so(stack, monkeypatch):
+    said = []
+    ready = threading.Event()
+
+    def say(text):
+        said.append(text)
+        ready.set()
+
+    monkeypatch.setattr(stack, "say", say)
+    monkeypatch.setattr(stack, "start_cloud", lambda: None)
+    monkeypatch.setattr(stack, "start_airflow", lambda: None)
+    monkeypatch.setattr(stack, "apply", ready.wait)
+    stack.start()
+    assert said == ["Terraform: still applying"]
 
 
 def test_a_stack_that_keeps_its_state_goes_on_with_its_login(tmp_path, monkeypatch):
