@@ -35,9 +35,8 @@ def test_where_the_published_table_is_from():
 
 
 def test_the_recipe_of_the_gate_measures_two_versions_of_a_library():
-    recipe = re.search(r"```yaml\n(.*?)```", (ROOT / "docs" / "ci-gate.md").read_text(), re.DOTALL)[
-        1
-    ]
+    page = (ROOT / "docs" / "ci-gate.md").read_text()
+    recipe = re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1]
     steps = [step.get("run", "") for step in yaml.safe_load(recipe)["jobs"]["benchmark"]["steps"]]
     (in_turns,) = (step for step in steps if "batchmark-job run" in step)
     installed, measured = in_turns.index("uv pip install"), in_turns.index("batchmark-job run")
