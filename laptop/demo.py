@@ -53,7 +53,7 @@ def demo(suite: str, folder: Path) -> None:
     example.write_text(published_html())
     print(f"\nreport: {folder / REPORT_HTML}\n        {folder / REPORT_JSON}")
     print(f"with a GPU's figures, published by others: {example}")
-    print(f"paths that begin with raw/ or runs/ are the bucket's; their copies lie below {folder}")
+    print(f"runs/… and s3://…/raw/… are in the bucket; their copies lie below {folder}")
     clock.say("done")
 
 

@@ -108,7 +108,7 @@ def test_the_demo_says_where_the_copies_of_the_bucket_lie(tmp_path, monkeypatch,
     monkeypatch.setattr(demo, "render_table", lambda *_: None)
     demo.demo("smoke", folder)
     *_, copies, _done = capsys.readouterr().out.splitlines()
-    assert copies.startswith("paths that begin with raw/ or runs/")
+    assert copies.startswith("runs/… and s3://…/raw/… are in the bucket")
     assert copies.endswith(f"below {folder}")
 
 
