@@ -41,7 +41,7 @@ class Shelf:
         self.report(run)
         return run.run_id
 
-    def report(self, run):
+    def report(self, run, changes=None):
         store = self.store(run.run_id)
         linked = [
             job.model_copy(
@@ -50,7 +50,7 @@ class Shelf:
             for job in run.jobs
         ]
         run = run.model_copy(update={"jobs": tuple(linked)})
-        report = build_report(compare(run, PRICES), created_at=NOW)
+        report = build_report(compare(run, PRICES), created_at=NOW, changes=changes)
         store.write(REPORT_JSON, render_json(report))
         store.write(REPORT_HTML, render_html(report))
         store.write(SUMMARY, summarize(report).model_dump_json())

@@ -38,6 +38,7 @@ JOBS_OF_ROUND = (1, 2)  # fresh jobs; the second round only if the first is slow
 MOST_RERUNS = sum(JOBS_OF_ROUND)
 LEAST_RERUNS = 2  # with a figure, to confirm a run: one alone may be an outlier itself
 LEAST_RUNS = 6  # on a level before a run can stand out from it
+LEAST_HISTORY = LEAST_BEFORE + LEAST_AFTER  # before any change can show
 TAIL = 0.05  # false discovery rate among the runs of all series of a target
 LEAST_LOG_SHIFT = 0.075  # of a suspect; smaller shifts are left to the history, which sees more
 LEAST_ERRORS = 1.4  # standard deviations that a suspect is above its level, at least
@@ -143,15 +144,13 @@ def noise_before(
     return found
 
 
-def too_early(histories: Iterable[Series]) -> str | None:
-    """Say why no change can show yet; None once a series of any metric has enough runs."""
-    runs = max((one.usable().size for one in histories), default=0)
-    needed = LEAST_BEFORE + LEAST_AFTER
-    if runs >= needed:
+def too_early(runs: int) -> str | None:
+    """Say why no change can show yet if the longest series has so many runs; None if one can."""
+    if runs >= LEAST_HISTORY:
         return None
     return (
-        f"The longest history has {formatting.count(runs, 'run')}. A change needs {needed} runs to "
-        f"show; a slow run that fresh jobs confirm needs {LEAST_RUNS + 1}."
+        f"Not known yet: the longest history has {formatting.count(runs, 'run')}. A change needs "
+        f"{LEAST_HISTORY} runs to show; a slow run that fresh jobs confirm needs {LEAST_RUNS + 1}."
     )
 
 

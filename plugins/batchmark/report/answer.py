@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 
 from batchmark.analysis.answer import Answer, Duel, Measure, Standing, find_answer
 from batchmark.analysis.notes import few_jobs
-from batchmark.changes.change_points import LEAST_AFTER, LEAST_BEFORE
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.report import change_words, words
@@ -196,8 +195,8 @@ def _ratios(duels: Sequence[Duel]) -> str:
 
 
 def _lines(report: Report) -> Iterator[Line]:
-    section = "changes" if report.changes or report.alerts else None
-    yield Line("Has it changed?", _changed(report.changes), section)
+    has_section = report.alerts or (report.changes and report.changes.says_more)
+    yield Line("Has it changed?", _changed(report.changes), "changes" if has_section else None)
     yield Line("Can it be trusted?", _trust(report), "trust" if report.pairs else None)
     yield Line("What did it cost?", cost(report), "cost" if report.pairs else None)
 
@@ -205,10 +204,6 @@ def _lines(report: Report) -> Iterator[Line]:
 def _changed(found: ChangesSection | None) -> str:
     if found is None:
         return "Not known: this run was not held against earlier ones."
-    needed = LEAST_BEFORE + LEAST_AFTER
-    if not found.changes and found.runs < needed:
-        known = formatting.count(found.runs, "run")
-        return f"Not known yet: a change needs {needed} runs to show, and the history has {known}."
     return change_words.summary(found)
 
 

@@ -169,6 +169,8 @@ def suspects(confirmations: Sequence[Confirmation]) -> str:
 
 
 def summary(found: ChangesSection) -> str:
+    if early := found.too_early:
+        return early
     series, runs = (
         formatting.count(found.series, "series", "series"),
         formatting.count(found.runs, "run"),

@@ -18,6 +18,7 @@ from batchmark.changes.records import (
     SeriesKey,
     moment,
 )
+from batchmark.changes.suspects import too_early
 from batchmark.core.record import Record
 from batchmark.core.shares import Rate
 
@@ -64,7 +65,7 @@ class ChangesSection(Record):
     )
     traces: tuple[SeriesTrace, ...] = Field(default=(), description="of the changes' points")
     series: int = Field(ge=0, description="searched")
-    runs: int = Field(ge=0, description="of the longest of these")
+    runs: int = Field(ge=0, description="with a figure, of the longest of these")
     notes: tuple[str, ...] = Field(
         default=(), description="such as suspects that the budget left no re-run for"
     )
@@ -92,9 +93,19 @@ class ChangesSection(Record):
             confirmations=tuple(confirmations),
             traces=tuple(trace for trace in traces if trace),
             series=len(searched),
-            runs=max((len(set(history.run_ids)) for history in searched.values()), default=0),
+            runs=max((history.usable().size for history in searched.values()), default=0),
             notes=tuple(notes),
         )
+
+    @property
+    def too_early(self) -> str | None:
+        """Why nothing could be found yet; None if a change was found, or could have been."""
+        return None if self.changes else too_early(self.runs)
+
+    @property
+    def says_more(self) -> bool:
+        """Whether there is something to show beside why it is too early."""
+        return not self.too_early or bool(self.notes or self.confirmations)
 
     def trace(self, point: ChangePoint) -> SeriesTrace | None:
         wanted = (point.series, point.metric, point.first_run_id)

@@ -25,6 +25,9 @@ class RunSummary(Record):
     worse: int | None = Field(
         ge=0, description="changes for the worse that it found; null if none was looked for"
     )
+    too_early: bool = Field(
+        default=False, description="no change could have shown yet: too few runs came before"
+    )
     usd: float | None = Field(description="of all its jobs; null where that is not known")
 
 
@@ -41,5 +44,6 @@ def summarize(report: Report) -> RunSummary:
         sentence=screen.sentence,
         cost=cost(report),
         worse=sum(change.points[0].worse for change in found),
+        too_early=bool(report.changes and report.changes.too_early),
         usd=report.cost.usd,
     )

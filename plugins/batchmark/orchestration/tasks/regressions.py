@@ -89,7 +89,6 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
     from batchmark.changes.attribution import group_changes, runs_around
     from batchmark.changes.conditions import COLUMNS, run_conditions
     from batchmark.changes.records import RunChanges
-    from batchmark.changes.suspects import too_early
     from batchmark.history.store import HistoryStore
     from batchmark.orchestration.run_history import RunHistory
     from batchmark.report.changes import ChangesSection
@@ -116,7 +115,7 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
         changes,
         everything,
         confirmations=verdicts,
-        notes=filter(None, (*run.suspects.notes, too_early(everything))),
+        notes=run.suspects.notes,
     )
     run.store.write(CHANGES_SECTION, section.model_dump_json(indent=2))
     tell(f"{len(changes)} change(s) among {len(everything)} series")

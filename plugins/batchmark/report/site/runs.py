@@ -8,6 +8,7 @@ from datetime import datetime
 
 from batchmark.changes.alerts.records import Alert
 from batchmark.core import formatting
+from batchmark.report.answer import NOT_KNOWN
 from batchmark.report.summary import RunSummary
 
 # Airflow's states, and what they mean to somebody who waits for a report.
@@ -61,7 +62,7 @@ class RunLine:
             return "-"
         if self.summary.worse:
             return formatting.count(self.summary.worse, "change") + " for the worse"
-        return "nothing worse"
+        return NOT_KNOWN if self.summary.too_early else "nothing worse"
 
     @property
     def cost(self) -> str:

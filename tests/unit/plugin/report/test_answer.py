@@ -3,6 +3,7 @@
 import pytest
 
 from batchmark.analysis.notes import few_jobs
+from batchmark.changes.suspects import too_early
 from batchmark.report.answer import answer_lines, first_screen
 from batchmark.report.changes import ChangesSection
 from batchmark.report.page import render_html
@@ -137,7 +138,7 @@ def test_one_side_alone_is_no_answer():
 @pytest.mark.parametrize(
     ("runs", "answer"),
     [
-        (1, "Not known yet: a change needs 13 runs to show, and the history has 1 run."),
+        (1, too_early(1)),
         (13, "Nothing changed in 4 series over up to 13 runs."),
     ],
 )

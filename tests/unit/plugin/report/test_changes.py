@@ -136,10 +136,20 @@ def test_rows_beyond_the_first_are_folded(compared, changes):
 
 
 def test_no_change_is_one_line_that_says_what_was_looked_at(compared):
-    nothing = ChangesSection(changes=(), series=1, runs=1)
+    nothing = ChangesSection(changes=(), series=1, runs=13)
     for text in shown(compared, changes=nothing):
-        assert "Nothing changed in 1 series over up to 1 run." in text
+        assert "Nothing changed in 1 series over up to 13 runs." in text
         assert "re-run" not in text
+
+
+@pytest.mark.parametrize("alerts", [None, AlertBoard(lines=())])
+def test_before_a_change_could_show_that_is_said_once_and_nothing_is_claimed(compared, alerts):
+    first = ChangesSection.of((), [build_history(build_key(), [0.1])])
+    for text in shown(compared, changes=first, alerts=alerts):
+        assert text.count("Not known yet: the longest history has 1 run.") == 1
+        assert "Nothing changed" not in text
+    html = render_html(report_of(compared, changes=first, alerts=alerts))
+    assert ('id="changes"' in html) == (alerts is not None)
 
 
 def test_open_alerts_are_listed_with_their_state_and_the_way_to_change_it(compared):

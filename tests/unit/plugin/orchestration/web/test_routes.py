@@ -18,6 +18,7 @@ from batchmark.history.imports.file import published_file
 from batchmark.orchestration.web import access
 from batchmark.orchestration.web.airflow_runs import AirflowRun, Schedule
 from batchmark.orchestration.web.app import HEADERS
+from batchmark.report.changes import ChangesSection
 from batchmark.report.model import Report
 from batchmark.report.site.trends import series_id
 from tests.builders.alerts import change, point
@@ -93,6 +94,16 @@ def test_runs_are_listed_newest_first_with_their_answers(pages, shelf):
     assert places == sorted(places)
     assert text.count("Of 2 rows, the GPU is") == 4  # each, and the latest in the first sentence
     assert "The latest answer: " in text
+
+
+@pytest.mark.parametrize(("runs", "changed"), [(12, "not known yet"), (13, "nothing worse")])
+def test_the_list_and_the_report_agree_on_whether_a_change_could_show(pages, shelf, runs, changed):
+    run = two_targets()
+    shelf.bucket.append(run)
+    shelf.report(run, ChangesSection(changes=(), series=4, runs=runs))
+    assert f'data-label="Changed"><span>{changed}<' in pages.text("/runs")
+    report = pages.text(f"/runs/{run.run_id}")
+    assert ("Nothing changed" in report) == (changed == "nothing worse")
 
 
 def test_many_runs_are_read_in_steps(pages, shelf):
