@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from batchmark.changes.records import Series, moment
+from batchmark.changes.standing import Standing, standings
 from batchmark.core import formatting
 from batchmark.history.series import series_histories
 
-NAME_WIDTH = 46
+NAME_WIDTH = 31
 RUNS_SHOWN = 10
 
 
@@ -24,9 +25,10 @@ def overview(suite: str, table: pa.Table, runs: int = RUNS_SHOWN) -> Iterator[st
         return
     yield from _newest(suite, found, runs)
     yield ""
-    yield f"{'row, target':{NAME_WIDTH}} {'runs':>5} {'newest':>9} {'before':>9} {'change':>7}"
+    yield f"{'row, target':{NAME_WIDTH}} {'runs':>4} {'newest':>8} {'before':>8}  change"
+    known = standings(found)
     for series in sorted(found, key=lambda one: (one.key.target, one.key.row)):
-        yield from _standing(series)
+        yield from _line(series, known[series.key])
 
 
 def _newest(suite: str, found: list[Series], runs: int) -> Iterator[str]:
@@ -45,17 +47,18 @@ def _newest(suite: str, found: list[Series], runs: int) -> Iterator[str]:
         yield f"  and {len(newest) - runs} earlier ones"
 
 
-def _standing(series: Series) -> Iterator[str]:
-    """The newest figure beside the median of all before it."""
+def _line(series: Series, standing: Standing) -> Iterator[str]:
+    """The newest figure beside the median of all before it, and what the distance is worth."""
     *before, newest = (float(series.values[place]) for place in series.usable())
     name = f"{series.key.row}, {series.key.target}"
     if len(name) > NAME_WIDTH:
         yield name
         name = ""
     level = median(before) if before else None
-    change = formatting.change(newest / level - 1) if level else "-"
     earlier = formatting.seconds(level) if level else "-"
-    count = len(before) + 1
+    share = standing.point.change if standing.point else newest / level - 1 if level else None
+    change = standing.word if share is None else f"{formatting.change(share)}, {standing.word}"
     yield (
-        f"{name:{NAME_WIDTH}} {count:>5} {formatting.seconds(newest):>9} {earlier:>9} {change:>7}"
+        f"{name:{NAME_WIDTH}} {len(before) + 1:>4} {formatting.seconds(newest):>8} {earlier:>8}  "
+        f"{change}"
     )

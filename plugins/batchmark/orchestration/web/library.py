@@ -31,7 +31,8 @@ from batchmark.aws.result_bucket import (
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.conditions import COLUMNS as CONDITION_COLUMNS
 from batchmark.changes.conditions import RunConditions, run_conditions
-from batchmark.changes.records import Metric, Series
+from batchmark.changes.records import Metric, Series, SeriesKey
+from batchmark.changes.standing import Standing, standings
 from batchmark.core.config import Config
 from batchmark.core.errors import CollectError
 from batchmark.core.names import slug
@@ -174,6 +175,13 @@ class Library:
 
     def series(self, suite: str, metric: Metric, least_runs: int) -> list[Series]:
         return self._made_of(suite, metric, lambda rows: series_histories(rows, metric), least_runs)
+
+    def standings(self, suite: str, metric: Metric, least_runs: int) -> dict[SeriesKey, Standing]:
+        """Where each series' newest run stands; prices have no noise to stand out from."""
+        if metric == "price":
+            return {}
+        series = self.series(suite, metric, least_runs)
+        return self._made_of(suite, ("standings", metric), lambda _: standings(series), least_runs)
 
     def conditions(
         self, suite: str, run_ids: frozenset[str], least_runs: int

@@ -195,7 +195,13 @@ def _shown_trends(books: Library, suite: str, metric: Metric, most_runs: int) ->
         history.run_ids[place] for history in histories for place in history.usable()[-most_runs:]
     }
     conditions = books.conditions(suite, frozenset(drawn), most_runs)
-    return trends.trends(histories, books.alerts.alerts(), conditions, most_runs=most_runs)
+    return trends.trends(
+        histories,
+        books.alerts.alerts(),
+        conditions,
+        standings=books.standings(suite, metric, most_runs),
+        most_runs=most_runs,
+    )
 
 
 Runs = Annotated[int, Query(ge=2, le=trends.MOST_RUNS)]

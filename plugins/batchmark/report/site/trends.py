@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from batchmark.changes.alerts.records import Alert
+from batchmark.changes.alerts.records import LISTED, Alert
 from batchmark.changes.conditions import RunConditions, differences, row_name
 from batchmark.changes.records import Metric, Series, SeriesKey, moment
+from batchmark.changes.standing import Standing
 from batchmark.core import formatting
 from batchmark.report import change_words
 
@@ -53,6 +55,7 @@ class Trend:
     metric: Metric
     runs: list[Run]
     marks: list[Mark]
+    standing: Standing | None = None  # of the latest run; None if it was not judged
 
     @property
     def id(self) -> str:
@@ -75,13 +78,19 @@ class Trend:
 
     @property
     def before(self) -> str:
-        """The median of the runs before the latest, and how far the latest lies from it."""
+        """The median of the runs before the latest, and what the distance from it is worth."""
         earlier = [run.value for run in self.runs[:-1]]
         if not earlier:
             return "first run"
         level = float(np.median(earlier))
-        share = formatting.change(self.latest.value / level - 1) if level > 0 else "not known"
-        return f"{share} against {change_words.value(level, self.metric)} before"
+        before = f"{change_words.value(level, self.metric)} before"
+        if self.standing is None or level <= 0:
+            return before
+        if point := self.standing.point:
+            share, since = formatting.change(point.change), point.first_recorded_at
+            return f"{share}, {self.standing.word} since {since:%Y-%m-%d}"
+        share = formatting.change(self.latest.value / level - 1)
+        return f"{share} against {before}, {self.standing.word}"
 
     @property
     def points(self) -> list[tuple[float, float]]:
@@ -109,13 +118,14 @@ class Trend:
         return _percent(mark.place / max(1, len(self.runs) - 1))
 
     @property
-    def ends(self) -> tuple[str, str]:
-        """The values at the bottom and at the top."""
-        low, high = self._range(np.array([run.value for run in self.runs]))
-        return (
-            change_words.value(max(0.0, low), self.metric),
-            change_words.value(high, self.metric),
+    def span(self) -> str:
+        """From the lowest value to the highest, and over which runs."""
+        values = [run.value for run in self.runs]
+        ends = dict.fromkeys(
+            change_words.value(end, self.metric) for end in (min(values), max(values))
         )
+        runs = formatting.count(len(values), "run")
+        return f"{' to '.join(ends)}; {runs} since {self.runs[0].day[:10]}"
 
     @staticmethod
     def _range(values: np.ndarray) -> tuple[float, float]:
@@ -155,9 +165,13 @@ def trends(
     alerts: Sequence[Alert],
     conditions: Mapping[tuple[str, str], RunConditions],
     *,
+    standings: Mapping[SeriesKey, Standing] = MappingProxyType({}),
     most_runs: int = FEWEST_RUNS,
 ) -> list[Trend]:
-    """Every series that has a usable figure, sorted by workload, row and target."""
+    """Every series that has a usable figure, sorted by workload, row and target.
+
+    `standings` are of the newest runs; a change that an alert tells of counts, too.
+    """
     at_series = defaultdict(list)
     for alert in alerts:
         for point in alert.change.points:
@@ -187,7 +201,15 @@ def trends(
             if point.first_run_id in places
         ]
         marks += _releases(history.key, runs, conditions)
-        found.append(Trend(history.key, history.metric, runs, sorted(marks)))
+        standing = standings.get(history.key)
+        told = [
+            point
+            for point, alert in at_series[history.key, history.metric]
+            if alert.state in LISTED and point.first_run_id in places
+        ]
+        if told and standing and not standing.point:
+            standing = Standing("a change", told[-1])
+        found.append(Trend(history.key, history.metric, runs, sorted(marks), standing))
     return sorted(found, key=lambda trend: (trend.name, trend.target))
 
 

@@ -208,6 +208,8 @@ def test_trends_show_every_series_with_alerts_and_releases(pages, shelf):
     text = pages.text("/trends")
     assert "4 series over up to 5 runs, 1 with an alert." in text
     assert text.count('class="mark alert"') == 1
+    assert text.count(", a change since ") == 2  # to be read, and to be heard
+    assert text.count(" before, not known yet") == 2 * 3
     assert "image digest" in text
     found = re.search(r'href="(/trends/[^"]+)"', text)[1].replace("&amp;", "&")
     one = pages.text(found)
@@ -229,6 +231,25 @@ def test_thirty_runs_with_a_change_show_it_where_it_happened(pages, shelf):
     (marked,) = [row for row in rows if alert.id in row]
     assert "+30 %" in marked
     assert runs[20].run_id in marked
+
+
+def test_a_single_run_shows_its_value_and_no_range(pages, shelf):
+    shelf.measured()
+    span = r'<span class="small">([^<]*; 1 run since [^<]*)</span>'
+    spans = re.findall(span, pages.text("/trends"))
+    assert len(spans) == 4
+    assert not any(" to " in span for span in spans)
+
+
+def test_a_percentage_on_trends_says_what_it_is_worth(pages, shelf):
+    for day in range(30):
+        shelf.bucket.append(two_targets(day, slowdown=1.3 if day >= 20 else 1.0))
+    text = pages.text("/trends")
+    assert text.count("+30 %, a change since 2026-") == 2 * 4
+    speedups = pages.text("/trends?metric=speedup")
+    assert speedups.count(" before, within the noise") == 2 * 2
+    (overview,) = re.findall(r'id="overview".*?</table>', pages.text("/runs"), re.DOTALL)
+    assert " %" not in overview
 
 
 def test_trends_as_csv(pages, shelf):
