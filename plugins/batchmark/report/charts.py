@@ -5,6 +5,7 @@ Vega-Lite draws them as SVG: https://vega.github.io/vega-lite/.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,8 @@ from batchmark.report import words
 from batchmark_job.result import Parameter
 
 LEAST_SIZES = 2
+MOST_DECADES = 2.4  # of an axis with labels between the decades
+LEAST_TICKS = 2
 UNITS: dict[Measure, str] = {"time": "time", "dollars": "dollars per million calls"}
 # An axis' labels in Vega's expressions; its own "300m" reads as minutes.
 LABELS: dict[Measure, str] = {
@@ -194,7 +197,8 @@ def draw(chart: SizeChart, measure: Measure = "time") -> str:
     names = list(chart.targets)
     scale: dict[str, Any] = {"domain": names}
     colours, dashes = (alt.Scale(**scale, range=one) for one in (COLOURS, DASHES))
-    labels = alt.Axis(labelExpr=LABELS[measure])
+    ends = [value[name] for value in values for name in ("low", "high", "cold") if value[name]]
+    labels = alt.Axis(labelExpr=LABELS[measure], values=log_ticks(min(ends), max(ends)))
     y: dict[str, Any] = {"scale": log, "title": UNITS[measure], "axis": labels}
     base = alt.Chart(alt.InlineData(values=values)).encode(
         x=alt.X("size:Q", scale=log, title=chart.axis, axis=_sizes_axis(chart)),
@@ -207,10 +211,22 @@ def draw(chart: SizeChart, measure: Measure = "time") -> str:
         strokeDash=alt.StrokeDash("target:N", scale=dashes, title=None),
     )
     layers = [band, line]
-    if measure == "time" and any(value["cold"] for value in values):
+    if any(value["cold"] for value in values):
         layers.append(base.mark_point(shape="diamond", size=30).encode(y=alt.Y("cold:Q", **y)))
     layers += _rules(chart.crossovers.get(measure, []), log)
     return embedded(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT))
+
+
+def log_ticks(low: float, high: float) -> Any:
+    """A logarithmic axis' labels: decades, and between few of them 2 and 5; else as Vega has it."""
+    first, last = math.log10(low), math.log10(high)
+    decades = range(math.floor(first), math.ceil(last) + 1)
+    for steps in [(1,)] * (last - first > MOST_DECADES) + [(1, 2, 5), range(1, 10)]:
+        ticks = [float(f"{step}e{decade}") for decade in decades for step in steps]
+        inside = [tick for tick in ticks if low <= tick <= high]
+        if len(inside) >= LEAST_TICKS:
+            return inside
+    return alt.Undefined
 
 
 def _sizes_axis(chart: SizeChart) -> alt.Axis:
@@ -231,7 +247,7 @@ def _values(target: str, size: float, point: Point, measure: Measure) -> Iterato
         "amount": amount.value,
         "low": ends.low if ends else amount.value,
         "high": ends.high if ends else amount.value,
-        "cold": point.cold_seconds,
+        "cold": point.cold_seconds if measure == "time" else None,
         "text": ", ".join(filter(None, (target, str(cell.time), cell.cold, cell.usd))),
     }
 

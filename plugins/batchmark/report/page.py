@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +18,7 @@ from batchmark.core.intervals import Estimate
 from batchmark.report import change_words, sections, words
 from batchmark.report.answer import first_screen
 from batchmark.report.changes import ChangesSection, SeriesTrace
-from batchmark.report.charts import size_charts
+from batchmark.report.charts import log_ticks, size_charts
 
 if TYPE_CHECKING:
     from batchmark.analysis.comparison import Pair
@@ -96,10 +96,8 @@ class _Chart:
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Positions and labels, one per decade or the 1-2-5 steps of a short axis."""
-        steps: Sequence[int] = (1,) if self._high - self._low > 2.4 else (1, 2, 5)
-        decades = range(math.floor(self._low), math.ceil(self._high) + 1)
-        values = [step * 10.0**decade for decade in decades for step in steps]
+        """Positions and labels."""
+        values = log_ticks(10**self._low, 10**self._high)
         inside = [value for value in values if 4 < self.percent(value) < 96]
         return [(self.percent(value), f"{value:g}{formatting.TIMES}") for value in inside]
 

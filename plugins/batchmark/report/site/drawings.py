@@ -10,7 +10,7 @@ import vl_convert
 
 from batchmark.analysis.side_by_side import SideBySide
 from batchmark.changes.records import Metric
-from batchmark.report.charts import COLOURS, chart_style, embedded
+from batchmark.report.charts import COLOURS, chart_style, embedded, log_ticks
 from batchmark.report.site.trends import METRICS, Trend
 from batchmark.report.words import row_label
 
@@ -72,17 +72,19 @@ def comparison_chart(found: SideBySide) -> Any:
         ),
     )
     scale = alt.Scale(type="log", nice=False, padding=10)
+    ends = [1.0, *(value[end] for value in values for end in ("low", "high"))]
+    axis = alt.Axis(format="~g", values=log_ticks(min(ends), max(ends)))
     title = "second's time / first's: above 1 the first is the faster"
     bars = base.mark_rule(strokeWidth=5, opacity=0.5, color=COLOURS[0]).encode(
-        x=alt.X("low:Q", scale=scale, title=title), x2="high:Q"
+        x=alt.X("low:Q", scale=scale, title=title, axis=axis), x2="high:Q"
     )
     points = base.mark_point(filled=True, size=60, color=COLOURS[0]).encode(
-        x=alt.X("ratio:Q", scale=scale), description="text:N"
+        x=alt.X("ratio:Q", scale=scale, axis=axis), description="text:N"
     )
     one = (
         alt.Chart(alt.InlineData(values=[{"one": 1}]))
         .mark_rule(color=DARK)
-        .encode(x=alt.X("one:Q", scale=scale))
+        .encode(x=alt.X("one:Q", scale=scale, axis=axis))
     )
     return alt.layer(one, bars, points).properties(
         width=WIDTH - LABEL_WIDTH, height=BAR_HEIGHT * max(1, len(names))

@@ -3,9 +3,13 @@
 import html
 import re
 
+import altair as alt
+import pytest
+
 from batchmark.analysis.comparison import compare
 from batchmark.core import formatting
-from batchmark.report.charts import MOST_CHARTS, size_charts
+from batchmark.core.intervals import Estimate, Interval
+from batchmark.report.charts import MOST_CHARTS, Point, SizeChart, log_ticks, size_charts
 from batchmark.report.page import render_html
 from tests.builders.reports import report_of
 from tests.builders.runs import PRICES, build_job, build_row, build_run, noisy
@@ -17,6 +21,12 @@ def charts_of(*grid, targets=(GPU, CPU), workload="convolution"):
     rows = [build_row(noisy(0.1), workload=workload, parameters=parameters) for parameters in grid]
     jobs = [build_job(target, rows, repeat=n) for target in targets for n in (1, 2)]
     return size_charts(compare(build_run(*jobs), PRICES).pairs)
+
+
+def point(seconds):
+    return Point(
+        Estimate(value=seconds, interval=Interval(low=0.98 * seconds, high=1.02 * seconds))
+    )
 
 
 def texts(svg):
@@ -33,6 +43,31 @@ def test_the_axis_is_the_one_with_the_most_sizes_and_the_others_make_charts():
     shown = texts(charts[0].svg())
     assert {"64", "128", "256", "size", "time", GPU, CPU} <= set(shown)
     assert [text for text in shown if re.fullmatch(r"\d+ ms", text)]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (6e-4, 2.5e-2, [1e-3, 2e-3, 5e-3, 1e-2, 2e-2]),
+        (6e-4, 3, [1e-3, 1e-2, 1e-1, 1]),
+        (0.011, 0.04, [0.02, 0.03, 0.04]),  # one label alone says nothing
+        (0.011, 0.019, None),
+    ],
+)
+def test_decades_are_the_first_labels_of_a_logarithmic_axis(low, high, ticks):
+    assert log_ticks(low, high) == (alt.Undefined if ticks is None else ticks)
+
+
+def test_the_decades_stand_among_a_charts_labels():
+    estimates = {size: point(seconds) for size, seconds in ((64, 6e-4), (128, 5e-3), (256, 2.2e-2))}
+    shown = texts(SizeChart("matmul", "size", {GPU: estimates}).svg())
+    assert [text for text in shown if text.endswith("ms")] == [
+        "1 ms",
+        "2 ms",
+        "5 ms",
+        "10 ms",
+        "20 ms",
+    ]
 
 
 def test_gpu_targets_come_first_and_each_target_stands_once():
