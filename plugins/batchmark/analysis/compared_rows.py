@@ -175,7 +175,7 @@ def _verdict(judgement: Judgement, gpu: TargetJobs, cpu: TargetJobs) -> tuple[Fa
     noise = judgement.noise
     cpu_model = _cpu_model(cpu)
     if gpu.fell_back and _cpu_model(gpu) == cpu_model:
-        note = f"undecided: both ran on the same CPU, {cpu_model}"
+        note = f"not known yet: both ran on the same CPU, {cpu_model}"
         return "undecided", noise.model_copy(update={"note": note})
     if judgement.faster is None:
         return "undecided", noise

@@ -108,7 +108,7 @@ def summary(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> str | None
     def count(word: str, gpu_rows: int, cpu_rows: int) -> str:
         text = f"{word}: {gpu.name} in {gpu_rows}, {cpu.name} in {cpu_rows}"
         undecided = len(rows) - gpu_rows - cpu_rows
-        return f"{text} ({undecided} undecided)" if undecided else text
+        return f"{text} ({undecided} not known yet)" if undecided else text
 
     faster = [row.verdict for row in rows]
     parts = [count("faster", faster.count("gpu_target_faster"), faster.count("cpu_target_faster"))]

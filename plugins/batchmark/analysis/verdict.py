@@ -66,7 +66,7 @@ def judge(first: Contestant, second: Contestant) -> Judgement:
     reason = None
     if abs(lead) <= resolution.critical_difference:
         reason = (
-            f"undecided: identical jobs may differ by "
+            f"not known yet: identical jobs may differ by "
             f"{percent(relative(resolution.critical_difference))}"
         )
     elif _excludes_one(quotient, lead):

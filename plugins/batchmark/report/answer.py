@@ -13,13 +13,13 @@ from batchmark.analysis.notes import few_jobs
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.report import change_words, words
+from batchmark.report.words import NOT_KNOWN
 
 if TYPE_CHECKING:
     from batchmark.report.changes import ChangesSection
     from batchmark.report.model import Report
 
 Colour = Literal["gpu", "cpu", "both", "unknown"]
-NOT_KNOWN = "not known yet"
 AHEAD = {"time": ("faster", "slower"), "dollars": ("cheaper", "dearer")}
 
 

@@ -23,8 +23,8 @@ from batchmark.report.answer import AHEAD, Cell, Colour, FirstScreen, Line, Matr
 from batchmark.report.charts import Point, SizeChart
 from batchmark.report.page import page_templates
 from batchmark.report.summary import RunSummary
+from batchmark.report.words import NOT_KNOWN
 
-UNDECIDED = "undecided"  # for good: nobody will repeat it
 MEASURES: tuple[Measure, ...] = ("time", "dollars")
 COLOURS: dict[frozenset[Winner], Colour] = {
     frozenset({"gpu"}): "gpu",
@@ -88,7 +88,7 @@ def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> FirstSc
         ahead, behind = AHEAD[measure]
         winners = [row.winner(by) for row in table.judged]
         counts.append(
-            f"{ahead} in {winners.count('gpu')}, {behind} in {winners.count('cpu')}, {UNDECIDED} "
+            f"{ahead} in {winners.count('gpu')}, {behind} in {winners.count('cpu')}, {NOT_KNOWN} "
             f"in {winners.count('unknown')}"
         )
     judged, rows = len(table.judged), len(table.rows)
@@ -103,7 +103,7 @@ def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> FirstSc
             "Its CPU code was 2 to 17 times slower than plain library calls. Against those, only "
             "the large matrix products would still be decided.",
             "One run each, times with two decimals: by our rule two single runs may differ by up "
-            f"to {NOISE:.1f}{formatting.TIMES}, so a smaller ratio is undecided.",
+            f"to {NOISE:.1f}{formatting.TIMES}, so from a smaller ratio nothing follows.",
         ],
         matrices=[
             _matrix(table, "time", 1.0),
@@ -223,7 +223,7 @@ def _words(times: Times, factor: float) -> tuple[str, str]:
 
 def _word(winner: Winner, measure: Measure) -> str:
     ahead, behind = AHEAD[measure]
-    return {"gpu": ahead, "cpu": behind}.get(winner, UNDECIDED)
+    return {"gpu": ahead, "cpu": behind}.get(winner, NOT_KNOWN)
 
 
 def _defects(table: PublishedTable) -> list[tuple[str, str]]:

@@ -17,8 +17,9 @@ from batchmark.analysis.compared_rows import SIGNS
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report import change_words, words
-from batchmark.report.answer import AHEAD, NOT_KNOWN, answer_lines, cost
+from batchmark.report.answer import AHEAD, answer_lines, cost
 from batchmark.report.changes import AlertBoard, ChangesSection
+from batchmark.report.words import NOT_KNOWN
 
 if TYPE_CHECKING:
     from batchmark.analysis.compared_rows import Row

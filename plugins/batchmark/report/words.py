@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from batchmark.core.intervals import Estimate
     from batchmark.report.model import Report
 
+NOT_KNOWN = "not known yet"
 SPAN_NAMES = {"process": "Whole job, process", "batch_job": "Whole job, Batch"}
 OPTIONS = {"spot": "Spot", "on_demand": "On-Demand"}
 JOB_COSTS = "container time of all attempts, each at the price it was bought at"
 CHEAPER = {
     "gpu_target_cheaper": "GPU target cheaper",
     "cpu_target_cheaper": "CPU target cheaper",
-    "undecided": "undecided",
+    "undecided": NOT_KNOWN,
 }
 CROSSOVER_KINDS = ("warm, time", "warm, dollars", "one call, time", "one call, dollars")
 
@@ -233,7 +234,7 @@ def _who_is_ahead(found: BreakEven, pair: Pair) -> str:
     sides = ((pair.gpu.target, found.gpu_ahead), (pair.cpu.target, found.cpu_ahead))
     parts = [f"{name} is ahead at {_sizes(sizes)}" for name, sizes in sides if sizes]
     if found.undecided:
-        parts.append(f"undecided at {_sizes(found.undecided)}")
+        parts.append(f"{NOT_KNOWN} at {_sizes(found.undecided)}")
     return ", ".join(parts)
 
 
@@ -257,7 +258,7 @@ def break_even(found: BreakEven, gpu: str, cpu: str) -> formatting.Figure:
     if found.outcome == "crossover":
         return _crossing(found, leader)
     if found.outcome == "undecided":
-        text = "undecided"
+        text = NOT_KNOWN
         if found.size is not None:
             text += f"; by point estimates only, {leader}about {formatting.about(found.size)}"
     elif found.undecided:

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from batchmark.changes.alerts.records import Alert
 from batchmark.core import formatting
-from batchmark.report.answer import NOT_KNOWN
 from batchmark.report.summary import RunSummary
+from batchmark.report.words import NOT_KNOWN
 
 # Airflow's states, and what they mean to somebody who waits for a report.
 STATES = {

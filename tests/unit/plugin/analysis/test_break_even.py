@@ -99,7 +99,7 @@ def test_between_two_sizes_alone_the_crossing_may_be_anywhere():
             "none: g5 is ahead already at the smallest size, and throughout",
         ),
         ((2, 3, 4), (1, 1, 1), "cpu_ahead", "none: c5 is ahead throughout"),
-        ((1, 2, 4), (1, 2, 4), "undecided", "undecided"),
+        ((1, 2, 4), (1, 2, 4), "undecided", "not known yet"),
     ],
 )
 def test_where_there_is_no_crossing_it_says_who_is_ahead(gpu, cpu, outcome, words):
@@ -177,11 +177,11 @@ def test_without_draws_there_is_a_guess_but_nothing_is_sure():
     assert found.interval_reason == "3 samples"
     words = f"about {found.size:.0f}"
     assert report_words.break_even(found, "g5", "c5") == (
-        f"undecided; by point estimates only, {words}",
+        f"not known yet; by point estimates only, {words}",
         "",
     )
     mirrored = report_words.break_even(break_even([10, 20, 40], cpu, gpu), "g5", "c5")
-    assert mirrored == (f"undecided; by point estimates only, c5 ahead from {words}", "")
+    assert mirrored == (f"not known yet; by point estimates only, c5 ahead from {words}", "")
 
 
 def test_without_draws_nobody_is_ahead_throughout():
@@ -191,7 +191,7 @@ def test_without_draws_nobody_is_ahead_throughout():
     )
     found = break_even([10, 20, 40], *curves)
     assert (found.outcome, found.gpu_ahead) == ("undecided", ())
-    assert report_words.break_even(found, "g5", "c5") == ("undecided", "")
+    assert report_words.break_even(found, "g5", "c5") == ("not known yet", "")
 
 
 def test_sizes_are_printed_alike_however_large():

@@ -67,7 +67,9 @@ def test_nothing_is_decided_between_two_targets_on_one_cpu():
     gpu = build_job("g5.xlarge", rows[0], environment=CPU_ENVIRONMENT, actual_device=Device.CPU)
     row = pair_of(gpu, build_job("c5.2xlarge", rows[1])).rows[0]
     assert row.verdict == "undecided"
-    assert row.noise.note == (f"undecided: both ran on the same CPU, {CPU_ENVIRONMENT.cpu_model}")
+    assert row.noise.note == (
+        f"not known yet: both ran on the same CPU, {CPU_ENVIRONMENT.cpu_model}"
+    )
 
 
 def test_rows_of_one_side_are_listed_and_never_compared():

@@ -375,7 +375,7 @@ def test_single_samples_show_no_interval_and_why():
     jobs = [build_job(name, [build_row((0.1,))]) for name in ("g5.xlarge", "c5.2xlarge")]
     html = render_html(report_of(build_run(*jobs)))
     assert "no interval: 1 sample; a 95 % interval of a median needs at least 6" in html
-    assert "undecided" in html
+    assert "not known yet</span>" in html
 
 
 def test_an_empty_run_still_makes_a_report():
