@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from batchmark.analysis.pooling import TargetJobs, fell_back
 from batchmark.analysis.samples import WarningKind, row_key
-from batchmark.core.formatting import parameters
+from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob
 
@@ -152,6 +152,6 @@ def _calibration_note(table: NoiseTable, target: TargetJobs) -> str:
     first = lacking[0]
     return (
         f"{which} lacks {len(lacking)} of its {len(measured)} rows, or knows them with other code: "
-        f"{first.workload} {parameters(first.parameters)} {first.dtype}"
+        f"{first.workload} {formatting.parameters(first.parameters)} {first.dtype}"
         f"{' and others' * (len(lacking) > 1)}."
     )

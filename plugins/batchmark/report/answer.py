@@ -218,7 +218,7 @@ def _trust(report: Report) -> str:
     floor = formatting.noise(median(row.noise.floor for row in rows))
     text = (
         f"{decided} of {formatting.count(len(rows), 'verdict')} on time stand above the noise from "
-        f"job to job: {floor} at the median row ({source})."
+        f"job to job, whose median over the rows is {floor} ({source})."
     )
     doubtful = sum(bool(row.warnings) for row in rows)
     return f"{text} {formatting.count(doubtful, 'row')} to read with care." if doubtful else text

@@ -40,10 +40,13 @@ def _of_rows(rows: Sequence[Row]) -> Iterator[Fact]:
     yield "Noise from job to job", f"{floors} over {formatting.count(len(rows), 'row')}: {known}."
     changes = [row.noise.smallest_detectable_change for row in rows]
     unknown = sum(change >= 1 for change in changes)
-    text = f"{_span(changes)}, found in 95 of 100 cases"
-    if unknown and unknown < len(rows):
-        text += f"; not known for {unknown} of {len(rows)} rows"
-    yield "Smallest change that shows", f"{text}."
+    text = "Not known: the jobs were too few."
+    if unknown < len(rows):
+        text = f"{_span(changes)}: a change of this size would be found in 95 of 100 cases"
+        if unknown:
+            text += f"; not known for {unknown} of {formatting.count(len(rows), 'row')}"
+        text += "."
+    yield "Smallest change that shows", text
     sides = [side for row in rows for side in (row.gpu, row.cpu)]
     throttled = sum(side.throttled_samples for side in sides)
     left_out = sum(side.throttled_left_out for side in sides)
@@ -60,8 +63,8 @@ def _of_rows(rows: Sequence[Row]) -> Iterator[Fact]:
         )
         yield (
             "Share of what the machines can do",
-            f"{formatting.percent(min(shares))} to {formatting.percent(max(shares))}, "
-            f"{formatting.percent(median(shares))} at the median figure{above}.",
+            f"{formatting.percent(min(shares))} to {formatting.percent(max(shares))}, with a "
+            f"median of {formatting.percent(median(shares))}{above}.",
         )
 
 
@@ -77,7 +80,8 @@ def _of_run(report: Report) -> Iterator[Fact]:
     measured = sum(len(pair.rows) for pair in report.pairs)
     missing = [row for pair in report.pairs for row in pair.uncompared]
     reasons = Counter(row.reason for row in missing)
-    text = f"Each of {measured} compared rows was checked against a reference on both sides."
+    compared = formatting.count(measured, "compared row")
+    text = f"{compared}, checked against a reference on both sides."
     if missing:
         (reason, _), *_ = reasons.most_common(1)
         text += f" {formatting.count(len(missing), 'row')} not compared, such as for: {reason}."

@@ -34,18 +34,20 @@ def trusted():
 
 def test_noise_and_the_smallest_change_are_ranges_over_rows(trusted):
     assert "over 7 rows: repeats for 7" in trusted["Noise from job to job"]
-    assert trusted["Smallest change that shows"].endswith("found in 95 of 100 cases.")
+    assert trusted["Smallest change that shows"].endswith(
+        ": a change of this size would be found in 95 of 100 cases."
+    )
 
 
 def test_what_one_job_can_not_tell_is_not_known():
     found = dict(trust(report(jobs=1)))
     assert "assumed for 7" in found["Noise from job to job"]
-    assert found["Smallest change that shows"].startswith("not known")
+    assert found["Smallest change that shows"] == "Not known: the jobs were too few."
 
 
 def test_machines_shares_and_checks_are_told(trusted):
     assert "NVIDIA A10G" in trusted["Machines"]
-    assert trusted["Share of what the machines can do"].endswith("at the median figure.")
+    assert ", with a median of " in trusted["Share of what the machines can do"]
     assert "Each of 7 compared rows was checked" in trusted["Correctness"]
 
 
