@@ -93,7 +93,7 @@ def _warnings(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iterable
     )
     for kind, text in WARNINGS.items():
         if count := kinds[kind]:
-            yield f"In {count} of {len(rows)} rows {text}."
+            yield f"In {count} of {formatting.count(len(rows), 'row')} {text}."
 
 
 def summary(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> str | None:
@@ -116,7 +116,7 @@ def summary(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> str | None
     if any(cheaper):
         counts = cheaper.count("gpu_target_cheaper"), cheaper.count("cpu_target_cheaper")
         parts.append(count("cheaper", *counts))
-    return f"Of {len(rows)} row{'' if len(rows) == 1 else 's'}, {'; '.join(parts)}."
+    return f"Of {formatting.count(len(rows), 'row')}, {'; '.join(parts)}."
 
 
 def _interruption_notes(target: TargetJobs) -> Iterable[str]:
@@ -146,7 +146,7 @@ def _calibration_note(table: NoiseTable, target: TargetJobs) -> str:
         return f"{which} does not apply, {changes}. Run noise_calibration again."
     measured = [samples for samples in target.samples.values() if samples.measured]
     lacking = [samples.row for samples in measured if table.find(samples) is None]
-    which += f" ({table.jobs} jobs, run {table.run_id})"
+    which += f" ({formatting.count(table.jobs, 'job')}, run {table.run_id})"
     if not lacking:
         return f"{which} has all of its rows."
     first = lacking[0]

@@ -43,6 +43,7 @@ def page_templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals["count"] = formatting.count
     environment.filters.update(
         time=formatting.time,
         factor=formatting.factor,
@@ -165,7 +166,7 @@ class HistoryChart:
         end = min(values.size, trace.first + point.after.runs) - 1
         self.before = (self._x(start), self._x(max(start, trace.first - 1)), self._y(levels[0]))
         self.after = (self._x(trace.first), self._x(end), self._y(levels[1]))
-        self.span = f"{values.size} runs since {trace.recorded_at[0]:%Y-%m-%d}"
+        self.span = f"{formatting.count(values.size, 'run')} since {trace.recorded_at[0]:%Y-%m-%d}"
 
     def _x(self, place: int) -> float:
         return _percent(place / self._last)

@@ -161,7 +161,8 @@ def _noise_table(calibration: Calibration) -> TableView:
     if check:
         names = some([_name(row) for row in check.different])
         remarks.append(
-            f"Odd repeats against even ones: {len(check.different)} of {check.rows} rows called "
+            f"Odd repeats against even ones: {len(check.different)} of "
+            f"{formatting.count(check.rows, 'row')} called "
             f"different{names and f' ({names})'}."
         )
     return TableView(

@@ -145,7 +145,8 @@ def render_calibration(report: CalibrationReport, console: Console) -> None:
         if check := calibration.self_check:
             names = some([_name(row) for row in check.different])
             console.print(
-                f"A/A: odd repeats against even ones, {len(check.different)} of {check.rows} rows "
+                f"A/A: odd repeats against even ones, {len(check.different)} of "
+                f"{formatting.count(check.rows, 'row')} "
                 f"called different{escape(names and f' ({names})')}\n"
             )
     for reason in report.refused:
@@ -161,8 +162,8 @@ def noise_rows(table: NoiseTable) -> Table:
         "Noise from job to job",
         *(f"{jobs} a side" for jobs in JOBS_A_SIDE),
         title=escape(
-            f"{table.target}, suite {table.suite}: noise over {table.jobs} jobs (1 sd, at most "
-            "this at 95 %), and the smallest change that a comparison finds 95 times in 100"
+            f"{table.target}, suite {table.suite}: noise over "
+            f"{formatting.count(table.jobs, 'job')} (1 sd, at most this at 95 %), and the smallest change that a comparison finds 95 times in 100"
         ),
     )
     for row in table.rows:

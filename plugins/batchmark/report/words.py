@@ -107,7 +107,7 @@ def price_notes(pair: Pair) -> list[str]:
 
 
 def implementation(code: Implementation) -> str:
-    threads = f", {code.threads} thread{'' if code.threads == 1 else 's'}" if code.threads else ""
+    threads = f", {formatting.count(code.threads, 'thread')}" if code.threads else ""
     return f"{code.name} {code.version}{threads}"
 
 
@@ -182,7 +182,7 @@ def _samples(side: Side) -> str:
         for name, jobs in side.stopping.items()
     ]
     if side.outlier_samples:
-        parts.append(f"{side.outlier_samples} outliers, kept")
+        parts.append(f"{formatting.count(side.outlier_samples, 'outlier')}, kept")
     if side.throttled_samples:
         parts.append(
             f"{side.throttled_samples} while slowed down, {side.throttled_left_out} left out"
@@ -195,7 +195,7 @@ def _samples(side: Side) -> str:
 def trial(trial: Trial) -> str:
     if trial.median_seconds is None:
         return f"{trial.outcome}: {trial.reason or 'no reason given'}"
-    calls = f"{trial.calls} call{'' if trial.calls == 1 else 's'}"
+    calls = formatting.count(trial.calls, "call")
     text = f"{trial.outcome}: {formatting.seconds(trial.median_seconds)}, median of {calls}"
     return f"{text}; {trial.reason}" if trial.reason else text
 

@@ -247,7 +247,7 @@ def _middle(of_pair: Sequence[Trend]) -> Trend:
         middle = float(np.median([run.value for run in of_run]))
         runs.append(of_run[0]._replace(value=middle, text=change_words.value(middle, "speedup")))
     key = of_pair[0].key.model_copy(
-        update={"workload": None, "parameters": f"{most} rows", "dtype": None}
+        update={"workload": None, "parameters": formatting.count(most, "row"), "dtype": None}
     )
     return Trend(key, "speedup", runs, [])
 
