@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from batchmark.report.model import Report
 
 Colour = Literal["gpu", "cpu", "both", "unknown"]
+OUTSIDE_EC2 = "No dollars: the jobs ran on a machine outside EC2."
 AHEAD = {"time": ("faster", "slower"), "dollars": ("cheaper", "dearer")}
 
 
@@ -229,7 +230,7 @@ def cost(report: Report) -> str:
         left_out = f" ({report.cost.reason})" if report.cost.reason else ""
         return f"{formatting.usd(report.cost.usd)}, {words.JOB_COSTS}{left_out}."
     if words.outside_ec2(report.pairs):
-        return "No dollars: the jobs ran on a machine outside EC2."
+        return OUTSIDE_EC2
     return report.cost.reason or "Not known."
 
 

@@ -21,7 +21,7 @@ class Month:
 
     @property
     def usd(self) -> str:
-        return formatting.usd(float(self.spending.exact_usd))
+        return _spent(float(self.spending.exact_usd))
 
     @property
     def runs(self) -> str:
@@ -40,7 +40,7 @@ class Month:
     @property
     def targets(self) -> list[tuple[str, str]]:
         return [
-            (name, "not known" if usd is None else formatting.usd(usd))
+            (name, "not known" if usd is None else _spent(usd))
             for name, usd in sorted(self.by_target.items())
         ]
 
@@ -68,12 +68,19 @@ class Forecast:
         times = formatting.count(self.runs, "scheduled run")
         if len(self.recent_usd) < FEWEST_SETTLED:
             return f"{times} of {self.dag_id} next month; what one costs is not known yet."
+        latest = formatting.count(len(self.recent_usd), "run")
+        if not any(self.recent_usd):
+            return f"{times} of {self.dag_id} next month; the latest {latest} cost no dollars."
         one = median(self.recent_usd)
         span = f"{formatting.usd(min(self.recent_usd))} to {formatting.usd(max(self.recent_usd))}"
         return (
             f"{times} of {self.dag_id} next month, about {formatting.usd(self.runs * one)}: the "
-            f"latest {formatting.count(len(self.recent_usd), 'run')} cost {span}."
+            f"latest {latest} cost {span}."
         )
+
+
+def _spent(usd: float) -> str:
+    return formatting.usd(usd) if usd else "no dollars"
 
 
 def summary(months: Iterable[Month]) -> str:

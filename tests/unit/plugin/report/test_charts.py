@@ -96,6 +96,11 @@ def test_it_can_be_drawn_in_dollars_where_there_are_prices():
     assert chart.measures == ["time"]
 
 
+def test_the_heading_speaks_of_dollars_only_where_a_chart_has_some(report_of_gpu, report_of_laptop):
+    assert "Time and dollars over size</h2>" in render_html(report_of_gpu)
+    assert "Time over size</h2>" in render_html(report_of_laptop)
+
+
 def test_first_calls_are_drawn_beside_warm_ones():
     (chart,) = charts_of({"size": 1000}, {"size": 2000})
     cold = next(iter(chart.targets.values()))[1000.0].cold_seconds

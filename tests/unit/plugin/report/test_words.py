@@ -46,6 +46,18 @@ def test_one_of_a_thing_is_no_plural():
     assert "1 outlier, kept" in dict(words.side_facts(row.gpu))["samples"]
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(("A=1", "B=2"), "A=1, B=2"), ((), None), ("", None), (None, None), (0, "0"), (8, "8")],
+)
+def test_a_machines_property_is_told_to_people(value, text):
+    assert words.machine_property("environment", value) == text
+
+
+def test_a_machines_memory_has_a_unit():
+    assert words.machine_property("memory_bytes", 2**30) == "1.0 GiB"
+
+
 def test_a_single_gpu_needs_no_word():
     pair = pair_with(1)
     assert pair.gpu_price.idle_gpus == 0
