@@ -26,7 +26,7 @@ from batchmark.report.site import costs, drawings, trends
 from batchmark.report.site.alerts import alert_views
 from batchmark.report.site.compare import Comparison
 from batchmark.report.site.page import Visit
-from batchmark.report.site.runs import UNDER_WAY, RunLine, run_summary, without_report
+from batchmark.report.site.runs import UNDER_WAY, RunLine, cost_note, run_summary, without_report
 from batchmark.report.words import noise as noise_words
 
 BENCHMARK = "gpu_cpu_benchmark"
@@ -122,6 +122,7 @@ def runs(
             ],
             overview=trends.overview(speedups) if not skip else [],
             lines=lines,
+            cost_note=cost_note(lines),
             older=f"{here.root}/runs?{query}" if more else None,
             pages=[(f"{here.root}/dags/{dag_id}", text) for dag_id, text in OTHER_DAGS.items()],
         )

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from batchmark.changes.alerts.records import Alert
 from batchmark.core import formatting
+from batchmark.report.answer import OUTSIDE_EC2
 from batchmark.report.summary import RunSummary
 from batchmark.report.words import NOT_KNOWN
 
@@ -69,7 +70,7 @@ class RunLine:
         if self.summary is None:
             return "-"
         if self.summary.usd is None:
-            return self.summary.cost
+            return "no dollars" if self.summary.cost == OUTSIDE_EC2 else self.summary.cost
         return formatting.usd(self.summary.usd)
 
 
@@ -84,6 +85,12 @@ def run_summary(lines: Sequence[RunLine], alerts: Sequence[Alert], *, first: boo
     waiting = sum(alert.state == "open" for alert in alerts)
     told = f" {formatting.count(waiting, 'alert')} open." if waiting else " No alert is open."
     return f"{answer}{told}".strip() or "No run has a report yet."
+
+
+def cost_note(lines: Sequence[RunLine]) -> str | None:
+    """Why some of a page's runs have no dollars."""
+    costs = [line.summary.cost for line in lines if line.summary]
+    return OUTSIDE_EC2 if OUTSIDE_EC2 in costs else None
 
 
 def without_report(state: str | None) -> str:

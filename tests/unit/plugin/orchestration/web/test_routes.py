@@ -18,6 +18,7 @@ from batchmark.history.imports.file import published_file
 from batchmark.orchestration.web import access
 from batchmark.orchestration.web.airflow_runs import AirflowRun, Schedule
 from batchmark.orchestration.web.app import HEADERS
+from batchmark.report.answer import OUTSIDE_EC2
 from batchmark.report.changes import ChangesSection
 from batchmark.report.model import Report
 from batchmark.report.site.trends import series_id
@@ -104,6 +105,22 @@ def test_the_list_and_the_report_agree_on_whether_a_change_could_show(pages, she
     assert f'data-label="Changed"><span>{changed}<' in pages.text("/runs")
     report = pages.text(f"/runs/{run.run_id}")
     assert ("Nothing changed" in report) == (changed == "nothing worse")
+
+
+def test_why_there_are_no_dollars_is_said_once(pages, shelf):
+    outside = CPU_ENVIRONMENT.model_copy(update={"instance_type": None, "instance_id": None})
+    ids = [shelf.measured(day, environment=outside) for day in range(2)]
+    for run_id in ids:
+        summary = json.loads(shelf.store(run_id).read(f"runs/{slug(run_id)}/summary.json"))
+        summary |= {"cost": OUTSIDE_EC2, "usd": None}
+        shelf.store(run_id).write("summary.json", json.dumps(summary))
+        shelf.booked(run_id, 0.0)
+    text = pages.text("/runs")
+    assert text.count(OUTSIDE_EC2) == 1
+    assert text.count('data-label="Cost"><span>no dollars<') == 2
+    costs = pages.text("/costs")
+    assert "no dollars" in costs
+    assert "$0" not in costs
 
 
 def test_many_runs_are_read_in_steps(pages, shelf):
