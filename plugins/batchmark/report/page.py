@@ -30,6 +30,7 @@ LEAST_RANGE = 0.02  # of a chart's values, as a share of the level: less would m
 
 TEMPLATES = Path(__file__).with_name("templates")
 CHART_MINIMUM_DECADES = 0.8  # so that small differences look small
+NONE, UNKNOWN = "none", "unknown"
 OF_ONE_JOB = {"availability_zone"}  # not common to a target's machines
 
 
@@ -112,19 +113,22 @@ def _web_address(address: str) -> str | None:
 
 
 def _environments(pair: Pair) -> list[tuple[str, str, str, bool]]:
-    """Each property of both targets' environments, and whether they differ."""
+    """Each property that either target's environment has, and whether they differ."""
     sides = []
     for target in (pair.gpu, pair.cpu):
         properties = {"ran on": str(target.actual_device or "no job")}
         if target.environment:
             for name, value in target.environment.model_dump(exclude=OF_ONE_JOB).items():
-                if value is not None and name.endswith("_bytes"):
-                    value = formatting.memory(value)  # noqa: PLW2901
-                properties[name.removesuffix("_bytes")] = "none" if value is None else str(value)
+                text = words.machine_property(name, value)
+                properties[name.removesuffix("_bytes")] = text or NONE
         sides.append(properties)
     names = dict.fromkeys((*sides[0], *sides[1]))
-    rows = [(name, sides[0].get(name, "unknown"), sides[1].get(name, "unknown")) for name in names]
-    return [(name.replace("_", " "), gpu, cpu, gpu != cpu) for name, gpu, cpu in rows]
+    rows = [(name, *(side.get(name, UNKNOWN) for side in sides)) for name in names]
+    return [
+        (name.replace("_", " "), gpu, cpu, gpu != cpu)
+        for name, gpu, cpu in rows
+        if {gpu, cpu} & {NONE, UNKNOWN} != {gpu, cpu}
+    ]
 
 
 class RowView(NamedTuple):

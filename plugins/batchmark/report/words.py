@@ -83,6 +83,15 @@ def _per_gpu(basis: PriceBasis) -> str:
     return f", {per_gpu:g} per GPU" if per_gpu is not None and basis.idle_gpus else ""
 
 
+def machine_property(name: str, value: object) -> str | None:
+    """A property of an environment; None where it has no value."""
+    if isinstance(value, tuple | list):
+        return ", ".join(map(str, value)) or None
+    if isinstance(value, int) and name.endswith("_bytes"):
+        return formatting.memory(value)
+    return None if value in (None, "") else str(value)
+
+
 def outside_ec2(pairs: Iterable[Pair]) -> bool:
     """Whether all jobs ran on machines that nobody rents."""
     sides = (side.environment for pair in pairs for side in (pair.gpu, pair.cpu))

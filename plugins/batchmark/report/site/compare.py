@@ -14,7 +14,7 @@ from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.side_by_side import SideBySide, Verdict, verdict
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
-from batchmark.report.words import row_label
+from batchmark.report.words import machine_property, row_label
 
 UNDECIDED: tuple[Verdict, ...] = ("no difference", "not known yet")
 CSV_COLUMNS = (
@@ -160,4 +160,8 @@ def _environment(target: TargetRecord) -> dict[str, str]:
     if target.environment is None:
         return {}
     values = target.environment.model_dump(exclude={"availability_zone"})
-    return {name: str(value) for name, value in values.items() if value is not None}
+    return {
+        name.removesuffix("_bytes"): text
+        for name, value in values.items()
+        if (text := machine_property(name, value)) is not None
+    }

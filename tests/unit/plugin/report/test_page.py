@@ -241,6 +241,14 @@ def test_what_the_page_says_of_a_row_that_tells_all(report_of_full):
         assert expected in texts, expected
 
 
+def test_machines_have_no_rows_without_a_value(report_of_gpu):
+    (table,) = re.findall(r"<h3>Machines</h3>.*?</table>", render_html(report_of_gpu), re.DOTALL)
+    rows = re.findall(r'<th role="rowheader".*?</tr>', table)
+    assert rows
+    assert not [row for row in rows if row.count("<span>none</span>") == 2]
+    assert "(&#39;" not in table
+
+
 def test_rivals_are_folded_and_named_for_screen_readers(report_of_full):
     html = render_html(report_of_full)
     assert html.count("<details>\n<summary>Rivals<") == 2 * 7
