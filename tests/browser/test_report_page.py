@@ -109,6 +109,7 @@ def test_a_ratio_is_the_same_in_matrix_table_and_report(open_page):
 
 def test_hostile_text_stays_text(open_page):
     tab = open_page("lost-jobs")
-    assert tab.title() == "Batchmark: run scheduled__2026-11-20"
+    assert tab.title().startswith("Batchmark: ")
+    assert "scheduled__2026-11-20" in tab.inner_text("header")
     assert tab.locator("img").count() == 0
     assert "onerror=alert(1)" in tab.inner_text("body")

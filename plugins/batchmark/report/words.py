@@ -83,6 +83,18 @@ def _per_gpu(basis: PriceBasis) -> str:
     return f", {per_gpu:g} per GPU" if per_gpu is not None and basis.idle_gpus else ""
 
 
+def title(report: Report) -> str:
+    """Suites, targets and moment of a run."""
+    at = f"{report.created_at.day} {report.created_at:%B %Y, %H:%M %Z}"
+    if not report.pairs:
+        return at
+    suites = dict.fromkeys(pair.suite for pair in report.pairs)
+    gpus = dict.fromkeys(map(gpu_label, report.pairs))
+    cpus = dict.fromkeys(pair.cpu.target for pair in report.pairs)
+    names = [formatting.some(list(one)) for one in (suites, gpus, cpus)]
+    return f"{names[0]}: {names[1]} against {names[2]}, {at}"
+
+
 def machine_property(name: str, value: object) -> str | None:
     """A property of an environment; None where it has no value."""
     if isinstance(value, tuple | list):

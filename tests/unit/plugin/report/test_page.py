@@ -241,6 +241,16 @@ def test_what_the_page_says_of_a_row_that_tells_all(report_of_full):
         assert expected in texts, expected
 
 
+def test_title_and_heading_name_suite_targets_and_moment(report_of_gpu):
+    html = render_html(report_of_gpu)
+    suite = report_of_gpu.pairs[0].suite
+    at = report_of_gpu.created_at
+    title = f"{suite}: g5.xlarge against c5.2xlarge, {at.day} {at:%B %Y, %H:%M %Z}"
+    assert f"<title>Batchmark: {title}</title>" in html
+    assert f"<h1>{title}</h1>" in html
+    assert f"<code>{report_of_gpu.run_id}</code>" in html
+
+
 def test_machines_have_no_rows_without_a_value(report_of_gpu):
     (table,) = re.findall(r"<h3>Machines</h3>.*?</table>", render_html(report_of_gpu), re.DOTALL)
     rows = re.findall(r'<th role="rowheader".*?</tr>', table)
