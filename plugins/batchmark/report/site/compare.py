@@ -121,7 +121,7 @@ class Comparison:
         lines = [
             self.answer,
             "",
-            f"| row | {_cell(self.first)} | {_cell(self.second)} | ratio [95 %] | verdict |",
+            f"| row | {_cell(self.first)} | {_cell(self.second)} | speedup [95 %] | verdict |",
             "|---|---:|---:|---:|---|",
         ]
         for one in self.suites:
@@ -134,7 +134,8 @@ class Comparison:
                     verdict(row),
                 )
                 lines.append(f"| {' | '.join(_cell(str(cell)) for cell in cells)} |")
-        lines += ["", *filter(None, (self.remedy, "The ratio is the second's time / the first's."))]
+        speedup = f"The speedup is the time of {self.second} / the time of {self.first}."
+        lines += ["", *filter(None, (self.remedy, _cell(speedup)))]
         return "\n".join(lines) + "\n"
 
 

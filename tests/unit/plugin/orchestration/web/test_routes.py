@@ -300,7 +300,11 @@ def test_a_comparison_can_be_taken_along(pages, shelf):
     rows = list(csv.DictReader(io.StringIO(pages.text(f"/compare.csv?{query}"))))
     assert [row["verdict"] for row in rows] == ["faster", "faster"]
     assert float(rows[0]["ratio"]) == pytest.approx(4.0, rel=0.05)
-    assert "| matmul size 1000, float32 |" in pages.text(f"/compare.md?{query}")
+    markdown = pages.text(f"/compare.md?{query}")
+    assert "| matmul size 1000, float32 |" in markdown
+    assert "| speedup [95 %] |" in markdown
+    assert "ratio" not in markdown
+    assert re.search(r"The speedup is the time of g5.* / the time of g5.*\.", markdown)
     assert pages.client.get(f"/compare.png?{query}").content.startswith(b"\x89PNG")
     assert "faster in 2, slower in 0" in pages.text(f"/compare?{query}")
     pages.text(f"/compare.exe?{query}", 404)
