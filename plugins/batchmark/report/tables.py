@@ -163,7 +163,8 @@ def noise_rows(table: NoiseTable) -> Table:
         *(f"{jobs} a side" for jobs in JOBS_A_SIDE),
         title=escape(
             f"{table.target}, suite {table.suite}: noise over "
-            f"{formatting.count(table.jobs, 'job')} (1 sd, at most this at 95 %), and the smallest change that a comparison finds 95 times in 100"
+            f"{formatting.count(table.jobs, 'job')} (1 sd, at most this at 95 %), and the smallest "
+            "change that a comparison finds 95 times in 100"
         ),
     )
     for row in table.rows:
