@@ -76,7 +76,7 @@ def test_a_constant_is_a_number_of_the_suspects():
     assert constant("TAIL=.07") == ("TAIL", 0.07)
     assert constant("LEAST_RUNS=7") == ("LEAST_RUNS", 7)
     for text in ("JOBS_OF_ROUND=1", "NONE=1"):
-        with pytest.raises(ValueError, match=r"has only .*LEAST_RUNS, TAIL"):
+        with pytest.raises(ValueError, match=r"has only .*LEAST_RUNS, LEAST_HISTORY, TAIL"):
             constant(text)
 
 
