@@ -62,7 +62,7 @@ def test_few_repeats_are_pointed_out():
     rows = [build_row(GPU_SAMPLES)], [build_row(CPU_SAMPLES)]
     assert "only one job" in pair_of(*two_jobs(*rows)).notes[0]
     repeats = [job for n in range(1, 7) for job in two_jobs(*rows, repeat=n)]
-    assert pair_of(*repeats).notes == (f"In 1 of 1 rows {WARNINGS['unsettled']}.",)
+    assert pair_of(*repeats).notes == (f"In 1 of 1 row {WARNINGS['unsettled']}.",)
     assert "only 5 jobs" in pair_of(*repeats[:10]).notes[0]
     assert "only 3 jobs" in pair_of(*repeats[:6]).notes[0]
 
