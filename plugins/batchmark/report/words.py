@@ -84,15 +84,14 @@ def _per_gpu(basis: PriceBasis) -> str:
 
 
 def title(report: Report) -> str:
-    """Suites, targets and moment of a run."""
-    at = f"{report.created_at.day} {report.created_at:%B %Y, %H:%M %Z}"
+    """A run's suites and targets, in a line of the page."""
     if not report.pairs:
-        return at
+        return "Batchmark report"
     suites = dict.fromkeys(pair.suite for pair in report.pairs)
     gpus = dict.fromkeys(map(gpu_label, report.pairs))
     cpus = dict.fromkeys(pair.cpu.target for pair in report.pairs)
-    names = [formatting.some(list(one)) for one in (suites, gpus, cpus)]
-    return f"{names[0]}: {names[1]} against {names[2]}, {at}"
+    names = [formatting.some(list(one), most=1) for one in (suites, gpus, cpus)]
+    return f"{names[0]}: {names[1]} against {names[2]}"
 
 
 def machine_property(name: str, value: object) -> str | None:
