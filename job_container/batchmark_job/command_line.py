@@ -16,7 +16,7 @@ from typing import NoReturn, TypeVar
 from batchmark_job.errors import InputError, JobError
 from batchmark_job.interruption import Interruption
 from batchmark_job.measuring.limits import RowLimits
-from batchmark_job.output import parse_output
+from batchmark_job.output import BY_HAND, parse_output
 from batchmark_job.result import (
     MOST_CHARACTERS_OF_NAME,
     MOST_ROWS,
@@ -192,7 +192,7 @@ def _show_document(file: str) -> int:
 
 def job_from_batch() -> tuple[str, int]:
     """Job id and attempt as AWS Batch tells them; by hand "local" and 1."""
-    job_id = os.environ.get("AWS_BATCH_JOB_ID") or "local"
+    job_id = os.environ.get("AWS_BATCH_JOB_ID") or BY_HAND
     attempt = os.environ.get("AWS_BATCH_JOB_ATTEMPT") or "1"
     if not attempt.isdecimal() or int(attempt) < 1:
         raise InputError(f"AWS_BATCH_JOB_ATTEMPT is {attempt!r}; it must be a number from 1")

@@ -17,6 +17,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark_job.errors import InputError, OutputError, one_line
 
+BY_HAND = "local"  # the job id of a job that nobody sent to Batch
+
 
 class Output(Protocol):
     """A place for one document."""
@@ -37,11 +39,17 @@ class Output(Protocol):
 
 
 def parse_output(address: str, job_id: str, job_attempt: int) -> Output:
-    """The output at an address; one that ends in "/" is a folder."""
+    """The output at an address; one that ends in "/" is a folder.
+
+    A job by hand has no id of its own: in a folder of files it takes the first number that is free.
+    """
     if not address.strip():
         raise InputError("--output is empty; give a file or s3://bucket/key")
     if address.endswith("/"):
-        address += document_name(job_id, job_attempt)
+        folder, address = address, address + document_name(job_id, job_attempt)
+        while job_id == BY_HAND and "://" not in address and Path(address).exists():
+            job_attempt += 1
+            address = folder + document_name(job_id, job_attempt)
     if "://" not in address:
         return FileOutput(Path(address))
     parts = urlsplit(address)

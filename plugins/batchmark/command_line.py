@@ -12,6 +12,7 @@ from rich.console import Console
 
 from batchmark.analysis.compared_rows import Row
 from batchmark.analysis.side_by_side import Chosen, side_by_side, verdict
+from batchmark.analysis.significance import ENOUGH_REPEATS
 from batchmark.core import formatting
 from batchmark.core.errors import BatchmarkError
 from batchmark.core.intervals import MINIMUM_SAMPLES
@@ -47,8 +48,8 @@ def _parser() -> argparse.ArgumentParser:
         "compare",
         help="compare result documents, by the same rules as a run's report",
         description="Compare result documents, by the same rules as a run's report. Each side is "
-        f"a document, or a folder of repeats. With {MINIMUM_SAMPLES} or more a side, noise is "
-        "measured.",
+        f"a document, or a folder of repeats. From {ENOUGH_REPEATS} on a side, noise is "
+        f"measured; use {MINIMUM_SAMPLES} or more.",
     )
     compare.add_argument("baseline", type=Path)
     compare.add_argument("new", type=Path)

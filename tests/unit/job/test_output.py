@@ -65,3 +65,11 @@ def test_failed_write_leaves_no_temporary_file(tmp_path):
     with pytest.raises(OutputError, match="could not write"):
         FileOutput(tmp_path / "result.json").write("text")
     assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_jobs_by_hand_overwrite_no_other_in_a_folder(tmp_path):
+    """Seen: six repeats into one folder left a single document."""
+    for number in (1, 2, 3):
+        output = parse_output(f"{tmp_path}/", "local", 1)
+        assert output.path == tmp_path / f"local.{number}.json"
+        output.write("{}")
