@@ -130,8 +130,8 @@ def _wrong_constants(tree: ast.Module, constants: dict[str, Any]) -> Iterator[st
                 plain = False
                 yield f"{name} in line {value.lineno} is not a plain value; write it out"
                 constants[name] = DEFAULTS[name]
-    if plain and not _are_axes(constants["AXES"]):
-        yield 'AXES is missing or invalid; give for example AXES = {"size": (1000, 4000)}'
+    if plain:
+        yield from _wrong_axes(constants["AXES"])
     yield from _wrong_dtypes(constants["DTYPES"])
     if not _is_tolerance(constants["TOLERANCE"]):
         yield f"TOLERANCE is {constants['TOLERANCE']!r}; give a number above 0 such as 1e-4"
@@ -150,19 +150,18 @@ def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
                 yield name, value
 
 
-def _are_axes(axes: object) -> bool:
-    return (
-        isinstance(axes, dict)
-        and axes != {}
-        and all(
-            isinstance(name, str)
-            and name.isidentifier()
-            and isinstance(values, tuple)
-            and len(values) > 0
-            and all(type(value) is int and 1 <= value <= LARGEST for value in values)
-            for name, values in axes.items()
-        )
-    )
+def _wrong_axes(axes: object) -> Iterator[str]:
+    if not isinstance(axes, dict) or not axes:
+        found = "missing" if axes is None else f"{axes!r}"
+        yield f'AXES is {found}; give for example AXES = {{"size": (1000, 4000)}}'
+        return
+    for name, values in axes.items():
+        if not isinstance(name, str) or not name.isidentifier():
+            yield f"AXES has the name {name!r}; give one that an argument may have, such as size"
+        elif not isinstance(values, tuple) or not values:
+            yield f"AXES has {values!r} for {name}; give a tuple such as (1000,)"
+        elif not all(type(value) is int and 1 <= value <= LARGEST for value in values):
+            yield f"AXES has {values!r} for {name}; give whole numbers from 1 to {LARGEST}"
 
 
 def _wrong_dtypes(dtypes: object) -> Iterator[str]:

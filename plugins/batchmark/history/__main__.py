@@ -37,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         options.run(client("s3", options.region), options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # who reads has read enough; Python would complain when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (BatchmarkError, BotoCoreError, ClientError, OSError) as error:
         print(f"history {options.command}: {error}", file=sys.stderr)
         return 1

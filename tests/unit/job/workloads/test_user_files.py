@@ -174,9 +174,9 @@ def test_what_goes_wrong_fails_the_row_alone(old, new, reason, write, tmp_path):
             GOOD.replace("step", "stepp"),
             "step() is missing; define def step(*inputs), or step_cpu and step_cuda",
         ),
-        (GOOD.replace("AXES", "SIZES"), "AXES is missing or invalid; give for example AXES = {"),
-        (GOOD.replace("(3, 5)", "(0,)"), "AXES is missing or invalid"),
-        (GOOD.replace("(3, 5)", "3"), "AXES is missing or invalid"),
+        (GOOD.replace("AXES", "SIZES"), "AXES is missing; give for example AXES = {"),
+        (GOOD.replace("(3, 5)", "(0,)"), "AXES has (0,) for size; give whole numbers from 1 to "),
+        (GOOD.replace("(3, 5)", "3"), "AXES has 3 for size; give a tuple such as (1000,)"),
         (GOOD.replace("(3, 5)", "range(3)"), "AXES in line 3 is not a plain value; write it out"),
         (
             GOOD.replace('{"size": (3, 5)}', '{["a"]: (3, 5)}'),

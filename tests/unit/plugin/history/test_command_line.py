@@ -281,3 +281,14 @@ def test_only_a_file_that_names_its_machines_needs_no_target(bucket, capsys):
     assert "name it, such as --target ci-runner" in capsys.readouterr().err
     assert run("import", TABLE) == 0
     assert capsys.readouterr().out == "published.json: 18 measurements of 1 runs\n"
+
+
+def test_a_reader_that_has_enough_is_no_fault(bucket, capfd, monkeypatch):
+    """As with `history show … | head`."""
+    bucket.append(FIRST)
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        assert run("show") == 0
+    assert capfd.readouterr().err == ""
