@@ -3,6 +3,7 @@
 import pytest
 
 from batchmark.command_line import BAD_INPUT, SLOWER, main
+from batchmark_job.result import MeasurementStatus
 from tests.builders.runs import build_job, build_row
 
 REPEATS = 6
@@ -130,3 +131,21 @@ def test_a_workload_measured_by_itself_is_compared_with_its_suite(tmp_path, caps
         sides[-1].write_text(document.model_copy(update={"suite": suite}).to_json())
     assert main(["compare", *map(str, sides)]) == 0
     assert "suite own" in capsys.readouterr().out
+
+
+def test_repeats_without_a_settled_figure_are_named(tmp_path, old, capsys):
+    new = tmp_path / "new"
+    new.mkdir()
+    for repeat, (status, median) in enumerate(
+        [("measured", 0.001), ("measured", 0.02), ("unsettled", 0.5)]
+    ):
+        row = build_row([median] * 20)
+        if status == "unsettled":
+            row = row.model_copy(
+                update={"status": MeasurementStatus(status), "reason": "it drifts"}
+            )
+        (new / f"{repeat}.json").write_text(build_job("local", [row]).document.to_json())
+    main(["compare", str(old), str(new)])
+    out = " ".join(capsys.readouterr().out.split())
+    assert "with 2 repeats a side, equal jobs may differ by more than tenfold." in out
+    assert "In 1 of these, repeats are left out that measured no settled figure." in out

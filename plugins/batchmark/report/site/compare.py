@@ -16,6 +16,7 @@ from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.report.words import machine_property, row_label
 
+TENFOLD = 9.0  # a relative change, from which on its size tells nobody anything
 UNDECIDED: tuple[Verdict, ...] = ("no difference", "not known yet")
 CSV_COLUMNS = (
     "suite",
@@ -70,14 +71,25 @@ class Comparison:
         if not rows:
             return None
         jobs = min(min(row.gpu.jobs, row.cpu.jobs) for row in rows)
-        most = formatting.percent(max(row.noise.critical_change for row in rows))
+        lacking = sum(min(row.gpu.jobs, row.cpu.jobs) < self._fewest_repeats for row in rows)
+        change = max(row.noise.critical_change for row in rows)
+        most = f"up to {formatting.percent(change)}" if change < TENFOLD else "more than tenfold"
         enough = jobs >= MINIMUM_SAMPLES
         more = "more repeats" if enough else f"{MINIMUM_SAMPLES} or more repeats a side"
+        left_out = (
+            f" In {lacking} of these, repeats are left out that measured no settled figure."
+            if lacking
+            else ""
+        )
         return (
             f"Not known yet in {formatting.count(len(rows), 'row')}: with "
-            f"{formatting.count(jobs, 'repeat')} a side, equal jobs may differ by up to {most}. "
-            f"Measure {more}{', or on a quieter machine' if enough else ''}."
+            f"{formatting.count(jobs, 'repeat')} a side, equal jobs may differ by {most}."
+            f"{left_out} Measure {more}{', or on a quieter machine' if enough else ''}."
         )
+
+    @property
+    def _fewest_repeats(self) -> int:
+        return min(len(side.jobs) for one in self.suites for side in (one.first, one.second))
 
     @property
     def differences(self) -> list[tuple[str, str, str]]:
