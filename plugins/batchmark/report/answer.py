@@ -211,7 +211,7 @@ def _changed(found: ChangesSection | None) -> str:
 def _trust(report: Report) -> str:
     rows = [row for pair in report.pairs if not pair.cpu_fallback for row in pair.rows]
     if not rows:
-        return "There is nothing to trust yet."
+        return "There is no verdict to trust yet."
     decided = sum(row.verdict != "undecided" for row in rows)
     sources = Counter(row.noise.source for row in rows)
     source = ", ".join(f"{name} for {count}" for name, count in sources.items())

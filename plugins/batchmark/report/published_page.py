@@ -141,7 +141,7 @@ def _matrix(table: PublishedTable, measure: Measure, factor: float) -> Matrix:
     return Matrix(
         measure,
         f"{OTHERS.capitalize()}: {table.gpu} against {table.cpu}; ratios are of {amounts}, "
-        "CPU / GPU, over all sizes.",
+        "CPU / GPU, of the rows that can be judged.",
         [table.gpu],
         [(name, [_cell(rows, measure, factor)]) for name, rows in workloads.items()],
     )

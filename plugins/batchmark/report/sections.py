@@ -84,7 +84,7 @@ def _of_run(report: Report) -> Iterator[Fact]:
     text = f"{compared}, checked against a reference on both sides."
     if missing:
         (reason, _), *_ = reasons.most_common(1)
-        text += f" {formatting.count(len(missing), 'row')} not compared, such as for: {reason}."
+        text += f" {formatting.count(len(missing), 'row')} not compared; mostly {reason}."
     yield "Correctness", text if measured or missing else "No row was measured."
     if report.lost:
         lost = formatting.some([f"{one.planned.target}: {one.reason}" for one in report.lost])
