@@ -90,7 +90,9 @@ def test_document_goes_to_s3(start_job, s3):
     )
     out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 0, err
-    assert out.endswith("batchmark_job: wrote s3://results/raw/a-run/an-id.1.json\n")
+    assert (
+        "\nbatchmark_job: wrote s3://results/raw/a-run/an-id.1.json\n\nsuite custom on cpu" in out
+    )
     (entry,) = s3.list_objects_v2(Bucket="results")["Contents"]
     body = s3.get_object(Bucket="results", Key=entry["Key"])["Body"].read()
     assert parse_document(body).job_id == "an-id"
