@@ -27,7 +27,7 @@ from laptop.processes import require_port
 from laptop.session import Clock, exclusive
 from laptop.stack import reach_loopback_directly
 
-HEALTHY_SECONDS = 300
+HEALTHY_SECONDS = 480
 
 
 def up(deployment: Deployment, *, build: bool = True) -> float:

@@ -140,7 +140,7 @@ def test_tini_is_process_1_and_passes_sigterm_on(engine, job_image):
     endless = "--workload matmul --axis size=256 --samples 10000 --max-seconds 600 --precision 0"
     command = f"python -m batchmark_job run {endless} --no-ceilings --output /tmp/result.json"
     with started(engine, job_image, *command.split()) as container:
-        wait_for_log(container, "batchmark_job: suite custom, 1 rows")
+        wait_for_log(container, "batchmark_job: suite custom, 1 row")
         first = container.exec_run(["cat", "/proc/1/comm"]).output.decode()
         container.kill("SIGTERM")
         code = container.wait(timeout=PATIENCE_SECONDS)["StatusCode"]
