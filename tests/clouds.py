@@ -24,7 +24,7 @@ from botocore.credentials import Credentials
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[1]
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 120.0
 FINISHED = {"SUCCEEDED", "FAILED"}
 
 
@@ -74,7 +74,9 @@ class Cloud:
     def control(self) -> httpx.Client:
         """Controls the faults, and moto's reset."""
         auth = SignedCalls(self.secret)
-        return httpx.Client(base_url=self.endpoint_url, auth=auth, trust_env=False, timeout=30)
+        return httpx.Client(
+            base_url=self.endpoint_url, auth=auth, trust_env=False, timeout=DEADLINE_SECONDS
+        )
 
     def reset(self) -> None:
         """moto's reset of everything."""

@@ -12,7 +12,7 @@ T = TypeVar("T")
 def wait_for(
     condition: Callable[[], T | None],
     what: str,
-    seconds: float = 30,
+    seconds: float = 60,
     *,
     every: float = 0.05,
     asked_again: tuple[type[Exception], ...] = (),

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from laptop.processes import processes_of, stop_all
+from tests.clouds import DEADLINE_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,26 +26,25 @@ ROOT = Path(__file__).resolve().parents[2]
 )
 def test_an_interrupt_ends_everything(tmp_path, moment, number):
     folder = tmp_path / "demo"
-    demo = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "laptop", "demo", "--folder", str(folder)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/plugins:{ROOT}/job_container"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    try:
-        assert any(moment in line for line in demo.stdout), demo.stderr.read()
-        demo.send_signal(number)
-        _, errors = demo.communicate(timeout=60)
-        assert demo.returncode == 130
-        assert errors == "demo: interrupted\n"
-        assert processes_of(folder) == []
-        assert jobs_of(folder) == []
-    finally:
-        demo.kill()
-        demo.wait()
-        stop_all(folder)
+    ) as demo:
+        try:
+            assert any(moment in line for line in demo.stdout), demo.stderr.read()
+            demo.send_signal(number)
+            _, errors = demo.communicate(timeout=DEADLINE_SECONDS)
+            assert demo.returncode == 130
+            assert errors == "demo: interrupted\n"
+            assert processes_of(folder) == []
+            assert jobs_of(folder) == []
+        finally:
+            demo.kill()
+            stop_all(folder)
 
 
 def jobs_of(folder):

@@ -13,6 +13,7 @@ import pytest
 
 from batchmark.core.suites import SUITES
 from laptop.processes import Processes, stop_all
+from tests.clouds import DEADLINE_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,7 +26,7 @@ def laptop(*arguments, **environment):
         | environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=DEADLINE_SECONDS,
         check=False,
     )
 

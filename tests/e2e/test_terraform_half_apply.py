@@ -9,7 +9,7 @@ import pytest
 from laptop.aws import AwsClients
 from laptop.errors import TerraformError
 from laptop.stack import PROFILE
-from tests.clouds import SignedCalls
+from tests.clouds import DEADLINE_SECONDS, SignedCalls
 from tests.e2e.remains import remains
 from tests.e2e.stacks import open_stack
 
@@ -44,7 +44,9 @@ def test_an_apply_names_what_failed_and_apply_or_destroy_again_end_clean(tmp_pat
 def environment_invalid(stack, names):
     """Environments that end INVALID, as for a role that is not there yet."""
     auth = SignedCalls(stack.aws["AWS_SECRET_ACCESS_KEY"])
-    with httpx.Client(base_url=stack.endpoint, auth=auth, trust_env=False, timeout=30) as control:
+    with httpx.Client(
+        base_url=stack.endpoint, auth=auth, trust_env=False, timeout=DEADLINE_SECONDS
+    ) as control:
         fault = {"kind": "invalid_environment", "compute_environment": names, "reason": REASON}
         begun = control.post("/_faults", json=fault).raise_for_status().json()
         yield

@@ -20,6 +20,7 @@ from airflow.providers.amazon.aws.sensors.batch import (
 
 from laptop.stack import ROOT
 from laptop.terraform import Terraform
+from tests.clouds import DEADLINE_SECONDS
 from tests.terraform.plans import planned_changes
 
 # Fields that AWS has replaced, and that documents on the web still have.
@@ -61,7 +62,7 @@ def cli(environment):
             env=environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=DEADLINE_SECONDS,
             check=False,
         )
         assert done.returncode == code, done.stderr
