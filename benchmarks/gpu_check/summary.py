@@ -18,7 +18,7 @@ CUT = "(cut here; the rest is in the logs and documents)\n"
 MOST_OF_A_SECTION = 40  # lines
 LINE = 160  # characters
 NEWS = re.compile(
-    r"^(FAILED|ERROR|E  |NOT MEASURED|batchmark_job: warning:|Traceback|\w+Error:)|BELOW"
+    r"^(FAILED|ERROR|E  |NOT MEASURED|batchmark-job: warning:|Traceback|\w+Error:)|BELOW"
 )
 
 

@@ -128,7 +128,7 @@ def main(argv: Sequence[str] | None = None, interruption: Interruption | None = 
             return 0
         return _run(arguments, interruption)
     except JobError as error:
-        print(f"batchmark_job: error: {error}", file=sys.stderr)
+        print(f"batchmark-job: error: {error}", file=sys.stderr)
         return error.exit_code
 
 

@@ -18,7 +18,7 @@ def say(text: str) -> None:
 
 
 def warn(text: str) -> None:
-    say(f"batchmark_job: warning: {text}")
+    say(f"batchmark-job: warning: {text}")
 
 
 class JobError(Exception):

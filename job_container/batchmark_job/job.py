@@ -178,7 +178,7 @@ def _announce(recorder: Recorder, machine: Machine) -> None:
     on_gpu = machine.device is Device.CUDA
     where = environment.gpu_model if on_gpu else environment.cpu_model
     say(
-        f"batchmark_job: suite {settings.suite}, {count(len(settings.points), 'row')}, "
+        f"batchmark-job: suite {settings.suite}, {count(len(settings.points), 'row')}, "
         f"{' '.join(settings.dtypes)}, "
         f"on {machine.device} ({where}, {count(machine.threads, 'thread')}), "
         f"to {settings.output}"

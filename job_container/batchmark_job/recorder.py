@@ -53,13 +53,13 @@ class Recorder:
             self._written.set()
         say("\n".join(["", *lines(document)]))
         if failed:
-            say(f"batchmark_job: {failed} of {count(len(measured), 'row')} failed")
+            say(f"batchmark-job: {failed} of {count(len(measured), 'row')} failed")
         return EXIT_ROW_FAILED if failed else 0
 
     def interrupt(self, received: signal.Signals) -> int:
         """Write what there is, with the rows in progress; returns the exit code."""
         if not self._closing.acquire(blocking=False):
-            say(f"batchmark_job: {received.name} while the complete document is being written")
+            say(f"batchmark-job: {received.name} while the complete document is being written")
             self._written.wait()
             return 128 + received
         self._write_partial(received.name, MeasurementStatus.INTERRUPTED, hurried=True)
@@ -76,11 +76,11 @@ class Recorder:
 
     def _write_partial(self, cause: str, status: MeasurementStatus, *, hurried: bool) -> None:
         rows = [row.interrupt(cause, status) for row in self.rows if row.begun]
-        say(f"batchmark_job: {cause}: writing the {count(len(rows), 'row')} there are")
+        say(f"batchmark-job: {cause}: writing the {count(len(rows), 'row')} there are")
         try:
             self._write(self._document("interrupted", rows), hurried=hurried)
         except OutputError as error:
-            say(f"batchmark_job: {error}")
+            say(f"batchmark-job: {error}")
 
     def _document(
         self, status: Literal["complete", "interrupted"], measurements: list[Measurement]
@@ -114,7 +114,7 @@ class Recorder:
         except OutputError as error:
             saved = _save_elsewhere(document, text)
             raise OutputError(f"{error}; the document is {saved}") from error
-        say(f"batchmark_job: wrote {self.settings.output}")
+        say(f"batchmark-job: wrote {self.settings.output}")
 
 
 def _save_elsewhere(document: ResultDocument, text: str) -> str:

@@ -140,15 +140,15 @@ def test_tini_is_process_1_and_passes_sigterm_on(engine, job_image):
     endless = "--workload matmul --axis size=256 --samples 10000 --max-seconds 600 --precision 0"
     command = f"python -m batchmark_job run {endless} --no-ceilings --output /tmp/result.json"
     with started(engine, job_image, *command.split()) as container:
-        wait_for_log(container, "batchmark_job: suite custom, 1 row")
+        wait_for_log(container, "batchmark-job: suite custom, 1 row")
         first = container.exec_run(["cat", "/proc/1/comm"]).output.decode()
         container.kill("SIGTERM")
         code = container.wait(timeout=PATIENCE_SECONDS)["StatusCode"]
         log = container.logs().decode()
     assert first == "tini\n"
     assert code == 143, log
-    assert "batchmark_job: SIGTERM: writing the" in log
-    assert log.splitlines()[-1] == "batchmark_job: wrote /tmp/result.json"
+    assert "batchmark-job: SIGTERM: writing the" in log
+    assert log.splitlines()[-1] == "batchmark-job: wrote /tmp/result.json"
 
 
 def wait_for_log(container, text):

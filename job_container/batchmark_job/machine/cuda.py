@@ -130,7 +130,7 @@ def _name_the_gpu() -> None:
     known = f"EC2 {', '.join(card.families)}" if card else "not among the GPUs known here"
     major, minor = torch.cuda.get_device_capability(0)
     say(
-        f"batchmark_job: GPU: {properties.name} ({known}), compute capability {major}.{minor}, "
+        f"batchmark-job: GPU: {properties.name} ({known}), compute capability {major}.{minor}, "
         f"{properties.total_memory / 2**30:.1f} GiB"
     )
 

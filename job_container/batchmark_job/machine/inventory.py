@@ -38,7 +38,7 @@ def take_inventory(requested: str, threads: int, *, allow_cpu_fallback: bool) ->
     device = _choose_device(requested, allow_cpu_fallback=allow_cpu_fallback)
     usable = fingerprint.usable_threads()
     if threads > usable:
-        say(f"batchmark_job: {threads} threads asked for, only {usable} usable: using those")
+        say(f"batchmark-job: {threads} threads asked for, only {usable} usable: using those")
     given = min(threads or usable, usable)
     uuid = None
     if device is Device.CUDA:
@@ -64,7 +64,7 @@ def _choose_device(requested: str, *, allow_cpu_fallback: bool) -> Device:
             "or give --allow-cpu-fallback to measure on the CPU instead"
         )
     say(
-        f"batchmark_job: NOT A GPU MEASUREMENT: cuda was asked for, but {obstacle.what}; "
+        f"batchmark-job: NOT A GPU MEASUREMENT: cuda was asked for, but {obstacle.what}; "
         "measuring on the CPU (--allow-cpu-fallback)"
     )
     return Device.CPU

@@ -114,6 +114,6 @@ def test_a_cloudwatch_that_never_answers_does_no_harm(start_job, tmp_path):
         out, err = process.communicate(timeout=DEADLINE_SECONDS)
         assert time.monotonic() - written < 60, "it waited for more than its limit"
     assert process.returncode == 0, err
-    (warning,) = [line for line in out.splitlines() if line.startswith("batchmark_job: ")]
-    assert warning.startswith("batchmark_job: warning: metrics not published: ")
+    (warning,) = [line for line in out.splitlines() if line.startswith("batchmark-job: ")]
+    assert warning.startswith("batchmark-job: warning: metrics not published: ")
     assert parse_document((tmp_path / "result.json").read_bytes()).status == "complete"

@@ -117,7 +117,7 @@ def test_cuda_without_a_gpu_has_its_own_exit_code(start_job, tmp_path):
     out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 3
     assert out == ""
-    assert err.startswith("batchmark_job: error: cannot measure: --device cuda")
+    assert err.startswith("batchmark-job: error: cannot measure: --device cuda")
     assert err.count("\n") == 1
     assert not (tmp_path / "result.json").exists()
 
@@ -127,7 +127,7 @@ def test_bad_input_ends_at_once(start_job, tmp_path):
     out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 2
     assert out == ""
-    assert err.startswith("batchmark_job: error: unknown suite 'nope'; known: smoke, blog, sam")
+    assert err.startswith("batchmark-job: error: unknown suite 'nope'; known: smoke, blog, sam")
     assert err.count("\n") == 1
 
 

@@ -91,7 +91,7 @@ def test_document_goes_to_s3(start_job, s3):
     out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 0, err
     assert (
-        "\nbatchmark_job: wrote s3://results/raw/a-run/an-id.1.json\n\nsuite custom on cpu" in out
+        "\nbatchmark-job: wrote s3://results/raw/a-run/an-id.1.json\n\nsuite custom on cpu" in out
     )
     (entry,) = s3.list_objects_v2(Bucket="results")["Contents"]
     body = s3.get_object(Bucket="results", Key=entry["Key"])["Body"].read()
@@ -136,7 +136,7 @@ def test_refused_document_is_kept(start_job, stubborn_s3, tmp_path):
     out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 4
     kept = tmp_path / "batchmark-local.1.json"
-    assert err.startswith("batchmark_job: error: could not write s3://b/k.json: ")
+    assert err.startswith("batchmark-job: error: could not write s3://b/k.json: ")
     assert err.endswith(f"the document is above in this log and in {kept}\n")
     between = re.search(r"document begins -----\n(.*)\n----- result", out, flags=re.DOTALL)
     assert between

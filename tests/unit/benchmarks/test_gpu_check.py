@@ -103,7 +103,7 @@ def test_every_test_that_wants_a_device_is_run():
 
 def test_a_step_that_failed_or_took_too_long_does_not_end_the_check(tmp_path, state):
     steps = [
-        step("fails", "print('batchmark_job: warning: so it is'); raise SystemExit(3)"),
+        step("fails", "print('batchmark-job: warning: so it is'); raise SystemExit(3)"),
         step("hangs", "import time; print('so far', flush=True); time.sleep(60)", limit=1),
         step("passes", "print('all well')"),
     ]
@@ -114,7 +114,7 @@ def test_a_step_that_failed_or_took_too_long_does_not_end_the_check(tmp_path, st
     text = summary.write(tmp_path, state, steps)
     assert "fails           exit 3" in text
     assert "hangs           stopped after its 1 s" in text
-    assert "fails, what went wrong:\nbatchmark_job: warning: so it is" in text
+    assert "fails, what went wrong:\nbatchmark-job: warning: so it is" in text
     assert (tmp_path / "summary.txt").read_text() == text
 
 

@@ -58,7 +58,7 @@ def test_bad_input(arguments, message, tmp_path, capsys):
     assert main(["run", *arguments, "--output", f"{tmp_path}/"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith("batchmark_job: error: ")
+    assert captured.err.startswith("batchmark-job: error: ")
     assert message in captured.err
     assert captured.err.count("\n") == 1
     assert not list(tmp_path.iterdir())
@@ -67,7 +67,7 @@ def test_bad_input(arguments, message, tmp_path, capsys):
 @pytest.mark.parametrize("output", ["s3://bucket", "ftp://a/b", "", "/dev/null/result.json"])
 def test_bad_output(output, capsys):
     assert main(["run", *SMOKE, "--output", output]) == 2
-    assert capsys.readouterr().err.startswith("batchmark_job: error: --output")
+    assert capsys.readouterr().err.startswith("batchmark-job: error: --output")
 
 
 def test_bad_attempt(tmp_path, monkeypatch, capsys):

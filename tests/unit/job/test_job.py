@@ -65,7 +65,7 @@ def test_document_says_what_ran(make_settings, capsys):
         r"(torch|numpy) on 1 thread(; about \d+ s left)?$|UNSETTLED)",
         first,
     )
-    table = lines.index(f"batchmark_job: wrote {settings.output}") + 2
+    table = lines.index(f"batchmark-job: wrote {settings.output}") + 2
     assert lines[table].startswith("suite custom on cpu, 1 thread, complete")
 
 
@@ -150,7 +150,7 @@ def test_cuda_is_not_replaced_silently(make_settings, tmp_path):
 @NO_CUDA
 def test_fallback_is_labelled(make_settings, capsys):
     document = document_of(make_settings(requested_device="cuda", allow_cpu_fallback=True))
-    assert capsys.readouterr().out.startswith("batchmark_job: NOT A GPU MEASUREMENT: cuda was")
+    assert capsys.readouterr().out.startswith("batchmark-job: NOT A GPU MEASUREMENT: cuda was")
     assert (document.requested_device, document.actual_device) == ("cuda", "cpu")
     assert document.environment.gpu_model is None
 
@@ -198,7 +198,7 @@ def test_error_outside_of_rows_keeps_the_finished_ones(make_settings, monkeypatc
     for row, turns in zip(document.measurements, (2, 1), strict=True):
         assert (row.status, len(row.turn_samples)) == ("measured", turns)
         assert row.reason == f"LookupError: nothing to say after {turns} of its 12 turns"
-    assert "batchmark_job: LookupError: nothing to say: writing the 2 rows" in (
+    assert "batchmark-job: LookupError: nothing to say: writing the 2 rows" in (
         capsys.readouterr().out
     )
 

@@ -123,7 +123,7 @@ def test_a_gpu_that_is_lost_ends_its_metrics_alone(two_gpus, capsys):
     metrics = ("Utilization", "MemoryUsed", "Power", "Clock", "Temperature")
     assert samples == {f"GPU{metric}": 1 for metric in metrics}
     warning = capsys.readouterr().out
-    assert warning.startswith("batchmark_job: warning: GpuMeter ends early: NVMLError_GpuIsLost: ")
+    assert warning.startswith("batchmark-job: warning: GpuMeter ends early: NVMLError_GpuIsLost: ")
 
 
 def test_without_a_gpu_there_is_the_process_alone():
@@ -221,7 +221,7 @@ def test_a_meter_that_fails_ends_alone(capsys):
     sampled = start(Broken(), Scripted({"MemoryUsed": 1.0}))
     sampled.stop()
     assert {datum["MetricName"] for datum in sampled.datums()} == {"MemoryUsed"}
-    warning = "batchmark_job: warning: Broken ends early: OSError: the driver\n"
+    warning = "batchmark-job: warning: Broken ends early: OSError: the driver\n"
     assert capsys.readouterr().out == warning
 
 
@@ -259,7 +259,7 @@ def test_a_refusal_costs_a_line_and_nothing_else(make_settings, use_cloudwatch, 
     assert run_job(settings) == 0
     assert len(parse_document(settings.output.path.read_bytes()).measurements) == 2
     last_line = capsys.readouterr().out.splitlines()[-1]
-    assert last_line.startswith("batchmark_job: warning: metrics not published: RuntimeError: Acc")
+    assert last_line.startswith("batchmark-job: warning: metrics not published: RuntimeError: Acc")
 
 
 def test_the_document_is_there_before_the_metrics_go_out(make_settings, use_cloudwatch):
@@ -313,7 +313,7 @@ def test_bad_namespace(name, message, tmp_path, capsys):
     arguments = ["run", "--suite", "smoke", "--output", f"{tmp_path}/"]
     assert main([*arguments, f"--metrics-namespace={name}"]) == 2
     error = capsys.readouterr().err
-    assert error.startswith("batchmark_job: error: --metrics-namespace ")
+    assert error.startswith("batchmark-job: error: --metrics-namespace ")
     assert message in error
     assert error.count("\n") == 1
 

@@ -204,7 +204,7 @@ def test_a_broken_file_gives_one_line(text, problem, write, capsys):
     for arguments in (["--workload", "mine"], ["--suite", "own"]):
         assert main(["run", *arguments, "--output", "/dev/null"]) == 2
         (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith(f"batchmark_job: error: own workload {path} can't be used: ")
+        assert line.startswith(f"batchmark-job: error: own workload {path} can't be used: ")
         assert problem in line
     assert main(["list"]) == 0
     assert "workload mine: own workload" in capsys.readouterr().out

@@ -10,7 +10,7 @@ from batchmark.orchestration.log_progress import LogProgress
 from tests.stand_ins.following import RUNNING, SUCCEEDED, Following
 
 JOB = {"container": {"logStreamName": "g5/default/1"}}
-LINES = ["batchmark_job: suite smoke", "[0/26] matmul: turn 1 of 6", "    noisy", "[1/26] matmul"]
+LINES = ["batchmark-job: suite smoke", "[0/26] matmul: turn 1 of 6", "    noisy", "[1/26] matmul"]
 
 
 class Logs:
