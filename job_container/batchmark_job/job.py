@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from batchmark_job.errors import CannotMeasureError, say, warn
+from batchmark_job.formatting import count
 from batchmark_job.interruption import Interruption
 from batchmark_job.machine import nvml
 from batchmark_job.machine.conditions import Monitor
@@ -24,7 +25,7 @@ from batchmark_job.measuring.processes.workers import (
     Workers,
 )
 from batchmark_job.measuring.rows import Bench, Row
-from batchmark_job.progress import count, describe, describe_first_turn, time_left, warnings
+from batchmark_job.progress import describe, describe_first_turn, time_left, warnings
 from batchmark_job.recorder import Recorder
 from batchmark_job.result import Ceiling, Device, MeasurementStatus
 from batchmark_job.settings import JobSettings

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from batchmark_job.formatting import count, duration
 from batchmark_job.result import Implementation, Measurement, MeasurementStatus
 
 if TYPE_CHECKING:
@@ -77,10 +78,6 @@ def name_and_threads(implementation: Implementation) -> str:
     return implementation.name + (f" on {count(threads, 'thread')}" if threads else "")
 
 
-def count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def warnings(measurement: Measurement) -> Iterator[str]:
     """What a reader of a row's figures should know, one line each."""
     for trial in measurement.trials:
@@ -99,11 +96,3 @@ def warnings(measurement: Measurement) -> Iterator[str]:
             yield f"{found} of {samples} samples {what}"
     if measurement.multimodal:
         yield "the samples gather around more than one value"
-
-
-def duration(seconds: float) -> str:
-    if seconds >= 1:
-        return f"{seconds:.4g} s"
-    if seconds >= 1e-3:
-        return f"{seconds * 1e3:.4g} ms"
-    return f"{seconds * 1e6:.4g} µs"

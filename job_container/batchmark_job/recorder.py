@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from batchmark_job.errors import OutputError, one_line, say
+from batchmark_job.formatting import count
 from batchmark_job.output import FileOutput, document_name
-from batchmark_job.progress import count
 from batchmark_job.result import Ceiling, Measurement, MeasurementStatus, ResultDocument
 from batchmark_job.settings import JobSettings
 from batchmark_job.table import lines

@@ -6,7 +6,8 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator
 
-from batchmark_job.progress import count, duration, name_and_threads, point_name
+from batchmark_job.formatting import count, duration
+from batchmark_job.progress import name_and_threads, point_name
 from batchmark_job.result import Measurement, MeasurementStatus, ResultDocument
 
 CODE_WIDTH = 38

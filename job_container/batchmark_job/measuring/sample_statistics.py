@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr
 
+from batchmark_job.formatting import duration
+
 NORMAL_QUANTILE = 1.959964  # 97.5 %, for intervals of 95 %
 
 OUTLIER_DEVIATIONS = 5.0  # of the median absolute deviation, scaled to a normal's sigma
@@ -143,8 +145,8 @@ def spread_too_far(samples: Sequence[float]) -> str | None:
     if interval is None or interval.high <= UNSETTLED_FACTOR * interval.low:
         return None
     return (
-        f"after {len(samples)} samples the median may be anything from {interval.low:.3g} "
-        f"to {interval.high:.3g} s"
+        f"after {len(samples)} samples the median may be anything from "
+        f"{duration(interval.low)} to {duration(interval.high)}"
     )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor
 
+from batchmark_job.formatting import duration
 from batchmark_job.measuring.limits import PATIENCE, RowLimits
 from batchmark_job.measuring.sample_statistics import drift, median_interval, spread_too_far
 from batchmark_job.result import Stopping
@@ -265,5 +266,7 @@ def unsettled(samples: Sequence[float], trial_seconds: float | None = None) -> s
     """
     median = statistics.median(samples)
     if trial_seconds and median > TRIAL_FACTOR * trial_seconds:
-        return f"a call took {trial_seconds:.3g} s in the trial, and {median:.3g} s afterwards"
+        return (
+            f"a call took {duration(trial_seconds)} in the trial, and {duration(median)} afterwards"
+        )
     return drift(samples) or spread_too_far(samples)

@@ -160,7 +160,7 @@ def test_row_that_never_settles_says_so_and_keeps_its_samples(monkeypatch):
     scripted(cycle([0.1, 0.3]), monkeypatch)
     measurement = measured_spoilt(lambda product: product, RowLimits(samples=10, max_seconds=2.0))
     assert measurement.status == "unsettled"
-    assert measurement.reason == "after 10 samples the median may be anything from 0.1 to 0.3 s"
+    assert measurement.reason == "after 10 samples the median may be anything from 100 ms to 300 ms"
     assert len(measurement.samples_seconds) == 10
     assert measurement.warmup_calls > 10 * prepared.RESTARTS
 
@@ -169,7 +169,7 @@ def test_row_much_slower_than_in_its_trial_says_so(monkeypatch):
     monkeypatch.setattr(Candidate, "trial_seconds", 1e-9)
     measurement = measured(WORKLOADS["matmul"])
     assert measurement.status == "unsettled"
-    assert measurement.reason.startswith("a call took 1e-09 s in the trial, and ")
+    assert measurement.reason.startswith("a call took 0.001 µs in the trial, and ")
     assert len(measurement.samples_seconds) >= 10
 
 

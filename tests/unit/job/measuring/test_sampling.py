@@ -159,14 +159,14 @@ def test_warm_up_ends(durations, max_seconds, calls, monkeypatch):
         (
             [0.001, 0.003] * 5,
             None,
-            "after 10 samples the median may be anything from 0.001 to 0.003 s",
+            "after 10 samples the median may be anything from 1 ms to 3 ms",
         ),
         (
             [1.0] * 5 + [1.2] * 5,
             None,
             "the last 5 samples have a median +20% from that of the first 5",
         ),
-        ([0.016] * 10, 4e-5, "a call took 4e-05 s in the trial, and 0.016 s afterwards"),
+        ([0.016] * 10, 4e-5, "a call took 40 µs in the trial, and 16 ms afterwards"),
         ([3.0] * 10, 1.0, None),
         ([1.0] * 10, 9.0, None),
         ([1.0, 1.9] * 30, None, None),
