@@ -25,9 +25,9 @@ from batchmark_job.measuring.processes.workers import (
     Workers,
 )
 from batchmark_job.measuring.rows import Bench, Row
-from batchmark_job.progress import describe, describe_first_turn, time_left, warnings
+from batchmark_job.progress import describe, describe_first_turn, has_figures, time_left, warnings
 from batchmark_job.recorder import Recorder
-from batchmark_job.result import Ceiling, Device, MeasurementStatus
+from batchmark_job.result import Ceiling, Device
 from batchmark_job.settings import JobSettings
 from batchmark_job.workloads.user_files import find_workload
 
@@ -133,10 +133,7 @@ def _measure_all(rows: Sequence[Row], bench: Bench) -> None:
 
 def _has_figures(row: Row) -> bool:
     """Without any, nothing is held against the machine's best rates."""
-    return row.measurement is not None and row.measurement.status in {
-        MeasurementStatus.MEASURED,
-        MeasurementStatus.UNSETTLED,
-    }
+    return row.measurement is not None and has_figures(row.measurement)
 
 
 def _ceilings(workers: Workers, machine: Machine, settings: JobSettings) -> tuple[Ceiling, ...]:

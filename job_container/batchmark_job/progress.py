@@ -68,6 +68,10 @@ def _share_done(row: Row) -> float:
     return min(1.0, len(row.turns) / (row.limits.processes * row.limits.turns))
 
 
+def has_figures(measurement: Measurement) -> bool:
+    return measurement.status in {MeasurementStatus.MEASURED, MeasurementStatus.UNSETTLED}
+
+
 def point_name(workload: str, row: Row | Measurement) -> str:
     parameters = " ".join(f"{name}={value}" for name, value in row.parameters.items())
     return f"{workload} {parameters} {row.dtype}"

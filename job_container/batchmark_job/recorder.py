@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from batchmark_job.errors import OutputError, one_line, say
 from batchmark_job.formatting import count
 from batchmark_job.output import FileOutput, document_name
+from batchmark_job.progress import has_figures
 from batchmark_job.result import Ceiling, Measurement, MeasurementStatus, ResultDocument
 from batchmark_job.settings import JobSettings
 from batchmark_job.table import lines
@@ -53,7 +54,8 @@ class Recorder:
             self._written.set()
         say("\n".join(["", *lines(document)]))
         if failed:
-            say(f"batchmark-job: {failed} of {count(len(measured), 'row')} failed")
+            nothing = "" if any(map(has_figures, measured)) else "nothing could be measured: "
+            say(f"batchmark-job: {nothing}{failed} of {count(len(measured), 'row')} failed")
         return EXIT_ROW_FAILED if failed else 0
 
     def interrupt(self, received: signal.Signals) -> int:

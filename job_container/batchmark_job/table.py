@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from batchmark_job.formatting import count, duration
-from batchmark_job.progress import name_and_threads, point_name
+from batchmark_job.progress import has_figures, name_and_threads, point_name
 from batchmark_job.result import Measurement, MeasurementStatus, ResultDocument
 
 CODE_WIDTH = 38
@@ -20,18 +20,23 @@ def lines(document: ResultDocument) -> Iterator[str]:
     where = environment.gpu_model if document.actual_device == "cuda" else environment.cpu_model
     yield (
         f"suite {document.suite} on {document.actual_device}, "
-        f"{count(environment.compute_threads, 'thread')}, {document.status}, "
+        f"{count(environment.compute_threads, 'thread')}, {_outcome(document)}, "
         f"{document.finished_at:%Y-%m-%d %H:%M %Z}"
     )
     yield str(where)
     if document.requested_device == "cuda" and document.actual_device == "cpu":
         yield "NOT A GPU MEASUREMENT: no CUDA device was found, so the CPU was measured"
-    yield ""
-    yield HEADING
-    for row in document.measurements:
-        if row.samples_seconds:
+    if sampled := [row for row in document.measurements if row.samples_seconds]:
+        yield ""
+        yield HEADING
+        for row in sampled:
             yield from _figures(row)
     yield from _below(document)
+
+
+def _outcome(document: ResultDocument) -> str:
+    nothing = document.status == "complete" and not any(map(has_figures, document.measurements))
+    return "NOTHING MEASURED" if nothing else document.status
 
 
 def _figures(row: Measurement) -> Iterator[str]:

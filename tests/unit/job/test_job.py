@@ -69,7 +69,7 @@ def test_document_says_what_ran(make_settings, capsys):
     assert lines[table].startswith("suite custom on cpu, 1 thread, complete")
 
 
-def test_failed_row_does_not_stop_the_others(make_settings, monkeypatch):
+def test_failed_row_does_not_stop_the_others(make_settings, monkeypatch, capsys):
     explode = mock.Mock(side_effect=RuntimeError("no inputs today"))
     monkeypatch.setattr(WORKLOADS["edge_detection"], "make_inputs", explode)
     points = (Point("edge_detection", {"size": 16, "batch": 1}), Point("matmul", {"size": 16}))
@@ -77,6 +77,18 @@ def test_failed_row_does_not_stop_the_others(make_settings, monkeypatch):
     assert failed.status == "failed"
     assert failed.reason == "RuntimeError: no inputs today"
     assert other.status in {"measured", "unsettled"}
+    assert capsys.readouterr().out.endswith("\nbatchmark-job: 1 of 2 rows failed\n")
+
+
+def test_a_job_whose_rows_all_failed_says_that_nothing_was_measured(
+    make_settings, monkeypatch, capsys
+):
+    explode = mock.Mock(side_effect=RuntimeError("no inputs today"))
+    monkeypatch.setattr(WORKLOADS["matmul"], "make_inputs", explode)
+    document_of(make_settings(), code=1)
+    out = capsys.readouterr().out
+    assert out.endswith("\nbatchmark-job: nothing could be measured: 2 of 2 rows failed\n")
+    assert "complete" not in out
 
 
 def test_skipped_rows_are_no_failure(make_settings):

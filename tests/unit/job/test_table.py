@@ -39,6 +39,16 @@ def test_what_was_not_measured_is_said_once_with_its_reason():
     assert shown[-1] == "2 of 3 rows skipped: needs 9 GiB"
 
 
+@pytest.mark.parametrize("status", [MeasurementStatus.FAILED, MeasurementStatus.SKIPPED])
+def test_without_any_figure_the_job_is_not_called_complete(status):
+    rows = [build_row(parameters={"size": n}, status=status, reason="no") for n in (1, 2)]
+    first, *others = lines(document_of(*rows))
+    assert ", NOTHING MEASURED, " in first
+    assert others[1:] == ["", f"2 of 2 rows {status}: no"]
+    interrupted, *_ = lines(document_of(*rows, status="interrupted"))
+    assert ", interrupted, " in interrupted
+
+
 def test_the_machine_is_named_and_a_missing_gpu_first():
     on_gpu = document_of(
         build_row([1.0]), environment=GPU_ENVIRONMENT, actual_device="cuda", suite="blog"
