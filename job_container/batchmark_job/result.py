@@ -229,7 +229,8 @@ class Measurement(_Model):
     status: MeasurementStatus
     reason: Text | None = Field(
         default=None,
-        description="why it was skipped, failed, unsettled or interrupted, or has few samples",
+        description="why it was skipped, failed, unsettled or interrupted, or has few samples; "
+        "and that a step used NumPy",
     )
     implementation: Implementation | None = None
     cold_seconds: PositiveSeconds | None = None

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 from batchmark_job.formatting import count, duration
 from batchmark_job.progress import has_figures, name_and_threads, point_name
-from batchmark_job.result import Measurement, MeasurementStatus, ResultDocument
+from batchmark_job.result import Measurement, ResultDocument
 
 CODE_WIDTH = 38
 HEADING = f"{'row':{CODE_WIDTH + 2}} {'median':>9} {'middle half':>22} {'n':>5}"
 
 
 def lines(document: ResultDocument) -> Iterator[str]:
-    """The rows with their figures, then once what they have in common, and why some have none."""
+    """The rows with their figures, then once what they have in common, and the reasons of some."""
     environment = document.environment
     where = environment.gpu_model if document.actual_device == "cuda" else environment.cpu_model
     yield (
@@ -63,10 +63,6 @@ def _below(document: ResultDocument) -> Iterator[str]:
     for what, found in odd.items():
         if found:
             yield f"In {found} {of_all} samples {what}."
-    reasons = Counter(
-        f"{row.status}: {row.reason or 'no reason given'}"
-        for row in rows
-        if row.status is not MeasurementStatus.MEASURED
-    )
+    reasons = Counter(f"{row.status}: {row.reason}" for row in rows if row.reason)
     for reason, found in reasons.items():
         yield f"{found} {of_all} {reason}"

@@ -179,6 +179,7 @@ class Prepared:
             return LastLook(
                 correctness,
                 wrong,
+                self._implementation.remark(output),
                 self._problem.workload.repeatable and self._changed_inputs(),
                 None if peak is None else peak - self._timer.evicted_bytes,
                 self._phases(output) if phases else {},

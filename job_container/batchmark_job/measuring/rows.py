@@ -316,6 +316,8 @@ class Row:
                 f"only {count} samples: {limits.minimum_samples} would have taken more than "
                 f"{PATIENCE * limits.max_seconds:g} s"
             )
+        last = self.processes[0].last_look
+        reason = "; ".join(filter(None, (reason, last and last.remark))) or None
         try:
             self.measurement = self._as_measured(status, reason)
         except Exception as error:  # a formula of the workload breaks the schema

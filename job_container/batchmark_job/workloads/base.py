@@ -79,6 +79,10 @@ class Implementation(ABC):
         """Prepare a call for each of several inputs of the same shapes."""
         return map(self.prepare, sets)
 
+    def remark(self, output: Tensor) -> str | None:  # noqa: ARG002
+        """What a reader of its figures should know, going by an output; mostly nothing."""
+        return None
+
     def plain(self) -> Implementation:
         """The implementation that makes the cold call where this one wraps another."""
         return self

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 FOLDER_VARIABLE = "BATCHMARK_WORKLOADS"
 BUNDLED = Path(__file__).parents[2] / "own_workloads"
 LARGEST = 10**12
+NUMPY_CODE = "NumPy code for the CPU belongs in step_cpu()"
 ASSUMED_SETS = 4  # of inputs fit the memory that a file says nothing about
 
 FUNCTIONS = ("set_up", "reference")
@@ -215,6 +216,7 @@ class UserCode(TorchImplementation):
     def __init__(self, workload: UserWorkload, step: str) -> None:
         self.workload = workload
         self.step = step
+        self._inputs_at: set[int] = set()  # addresses
         if step == "step_cuda":
             self.devices = ("cuda",)  # type: ignore[misc]
 
@@ -234,17 +236,25 @@ class UserCode(TorchImplementation):
         step = self.workload.function(self.step)
         if not self.workload.repeatable:
             inputs = tuple(tensor.clone() for tensor in inputs)
+        self._inputs_at.update(tensor.untyped_storage().data_ptr() for tensor in inputs)
 
         def call() -> Tensor:
             output = step(*inputs)
             if not isinstance(output, torch.Tensor):
                 raise TypeError(
-                    f"{self.step}() gave a {type(output).__name__}; give one torch tensor, such as "
-                    "torch.from_numpy(result)"
+                    f"{self.step}() gave a {type(output).__name__}; give one torch tensor. "
+                    f"{NUMPY_CODE}"
                 )
             return output
 
         return call
+
+    def remark(self, output: Tensor) -> str | None:
+        """Whether its memory is neither torch's nor an input's, which may be mapped."""
+        storage = output.untyped_storage()
+        if output.is_cuda or storage.resizable() or storage.data_ptr() in self._inputs_at:
+            return None
+        return f"{self.step}() used NumPy, not torch. {NUMPY_CODE}"
 
 
 class UserArrays(UserCode):
@@ -265,6 +275,9 @@ class UserArrays(UserCode):
             return torch.from_numpy(np.asarray(step(*arrays)))
 
         return call
+
+    def remark(self, output: Tensor) -> str | None:  # noqa: ARG002
+        return None
 
 
 class UserWorkload(Workload):

@@ -39,10 +39,11 @@ class TurnSamples(NamedTuple):
 
 
 class LastLook(NamedTuple):
-    """What a process says after its last turn; `wrong` is of its last output."""
+    """What a process says after its last turn; `wrong` and `remark` are of its last output."""
 
     correctness: Correctness | None
     wrong: str | None
+    remark: str | None
     changed_inputs: bool
     peak_memory_bytes: int | None
     phases: dict[str, float]

@@ -91,6 +91,25 @@ def test_numpy_and_torch_are_rivals_on_the_cpu(write, tmp_path):
     assert {trial.implementation.name for trial in row.trials} == {"own code", "own code on arrays"}
 
 
+@pytest.mark.parametrize(
+    ("step", "reference", "told"),
+    [
+        ("np.exp(numbers)", "np.exp(numbers)", True),
+        ("torch.from_numpy(np.exp(numbers.numpy()))[:3]", "np.exp(numbers)[:3]", True),
+        ("torch.exp(numbers)", "np.exp(numbers)", False),
+        ("numbers[1:]", "numbers[1:]", False),
+    ],
+)
+def test_numpy_code_in_step_is_told(step, reference, told, write, tmp_path, capsys):
+    text = GOOD.replace("numbers * 2", step, 1).replace("numbers * 2", reference)
+    write(f"import numpy as np\n{text}")
+    row = run(tmp_path, "--workload", "mine").measurements[0]
+    remark = "step() used NumPy, not torch. NumPy code for the CPU belongs in step_cpu()"
+    assert str(row.reason).endswith(remark) == told
+    out = capsys.readouterr().out
+    assert (f"1 of 1 row {row.status}: {row.reason}\n" in out) == bool(row.reason)
+
+
 def test_a_device_without_code_skips_its_rows(write, tmp_path):
     write(BY_NUMPY.replace("def step_cpu", "def another"))
     row = run(tmp_path, "--workload", "mine").measurements[0]
@@ -148,7 +167,7 @@ def test_everything_optional_is_used(write, tmp_path):
             "if it can't be closer, say so in the file, for example TOLERANCE",
         ),
         ("numbers * 2", "numbers / 0", "wrong result: it contains inf"),
-        ("numbers * 2", "[1]", "TypeError: step() gave a list; give one torch tensor"),
+        ("numbers * 2", "[1]", "TypeError: step() gave a list; give one torch tensor. NumPy"),
         ("numbers * 2", "numbers[1:]", "the step gave the shape (2,), reference() (3,)"),
         ("numbers * 2", "no_such_name", "name 'no_such_name' is not defined"),
         (
