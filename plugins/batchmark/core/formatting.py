@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from batchmark_job.result import Parameter
 
 if TYPE_CHECKING:
-    from batchmark.core.intervals import Estimate
+    from batchmark.core.intervals import Estimate, Interval
 
 MOST_DIGITS = 4
 DIGITS_WITHOUT_INTERVAL = 2
@@ -155,7 +155,7 @@ def _figure(
     if interval is None:
         last = _last_digit(estimate.value, digits_without_interval)
         return Figure(_rounded(estimate.value, last), "")
-    last = _last_digit(estimate.value, MOST_DIGITS)
+    last = finest = _last_digit(estimate.value, MOST_DIGITS)
     half_width = (interval.high - interval.low) / 2
     if half_width > 0:
         last = max(last, _last_digit(half_width, 1))
@@ -164,8 +164,18 @@ def _figure(
     if visibly_not is not None and not interval.low <= visibly_not <= interval.high:
         nearest = interval.low if interval.low > visibly_not else interval.high
         last = min(last, _last_digit(nearest - visibly_not, 1))
+    while last > finest and _meets_an_end(estimate.value, interval, last):
+        last -= 1
     low, high = _rounded(interval.low, last), _rounded(interval.high, last)
     return Figure(_rounded(estimate.value, last), f"[{low}, {high}]")
+
+
+def _meets_an_end(value: float, interval: Interval, last_digit: int) -> bool:
+    """Whether only rounding makes it an end of its interval."""
+    ends = (interval.low, interval.high)
+    return any(
+        value != end and _rounded(value, last_digit) == _rounded(end, last_digit) for end in ends
+    )
 
 
 def _last_digit(value: float, digits: int) -> int:
