@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -105,9 +106,17 @@ def _sides(*paths: Path) -> list[Chosen]:
     named = {document.suite for documents in sides for document in documents} - {CUSTOM}
     custom = named.pop() if len(named) == 1 else CUSTOM
     return [
-        Chosen(run_of(path.name, documents, custom), documents[0].target, load_prices())
-        for path, documents in zip(paths, sides, strict=True)
+        Chosen(run_of(name, documents, custom), documents[0].target, load_prices())
+        for name, documents in zip(_names(*paths), sides, strict=True)
     ]
+
+
+def _names(first: Path, second: Path) -> list[str]:
+    """The sides' paths from where they differ on."""
+    parts = [Path(os.path.abspath(path)).parts for path in (first, second)]
+    depths = range(1, max(map(len, parts)))
+    depth = next((depth for depth in depths if parts[0][-depth:] != parts[1][-depth:]), 1)
+    return ["/".join(each[-depth:]) for each in parts]
 
 
 def _slower(comparison: Comparison, least: float) -> Iterator[Row]:

@@ -57,6 +57,29 @@ def test_single_documents_are_compared_and_decide_little(tmp_path, old, capsys):
     assert "not known yet in 1" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("sides", "names"),
+    [
+        (("old/0.json", "new/0.json"), ("old/0.json", "new/0.json")),
+        (("old", "new"), ("old", "new")),
+        (("old/0.json", "old/1.json"), ("0.json", "1.json")),
+        (("old/0.json", "old/./0.json"), ("0.json", "0.json")),
+    ],
+)
+def test_the_sides_are_named_by_what_tells_them_apart(
+    tmp_path, old, sides, names, capsys, monkeypatch
+):
+    repeats(tmp_path / "new", 0.012)
+    monkeypatch.chdir(tmp_path)
+    summary = tmp_path / "summary.md"
+    assert main(["compare", *sides, f"--markdown={summary}"]) == 0
+    baseline, new = names
+    assert f"local in {new} is faster" in capsys.readouterr().out
+    assert f"the time of local in {baseline} / the time of local in {new}." in (
+        summary.read_text().replace("\\", "")
+    )
+
+
 def test_the_table_fits_80_columns(tmp_path, old, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     main(["compare", str(old), str(repeats(tmp_path / "new", 0.012))])
