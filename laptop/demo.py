@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ from laptop.stack import Ports, Stack
 DAG_ID = "gpu_cpu_benchmark"
 EXAMPLE = "published.html"
 RUN_SECONDS = 4 * 3600
+TOLD_STATES = ("success", "failed", "upstream_failed", "up_for_retry")
+PROGRESS = re.compile(r"\[(\d+)/(\d+)\] .*?(; about \d+ \w+ left)?")  # in a job's log
+PROGRESS_SECONDS = 5.0  # between two lines of a job's progress
 LOG_WIDTH = 140  # columns of the table where output is no terminal
 
 
@@ -71,11 +75,12 @@ def run_benchmark(stack: Stack, conf: Mapping[str, Any], clock: Clock) -> Report
         config = aws.config()
         log_lines = aws.new_log_lines(config.log_group)
         tasks = TaskStates(airflow, run_id)
+        jobs = JobProgress()
         deadline = time.monotonic() + RUN_SECONDS
         while True:
             stack.processes.check()
             state = airflow.state(DAG_ID, run_id)
-            for line in (*tasks.changes(), *next(log_lines)):
+            for line in (*tasks.ended(), *jobs.told(next(log_lines))):
                 clock.say(line)
             if state in ("success", "failed"):
                 break
@@ -92,20 +97,43 @@ def run_benchmark(stack: Stack, conf: Mapping[str, Any], clock: Clock) -> Report
         raise LaptopError(failures)
 
 
+class JobProgress:
+    """What a terminal shows of the jobs' logs, which are copied with the report."""
+
+    def __init__(self) -> None:
+        self._told_at: dict[str, float] = {}  # by target
+
+    def told(self, lines: Iterable[str]) -> Iterator[str]:
+        """The job's own messages and, every few seconds, how many rows it has measured."""
+        newest: dict[str, str] = {}
+        for line in lines:
+            target, _, text = line.partition(": ")
+            if text.startswith("batchmark-job: "):
+                yield line
+            elif found := PROGRESS.fullmatch(text):
+                done, rows, left = found.groups(default="")
+                newest[target] = f"{target}: {done} of {rows} rows measured{left}"
+        now = time.monotonic()
+        for target, progress in newest.items():
+            if now - self._told_at.get(target, -PROGRESS_SECONDS) >= PROGRESS_SECONDS:
+                self._told_at[target] = now
+                yield progress
+
+
 class TaskStates:
-    """The task states of a DAG run as they change."""
+    """The task states of a DAG run as tasks end."""
 
     def __init__(self, airflow: AirflowClient, run_id: str) -> None:
         self._airflow = airflow
         self._run_id = run_id
         self._seen: dict[str, str] = {}
 
-    def changes(self) -> list[str]:
-        """A line for each task whose state has changed since the last call."""
+    def ended(self) -> list[str]:
+        """A line for each task that has ended, or is to be tried again, since the last call."""
         lines = []
         for task in self._airflow.task_instances(DAG_ID, self._run_id):
-            name, state = _name(task), task["state"] or "waiting"
-            if self._seen.get(name) != state and state not in ("waiting", "scheduled", "queued"):
+            name, state = _name(task), str(task["state"])
+            if self._seen.get(name) != state and state in TOLD_STATES:
                 lines.append(f"Airflow: {name} {state}")
             self._seen[name] = state
         return lines

@@ -112,6 +112,36 @@ def test_the_demo_says_where_the_copies_of_the_bucket_lie(tmp_path, monkeypatch,
     assert copies.endswith(f"below {folder}")
 
 
+def test_the_demo_tells_progress_instead_of_every_row(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(demo.time, "monotonic", lambda: now)
+    jobs = demo.JobProgress()
+    first = [
+        "g5: batchmark-job: suite smoke, 26 rows",
+        "g5: [0/26] matmul size=256 float32: turn 1 of 8: median 1 ms, 9 samples",
+        "g5: [1/26] matmul size=256 float32: median 1 ms, cold 2 ms; about 40 s left",
+        "g5:     the samples gather around more than one value",
+        "c5: [1/26] fft size=128 float32: FAILED, no memory; about 2 min left",
+    ]
+    assert list(jobs.told(first)) == [
+        "g5: batchmark-job: suite smoke, 26 rows",
+        "g5: 1 of 26 rows measured; about 40 s left",
+        "c5: 1 of 26 rows measured; about 2 min left",
+    ]
+    second = ["g5: [2/26] sort: median 1 s", "g5: batchmark-job: wrote x", "g5: suite smoke on cpu"]
+    assert list(jobs.told(second)) == ["g5: batchmark-job: wrote x"]
+    now += demo.PROGRESS_SECONDS
+    assert list(jobs.told(second[:1])) == ["g5: 2 of 26 rows measured"]
+
+
+def test_the_demo_tells_each_task_once_when_it_ended():
+    states = ["queued", "running", "success", "success"]
+    task = {"task_id": "compare", "map_index": -1}
+    airflow = SimpleNamespace(task_instances=lambda *_: [{**task, "state": states.pop(0)}])
+    tasks = demo.TaskStates(airflow, "a-run")
+    assert [tasks.ended() for _ in range(4)] == [[], [], ["Airflow: compare success"], []]
+
+
 def test_the_local_cloud_keeps_its_port_where_it_is_free(tmp_path):
     port = up._cloud_port(tmp_path)
     assert up._cloud_port(tmp_path) == port
