@@ -91,7 +91,7 @@ PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
 _SUITES = (
     Suite(
         name="smoke",
-        summary="small sizes of everything; under a minute",
+        summary="small sizes of everything; about a minute, up to two on a busy machine",
         grids=(
             Grid("matmul", {"size": (256, 512, 1024, 1536)}),
             Grid("image_convolution", {"size": (128, 256, 512), "batch": (1,)}),

@@ -2,7 +2,7 @@
 
 # With what the trigger form says of each.
 SUITES = {
-    "smoke": "small sizes of everything; under a minute a job",
+    "smoke": "small sizes of everything; a job takes about a minute, up to two on a busy machine",
     "blog": "matmul, convolutions and filters at a published comparison's sizes; minutes a job",
     "sam": "the same at more sizes, the larger ones for GPUs; slow on a CPU",
     "precision": "matrix products and convolutions in every precision",
