@@ -1,7 +1,12 @@
 """Money in real DAG runs: refused, shown by a dry run, and booked after a run."""
 
 import json
+import os
+import re
+import shutil
+import subprocess
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +15,8 @@ from batchmark.core.run import RunPlan
 from batchmark.runs.spending import COSTS_FOLDER, RunSpending
 from laptop.demo import DAG_ID
 from tests.e2e.stacks import store_of, wait_for_end
+
+DOCS = Path(__file__).parents[2] / "docs" / "dags.md"
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -29,7 +36,10 @@ def run(airflow, conf, state):
     """A run that ends in this state: its id, its tasks' states and the log of plan_jobs."""
     airflow.wait_for_dag(DAG_ID)
     airflow.unpause(DAG_ID)
-    run_id = airflow.trigger(DAG_ID, {"suite": "smoke"} | conf)
+    return ended(airflow, airflow.trigger(DAG_ID, {"suite": "smoke"} | conf), state)
+
+
+def ended(airflow, run_id, state):
     assert wait_for_end(airflow, DAG_ID, run_id) == state
     tasks = {task["task_id"]: task for task in airflow.task_instances(DAG_ID, run_id)}
     states = {name: task["state"] for name, task in tasks.items()}
@@ -54,9 +64,28 @@ def test_above_its_cap_a_run_submits_and_writes_nothing(airflow, aws):
     assert not [key for key in store.keys(COSTS_FOLDER) if store.name in key]
 
 
-def test_a_dry_run_is_green_and_shows_the_plan_and_the_most_that_it_can_cost(airflow, aws):
+def triggered_from_a_shell(stack):
+    """The id of the run that the block of docs/dags.md starts."""
+    (block,) = re.findall(
+        r"^## From a shell$.*?^```\n(.*?)^```$", DOCS.read_text(), re.MULTILINE | re.DOTALL
+    )
+    first, rest = block.split("\n", 1)
+    assert first == "API=http://127.0.0.1:8080 PASSWORD=..."
+    here = {"API": stack.airflow.url, "PASSWORD": stack.airflow.password}
+    done = subprocess.run(
+        ["bash", "-ec", rest], env=os.environ | here, stdout=subprocess.PIPE, check=True
+    )
+    return json.loads(done.stdout)["dag_run_id"]
+
+
+@pytest.mark.skipif(
+    not (shutil.which("curl") and shutil.which("jq")), reason="needs curl and jq, as the docs do"
+)
+def test_a_dry_run_from_a_shell_shows_the_plan_and_the_most_that_it_can_cost(airflow, aws, stack):
     before = job_ids(aws)
-    run_id, states, log = run(airflow, {"dry_run": True, "repeats": 2}, "success")
+    airflow.wait_for_dag(DAG_ID)
+    airflow.unpause(DAG_ID)
+    run_id, states, log = ended(airflow, triggered_from_a_shell(stack), "success")
     assert (states.pop("check_environment"), states.pop("plan_jobs")) == ("success", "success")
     assert set(states.values()) == {"skipped"}
     assert "What this run can cost at most" in log
