@@ -29,7 +29,7 @@ from tests.containers.host_network import (
     mtu_outwards,
     networks_in_use,
 )
-from tests.containers.traces import MADE_BY_ENGINES, STOP_SECONDS, Traces, empty
+from tests.containers.traces import MADE_BY_ENGINES, STOP_SECONDS, Traces, empty, favour_cgroup
 
 START_SECONDS = 90
 DRIVERS = ("overlay2", "vfs")
@@ -74,6 +74,7 @@ class OwnEngine:
         self.env = self.environment()
         traces = self._plan()
         self.notes.write_text(json.dumps(asdict(traces)))
+        favour_cgroup(traces.cgroup)
         add_bridge(traces.bridge, f"{traces.gateway}/{traces.halves[0].prefixlen}")
         self._make_disk(traces.disk)
         for driver in DRIVERS:

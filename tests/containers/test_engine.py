@@ -10,6 +10,7 @@ import pytest
 from tests.containers.conftest import FOLDER, ROOT
 from tests.containers.debian import Packages, Unavailable
 from tests.containers.stand_ins import LABEL, RECIPES, archive
+from tests.containers.traces import CGROUPS, end_cgroup, favour_cgroup, groups
 
 
 @pytest.mark.parametrize(
@@ -58,3 +59,20 @@ def test_a_killed_run_is_cleaned_up_by_the_next(running_engine, tmp_path, say):
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "  + dockerd\n" in ran.stdout.partition("left by the killed run")[2], ran.stdout
     assert ran.stdout.endswith("left in the end: 0 more, 0 fewer\n"), ran.stdout
+
+
+@pytest.mark.skipif(not os.access(CGROUPS, os.W_OK), reason="control groups are read only here")
+def test_all_containers_together_get_the_time_of_eight_processes():
+    name = f"batchmark-{os.urandom(3).hex()}"
+    try:
+        favour_cgroup(name)
+        given = {
+            file.name: int(file.read_text())
+            for group in groups(name)
+            for file in (group / "cpu.shares", group / "cpu.weight")
+            if file.exists()
+        }
+    finally:
+        end_cgroup(name)
+    assert given in ({"cpu.shares": 8 * 1024}, {"cpu.weight": 8 * 100})
+    assert groups(name) == []
