@@ -207,11 +207,13 @@ def test_cuda_events_are_in_seconds_and_never_below_their_resolution(
 def test_cuda_events_agree_with_the_host_s_clock():
     size = 4096 if REAL_DEVICE else 512  # by the simulated device's CPU
     matrix = torch.ones(size, size, device="cuda")
-    torch.mm(matrix, matrix)
-    for timer in (events := CudaEventTimer(), MonotonicTimer("cuda")):
-        timer.seconds(lambda: torch.mm(matrix, matrix))
-    by_events = min(events.seconds(lambda: torch.mm(matrix, matrix))[0] for _ in range(20))
-    by_host = min(
-        MonotonicTimer("cuda").seconds(lambda: torch.mm(matrix, matrix))[0] for _ in range(20)
-    )
-    assert by_events == pytest.approx(by_host, rel=0.2)
+    events, host = CudaEventTimer(), MonotonicTimer("cuda")
+    by_events = []
+
+    def timed_by_events():
+        by_events.append(events.seconds(lambda: torch.mm(matrix, matrix))[0])
+
+    by_host = [host.seconds(timed_by_events)[0] for _ in range(20)]  # of the same calls
+    ratios = np.array(by_host) / by_events
+    assert ratios.min() > 0.98
+    assert ratios.min() < 1.2
