@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from batchmark.analysis.pooling import TargetJobs, fell_back
 from batchmark.analysis.samples import WarningKind, row_key
+from batchmark.analysis.significance import INTERVAL_LEVEL, LEVEL
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob
@@ -15,6 +16,7 @@ from batchmark.core.run import CollectedJob, CollectedRun, LostJob
 if TYPE_CHECKING:
     from batchmark.analysis.compared_rows import PricedTarget, Row
     from batchmark.analysis.noise import NoiseTable
+    from batchmark.core.intervals import Estimate
 
 # Said once of a pair, after "In n of m rows".
 WARNINGS: Mapping[WarningKind, str] = {
@@ -69,6 +71,8 @@ def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Ite
         if target.calibration:
             yield _calibration_note(target.calibration, target.pooled)
         yield from _interruption_notes(target.pooled)
+    if not gpu.pooled.fell_back and (note := undecided_intervals(rows, dollars=True)):
+        yield note
     yield from _warnings(gpu.pooled, cpu.pooled, rows)
 
 
@@ -80,6 +84,28 @@ def few_jobs(jobs: int) -> str:
         f"those of speedups include it. Use at least {MINIMUM_SAMPLES} repeats: with fewer, whole "
         "jobs have no interval."
     )
+
+
+def undecided_intervals(rows: Sequence[Row], *, dollars: bool) -> str | None:
+    """Why rows have no verdict although an interval leaves out 1; None if there are none."""
+    count = sum(
+        (row.verdict == "undecided" and _leaves_out_one(row.speedup))
+        or (dollars and row.cheaper == "undecided" and _leaves_out_one(row.efficiency.estimate))
+        for row in rows
+    )
+    if not count:
+        return None
+    return (
+        f"In {count} of {formatting.count(len(rows), 'row')} the 95 % interval leaves out 1, "
+        "which is not enough for a verdict: by chance alone it happens in 1 of "
+        f"{round(1 / INTERVAL_LEVEL)} rows. As many rows are judged at once, a verdict is held to "
+        f"1 in {round(1 / LEVEL)}."
+    )
+
+
+def _leaves_out_one(estimate: Estimate | None) -> bool:
+    interval = estimate and estimate.interval
+    return bool(interval and not interval.low <= 1 <= interval.high)
 
 
 def _warnings(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iterable[str]:

@@ -99,8 +99,7 @@ def render_comparison(comparison: Comparison, console: Console, names: tuple[str
         console.print(table)
         for uncompared in one.uncompared:
             _print(console, f"Not compared: {row_label(uncompared)}: {uncompared.reason}")
-    if comparison.remedy:
-        _print(console, comparison.remedy)
+    _print(console, *comparison.remarks)
     for name, first, second in comparison.differences:
         _print(console, f"Differs: {name} {second} \N{RIGHTWARDS ARROW} {first}")
 

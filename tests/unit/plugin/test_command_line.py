@@ -146,6 +146,17 @@ def test_what_is_not_known_says_how_it_would_be(tmp_path, old, capsys):
     assert "is surely slower by 5 % or more; 1 not known yet." in out
 
 
+def test_an_interval_that_leaves_out_1_without_a_verdict_is_explained(tmp_path, capsys):
+    sides = []
+    for name, seconds in (("old", 0.01), ("new", 0.023)):
+        sides.append(tmp_path / f"{name}.json")
+        sides[-1].write_text(build_job("local", [build_row([seconds] * 20)]).document.to_json())
+    summary = tmp_path / "summary.md"
+    main(["compare", *map(str, sides), f"--markdown={summary}"])
+    for said in (" ".join(capsys.readouterr().out.split()), summary.read_text()):
+        assert said.count("In 1 of 1 row the 95 % interval leaves out 1, which is not") == 1
+
+
 def test_a_workload_measured_by_itself_is_compared_with_its_suite(tmp_path, capsys):
     sides = []
     for suite in ("own", "custom"):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from batchmark.analysis.compared_rows import Row
+from batchmark.analysis.notes import undecided_intervals
 from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.side_by_side import SideBySide, Verdict, verdict
 from batchmark.core import formatting
@@ -88,6 +89,11 @@ class Comparison:
         )
 
     @property
+    def remarks(self) -> list[str]:
+        """The remedy, and why an interval that leaves out 1 may not be enough."""
+        return list(filter(None, (self.remedy, undecided_intervals(self.rows, dollars=False))))
+
+    @property
     def _fewest_repeats(self) -> int:
         return min(len(side.jobs) for one in self.suites for side in (one.first, one.second))
 
@@ -147,7 +153,7 @@ class Comparison:
                 )
                 lines.append(f"| {' | '.join(_cell(str(cell)) for cell in cells)} |")
         speedup = f"The speedup is the time of {self.second} / the time of {self.first}."
-        lines += ["", *filter(None, (self.remedy, _cell(speedup)))]
+        lines += ["", *self.remarks, _cell(speedup)]
         return "\n".join(lines) + "\n"
 
 

@@ -1,7 +1,7 @@
 """What is said beside a comparison's figures."""
 
 from batchmark.analysis.comparison import compare
-from batchmark.analysis.notes import WARNINGS
+from batchmark.analysis.notes import WARNINGS, undecided_intervals
 from batchmark.core.run import InterruptedAttempt
 from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, calibration, pair_of, two_jobs
 from tests.builders.runs import GPU_ENVIRONMENT, PRICES, build_job, build_row, build_run, noisy
@@ -65,6 +65,27 @@ def test_few_repeats_are_pointed_out():
     assert pair_of(*repeats).notes == (f"In 1 of 1 row {WARNINGS['unsettled']}.",)
     assert "only 5 jobs" in pair_of(*repeats[:10]).notes[0]
     assert "only 3 jobs" in pair_of(*repeats[:6]).notes[0]
+
+
+def test_rows_whose_interval_leaves_out_1_without_a_verdict_are_explained_once():
+    gpu = [build_row((0.1,) * 8, parameters={"size": n}) for n in (1, 2, 3)]
+    cpu = [
+        build_row((seconds,) * 8, parameters={"size": n})
+        for n, seconds in ((1, 0.23), (2, 0.11), (3, 5.0))
+    ]
+    pair = pair_of(*two_jobs(gpu, cpu))
+    assert [row.verdict for row in pair.rows] == ["undecided", "undecided", "gpu_target_faster"]
+    assert [row.speedup.interval.low > 1 for row in pair.rows] == [True, False, True]
+    in_time = undecided_intervals(pair.rows, dollars=False)
+    assert in_time == (
+        "In 1 of 3 rows the 95 % interval leaves out 1, which is not enough for a verdict: by "
+        "chance alone it happens in 1 of 20 rows. As many rows are judged at once, a verdict is "
+        "held to 1 in 200."
+    )
+    # By price the second one, 0.37 times as efficient, is such a row, too.
+    assert [row.cheaper for row in pair.rows[:2]] == ["undecided", "undecided"]
+    assert in_time.replace("In 1", "In 2") in pair.notes
+    assert undecided_intervals(pair.rows[2:], dollars=True) is None
 
 
 def test_what_limits_many_rows_is_said_once_with_their_number():
