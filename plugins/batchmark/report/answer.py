@@ -196,7 +196,8 @@ def _ratios(duels: Sequence[Duel]) -> str:
 
 
 def _lines(report: Report) -> Iterator[Line]:
-    has_section = report.alerts or (report.changes and report.changes.says_more)
+    open_alerts = report.alerts and report.alerts.lines
+    has_section = open_alerts or (report.changes and report.changes.says_more)
     yield Line("Has it changed?", _changed(report.changes), "changes" if has_section else None)
     yield Line("Can it be trusted?", _trust(report), "trust" if report.pairs else None)
     yield Line("What did it cost?", cost(report), "cost" if report.pairs else None)
