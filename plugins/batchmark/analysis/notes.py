@@ -28,7 +28,9 @@ WARNINGS: Mapping[WarningKind, str] = {
         "the machine, or with more repeats"
     ),
     "above_ceiling": (
-        "a rate exceeds the ceiling measured in the same jobs, so one of the two is wrong"
+        "a rate exceeds the ceiling measured in the same jobs, so one of the two is wrong: run "
+        "again with nothing else on the machine; if it comes back, check the operations and bytes "
+        "that the workload counts"
     ),
     "rivals": "jobs chose different, nearly equal code",
 }

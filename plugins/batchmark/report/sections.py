@@ -50,11 +50,14 @@ def _of_rows(rows: Sequence[Row]) -> Iterator[Fact]:
     sides = [side for row in rows for side in (row.gpu, row.cpu)]
     throttled = sum(side.throttled_samples for side in sides)
     left_out = sum(side.throttled_left_out for side in sides)
-    disturbed = sum(any(one.kind == "disturbed" for one in side.disturbances()) for side in sides)
+    disturbed = sum(
+        any(one.kind == "disturbed" for side in (row.gpu, row.cpu) for one in side.disturbances())
+        for row in rows
+    )
     yield (
         "Disturbed samples",
         f"{throttled} taken while a device was slowed down, {left_out} of them left out; other "
-        f"work took CPU time from {formatting.count(disturbed, 'figure')}.",
+        f"work took CPU time from {disturbed} of {formatting.count(len(rows), 'row')}.",
     )
     shares = [side.roofline.share for side in sides if side.roofline and side.roofline.share]
     if shares:

@@ -3,6 +3,7 @@
 from batchmark.analysis.comparison import compare
 from batchmark.analysis.notes import WARNINGS, undecided_intervals
 from batchmark.core.run import InterruptedAttempt
+from batchmark_job.result import Ceiling
 from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, calibration, pair_of, two_jobs
 from tests.builders.runs import GPU_ENVIRONMENT, PRICES, build_job, build_row, build_run, noisy
 
@@ -86,6 +87,18 @@ def test_rows_whose_interval_leaves_out_1_without_a_verdict_are_explained_once()
     assert [row.cheaper for row in pair.rows[:2]] == ["undecided", "undecided"]
     assert in_time.replace("In 1", "In 2") in pair.notes
     assert undecided_intervals(pair.rows[2:], dollars=True) is None
+
+
+def test_a_rate_above_its_ceiling_says_what_to_do():
+    row = build_row((1e-4,) * 8, flops=10**10, bytes_moved=1000)
+    ceilings = (
+        Ceiling(kind="compute", dtype="float32", rate_per_second=1e12, description="torch.mm"),
+        Ceiling(kind="copy", dtype=None, rate_per_second=1e11, description="copy of 1 GiB"),
+    )
+    notes = pair_of(*two_jobs([row], [row], ceilings=ceilings)).notes
+    (note,) = [note for note in notes if "exceeds the ceiling" in note]
+    assert note.startswith("In 1 of 1 row ")
+    assert "run again with nothing else on the machine" in note
 
 
 def test_what_limits_many_rows_is_said_once_with_their_number():

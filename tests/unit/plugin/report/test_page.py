@@ -250,6 +250,15 @@ def test_title_and_heading_name_suite_and_targets(report_of_gpu):
     assert f"<code>{report_of_gpu.run_id}</code>" in html
 
 
+def test_what_is_known_of_the_figures_is_folded_while_there_is_no_verdict(
+    report_of_laptop, report_of_gpu
+):
+    for report, folded in ((report_of_laptop, True), (report_of_gpu, False)):
+        (section,) = re.findall(r'id="trust".*?</section>', render_html(report), re.DOTALL)
+        assert ("<summary>What is known of the figures" in section) == folded
+        assert "Noise from job to job" in section
+
+
 def test_machines_have_no_rows_without_a_value(report_of_gpu):
     (table,) = re.findall(r"<h3>Machines</h3>.*?</table>", render_html(report_of_gpu), re.DOTALL)
     rows = re.findall(r'<th role="rowheader".*?</tr>', table)

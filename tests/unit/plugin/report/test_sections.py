@@ -3,12 +3,15 @@
 import pytest
 
 from batchmark.report.sections import costs, trust
+from batchmark_job.result import Conditions
 from tests.builders.reports import report_of
 from tests.builders.runs import (
     CPU_MEDIANS,
     GPU_MEDIANS,
     build_full_job,
+    build_job,
     build_lost,
+    build_row,
     build_rows,
     build_run,
 )
@@ -37,6 +40,16 @@ def test_noise_and_the_smallest_change_are_ranges_over_rows(trusted):
     assert trusted["Smallest change that shows"].endswith(
         ": a change of this size would be found in 95 of 100 cases."
     )
+
+
+def test_disturbed_rows_are_counted_as_rows():
+    waiting = Conditions(cpu_wait_share=0.5)
+    jobs = [
+        build_job(target, [build_row((0.1,) * 8, conditions_during=waiting)])
+        for target in ("g5.xlarge", "c5.2xlarge")
+    ]
+    found = dict(trust(report_of(build_run(*jobs))))
+    assert found["Disturbed samples"].endswith("other work took CPU time from 1 of 1 row.")
 
 
 def test_what_one_job_can_not_tell_is_not_known():
