@@ -3,7 +3,8 @@
 Timestamps come from three clocks: Batch's record and events, the ECS agent on the instance, and the
 job itself. A timestamp that some job lacks is left out, and its step is joined with the next one.
 An instance is billed from its boot. That falls within RUNNABLE, and neither Batch nor the job sees
-it, so dollars are a lower bound, at the On-Demand price.
+it, so dollars are a lower bound, at the On-Demand price. Outside EC2 no instance starts or bills:
+there a cold start begins with the job's turn on the machine.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ STEPS = (
 # Batch has placed the job; else the end of STARTING, when the image pull begins; else the
 # container's start.
 BILLED = (2, 3, 5)
+NO_INSTANCE = "Outside EC2 no instance starts, so the wait for a turn on the machine is left out."
 
 
 class Step(Record):
@@ -73,21 +75,24 @@ class ColdStart(Record):
 
 
 def cold_start_of(target: TargetRecord, price: PriceBasis) -> ColdStart | None:
-    """The cold start of a target's jobs; None where every job was retried or lost."""
+    """The cold start of a target's jobs; None where no job's first attempt tells of a step."""
     jobs = [job for job in target.jobs if job.job_attempt == 1]
     if not jobs:
         return None
-    timeline = _Timeline.of(jobs, target.actual_device)
+    on_ec2 = any(job.instance_type for job in jobs)
+    timeline = _Timeline.of(jobs, target.actual_device, on_ec2=on_ec2)
+    if not timeline.steps:
+        return None
     if retried := len(target.jobs) - len(jobs):
         left_out = f"{retried} of {len(target.jobs)} jobs are left out: they were retried."
         timeline.notes.insert(0, left_out)
-    billed = median(timeline.seconds(timeline.billed_from))
+    billed = median(timeline.seconds(timeline.billed_from)) if on_ec2 else 0.0
     return ColdStart(
         target=target.target,
         jobs=len(jobs),
         steps=tuple(timeline.step(n, price) for n in range(len(timeline.steps))),
         seconds=median(timeline.seconds(0)),
-        billed_from=next(iter(timeline.steps[timeline.billed_from :]), None),
+        billed_from=next(iter(timeline.steps[timeline.billed_from :]), None) if on_ec2 else None,
         billed_seconds=billed,
         usd=_usd(billed, price) if billed else None,
         notes=tuple(dict.fromkeys(timeline.notes)),
@@ -104,16 +109,20 @@ class _Timeline:
     notes: list[str]
 
     @classmethod
-    def of(cls, jobs: Sequence[JobRecord], device: Device | None) -> Self:
+    def of(cls, jobs: Sequence[JobRecord], device: Device | None, *, on_ec2: bool) -> Self:
         moments = [_moments(job) for job in jobs]
         known = [n for n, ends in enumerate(zip(*moments, strict=True)) if None not in ends]
-        steps = [_name(range(*ends), device) for ends in pairwise(known)]
         notes: list[str] = []
+        billed_from = min(n for n in BILLED if n in known)
+        if not on_ec2:
+            known = [n for n in known if n >= billed_from]
+            notes.append(NO_INSTANCE)
+        steps = [_name(range(*ends), device) for ends in pairwise(known)]
         ordered = [
             _in_order([row[n] for n in known], steps, job, notes)
             for row, job in zip(moments, jobs, strict=True)
         ]
-        return cls(ordered, steps, min(known.index(n) for n in BILLED if n in known), notes)
+        return cls(ordered, steps, known.index(billed_from), notes)
 
     def seconds(self, start: int, end: int = -1) -> list[float]:
         """From one timestamp to another, of each job."""

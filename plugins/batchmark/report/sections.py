@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from batchmark.core import formatting
 from batchmark.report import change_words
 from batchmark.report.answer import cost
+from batchmark.report.words import cold_start_span
 
 if TYPE_CHECKING:
     from batchmark.analysis.cold_start import ColdStart
@@ -158,13 +159,11 @@ def _spot(report: Report) -> Iterator[Fact]:
 
 
 def _cold_starts(starts: Iterable[ColdStart]) -> Iterator[Fact]:
-    seen = {}
+    seen: dict[str, dict[str, str]] = defaultdict(dict)
     for start in starts:
         usd = f", at least {formatting.usd(start.usd)}" if start.usd is not None else ""
-        seen[start.target] = f"{start.target} {formatting.seconds(start.seconds)}{usd}"
-    if seen:
-        text = "; ".join(seen.values())
-        yield (
-            "Cold start, submission to steady state",
-            f"{text}: its steps are listed with each pair.",
-        )
+        text = f"{start.target} {formatting.seconds(start.seconds)}{usd}"
+        seen[cold_start_span(start)][start.target] = text
+    for span, texts in seen.items():
+        text = "; ".join(texts.values())
+        yield f"Cold start, {span}", f"{text}: its steps are listed with each pair."

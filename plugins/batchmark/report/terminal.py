@@ -136,7 +136,7 @@ def _print_pair(pair: Pair, console: Console, said: list[str]) -> None:
     jobs = {job.job_id: n for n, job in enumerate((*pair.gpu.jobs, *pair.cpu.jobs), start=1)}
     if pair.rows or pair.totals:
         console.print(_comparison(pair, jobs, console))
-    cold_starts = chain.from_iterable(_cold_start(start, pair) for start in pair.cold_starts)
+    cold_starts = chain.from_iterable(_cold_start(one, pair, said) for one in pair.cold_starts)
     for text in chain(_remarks(pair, said), _crossovers(pair), cold_starts, _jobs(pair, jobs)):
         _print(console, text)
 
@@ -233,7 +233,7 @@ def _crossovers(pair: Pair) -> Iterable[str]:
             yield f"    {remark}"
 
 
-def _cold_start(start: ColdStart, pair: Pair) -> Iterable[str]:
+def _cold_start(start: ColdStart, pair: Pair, said: list[str]) -> Iterable[str]:
     label = words.gpu_label(pair) if start.target == pair.gpu.target else start.target
     jobs = f"median of {start.jobs} jobs" if start.jobs > 1 else "one job"
     usd = ""
@@ -244,8 +244,7 @@ def _cold_start(start: ColdStart, pair: Pair) -> Iterable[str]:
     yield "  " + "; ".join(
         f"{step.name} {formatting.seconds(step.seconds)}" for step in start.steps
     )
-    for note in start.notes:
-        yield f"  Note: {note}"
+    yield from (f"  {note}" for note in _notes(start.notes, said))
 
 
 def _print(console: Console, text: str, style: str = "") -> None:

@@ -263,7 +263,8 @@ def _sizes(sizes: Iterable[float]) -> str:
 
 
 def cold_start_span(start: ColdStart) -> str:
-    return f"from submission to the end of {start.steps[-1].name.rpartition(', ')[2]}"
+    first, last = start.steps[0].name.partition(", ")[0], start.steps[-1].name.rpartition(", ")[2]
+    return f"from {first} to the end of {last}"
 
 
 def metric(summary: MetricSummary) -> str:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from batchmark.analysis.cold_start import cold_start_of
+from batchmark.analysis.cold_start import NO_INSTANCE, cold_start_of
 from batchmark.analysis.comparison import compare
 from batchmark_job.result import Device
 from tests.builders.runs import (
@@ -88,6 +88,21 @@ def test_no_dollars_off_the_instance_type_and_why():
     assert found.usd is None
     assert all(step.usd is None for step in found.steps)
     assert "device ready" in steps(found)  # nothing of CUDA started
+
+
+def test_outside_ec2_nothing_boots_or_bills_and_the_wait_is_left_out():
+    found = cold_start(told(environment=LAPTOP_ENVIRONMENT))
+    assert next(iter(steps(found))) == "STARTING"
+    assert found.seconds == pytest.approx(67 - 28)  # submission and RUNNABLE
+    assert (found.billed_from, found.billed_seconds) == (None, 0)
+    assert found.notes == (NO_INSTANCE,)
+
+
+def test_outside_ec2_a_document_of_the_first_version_tells_of_no_step():
+    run = build_run(build_job("g5.xlarge", ROWS, environment=LAPTOP_ENVIRONMENT))
+    run = build_run(*run.jobs, build_full_job("c5.2xlarge", ROWS))
+    (pair,) = compare(run, PRICES).pairs
+    assert [one.target for one in pair.cold_starts] == ["c5.2xlarge"]
 
 
 def test_missing_moments_are_merged_into_the_next_step_and_named():

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from batchmark.analysis.cold_start import NO_INSTANCE
 from batchmark.analysis.notes import WARNINGS
 from batchmark.core import formatting
 from batchmark.core.prices import SpotPrice
@@ -17,7 +18,9 @@ from tests.builders.reports import NOON, NOTICE, report_of, terminal
 from tests.builders.runs import (
     CPU_ENVIRONMENT,
     GPU_ENVIRONMENT,
+    LAPTOP_ENVIRONMENT,
     PRICES,
+    build_full_job,
     build_job,
     build_row,
     build_run,
@@ -293,6 +296,22 @@ def test_the_cold_start_is_the_same_on_page_and_terminal(report_of_full):
         for step in gpu.steps:
             assert f"{step.name} {formatting.seconds(step.seconds)}" in text
         assert formatting.usd(gpu.usd) in text
+
+
+def test_a_laptops_cold_start_has_no_wait_for_an_instance_and_no_bill():
+    jobs = [
+        build_full_job(target, [build_row((0.1,) * 8)], environment=LAPTOP_ENVIRONMENT)
+        for target in ("g5.xlarge", "c5.2xlarge")
+    ]
+    report = report_of(build_run(*jobs))
+    html = render_html(report)
+    (section,) = re.findall(r"<h3>Cold start</h3>.*?<h3>", html, re.DOTALL)
+    assert "from STARTING to the end of warm-up" in section
+    assert "RUNNABLE" not in section
+    assert "billed" not in section
+    assert "Cost" not in section
+    for text in (html, terminal(report)):
+        assert text.count(NO_INSTANCE) == 1
 
 
 def test_a_wide_spread_is_advised_on_once_and_told_in_each_rows_details():

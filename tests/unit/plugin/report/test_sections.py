@@ -75,7 +75,7 @@ def test_costs_by_target_add_up():
     found = dict(costs(one))
     assert found["g5.xlarge"].endswith("for 6 jobs.")
     assert "container time of all attempts" in found["This run"]
-    assert "g5.xlarge" in found["Cold start, submission to steady state"]
+    assert "g5.xlarge" in found["Cold start, from submission to the end of warm-up"]
 
 
 def test_spot_savings_are_against_on_demand():
