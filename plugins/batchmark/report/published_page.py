@@ -92,6 +92,7 @@ def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> FirstSc
             f"in {winners.count('unknown')}"
         )
     judged, rows = len(table.judged), len(table.rows)
+    rates = [formatting.usd_per_hour(prices.on_demand[name]) for name in (table.gpu, table.cpu)]
     return FirstScreen(
         verdict="Yes at large sizes",
         sentence=(
@@ -106,8 +107,8 @@ def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> FirstSc
             f"to {NOISE:.1f}{formatting.TIMES}, so from a smaller ratio nothing follows.",
         ],
         matrices=[
-            _matrix(table, "time", 1.0),
-            _matrix(table, "dollars", factor),
+            _matrix(table, "time", 1.0, "times"),
+            _matrix(table, "dollars", factor, f"dollars at {' and '.join(rates)}"),
         ],
         lines=[
             Line(
@@ -133,11 +134,10 @@ def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> FirstSc
     )
 
 
-def _matrix(table: PublishedTable, measure: Measure, factor: float) -> Matrix:
+def _matrix(table: PublishedTable, measure: Measure, factor: float, amounts: str) -> Matrix:
     workloads: dict[str, list[PublishedRow]] = defaultdict(list)
     for row in table.rows:
         workloads[row.workload].append(row)
-    amounts = "times" if measure == "time" else "dollars"
     return Matrix(
         measure,
         f"{OTHERS.capitalize()}: {table.gpu} against {table.cpu}; ratios are of {amounts}, "

@@ -30,6 +30,11 @@ def test_the_answer_comes_first(page):
     assert "2 to 17 times slower than plain library calls" in page[: page.index('id="sizes"')]
 
 
+def test_the_dollar_answer_has_the_prices_it_rests_on(page):
+    answer = page[: page.index('id="sizes"')]
+    assert "ratios are of dollars at $2.448 an hour and $1.008 an hour, CPU / GPU" in answer
+
+
 def test_defective_rows_are_not_judged_and_the_whole_job_is(page):
     assert page.count(">not judged<") == 4  # the start-up's and the repeated one's, twice each
     total = page[page.index("Total job time") :]
