@@ -33,9 +33,10 @@ LABELS: dict[Measure, str] = {
     "format(datum.value * 1e3, '~g') + ' ms' : format(datum.value * 1e6, '~g') + ' µs'",
     "dollars": "format(datum.value, ',~g')",
 }
-# A point with a description, which browsers show as a tooltip once it is a title.
+# A point or line with a description, which browsers show as a tooltip once it is a title.
 NAMED_MARK = re.compile(
-    r'<path( aria-label="([^"]*)" role="graphics-symbol" aria-roledescription="point"[^>]*)/>'
+    r'<(path|line)( aria-label="([^"]*)" role="graphics-symbol" '
+    r'aria-roledescription="(?:point|rule mark)"[^>]*)/>'
 )
 MOST_CHARTS = 24  # of a page: each has some 15 kB
 WIDTH, HEIGHT = 460, 200
@@ -257,7 +258,9 @@ def _rules(marks: Sequence[Mark], scale: alt.Scale) -> list[Any]:
     if not marks:
         return []
     values = [mark._asdict() for mark in marks]
-    base = alt.Chart(alt.InlineData(values=values)).encode(x=alt.X("size:Q", scale=scale))
+    base = alt.Chart(alt.InlineData(values=values)).encode(
+        x=alt.X("size:Q", scale=scale), description="text:N"
+    )
     rule = base.mark_rule(strokeDash=[2, 2], color="currentColor")
     text = base.mark_text(
         align="left", dx=4, dy=-HEIGHT / 2 + 8, color="currentColor", fontSize=10
@@ -268,7 +271,7 @@ def _rules(marks: Sequence[Mark], scale: alt.Scale) -> list[Any]:
 def embedded(chart: Any) -> str:
     """A chart as SVG that takes on the page's text colour; hidden where a table says the same."""
     svg = str(vl_convert.vegalite_to_svg(chart.configure(**chart_style()).to_dict()))
-    svg = NAMED_MARK.sub(r"<path\1><title>\2</title></path>", svg)
+    svg = NAMED_MARK.sub(r"<\1\2><title>\3</title></\1>", svg)
     return svg.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
 
 

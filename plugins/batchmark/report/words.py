@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from batchmark.report.model import Report
 
 NOT_KNOWN = "not known yet"
+NO_DOLLARS = "no\N{NO-BREAK SPACE}dollars"
 SPAN_NAMES = {"process": "Whole job, process", "batch_job": "Whole job, Batch"}
 OPTIONS = {"spot": "Spot", "on_demand": "On-Demand"}
 JOB_COSTS = "container time of all attempts, each at the price it was bought at"

@@ -165,13 +165,16 @@ class Library:
             return {run_id: summary for run_id, summary in found if summary}
 
     def measured(self, least_runs: int = RECENT_RUNS) -> list[MeasuredRun]:
-        """The latest runs in the history, at least so many of each suite, the newest first."""
+        """The latest runs in the history, at least so many of each suite, the newest first.
+
+        Imported ones come last.
+        """
         found = [
             run
             for suite in self.history.suites()
             for run in self._made_of(suite, "runs", partial(_runs, suite), least_runs)
         ]
-        return sorted(found, key=lambda run: run.at, reverse=True)
+        return sorted(found, key=lambda run: (run.suite != IMPORTED, run.at), reverse=True)
 
     def series(self, suite: str, metric: Metric, least_runs: int) -> list[Series]:
         return self._made_of(suite, metric, lambda rows: series_histories(rows, metric), least_runs)

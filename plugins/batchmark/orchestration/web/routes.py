@@ -77,15 +77,16 @@ def home(here: Here) -> Response:
 def runs(
     here: Here, books: Books, suite: str = "", skip: Annotated[int, Query(ge=0)] = 0
 ) -> HTMLResponse:
-    """All runs, newest first: Airflow's and those of the history that it no longer knows."""
+    """All runs, newest first, then imported ones: Airflow's and those that it no longer knows."""
     known = {run.run_id: run for run in airflow_runs([BENCHMARK])}
     measured = {run.run_id: run for run in books.measured(skip + RUNS_AHEAD)}
+    imported = {run.run_id for run in measured.values() if run.suite == IMPORTED}
     found = [
         (measured[run_id].at if run_id in measured else known[run_id].at, run_id)
         for run_id in {**known, **measured}
         if not suite or (run_id in measured and measured[run_id].suite == suite)
     ]
-    found.sort(reverse=True)
+    found.sort(key=lambda one: (one[1] not in imported, *one), reverse=True)
     shown = [run_id for _, run_id in found[skip : skip + PAGE_RUNS]]
     summaries = books.summaries(shown)
     lines = [
@@ -95,7 +96,7 @@ def runs(
             measured[run_id].suite if run_id in measured else "",
             known[run_id].state if run_id in known else None,
             summaries.get(run_id),
-            run_id in measured and measured[run_id].suite == IMPORTED,
+            run_id in imported,
         )
         for at, run_id in found[skip : skip + PAGE_RUNS]
     ]
@@ -103,6 +104,12 @@ def runs(
         one
         for name in ([suite] if suite else books.history.suites())
         for one in trends.trends(books.series(name, "speedup", trends.FEWEST_RUNS), [], {})
+    ]
+    of_suites = [
+        (run.suite, target)
+        for run in measured.values()
+        if run.run_id not in imported and suite in ("", run.suite)
+        for target in run.targets
     ]
     more = skip + PAGE_RUNS < len(found)
     query = urlencode({"suite": suite, "skip": skip + PAGE_RUNS})
@@ -121,6 +128,7 @@ def runs(
                 for key in books.history.unreadable
             ],
             overview=trends.overview(speedups) if not skip else [],
+            unpaired=trends.unpaired(speedups, of_suites),
             lines=lines,
             cost_note=cost_note(lines),
             older=f"{here.root}/runs?{query}" if more else None,
@@ -230,6 +238,7 @@ def all_trends(
             metric=metric,
             runs=runs,
             metrics=trends.METRICS,
+            marks=trends.MARKS,
             summary=trends.summary(shown, suite, metric),
             trends=shown,
         )
@@ -300,6 +309,10 @@ def compare(here: Here, books: Books, sides: Sides) -> HTMLResponse:
     measured = [one for one in books.measured() if one.suite != IMPORTED]
     targets = sorted({target for one in measured for target in one.targets})
     found, problem = None, None
+    choice = sides.fields
+    if measured and not any(choice.values()):
+        newest = measured[0]
+        choice = Choice(newest.run_id, newest.targets[-1], newest.run_id, newest.targets[0]).fields
     if all(sides.fields.values()):
         try:
             found = sides.compare(books)
@@ -314,7 +327,7 @@ def compare(here: Here, books: Books, sides: Sides) -> HTMLResponse:
             "compare",
             current="compare",
             title="Compare",
-            choice=sides.fields,
+            choice=choice,
             targets=targets,
             runs=[one.run_id for one in measured[:100]],
             found=found,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from batchmark.core import formatting
+from batchmark.report.words import NO_DOLLARS
 from batchmark.runs.spending import MonthSpending
 
 FEWEST_SETTLED = 1  # runs that a forecast rests on
@@ -80,7 +81,7 @@ class Forecast:
 
 
 def _spent(usd: float) -> str:
-    return formatting.usd(usd) if usd else "no dollars"
+    return formatting.usd(usd) if usd else NO_DOLLARS
 
 
 def summary(months: Iterable[Month]) -> str:

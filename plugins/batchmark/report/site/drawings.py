@@ -11,7 +11,7 @@ import vl_convert
 from batchmark.analysis.side_by_side import SideBySide
 from batchmark.changes.records import Metric
 from batchmark.report.charts import COLOURS, chart_style, embedded, log_ticks
-from batchmark.report.site.trends import METRICS, Trend
+from batchmark.report.site.trends import MARKS, METRICS, Trend
 from batchmark.report.words import row_label
 
 WIDTH = 900
@@ -28,7 +28,9 @@ def series_svg(trend: Trend) -> str:
         {"place": place, "run": run.run_id, "day": run.day, "value": run.value, "text": run.text}
         for place, run in enumerate(trend.runs)
     ]
-    marks = [{"place": mark.place, "kind": mark.kind, "text": mark.text} for mark in trend.marks]
+    marks = [
+        {"place": mark.place, "kind": MARKS[mark.kind], "text": mark.text} for mark in trend.marks
+    ]
     axis = alt.X("place:Q", title="runs, oldest first", axis=alt.Axis(tickMinStep=1, labels=False))
     runs = alt.Chart(alt.InlineData(values=values)).encode(
         x=axis,
@@ -40,6 +42,7 @@ def series_svg(trend: Trend) -> str:
         ),
         description="text:N",
     )
+    kinds = list(MARKS.values())
     rules = (
         alt.Chart(alt.InlineData(values=marks))
         .mark_rule(strokeWidth=2)
@@ -48,7 +51,11 @@ def series_svg(trend: Trend) -> str:
             color=alt.Color(
                 "kind:N",
                 title=None,
-                scale=alt.Scale(domain=["alert", "release"], range=[COLOURS[1], PALE]),
+                scale=alt.Scale(domain=kinds, range=[COLOURS[1], PALE]),
+                legend=alt.Legend(labelLimit=0),
+            ),
+            strokeDash=alt.StrokeDash(
+                "kind:N", title=None, scale=alt.Scale(domain=kinds, range=[[1, 0], [6, 4]])
             ),
             description="text:N",
         )
@@ -76,15 +83,15 @@ def comparison_chart(found: SideBySide) -> Any:
     axis = alt.Axis(format="~g", values=log_ticks(min(ends), max(ends)))
     title = "second's time / first's: above 1 the first is the faster"
     bars = base.mark_rule(strokeWidth=5, opacity=0.5, color=COLOURS[0]).encode(
-        x=alt.X("low:Q", scale=scale, title=title, axis=axis), x2="high:Q"
+        x=alt.X("low:Q", scale=scale, title=title, axis=axis), x2="high:Q", description="text:N"
     )
     points = base.mark_point(filled=True, size=60, color=COLOURS[0]).encode(
         x=alt.X("ratio:Q", scale=scale, axis=axis), description="text:N"
     )
     one = (
-        alt.Chart(alt.InlineData(values=[{"one": 1}]))
+        alt.Chart(alt.InlineData(values=[{"one": 1, "text": "equally fast"}]))
         .mark_rule(color=DARK)
-        .encode(x=alt.X("one:Q", scale=scale, axis=axis))
+        .encode(x=alt.X("one:Q", scale=scale, axis=axis), description="text:N")
     )
     return alt.layer(one, bars, points).properties(
         width=WIDTH - LABEL_WIDTH, height=BAR_HEIGHT * max(1, len(names))

@@ -10,7 +10,7 @@ from batchmark.changes.alerts.records import Alert
 from batchmark.core import formatting
 from batchmark.report.answer import OUTSIDE_EC2
 from batchmark.report.summary import RunSummary
-from batchmark.report.words import NOT_KNOWN
+from batchmark.report.words import NO_DOLLARS, NOT_KNOWN
 
 # Airflow's states, and what they mean to somebody who waits for a report.
 STATES = {
@@ -70,7 +70,7 @@ class RunLine:
         if self.summary is None:
             return "-"
         if self.summary.usd is None:
-            return "no dollars" if self.summary.cost == OUTSIDE_EC2 else self.summary.cost
+            return NO_DOLLARS if self.summary.cost == OUTSIDE_EC2 else self.summary.cost
         return formatting.usd(self.summary.usd)
 
 

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from batchmark.analysis.published import OTHERS
 from batchmark.changes.alerts.records import LISTED, Alert
 from batchmark.changes.conditions import RunConditions, differences, row_name
 from batchmark.changes.records import Metric, Series, SeriesKey, moment
@@ -28,8 +29,11 @@ METRICS: dict[Metric, str] = {
 FEWEST_RUNS, MOST_RUNS = 60, 1000  # drawn
 MARGIN = 0.06  # of a chart's width and height
 LEAST_RANGE = 0.05  # of the values, relative to their median: less would make noise look large
-# Differences that a release brings; the others are the machine's or the bill's.
 MarkKind = Literal["alert", "release"]
+MARKS: dict[MarkKind, str] = {
+    "alert": "alert",
+    "release": "change of image, driver, AMI, price or the like",
+}
 
 
 class Mark(NamedTuple):
@@ -38,6 +42,7 @@ class Mark(NamedTuple):
     place: int  # of the run among those drawn
     kind: MarkKind
     text: str
+    names: tuple[str, ...] = ()  # of what changed
 
 
 class Run(NamedTuple):
@@ -68,9 +73,11 @@ class Trend:
     @property
     def target(self) -> str:
         """What it was measured on, and against what."""
-        over = f" over {self.key.against}" if self.key.against else ""
         fell_back = self.key.actual_device == "cpu" and self.key.gpu_model is not None
-        return formatting.target_label(self.key.target, fell_back=fell_back) + over
+        target = formatting.target_label(self.key.target, fell_back=fell_back)
+        if not self.key.against:
+            return target
+        return f"{target.removesuffix(f', {OTHERS}')} over {self.key.against}"
 
     @property
     def latest(self) -> Run:
@@ -113,6 +120,12 @@ class Trend:
         for mark in self.marks:
             at[mark.place].append(mark)
         return [(run, at[place]) for place, run in reversed(list(enumerate(self.runs)))]
+
+    @property
+    def released(self) -> str:
+        """What changed at the dashed lines, by name."""
+        names = dict.fromkeys(name for mark in self.marks for name in mark.names)
+        return formatting.some(list(names))
 
     def place(self, mark: Mark) -> float:
         return _percent(mark.place / max(1, len(self.runs) - 1))
@@ -222,8 +235,9 @@ def _releases(
         one, other = (conditions.get((run.run_id, key.target)) for run in (before, after))
         if one is None or other is None:
             continue
-        if texts := [change_words.cause(cause) for cause in differences(one, other, row_name(key))]:
-            marks.append(Mark(place, "release", "; ".join(texts)))
+        if causes := list(differences(one, other, row_name(key))):
+            text = "; ".join(map(change_words.cause, causes))
+            marks.append(Mark(place, "release", text, tuple(cause.name for cause in causes)))
     return marks
 
 
@@ -233,6 +247,19 @@ def overview(found: Iterable[Trend]) -> list[Trend]:
     for trend in found:
         pairs[trend.key.suite, trend.key.target, trend.key.against].append(trend)
     return [_middle(of_pair) for of_pair in pairs.values()]
+
+
+def unpaired(found: Iterable[Trend], measured: Iterable[tuple[str, str]]) -> list[str]:
+    """Why targets have no speedup, a line for each suite; `measured` has suites and targets."""
+    paired = {(one.key.suite, name) for one in found for name in (one.key.target, one.key.against)}
+    left = defaultdict(list)
+    for suite, target in sorted(set(measured) - paired):
+        left[suite].append(target)
+    return [
+        f"No speedup for {formatting.some(targets)} in suite {suite}: it takes a GPU and a CPU in "
+        "one run, and a GPU target that ran on the CPU doesn't count."
+        for suite, targets in left.items()
+    ]
 
 
 def _middle(of_pair: Sequence[Trend]) -> Trend:

@@ -5,6 +5,7 @@ import io
 import json
 import re
 from datetime import timedelta
+from html import unescape
 from urllib.parse import urlencode
 
 import pytest
@@ -21,11 +22,19 @@ from batchmark.orchestration.web.app import HEADERS
 from batchmark.report.answer import OUTSIDE_EC2
 from batchmark.report.changes import ChangesSection
 from batchmark.report.model import Report
-from batchmark.report.site.trends import series_id
+from batchmark.report.site.trends import MARKS, series_id
+from batchmark.report.words import NO_DOLLARS
+from batchmark_job.result import Device
 from tests.builders.alerts import change, point
 from tests.builders.history import NOON, run_of, two_targets
 from tests.builders.libraries import NOW
-from tests.builders.runs import CPU_ENVIRONMENT, GPU_ENVIRONMENT, build_lost, build_run
+from tests.builders.runs import (
+    CPU_ENVIRONMENT,
+    GPU_ENVIRONMENT,
+    LAPTOP_ENVIRONMENT,
+    build_lost,
+    build_run,
+)
 
 EVIL = "<script>alert(1)</script>\"'&"
 PLACES = {"run_id": "any", "key": "raw/any", "dag_id": "any", "ending": "csv", "repeat": "1"}
@@ -117,9 +126,9 @@ def test_why_there_are_no_dollars_is_said_once(pages, shelf):
         shelf.booked(run_id, 0.0)
     text = pages.text("/runs")
     assert text.count(OUTSIDE_EC2) == 1
-    assert text.count('data-label="Cost"><span>no dollars<') == 2
+    assert text.count(f'data-label="Cost"><span>{NO_DOLLARS}<') == 2
     costs = pages.text("/costs")
-    assert "no dollars" in costs
+    assert NO_DOLLARS in costs
     assert "$0" not in costs
 
 
@@ -227,10 +236,13 @@ def test_trends_show_every_series_with_alerts_and_releases(pages, shelf):
     assert text.count('class="mark alert"') == 1
     assert text.count(", a change since ") == 2  # to be read, and to be heard
     assert text.count(" before, not known yet") == 2 * 3
-    assert "image digest" in text
+    assert text.count("dashed: image digest</span>") == 4
+    assert re.search(r"<title>[^<]*: image digest sha256:\w+ → sha256:cdcdcdcdcdcd", text)
     found = re.search(r'href="(/trends/[^"]+)"', text)[1].replace("&amp;", "&")
     one = pages.text(found)
     assert "<svg" in one
+    assert "<title>image digest sha256:" in one
+    assert f">{MARKS['release']}</text>" in one
     assert one.count('scope="row"') == 5
 
 
@@ -307,6 +319,8 @@ def test_a_comparison_can_be_taken_along(pages, shelf):
     assert re.search(r"The speedup is the time of g5.* / the time of g5.*\.", markdown)
     assert pages.client.get(f"/compare.png?{query}").content.startswith(b"\x89PNG")
     assert "faster in 2, slower in 0" in pages.text(f"/compare?{query}")
+    slightly = sides(shelf.measured(2), shelf.measured(3, slowdown=2.3))
+    assert pages.text(f"/compare?{slightly}").count("leaves out 1, which is not enough") == 1
     pages.text(f"/compare.exe?{query}", 404)
 
 
@@ -339,8 +353,13 @@ def test_the_published_table_is_a_run_that_says_whose_it_is(pages, shelf):
     assert "Can it be trusted?" in pages.text(f"/runs/{run_id}")
     trends = pages.text("/trends?suite=imported&metric=speedup")
     assert trends.count('<th role="rowheader"') == len(published_table().judged)
-    assert "g5.8xlarge, published by others over r5.4xlarge, published by others" in trends
-    shelf.measured()
+    assert "g5.8xlarge over r5.4xlarge, published by others" in trends
+    own = shelf.measured()
+    runs = pages.text("/runs")
+    assert runs.index(f">{own}<") < runs.index(f">{run_id}<")
+    assert runs.index(">g5.xlarge over c5.2xlarge<") < runs.index(">g5.8xlarge over r5.4xlarge,")
+    assert "No speedup for" not in runs
+    assert re.findall("<option[^>]*>([a-z]+)<", pages.text("/trends"))[:2] == ["blog", "imported"]
     compare = pages.text("/compare")
     assert run_id not in compare
     assert "published by others" not in compare
@@ -348,6 +367,27 @@ def test_the_published_table_is_a_run_that_says_whose_it_is(pages, shelf):
     assert "was imported: it has no samples" in pages.text(
         f"/compare?{sides(run_id, run_id, targets)}"
     )
+
+
+def test_why_targets_have_no_speedup_over_time_is_said(pages, shelf):
+    shelf.bucket.history.append_import(published_file())
+    shelf.measured(environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU)
+    assert (
+        "No speedup for c5.2xlarge, g5.xlarge in suite blog: it takes a GPU and a CPU in one run, "
+        "and a GPU target that ran on the CPU doesn't count."
+    ) in unescape(pages.text("/runs"))
+
+
+def test_the_form_of_a_comparison_begins_with_the_newest_run(pages, shelf):
+    shelf.measured()
+    run_id = shelf.measured(1)
+    text = pages.text("/compare")
+    assert re.findall(r'name="(a|b)" list="runs" value="([^"]*)"', unescape(text)) == [
+        ("a", run_id),
+        ("b", run_id),
+    ]
+    assert re.findall("<option selected>([^<]*)", text) == ["g5.xlarge", "c5.2xlarge"]
+    assert "Choose two sides" in text
 
 
 def token_of(text):
