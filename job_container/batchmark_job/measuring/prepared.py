@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 TURN_SECONDS = 0.01
 SETTLE_SECONDS = 0.005  # short calls of a few megabytes find them in the last-level cache by then
 TRIAL_WARMUP_SECONDS = 0.01
-WARM_SECONDS = 0.2  # calls that take longer are warm, and their threads apart, after the first
+WARM_SECONDS = 0.2  # calls that take longer are warm after the first
 PROBED_BYTES = 1 << 20  # of each input, evenly spread, to tell whether calls change it
 
 RESTARTS = 2
@@ -220,11 +220,9 @@ class Prepared:
     def _apart(self) -> contextlib.AbstractContextManager[None]:
         """Keep the threads that its calls need on a core each, as far as they are known by now.
 
-        Long calls do without: the scheduler parts their threads soon enough.
+        Long calls, too: they may be long because two threads spin at each other's expense.
         """
-        if self._threads.most == 1 or (self._latest_seconds or 0.0) >= WARM_SECONDS:
-            return contextlib.nullcontext()
-        return self._threads.apart()
+        return contextlib.nullcontext() if self._threads.most == 1 else self._threads.apart()
 
     def _cold_call(self) -> tuple[float, Tensor]:
         seconds, output = MonotonicTimer(self._problem.device).seconds(self._rotation.take())

@@ -27,6 +27,7 @@ from batchmark_job.measuring.sample_statistics import spread_too_far
 from batchmark_job.result import MOST_CHARACTERS, Conditions, Measurement, MeasurementStatus, Trial
 from batchmark_job.workloads.base import Workload
 
+LONG_WAIT = 0.4  # share of their time; two threads on one core wait for half of it
 FAULTS = ("wrong", "failed", "too large", "refused")  # of candidates, the worst first
 
 
@@ -316,12 +317,20 @@ class Row:
                 f"only {count} samples: {limits.minimum_samples} would have taken more than "
                 f"{PATIENCE * limits.max_seconds:g} s"
             )
+            # Threads that spin at each other's expense make calls slow, and so the samples few.
+            if (waited := self._waited()) >= LONG_WAIT:
+                status = MeasurementStatus.UNSETTLED
+                reason += f", and its threads waited {waited:.0%} of the time for a CPU"
         last = self.processes[0].last_look
         reason = "; ".join(filter(None, (reason, last and last.remark))) or None
         try:
             self.measurement = self._as_measured(status, reason)
         except Exception as error:  # a formula of the workload breaks the schema
             self.give_up(MeasurementStatus.FAILED, f"{type(error).__name__}: {error}")
+
+    def _waited(self) -> float:
+        """The share of their time that its threads waited for a CPU; 0 if not known."""
+        return mean_conditions(self._during).cpu_wait_share or 0.0
 
     def _as_measured(self, status: MeasurementStatus, reason: str | None) -> Measurement:
         found = dict(self.found)

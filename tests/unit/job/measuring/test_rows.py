@@ -1,12 +1,13 @@
 """What becomes of a row when its workload behaves, and when it does not."""
 
+import re
 import time
 from itertools import count, cycle
 
 import pytest
 import torch
 
-from batchmark_job.measuring import entry, prepared, transfers
+from batchmark_job.measuring import entry, prepared, rows, transfers
 from batchmark_job.measuring.candidate import CHANGES_INPUTS, Candidate
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.prepared import Prepared
@@ -195,6 +196,17 @@ def test_slow_row_ends_with_fewer_samples_and_says_so():
         f"only {len(measurement.samples_seconds)} samples: 10 would have taken more than 0.3 s"
     )
     assert measurement.stopping.criterion == "max_seconds"
+
+
+def test_few_samples_of_threads_that_waited_for_a_cpu_settle_nothing(monkeypatch):
+    monkeypatch.setattr(rows, "LONG_WAIT", 0.0)
+    measurement = measured_spoilt(slowed(0.1), RowLimits(max_seconds=0.03))
+    assert measurement.status == "unsettled"
+    assert re.search(
+        r"^only \d samples: 10 would have taken more than 0.3 s, "
+        r"and its threads waited \d+% of the time for a CPU$",
+        measurement.reason,
+    )
 
 
 def test_cold_call_is_apart_and_inputs_are_not_timed():
