@@ -130,8 +130,7 @@ def _play_run(store: RunStore, times: list[Series], outcomes: Mapping[SeriesKey,
         fresh, jobs = _fresh(run, suspect, outcome.series.seconds[number_of(run_id), 1:])
         outcome.suspects += 1
         outcome.jobs += jobs
-        before = run.noise_before.get(suspect.series)
-        verdicts.append(verdict(before, suspect, fresh, job_ids=(), hosts=None))
+        verdicts.append(verdict(run.before(suspect), suspect, fresh, job_ids=(), hosts=None))
     kinds = {each.series: each.kind for each in verdicts}
     for point in _alerted(run, run.news(verdicts), verdicts):
         kind = kinds.get(point.series, "level")

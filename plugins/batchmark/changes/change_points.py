@@ -1,9 +1,15 @@
 """Where a series of logs changes its level, found run by run as a schedule would.
 
-After each run every earlier run is a candidate for the first of a new level: the runs from it on
-are tested against the noise of up to WINDOW runs before it (`noise_model`). The first candidate
-with enough evidence is a change, and the search continues behind it. At the end, changes that the
-later runs do not bear out are dropped.
+A window-limited generalised likelihood ratio test (Willsky & Jones, IEEE Trans. Autom. Control 21
+(1976) 108; Lai, J. R. Stat. Soc. B 57 (1995) 613): after each run, every earlier run is a candidate
+for the first of a new level. The runs from it on are weighed against the noise of up to WINDOW runs
+before it (`noise_model`): by the likelihood ratio of a shift, averaged over shifts of many sizes,
+as in Wald's sequential test. The first candidate with evidence enough is a change, and the search
+continues behind it. What it found it never takes back, so a prefix of a series finds what the
+schedule would have told then.
+
+Noise with a memory makes stretches of runs that look like a level. So evidence is divided by what
+the correlation of neighbouring runs adds to the variance of their mean.
 
 Constants called tuned were chosen in the simulation of docs/regressions.md ("How good it is"): few
 false alerts at the same recall. The others are judgment, unless they name a reason.
@@ -11,50 +17,63 @@ false alerts at the same recall. The others are judgment, unless they name a rea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
 
-from batchmark.changes.noise_model import CLIP, NoiseDensity, Prior
+from batchmark.changes.noise_model import CLIP, LEAST_LOG_SD, NoiseDensity, Prior
 
 if TYPE_CHECKING:
     from batchmark.changes.noise_model import Array
 
 WINDOW = 60  # runs before a candidate that describe its noise: older ones say less of it
 LEAST_BEFORE = 9  # runs at the start of a history, before there can be a change
-LEAST_BETWEEN = 7  # runs from one change to the next: the noise before it is known, too
-# Stretches of later runs, about evenly spaced in their logs. That four runs may do was tuned.
-LENGTHS = (4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 20, 23, 26, 30, 35, 40)
-LEAST_AFTER = LENGTHS[0]
-EVIDENCE = 5.0  # log likelihood ratio that a change needs; tuned
+LEAST_BETWEEN = 4  # runs from one change to the next
+LEAST_AFTER = 4  # runs on a new level; fewer may be a neighbour's short visit
+MOST_AFTER = 40  # runs from a candidate on that are weighed
+SHIFTS = np.geomspace(np.log1p(0.03), 0.8, 8)  # sizes that a shift may have; the least was tuned
+LEAST_LOG_SHIFT = 0.02  # however sure: changes below 2 % are hardly of interest
+RATIO = SHIFTS[1] / SHIFTS[0]
+EVIDENCE = 4.6  # log likelihood ratio that a change needs; tuned
 # Small shifts take long to show, and over long stretches drift and noise with a memory show, too.
-EVIDENCE_PER_DOUBLING = 0.05  # share of EVIDENCE, added per doubling of the stretch; tuned
-EVIDENCE_OF_SHORTEST = 6.0  # instead, for the shortest stretch, of which no run may disagree; tuned
+EVIDENCE_PER_DOUBLING = 0.1  # share of EVIDENCE, added per doubling of the stretch from ...
+SHORT = 5  # ... so many runs; both tuned
 # Nobody waits for good news, and after a false one the old level would look like a slowdown.
-DOWN_FACTOR = 1.5  # tuned
-WORTH_A_LOOK = 2.5  # standard errors: evidence is never enough below them; for speed
-LEAST_LOG_SHIFT = 0.02  # however sure: changes below 2 % are hardly of interest; tuned
-AGREEING = 0.6  # share of the later runs that must not be outliers of their own level
-OUTLYING = 3.0  # scales from that level's median beyond which a run is one: the usual three sigma
-ON_THE_WRONG_SIDE = 0.1  # share of later runs allowed on the old level's side; tuned ...
-EXPECTED_FACTOR = 1.2  # ... beside this many times those that the noise alone puts there
-NEAR = 3  # runs that the best fit may lie from the candidate
+DOWN_FACTOR = 2.0  # tuned
+PER_CHANGE = 0.15  # of the evidence, more for each change in the window: it may change by itself
+UNKNOWN_RUNS = 4  # of a window, that the estimate of its noise uses up; tuned ...
+LEAST_KNOWN = 0.1  # ... but no window knows less than this share
+WORTH_A_LOOK = 2.5  # standard errors: evidence is hardly ever enough below them; for speed
+SURE_CORRELATION = 0.75  # standard errors of a correlation of no memory, not believed; tuned
+CORRELATION_RUNS = 10  # that no memory counts as; tuned
+MOST_CORRELATION = 0.97
+AGAINST = 2.0  # evidence of its first or last runs by which these are not on a level
+BUMP_RUNS = 15  # a level that is over sooner was noise with a memory ...
+BACK = 0.35  # ... if what is left of its shift is less than this share of it
+RAMP_RUNS = 30  # before a step, in which a drift may have begun
 AT_A_TIME = 32  # series; with more, their tables leave the processor's caches
-CARRIED_RUNS = 10  # runs that the noise of one level counts as on the next, at most
-KEPT_P_VALUE = 5e-4  # of a change once all runs on either side are known; tuned
-KEPT_LOG_SHIFT = 0.015  # then, too; below LEAST_LOG_SHIFT, lest changes come and go
-SETTLED_AFTER = 10  # runs on the new level; a newer change is not dropped yet
-LEAST_ERROR = 1e-12  # of a mean, so that equal runs divide by something
 
 
 @dataclass(frozen=True)
 class LevelChange:
+    """A level that begins, or a drift: a level that moves a little with each run."""
+
     index: int  # first run of the new level
     shown_after: int  # number of runs of the series after which the change showed
+    drift: float | None = None  # change of the logs from run to run; None for a step
+
+
+class _Step(NamedTuple):
+    """A step, and the level before it."""
+
+    first: int  # run of the new level
+    shift: float
+    start: int  # first run of the level before
+    base: float  # its logs minus those of the first level
 
 
 @dataclass
@@ -64,12 +83,37 @@ class _Search:
     values: Array
     prior: Prior
     start: int = 0  # first run of the current level
+    first: int = LEAST_BEFORE  # first candidate
+    base: float = 0.0  # logs of the current level minus those of the first
+    levelled: Array = field(init=False)  # the values, brought to the current level
+    steps: list[int] = field(default_factory=list)
+    last: _Step | None = None
     found: list[LevelChange] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.levelled = self.values.copy()
 
     @property
     def candidates(self) -> NDArray[np.int64]:
-        least = LEAST_BETWEEN if self.start else LEAST_BEFORE
-        return np.arange(self.start + least, self.values.size - LEAST_AFTER + 1)
+        return np.arange(self.first, self.values.size - LEAST_AFTER + 1)
+
+    def take(self, index: int, shown_after: int, shift: float, scale: float) -> None:
+        """Go on behind a step; say so unless it belongs to a drift that was told before."""
+        self.steps.append(index)
+        self.first = index + LEAST_BETWEEN
+        last, self.last = self.last, _Step(index, shift, self.start, self.base)
+        drift = last and _drift(self.values[:shown_after], last, self.last, scale)
+        if drift is not None:
+            self.found[-1] = replace(self.found[-1], drift=drift)
+        else:
+            self.found.append(LevelChange(index, shown_after))
+        if last and _is_back(last, self.last):
+            self.start, self.base, self.last = last.start, last.base, None
+            since = last.first
+        else:
+            self.start, self.base = index, self.base + shift
+            since = index
+        self.levelled[since:] = self.values[since:] - self.base
 
 
 def search(
@@ -77,7 +121,7 @@ def search(
     priors: Sequence[Prior] | None = None,
     least_log_shift: float = LEAST_LOG_SHIFT,
 ) -> list[list[LevelChange]]:
-    """Find, for each series, the changes that still show at its end, by index.
+    """Find the changes of each series, by index.
 
     Series are finite logs in the order of the runs, each of shape (n,). Shifts below
     `least_log_shift` are no changes.
@@ -88,176 +132,215 @@ def search(
         going = searches[first : first + AT_A_TIME]
         while going := [one for one in going if one.candidates.size]:
             going = _next_changes(going, least_log_shift)
-    return [_still_shown(one.values, one.found) for one in searches]
+    return [one.found for one in searches]
 
 
 def windows_before(values: Array, indexes: NDArray[np.int64], start: int = 0) -> Array:
-    """The WINDOW runs before each index, but none before `start`; NaN where there are fewer."""
-    columns = indexes[:, None] - 1 - np.arange(WINDOW)
+    """The WINDOW runs before each index, oldest first, but none before `start`; else NaN."""
+    columns = indexes[:, None] + np.arange(-WINDOW, 0)
     return np.where(columns >= start, values[np.maximum(columns, 0)], np.nan)
 
 
 def _next_changes(searches: Sequence[_Search], least_log_shift: float) -> list[_Search]:
     """Find the next change of each series; return the searches that found one."""
-    indexes = [one.candidates for one in searches]
-    sizes = [one.size for one in indexes]
-    noise = NoiseDensity.of(
-        np.concatenate(
-            [
-                windows_before(one.values, own, one.start)
-                for one, own in zip(searches, indexes, strict=True)
-            ]
-        ),
-        np.repeat([one.prior.log_sd for one in searches], sizes),
-        np.repeat([one.prior.runs for one in searches], sizes),
+    candidates = _Candidates.of(searches).worth_a_look()
+    if not candidates.index.size:
+        return []
+    evidence = _Evidence.of(candidates)
+    found = []
+    for place in np.unique(candidates.own):
+        one = searches[place]
+        for row, length in evidence.enough(np.flatnonzero(candidates.own == place)):
+            shift = evidence.shift(row, length)
+            if abs(shift) > least_log_shift and not evidence.is_partial(row, length):
+                index = int(candidates.index[row])
+                one.take(index, index + length, shift, float(candidates.noise.scale[row]))
+                found.append(one)
+                break
+    return found
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """What may be the first run of a new level: q candidates of many series."""
+
+    own: NDArray[np.int64]  # shape (q,), place of their series among those searched
+    index: NDArray[np.int64]  # shape (q,), in the series
+    on_level: NDArray[np.int64]  # shape (q,), runs of the window on the current level
+    changes: NDArray[np.int64]  # shape (q,), in the window
+    noise: NoiseDensity  # before each
+    scattered: Array  # shape (q, WINDOW), the windows about their levels; 0 where there is no run
+    later: Array  # shape (q, MOST_AFTER), minus the level; NaN behind the end
+    up: NDArray[np.bool_]  # shape (q,), whether the later runs stand out above it or below
+
+    @classmethod
+    def of(cls, searches: Sequence[_Search]) -> Self:
+        indexes = [one.candidates for one in searches]
+        own = np.repeat(np.arange(len(searches)), [each.size for each in indexes])
+        index = np.concatenate(indexes)
+        both = list(zip(searches, indexes, strict=True))
+        noise = NoiseDensity.of(
+            np.concatenate([windows_before(one.levelled, each) for one, each in both]),
+            np.array([one.prior.log_sd for one in searches])[own],
+            np.array([one.prior.runs for one in searches])[own],
+        )
+        steps = [np.array(one.steps)[:, None] for one in searches]
+        changes = [
+            np.sum(step > each - WINDOW, axis=0) for step, each in zip(steps, indexes, strict=True)
+        ]
+        on_level = np.minimum(index - np.array([one.start for one in searches])[own], WINDOW)
+        # Earlier levels were brought to this one by an estimate, so its own runs say where it is.
+        scattered = noise.clipped
+        is_on_level = np.arange(-WINDOW, 0) >= -on_level[:, None]
+        offset = (scattered * is_on_level).sum(axis=1) / on_level
+        scattered = np.where(is_on_level & (scattered != 0), scattered - offset[:, None], scattered)
+        later = np.concatenate([_runs_from(one.levelled, each) for one, each in both])
+        later -= (noise.center + offset)[:, None]
+        return cls(own, index, on_level, np.concatenate(changes), noise, scattered, later, own > 0)
+
+    def among(self, rows: NDArray[np.int64]) -> Self:
+        columns = {one.name: getattr(self, one.name) for one in fields(self)}
+        noise = columns.pop("noise").among(rows)
+        return type(self)(noise=noise, **{name: each[rows] for name, each in columns.items()})
+
+    def worth_a_look(self) -> Self:
+        """Those whose later runs stand out, and the direction in which they stand out most."""
+        noise, runs = self.noise, np.arange(1, MOST_AFTER + 1)
+        bound = CLIP * noise.scale[:, None]
+        shifts = np.cumsum(np.clip(self.later, -bound, bound), axis=1) / runs - noise.mean[:, None]
+        errors = noise.log_sd[:, None] * np.sqrt(1 / runs + 1 / self.on_level[:, None])
+        stand_out = np.nan_to_num(shifts / errors)[:, LEAST_AFTER - 1 :]
+        highest, lowest = stand_out.max(axis=1), stand_out.min(axis=1)
+        rows = np.flatnonzero(np.maximum(highest, -lowest) > WORTH_A_LOOK)
+        return replace(self, up=highest >= -lowest).among(rows)
+
+    @cached_property
+    def shifts(self) -> Array:
+        """SHIFTS in the direction of each, one of them its first runs'; shape (q, shifts)."""
+        sign = np.where(self.up, 1, -1)
+        first = np.sort(self.later[:, :LEAST_AFTER], axis=1)[:, 1:-1].mean(axis=1) * sign
+        places = np.log(np.clip(first, SHIFTS[0], SHIFTS[-1]) / SHIFTS[0]) / np.log(RATIO)
+        return np.asarray(sign[:, None] * SHIFTS * RATIO ** (places - np.rint(places))[:, None])
+
+    @property
+    def correlation(self) -> Array:
+        """Of neighbouring runs in the window; 0 unless there is surely one. Shape (q,)."""
+        runs, about = self.noise.runs, self.scattered
+        products = (about[:, 1:] * about[:, :-1]).sum(axis=1)
+        seen = products / np.maximum((about**2).sum(axis=1), LEAST_LOG_SD**2)
+        # Independent runs about their own mean have 1 / runs less than none.
+        sure = runs * seen + 1 - SURE_CORRELATION * np.sqrt(runs)
+        return np.asarray(np.clip(sure / (runs + CORRELATION_RUNS), 0, MOST_CORRELATION))
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """What the first 1 to MOST_AFTER runs from each candidate on say of a new level."""
+
+    candidates: _Candidates
+    ratios: Array  # shape (q, runs, shifts), log likelihood ratios of single runs
+    known: Array  # shape (q, runs), what such a ratio counts in so long a stretch
+    weight: Array  # shape (q, runs), evidence over what is enough; above 1, the level is a new one
+
+    @classmethod
+    def of(cls, candidates: _Candidates) -> Self:
+        noise, later = candidates.noise, candidates.later
+        runs = np.arange(1, MOST_AFTER + 1)
+        there = np.clip(np.nan_to_num(later), -SHIFTS[-1], SHIFTS[-1])[:, :, None]
+        shifts = candidates.shifts[:, None, :]
+        ratios = noise.log_density(there - shifts) - noise.log_density(there)
+        # The level and the noise are estimates, too.
+        known = np.maximum(1 - UNKNOWN_RUNS / noise.runs, LEAST_KNOWN)[:, None]
+        known = known / (1 + runs / candidates.on_level[:, None])
+        known = known / _variance_inflation(candidates.correlation[:, None], runs)
+        total = np.cumsum(ratios, axis=1) * known[:, :, None]
+        best = total.max(axis=2)
+        evidence = best + np.log(np.exp(total - best[:, :, None]).mean(axis=2))
+        doublings = np.log2(np.maximum(runs, SHORT) / SHORT)
+        needed = EVIDENCE * (1 + EVIDENCE_PER_DOUBLING * doublings)
+        needed = needed * (1 + PER_CHANGE * candidates.changes[:, None])
+        needed = needed * np.where(candidates.up, 1, DOWN_FACTOR)[:, None]
+        usable = (runs >= LEAST_AFTER) & ~np.isnan(later)
+        return cls(candidates, ratios, known, np.where(usable, evidence / needed, 0.0))
+
+    def enough(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+        """Row and length of what shows a new level: for each of its ends in turn, the strongest."""
+        hits, lengths = np.nonzero(self.weight[rows] >= 1)
+        weights = self.weight[rows][hits, lengths]
+        ends = self.candidates.index[rows][hits] + lengths
+        order = np.lexsort((-weights, ends))
+        for place in order[np.unique(ends[order], return_index=True)[1]]:
+            yield int(rows[hits[place]]), int(lengths[place]) + 1
+
+    def shift(self, row: int, length: int) -> float:
+        """Of the new level, the most likely one."""
+        later = self.candidates.later[row, :length]
+        place = self._likeliest(row, length)
+        if place == SHIFTS.size - 1:  # or more
+            return float(np.median(later))
+        sizes = np.linspace(0.75, 1.3, 34) * self.candidates.shifts[row, place]
+        likely = self.candidates.noise.log_density(
+            (later - sizes[:, None])[None], rows=np.array([row])
+        )
+        return float(sizes[np.argmax(likely[0].sum(axis=1))])
+
+    def is_partial(self, row: int, length: int) -> bool:
+        """Whether the first or the last runs of a stretch speak against the level of its others."""
+        of_runs = self.ratios[row, :length, self._likeliest(row, length)]
+        least = min(np.cumsum(of_runs).min(), np.cumsum(of_runs[::-1]).min())
+        return bool(least * self.known[row, length - 1] < -AGAINST)
+
+    def _likeliest(self, row: int, length: int) -> int:
+        """The place in SHIFTS of the most likely one."""
+        return int(np.argmax(self.ratios[row, :length].sum(axis=0)))
+
+
+def _variance_inflation(correlation: Array, runs: NDArray[np.int64]) -> Array:
+    """By how much neighbours' correlation r adds to the variance of a mean of runs.
+
+    Of a first-order autoregressive process: 1 + 2 (r / (1 - r) - r (1 - r^n) / (n (1 - r)^2)).
+    """
+    rest = 1 - correlation
+    return np.asarray(
+        1 + 2 * correlation / rest - 2 * correlation * (1 - correlation**runs) / (runs * rest**2)
     )
-    later = np.concatenate(
-        [_runs_from(one.values, own) for one, own in zip(searches, indexes, strict=True)]
-    )
-    rows, lengths, weights = _evident(later - noise.center[:, None], noise, least_log_shift)
-    firsts = np.concatenate(indexes)[rows]
-    owner = np.repeat(np.arange(len(searches)), sizes)[rows]
-    order = np.lexsort((-weights, firsts + lengths, owner))
-    ends = np.searchsorted(owner[order], np.arange(len(searches) + 1))
-    return [
-        one
-        for one, start, end in zip(searches, ends, ends[1:], strict=False)
-        if _take_first(one, noise, rows[own := order[start:end]], firsts[own], lengths[own])
-    ]
 
 
 def _runs_from(values: Array, indexes: NDArray[np.int64]) -> Array:
     """The longest stretch of runs from each index on, NaN behind the end."""
-    columns = indexes[:, None] + np.arange(LENGTHS[-1])
+    columns = indexes[:, None] + np.arange(MOST_AFTER)
     return np.where(columns < values.size, values[np.minimum(columns, values.size - 1)], np.nan)
 
 
-def _take_first(
-    one: _Search,
-    noise: NoiseDensity,
-    rows: NDArray[np.int64],
-    indexes: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-) -> bool:
-    """Take the first change to show, the strongest of its run, if a step fits best near it.
-
-    Candidates come by when they show, then the strongest first: their `rows` in `noise`, `indexes`
-    in the series, and the `lengths` of the stretches in which they show.
-    """
-    ends, firsts = np.unique(indexes + lengths, return_index=True)
-    for end, first in zip(ends, firsts, strict=True):
-        row, index = rows[first], int(indexes[first])
-        best = _best_fit(one.values, one.start, index, int(end), float(noise.scale[row]))
-        if abs(best - index) <= NEAR:
-            one.found.append(LevelChange(best, int(end)))
-            one.start = best
-            one.prior = Prior(float(noise.log_sd[row]), min(int(noise.runs[row]), CARRIED_RUNS))
-            return True
-    return False
-
-
-def _evident(
-    later: Array, noise: NoiseDensity, least_log_shift: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-    """Row, length and weight of every stretch of later runs that shows a level of its own."""
-    bound = CLIP * noise.scale[:, None]
-    sums = np.cumsum(np.clip(later, -bound, bound), axis=1)
-    counts = np.array(LENGTHS)
-    shifts = sums[:, counts - 1] / counts - noise.mean[:, None]
-    errors = noise.log_sd[:, None] * np.sqrt(1 / counts + 1 / noise.runs[:, None])
-    worth = np.abs(shifts) > WORTH_A_LOOK * errors  # NaN is never greater
-    looked_at = np.flatnonzero(worth.any(axis=1))
-    own = noise.among(looked_at)
-    found, weights = [], []
-    for length, of_length in zip(LENGTHS, worth[looked_at].T, strict=True):
-        rows = np.flatnonzero(of_length)
-        stretches = later[looked_at[rows], :length]
-        enough, weight = _weigh(stretches, rows, own, least_log_shift)
-        found.append(looked_at[rows[enough]])
-        weights.append(weight)
-    lengths = np.repeat(counts, [rows.size for rows in found])
-    return np.concatenate(found), lengths, np.concatenate(weights)
-
-
-def _weigh(
-    later: Array, rows: NDArray[np.int64], noise: NoiseDensity, least_log_shift: float
-) -> tuple[NDArray[np.int64], Array]:
-    """Which stretches have evidence enough, and their evidence over what is enough.
-
-    `later` are stretches of one length, shape (rows, length), minus their windows' centers.
-    """
-    length = later.shape[1]
-    shortest = length == LEAST_AFTER
-    median = np.median(later, axis=1)
-    agree = np.abs(later - median[:, None]) <= OUTLYING * noise.scale[rows, None]
-    agreeing = agree.sum(axis=1)
-    shift = (later * agree).sum(axis=1) / np.maximum(agreeing, 1) - noise.mean[rows]
-    middle = noise.mean[rows] + shift / 2
-    wrong = ((later - middle[:, None]) * np.sign(shift)[:, None] < 0).sum(axis=1)
-    expected = special.ndtr(-np.abs(shift) / (2 * noise.log_sd[rows]))
-    alike = np.flatnonzero(
-        (np.minimum(np.abs(shift), np.abs(median)) > least_log_shift)
-        & (median * shift > 0)
-        & (agreeing >= (1 if shortest else AGREEING) * length)
-        & (wrong <= np.floor(length * (ON_THE_WRONG_SIDE + EXPECTED_FACTOR * expected)))
+def _is_back(last: _Step, step: _Step) -> bool:
+    """Whether a step ends a short bump, after which the old level goes on."""
+    return step.first - last.first <= BUMP_RUNS and abs(last.shift + step.shift) < BACK * abs(
+        last.shift
     )
-    shift = shift[alike]
-    evidence = noise.evidence(rows[alike], later[alike], shift, median[alike])
-    doublings = np.log2(length / LENGTHS[1])
-    needed = (
-        EVIDENCE_OF_SHORTEST if shortest else EVIDENCE * (1 + EVIDENCE_PER_DOUBLING * doublings)
-    )
-    weight = evidence / np.where(shift < 0, DOWN_FACTOR, 1.0) / needed
-    return alike[weight > 1], weight[weight > 1]
 
 
-def _best_fit(values: Array, start: int, index: int, end: int, scale: float) -> int:
-    """First run of the new level where a step fits the runs from `start` to `end` best.
+def _drift(values: Array, last: _Step, step: _Step, scale: float) -> float | None:
+    """The slope of the logs if a ramp explains them better than two steps; else None.
 
-    By least squares, outliers clipped.
+    By Schwarz's criterion: two steps have two parameters more.
     """
-    first = max(start, index - WINDOW)
-    levels = np.median(values[first:index]), np.median(values[index:end])
-    margin = 2 * scale
-    clipped = np.clip(values[first:end], min(levels) - margin, max(levels) + margin)
-    before = np.arange(1, clipped.size)
-    after = clipped.size - before
-    sums = np.cumsum(clipped)
-    gap = sums[:-1] / before - (sums[-1] - sums[:-1]) / after
-    least = min(LEAST_BETWEEN, index - first)
-    fits = np.where((before >= least) & (after >= LEAST_AFTER), gap**2 * before * after, -1.0)
-    return first + int(before[np.argmax(fits)])
-
-
-def _still_shown(values: Array, found: Sequence[LevelChange]) -> list[LevelChange]:
-    """The changes that all runs together still show; the weakest is dropped first."""
-    kept = list(found)
-    while kept:
-        borders = [0, *(change.index for change in kept), values.size]
-        strengths = [
-            _strength(values[max(before, at - WINDOW) : at], values[at : min(after, at + WINDOW)])
-            for before, at, after in zip(borders[:-2], borders[1:-1], borders[2:], strict=True)
-        ]
-        weakest = int(np.argmin(strengths))
-        if strengths[weakest] >= 1:
-            break
-        del kept[weakest]
-    return kept
-
-
-def _strength(before: Array, after: Array) -> float:
-    """Student's t between two levels, outliers clipped, over the t that a change must keep."""
-    if after.size < SETTLED_AFTER:
-        return np.inf
-    degrees = before.size + after.size - 2
-    clipped, squares = [], 0.0
-    for level in (before, after):
-        noise = NoiseDensity.of(level[None, :], np.zeros(1), np.zeros(1))
-        bound = CLIP * noise.scale[0]
-        clipped.append(np.clip(level, noise.center[0] - bound, noise.center[0] + bound))
-        squares += float(np.sum((clipped[-1] - clipped[-1].mean()) ** 2))
-    shift = abs(float(clipped[1].mean() - clipped[0].mean()))
-    if shift < KEPT_LOG_SHIFT:
-        return 0.0
-    error = np.sqrt(squares / degrees * (1 / before.size + 1 / after.size))
-    return float(shift / max(error, LEAST_ERROR) / stats.t.isf(KEPT_P_VALUE / 2, degrees))
+    if last.shift * step.shift < 0:
+        return None
+    start = max(last.start, last.first - RAMP_RUNS)
+    first, second = last.first - start, step.first - start
+    levels = np.split(values[start:], [first, second])
+    medians = [np.median(level) for level in levels]
+    low, high = min(medians) - CLIP * scale, max(medians) + CLIP * scale
+    by_steps = sum(
+        float(np.sum((clipped - clipped.mean()) ** 2))
+        for clipped in (np.clip(level, low, high) for level in levels)
+    )
+    clipped = np.clip(values[start:], low, high)
+    runs = np.arange(clipped.size)
+    ramps = [
+        np.linalg.lstsq(np.stack([np.ones(runs.size), np.maximum(runs - bend, 0)], axis=1), clipped)
+        for bend in range(0, first + 1, 3)
+    ]
+    solution, squares, *_ = min(ramps, key=lambda ramp: float(ramp[1][0]))
+    allowed = by_steps * np.exp(2 * np.log(runs.size) / runs.size)
+    return float(solution[1]) if squares[0] <= allowed else None

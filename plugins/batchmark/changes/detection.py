@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy import stats
 
-from batchmark.changes.change_points import LEAST_LOG_SHIFT, LENGTHS, WINDOW, LevelChange, search
+from batchmark.changes.change_points import (
+    LEAST_AFTER,
+    LEAST_LOG_SHIFT,
+    MOST_AFTER,
+    WINDOW,
+    LevelChange,
+    search,
+)
 from batchmark.changes.noise_model import CLIP, MAD_TO_SD, Prior
 from batchmark.changes.records import ChangePoint, Level, Series, SeriesKey, moment
 from batchmark.core.record import Record
@@ -105,8 +112,16 @@ def detect(series: Sequence[float]) -> list[int]:
     """Find the indexes of the first run of each new level in a figure per run, oldest first.
 
     What is not finite and above 0 counts as missing.
+
+    Raises:
+        ValueError: no figure is above 0, though some are finite.
     """
     values = np.asarray(series, dtype=float)
+    if np.isfinite(values).any() and not (values > 0).any():
+        raise ValueError(
+            f"the figures are {float(np.nanmin(values)):g} to {float(np.nanmax(values)):g}: "
+            "changes are found in logs, so give figures above 0"
+        )
     places = np.flatnonzero(np.isfinite(values) & (values > 0))
     return [int(places[change.index]) for change in search([np.log(values[places])])[0]]
 
@@ -125,11 +140,13 @@ def level(logs: Array) -> Level:
 def _points(
     history: Series, line: Timeline, changes: Iterable[LevelChange]
 ) -> Iterator[ChangePoint]:
-    indexes = [change.index for change in changes]
-    borders = [0, *indexes, line.logs.size]
-    for start, index, end in zip(borders[:-2], indexes, borders[2:], strict=True):
+    known = list(changes)
+    borders = [0, *(change.index for change in known), line.logs.size]
+    for start, change, end in zip(borders[:-2], known, borders[2:], strict=True):
+        index, drift = change.index, change.drift
         before, after = line.logs[start:index], line.logs[index:end]
-        yield change_point(history, line, index, before, after, p_value(before, after))
+        point = change_point(history, line, index, before, after, p_value(before, after))
+        yield point.model_copy(update={"drift": None if drift is None else float(np.expm1(drift))})
 
 
 def change_point(
@@ -168,7 +185,7 @@ def p_value(before: Array, after: Array) -> float:
     squares = sum(float(np.sum((logs - logs.mean()) ** 2)) for logs in clipped)
     error = np.sqrt(squares / degrees * sum(1 / logs.size for logs in clipped)) + LEAST_SPREAD
     t = abs(float(clipped[1].mean() - clipped[0].mean())) / error
-    return min(1.0, len(LENGTHS) * 2 * float(stats.t.sf(t, degrees)))
+    return min(1.0, (MOST_AFTER - LEAST_AFTER + 1) * 2 * float(stats.t.sf(t, degrees)))
 
 
 def _clipped(logs: Array) -> Array:

@@ -1,11 +1,12 @@
 """The noise of a series as its earlier runs show it, and how well it explains later ones.
 
 Values are natural logs, so a difference is a relative change. The density of a run about its level
-is a kernel estimate from the earlier runs (Silverman, Density Estimation for Statistics and Data
-Analysis, 1986, chapter 2), mixed with Student's t for values that were not seen yet, and with a
-flat part for runs that a noisy neighbour slows down. Later runs are tested against it with the
-log of the likelihood ratio between "their level is shifted by d" and "it is not". So a single
-outlier is hardly any evidence, and a series that jumps between two values by itself has no change.
+is a mixture: a normal core; a second one of the same width where the runs say that the series runs
+at one of two speeds by itself; and a flat part for the runs that a noisy neighbour slows down. It
+is fitted by expectation maximisation (Dempster, Laird & Rubin, J. R. Stat. Soc. B 39 (1977) 1),
+and the second core weighs what Schwarz's criterion gives it (Ann. Stat. 6 (1978) 461). As few runs
+leave a core's width uncertain, later runs follow Student's t about it. So a single outlier is
+hardly any evidence, and a value that the series takes by itself is none.
 
 Constants called tuned were chosen in the simulation of docs/regressions.md ("How good it is"): few
 false alerts at the same recall. The others are judgment, unless they name a reason.
@@ -14,12 +15,12 @@ false alerts at the same recall. The others are judgment, unless they name a rea
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 if TYPE_CHECKING:
     Array = NDArray[np.float64]
@@ -29,30 +30,22 @@ CLIP = 3.0  # scales beyond which a run is an outlier and pulled in: the usual t
 LEAST_LOG_SD = 0.004  # a handful of equal runs does not prove less noise than 0.4 %
 EXPECTED_LOG_SD = 0.03  # noise of a series of which nothing is known; tuned
 EXPECTED_RUNS = 2  # runs that this expectation counts as; tuned
-BANDWIDTH = 0.5  # of the kernel, in scales; tuned
-UNSEEN_RUNS = 8  # runs that Student's t counts as; tuned
-UNSEEN_DEGREES = 5  # of freedom of that t: tails heavier than normal, with a finite variance
-FLAT_SHARE = 0.05  # of runs that a neighbour slows down, by anything up to a factor of e
-STEP, REACH = 0.25, 8.0  # of the density's grid, in scales: half a bandwidth apart; for speed
+FLAT_SHARE = 0.04  # of runs that a neighbour slows down, by anything up to a factor of e
+FLAT_RUNS = 10  # that this share counts as before there are any
+SECOND_CORE = -3.0  # log odds of two speeds before there are runs
+LEAST_AT_A_SPEED = 2  # runs, of either speed; fewer are outliers
+LEAST_GAP = 2.0  # widths between two speeds; nearer ones are one wide core
+# Share of the runs' variance that a split in two takes away, if two speeds are to be looked for;
+# the best split takes 2 / pi, 64 %, of a normal distribution's. For speed.
+SPLIT = 0.7
+ROUNDS = 5  # of expectation maximisation; more change no alert
+STEP, REACH = 0.25, 12.0  # of the density's grid, in widths of a core; for speed
 GRID = np.arange(-REACH, REACH + STEP / 2, STEP)
-
-
-@lru_cache(maxsize=1)
-def _kernel() -> Array:
-    return np.asarray(stats.norm.pdf((GRID[:, None] - GRID) / BANDWIDTH) / BANDWIDTH)
-
-
-@lru_cache(maxsize=1)
-def _unseen() -> Array:
-    return np.asarray(stats.t.pdf(GRID, UNSEEN_DEGREES))
 
 
 @dataclass(frozen=True)
 class Prior:
-    """What is known of the noise before the runs of a window are.
-
-    A calibration, or the level before, gives a better one than the default.
-    """
+    """What is known of the noise before the runs of a window are; best from a calibration."""
 
     log_sd: float = EXPECTED_LOG_SD  # standard deviation of the logs
     runs: float = EXPECTED_RUNS  # how many runs this knowledge counts as
@@ -67,7 +60,9 @@ class NoiseDensity:
     center: Array  # shape (q,), median of each window
     mean: Array  # shape (q,), of the runs about the center, outliers clipped
     log_sd: Array  # shape (q,), robust standard deviation
-    scale: Array  # shape (q,), unit of the density's grid
+    scale: Array  # shape (q,), robust as well, from the median absolute deviation
+    prior_log_sd: Array  # shape (q,)
+    prior_runs: Array  # shape (q,)
 
     @classmethod
     def of(cls, windows: Array, prior_log_sd: Array, prior_runs: Array) -> Self:
@@ -83,60 +78,182 @@ class NoiseDensity:
         squares = np.nansum((clipped - mean[:, None]) ** 2, axis=1)
         variance = (prior_runs * prior_log_sd**2 + squares) / (prior_runs + runs - 1)
         log_sd = np.maximum(np.sqrt(variance), LEAST_LOG_SD)
-        return cls(about, runs, center, mean, log_sd, np.maximum(scale, log_sd))
+        return cls(about, runs, center, mean, log_sd, scale, prior_log_sd, prior_runs)
 
     def among(self, rows: NDArray[np.int64]) -> Self:
         """The noise in some of the windows only."""
         return type(self)(*(getattr(self, field.name)[rows] for field in fields(self)))
 
-    @cached_property
-    def _log_density(self) -> Array:
-        """On the grid, per scale; shape (q, grid)."""
-        count, bins = self.runs.size, GRID.size
-        cells = np.rint((np.clip(self.windows / self.scale[:, None], -REACH, REACH) + REACH) / STEP)
-        rows, columns = np.nonzero(~np.isnan(cells))
-        flat = rows * bins + cells[rows, columns].astype(np.int64)
-        seen = np.bincount(flat, minlength=count * bins).reshape(count, bins)
-        density = (seen @ _kernel() + UNSEEN_RUNS * _unseen()) / (self.runs[:, None] + UNSEEN_RUNS)
-        return np.log((1 - FLAT_SHARE) * density + FLAT_SHARE * self.scale[:, None])
+    @property
+    def clipped(self) -> Array:
+        """The windows' runs about their mean, outliers pulled in; 0 where there is no run."""
+        bound = CLIP * self.scale[:, None]
+        return np.nan_to_num(np.clip(self.windows, -bound, bound) - self.mean[:, None])
 
-    def _log_likelihood(self, rows: NDArray[np.int64], residuals: Array) -> Array:
-        """Summed over each row's residuals, which have shape (rows, m)."""
-        place = np.clip(residuals / self.scale[rows, None], -REACH, REACH) + REACH
+    def log_density(self, residuals: Array, rows: NDArray[np.int64] | None = None) -> Array:
+        """Log density of later runs, minus the centers of their windows; shape (rows, ...)."""
+        width, table = self._table if rows is None else (each[rows] for each in self._table)
+        shape = (-1,) + (1,) * (residuals.ndim - 1)
+        place = np.clip(residuals / width.reshape(shape), -REACH, REACH) + REACH
         place = np.minimum(place / STEP, GRID.size - 1.001)
         left = place.astype(np.int64)
         share = place - left
-        table = self._log_density
-        below, above = table[rows[:, None], left], table[rows[:, None], left + 1]
-        total: Array = np.sum(below + share * (above - below), axis=1)
-        return total
+        left += (np.arange(width.size) * GRID.size).reshape(shape)
+        below = table.ravel()[left]
+        return np.asarray(below + share * (table.ravel()[left + 1] - below))
 
-    def tail(self, rows: NDArray[np.int64], shifts: Array) -> Array:
+    def tail(self, log_values: Array) -> Array:
         """Probability that noise alone puts a run at least so far above its window's center.
 
-        Shifts have shape (rows,).
+        Values are minus the centers, shape (q,).
         """
-        density = np.exp(self._log_density[rows])
+        width, table = self._table
+        density = np.exp(table)
         above = np.cumsum(density[:, ::-1], axis=1)[:, ::-1]
-        place = np.clip(shifts / self.scale[rows], -REACH, REACH) + REACH
-        left = np.minimum(place / STEP, GRID.size - 1.001).astype(np.int64)
-        share = place / STEP - left
-        row = np.arange(rows.size)
-        tails = above[row, left] + share * (above[row, left + 1] - above[row, left])
+        place = (np.clip(log_values / width, -REACH, REACH) + REACH) / STEP
+        left = np.minimum(place, GRID.size - 1.001).astype(np.int64)
+        row = np.arange(width.size)
+        tails = above[row, left] + (place - left) * (above[row, left + 1] - above[row, left])
         return np.asarray(tails / above[:, 0])
 
-    def evidence(self, rows: NDArray[np.int64], later: Array, *shifts: Array) -> Array:
-        """Log likelihood ratios for the best of some shifts of later runs, shape (rows,).
+    @cached_property
+    def _table(self) -> tuple[Array, Array]:
+        """The grid's unit, shape (q,), and the log density on it, shape (q, grid)."""
+        there = ~np.isnan(self.windows)
+        about = np.where(there, self.windows, 0.0)
+        one, explained = self._fit(about, there, _Cores.single(self.scale))
+        split, start = self._split(about, there)
+        rows = np.flatnonzero(split)
+        width = one.width
+        weight = np.zeros(self.runs.size)
+        if rows.size:
+            few = self.among(rows)
+            two, better = few._fit(about[rows], there[rows], start)
+            weight[rows] = np.where(
+                (np.minimum(two.second, 1 - two.second) * few.runs > LEAST_AT_A_SPEED)
+                & (np.abs(two.gap) > LEAST_GAP * two.width),
+                special.expit(better - explained[rows] - np.log(few.runs) + SECOND_CORE),
+                0.0,
+            )
+            width = width.copy()
+            width[rows] = np.sqrt(
+                (1 - weight[rows]) * width[rows] ** 2 + weight[rows] * two.width**2
+            )
+        grid = GRID * width[:, None]
+        freedom = (self.runs + self.prior_runs)[:, None]
+        density = one.density(grid, freedom)
+        if rows.size:
+            share = weight[rows, None]
+            of_two = two.density(grid[rows], freedom[rows])
+            density[rows] = (1 - share) * density[rows] + share * of_two
+        return width, np.log(density)
 
-        Scaled down the less exactly the windows' own level is known. Later runs are minus their
-        windows' centers, shape (rows, m); each of the shifts has shape (rows,).
-        """
-        unshifted = self._log_likelihood(rows, later)
-        best = np.max(
-            [self._log_likelihood(rows, later - shift[:, None]) for shift in shifts], axis=0
+    def _split(self, about: Array, there: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], _Cores]:
+        """Which windows may have two speeds, and where the best splits put these."""
+        ordered = np.sort(np.where(there, about, np.inf), axis=1)  # absent runs last
+        sums = np.cumsum(np.where(np.isfinite(ordered), ordered, 0.0), axis=1)
+        total = sums[:, -1]
+        below = np.arange(1, about.shape[1])
+        above = self.runs[:, None] - below
+        low, high = sums[:, :-1] / below, (total[:, None] - sums[:, :-1]) / np.maximum(above, 1)
+        both = (below > LEAST_AT_A_SPEED) & (above > LEAST_AT_A_SPEED)
+        # Runs farther off than that are outliers, whose mean is no speed.
+        both &= high - low < 6 * CLIP * self.scale[:, None]
+        taken_away = np.where(both, (high - low) ** 2 * below * above, -1.0)
+        best = np.argmax(taken_away, axis=1)
+        row = np.arange(best.size)
+        variance = (about**2).sum(axis=1) - total**2 / self.runs
+        may = taken_away[row, best] > SPLIT * variance * self.runs
+        low, high = low[row, best], high[row, best]
+        start = _Cores(
+            low,
+            np.maximum(self.scale / 2, LEAST_LOG_SD),
+            high - low,
+            1 - (best + 1) / self.runs,
+            np.full(best.size, FLAT_SHARE),
         )
-        known = self.runs[rows] / (self.runs[rows] + later.shape[1])
-        return np.asarray((best - unshifted) * known)
+        return may, start.among(np.flatnonzero(may))
+
+    def _fit(self, about: Array, there: NDArray[np.bool_], start: _Cores) -> tuple[_Cores, Array]:
+        """The cores that explain the windows' runs best, and their log likelihood, shape (q,)."""
+        cores, runs = start, self.runs
+        for _ in range(ROUNDS):
+            first, second, flat = cores.parts(about, there)
+            every = first + second + flat[:, None]
+            first, second = first / every, second / every
+            at_first, at_second = first.sum(axis=1), second.sum(axis=1)
+            at = (first * about).sum(axis=1) / np.maximum(at_first, LEAST_SHARE)
+            gap = (second * about).sum(axis=1) / np.maximum(at_second, LEAST_SHARE) - at
+            gap = np.where(at_second > 0.5, gap, cores.gap)
+            squares = (first * (about - at[:, None]) ** 2).sum(axis=1)
+            squares += (second * (about - (at + gap)[:, None]) ** 2).sum(axis=1)
+            in_cores = at_first + at_second
+            variance = (self.prior_runs * self.prior_log_sd**2 + squares) / (
+                self.prior_runs + in_cores - 1
+            )
+            cores = _Cores(
+                at,
+                np.sqrt(np.maximum(variance, LEAST_LOG_SD**2)),
+                gap,
+                np.where(cores.second > 0, (at_second + 0.5) / (in_cores + 1), 0.0),
+                (runs - in_cores + FLAT_RUNS * FLAT_SHARE) / (runs + FLAT_RUNS),
+            )
+        first, second, flat = cores.parts(about, there)
+        every = np.log(first + second + flat[:, None])
+        return cores, np.where(there, every, 0.0).sum(axis=1)
+
+
+LEAST_SHARE = 1e-9  # of the runs in a core, to divide by
+
+
+@dataclass(frozen=True)
+class _Cores:
+    """One normal core or two of the same width, and a flat part; each of shape (q,)."""
+
+    at: Array  # mean of the first, about the window's center
+    width: Array  # standard deviation
+    gap: Array  # from the first to the second
+    second: Array  # its share of the runs in the cores; 0 if there is one
+    flat: Array  # share of the runs in neither
+
+    @classmethod
+    def single(cls, width: Array) -> Self:
+        zero = np.zeros(width.size)
+        return cls(zero, width, zero, zero, np.full(width.size, FLAT_SHARE))
+
+    def among(self, rows: NDArray[np.int64]) -> Self:
+        return type(self)(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    def parts(self, about: Array, there: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
+        """Densities at runs of shape (q, w): of either core, 0 where there is no run; flat."""
+        height = there * ((1 - self.flat) / (self.width * np.sqrt(2 * np.pi)))[:, None]
+
+        def core(at: Array, share: Array) -> Array:
+            distance = (about - at[:, None]) / self.width[:, None]
+            return np.asarray(np.exp(-(distance**2) / 2) * height * share[:, None])
+
+        first = core(self.at, 1 - self.second)
+        second = core(self.at + self.gap, self.second) if self.second.any() else 0 * first
+        return first, second, self.flat
+
+    def density(self, values: Array, freedom: Array) -> Array:
+        """Of later runs, shape (q, n), by Student's t with so many degrees, shape (q, 1)."""
+        height = np.exp(
+            special.gammaln((freedom + 1) / 2)
+            - special.gammaln(freedom / 2)
+            - np.log(freedom * np.pi) / 2
+        )
+        height *= ((1 - self.flat) / self.width)[:, None]
+
+        def core(at: Array) -> Array:
+            distance = (values - at[:, None]) / self.width[:, None]
+            return np.asarray(np.exp(-(freedom + 1) / 2 * np.log1p(distance**2 / freedom)))
+
+        found = core(self.at)
+        if self.second.any():
+            share = self.second[:, None]
+            found = (1 - share) * found + share * core(self.at + self.gap)
+        return np.asarray(height * found + self.flat[:, None])
 
 
 def _median(values: Array, counts: NDArray[np.int64]) -> Array:

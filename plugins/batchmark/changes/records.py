@@ -120,6 +120,10 @@ class ChangePoint(Record):
     p_value: float = Field(
         ge=0, le=1, description="probability that equal levels look as different"
     )
+    drift: float | None = Field(
+        default=None,
+        description="relative change from run to run of a series that drifts; null for a step",
+    )
 
     @property
     def worse(self) -> bool:

@@ -39,15 +39,14 @@ MOST_RERUNS = sum(JOBS_OF_ROUND)
 LEAST_RERUNS = 2  # with a figure, to confirm a run: one alone may be an outlier itself
 LEAST_RUNS = 6  # on a level before a run can stand out from it
 LEAST_HISTORY = LEAST_BEFORE + LEAST_AFTER  # before any change can show
-TAIL = 0.05  # false discovery rate among the runs of all series of a target
+TAIL = 0.02  # false discovery rate among the runs of all series of a target
 LEAST_LOG_SHIFT = 0.075  # of a suspect; smaller shifts are left to the history, which sees more
-LEAST_ERRORS = 1.4  # standard deviations that a suspect is above its level, at least
 SLOW_SHARE = 0.4  # of a suspect's shift above which a fresh job counts as slow, too
 LARGE_LOG_SHIFT = 0.2  # of larger shifts no more is asked
 EVIDENCE = 3.5  # log likelihood ratio that all fresh jobs together need
 EVIDENCE_OF_TWO = 4.5  # if one of them left no figure: two err more easily than three
 CONFIRMED_LOG_SHIFT = 0.07  # least shift of their median; about that of a suspect
-MIDDLE = 0.6  # of the way to the new level, beyond which fresh jobs confirm it; 0.5 is no sign
+COUNTER_EVIDENCE = 3.0  # log likelihood ratio that refutes a level which the history shows
 
 
 class Suspect(Record):
@@ -94,16 +93,29 @@ class NoiseBefore:
 
     def tail(self, log_value: float) -> float:
         """Probability that noise alone is at least as slow."""
-        return float(
-            self.noise.tail(np.zeros(1, int), np.array([log_value]) - self.noise.center)[0]
-        )
+        return float(self.noise.tail(np.array([log_value]) - self.noise.center)[0])
 
     def evidence(self, logs: Array) -> float:
-        """Log likelihood ratio of a higher level, for all of some jobs, shape (n,)."""
+        """Log likelihood ratio of a higher level, for all of some jobs, shape (n,).
+
+        Scaled down the less exactly the old level is known.
+        """
+        shifts = logs.mean() - self.log_level, np.median(logs) - self.noise.center[0]
+        known = self.noise.runs[0] / (self.noise.runs[0] + logs.size)
+        found = [self.evidence_of(shift, logs) for shift in shifts if shift > 0]
+        return float(known * max([0.0, *found]))
+
+    def evidence_between(self, suspect: Suspect, logs: Array) -> float:
+        """Log likelihood ratio of a suspect's new level against its old one, for all jobs."""
+        moved = logs - np.log(suspect.expected) + self.log_level
+        return self.evidence_of(suspect.log_shift, moved)
+
+    def evidence_of(self, log_shift: float, logs: Array) -> float:
+        """Log likelihood ratio of this shift of the level, for all of some jobs, shape (n,)."""
         later = (logs - self.noise.center[0])[None, :]
-        mean, median = later.mean(axis=1) - self.noise.mean, np.median(later, axis=1)
-        found = self.noise.evidence(np.zeros(1, int), later, mean, median)
-        return float(found[0]) if logs.mean() > self.log_level else 0.0
+        return float(
+            np.sum(self.noise.log_density(later - log_shift) - self.noise.log_density(later))
+        )
 
 
 def noise_before(
@@ -166,7 +178,7 @@ def suspect_runs(
         value = float(one.line.logs[one.place])
         shift = value - one.log_level
         certain = shift + np.log1p(-min(uncertainty.get(key, 0.0), 0.99))
-        stands_out = shift > max(LEAST_LOG_SHIFT, LEAST_ERRORS * one.log_sd) and certain > 0
+        stands_out = shift > LEAST_LOG_SHIFT and certain > 0
         suspect = Suspect(
             series=key,
             run_id=one.line.run_ids[one.place],
@@ -237,7 +249,7 @@ def verdict(
     if not logs.size:
         outcome, reason = _unsettled("no fresh job left a figure")
     elif suspect.kind == "level":
-        outcome, reason = _level_verdict(suspect, logs)
+        outcome, reason = _level_verdict(before, suspect, logs)
     elif before is None:
         outcome, reason = _unsettled("the series has too few runs")
     else:
@@ -261,11 +273,18 @@ def _unsettled(reason: str) -> tuple[RerunOutcome, str]:
     return "unsettled", reason
 
 
-def _level_verdict(suspect: Suspect, logs: Array) -> tuple[RerunOutcome, str]:
-    middle = np.log(suspect.expected) + MIDDLE * suspect.log_shift
-    if float(logs.mean()) > middle:
-        return "confirmed", "the mean of the fresh jobs is at the new level"
-    return "refuted", "the mean of the fresh jobs is not at the new level"
+def _level_verdict(
+    before: NoiseBefore | None, suspect: Suspect, logs: Array
+) -> tuple[RerunOutcome, str]:
+    """The history has evidence for it already, so only counter-evidence refutes it."""
+    if before is None:
+        return _unsettled("the level before has too few runs to say how its jobs scatter")
+    evidence = before.evidence_between(suspect, logs)
+    if evidence >= 0:
+        return "confirmed", "the fresh jobs are rather at the new level"
+    if evidence <= -COUNTER_EVIDENCE:
+        return "refuted", "the fresh jobs are at the old level"
+    return _unsettled("the fresh jobs don't tell the old level from the new one")
 
 
 def _run_verdict(

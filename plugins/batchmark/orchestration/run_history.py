@@ -36,6 +36,7 @@ from batchmark.changes.records import (
     SeriesKey,
 )
 from batchmark.changes.suspects import (
+    LEAST_RERUNS,
     NoiseBefore,
     Suspect,
     Suspects,
@@ -159,6 +160,14 @@ class RunHistory:
             self.histories["time"], self.run_id, starts=self.announced, priors=self.priors
         )
 
+    def before(self, suspect: Suspect) -> NoiseBefore | None:
+        """The noise of a suspect's series before it began; None if too few runs show it."""
+        if suspect.run_id == self.run_id:
+            return self.noise_before.get(suspect.series)
+        history = [one for one in self.histories["time"] if one.key == suspect.series]
+        known = noise_before(history, suspect.run_id, starts=self.announced, priors=self.priors)
+        return known.get(suspect.series)
+
     def points(self, metric: Metric) -> list[ChangePoint]:
         """Recent changes of one metric: improvements, and those for the worse that still hold."""
         newest = {(point.series, point.metric): point for point in self._all_points}
@@ -196,7 +205,10 @@ class RunHistory:
                 for one in RunChanges.model_validate_json(text).confirmations:
                     # That a run was an outlier says nothing about a level that begins near it.
                     if one.kind == "level" and one.run_id not in announced.get(one.series, ()):
-                        found[one.outcome][one.series].add(one.run_id)
+                        # What so many jobs can't tell, as many more hardly would.
+                        asked = one.outcome != "refuted" and len(one.reruns) >= LEAST_RERUNS
+                        outcome = "confirmed" if asked else one.outcome
+                        found[outcome][one.series].add(one.run_id)
         return found
 
     @cached_property
@@ -296,7 +308,7 @@ class RunHistory:
             job.host for job in self.collected.jobs if job.planned.target == suspect.series.target
         }
         return verdict(
-            self.noise_before.get(suspect.series),
+            self.before(suspect),
             suspect,
             [seconds for _, seconds in measured],
             job_ids=[job.job_id for job, _ in measured],

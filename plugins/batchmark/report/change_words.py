@@ -87,7 +87,8 @@ def level(level: Level) -> str:
 
 def movement(point: ChangePoint) -> str:
     before, after = (value(level.median, point.metric) for level in (point.before, point.after))
-    return f"{before} {ARROW} {after}, {formatting.change(point.change)}"
+    drift = "" if point.drift is None else f", drifting by {formatting.change(point.drift)} a run"
+    return f"{before} {ARROW} {after}, {formatting.change(point.change)}{drift}"
 
 
 def p_value(point: ChangePoint) -> str:

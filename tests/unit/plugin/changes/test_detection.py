@@ -291,6 +291,12 @@ def test_one_outlier_hardly_moves_a_p_value():
 # The contract of those who judge detectors
 
 
+def test_figures_that_have_no_logs_are_refused_by_their_range():
+    with pytest.raises(ValueError, match="the figures are -2 to -1: .* give figures above 0"):
+        detect([-1.0, -2.0])
+    assert detect([]) == detect([float("nan")] * 3) == []
+
+
 def test_bare_numbers_in_and_indexes_out():
     values = stepped().tolist()
     assert detect(values) == [20]

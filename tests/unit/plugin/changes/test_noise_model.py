@@ -6,8 +6,6 @@ from scipy import stats
 
 from batchmark.changes.noise_model import EXPECTED_LOG_SD, LEAST_LOG_SD, NoiseDensity, Prior
 
-ONE = np.zeros(1, int)
-
 
 def density(*windows, prior=None):
     known = prior or Prior()
@@ -24,13 +22,15 @@ def normal(count, log_sd=0.02, seed=0):
     return log_sd * np.random.default_rng(seed).standard_normal(count)
 
 
-def evidence(noise, *logs):
+def evidence(noise, *logs, shift=None):
+    """Log likelihood ratio of a shift, by default that of the logs' median."""
     later = (np.array(logs) - noise.center[0])[None, :]
-    return float(noise.evidence(ONE, later, later.mean(axis=1), np.median(later, axis=1))[0])
+    size = np.median(later) if shift is None else shift
+    return float(np.sum(noise.log_density(later - size) - noise.log_density(later)))
 
 
 def tail(noise, log_value):
-    return float(noise.tail(ONE, np.array([log_value]) - noise.center)[0])
+    return float(noise.tail(np.array([log_value]) - noise.center)[0])
 
 
 @pytest.mark.parametrize("log_sd", [0.01, 0.03, 0.1])
@@ -74,8 +74,8 @@ def test_windows_of_unlike_lengths_know_nothing_of_each_other():
         alone = density(window)
         assert together.log_sd[row] == pytest.approx(alone.log_sd[0])
         later = np.full((1, 3), 0.07)
-        assert together.evidence(np.array([row]), later, np.array([0.07])) == pytest.approx(
-            alone.evidence(ONE, later, np.array([0.07]))
+        assert together.log_density(later, rows=np.array([row])) == pytest.approx(
+            alone.log_density(later)
         )
 
 
