@@ -5,8 +5,7 @@ A window-limited generalised likelihood ratio test (Willsky & Jones, IEEE Trans.
 for the first of a new level. The runs from it on are weighed against the noise of up to WINDOW runs
 before it (`noise_model`): by the likelihood ratio of a shift, averaged over shifts of many sizes,
 as in Wald's sequential test. The first candidate with evidence enough is a change, and the search
-continues behind it. What it found it never takes back, so a prefix of a series finds what the
-schedule would have told then.
+continues behind it. In the end, changes that the later runs do not bear out are dropped.
 
 Noise with a memory makes stretches of runs that look like a level. So evidence is divided by what
 the correlation of neighbouring runs adds to the variance of their mean.
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from batchmark.changes.noise_model import CLIP, LEAST_LOG_SD, NoiseDensity, Prior
 
@@ -38,7 +38,7 @@ MOST_AFTER = 40  # runs from a candidate on that are weighed
 SHIFTS = np.geomspace(np.log1p(0.03), 0.8, 8)  # sizes that a shift may have; the least was tuned
 LEAST_LOG_SHIFT = 0.02  # however sure: changes below 2 % are hardly of interest
 RATIO = SHIFTS[1] / SHIFTS[0]
-EVIDENCE = 4.6  # log likelihood ratio that a change needs; tuned
+EVIDENCE = 4.8  # log likelihood ratio that a change needs; tuned
 # Small shifts take long to show, and over long stretches drift and noise with a memory show, too.
 EVIDENCE_PER_DOUBLING = 0.1  # share of EVIDENCE, added per doubling of the stretch from ...
 SHORT = 5  # ... so many runs; both tuned
@@ -55,6 +55,9 @@ AGAINST = 2.0  # evidence of its first or last runs by which these are not on a 
 BUMP_RUNS = 15  # a level that is over sooner was noise with a memory ...
 BACK = 0.35  # ... if what is left of its shift is less than this share of it
 RAMP_RUNS = 30  # before a step, in which a drift may have begun
+KEPT_P_VALUE = 5e-4  # of a change once all runs on either side are known; tuned
+SETTLED_AFTER = 10  # runs on the new level; a newer change is not dropped yet
+LEAST_ERROR = 1e-12  # of a mean, so that equal runs divide by something
 AT_A_TIME = 32  # series; with more, their tables leave the processor's caches
 
 
@@ -120,11 +123,14 @@ def search(
     series: Sequence[Array],
     priors: Sequence[Prior] | None = None,
     least_log_shift: float = LEAST_LOG_SHIFT,
+    *,
+    hindsight: bool = True,
 ) -> list[list[LevelChange]]:
     """Find the changes of each series, by index.
 
     Series are finite logs in the order of the runs, each of shape (n,). Shifts below
-    `least_log_shift` are no changes.
+    `least_log_shift` are no changes; with hindsight, neither are those that later runs do not bear
+    out.
     """
     known = priors or [Prior()] * len(series)
     searches = [_Search(values, prior) for values, prior in zip(series, known, strict=True)]
@@ -132,6 +138,8 @@ def search(
         going = searches[first : first + AT_A_TIME]
         while going := [one for one in going if one.candidates.size]:
             going = _next_changes(going, least_log_shift)
+    if hindsight:
+        return [_still_shown(one.values, one.found) for one in searches]
     return [one.found for one in searches]
 
 
@@ -344,3 +352,34 @@ def _drift(values: Array, last: _Step, step: _Step, scale: float) -> float | Non
     solution, squares, *_ = min(ramps, key=lambda ramp: float(ramp[1][0]))
     allowed = by_steps * np.exp(2 * np.log(runs.size) / runs.size)
     return float(solution[1]) if squares[0] <= allowed else None
+
+
+def _still_shown(values: Array, found: Sequence[LevelChange]) -> list[LevelChange]:
+    """The changes that all runs together still show; the weakest is dropped first."""
+    kept = list(found)
+    while kept:
+        borders = [0, *(change.index for change in kept), values.size]
+        strengths = [
+            _strength(values[max(before, at - WINDOW) : at], values[at : min(after, at + WINDOW)])
+            for before, at, after in zip(borders[:-2], borders[1:-1], borders[2:], strict=True)
+        ]
+        weakest = int(np.argmin(strengths))
+        if strengths[weakest] >= 1:
+            break
+        del kept[weakest]
+    return kept
+
+
+def _strength(before: Array, after: Array) -> float:
+    """Student's t between two levels, outliers clipped, over the t that a change must keep."""
+    if after.size < SETTLED_AFTER:
+        return np.inf
+    degrees = before.size + after.size - 2
+    means, squares = [], 0.0
+    for level in (before, after):
+        noise = NoiseDensity.of(level[None, :], np.zeros(1), np.zeros(1))
+        means.append(float(noise.center[0] + noise.mean[0]))
+        squares += float(np.sum(noise.clipped**2))
+    error = np.sqrt(squares / degrees * (1 / before.size + 1 / after.size))
+    t = abs(means[1] - means[0]) / max(error, LEAST_ERROR)
+    return float(t / stats.t.isf(KEPT_P_VALUE / 2, degrees))

@@ -114,10 +114,10 @@ def detect(series: Sequence[float]) -> list[int]:
     What is not finite and above 0 counts as missing.
 
     Raises:
-        ValueError: no figure is above 0, though some are finite.
+        ValueError: there are figures below 0 and none above.
     """
     values = np.asarray(series, dtype=float)
-    if np.isfinite(values).any() and not (values > 0).any():
+    if (values < 0).any() and not (values > 0).any():
         raise ValueError(
             f"the figures are {float(np.nanmin(values)):g} to {float(np.nanmax(values)):g}: "
             "changes are found in logs, so give figures above 0"

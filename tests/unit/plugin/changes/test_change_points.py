@@ -118,20 +118,16 @@ def mixed(seed):
 # something else. So these are no claim about what is right: tuning anew finds new ones.
 FOUND = {
     44: [(37, 41)],
-    52: [],
+    53: [(54, 58), (89, 97)],
     60: [(40, 44)],
-    63: [(34, 39)],
+    61: [(20, 27)],
+    63: [(34, 40)],
+    69: [(16, 25)],
     75: [(48, 52), (81, 85), (85, 89)],
-    78: [(67, 80)],
-    87: [(32, 36), (68, 72)],
-    181: [(71, 85)],
-    196: [(9, 19)],
-    207: [(14, 36)],
-    222: [(22, 41)],
-    248: [(15, 25)],
+    102: [(19, 23), (24, 39), (36, 43)],
     344: [(28, 39)],
-    377: [(29, 33), (71, 80)],
-    444: [(25, 65)],
+    411: [(16, 33)],
+    444: [],
     457: [(47, 51)],
 }
 
@@ -171,7 +167,7 @@ def test_the_end_of_a_short_bump_is_found_as_fast_as_a_change():
     bump, end = search([logs])[0]
     assert (bump.index, bump.shown_after) == (30, 34)
     assert end.index == 34
-    assert end.shown_after <= 39
+    assert end.shown_after <= 40
 
 
 def test_a_wild_beginning_hides_no_step():

@@ -163,12 +163,11 @@ def test_the_rate_of_false_discoveries_is_each_metrics_own():
         [0.01] * 60,
         [math.nan] * 30,
         [0.0] * 30,
-        [-1.0] * 30,
         [math.inf] * 30,
         [5e-324] * 30,
         [1.7e308] * 30,
     ],
-    ids=["empty", "one", "two", "constant", "nan", "zero", "negative", "inf", "tiny", "huge"],
+    ids=["empty", "one", "two", "constant", "nan", "zero", "inf", "tiny", "huge"],
 )
 def test_a_history_without_a_change_has_none(values):
     assert changes_of(values) == []
@@ -292,7 +291,7 @@ def test_one_outlier_hardly_moves_a_p_value():
 
 
 def test_figures_that_have_no_logs_are_refused_by_their_range():
-    with pytest.raises(ValueError, match="the figures are -2 to -1: .* give figures above 0"):
+    with pytest.raises(ValueError, match=r"the figures are -2 to -1: .* give figures above 0"):
         detect([-1.0, -2.0])
     assert detect([]) == detect([float("nan")] * 3) == []
 
