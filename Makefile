@@ -271,6 +271,10 @@ bench-logs: install ## Collect a job whose log has 500 MB: below 300 MB of memor
 bench-hostile: install ## Read a history of hostile files: below 300 MB of memory each (half a minute)
 	@exec $(BIN)/python -m benchmarks.memory.hostile_history
 
+.PHONY: bench-changes
+bench-changes: install ## Steps, and many kinds of noise without any, without fresh jobs: how many are found, how soon, and false alerts (HARNESS=.../evaluate.py; half a minute)
+	@exec $(BIN)/python -m benchmarks.detector.history_alone $(HARNESS)
+
 .PHONY: bench-reruns
 bench-reruns: install ## Steps and noise, run by run, with fresh jobs: alerts in the same run, false ones, extra jobs (HARNESS=.../evaluate.py; 2 to 3 minutes)
 	@exec $(BIN)/python -m benchmarks.detector.reruns $(HARNESS)

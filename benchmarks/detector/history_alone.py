@@ -123,7 +123,7 @@ def judge(
 
     `alerts` are what a schedule would have told, `changes` what is left of them in hindsight.
     """
-    rising = [one for one in alerts if _rises(history.logs, one)]
+    rising = [one for one in alerts if rises(history.logs, one)]
     delays: list[int | None] = []
     for rise in history.rises:
         near = [
@@ -138,7 +138,7 @@ def judge(
     return Judged(history.logs.size, delays, len(rising), right, len(changes), len(true))
 
 
-def _rises(logs: Array, change: LevelChange) -> bool:
+def rises(logs: Array, change: LevelChange) -> bool:
     before = logs[max(0, change.index - 10) : change.index]
     return bool(np.median(logs[change.index : change.shown_after]) > np.median(before))
 
@@ -194,7 +194,7 @@ def main() -> int:
             print(row(kind, results))
         print(row(title, [one for results in by_kind.values() for one in results]))
     print(
-        "false: alerts of slower levels per 1,000 runs; F1, and found changes a series: in the end\n"
+        "false: alerts of slower levels per 1,000 runs; F1, and changes a series, in the end\n"
         f"{time.process_time() - began:.0f} s of processor time; {this_machine()}"
     )
     return 0

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.detector import reruns
+from batchmark.changes.change_points import LevelChange, search
+from benchmarks.detector import history_alone, reruns
 from benchmarks.detector.judged_alerts import Figures, judge
 from benchmarks.detector.reruns import JOBS_PER_RUN, constant, load, make_series, series_of
 from benchmarks.detector.simulated_schedule import Outcome, play
@@ -48,6 +49,23 @@ def test_a_clear_step_is_told_in_its_first_run_and_costs_three_jobs(harness):
     assert figures.at_once == 1
     assert figures.false_alerts == 0
     assert figures.extra == pytest.approx(3 / 30)
+
+
+def test_without_fresh_jobs_a_clear_step_is_right_and_an_alert_elsewhere_false(harness):
+    (history,) = history_alone.histories_of(harness, seed=1, reps=1)
+    assert (history.logs.size, history.rises, history.falls) == (30, [15], [])
+    step, other = LevelChange(15, 19), LevelChange(24, 28)
+    assert search([history.logs], hindsight=False) == [[step]]
+    judged = history_alone.judge(history, [step, other], [step])
+    assert (judged.delays, judged.right, judged.found, judged.true) == ([4], 1, 1, 1)
+    assert judged.false == int(history_alone.rises(history.logs, other))
+    assert " 1.000     1.000" in history_alone.row("one", [judged])
+
+
+def test_each_kind_of_noise_has_no_step():
+    made = history_alone.histories_without(seed=1, count=2)
+    assert [one.kind for one in made] == [kind for kind in history_alone.NOISES for _ in "12"]
+    assert all(not one.rises and one.logs.std() < 0.2 for one in made)
 
 
 def test_series_do_not_depend_on_those_beside_them(harness):
