@@ -84,7 +84,10 @@ def _percent(text: str) -> float:
 
 def _compare(options: argparse.Namespace) -> int:
     baseline, new = _sides(options.baseline, options.new)
-    comparison = Comparison(new.label, baseline.label, side_by_side(new, baseline))
+    labels = [side.label for side in (new, baseline)]
+    if new.target == baseline.target:
+        labels = [side.run.run_id for side in (new, baseline)]
+    comparison = Comparison(labels[0], labels[1], side_by_side(new, baseline))
     render_comparison(comparison, Console(), ("new", "baseline"))
     slower = list(_slower(comparison, options.least_percent / 100))
     gate = _gate(comparison, slower, options.least_percent)
@@ -133,6 +136,8 @@ def _gate(comparison: Comparison, slower: Sequence[Row], least_percent: float) -
     limit = f"slower by {least_percent:g} % or more"
     if not slower:
         unknown = len(comparison.not_known_yet)
+        if unknown == rows:
+            return f"Gate passed, but nothing could be decided: {comparison.next_step}."
         but = f"; {unknown} not known yet" if unknown else ""
         return f"Gate passed: none of {formatting.count(rows, 'row')} is surely {limit}{but}."
     names = (f"{row_label(row)} ({formatting.change(1 / row.speedup.value - 1)})" for row in slower)

@@ -31,7 +31,7 @@ def test_what_got_slower_fails_the_gate_and_is_named(tmp_path, old, capsys):
     said = "Gate failed: 1 of 1 row"
     assert said in (out := capsys.readouterr().out)
     assert "matmul size 1000, float32 (+20 %)" in out
-    assert "local in new is faster in 0, slower in 1" in out
+    assert "1 row, new is faster in 0, slower in 1" in out
     assert summary.read_text().startswith(f"**{said}")
     assert "| slower |" in summary.read_text()
 
@@ -54,7 +54,31 @@ def test_without_the_gate_slower_is_no_error(tmp_path, old, capsys):
 def test_single_documents_are_compared_and_decide_little(tmp_path, old, capsys):
     new = repeats(tmp_path / "new", 0.012)
     assert main(["compare", str(old / "0.json"), str(new / "0.json"), "--gate"]) == 0
-    assert "not known yet in 1" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "not known yet in 1" in out
+    said = "Gate passed, but nothing could be decided: measure 6 or more repeats a side.\n"
+    assert out.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "loud"), [(0.75, True), (0.012, False), (0.0001, False)], ids=str
+)
+def test_a_row_with_too_few_samples_says_so_and_stands_out_if_far_slower(
+    tmp_path, old, seconds, loud, capsys
+):
+    new = tmp_path / "new.json"
+    new.write_text(build_job("local", [build_row([seconds] * 2)]).document.to_json())
+    assert main(["compare", str(old / "0.json"), str(new), "--gate"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "1 row has too few samples for an interval and can't be judged. Measure 6 or" in out
+    assert "equal jobs may differ" not in out
+    line = "new.json: matmul size 1000, float32 took 75 times as long: look at it."
+    assert (line in out) == loud
+
+
+def test_targets_that_differ_are_named(tmp_path, old, capsys):
+    main(["compare", str(old), str(repeats(tmp_path / "new", 0.012, target="other"))])
+    assert "1 row, other in new is faster" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -74,10 +98,8 @@ def test_the_sides_are_named_by_what_tells_them_apart(
     summary = tmp_path / "summary.md"
     assert main(["compare", *sides, f"--markdown={summary}"]) == 0
     baseline, new = names
-    assert f"local in {new} is faster" in capsys.readouterr().out
-    assert f"the time of local in {baseline} / the time of local in {new}." in (
-        summary.read_text().replace("\\", "")
-    )
+    assert f"1 row, {new} is faster" in capsys.readouterr().out
+    assert f"the time of {baseline} / the time of {new}." in (summary.read_text().replace("\\", ""))
 
 
 def test_the_table_fits_80_columns(tmp_path, old, capsys, monkeypatch):
@@ -143,7 +165,20 @@ def test_what_is_not_known_says_how_it_would_be(tmp_path, old, capsys):
     out = " ".join(capsys.readouterr().out.split())
     assert "Not known yet in 1 row: with 1 repeat a side, equal jobs may differ by up to" in out
     assert "Measure 6 or more repeats a side." in out
-    assert "is surely slower by 5 % or more; 1 not known yet." in out
+    assert "but nothing could be decided: measure 6 or more repeats a side." in out
+
+
+def test_what_is_not_known_beside_a_decided_row_is_counted(tmp_path, capsys):
+    for name in ("old", "new"):
+        rows = [build_row([0.01] * 20), build_row([0.01] * 2, parameters={"size": 7})]
+        (tmp_path / name).mkdir()
+        for repeat in range(REPEATS):
+            kept = rows if repeat == 0 else rows[:1]
+            document = build_job("local", kept, repeat=repeat + 1).document
+            (tmp_path / name / f"{repeat}.json").write_text(document.to_json())
+    main(["compare", str(tmp_path / "old"), str(tmp_path / "new"), "--gate"])
+    out = " ".join(capsys.readouterr().out.split())
+    assert "none of 2 rows is surely slower by 5 % or more; 1 not known yet." in out
 
 
 def test_an_interval_that_leaves_out_1_without_a_verdict_is_explained(tmp_path, capsys):

@@ -71,27 +71,52 @@ class Comparison:
         rows = self.not_known_yet
         if not rows:
             return None
-        jobs = min(min(row.gpu.jobs, row.cpu.jobs) for row in rows)
-        lacking = sum(min(row.gpu.jobs, row.cpu.jobs) < self._fewest_repeats for row in rows)
+        noisy = [row for row in rows if row.speedup.interval]
+        reasons = [*self._noise(noisy)]
+        if short := len(rows) - len(noisy):
+            has = "has" if short == 1 else "have"
+            reasons.append(
+                f"{formatting.count(short, 'row')} {has} too few samples for an interval and can't "
+                "be judged."
+            )
+        return f"{' '.join(reasons)} M{self.next_step[1:]}."
+
+    @property
+    def next_step(self) -> str:
+        """What would decide the rows that are not known yet."""
+        if _repeats(self.not_known_yet) >= MINIMUM_SAMPLES:
+            return "measure more repeats, or on a quieter machine"
+        return f"measure {MINIMUM_SAMPLES} or more repeats a side"
+
+    def _noise(self, rows: list[Row]) -> Iterator[str]:
+        """By how much equal jobs may differ on undecided rows."""
+        if not rows:
+            return
+        lacking = sum(_repeats([row]) < self._fewest_repeats for row in rows)
         change = max(row.noise.critical_change for row in rows)
         most = f"up to {formatting.percent(change)}" if change < TENFOLD else "more than tenfold"
-        enough = jobs >= MINIMUM_SAMPLES
-        more = "more repeats" if enough else f"{MINIMUM_SAMPLES} or more repeats a side"
-        left_out = (
-            f" In {lacking} of these, repeats are left out that measured no settled figure."
-            if lacking
-            else ""
-        )
-        return (
+        yield (
             f"Not known yet in {formatting.count(len(rows), 'row')}: with "
-            f"{formatting.count(jobs, 'repeat')} a side, equal jobs may differ by {most}."
-            f"{left_out} Measure {more}{', or on a quieter machine' if enough else ''}."
+            f"{formatting.count(_repeats(rows), 'repeat')} a side, equal jobs may differ by {most}."
         )
+        if lacking:
+            yield f"In {lacking} of these, repeats are left out that measured no settled figure."
 
     @property
     def remarks(self) -> list[str]:
-        """The remedy, and why an interval that leaves out 1 may not be enough."""
-        return list(filter(None, (self.remedy, undecided_intervals(self.rows, dollars=False))))
+        """The remedy, why an interval that leaves out 1 may not be enough, and what stands out."""
+        notes = filter(None, (self.remedy, undecided_intervals(self.rows, dollars=False)))
+        return [*notes, *self._far_slower()]
+
+    def _far_slower(self) -> Iterator[str]:
+        """Rows without a verdict that took far longer than noise explains."""
+        for row in self.not_known_yet:
+            times = 1 / row.speedup.value
+            if times - 1 > max(TENFOLD, row.noise.critical_change):
+                yield (
+                    f"{self.first}: {row_label(row)} took {formatting.about(times)} times as long: "
+                    "look at it."
+                )
 
     @property
     def _fewest_repeats(self) -> int:
@@ -155,6 +180,11 @@ class Comparison:
         speedup = f"The speedup is the time of {self.second} / the time of {self.first}."
         lines += ["", *self.remarks, _cell(speedup)]
         return "\n".join(lines) + "\n"
+
+
+def _repeats(rows: list[Row]) -> int:
+    """Of the side with the fewest."""
+    return min(min(row.gpu.jobs, row.cpu.jobs) for row in rows)
 
 
 def _csv_row(suite: str, row: Row) -> list[object]:
