@@ -177,7 +177,14 @@ def find_suite(name: str) -> Suite:
 
 
 def _user_suite() -> Suite:
-    workloads = [read_workload(path) for path in find_user_files().values()]
+    workloads, problems = [], []
+    for path in find_user_files().values():
+        try:
+            workloads.append(read_workload(path))
+        except InputError as error:
+            problems.append(str(error))
+    if problems:
+        raise InputError("; ".join(problems))
     if not workloads:
         raise InputError(
             f"suite {USER_SUITE} is empty; put a file NAME.py into {BUNDLED} or into the folder "

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 FOLDER_VARIABLE = "BATCHMARK_WORKLOADS"
 BUNDLED = Path(__file__).parents[2] / "own_workloads"
 LARGEST = 10**12
+MODULE_PREFIX = "own_workload_"
 NUMPY_CODE = "NumPy code for the CPU belongs in step_cpu()"
 ASSUMED_SETS = 4  # of inputs fit the memory that a file says nothing about
 
@@ -61,7 +62,10 @@ def find_workload(name: str) -> Workload:
         return WORKLOADS[name]
     files = find_user_files()
     if name not in files:
-        raise InputError(f"unknown workload {name!r}; known: {', '.join([*WORKLOADS, *files])}")
+        known = [*WORKLOADS, *files]
+        close = difflib.get_close_matches(name, known, n=1)
+        meant = f" (did you mean {close[0]}?)" if close else ""
+        raise InputError(f"unknown workload {name!r}{meant}; known: {', '.join(known)}")
     return read_workload(files[name])
 
 
@@ -189,7 +193,10 @@ def _wrong_functions(tree: ast.Module, axes: object) -> Iterator[str]:
             yield f"{name}() is missing; define def {name}({arguments}){_meant(name, functions)}"
     if not functions.keys() & set(STEPS):
         meant = _meant("step", functions)
-        yield f"step() is missing; define def step(*inputs), or step_cpu and step_cuda{meant}"
+        yield (
+            "step() is missing; define step(*inputs), step_cpu(*arrays) or step_cuda(*tensors)"
+            f"{meant}"
+        )
     for name, wanted in expected.items():
         if names and name in functions:
             found = [a.arg for a in (*functions[name].args, *functions[name].kwonlyargs)]
@@ -362,8 +369,8 @@ class UserWorkload(Workload):
         torch.manual_seed(seed)
         np.random.seed(seed)
         made = self.function("set_up")(dtype=torch_calls.torch_dtype(dtype), **parameters)
-        single = isinstance(made, torch.Tensor | np.ndarray)
-        inputs = tuple(_as_tensor(one, dtype) for one in ((made,) if single else made))
+        several = isinstance(made, tuple | list)
+        inputs = tuple(_as_tensor(one, dtype) for one in (made if several else (made,)))
         self._input_bytes[dtype, *parameters.items()] = sum(tensor.nbytes for tensor in inputs)
         return inputs
 
@@ -383,7 +390,7 @@ class UserWorkload(Workload):
 
     def _load(self) -> ModuleType:
         if self._module is None:
-            spec = importlib.util.spec_from_file_location(f"own_workload_{self.name}", self.path)
+            spec = importlib.util.spec_from_file_location(f"{MODULE_PREFIX}{self.name}", self.path)
             assert spec is not None  # noqa: S101
             assert spec.loader is not None  # noqa: S101
             module = importlib.util.module_from_spec(spec)

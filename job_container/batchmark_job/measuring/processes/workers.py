@@ -330,6 +330,7 @@ def _serve(pipe: Connection, stderr: str) -> NoReturn:
 
 def _answer_questions(pipe: Connection) -> None:
     from batchmark_job.machine import memory
+    from batchmark_job.workloads.user_errors import where_raised
 
     def tell(kind: str, value: Any) -> None:
         pipe.send(("told", kind, value))
@@ -340,7 +341,8 @@ def _answer_questions(pipe: Connection) -> None:
         except JobError as error:
             reply = "raised", error
         except (Exception, SystemExit) as error:  # a user's code may call sys.exit()
-            reply = "failed", memory.describe_error(error), memory.is_out_of_memory(error)
+            reason = memory.describe_error(error) + where_raised(error)
+            reply = "failed", reason, memory.is_out_of_memory(error)
         sys.stdout.flush()
         pipe.send(reply)
 

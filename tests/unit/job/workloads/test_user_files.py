@@ -169,12 +169,21 @@ def test_everything_optional_is_used(write, tmp_path):
         ("numbers * 2", "numbers / 0", "wrong result: it contains inf"),
         ("numbers * 2", "[1]", "TypeError: step() gave a list; give one torch tensor. NumPy"),
         ("numbers * 2", "numbers[1:]", "the step gave the shape (2,), reference() (3,)"),
-        ("numbers * 2", "no_such_name", "name 'no_such_name' is not defined"),
+        ("numbers * 2", "no_such_name", "name 'no_such_name' is not defined (mine.py, line 7)"),
+        ("rand(size, dtype=dtype)", "no_such()", "has no attribute 'no_such' (mine.py, line 5)"),
+        (
+            "return numbers * 2",
+            "return helper(numbers)\ndef helper(numbers):\n    return numbers.astype(int)",
+            "'astype' (mine.py, line 9) (step gets torch tensors; NumPy code for the CPU belongs "
+            "in step_cpu())",
+        ),
+        ("numbers * 2", "numbers + None", "(mine.py, line 7) (step gets torch tensors; NumPy code"),
         (
             "torch.rand(size, dtype=dtype)",
             "[1, 2]",
             "set_up() must give torch tensors in host memory or NumPy arrays",
         ),
+        ("torch.rand(size, dtype=dtype)", "size", "such as torch.rand(size, dtype=dtype); it gave"),
     ],
 )
 def test_what_goes_wrong_fails_the_row_alone(old, new, reason, write, tmp_path):
@@ -191,7 +200,7 @@ def test_what_goes_wrong_fails_the_row_alone(old, new, reason, write, tmp_path):
         ("def step(:", "it is not valid Python: "),
         (
             GOOD.replace("step", "stepp"),
-            "step() is missing; define def step(*inputs), or step_cpu and step_cuda",
+            "step() is missing; define step(*inputs), step_cpu(*arrays) or step_cuda(*tensors)",
         ),
         (GOOD.replace("AXES", "SIZES"), "AXES is missing; give for example AXES = {"),
         (GOOD.replace("(3, 5)", "(0,)"), "AXES has (0,) for size; give whole numbers from 1 to "),
@@ -327,6 +336,19 @@ def test_an_unknown_name_shows_own_ones_too(write):
     write(GOOD)
     with pytest.raises(InputError, match=r"unknown workload 'nope'; known: matmul, .*mine"):
         find_workload("nope")
+    with pytest.raises(
+        InputError, match=r"workload 'miine' \(did you mean mine\?\); known: matmul"
+    ):
+        find_workload("miine")
+
+
+def test_suite_own_names_all_files_that_cant_be_used(write):
+    paths = [write("def step(:", name) for name in ("one.py", "two.py")]
+    write(GOOD)
+    with pytest.raises(InputError) as raised:
+        find_suite("own")
+    for path in paths:
+        assert f"own workload {path} can't be used: " in str(raised.value)
 
 
 def test_where_no_row_has_figures_the_machine_s_rates_are_not_measured(write, tmp_path):
