@@ -90,7 +90,7 @@ def _driver_obstacle(driver: nvml.Driver) -> Obstacle | None:
         f"NVIDIA driver {driver.version}, for CUDA {'.'.join(map(str, driver.cuda))}, is too old "
         f"for torch {torch.__version__}, built for CUDA {torch.version.cuda}",
         f"the host needs {f'driver {oldest} or newer' if oldest else f'one for CUDA {needed}'}; "
-        "in AWS, a newer GPU image of the compute environment has it",
+        "in AWS, a newer GPU AMI of the compute environment has it",
     )
 
 

@@ -110,7 +110,7 @@ def test_a_driver_too_old_for_torch_is_named_with_both_versions():
         "NVIDIA driver 535.183.01, for CUDA 12.2, is too old for torch 2.13.0+cu130, "
         "built for CUDA 13.0"
     )
-    assert remedy.startswith("the host needs driver 580 or newer; in AWS, a newer GPU image")
+    assert remedy.startswith("the host needs driver 580 or newer; in AWS, a newer GPU AMI")
     assert obstacle(nvml, built_for="14.1")[1].startswith("the host needs one for CUDA 14;")
 
 

@@ -251,8 +251,8 @@ def test_a_row_s_end_is_its_own(bench, tmp_path):
     assert [row.status for row in measured[:3]] == ["failed"] * 3
     assert measured[0].reason.startswith("its process was ended by SIGSEGV: ")
     illegal = "CUDA error: an illegal memory access was encountered"
-    assert measured[1].reason == f"AcceleratorError: {illegal}"
-    assert measured[2].reason == "SystemExit: 3"
+    assert measured[1].reason == f"AcceleratorError: {illegal} (ends.py, line 13)"
+    assert measured[2].reason == "SystemExit: 3 (ends.py, line 15)"
     assert measured[3].status in {"measured", "unsettled"}
 
 
