@@ -11,10 +11,11 @@ from batchmark.core import formatting
 from batchmark.report import change_words
 from batchmark.report.answer import cost
 from batchmark.report.words import cold_start_span
+from batchmark_job.result import MeasurementStatus
 
 if TYPE_CHECKING:
     from batchmark.analysis.cold_start import ColdStart
-    from batchmark.analysis.compared_rows import Row
+    from batchmark.analysis.compared_rows import Row, UncomparedRow
     from batchmark.analysis.comparison import Pair
     from batchmark.report.model import Report
 
@@ -83,12 +84,10 @@ def _span(shares: Sequence[float]) -> str:
 def _of_run(report: Report) -> Iterator[Fact]:
     measured = sum(len(pair.rows) for pair in report.pairs)
     missing = [row for pair in report.pairs for row in pair.uncompared]
-    reasons = Counter(row.reason for row in missing)
     compared = formatting.count(measured, "compared row")
     text = f"{compared}, checked against a reference on both sides."
     if missing:
-        (reason, _), *_ = reasons.most_common(1)
-        text += f" {formatting.count(len(missing), 'row')} not compared; mostly {reason}."
+        text += f" {formatting.count(len(missing), 'row')} not compared{_why(missing)}."
     yield "Correctness", text if measured or missing else "No row was measured."
     if report.lost:
         lost = formatting.some([f"{one.planned.target}: {one.reason}" for one in report.lost])
@@ -96,6 +95,15 @@ def _of_run(report: Report) -> Iterator[Fact]:
     yield from dict.fromkeys(("Machines", text) for text in map(_machines, report.pairs) if text)
     if report.alerts:
         yield "The detector", change_words.precision(report.alerts.precision)
+
+
+def _why(missing: Sequence[UncomparedRow]) -> str:
+    """The commonest reason; unsettled rows have one each, with their own figures."""
+    kinds = {kind for row in missing for kind in MeasurementStatus if f"{kind}: " in row.reason}
+    if kinds == {MeasurementStatus.UNSETTLED}:
+        return ", all unsettled: their times still drift or jump; run again on a quieter machine"
+    ((reason, _),) = Counter(row.reason for row in missing).most_common(1)
+    return f"; mostly {reason}"
 
 
 def _machines(pair: Pair) -> str:

@@ -3,7 +3,7 @@
 import pytest
 
 from batchmark.report.sections import costs, trust
-from batchmark_job.result import Conditions
+from batchmark_job.result import Conditions, MeasurementStatus
 from tests.builders.reports import report_of
 from tests.builders.runs import (
     CPU_MEDIANS,
@@ -62,6 +62,26 @@ def test_machines_shares_and_checks_are_told(trusted):
     assert "NVIDIA A10G" in trusted["Machines"]
     assert ", with a median of " in trusted["Share of what the machines can do"]
     assert "7 compared rows, checked" in trusted["Correctness"]
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("unsettled", ", all unsettled: their times still drift or jump; run again on a quieter "),
+        ("failed", "; mostly g5.xlarge: unsettled: it jumps from 1 ms to 3 ms."),
+    ],
+)
+def test_unsettled_rows_share_a_reason(status, said):
+    rows = [
+        build_row([0.1] * 8, parameters={"size": n}, status=MeasurementStatus(word), reason=reason)
+        for n, word, reason in (
+            (1, "unsettled", "it jumps from 1 ms to 3 ms"),
+            (2, status, "it jumps from 2 ms to 9 ms"),
+        )
+    ]
+    cpu = [build_row([0.1] * 8, parameters={"size": n}) for n in (1, 2)]
+    run = build_run(build_job("g5.xlarge", rows), build_job("c5.2xlarge", cpu))
+    assert f"2 rows not compared{said}" in dict(trust(report_of(run)))["Correctness"]
 
 
 def test_lost_jobs_are_named():
