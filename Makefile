@@ -10,7 +10,7 @@ PROFILE ?= local
 SUITE ?= smoke
 BIN := .venv/bin
 DEPLOYMENT = --profile $(PROFILE) --port $(PORT) --cloud-port $(CLOUD_PORT)
-# Each run tells where its time went: .ci/run should stay below 18 minutes.
+# Each run tells where its time went.
 SLOWEST := --durations 15 --durations-min 5
 BY_FILE := --dist loadfile
 # Workers whose threads wait for each other's would wait for the other workers, too.

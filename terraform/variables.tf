@@ -240,7 +240,7 @@ variable "max_vcpus" {
 }
 
 variable "volume_size_gib" {
-  description = "Size of each instance's root volume in GiB; the GPU image alone takes 30"
+  description = "Size of each instance's root volume in GiB; the GPU AMI alone takes 30"
   type        = number
   default     = 64
 }

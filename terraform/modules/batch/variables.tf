@@ -206,7 +206,7 @@ variable "target_overrides" {
 
   validation {
     condition     = alltrue([for o in values(var.target_overrides) : o.volume_size_gib == null ? true : o.volume_size_gib >= 32 && o.volume_size_gib <= 16384 && floor(o.volume_size_gib) == o.volume_size_gib])
-    error_message = "volume_size_gib is ${join(", ", [for type, o in var.target_overrides : "${o.volume_size_gib} for ${type}" if o.volume_size_gib != null])}; give a whole number from 32, which the GPU image and the job image need, to 16384, the largest gp3 volume."
+    error_message = "volume_size_gib is ${join(", ", [for type, o in var.target_overrides : "${o.volume_size_gib} for ${type}" if o.volume_size_gib != null])}; give a whole number from 32, which the GPU AMI and the job image need, to 16384, the largest gp3 volume."
   }
 
   validation {
@@ -242,13 +242,13 @@ variable "max_vcpus" {
 ################################################################################
 
 variable "volume_size_gib" {
-  description = "Size of each instance's root volume in GiB; the GPU image alone takes 30"
+  description = "Size of each instance's root volume in GiB; the GPU AMI alone takes 30"
   type        = number
   default     = 64
 
   validation {
     condition     = var.volume_size_gib >= 32 && var.volume_size_gib <= 16384 && floor(var.volume_size_gib) == var.volume_size_gib
-    error_message = "volume_size_gib is ${var.volume_size_gib}; give a whole number from 32, which the GPU image and the job image need, to 16384, the largest gp3 volume."
+    error_message = "volume_size_gib is ${var.volume_size_gib}; give a whole number from 32, which the GPU AMI and the job image need, to 16384, the largest gp3 volume."
   }
 }
 
@@ -307,7 +307,7 @@ variable "extra_user_data" {
 
   validation {
     condition     = !can(regex("[\"']runtimes\\\\?[\"']", coalesce(var.extra_user_data, "none")))
-    error_message = "extra_user_data writes a \"runtimes\" key for Docker's daemon.json; leave it out. The GPU image registers the nvidia runtime itself, and Docker does not start when a second place names it. On GPU targets it is made the default already."
+    error_message = "extra_user_data writes a \"runtimes\" key for Docker's daemon.json; leave it out. The GPU AMI registers the nvidia runtime itself, and Docker does not start when a second place names it. On GPU targets it is made the default already."
   }
 }
 
