@@ -66,14 +66,16 @@ def test_single_documents_are_compared_and_decide_little(tmp_path, old, capsys):
 def test_a_row_with_too_few_samples_says_so_and_stands_out_if_far_slower(
     tmp_path, old, seconds, loud, capsys
 ):
-    new = tmp_path / "new.json"
+    new, summary = tmp_path / "new_.json", tmp_path / "summary.md"
     new.write_text(build_job("local", [build_row([seconds] * 2)]).document.to_json())
-    assert main(["compare", str(old / "0.json"), str(new), "--gate"]) == 0
+    sides = (str(old / "0.json"), str(new))
+    assert main(["compare", *sides, "--gate", f"--markdown={summary}"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "1 row has too few samples for an interval and can't be judged. Measure 6 or" in out
     assert "equal jobs may differ" not in out
-    line = "new.json: matmul size 1000, float32 took 75 times as long: look at it."
+    line = "_.json: matmul size 1000, float32 took 75 times as long: look at it."
     assert (line in out) == loud
+    assert (f"new\\{line}" in summary.read_text()) == loud
 
 
 def test_targets_that_differ_are_named(tmp_path, old, capsys):

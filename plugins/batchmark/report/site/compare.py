@@ -178,7 +178,7 @@ class Comparison:
                 )
                 lines.append(f"| {' | '.join(_cell(str(cell)) for cell in cells)} |")
         speedup = f"The speedup is the time of {self.second} / the time of {self.first}."
-        lines += ["", *self.remarks, _cell(speedup)]
+        lines += ["", *map(_cell, (*self.remarks, speedup))]
         return "\n".join(lines) + "\n"
 
 
