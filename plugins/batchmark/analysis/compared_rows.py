@@ -49,6 +49,9 @@ class Row(Record):
         description="undecided where the interval holds 1 or is missing, where noise from job to "
         "job may explain the difference, and where both ran on the same CPU"
     )
+    same_cpu: str | None = Field(
+        default=None, description="model of the CPU that both ran on, one in place of its GPU"
+    )
     noise: RowNoise
     warnings: tuple[str, ...] = ()
     efficiency: Efficiency
@@ -130,7 +133,8 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
             cpu_provenance=cpu_samples.provenance,
         )
     judgement = judge(gpu.contestant(key), cpu.contestant(key))
-    faster, noise = _verdict(judgement, gpu.pooled, cpu.pooled)
+    same_cpu = _same_cpu(gpu.pooled, cpu.pooled)
+    faster, noise = _verdict(judgement, same_cpu)
     speedup = judgement.ratio
     weighed = efficiency(speedup, gpu.price, cpu.price)
     calls = None
@@ -142,6 +146,7 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
         cpu=cpu_side,
         speedup=speedup,
         verdict=faster,
+        same_cpu=same_cpu,
         noise=noise,
         warnings=(*gpu.pooled.warnings(key), *cpu.pooled.warnings(key)),
         efficiency=weighed,
@@ -171,15 +176,23 @@ def total_time(span: Span, gpu: PricedTarget, cpu: PricedTarget) -> TotalTime:
     )
 
 
-def _verdict(judgement: Judgement, gpu: TargetJobs, cpu: TargetJobs) -> tuple[Faster, RowNoise]:
+def _verdict(judgement: Judgement, same_cpu: str | None) -> tuple[Faster, RowNoise]:
     noise = judgement.noise
-    cpu_model = _cpu_model(cpu)
-    if gpu.fell_back and _cpu_model(gpu) == cpu_model:
-        note = f"not known yet: both ran on the same CPU, {cpu_model}"
+    if same_cpu:
+        note = f"not known yet: both ran on the same CPU, {same_cpu}"
         return "undecided", noise.model_copy(update={"note": note})
     if judgement.faster is None:
         return "undecided", noise
     return "gpu_target_faster" if judgement.faster == "first" else "cpu_target_faster", noise
+
+
+def _same_cpu(gpu: TargetJobs, cpu: TargetJobs) -> str | None:
+    """The CPU that two targets' jobs ran on, if one of them has a GPU that no job used."""
+    ours, theirs = gpu.jobs[0].document, cpu.jobs[0].document
+    model = ours.environment.cpu_model
+    fell_back = gpu.fell_back or cpu.fell_back
+    is_same = model == theirs.environment.cpu_model and ours.target != theirs.target
+    return model if fell_back and is_same else None
 
 
 def _cheaper(speedup: Estimate, noise: RowNoise, weighed: Efficiency) -> Cheaper | None:
@@ -192,10 +205,6 @@ def _cheaper(speedup: Estimate, noise: RowNoise, weighed: Efficiency) -> Cheaper
     if lead > 0:
         return "gpu_target_cheaper" if estimate.interval.low > 1 else "undecided"
     return "cpu_target_cheaper" if estimate.interval.high < 1 else "undecided"
-
-
-def _cpu_model(target: TargetJobs) -> str:
-    return target.jobs[0].document.environment.cpu_model
 
 
 def _estimate(median: Median | None) -> Estimate | None:

@@ -91,7 +91,7 @@ def few_jobs(jobs: int) -> str:
 def undecided_intervals(rows: Sequence[Row], *, dollars: bool) -> str | None:
     """Why rows have no verdict although an interval leaves out 1; None if there are none."""
     count = sum(
-        (row.verdict == "undecided" and _leaves_out_one(row.speedup))
+        (row.verdict == "undecided" and not row.same_cpu and _leaves_out_one(row.speedup))
         or (dollars and row.cheaper == "undecided" and _leaves_out_one(row.efficiency.estimate))
         for row in rows
     )

@@ -11,8 +11,9 @@ from pydantic import Field
 from batchmark.analysis.compared_rows import SIGNS, PricedTarget, Row, UncomparedRow, compare_row
 from batchmark.analysis.cost import price_basis
 from batchmark.analysis.noise import NoiseTable
-from batchmark.analysis.pooling import TargetRecord, group_jobs
+from batchmark.analysis.pooling import TargetRecord, fell_back, group_jobs
 from batchmark.core.errors import CollectError
+from batchmark.core.formatting import target_label
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob
@@ -36,7 +37,8 @@ class Chosen:
 
     @property
     def label(self) -> str:
-        return f"{self.target} in {self.run.run_id}"
+        on_cpu = any(fell_back(job) for job in self.run.jobs if _is_of(job, self))
+        return f"{target_label(self.target, fell_back=on_cpu)} in {self.run.run_id}"
 
 
 class SideBySide(Record):
@@ -70,7 +72,7 @@ def verdict(row: Row) -> Verdict:
     """Whether the first target is the faster one, in a word."""
     if sign := SIGNS[row.verdict]:
         return VERDICTS[sign]
-    small = row.noise.smallest_detectable_change <= SMALL_CHANGE
+    small = not row.same_cpu and row.noise.smallest_detectable_change <= SMALL_CHANGE
     return "no difference" if small else "not known yet"
 
 

@@ -74,6 +74,11 @@ class Series:
     run_ids: Sequence[str]  # of the n runs; of equal ids, the one recorded last counts
     recorded_at: NDArray[np.datetime64]  # shape (n,), datetime64[us] in UTC; it orders the runs
     values: NDArray[np.float64]  # shape (n,), in the units of `Level.median`
+    fell_back: bool = False  # a GPU target's figures, measured on the CPU
+
+    @property
+    def target_label(self) -> str:
+        return formatting.target_label(self.key.target, fell_back=self.fell_back)
 
     def usable(self) -> NDArray[np.int64]:
         """Indexes of the runs with a figure above 0, in order of time."""

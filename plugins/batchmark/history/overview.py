@@ -50,7 +50,7 @@ def _newest(suite: str, found: list[Series], runs: int) -> Iterator[str]:
 def _line(series: Series, standing: Standing) -> Iterator[str]:
     """The newest figure beside the median of all before it, and what the distance is worth."""
     *before, newest = (float(series.values[place]) for place in series.usable())
-    name = f"{series.key.row}, {series.key.target}"
+    name = f"{series.key.row}, {series.target_label}"
     if len(name) > NAME_WIDTH:
         yield name
         name = ""

@@ -61,6 +61,7 @@ def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
     else:
         groups = list(_groups(table, (*MACHINE, *POINT), FIGURES[metric], is_counted(table)))
     _, run_ids = dictionary_codes(table["run_id"])
+    fell_back = _fell_back(table)
     return [
         Series(
             SeriesKey(**group.names),
@@ -68,6 +69,7 @@ def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
             run_ids[group.runs].tolist(),
             group.recorded_at,
             group.figures,
+            (group.names["target"], group.names["actual_device"]) in fell_back,
         )
         for group in groups
     ]
@@ -109,6 +111,13 @@ def speedups(table: pa.Table) -> list[Series]:
 
 def _point(group: _Group) -> tuple[Any, ...]:
     return tuple(group.names[name] for name in ("suite", *POINT))
+
+
+def _fell_back(table: pa.Table) -> set[tuple[str, str]]:
+    """GPU targets of which a job ran on the CPU, each with that device."""
+    rows = _is(table, "requested_device", Device.CUDA) & _is(table, "actual_device", Device.CPU)
+    targets = table["target"].filter(pa.array(rows)).unique().to_pylist()
+    return {(target, Device.CPU.value) for target in targets}
 
 
 def _prices(table: pa.Table) -> list[_Group]:

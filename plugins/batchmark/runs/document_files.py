@@ -54,7 +54,7 @@ def collected(document: ResultDocument, repeat: int, custom: str = CUSTOM) -> Co
     return CollectedJob(
         planned=PlannedJob(
             target=document.target,
-            device=document.actual_device.value,
+            device="cuda" if document.requested_device == "cuda" else document.actual_device.value,
             instance_type=document.environment.instance_type or NO_BATCH,
             suite=custom if document.suite == CUSTOM else document.suite,
             repeat=repeat,

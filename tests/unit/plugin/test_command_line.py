@@ -3,19 +3,20 @@
 import pytest
 
 from batchmark.command_line import BAD_INPUT, SLOWER, main
-from batchmark_job.result import MeasurementStatus
-from tests.builders.runs import build_job, build_row
+from batchmark_job.result import Device, MeasurementStatus
+from tests.builders.runs import LAPTOP_ENVIRONMENT, build_job, build_row
 
 REPEATS = 6
+ON_CPU = {"environment": LAPTOP_ENVIRONMENT, "actual_device": Device.CPU}
 
 
-def repeats(folder, seconds, *, size=1000, target="local", count=REPEATS):
+def repeats(folder, seconds, *, size=1000, target="local", count=REPEATS, **fields):
     """A folder with the documents of jobs that differ by up to half a percent."""
     folder.mkdir()
     for repeat in range(count):
         samples = [seconds * (1 + repeat / 1000 + sample / 10_000) for sample in range(20)]
         row = build_row(samples, parameters={"size": size})
-        document = build_job(target, [row], repeat=repeat + 1).document
+        document = build_job(target, [row], repeat=repeat + 1, **fields).document
         (folder / f"{repeat}.json").write_text(document.to_json())
     return folder
 
@@ -102,6 +103,25 @@ def test_the_sides_are_named_by_what_tells_them_apart(
     baseline, new = names
     assert f"1 row, {new} is faster" in capsys.readouterr().out
     assert f"the time of {baseline} / the time of {new}." in (summary.read_text().replace("\\", ""))
+
+
+def test_a_gpu_target_that_ran_on_the_cpu_is_marked_and_never_a_rival(tmp_path, capsys):
+    sides = [tmp_path / "old", tmp_path / "new"]
+    summary = tmp_path / "summary.md"
+    for side, seconds in zip(sides, (0.010, 0.012), strict=True):
+        on_cpu = repeats(side, seconds, target="g5.xlarge", **ON_CPU)
+    assert main(["compare", *map(str, sides), "--gate", f"--markdown={summary}"]) == SLOWER
+    told = "g5.xlarge (ran on the CPU) in new is faster in 0, slower in 1"
+    assert told in capsys.readouterr().out
+    assert told in summary.read_text()
+    cpu = repeats(tmp_path / "cpu", 0.010, target="c5.2xlarge", **ON_CPU)
+    for one, other in ((on_cpu, cpu), (cpu, on_cpu)):
+        main(["compare", str(one), str(other)])
+        out = " ".join(capsys.readouterr().out.split())
+        model = LAPTOP_ENVIRONMENT.cpu_model
+        assert f"Not known yet in 1 row: both ran on the same CPU, {model}." in out
+        assert "repeats" not in out
+        assert "by chance alone" not in out
 
 
 def test_the_table_fits_80_columns(tmp_path, old, capsys, monkeypatch):

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from batchmark.analysis.compared_rows import Row
@@ -69,24 +69,36 @@ class Comparison:
     def remedy(self) -> str | None:
         """Why rows are not known yet, and what would decide them; None if all are decided."""
         rows = self.not_known_yet
-        if not rows:
-            return None
-        noisy = [row for row in rows if row.speedup.interval]
-        reasons = [*self._noise(noisy)]
-        if short := len(rows) - len(noisy):
-            has = "has" if short == 1 else "have"
-            reasons.append(
-                f"{formatting.count(short, 'row')} {has} too few samples for an interval and can't "
-                "be judged."
-            )
-        return f"{' '.join(reasons)} M{self.next_step[1:]}."
+        reasons = [
+            f"Not known yet in {formatting.count(count, 'row')}: both ran on the same CPU, {model}."
+            for model, count in Counter(row.same_cpu for row in rows).items()
+            if model
+        ]
+        if others := self._open:
+            noisy = [row for row in others if row.speedup.interval]
+            reasons += self._noise(noisy)
+            if short := len(others) - len(noisy):
+                has = "has" if short == 1 else "have"
+                reasons.append(
+                    f"{formatting.count(short, 'row')} {has} too few samples for an interval and "
+                    "can't be judged."
+                )
+            reasons.append(f"M{self.next_step[1:]}.")
+        return " ".join(reasons) or None
 
     @property
     def next_step(self) -> str:
         """What would decide the rows that are not known yet."""
-        if _repeats(self.not_known_yet) >= MINIMUM_SAMPLES:
+        if not self._open:
+            return "compare with figures of another machine"
+        if _repeats(self._open) >= MINIMUM_SAMPLES:
             return "measure more repeats, or on a quieter machine"
         return f"measure {MINIMUM_SAMPLES} or more repeats a side"
+
+    @property
+    def _open(self) -> list[Row]:
+        """Those not known yet that more figures could decide."""
+        return [row for row in self.not_known_yet if not row.same_cpu]
 
     def _noise(self, rows: list[Row]) -> Iterator[str]:
         """By how much equal jobs may differ on undecided rows."""

@@ -61,6 +61,7 @@ class Trend:
     runs: list[Run]
     marks: list[Mark]
     standing: Standing | None = None  # of the latest run; None if it was not judged
+    fell_back: bool = False
 
     @property
     def id(self) -> str:
@@ -73,8 +74,7 @@ class Trend:
     @property
     def target(self) -> str:
         """What it was measured on, and against what."""
-        fell_back = self.key.actual_device == "cpu" and self.key.gpu_model is not None
-        target = formatting.target_label(self.key.target, fell_back=fell_back)
+        target = formatting.target_label(self.key.target, fell_back=self.fell_back)
         if not self.key.against:
             return target
         return f"{target.removesuffix(f', {OTHERS}')} over {self.key.against}"
@@ -222,7 +222,9 @@ def trends(
         ]
         if told and standing and not standing.point:
             standing = Standing("a change", told[-1])
-        found.append(Trend(history.key, history.metric, runs, sorted(marks), standing))
+        found.append(
+            Trend(history.key, history.metric, runs, sorted(marks), standing, history.fell_back)
+        )
     return sorted(found, key=lambda trend: (trend.name, trend.target))
 
 

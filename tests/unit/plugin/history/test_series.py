@@ -223,6 +223,17 @@ def test_a_fallback_to_the_cpu_is_on_neither_side_of_a_speedup():
     assert speedups(table(row(1.0, GPU), row(2.0, fallen))) == []
 
 
+@pytest.mark.parametrize("metric", ["time", "noise", "price"])
+def test_a_fallback_to_the_cpu_is_told_by_its_label(metric):
+    fallen = GPU | {"actual_device": "cpu", "gpu_model": None}
+    found = series_histories(table(row(1.0, fallen), row(2.0), row(0.1, GPU, day=1)), metric)
+    assert sorted(one.target_label for one in found) == [
+        "c5.2xlarge",
+        "g5.xlarge",
+        "g5.xlarge (ran on the CPU)",
+    ]
+
+
 def test_a_cpu_target_on_several_machines_is_one_side():
     rows = table(row(0.5, GPU), row(1.0), row(2.0, cpu_model="another"))
     assert figures(speedups(rows)) == {("g5.xlarge", "c5.2xlarge"): {"run-0": 3.0}}

@@ -378,6 +378,21 @@ def test_why_targets_have_no_speedup_over_time_is_said(pages, shelf):
     ) in unescape(pages.text("/runs"))
 
 
+def test_a_gpu_target_that_ran_on_the_cpu_is_marked_wherever_its_figures_are(pages, shelf):
+    run_id = shelf.measured(environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU)
+    label = "g5.xlarge (ran on the CPU)"
+    trends = pages.text("/trends?suite=blog")
+    assert label in trends
+    assert "c5.2xlarge (ran" not in trends
+    addresses = re.findall(r'href="([^"]*/trends/[^"?]+[^"]*)"', unescape(trends))
+    assert any(label in pages.text(address) for address in addresses)
+    assert label in pages.text("/trends.csv?suite=blog")
+    query = sides(run_id, run_id)
+    for page in ("compare", "compare.json"):
+        assert f"{label} in {run_id}" in pages.text(f"/{page}?{query}")
+    assert label in pages.text(f"/compare.md?{query}")
+
+
 def test_the_form_of_a_comparison_begins_with_the_newest_run(pages, shelf):
     shelf.measured()
     run_id = shelf.measured(1)
