@@ -12,7 +12,8 @@ from tests.builders.runs import PRICES
 
 NOTICE = (
     "The GPU target g4dn.xlarge ran on the CPU: no CUDA device was found. "
-    "No figure here is a GPU's."
+    "Both targets ran on one machine (AMD Ryzen 7 PRO 7840U, 2 threads), not on EC2: no figure "
+    "here is a g4dn.xlarge's or a c5.2xlarge's."
 )
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -46,10 +46,31 @@ def run_notices(run: CollectedRun, *, compared: bool) -> Iterable[str]:
         everywhere = all(fell_back(job) for job in gpu_jobs)
         yield (
             f"The GPU target{'s' * (len(names) > 1)} {', '.join(names)} ran on the CPU: no CUDA "
-            f"device was found. No figure {'here' if everywhere else 'shown for it'} is a GPU's."
+            f"device was found. {_whose(run.jobs, everywhere=everywhere)}"
         )
     if not compared:
         yield _nothing_to_compare(run)
+
+
+def _whose(jobs: Sequence[CollectedJob], *, everywhere: bool) -> str:
+    """What the figures are not, once a GPU target ran on the CPU."""
+    targets = list(dict.fromkeys(job.planned.target for job in jobs))
+    environments = [job.document.environment for job in jobs]
+    machines = {(one.instance_type, one.cpu_model, one.cpu_threads) for one in environments}
+    if (
+        everywhere
+        and len(targets) > 1
+        and len(machines) == 1
+        and environments[0].instance_type is None
+    ):
+        owners = [f"a {name}'s" for name in targets]
+        model, threads = environments[0].cpu_model, environments[0].cpu_threads
+        return (
+            f"{'Both' if len(targets) == 2 else 'All'} targets ran on one machine ({model}, "
+            f"{formatting.count(threads, 'thread')}), not on EC2: no figure here is "
+            f"{' or '.join(owners)}."
+        )
+    return f"No figure {'here' if everywhere else 'shown for it'} is a GPU's."
 
 
 def _nothing_to_compare(run: CollectedRun) -> str:
