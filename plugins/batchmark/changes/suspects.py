@@ -162,7 +162,8 @@ def too_early(runs: int) -> str | None:
         return None
     return (
         f"Not known yet: the longest history has {formatting.count(runs, 'run')}. A change needs "
-        f"{LEAST_HISTORY} runs to show; a slow run that fresh jobs confirm needs {LEAST_RUNS + 1}."
+        f"{LEAST_HISTORY} runs to show; {LEAST_RUNS + 1} if a slow run is measured again and "
+        "stays slow."
     )
 
 

@@ -246,8 +246,8 @@ def test_an_alert_of_a_series_that_is_gone_never_recovers():
 
 def test_a_history_too_short_for_any_change_says_from_when_one_shows():
     assert too_early(12) == (
-        "Not known yet: the longest history has 12 runs. A change needs 13 runs to show; a slow "
-        "run that fresh jobs confirm needs 7."
+        "Not known yet: the longest history has 12 runs. A change needs 13 runs to show; 7 "
+        "if a slow run is measured again and stays slow."
     )
     assert "has 1 run." in too_early(1)
     assert too_early(13) is None
