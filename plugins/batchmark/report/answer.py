@@ -156,7 +156,10 @@ def _caption(answer: Answer) -> str:
     cpus = {duel.cpu for one in answer.workloads for of in one.standings for duel in of.duels}
     rival = next(iter(cpus)) if len(cpus) == 1 else "the CPU target that is best at each size"
     amounts = "times" if answer.measure == "time" else "dollars"
-    return f"Each GPU target against {rival}; ratios are of {amounts}, CPU / GPU, over all sizes."
+    return (
+        f"Each GPU target against {rival}; ratios are of {amounts}, CPU / GPU, over the rows that "
+        "are decided, if any is."
+    )
 
 
 def _cell(standing: Standing | None, measure: Measure) -> Cell | None:
@@ -188,11 +191,12 @@ def _word(
 
 
 def _ratios(duels: Sequence[Duel]) -> str:
-    if len(duels) == 1:
-        figure = formatting.factor(duels[0].ratio)
-        return f"{figure.value} {figure.interval}".rstrip()
-    ratios = [duel.ratio.value for duel in duels]
-    return f"{formatting.multiple(min(ratios))} to {formatting.multiple(max(ratios))}"
+    """Of the rows that are decided, if any is."""
+    decided = [duel for duel in duels if duel.winner != "unknown"]
+    ratios = sorted((duel.ratio for duel in decided or duels), key=lambda ratio: ratio.value)
+    if len(ratios) == 1:
+        return str(formatting.factor(ratios[0]))
+    return f"{formatting.factor(ratios[0]).value} to {formatting.factor(ratios[-1]).value}"
 
 
 def _lines(report: Report) -> Iterator[Line]:
