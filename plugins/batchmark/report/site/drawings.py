@@ -10,7 +10,7 @@ import vl_convert
 
 from batchmark.analysis.side_by_side import SideBySide
 from batchmark.changes.records import Metric
-from batchmark.report.charts import COLOURS, chart_style, embedded, log_ticks
+from batchmark.report.charts import COLOURS, LABELS, chart_style, embedded, log_ticks
 from batchmark.report.site.trends import MARKS, METRICS, Trend
 from batchmark.report.words import row_label
 
@@ -18,7 +18,7 @@ WIDTH = 900
 LABEL_WIDTH = 300  # browsers' fonts are wider than the one that is measured here
 BAR_HEIGHT = 24
 PNG_SCALE = 2.0
-UNITS: dict[Metric, str] = {"time": ", seconds", "price": ", dollars an hour"}
+UNITS: dict[Metric, str] = {"price": ", dollars an hour"}
 PALE, DARK, INK = "#999999", "#57616c", "#1a1f25"
 
 
@@ -38,7 +38,7 @@ def series_svg(trend: Trend) -> str:
             "value:Q",
             title=METRICS[trend.metric] + UNITS.get(trend.metric, ""),
             scale=alt.Scale(zero=False),
-            axis=alt.Axis(format="~s"),
+            axis=alt.Axis(labelExpr=LABELS["time" if trend.metric == "time" else "dollars"]),
         ),
         description="text:N",
     )
