@@ -59,8 +59,11 @@ def environment_html(result: EnvironmentCheck) -> str:
     )
 
 
-def plan_html(plan: RunPlan, worst: WorstCase, refused: Sequence[str]) -> str:
-    """What a dry run would have submitted, and cost at most; `refused` says why it would not."""
+def plan_html(plan: RunPlan, worst: WorstCase, refused: Sequence[str], *, where: str = "") -> str:
+    """What a dry run would have submitted, and cost at most; `refused` says why it would not.
+
+    `where` follows the sum.
+    """
     jobs = formatting.count(len(plan.jobs), "job")
     most = "an unknown sum" if worst.usd is None else formatting.usd(worst.usd)
     would = "It would be refused." if refused else "It would be submitted."
@@ -68,7 +71,7 @@ def plan_html(plan: RunPlan, worst: WorstCase, refused: Sequence[str]) -> str:
         "Dry run",
         f"Run {plan.run_id}: nothing was submitted. On-Demand prices of {worst.region} as of "
         f"{worst.prices_as_of}.",
-        f"{jobs} can cost {most} at most. {would}",
+        f"{jobs} can cost {most} at most{where}. {would}",
         [
             TableView(
                 "At most: jobs x submissions x attempts x timeout x price.",

@@ -65,7 +65,9 @@ def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> Run
         for reason in reasons:
             tell(f"This run would be refused. {reason}")
         store.write(PLAN, plan.model_dump_json(indent=2))
-        page = store.write(PLAN_HTML, plan_html(plan, worst, reasons), "text/html")
+        page = store.write(
+            PLAN_HTML, plan_html(plan, worst, reasons, where=_where(store)), "text/html"
+        )
         tell(f"Dry run, nothing is submitted. Its plan: {page_url(context, store, page)}")
         return plan
     if reasons:
@@ -130,6 +132,10 @@ def print_costs(store: RunStore, config: Config, collected: CollectedRun) -> Non
     text = store.read_if_there(store.prefix + PLAN)
     plan = RunPlan.model_validate_json(text) if text else None
     if plan and plan.worst_case and plan.spending_key:
-        where = "" if store.is_aws() else " in AWS; on this machine it costs nothing"
-        tell(f"At most it could have cost {amount(plan.worst_case.usd)}{where}.")
+        tell(f"At most it could have cost {amount(plan.worst_case.usd)}{_where(store)}.")
         tell(month_spending(store, plan.spending_key))
+
+
+def _where(store: RunStore) -> str:
+    """What a sum of money holds for, unless the jobs run in AWS."""
+    return "" if store.is_aws() else " in AWS; on this machine it costs nothing"

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from batchmark.changes.alerts.records import Alert
 from batchmark.core import formatting
+from batchmark.core.run import RunPlan
 from batchmark.report.answer import OUTSIDE_EC2
 from batchmark.report.summary import RunSummary
 from batchmark.report.words import NO_DOLLARS, NOT_KNOWN
@@ -36,6 +37,7 @@ class RunLine:
     state: str | None  # Airflow's; None where it does not know the run
     summary: RunSummary | None
     imported: bool = False
+    plan: RunPlan | None = None  # of a dry run
 
     @property
     def when(self) -> str:
@@ -51,10 +53,20 @@ class RunLine:
 
     @property
     def verdict(self) -> str:
+        if self.plan:
+            return "Dry run."
         return f"{self.summary.verdict}." if self.summary else "No report."
 
     @property
     def sentence(self) -> str:
+        if self.plan:
+            worst = self.plan.worst_case
+            most = (
+                "an unknown sum"
+                if worst is None or worst.usd is None
+                else formatting.usd(worst.usd)
+            )
+            return f"{formatting.count(len(self.plan.jobs), 'job')}, {most} in AWS at most."
         return self.summary.sentence if self.summary else without_report(self.state)
 
     @property

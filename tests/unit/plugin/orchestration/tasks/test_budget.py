@@ -318,6 +318,14 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys):
         tasks.collect_results(context(), "run_benchmark")
 
 
+def test_a_dry_run_on_a_local_cloud_says_whose_sum_it_is(cloud, monkeypatch):
+    monkeypatch.setattr(RunStore, "is_aws", lambda self: False)
+    monkeypatch.setattr(budget, "page_url", lambda *_: "a page")
+    tasks.plan_jobs(context(dry_run=True))
+    page = cloud.read(f"runs/{RUN_ID}/{PLAN_HTML}").decode()
+    assert "can cost $8.08 at most in AWS; on this machine it costs nothing." in page
+
+
 def test_a_plan_that_was_refused_after_a_clear_leaves_nothing_to_collect(cloud):
     tasks.plan_jobs(context())
     with pytest.raises(AirflowSkipException, match="nothing was planned"):
