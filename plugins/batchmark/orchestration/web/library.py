@@ -23,6 +23,7 @@ from batchmark.aws.result_bucket import (
     COLLECTED,
     ENVIRONMENT_HTML,
     NOISE_HTML,
+    PLAN,
     PLAN_HTML,
     REPORT_HTML,
     SUMMARY,
@@ -36,7 +37,8 @@ from batchmark.changes.standing import Standing, standings
 from batchmark.core.config import Config
 from batchmark.core.errors import CollectError
 from batchmark.core.names import slug
-from batchmark.core.run import CONFIRMATION
+from batchmark.core.record import Record
+from batchmark.core.run import CONFIRMATION, RunPlan
 from batchmark.history.columns import IMPORTED
 from batchmark.history.series import series_histories
 from batchmark.history.store import HistoryStore, run_prices
@@ -71,6 +73,7 @@ IMAGE = re.compile(r"sha256:[0-9a-f]{6,64}")
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 Made = TypeVar("Made")
+Stored = TypeVar("Stored", bound=Record)
 
 
 class MeasuredRun(NamedTuple):
@@ -151,18 +154,29 @@ class Library:
     def summaries(self, run_ids: Sequence[str]) -> dict[str, RunSummary]:
         """What each run came to; one without a report, or of an earlier release, is missing."""
 
-        def read(run_id: str) -> RunSummary | None:
-            if run_id == published_table().run_id:
-                return published_summary()
+        found = self._stored(run_ids, SUMMARY, RunSummary)
+        if (run_id := published_table().run_id) in run_ids:
+            found[run_id] = published_summary()
+        return found
+
+    def dry_runs(self, run_ids: Sequence[str]) -> dict[str, RunPlan]:
+        """The plans of those runs that submitted nothing."""
+        plans = self._stored(run_ids, PLAN, RunPlan)
+        return {run_id: plan for run_id, plan in plans.items() if plan.dry_run}
+
+    def _stored(self, run_ids: Sequence[str], name: str, kind: type[Stored]) -> dict[str, Stored]:
+        """An object in each run's folder; one that is missing or can't be read is left out."""
+
+        def read(run_id: str) -> Stored | None:
             run = self.store.of_run(run_id)
             try:
-                return RunSummary.model_validate_json(run.read_if_there(run.prefix + SUMMARY) or "")
+                return kind.model_validate_json(run.read_if_there(run.prefix + name) or "")
             except ValidationError:
                 return None
 
         with ThreadPoolExecutor(SUMMARIES_AT_A_TIME) as pool:
             found = zip(run_ids, pool.map(read, run_ids), strict=True)
-            return {run_id: summary for run_id, summary in found if summary}
+            return {run_id: record for run_id, record in found if record}
 
     def measured(self, least_runs: int = RECENT_RUNS) -> list[MeasuredRun]:
         """The latest runs in the history, at least so many of each suite, the newest first.
@@ -242,6 +256,8 @@ class Library:
                 "its figures"
             )
         store = self.store.of_run(run_id)
+        if not store.keys(store.prefix + COLLECTED):
+            raise CollectError(f"there is no run {run_id!r}")
         run = readable_run(store, store.prefix + COLLECTED)
         prices = run_prices(store, self.config.region, run)
         return Chosen(run, target, prices, calibrations(store, run))

@@ -19,7 +19,7 @@ from batchmark.core.errors import AlertError, CollectError
 from batchmark.history.columns import IMPORTED
 from batchmark.orchestration.web.access import Editor, Reader, reader
 from batchmark.orchestration.web.airflow_runs import airflow_runs, schedule
-from batchmark.orchestration.web.library import Library
+from batchmark.orchestration.web.library import Library, MeasuredRun
 from batchmark.report.charts import embedded
 from batchmark.report.published_page import render_html as published_html
 from batchmark.report.site import costs, drawings, trends
@@ -89,6 +89,7 @@ def runs(
     found.sort(key=lambda one: (one[1] not in imported, *one), reverse=True)
     shown = [run_id for _, run_id in found[skip : skip + PAGE_RUNS]]
     summaries = books.summaries(shown)
+    plans = books.dry_runs([run_id for run_id in shown if run_id not in summaries])
     lines = [
         RunLine(
             run_id,
@@ -97,6 +98,7 @@ def runs(
             known[run_id].state if run_id in known else None,
             summaries.get(run_id),
             run_id in imported,
+            plans.get(run_id),
         )
         for at, run_id in found[skip : skip + PAGE_RUNS]
     ]
@@ -210,7 +212,12 @@ def _shown_trends(books: Library, suite: str, metric: Metric, most_runs: int) ->
         conditions,
         standings=books.standings(suite, metric, most_runs),
         most_runs=most_runs,
+        newest=next((run.run_id for run in _own_runs(books) if run.suite == suite), None),
     )
+
+
+def _own_runs(books: Library) -> list[MeasuredRun]:
+    return [run for run in books.measured() if run.suite != IMPORTED]
 
 
 Runs = Annotated[int, Query(ge=2, le=trends.MOST_RUNS)]
@@ -306,7 +313,7 @@ Sides = Annotated[Choice, Depends()]
 
 @router.get("/compare")
 def compare(here: Here, books: Books, sides: Sides) -> HTMLResponse:
-    measured = [one for one in books.measured() if one.suite != IMPORTED]
+    measured = _own_runs(books)
     targets = sorted({target for one in measured for target in one.targets})
     found, problem = None, None
     choice = sides.fields
@@ -334,7 +341,7 @@ def compare(here: Here, books: Books, sides: Sides) -> HTMLResponse:
             problem=problem,
             hint="Choose two sides: any two runs, targets, images or days."
             if measured
-            else "The history is empty: there is nothing to compare yet.",
+            else "No run of yours yet; imported runs can't be compared.",
             charts=svgs,
             query=urlencode(sides.fields),
             noise=noise_words,

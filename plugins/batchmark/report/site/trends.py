@@ -62,6 +62,7 @@ class Trend:
     marks: list[Mark]
     standing: Standing | None = None  # of the latest run; None if it was not judged
     fell_back: bool = False
+    missed: bool = False  # by the newest run of the suite
 
     @property
     def id(self) -> str:
@@ -85,6 +86,14 @@ class Trend:
 
     @property
     def before(self) -> str:
+        """What its latest run is worth, and whether the newest run measured it."""
+        parts = ["not measured in the newest run"] * self.missed
+        if not (self.missed and len(self.runs) == 1):
+            parts.append(self._against_earlier)
+        return "; ".join(parts)
+
+    @property
+    def _against_earlier(self) -> str:
         """The median of the runs before the latest, and what the distance from it is worth."""
         earlier = [run.value for run in self.runs[:-1]]
         if not earlier:
@@ -180,10 +189,12 @@ def trends(
     *,
     standings: Mapping[SeriesKey, Standing] = MappingProxyType({}),
     most_runs: int = FEWEST_RUNS,
+    newest: str | None = None,
 ) -> list[Trend]:
     """Every series that has a usable figure, sorted by workload, row and target.
 
-    `standings` are of the newest runs; a change that an alert tells of counts, too.
+    `standings` are of each series' newest run; a change that an alert tells of counts, too.
+    `newest` is the suite's newest run, if series are to say that it did not measure them.
     """
     at_series = defaultdict(list)
     for alert in alerts:
@@ -222,8 +233,17 @@ def trends(
         ]
         if told and standing and not standing.point:
             standing = Standing("a change", told[-1])
+        missed = newest not in (None, runs[-1].run_id)
         found.append(
-            Trend(history.key, history.metric, runs, sorted(marks), standing, history.fell_back)
+            Trend(
+                history.key,
+                history.metric,
+                runs,
+                sorted(marks),
+                standing,
+                history.fell_back,
+                missed,
+            )
         )
     return sorted(found, key=lambda trend: (trend.name, trend.target))
 

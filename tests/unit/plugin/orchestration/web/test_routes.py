@@ -15,6 +15,7 @@ from fastapi.routing import APIRoute
 from batchmark.analysis.published import published_table
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.core.names import slug
+from batchmark.core.run import RunPlan
 from batchmark.history.imports.file import published_file
 from batchmark.orchestration.web import access
 from batchmark.orchestration.web.airflow_runs import AirflowRun, Schedule
@@ -92,7 +93,7 @@ def test_every_answer_forbids_scripts_and_foreign_frames(pages, path):
 def test_an_empty_history_says_how_to_begin(pages):
     assert "No run yet. Unpause the DAG GPU-CPU benchmark" in pages.text("/runs")
     assert "The history is empty." in pages.text("/trends")
-    assert "nothing to compare yet" in pages.text("/compare")
+    assert "No run of yours yet" in pages.text("/compare")
     assert "No alert yet" in pages.text("/alerts")
     assert "nothing was spent" in pages.text("/costs")
 
@@ -159,8 +160,14 @@ def test_a_run_without_a_report_says_why(pages, shelf, state, words):
 
 
 def test_a_dry_run_shows_its_plan(pages, shelf):
-    shelf.store("manual__1").write("plan.html", "<body>a plan")
+    store = shelf.store("manual__1")
+    store.write("plan.html", "<body>a plan")
+    store.write("plan.json", RunPlan(jobs=(), dry_run=True).model_dump_json())
     pages.runs = [AirflowRun("gpu_cpu_benchmark", "manual__1", NOW, "success")]
+    listed = pages.text("/runs")
+    assert "Dry run." in listed
+    assert "0 jobs, an unknown sum in AWS at most." in listed
+    assert "No report." not in listed
     assert "a plan" in pages.text("/runs/manual__1")
 
 
@@ -243,6 +250,8 @@ def test_trends_show_every_series_with_alerts_and_releases(pages, shelf):
     assert "<svg" in one
     assert "<title>image digest sha256:" in one
     assert f">{MARKS['release']}</text>" in one
+    assert re.search(r">[\d.]+ ms</text>", one)
+    assert not re.search(r">[\d.]+[mµn]</text>", one)
     assert one.count('scope="row"') == 5
 
 
@@ -338,7 +347,7 @@ def test_a_side_may_be_an_image_or_a_day(pages, shelf):
 
 def test_sides_that_are_not_there_are_named(pages, shelf):
     run_id = shelf.measured()
-    assert "there is no runs/none" in pages.text(f"/compare?{sides('none', run_id)}")
+    assert "there is no run 'none'" in unescape(pages.text(f"/compare?{sides('none', run_id)}"))
     text = pages.text(f"/compare?{sides(run_id, run_id, ('g5.xlarge', 'p5.48xlarge'))}")
     assert "no target p5.48xlarge, but c5.2xlarge, g5.xlarge" in text
 
@@ -391,6 +400,17 @@ def test_a_gpu_target_that_ran_on_the_cpu_is_marked_wherever_its_figures_are(pag
     for page in ("compare", "compare.json"):
         assert f"{label} in {run_id}" in pages.text(f"/{page}?{query}")
     assert label in pages.text(f"/compare.md?{query}")
+
+
+def test_a_row_that_the_newest_run_did_not_measure_says_so(pages, shelf):
+    shelf.measured()
+    missed = "not measured in the newest run"
+    assert missed not in pages.text("/trends?suite=blog")
+    shelf.measured(1, environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU)
+    text = pages.text("/trends?suite=blog")
+    assert missed in text
+    assert "first run" in text
+    assert f"{missed}; first run" not in text
 
 
 def test_the_form_of_a_comparison_begins_with_the_newest_run(pages, shelf):
