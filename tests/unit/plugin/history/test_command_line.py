@@ -10,7 +10,9 @@ import pytest
 from batchmark.analysis.published import TABLE
 from batchmark.core.names import slug
 from batchmark.history import __main__ as command_line
+from batchmark_job.result import Device
 from tests.builders.history import BUCKET, REGION, two_targets
+from tests.builders.runs import LAPTOP_ENVIRONMENT
 from tests.unit.plugin.history.test_imports import ASV, GITHUB, PYTEST
 
 FIRST = two_targets()
@@ -56,6 +58,14 @@ def test_show_lists_runs_and_each_row_against_its_earlier_ones(bucket, capsys):
     assert all(" 3 " in line for line in figures)
     assert run("show", "--suite", "smoke") == 1
     assert "has no suite smoke; it has blog" in capsys.readouterr().err
+
+
+def test_show_marks_a_gpu_target_that_ran_on_the_cpu(bucket, capsys):
+    bucket.append(two_targets(0, environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU))
+    assert run("show") == 0
+    out = capsys.readouterr().out
+    assert "g5.xlarge (ran on the CPU)" in out
+    assert "c5.2xlarge (ran" not in out
 
 
 def test_a_rebuild_names_what_it_could_not_read(bucket, capsys):
