@@ -26,6 +26,7 @@ from batchmark.report.words import row_label
 from batchmark.runs.document_files import read_documents, run_of
 
 SLOWER, BAD_INPUT = 1, 2
+BY_HAND = "local"  # target of a job that is run by hand and given none
 LEAST_PERCENT = 5.0
 
 
@@ -85,7 +86,7 @@ def _percent(text: str) -> float:
 def _compare(options: argparse.Namespace) -> int:
     baseline, new = _sides(options.baseline, options.new)
     labels = [side.label for side in (new, baseline)]
-    if new.target == baseline.target:
+    if new.target == baseline.target == BY_HAND:  # says nothing beside the files' names
         labels = [side.run.run_id for side in (new, baseline)]
     comparison = Comparison(labels[0], labels[1], side_by_side(new, baseline))
     render_comparison(comparison, Console(), ("new", "baseline"))
