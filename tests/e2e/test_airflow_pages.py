@@ -209,8 +209,9 @@ def test_a_viewer_reads_and_changes_nothing(contexts, stack, aws, alert):
 
 def test_without_a_session_nothing_is_shown(stack, by_form):
     for path in ("runs", f"runs/{quote(by_form)}", "trends", "compare", "alerts", "costs"):
-        answer = httpx.get(f"{stack.airflow.url}/batchmark/{path}")
-        assert (answer.status_code, by_form in answer.text) == (401, False)
+        for cookies in ({}, {"_token": "of yesterday"}):
+            answer = httpx.get(f"{stack.airflow.url}/batchmark/{path}", cookies=cookies)
+            assert (answer.status_code, by_form in answer.text) == (401, False)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "private, no-cache",
 }
+EXPIRED = "Invalid JWT token"  # what Airflow says of a session that is over
 LOG_IN = "Log in to Airflow first, then open this page again."
 
 log = logging.getLogger(__name__)
@@ -72,6 +73,8 @@ async def _with_headers(
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for no other
+    if error.detail == EXPIRED:  # of an Airflow that has begun anew since
+        return _message(request, LOG_IN, 401)
     text = LOG_IN if error.status_code == 401 else str(error.detail)
     return _message(request, text, error.status_code)
 

@@ -15,8 +15,9 @@ from batchmark.report.site.trends import MARKS, METRICS, Trend
 from batchmark.report.words import row_label
 
 WIDTH = 900
-LABEL_WIDTH = 300  # browsers' fonts are wider than the one that is measured here
-BAR_HEIGHT = 24
+LABEL_WIDTH = 330  # browsers' fonts are wider than the one that is measured here
+BAR_HEIGHT = 34
+TWO_LINES = "[split(datum.label, ' ')[0], slice(datum.label, indexof(datum.label, ' ') + 1)]"
 PNG_SCALE = 2.0
 UNITS: dict[Metric, str] = {"price": ", dollars an hour"}
 PALE, DARK, INK = "#999999", "#57616c", "#1a1f25"
@@ -75,7 +76,7 @@ def comparison_chart(found: SideBySide) -> Any:
             "row:N",
             sort=names,
             title=None,
-            axis=alt.Axis(minExtent=LABEL_WIDTH, labelLimit=LABEL_WIDTH),
+            axis=alt.Axis(minExtent=LABEL_WIDTH, labelLimit=LABEL_WIDTH, labelExpr=TWO_LINES),
         ),
     )
     scale = alt.Scale(type="log", nice=False, padding=10)

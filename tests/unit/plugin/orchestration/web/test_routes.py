@@ -75,9 +75,11 @@ def test_every_route_is_one_that_asks(pages):
         assert access.reader in [found.call for found in route.dependant.dependencies]
 
 
-def test_who_is_not_logged_in_is_told_what_to_do(pages):
-    with pages.seen_by(None) as client:
+@pytest.mark.parametrize("visitor", [None, "of yesterday"])
+def test_who_is_not_logged_in_is_told_what_to_do(pages, visitor):
+    with pages.seen_by(visitor) as client:
         answer = client.get("/runs")
+    assert answer.status_code == 401
     assert "Log in to Airflow first" in answer.text
     assert 'href="/auth/login"' in answer.text
 
