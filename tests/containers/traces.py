@@ -22,7 +22,7 @@ from tests.containers.host_network import FORWARDING, Firewall, bridges_in
 
 STOP_SECONDS = 60
 CGROUPS = Path("/sys/fs/cgroup")
-PROCESSES_AT_ONCE = 8  # in containers: Airflow's four, its database, the local cloud, two jobs
+SESSIONS = 2  # whose time all containers get; with 8, the tests beside them hardly move
 # Engines make these and leave them; ours removes those that were not there before.
 MADE_BY_ENGINES = tuple(
     Path("/run") / name
@@ -138,10 +138,10 @@ def engines() -> list[int]:
 
 
 def favour_cgroup(name: str) -> None:
-    """Make the control group of all containers, and give it the time of so many processes.
+    """Make the control group of all containers, and give it the time of so many sessions.
 
-    The kernel shares a core among the processes outside any group and the groups, so all containers
-    together would get as much as one process.
+    The kernel shares cores among control groups and sessions (sched(7), "The autogroup feature"),
+    so all containers together would get as much as one of the many sessions beside them.
     """
     by_controller = CGROUPS / "cpu"  # as in version 1
     top = (by_controller if by_controller.is_dir() else CGROUPS) / name
@@ -149,7 +149,7 @@ def favour_cgroup(name: str) -> None:
         top.mkdir(exist_ok=True)
         for file, of_one in (("cpu.shares", 1024), ("cpu.weight", 100)):
             if (top / file).exists():
-                (top / file).write_text(str(PROCESSES_AT_ONCE * of_one))
+                (top / file).write_text(str(SESSIONS * of_one))
 
 
 def end_cgroup(name: str) -> None:
