@@ -329,8 +329,9 @@ class Row:
             self.give_up(MeasurementStatus.FAILED, f"{type(error).__name__}: {error}")
 
     def _waited(self) -> float:
-        """The share of their time that its threads waited for a CPU; 0 if not known."""
-        return mean_conditions(self._during).cpu_wait_share or 0.0
+        """The share of their time that its threads waited for a CPU; 0 for one, or if not known."""
+        several = self.chosen is not None and (self.chosen.threads or 1) > 1
+        return (mean_conditions(self._during).cpu_wait_share or 0.0) if several else 0.0
 
     def _as_measured(self, status: MeasurementStatus, reason: str | None) -> Measurement:
         found = dict(self.found)

@@ -188,7 +188,8 @@ def test_drifting_samples_are_warm_up_until_they_settle(monkeypatch):
     assert measurement.stopping == Stopping(criterion="precise", relative_half_width=0.0)
 
 
-def test_slow_row_ends_with_fewer_samples_and_says_so():
+def test_slow_row_ends_with_fewer_samples_and_says_so(monkeypatch):
+    monkeypatch.setattr(rows, "LONG_WAIT", 2.0)  # or what a busy machine does to it would count
     measurement = measured_spoilt(slowed(0.1), RowLimits(max_seconds=0.03))
     assert measurement.status == "measured"
     assert len(measurement.samples_seconds) <= 3
