@@ -1,8 +1,8 @@
 """Judges the search for changes on synthetic histories, without fresh jobs.
 
 One search of a whole history without hindsight gives the alerts of a schedule: each with the run
-after which it showed. Histories with steps come from the same harness
-as in `reruns`; those without come from here, one kind of noise each.
+after which it showed. Histories with steps come from the same harness as in `reruns`; those without
+come from here, one kind of noise each.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from batchmark.changes.change_points import LevelChange, search
+from batchmark.changes.change_points import LevelChange, search, still_shown
 from benchmarks.detector.judged_alerts import LATEST, MARGIN
 from benchmarks.detector.reruns import RUNS, load
+from benchmarks.detector.speed import LOG_SDS
 from benchmarks.synthetic import this_machine
 
 Array = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, Array], Array]
-LOG_SDS = (0.01, 0.03, 0.05)
 SPEEDS = np.log(1.08)  # between two
 
 
@@ -187,8 +187,8 @@ def main() -> int:
         by_kind: dict[str, list[Judged]] = defaultdict(list)
         for of_seed in made:
             logs = [history.logs for history in of_seed]
-            found = zip(of_seed, search(logs, hindsight=False), search(logs), strict=True)
-            for history, alerts, changes in found:
+            for history, alerts in zip(of_seed, search(logs, hindsight=False), strict=True):
+                changes = still_shown(history.logs, alerts)
                 by_kind[history.kind].append(judge(history, alerts, changes))
         for kind, results in by_kind.items():
             print(row(kind, results))

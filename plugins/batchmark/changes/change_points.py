@@ -139,7 +139,7 @@ def search(
         while going := [one for one in going if one.candidates.size]:
             going = _next_changes(going, least_log_shift)
     if hindsight:
-        return [_still_shown(one.values, one.found) for one in searches]
+        return [still_shown(one.values, one.found) for one in searches]
     return [one.found for one in searches]
 
 
@@ -179,7 +179,7 @@ class _Candidates:
     noise: NoiseDensity  # before each
     scattered: Array  # shape (q, WINDOW), the windows about their levels; 0 where there is no run
     later: Array  # shape (q, MOST_AFTER), minus the level; NaN behind the end
-    up: NDArray[np.bool_]  # shape (q,), whether the later runs stand out above it or below
+    stand_out: Array  # shape (q,), by how many standard errors later runs do at most; below it, < 0
 
     @classmethod
     def of(cls, searches: Sequence[_Search]) -> Self:
@@ -193,9 +193,9 @@ class _Candidates:
             np.array([one.prior.runs for one in searches])[own],
         )
         steps = [np.array(one.steps)[:, None] for one in searches]
-        changes = [
-            np.sum(step > each - WINDOW, axis=0) for step, each in zip(steps, indexes, strict=True)
-        ]
+        changes = np.concatenate(
+            [np.sum(at > each - WINDOW, axis=0) for at, each in zip(steps, indexes, strict=True)]
+        )
         on_level = np.minimum(index - np.array([one.start for one in searches])[own], WINDOW)
         # Earlier levels were brought to this one by an estimate, so its own runs say where it is.
         scattered = noise.clipped
@@ -204,7 +204,8 @@ class _Candidates:
         scattered = np.where(is_on_level & (scattered != 0), scattered - offset[:, None], scattered)
         later = np.concatenate([_runs_from(one.levelled, each) for one, each in both])
         later -= (noise.center + offset)[:, None]
-        return cls(own, index, on_level, np.concatenate(changes), noise, scattered, later, own > 0)
+        stand_out = _stand_out(noise, later, on_level)
+        return cls(own, index, on_level, changes, noise, scattered, later, stand_out)
 
     def among(self, rows: NDArray[np.int64]) -> Self:
         columns = {one.name: getattr(self, one.name) for one in fields(self)}
@@ -212,15 +213,13 @@ class _Candidates:
         return type(self)(noise=noise, **{name: each[rows] for name, each in columns.items()})
 
     def worth_a_look(self) -> Self:
-        """Those whose later runs stand out, and the direction in which they stand out most."""
-        noise, runs = self.noise, np.arange(1, MOST_AFTER + 1)
-        bound = CLIP * noise.scale[:, None]
-        shifts = np.cumsum(np.clip(self.later, -bound, bound), axis=1) / runs - noise.mean[:, None]
-        errors = noise.log_sd[:, None] * np.sqrt(1 / runs + 1 / self.on_level[:, None])
-        stand_out = np.nan_to_num(shifts / errors)[:, LEAST_AFTER - 1 :]
-        highest, lowest = stand_out.max(axis=1), stand_out.min(axis=1)
-        rows = np.flatnonzero(np.maximum(highest, -lowest) > WORTH_A_LOOK)
-        return replace(self, up=highest >= -lowest).among(rows)
+        """Those whose later runs stand out."""
+        return self.among(np.flatnonzero(np.abs(self.stand_out) > WORTH_A_LOOK))
+
+    @property
+    def up(self) -> NDArray[np.bool_]:
+        """Whether the later runs stand out above the level rather than below; shape (q,)."""
+        return self.stand_out >= 0
 
     @cached_property
     def shifts(self) -> Array:
@@ -303,6 +302,16 @@ class _Evidence:
         return int(np.argmax(self.ratios[row, :length].sum(axis=0)))
 
 
+def _stand_out(noise: NoiseDensity, later: Array, on_level: NDArray[np.int64]) -> Array:
+    """By how many standard errors the mean of some later runs is off the level, at most; signed."""
+    runs, bound = np.arange(1, MOST_AFTER + 1), CLIP * noise.scale[:, None]
+    shifts = np.cumsum(np.clip(later, -bound, bound), axis=1) / runs - noise.mean[:, None]
+    errors = noise.log_sd[:, None] * np.sqrt(1 / runs + 1 / on_level[:, None])
+    found = np.nan_to_num(shifts / errors)[:, LEAST_AFTER - 1 :]
+    highest, lowest = found.max(axis=1), found.min(axis=1)
+    return np.asarray(np.where(highest >= -lowest, highest, lowest))
+
+
 def _variance_inflation(correlation: Array, runs: NDArray[np.int64]) -> Array:
     """By how much neighbours' correlation r adds to the variance of a mean of runs.
 
@@ -354,7 +363,7 @@ def _drift(values: Array, last: _Step, step: _Step, scale: float) -> float | Non
     return float(solution[1]) if squares[0] <= allowed else None
 
 
-def _still_shown(values: Array, found: Sequence[LevelChange]) -> list[LevelChange]:
+def still_shown(values: Array, found: Sequence[LevelChange]) -> list[LevelChange]:
     """The changes that all runs together still show; the weakest is dropped first."""
     kept = list(found)
     while kept:

@@ -38,6 +38,7 @@ LEAST_GAP = 2.0  # widths between two speeds; nearer ones are one wide core
 # Share of the runs' variance that a split in two takes away, if two speeds are to be looked for;
 # the best split takes 2 / pi, 64 %, of a normal distribution's. For speed.
 SPLIT = 0.7
+LEAST_SHARE = 1e-9  # of the runs in a core, to divide by
 ROUNDS = 5  # of expectation maximisation; more change no alert
 STEP, REACH = 0.25, 12.0  # of the density's grid, in widths of a core; for speed
 GRID = np.arange(-REACH, REACH + STEP / 2, STEP)
@@ -201,9 +202,6 @@ class NoiseDensity:
         first, second, flat = cores.parts(about, there)
         every = np.log(first + second + flat[:, None])
         return cores, np.where(there, every, 0.0).sum(axis=1)
-
-
-LEAST_SHARE = 1e-9  # of the runs in a core, to divide by
 
 
 @dataclass(frozen=True)

@@ -87,10 +87,6 @@ class NoiseBefore:
     def log_level(self) -> float:
         return float(self.noise.center[0] + self.noise.mean[0])
 
-    @property
-    def log_sd(self) -> float:
-        return float(self.noise.log_sd[0])
-
     def tail(self, log_value: float) -> float:
         """Probability that noise alone is at least as slow."""
         return float(self.noise.tail(np.array([log_value]) - self.noise.center)[0])

@@ -83,7 +83,7 @@ class Comparison:
                     f"{formatting.count(short, 'row')} {has} too few samples for an interval and "
                     "can't be judged."
                 )
-            reasons.append(f"M{self.next_step[1:]}.")
+            reasons.append(f"{self.next_step.capitalize()}.")
         return " ".join(reasons) or None
 
     @property
