@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 from batchmark_job.result import parse_document
 from benchmarks.gpu_check.summary import MOST_CHARACTERS
+from tests.documented import the_command
 from tests.paths import ROOT
 from tests.stand_ins.cuda import REAL_DEVICE
 
@@ -28,9 +30,9 @@ def export(tmp_path_factory):
     return folder
 
 
-def gpu_check(export, *variables):
+def gpu_check(export, command, *variables):
     return subprocess.run(
-        ["make", "--no-print-directory", "gpu-check", f"PYTHON={sys.executable}", *variables],
+        [*shlex.split(command), "--no-print-directory", f"PYTHON={sys.executable}", *variables],
         cwd=export,
         env={name: value for name, value in os.environ.items() if name not in OF_MAKE},
         capture_output=True,
@@ -41,14 +43,15 @@ def gpu_check(export, *variables):
 
 @pytest.mark.skipif(REAL_DEVICE, reason="needs a machine without CUDA")
 def test_without_a_gpu_it_says_so_in_one_line(export):
-    finished = gpu_check(export)
+    finished = gpu_check(export, the_command("make gpu-check"))
     skipped, of_make = finished.stderr.splitlines()
     assert skipped.startswith("gpu-check: skipped, this torch (")
     assert of_make.endswith("Error 77")
 
 
 def test_a_rehearsal_leaves_a_folder_and_a_summary_and_is_done_once(export):
-    finished = gpu_check(export, "SIMULATE=T4", "TO=found")
+    rehearsal = the_command("make gpu-check SIMULATE=T4")
+    finished = gpu_check(export, rehearsal, "TO=found")
     assert finished.returncode == 0, finished.stdout + finished.stderr
     found = export / "found"
     summary = (found / "summary.txt").read_text()
@@ -64,5 +67,5 @@ def test_a_rehearsal_leaves_a_folder_and_a_summary_and_is_done_once(export):
         assert {row.status for row in document.measurements} <= {"measured", "unsettled"}
     state = json.loads((found / "state.json").read_text())
     assert [*state["done"]] == STEPS
-    again = gpu_check(export, "SIMULATE=T4", "TO=found")
+    again = gpu_check(export, rehearsal, "TO=found")
     assert again.stdout.splitlines()[: len(STEPS)] == [f"{step}: done before" for step in STEPS]

@@ -2,8 +2,6 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 import torch
 
 from batchmark_job.result import parse_document
+from tests.documented import arguments, documented, the_command, typed
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -49,9 +48,12 @@ def wait_until_computing(process, seconds):
 
 
 def test_smoke_suite(start_job, tmp_path):
+    of_readme, of_jobs_readme = documented(".venv/bin/batchmark-job run --suite smoke")
+    assert of_jobs_readme.startswith(of_readme)
+    _run, *given = arguments(of_jobs_readme.replace("/tmp/results", f"{tmp_path}/raw"))
     process = start_job(
-        *("--suite", "smoke", "--device", "cpu", "--dtype", "float32", "--threads", "1"),
-        *("--run-id", "a-run", "--target", "c5.2xlarge", "--output", f"{tmp_path}/raw/"),
+        *(*given, "--dtype", "float32", "--threads", "1"),
+        *("--run-id", "a-run", "--target", "c5.2xlarge"),
         *("--max-seconds", "0.3"),
         AWS_BATCH_JOB_ID="ab-cd:3",
         AWS_BATCH_JOB_ATTEMPT="2",
@@ -143,19 +145,17 @@ def test_nothing_is_left_of_a_job_that_is_killed(start_job, tmp_path):
 
 
 def test_without_an_output_a_new_file_and_a_table_are_left(tmp_path):
-    ran = subprocess.run(
-        [
-            *(sys.executable, "-m", "batchmark_job", "run", "--workload", "matmul"),
-            *("--axis", "size=32", "--max-seconds", "0.05", "--no-ceilings"),
-        ],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "job_container")},
-        capture_output=True,
-        text=True,
-        check=True,
+    env = {"PYTHONPATH": str(ROOT / "job_container")}
+    ran = typed(
+        the_command(".venv/bin/batchmark-job run --workload matmul")
+        + " --max-seconds 0.05 --samples 10 --no-ceilings",
+        tmp_path,
+        env,
     )
     (written,) = tmp_path.iterdir()
-    assert f"wrote {written.name}" in ran.stdout
-    table = ran.stdout[ran.stdout.index("suite custom on cpu") :]
-    assert "matmul size=32 float32" in table
+    assert f"wrote {written.name}" in ran
+    table = ran[ran.index("suite custom on cpu") :]
+    assert "matmul size=1000 float32" in table
     assert parse_document(written.read_bytes()).status == "complete"
+    show = the_command(".venv/bin/batchmark-job show ")
+    assert typed(show.replace("/tmp/results/local.1.json", written.name), tmp_path, env) in ran

@@ -1,12 +1,15 @@
 """The effects of faults on boto3 and on real jobs."""
 
 import os
+import shutil
 import signal
 import time
 
 import psutil
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
+
+from tests.documented import the_block, typed
 
 SPOT_RULES = [
     {"onStatusReason": "Host EC2*", "action": "RETRY"},
@@ -192,3 +195,16 @@ def test_the_process_id_of_a_jobs_command_is_shown(cloud, faults, gate, wait_unt
     assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 137)
     assert pids() == []
     assert faults.client.get("/_faults/jobs/none").status_code == 404
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="needs curl, as the docs do")
+def test_the_documented_lines_of_a_shell_begin_show_and_end_faults(cloud, faults, tmp_path):
+    credentials = f"AWS_SHARED_CREDENTIALS_FILE={cloud.credentials}"
+    lines = "\n".join([*the_block("export AWS_ENDPOINT_URL="), *the_block("signed() {")])
+    lines = lines.replace("http://127.0.0.1:5000", cloud.endpoint_url)
+    lines = lines.replace("AWS_SHARED_CREDENTIALS_FILE=...", credentials)
+    job_id = cloud.shell("true")
+    said = typed(lines, tmp_path, {}, JOB_ID=job_id)
+    assert said.count('"kind": "throttle"') == 2
+    assert f'"job_id": "{job_id}"' in said
+    assert faults.client.get("/_faults").json() == {"faults": []}

@@ -9,6 +9,7 @@ import pytest
 
 from batchmark_job.command_line import main
 from batchmark_job.result import json_schema
+from tests.documented import arguments, the_command
 
 ROOT = Path(__file__).resolve().parents[3]
 SMOKE = ["--suite", "smoke"]
@@ -106,7 +107,7 @@ def test_bad_input_is_refused_before_torch_is_imported(tmp_path):
 
 
 def test_list_names_everything(capsys):
-    assert main(["list"]) == 0
+    assert main(arguments(the_command(".venv/bin/batchmark-job list"))) == 0
     text = capsys.readouterr().out
     for name in ("suite smoke", "suite blog", "suite sam", "workload edge_detection", "opencv"):
         assert name in text
@@ -114,7 +115,7 @@ def test_list_names_everything(capsys):
 
 
 def test_schema_is_printed(capsys):
-    assert main(["schema"]) == 0
+    assert main(arguments(the_command(".venv/bin/batchmark-job schema"))) == 0
     assert json.loads(capsys.readouterr().out) == json_schema()
 
 

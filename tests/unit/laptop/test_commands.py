@@ -2,10 +2,12 @@
 
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +15,9 @@ import pytest
 from laptop import __main__ as program
 from laptop import demo, install, up
 from laptop.airflow import Airflow
+from laptop.containers import backup, lifecycle
 from laptop.stack import ROOT
+from tests.documented import documented, recipe
 
 
 def test_up_takes_airflows_usual_port(monkeypatch):
@@ -23,6 +27,47 @@ def test_up_takes_airflows_usual_port(monkeypatch):
     monkeypatch.setattr(up, "up", lambda *arguments: called.append(arguments))
     assert program.main() == 0
     assert called == [(8080, program.BUILD / "up")]
+
+
+# The first is for another folder; the second needs TO=, and says so.
+NOT_ALONE = {"make -C batchmark install", "make containers-backup"}
+PROGRAMS = (
+    (demo, ["demo"]),
+    (up, ["up", "down"]),
+    (lifecycle, ["up", "down"]),
+    (backup, ["backup", "restore"]),
+)
+
+
+def test_each_documented_make_command_reaches_its_program(monkeypatch):
+    called = {}
+
+    def note(name, *arguments, **options):
+        given = (getattr(one, "profile", one) for one in arguments)
+        called[command] = (name, *map(str, given), *options.values())
+
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    for module, names in PROGRAMS:
+        for name in names:
+            monkeypatch.setattr(module, name, partial(note, name))
+    for command in set(documented("make ")) - NOT_ALONE:
+        *_, last = recipe(command).splitlines()
+        if " -m laptop " in last:
+            words = shlex.split(last.rpartition("; ")[2])
+            monkeypatch.setattr(sys, "argv", words[words.index("laptop") :])
+            assert program.main() == 0
+    assert called == {
+        "make demo": ("demo", "smoke", f"{program.BUILD}/demo"),
+        "make demo SUITE=blog": ("demo", "blog", f"{program.BUILD}/demo"),
+        "make up": ("up", "8080", f"{program.BUILD}/up"),
+        "make down": ("down", f"{program.BUILD}/up", False),
+        "make down STATE=delete": ("down", f"{program.BUILD}/up", True),
+        "make containers-up": ("up", "local", True),
+        "make containers-up PROFILE=aws": ("up", "aws", True),
+        "make containers-down": ("down", "local", False),
+        "make containers-backup TO=/backups/monday": ("backup", "local", "/backups/monday"),
+        "make containers-restore FROM=/backups/monday": ("restore", "local", "/backups/monday"),
+    }
 
 
 def test_down_keeps_runs_and_says_how_to_delete_them(tmp_path, capsys):

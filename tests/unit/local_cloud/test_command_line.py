@@ -9,6 +9,8 @@ from local_cloud import server
 from local_cloud.__main__ import endpoint_url, main, parse_arguments
 from local_cloud.batch.running.runtime import RuntimeUnavailableError
 from local_cloud.state import StateError
+from tests.documented import arguments, documented
+from tests.paths import ROOT
 
 
 @pytest.mark.parametrize(
@@ -43,6 +45,14 @@ def test_a_wrong_option_is_reported_in_one_line(capsys, options, message):
     (line,) = output.err.splitlines()
     assert message in line
     assert output.out == ""
+
+
+def test_the_documented_options_are_there(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    for command in documented("python -m local_cloud "):
+        _module, name, *given = arguments(command)
+        assert name == "local_cloud"
+        assert parse_arguments(given).jobs == ("containers" if "--jobs" in given else "processes")
 
 
 def test_nothing_is_kept_by_default():

@@ -1,10 +1,13 @@
 """The command `batchmark`: result documents compared, and a gate for CI."""
 
+import os
+
 import pytest
 
 from batchmark.command_line import BAD_INPUT, SLOWER, main
 from batchmark_job.result import Device, MeasurementStatus
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_job, build_row
+from tests.documented import BESIDE_PYTHON, arguments, the_command, typed
 
 REPEATS = 6
 ON_CPU = {"environment": LAPTOP_ENVIRONMENT, "actual_device": Device.CPU}
@@ -240,3 +243,50 @@ def test_repeats_without_a_settled_figure_are_named(tmp_path, old, capsys):
     out = " ".join(capsys.readouterr().out.split())
     assert "with 2 repeats a side, equal jobs may differ by more than tenfold." in out
     assert "In 1 of these, repeats are left out that measured no settled figure." in out
+
+
+def test_the_lines_of_readme_and_recipe_compare_two_folders(tmp_path, capsys, monkeypatch):
+    repeats(tmp_path / "old", 0.010)
+    repeats(tmp_path / "new", 0.010)
+    monkeypatch.chdir(tmp_path)
+    places = {"BASELINE": "old", "NEW": "new"}
+    for start in (".venv/bin/batchmark compare ", "batchmark compare BASELINE NEW --gate"):
+        assert main([places.get(word, word) for word in arguments(the_command(start))]) == 0
+        assert "Gate passed: none of 1 row" in capsys.readouterr().out
+
+
+STAND_INS = {
+    "uv": 'echo "$@" >> installed',
+    "batchmark-job": """
+        while [ "$1" != --output ]; do shift; done
+        mkdir -p "$(dirname "$2")" && cp "documents/$2" "$2"
+        echo "$BATCHMARK_WORKLOADS" >> workloads""",
+}
+
+
+def test_the_steps_of_the_recipe_measure_in_turns_and_pass_the_gate(tmp_path):
+    """In a shell, with stand-ins for what installs and measures."""
+    programs = tmp_path / "batchmark" / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name, script in STAND_INS.items():
+        (programs / name).write_text(f"#!/bin/sh\n{script}")
+        (programs / name).chmod(0o755)
+    (programs / "batchmark").symlink_to(BESIDE_PYTHON / "batchmark")
+    documents = tmp_path / "documents"
+    documents.mkdir()
+    for side in ("old", "new"):
+        folder = repeats(documents / f"{side}-results", 0.010)
+        for number in range(REPEATS, 0, -1):
+            (folder / f"{number - 1}.json").rename(folder / f"{number}.json")
+    env = {"PYTHONPATH": os.environ["PYTHONPATH"], "GITHUB_STEP_SUMMARY": "summary.md"}
+    steps = (
+        "batchmark/.venv/bin/uv pip install ",
+        "for n in 1 2 3 4 5 6; do",
+        "batchmark/.venv/bin/batchmark compare old-results new-results",
+    )
+    *_, said = [typed(the_command(step), tmp_path, env) for step in steps]
+    assert "Gate passed: none of 1 row" in said
+    assert (tmp_path / "summary.md").read_text().startswith("**Gate passed")
+    last = [line.split()[-1] for line in (tmp_path / "installed").read_text().splitlines()]
+    assert last == ["./new", *("./old", "./new") * REPEATS]
+    assert set((tmp_path / "workloads").read_text().split()) == {f"{tmp_path}/new/benchmarks"}

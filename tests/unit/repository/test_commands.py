@@ -2,24 +2,19 @@
 
 import contextlib
 import io
+import os
 import re
+import shutil
 import subprocess
+import sys
+import zipfile
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
-PAGES = [
-    ROOT / "README.md",
-    ROOT / "CONTRIBUTING.md",
-    *sorted((ROOT / "docs").glob("*.md")),
-    *sorted(ROOT.glob("*/README.md")),
-    ROOT / "job_container" / "own_workloads" / "README.md",
-    ROOT / "terraform" / "stacks" / "airflow" / "README.md",
-]
-TEXT = {path: path.read_text() for path in PAGES}
+from tests.documented import TEXT, the_command, typed, typed_to_aws
+from tests.paths import ROOT
 
 
 def targets():
@@ -113,3 +108,37 @@ def test_each_link_to_a_file_leads_somewhere():
         for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
             if "://" not in link and not link.startswith("mailto:"):
                 assert (path.parent / link).exists(), (path, link)
+
+
+def test_the_linters_are_installed_for_each_commit(tmp_path):
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    shutil.copy(ROOT / ".pre-commit-config.yaml", tmp_path)
+    typed(the_command(".venv/bin/pre-commit install"), tmp_path, os.environ)
+    assert "pre-commit" in (tmp_path / ".git" / "hooks" / "pre-commit").read_text()
+
+
+def test_the_plugins_go_into_one_archive_with_the_results_schema(tmp_path):
+    """`make plugins-zip`, in a copy."""
+    for folder in ("plugins", "job_container"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("*.pyc"))
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "build").mkdir()
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    typed(f"{the_command('make plugins-zip')} --assume-old install", tmp_path, os.environ)
+    names = zipfile.ZipFile(tmp_path / "build" / "plugins.zip").namelist()
+    assert {"batchmark_plugin.py", "batchmark/command_line.py", "batchmark_job/result.py"} <= {
+        *names
+    }
+    assert not [name for name in names if "__pycache__" in name]
+
+
+def test_the_aws_cli_knows_the_options_of_what_only_aws_can_do(capsys):
+    nobody = {
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
+        "AWS_ACCESS_KEY_ID": "none",
+        "AWS_SECRET_ACCESS_KEY": "none",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_MAX_ATTEMPTS": "1",
+    }
+    typed_to_aws(the_command("aws ce update-cost-allocation-tags-status"), nobody, code=255)
+    assert "Could not connect to the endpoint URL" in capsys.readouterr().err

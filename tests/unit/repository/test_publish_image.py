@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.documented import recipe, the_command
+
 SCRIPT = Path(__file__).resolve().parents[3] / "job_container" / "publish.sh"
 
 REGISTRY = "111122223333.dkr.ecr.eu-west-1.amazonaws.com"
@@ -159,6 +161,7 @@ def question(tag):
 
 
 def test_it_logs_in_and_builds_and_pushes_both_in_this_order(machine):
+    assert recipe(the_command("make image")) == "job_container/publish.sh\n"
     result = machine.run()
 
     assert result.returncode == 0, result.stderr

@@ -1,5 +1,7 @@
 """A user's own workload: found by name, measured like any other, its faults told in a line."""
 
+import os
+
 import pytest
 
 from batchmark_job.command_line import main
@@ -7,6 +9,7 @@ from batchmark_job.errors import InputError
 from batchmark_job.result import MeasurementStatus, parse_document
 from batchmark_job.suites import SUITES, find_suite
 from batchmark_job.workloads.user_files import BUNDLED, find_workload
+from tests import documented
 
 pytestmark = pytest.mark.usefixtures("short_turns")
 EXAMPLE = BUNDLED / "softmax.py"
@@ -117,10 +120,15 @@ def test_a_device_without_code_skips_its_rows(write, tmp_path):
     assert row.reason == "mine has no implementation for cpu"
 
 
-def test_the_template_is_a_workload_that_runs(write, tmp_path, capsys):
-    assert main(["template"]) == 0
-    write(capsys.readouterr().out, "mine_too.py")
-    assert run(tmp_path, "--workload", "mine_too", "--axis", "rows=50").measurements[0].correctness
+def test_the_documented_template_is_a_workload_that_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    made, alone, suite = documented.the_block("mkdir ~/mine && .venv/bin/batchmark-job template")
+    documented.typed(made, tmp_path, os.environ, NAME="mine_too")
+    for command in (alone, suite):
+        name, path = command.split(" ", 1)[0].split("=")
+        monkeypatch.setenv(name, path.replace("~", str(tmp_path)))
+        _, *given = documented.arguments(command.replace("NAME", "mine_too"))
+        assert all(row.correctness for row in run(tmp_path, *given).measurements)
 
 
 def test_the_readme_shows_what_there_is():

@@ -13,6 +13,7 @@ from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import PriceError
 from batchmark.core.prices import load_prices
 from tests.builders.runs import PRICES
+from tests.documented import arguments, recipe, the_command
 from tests.stand_ins.price_answers import HOUR, offer
 from tests.stand_ins.stubbed_clients import client
 
@@ -252,6 +253,8 @@ def test_make_prices_rewrites_the_table(aws, committed, capsys):
     for name in sorted({*PRICES.on_demand, "g6e.xlarge"}):
         aws.offers(name, [] if name == "g6.xlarge" else [offer(name, "2.5")])
     aws.stubs["ec2"].add_response("describe_spot_price_history", {"SpotPriceHistory": SPOT})
+    of_make = recipe(the_command("make prices TYPES=")).splitlines()[-1]
+    assert of_make.endswith(" -m batchmark.aws.price_list TYPE")
     assert price_list.main(["g6e.xlarge"]) == 0
     prices = load_prices(committed("us-east-1"))
     assert prices.on_demand == dict.fromkeys(
@@ -267,7 +270,9 @@ def test_prices_of_another_region_get_a_table_of_their_own(aws, committed):
     for name in sorted(PRICES.on_demand):
         aws.offers(name, [offer(name, "2.5")], region="eu-west-1")
     aws.stubs["ec2"].add_response("describe_spot_price_history", {"SpotPriceHistory": []})
-    assert price_list.main(["--region", "eu-west-1"]) == 0
+    command = the_command(".venv/bin/python -m batchmark.aws.price_list ")
+    _, _module, *given = arguments(command.replace("REGION", "eu-west-1"))
+    assert price_list.main(given) == 0
     assert load_prices(committed("us-east-1")) == PRICES
     assert load_prices(committed("eu-west-1")).region == "eu-west-1"
 

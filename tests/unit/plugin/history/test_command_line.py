@@ -8,11 +8,13 @@ import sys
 import pytest
 
 from batchmark.analysis.published import TABLE
+from batchmark.command_line import main as batchmark
 from batchmark.core.names import slug
 from batchmark.history import __main__ as command_line
 from batchmark_job.result import Device
 from tests.builders.history import BUCKET, REGION, two_targets
 from tests.builders.runs import LAPTOP_ENVIRONMENT
+from tests.documented import arguments, documented
 from tests.unit.plugin.history.test_imports import ASV, GITHUB, PYTEST
 
 FIRST = two_targets()
@@ -302,3 +304,27 @@ def test_a_reader_that_has_enough_is_no_fault(bucket, capfd, monkeypatch):
         monkeypatch.setattr(sys, "stdout", stdout)
         assert run("show") == 0
     assert capfd.readouterr().err == ""
+
+
+def test_the_commands_of_the_runbook_do_what_it_says(bucket, tmp_path, capsys):
+    bucket.append(FIRST)
+    places = {
+        "BUCKET": BUCKET,
+        "FILE...": str(PYTEST),
+        "FILE": str(tmp_path / "all.csv"),
+        "FOLDER": str(tmp_path / "folder"),
+        "NAME": "ci",
+    }
+    said = []
+    for command in documented(".venv/bin/batchmark history "):
+        given = [places.get(word, word) for word in arguments(command)]
+        assert batchmark([*given, "--region", REGION]) == 0, command
+        said.append(capsys.readouterr().out)
+    asv, bencher, csv, added, rebuilt, would_be, shown = said
+    assert asv.endswith("folder: 5 files\n")
+    assert bencher.endswith("folder: 2 files\n")
+    assert csv.endswith("all.csv: 4 rows\n")
+    assert "2 measurements of 1 runs" in added
+    assert "2 runs and imported files: 0 files written, 2 unchanged, 0 removed" in rebuilt
+    assert "0 files would be written, 2 unchanged" in would_be
+    assert "suite blog: 1 run, the newest first" in shown
