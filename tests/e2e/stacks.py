@@ -1,8 +1,12 @@
 """Stacks for tests."""
 
+import json
+
 from batchmark.aws.result_bucket import RunStore
 from laptop.session import Clock
-from laptop.stack import Ports, Stack
+from laptop.stack import ROOT, TERRAFORM_DATA, Ports, Stack
+from laptop.terraform import find_provider_mirror
+from tests.documented import typed
 from tests.waiting import wait_for
 
 
@@ -27,6 +31,11 @@ def run_dag(airflow, dag_id, conf):
     return run_id, wait_for_end(airflow, dag_id, run_id)
 
 
+def newest_run(airflow, dag_id):
+    (run,) = airflow._get(f"/dags/{dag_id}/dagRuns?order_by=-run_after&limit=1")["dag_runs"]
+    return run["dag_run_id"]
+
+
 def store_of(aws, run_id):
     return RunStore(aws.client("s3"), aws.config().bucket, run_id)
 
@@ -39,3 +48,38 @@ def failed_log(airflow, dag_id, run_id, task_id):
         if task["task_id"] == task_id and task["state"] == "failed"
     ]
     return airflow.task_log(task)
+
+
+def type_beside(stack, command, folder, **placeholders):
+    """What a documented command prints in a shell that reaches this stack, from this folder."""
+    env = {
+        **stack.processes.env,
+        **stack.aws,
+        "TF_CLI_ARGS_output": f"-state={stack.terraform.state}",
+        "COLUMNS": "300",
+    }
+    return typed(command, folder, env, **placeholders)
+
+
+def type_terraform(stack, command, folder=ROOT / "terraform", var_file=None, **variables):
+    """What documented commands of Terraform print that change this stack."""
+    given = stack.folder / "typed.tfvars.json"
+    given.write_text(json.dumps({"local_cloud": True} | variables))
+    lock_file = ROOT / "terraform" / ".terraform.lock.hcl"
+    mirror = find_provider_mirror(lock_file, stack.terraform._binary.platform)
+    everywhere = f"-state={stack.terraform.state} -no-color"
+    files = "".join(f" -var-file={file}" for file in (var_file, given) if file)
+    env = {
+        **stack.processes.env,
+        **stack.aws_as("terraform"),
+        "TF_DATA_DIR": str(stack.folder / "typed"),  # nobody else runs `init` in it
+        "TF_PLUGIN_CACHE_DIR": str(TERRAFORM_DATA / "providers"),
+        "TF_IN_AUTOMATION": "1",
+        "CHECKPOINT_DISABLE": "1",
+        "TF_CLI_ARGS_init": "-lockfile=readonly" + (f" -plugin-dir={mirror}" if mirror else ""),
+        "TF_CLI_ARGS_plan": f"{everywhere} -input=false{files}",
+        "TF_CLI_ARGS_apply": f"{everywhere} -input=false{files} -auto-approve",
+        "TF_CLI_ARGS_destroy": f"{everywhere} -input=false{files} -auto-approve",
+        "TF_CLI_ARGS_output": everywhere,
+    }
+    return typed(command, folder, env)

@@ -7,13 +7,15 @@ import pytest
 
 from laptop.aws import AwsClients
 from laptop.stack import ROOT
+from tests.documented import the_block, the_command
 from tests.e2e.remains import remains
-from tests.e2e.stacks import open_stack
+from tests.e2e.stacks import open_stack, type_terraform
 from tests.terraform.plans import planned_changes
 
 EXAMPLES = sorted(path.stem for path in (ROOT / "terraform" / "examples").glob("*.tfvars"))
 # All that differs from an apply in AWS.
 HERE = {"local_cloud": True, "force_destroy": True}
+APPLY = the_command("terraform apply -var-file=examples/NAME.tfvars")
 
 
 def live_through(stack, example):
@@ -22,7 +24,7 @@ def live_through(stack, example):
     Returns the outputs, what the plan would have changed, and what there was before and after the
     destroy.
     """
-    var_file = ROOT / "terraform" / "examples" / f"{example}.tfvars"
+    var_file = ROOT / "terraform" / APPLY.partition("=")[2].replace("NAME", example)
     with existing_network(stack) if example == "existing_network" else nullcontext({}) as network:
         given = {"var_file": var_file, "variables": HERE | network}
         stack.init_terraform()
@@ -31,6 +33,27 @@ def live_through(stack, example):
         made = remains(stack)
         stack.terraform.destroy(**given)
     return outputs, changes, made, remains(stack)
+
+
+def live_as_documented(stack, example):
+    """The same with the lines of the README and of the first apply, typed as they stand there."""
+    stack.init_terraform()
+    planned = type_terraform(stack, the_command("terraform init && terraform plan -var-file="))
+    assert " to add, 0 to change, 0 to destroy." in planned
+    readme = "\n".join(the_block("cd terraform && terraform init"))
+    applied = type_terraform(stack, f"make() {{ echo make $*; }}\n{readme}", ROOT)
+    assert "\nmake image\n" in applied
+    assert "Resources: 0 added, 0 changed, 0 destroyed." in applied.partition("make image")[2]
+    replanned = type_terraform(stack, the_command("terraform plan -var-file="))
+    assert replanned.endswith("Plan: 0 to add, 0 to change, 0 to destroy.\n")
+    outputs, made = stack.terraform.outputs(), remains(stack)
+    with_file = the_command(f"terraform apply -var-file=examples/{example}.tfvars -var force")
+    runbook = the_command("terraform apply -var force_destroy=true")
+    assert with_file.replace(f" -var-file=examples/{example}.tfvars", "") == runbook
+    type_terraform(stack, with_file)
+    assert the_command("terraform destroy -var") == runbook.replace("apply", "destroy")
+    type_terraform(stack, with_file.replace("apply", "destroy"))
+    return outputs, {}, made, remains(stack)
 
 
 @contextmanager
@@ -68,7 +91,8 @@ def lives(tmp_path_factory):
         for example in EXAMPLES:
             stack = stacks.enter_context(open_stack(tmp_path_factory.mktemp(example)))
             stack.start_cloud()
-            futures[example] = pool.submit(live_through, stack, example)
+            life = live_as_documented if example == "minimal" else live_through
+            futures[example] = pool.submit(life, stack, example)
         yield {example: future.result() for example, future in futures.items()}
 
 
