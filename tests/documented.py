@@ -36,6 +36,7 @@ PROGRAM = re.compile(
     r"(?:airflow|apt-get|aws|batchmark(?:-job)?|cd|docker|make|mkdir|pip|python3?|sed|terraform|"
     r"\.venv/bin/\S+|\.ci/run) ?"
 )
+NAMES = ("docker buildx", "docker compose")  # of programs, without a command of theirs
 BESIDE_PYTHON = Path(sys.executable).parent
 
 
@@ -72,7 +73,7 @@ def _blocks(text: str) -> Iterator[list[str]]:
 def _inline(text: str) -> Iterator[list[str]]:
     for code in re.findall(r"`([^`]+)`", FENCED.sub("", text)):
         line = " ".join(code.split())
-        if " " in line and PROGRAM.match(line):
+        if " " in line and PROGRAM.match(line) and line not in NAMES:
             yield [line]
 
 

@@ -6,9 +6,11 @@ from contextlib import ExitStack, closing
 import pytest
 
 from laptop.aws import AwsClients
-from laptop.stack import PROFILE
+from laptop.stack import PROFILE, ROOT
 from tests.applied import applied_once, lasting_stack, start_cloud_from
+from tests.documented import the_command
 from tests.e2e.remains import LISTINGS, remains
+from tests.e2e.stacks import type_terraform
 from tests.terraform.plans import apply, planned_changes
 
 # What lists every target in one document, and so changes in place when one comes or goes.
@@ -30,6 +32,8 @@ MORE_VCPUS = {
         "c5.2xlarge": {**ASKED_FOR, "max_vcpus": 128},
     }
 }
+
+AIRFLOWS_ROLE = {"airflow_principal_arns": ["arn:aws:iam::123456789012:role/airflow"]}
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -67,7 +71,8 @@ def changed_and_destroyed(stack):
     assert planned_changes(terraform, var_file=PROFILE, variables=MORE_VCPUS) == {}
 
     new_template = {**MORE_VCPUS, "volume_size_gib": 80, "ami_release": "another"}
-    terraform.apply(var_file=PROFILE, variables=new_template)
+    first = the_command("cd terraform && terraform init && terraform apply")
+    type_terraform(stack, first, ROOT, PROFILE, **new_template)
     assert planned_changes(terraform, var_file=PROFILE, variables=new_template) == {}
 
     submit_a_revision_from_before_an_apply(stack, {**new_template, "image_tag": "0.3.0"})
@@ -102,12 +107,15 @@ def counted(remaining):
 def submit_a_revision_from_before_an_apply(stack, changed):
     """As a DAG run does that was planned before somebody applied."""
     target = stack.terraform.outputs()["targets"]["c5.2xlarge"]
-    stack.terraform.apply(var_file=PROFILE, variables=changed)
+    capped = the_command("terraform apply -var monthly_cap_usd=200")
+    type_terraform(stack, capped, var_file=PROFILE, **changed, **AIRFLOWS_ROLE)
+    assert ":role/" in type_terraform(stack, the_command("terraform output airflow_role_arn"))
     assert (
         stack.terraform.outputs()["targets"]["c5.2xlarge"]["job_definition"]
         != (target["job_definition"])
     )
     with closing(AwsClients(stack)) as aws:
+        assert aws.config().monthly_cap_usd == 200
         batch = aws.client("batch")
         job = batch.submit_job(
             jobName="planned-before",
