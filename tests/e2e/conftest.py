@@ -21,7 +21,7 @@ ON_ONE_STACK = tuple(
     f"tests/e2e/test_{name}.py"
     for name in (
         *("main_job", "budget", "diagnose_queue", "guard", "regressions"),
-        *("least_privilege", "killed_runs", "airflow_pages"),
+        *("documented_commands", "least_privilege", "killed_runs", "airflow_pages"),
     )
 )
 # No other chain of tests takes as long: the other workers give way to it.

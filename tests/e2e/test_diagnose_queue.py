@@ -1,10 +1,14 @@
 """The DAG diagnose_queue through Airflow, on what Terraform made in the local cloud."""
 
+import json
+
 import pytest
 
 from batchmark.aws.result_bucket import DIAGNOSES_FOLDER
 from batchmark.report.diagnosis_page import DiagnosisReport
-from tests.e2e.stacks import run_dag, store_of
+from tests.documented import documented, the_block, the_command, typed_to_aws
+from tests.e2e.stacks import run_dag, store_of, type_beside
+from tests.waiting import wait_for
 
 DAG_ID = "diagnose_queue"
 
@@ -42,3 +46,48 @@ def test_a_disabled_environment_is_found_and_the_rest_is_well(airflow, aws):
         assert set(causes) == {"environment_disabled"}
     assert name in page
     assert "environment_disabled" in log
+
+
+def test_stuck_jobs_are_found_and_ended_by_hand(stack, aws, tmp_path):
+    target = aws.config().targets["c5.2xlarge"]
+    batch, environment = aws.client("batch"), target.compute_environments.on_demand
+    queue = target.on_demand_queue.rpartition("/")[2]
+    outputs, *block = the_block("terraform output targets")
+
+    def asked(start, **placeholders):
+        (command,) = [line for line in block if line.startswith(start)] or [the_command(start)]
+        said = typed_to_aws(command, stack.aws, **placeholders)
+        return said and json.loads(said)
+
+    def submit():
+        job = {"jobName": "stuck", "jobQueue": queue, "jobDefinition": target.job_definition}
+        return batch.submit_job(**job)["jobId"]
+
+    def described(job_id):
+        return batch.describe_jobs(jobs=[job_id])["jobs"][0]
+
+    batch.update_compute_environment(computeEnvironment=environment, state="DISABLED")
+    try:
+        ends = {submit(): command for command in documented("aws batch terminate-job ")}
+        for job_id in ends:
+            wait_for(lambda id_=job_id: described(id_)["status"] == "RUNNABLE", "waiting job", 60)
+        assert f"job-queue/{queue}" in type_beside(stack, outputs, tmp_path)
+        listed = asked("aws batch list-jobs", QUEUE=queue)["jobSummaryList"]
+        assert {job["jobId"] for job in listed} == ends.keys()
+        ((status, _),) = asked("aws batch describe-jobs", ID=job_id)
+        assert status == "RUNNABLE"
+        states = {name: state for name, state, *_ in asked("aws batch describe-compute-env")}
+        assert states.pop(environment) == "DISABLED"
+        assert set(states.values()) == {"ENABLED"}
+        for job_id, command in ends.items():
+            asked(command, ID=job_id)
+        assert {described(job_id)["statusReason"] for job_id in ends} == {"leaked", "stuck"}
+    finally:
+        asked("aws batch update-compute-environment", NAME=environment)
+    (enabled,) = batch.describe_compute_environments(computeEnvironments=[environment])[
+        "computeEnvironments"
+    ]
+    assert enabled["state"] == "ENABLED"
+    batch.update_job_queue(jobQueue=queue, state="DISABLED")
+    asked("aws batch update-job-queue", QUEUE=queue)
+    assert batch.describe_job_queues(jobQueues=[queue])["jobQueues"][0]["state"] == "ENABLED"

@@ -1,0 +1,122 @@
+"""Commands of the docs, as they stand there, beside a stack that is applied and runs."""
+
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from unittest.mock import patch
+
+import pytest
+from airflow.configuration import get_custom_secret_backend
+
+from batchmark.changes.alerts.store import FOLDER, AlertStore
+from laptop import up
+from tests.builders.alerts import message, opened
+from tests.documented import documented, the_block, the_command, typed_to_aws
+from tests.e2e.stacks import newest_run, store_of, type_beside, wait_for_end
+
+pytestmark = pytest.mark.timeout(600)
+
+ONLY_WITH_A_ROLE = "terraform output airflow_role_arn"
+
+
+def test_each_output_is_there(stack, tmp_path):
+    for command in documented("terraform output"):
+        if command != ONLY_WITH_A_ROLE:
+            assert type_beside(stack, command, tmp_path), command
+
+
+def test_the_settings_of_airflow_read_what_terraform_published(stack, aws):
+    lines = the_block("AIRFLOW__SECRETS__BACKEND=")
+    settings = dict(line.split("=", 1) for line in lines)
+    with patch.dict(os.environ, {**stack.aws, **settings}):
+        published = get_custom_secret_backend().get_variable("batchmark")
+    assert json.loads(published)["bucket"] == aws.config().bucket
+
+
+def test_the_months_costs_are_copied_and_shown(stack, calibration, tmp_path):
+    block = the_block("BUCKET=$(terraform output -raw bucket_name)")
+    shown = type_beside(stack, "\n".join(block), tmp_path)
+    assert f"costs/{datetime.now(UTC):%Y-%m}/" in shown
+    assert '"run_id"' in shown
+    assert list((tmp_path / "costs").glob("*.json"))
+
+
+def test_a_shell_with_the_file_of_up_shows_history_and_bucket(stack, aws, calibration, tmp_path):
+    folder = tmp_path / "build" / "up"
+    folder.mkdir(parents=True)
+    (folder / up.SHELL).write_text(up._for_a_shell(stack))
+    bucket = aws.config().bucket
+    history, listed = (
+        type_beside(stack, command, tmp_path, BUCKET=bucket)
+        for command in the_block("(. build/up/aws.env && .venv/bin/batchmark history")
+    )
+    assert "suite own: " in history
+    assert " history/suite=own/" in listed
+
+
+@pytest.fixture
+def alert(aws, calibration):
+    """An open alert with the id that the docs name."""
+    command = the_command("airflow dags trigger change_alert")
+    store = store_of(aws, calibration)
+    made = opened()[0].model_copy(update={"id": command.split('"')[3]})
+    AlertStore(store).apply(message(opened=(made,)))
+    yield made
+    aws.client("s3").delete_object(Bucket=aws.config().bucket, Key=f"{FOLDER}{made.id}.json")
+
+
+def test_airflows_command_changes_an_alert_and_lists_errors(stack, airflow, aws, alert, tmp_path):
+    dag_id = "change_alert"
+    airflow.wait_for_dag(dag_id)
+    airflow.unpause(dag_id)
+    starts = ("airflow dags list-import-errors", f"airflow dags trigger {dag_id} ")
+    with ThreadPoolExecutor() as beside:
+        errors, _ = beside.map(
+            lambda start: type_beside(stack, the_command(start), tmp_path), starts
+        )
+    assert "No data found" in errors
+    assert wait_for_end(airflow, dag_id, newest_run(airflow, dag_id)) == "success"
+    (changed,) = [one for one in AlertStore(store_of(aws, "any")).alerts() if one.id == alert.id]
+    assert (changed.state, changed.transitions[-1].note) == ("invalid", "neighbour on the host")
+
+
+def test_what_a_first_apply_asks_of_aws_is_answered(stack, aws):
+    def asked(start, **placeholders):
+        return typed_to_aws(the_command(start), stack.aws, **placeholders)
+
+    assert "G and VT" in asked("aws service-quotas list-service-quotas ")
+    offered = "aws ec2 describe-instance-type-offerings "
+    for command in documented(offered):
+        assert "us-east-1a" in typed_to_aws(command.replace("TYPE", "g5.xlarge"), stack.aws)
+    environments = "aws batch describe-compute-environments "
+    (table,) = [command for command in documented(environments) if "table" in command]
+    assert "| ENABLED" in typed_to_aws(table, stack.aws).replace("|  ", "| ")
+    running = the_command("aws ec2 describe-instances ").replace("NAME", "batchmark")
+    assert json.loads(typed_to_aws(running, stack.aws)) == []
+
+
+@pytest.fixture
+def instance(aws):
+    ec2 = aws.client("ec2")
+    image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+    (made,) = ec2.run_instances(ImageId=image, MinCount=1, MaxCount=1)["Instances"]
+    return made["InstanceId"]
+
+
+@pytest.fixture
+def file_system(aws):
+    fsx, subnet = aws.client("fsx"), aws.client("ec2").describe_subnets()["Subnets"][0]["SubnetId"]
+    made = fsx.create_file_system(FileSystemType="LUSTRE", StorageCapacity=1200, SubnetIds=[subnet])
+    return made["FileSystem"]["FileSystemId"]
+
+
+def test_a_leak_is_looked_at_and_ended_by_hand(stack, aws, instance, file_system):
+    def asked(start, id_):
+        return json.loads(typed_to_aws(the_command(start), stack.aws, ID=id_))
+
+    assert asked("aws ec2 get-console-output ", instance)["InstanceId"] == instance
+    (ended,) = asked("aws ec2 terminate-instances ", instance)["TerminatingInstances"]
+    assert ended["CurrentState"]["Name"] == "shutting-down"
+    deleted = asked("aws fsx delete-file-system ", file_system)
+    assert (deleted["FileSystemId"], deleted["Lifecycle"]) == (file_system, "DELETING")
