@@ -1,12 +1,8 @@
 """Money in real DAG runs: refused, shown by a dry run, and booked after a run."""
 
 import json
-import os
-import re
 import shutil
-import subprocess
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -14,9 +10,8 @@ from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, PLAN
 from batchmark.core.run import RunPlan
 from batchmark.runs.spending import COSTS_FOLDER, RunSpending
 from laptop.demo import DAG_ID
-from tests.e2e.stacks import store_of, wait_for_end
-
-DOCS = Path(__file__).parents[2] / "docs" / "dags.md"
+from tests.documented import the_block, the_command, typed
+from tests.e2e.stacks import newest_run, store_of, type_beside, wait_for_end
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -66,16 +61,19 @@ def test_above_its_cap_a_run_submits_and_writes_nothing(airflow, aws):
 
 def triggered_from_a_shell(stack):
     """The id of the run that the block of docs/dags.md starts."""
-    (block,) = re.findall(
-        r"^## From a shell$.*?^```\n(.*?)^```$", DOCS.read_text(), re.MULTILINE | re.DOTALL
-    )
-    first, rest = block.split("\n", 1)
-    assert first == "API=http://127.0.0.1:8080 PASSWORD=..."
+    _, *rest = the_block("API=http://127.0.0.1:8080 PASSWORD=...")
     here = {"API": stack.airflow.url, "PASSWORD": stack.airflow.password}
-    done = subprocess.run(
-        ["bash", "-ec", rest], env=os.environ | here, stdout=subprocess.PIPE, check=True
-    )
-    return json.loads(done.stdout)["dag_run_id"]
+    return json.loads(typed("\n".join(rest), stack.folder, here))["dag_run_id"]
+
+
+def triggered_by_airflows_command(stack, airflow):
+    """The run that docs/runbook.md starts. It would wait for the end of the other: it is ended."""
+    command = the_command("airflow dags trigger gpu_cpu_benchmark --conf")
+    type_beside(stack, command, stack.folder)
+    run = airflow.dag_run(DAG_ID, newest_run(airflow, DAG_ID))
+    path = f"/dags/{DAG_ID}/dagRuns/{run['dag_run_id']}"
+    airflow.change("PATCH", path, {"state": "failed"}).raise_for_status()
+    return run
 
 
 @pytest.mark.skipif(
@@ -85,7 +83,9 @@ def test_a_dry_run_from_a_shell_shows_the_plan_and_the_most_that_it_can_cost(air
     before = job_ids(aws)
     airflow.wait_for_dag(DAG_ID)
     airflow.unpause(DAG_ID)
-    run_id, states, log = ended(airflow, triggered_from_a_shell(stack), "success")
+    by_api = triggered_from_a_shell(stack)
+    by_command = triggered_by_airflows_command(stack, airflow)
+    run_id, states, log = ended(airflow, by_api, "success")
     assert (states.pop("check_environment"), states.pop("plan_jobs")) == ("success", "success")
     assert set(states.values()) == {"skipped"}
     assert "What this run can cost at most" in log
@@ -96,6 +96,7 @@ def test_a_dry_run_from_a_shell_shows_the_plan_and_the_most_that_it_can_cost(air
     plan = RunPlan.model_validate_json(store.read(store.prefix + PLAN))
     assert (plan.dry_run, len(plan.jobs), plan.worst_case.usd) == (True, 4, 10.4)
     assert plan.worst_case.prices_source.startswith("the local cloud's price file")
+    assert by_command["conf"] == {"suite": "blog", "dry_run": True}
 
 
 def test_after_a_run_its_cost_is_booked_and_told(calibration, airflow, aws):
