@@ -1,0 +1,41 @@
+"""Every command of the README and the docs is run by a test, or a reason says why none runs it."""
+
+import re
+import tomllib
+from pathlib import Path
+
+from tests.documented import commands
+from tests.paths import ROOT
+
+REGISTER = tomllib.loads(Path(__file__).with_name("commands.toml").read_text())
+RUN, NOT_RUN = REGISTER["run"], REGISTER["not_run"]
+BEGINNINGS = [start for part in (RUN, NOT_RUN) for starts in part.values() for start in starts]
+
+
+def beginning_of(text):
+    """The longest that is registered, up to the end of a word; none if there is none."""
+    found = [start for start in BEGINNINGS if text.startswith(start)]
+    ended = [start for start in found if not re.match(r"\w[\w-]", text[len(start) - 1 :])]
+    return max(ended, key=len, default=None)
+
+
+BEGINNING = {command.text: beginning_of(command.text) for command in commands()}
+
+
+def test_each_command_is_in_the_register():
+    assert [text for text, start in BEGINNING.items() if start is None] == []
+
+
+def test_the_register_has_each_beginning_once_and_no_other():
+    assert sorted(set(BEGINNINGS)) == sorted(BEGINNINGS)
+    assert set(BEGINNINGS) - set(BEGINNING.values()) == set()
+
+
+def test_each_test_of_the_register_exists_and_names_its_commands():
+    blocks = {BEGINNING[command.text]: BEGINNING[command.first] for command in commands()}
+    for test, starts in RUN.items():
+        path, _, name = test.partition("::")
+        text = (ROOT / path).read_text()
+        assert f"def {name}(" in text or not name, test
+        for start in starts:
+            assert start.rstrip("=") in text or blocks[start] in text, (test, start)
