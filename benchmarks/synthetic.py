@@ -30,7 +30,11 @@ def series_key(*, target: str = "synthetic", parameters: str = "{}") -> SeriesKe
 
 def daily(key: SeriesKey, runs: NDArray[np.int64], seconds: NDArray[np.float64]) -> Series:
     """The series of these runs, of which there was one a day."""
-    return Series(key, "time", [f"run-{run:04}" for run in runs], FIRST + runs * INTERVAL, seconds)
+    return Series(key, "time", [run_name(run) for run in runs], FIRST + runs * INTERVAL, seconds)
+
+
+def run_name(run: int) -> str:
+    return f"run-{run:04}"
 
 
 def this_machine() -> str:

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from batchmark.changes.change_points import LevelChange, search, still_shown
+from batchmark.changes.change_points import search
+from batchmark.changes.steps import LevelChange, still_shown
 from benchmarks.detector.judged_alerts import LATEST, MARGIN
 from benchmarks.detector.reruns import RUNS, load
 from benchmarks.detector.speed import LOG_SDS

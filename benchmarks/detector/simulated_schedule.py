@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import BytesIO
 from types import SimpleNamespace
@@ -18,19 +18,19 @@ from batchmark.changes.alerts.merging import merge
 from batchmark.changes.alerts.settings import AlertSettings
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.attribution import group_changes
-from batchmark.changes.detection import DetectorSettings, detect_changes, discoveries
 from batchmark.changes.records import (
     ChangePoint,
     Confirmation,
+    Metric,
     RunChanges,
     Series,
     SeriesKey,
     moment,
 )
 from batchmark.changes.self_test.replay import Replay
-from batchmark.changes.suspects import JOBS_OF_ROUND, Suspect, needs_more, verdict
+from batchmark.changes.suspects import JOBS_OF_ROUND, needs_more, suspects_among, verdict, weigh
 from batchmark.orchestration.run_history import RunHistory
-from benchmarks.synthetic import daily
+from benchmarks.synthetic import daily, run_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,18 @@ class Outcome:
     series: SyntheticSeries
     suspects: int = 0
     jobs: int = 0  # fresh ones that ran
+    fresh: dict[str, list[float]] = field(default_factory=dict)  # their figures, by run
     alerts: list[tuple[int, int, str]] = field(default_factory=list)
+    submitted: Counter[int] = field(default_factory=Counter)  # by run
+
+    def submit(self, run: int, count: int) -> None:
+        """Let so many more fresh jobs of a run measure."""
+        figures = self.fresh.setdefault(run_name(run), [])
+        self.suspects += not self.submitted[run]
+        new = self.series.seconds[run, 1 + self.submitted[run] :][:count]
+        figures += new[np.isfinite(new)].tolist()
+        self.submitted[run] += count
+        self.jobs += count
 
 
 class Memory:
@@ -96,15 +107,19 @@ class SimulatedRunHistory(RunHistory):
         self.histories = {"time": times, "price": [], "noise": [], "speedup": []}
         self.priors = {}
 
-    @cached_property
-    def _all_points(self) -> list[ChangePoint]:
-        """Search all series at once, which is faster, but judge each as its suite's only one."""
-        settings = DetectorSettings(false_discovery_rate=1)
-        points: dict[SeriesKey, list[ChangePoint]] = defaultdict(list)
-        for point in detect_changes(self.histories["time"], settings, self.priors):
-            points[point.series].append(point)
-        rate = DetectorSettings().false_discovery_rate
-        return [point for found in points.values() for point in discoveries(found, 1, rate)]
+    def _counting(
+        self, shown: Sequence[ChangePoint], confirmed: Mapping[SeriesKey, set[str]]
+    ) -> list[ChangePoint]:
+        """Judge each series as its suite's only one."""
+        of_series: dict[SeriesKey, list[ChangePoint]] = defaultdict(list)
+        for point in shown:
+            of_series[point.series].append(point)
+        alone = super()._counting
+        return [point for points in of_series.values() for point in alone(points, confirmed)]
+
+    @property
+    def _tests(self) -> dict[Metric, int]:
+        return {"time": 1}
 
 
 def play(series: Sequence[SyntheticSeries]) -> list[Outcome]:
@@ -123,34 +138,37 @@ def _play_run(store: RunStore, times: list[Series], outcomes: Mapping[SeriesKey,
     The run is the last one of each series that it measured.
     """
     run_id = times[0].run_ids[-1]
+    times = [replace(one, fresh=outcomes[one.key].fresh) for one in times]
     run = SimulatedRunHistory(store.of_run(run_id), run_id, times)
-    verdicts = []
-    for suspect in run.find_suspects({}):
-        outcome = outcomes[suspect.series]
-        fresh, jobs = _fresh(run, suspect, outcome.series.seconds[number_of(run_id), 1:])
-        outcome.suspects += 1
-        outcome.jobs += jobs
-        verdicts.append(verdict(run.before(suspect), suspect, fresh, job_ids=(), hosts=None))
+    found = [one for own in times for one in suspects_among([own], run.weighed, {})]
+    open_now = found
+    for count in JOBS_OF_ROUND:
+        for suspect in open_now:
+            outcomes[suspect.series].submit(number_of(run_id), count)
+        asked = {one.series for one in open_now}
+        now = weigh([one for one in times if one.key in asked], run_id, run.priors)
+        open_now = [
+            one
+            for one in open_now
+            if needs_more(outcomes[one.series].fresh[run_id], now.get(one.series))
+        ]
+    shown = run.shown(times)
+    verdicts = [
+        verdict(
+            one,
+            outcomes[one.series].fresh[run_id],
+            run.weighed.get(one.series),
+            shown,
+            job_ids=(),
+            hosts=None,
+        )
+        for one in found
+    ]
     kinds = {each.series: each.kind for each in verdicts}
-    for point in _alerted(run, run.news(verdicts), verdicts):
+    for point in _alerted(run, run.news(shown, verdicts), verdicts):
         kind = kinds.get(point.series, "level")
         alert = (number_of(point.first_run_id), number_of(run_id), kind)
         outcomes[point.series].alerts.append(alert)
-
-
-def _fresh(
-    run: RunHistory, suspect: Suspect, seconds: NDArray[np.float64]
-) -> tuple[list[float], int]:
-    """A suspect's figures from fresh jobs, and how many jobs ran."""
-    figures: list[float] = []
-    jobs = 0
-    for count in JOBS_OF_ROUND:
-        if jobs and not needs_more(run.noise_before.get(suspect.series), suspect, figures):
-            break
-        fresh = seconds[jobs : jobs + count]
-        figures += fresh[np.isfinite(fresh)].tolist()
-        jobs += count
-    return figures, jobs
 
 
 def _alerted(

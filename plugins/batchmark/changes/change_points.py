@@ -19,21 +19,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
-from batchmark.changes.noise_model import CLIP, LEAST_LOG_SD, NoiseDensity, Prior
+from batchmark.changes.noise_model import (
+    CLIP,
+    LEAST_LOG_SD,
+    WINDOW,
+    NoiseDensity,
+    Prior,
+    median_of_rows,
+    windows_before,
+)
+from batchmark.changes.steps import LevelChange, Step, drift_of, is_back, still_shown
 
 if TYPE_CHECKING:
     from batchmark.changes.noise_model import Array
 
-WINDOW = 60  # runs before a candidate that describe its noise: older ones say less of it
-LEAST_BEFORE = 9  # runs at the start of a history, before there can be a change
+LEAST_BEFORE = 7  # runs at the start of a history; after fewer, four runs can't show a change
 LEAST_BETWEEN = 4  # runs from one change to the next
-LEAST_AFTER = 4  # runs on a new level; fewer may be a neighbour's short visit
+LEAST_AFTER = 4  # runs on a new level; fewer may be a neighbour's short visit ...
+LEAST_WITH_FRESH = 3  # ... but fresh jobs are asked for where few figures leave it open
 MOST_AFTER = 40  # runs from a candidate on that are weighed
 SHIFTS = np.geomspace(np.log1p(0.03), 0.8, 8)  # sizes that a shift may have; the least was tuned
 LEAST_LOG_SHIFT = 0.02  # however sure: changes below 2 % are hardly of interest
@@ -52,31 +60,30 @@ SURE_CORRELATION = 0.75  # standard errors of a correlation of no memory, not be
 CORRELATION_RUNS = 10  # that no memory counts as; tuned
 MOST_CORRELATION = 0.97
 AGAINST = 2.0  # evidence of its first or last runs by which these are not on a level
-BUMP_RUNS = 15  # a level that is over sooner was noise with a memory ...
-BACK = 0.35  # ... if what is left of its shift is less than this share of it
-RAMP_RUNS = 30  # before a step, in which a drift may have begun
-KEPT_P_VALUE = 5e-4  # of a change once all runs on either side are known; tuned
-SETTLED_AFTER = 10  # runs on the new level; a newer change is not dropped yet
-LEAST_ERROR = 1e-12  # of a mean, so that equal runs divide by something
 AT_A_TIME = 32  # series; with more, their tables leave the processor's caches
 
 
 @dataclass(frozen=True)
-class LevelChange:
-    """A level that begins, or a drift: a level that moves a little with each run."""
+class Newest:
+    """What a series' newest figures say of a slower level that does not show yet."""
 
-    index: int  # first run of the new level
-    shown_after: int  # number of runs of the series after which the change showed
-    drift: float | None = None  # change of the logs from run to run; None for a step
+    index: int  # first figure of the level that they speak for most
+    weight: float  # evidence over what is enough, of any number of figures; below 1
+    log_level: float  # before the newest figure
+    noise: NoiseDensity  # about the level, of the one window before the newest figure
+    center: float  # of this density, in logs
+    correlation: float  # of neighbouring figures; 0 unless there is surely one
 
+    def tail(self, log_value: float) -> float:
+        """Probability that noise alone is at least as slow."""
+        return float(self.noise.tail(np.array([log_value - self.center]))[0])
 
-class _Step(NamedTuple):
-    """A step, and the level before it."""
-
-    first: int  # run of the new level
-    shift: float
-    start: int  # first run of the level before
-    base: float  # its logs minus those of the first level
+    def evidence(self, log_shift: float, logs: Array) -> float:
+        """Log likelihood ratio of this shift of the level, for all of some figures, shape (n,)."""
+        about = (logs - self.center)[None, :]
+        return float(
+            np.sum(self.noise.log_density(about - log_shift) - self.noise.log_density(about))
+        )
 
 
 @dataclass
@@ -85,12 +92,13 @@ class _Search:
 
     values: Array
     prior: Prior
+    least_after: int  # figures on a new level
     start: int = 0  # first run of the current level
     first: int = LEAST_BEFORE  # first candidate
     base: float = 0.0  # logs of the current level minus those of the first
     levelled: Array = field(init=False)  # the values, brought to the current level
     steps: list[int] = field(default_factory=list)
-    last: _Step | None = None
+    last: Step | None = None
     found: list[LevelChange] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -98,19 +106,24 @@ class _Search:
 
     @property
     def candidates(self) -> NDArray[np.int64]:
-        return np.arange(self.first, self.values.size - LEAST_AFTER + 1)
+        return np.arange(self.first, self.values.size - self.least_after + 1)
+
+    @property
+    def newest(self) -> NDArray[np.int64]:
+        """Candidates for a level that goes on to the end, however few its runs."""
+        return np.arange(max(self.first, self.values.size - MOST_AFTER), self.values.size)
 
     def take(self, index: int, shown_after: int, shift: float, scale: float) -> None:
         """Go on behind a step; say so unless it belongs to a drift that was told before."""
         self.steps.append(index)
         self.first = index + LEAST_BETWEEN
-        last, self.last = self.last, _Step(index, shift, self.start, self.base)
-        drift = last and _drift(self.values[:shown_after], last, self.last, scale)
+        last, self.last = self.last, Step(index, shift, self.start, self.base)
+        drift = last and drift_of(self.values[:shown_after], last, self.last, scale)
         if drift is not None:
             self.found[-1] = replace(self.found[-1], drift=drift)
         else:
             self.found.append(LevelChange(index, shown_after))
-        if last and _is_back(last, self.last):
+        if last and is_back(last, self.last):
             self.start, self.base, self.last = last.start, last.base, None
             since = last.first
         else:
@@ -124,34 +137,83 @@ def search(
     priors: Sequence[Prior] | None = None,
     least_log_shift: float = LEAST_LOG_SHIFT,
     *,
+    fresh: Sequence[bool] | None = None,
     hindsight: bool = True,
 ) -> list[list[LevelChange]]:
     """Find the changes of each series, by index.
 
-    Series are finite logs in the order of the runs, each of shape (n,). Shifts below
-    `least_log_shift` are no changes; with hindsight, neither are those that later runs do not bear
-    out.
+    Series are finite logs in the order of the runs, each of shape (n,); `fresh` says which have
+    figures of fresh jobs. Shifts below `least_log_shift` are no changes; with hindsight, neither
+    are those that later runs do not bear out.
     """
-    known = priors or [Prior()] * len(series)
-    searches = [_Search(values, prior) for values, prior in zip(series, known, strict=True)]
-    for first in range(0, len(searches), AT_A_TIME):
-        going = searches[first : first + AT_A_TIME]
-        while going := [one for one in going if one.candidates.size]:
-            going = _next_changes(going, least_log_shift)
+    searches = [one for some in _searched(series, priors, fresh, least_log_shift) for one in some]
     if hindsight:
         return [still_shown(one.values, one.found) for one in searches]
     return [one.found for one in searches]
 
 
-def windows_before(values: Array, indexes: NDArray[np.int64], start: int = 0) -> Array:
-    """The WINDOW runs before each index, oldest first, but none before `start`; else NaN."""
-    columns = indexes[:, None] + np.arange(-WINDOW, 0)
-    return np.where(columns >= start, values[np.maximum(columns, 0)], np.nan)
+def newest(
+    series: Sequence[Array],
+    priors: Sequence[Prior] | None = None,
+    fresh: Sequence[bool] | None = None,
+) -> list[Newest | None]:
+    """Weigh the newest figures of each series, whose last level may be too young for them: None.
+
+    All as in `search`.
+    """
+    return [
+        one
+        for some in _searched(series, priors, fresh, LEAST_LOG_SHIFT)
+        for one in _newest_figures(some)
+    ]
+
+
+def _searched(
+    series: Sequence[Array],
+    priors: Sequence[Prior] | None,
+    fresh: Sequence[bool] | None,
+    least_log_shift: float,
+) -> Iterator[list[_Search]]:
+    """Search the series, so many at a time."""
+    known = priors or [Prior()] * len(series)
+    least = [LEAST_WITH_FRESH if one else LEAST_AFTER for one in fresh or [False] * len(series)]
+    searches = [_Search(*one) for one in zip(series, known, least, strict=True)]
+    for first in range(0, len(searches), AT_A_TIME):
+        some = searches[first : first + AT_A_TIME]
+        going = some
+        while going := [one for one in going if one.candidates.size]:
+            going = _next_changes(going, least_log_shift)
+        yield some
+
+
+def _newest_figures(searches: Sequence[_Search]) -> list[Newest | None]:
+    candidates = _Candidates.of(searches, [one.newest for one in searches])
+    evidence, correlation = _Evidence.of(candidates), candidates.correlation
+    found: list[Newest | None] = []
+    for place, one in enumerate(searches):
+        rows = np.flatnonzero(candidates.own == place)
+        if not rows.size:
+            found.append(None)
+            continue
+        lengths = one.values.size - candidates.index[rows]
+        weights = np.where(candidates.up[rows], evidence.weight[rows, lengths - 1], 0.0)
+        most, last = int(np.argmax(weights)), int(rows[-1])
+        found.append(
+            Newest(
+                int(candidates.index[rows[most]]),
+                float(weights[most]),
+                float(candidates.center[last] + candidates.noise.mean[last]) + one.base,
+                candidates.noise.among(rows[-1:]),
+                float(candidates.center[last]) + one.base,
+                float(correlation[last]),
+            )
+        )
+    return found
 
 
 def _next_changes(searches: Sequence[_Search], least_log_shift: float) -> list[_Search]:
     """Find the next change of each series; return the searches that found one."""
-    candidates = _Candidates.of(searches).worth_a_look()
+    candidates = _Candidates.of(searches, [one.candidates for one in searches]).worth_a_look()
     if not candidates.index.size:
         return []
     evidence = _Evidence.of(candidates)
@@ -176,14 +238,15 @@ class _Candidates:
     index: NDArray[np.int64]  # shape (q,), in the series
     on_level: NDArray[np.int64]  # shape (q,), runs of the window on the current level
     changes: NDArray[np.int64]  # shape (q,), in the window
+    least_after: NDArray[np.int64]  # shape (q,), figures on the new level
     noise: NoiseDensity  # before each
     scattered: Array  # shape (q, WINDOW), the windows about their levels; 0 where there is no run
-    later: Array  # shape (q, MOST_AFTER), minus the level; NaN behind the end
+    center: Array  # shape (q,), where their noise has its 0
+    later: Array  # shape (q, MOST_AFTER), minus the center; NaN behind the end
     stand_out: Array  # shape (q,), by how many standard errors later runs do at most; below it, < 0
 
     @classmethod
-    def of(cls, searches: Sequence[_Search]) -> Self:
-        indexes = [one.candidates for one in searches]
+    def of(cls, searches: Sequence[_Search], indexes: Sequence[NDArray[np.int64]]) -> Self:
         own = np.repeat(np.arange(len(searches)), [each.size for each in indexes])
         index = np.concatenate(indexes)
         both = list(zip(searches, indexes, strict=True))
@@ -202,10 +265,22 @@ class _Candidates:
         is_on_level = np.arange(-WINDOW, 0) >= -on_level[:, None]
         offset = (scattered * is_on_level).sum(axis=1) / on_level
         scattered = np.where(is_on_level & (scattered != 0), scattered - offset[:, None], scattered)
+        center = noise.center + offset
         later = np.concatenate([_runs_from(one.levelled, each) for one, each in both])
-        later -= (noise.center + offset)[:, None]
-        stand_out = _stand_out(noise, later, on_level)
-        return cls(own, index, on_level, changes, noise, scattered, later, stand_out)
+        later -= center[:, None]
+        least_after = np.array([one.least_after for one in searches])[own]
+        return cls(
+            own=own,
+            index=index,
+            on_level=on_level,
+            changes=changes,
+            least_after=least_after,
+            noise=noise,
+            scattered=scattered,
+            center=center,
+            later=later,
+            stand_out=_stand_out(noise, later, on_level, least_after),
+        )
 
     def among(self, rows: NDArray[np.int64]) -> Self:
         columns = {one.name: getattr(self, one.name) for one in fields(self)}
@@ -225,7 +300,8 @@ class _Candidates:
     def shifts(self) -> Array:
         """SHIFTS in the direction of each, one of them its first runs'; shape (q, shifts)."""
         sign = np.where(self.up, 1, -1)
-        first = np.sort(self.later[:, :LEAST_AFTER], axis=1)[:, 1:-1].mean(axis=1) * sign
+        first = self.later[:, :LEAST_AFTER]
+        first = median_of_rows(first, np.count_nonzero(~np.isnan(first), axis=1)) * sign
         places = np.log(np.clip(first, SHIFTS[0], SHIFTS[-1]) / SHIFTS[0]) / np.log(RATIO)
         return np.asarray(sign[:, None] * SHIFTS * RATIO ** (places - np.rint(places))[:, None])
 
@@ -267,17 +343,19 @@ class _Evidence:
         needed = EVIDENCE * (1 + EVIDENCE_PER_DOUBLING * doublings)
         needed = needed * (1 + PER_CHANGE * candidates.changes[:, None])
         needed = needed * np.where(candidates.up, 1, DOWN_FACTOR)[:, None]
-        usable = (runs >= LEAST_AFTER) & ~np.isnan(later)
-        return cls(candidates, ratios, known, np.where(usable, evidence / needed, 0.0))
+        return cls(candidates, ratios, known, np.where(np.isnan(later), 0.0, evidence / needed))
 
     def enough(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         """Row and length of what shows a new level: for each of its ends in turn, the strongest."""
-        hits, lengths = np.nonzero(self.weight[rows] >= 1)
-        weights = self.weight[rows][hits, lengths]
+        lengths = np.arange(1, MOST_AFTER + 1)
+        usable = lengths >= self.candidates.least_after[rows, None]
+        hits, lengths = np.nonzero(usable & (self.weight[rows] >= 1))
+        lengths += 1
+        weights = self.weight[rows[hits], lengths - 1]
         ends = self.candidates.index[rows][hits] + lengths
         order = np.lexsort((-weights, ends))
         for place in order[np.unique(ends[order], return_index=True)[1]]:
-            yield int(rows[hits[place]]), int(lengths[place]) + 1
+            yield int(rows[hits[place]]), int(lengths[place])
 
     def shift(self, row: int, length: int) -> float:
         """Of the new level, the most likely one."""
@@ -302,12 +380,17 @@ class _Evidence:
         return int(np.argmax(self.ratios[row, :length].sum(axis=0)))
 
 
-def _stand_out(noise: NoiseDensity, later: Array, on_level: NDArray[np.int64]) -> Array:
+def _stand_out(
+    noise: NoiseDensity,
+    later: Array,
+    on_level: NDArray[np.int64],
+    least_after: NDArray[np.int64],
+) -> Array:
     """By how many standard errors the mean of some later runs is off the level, at most; signed."""
     runs, bound = np.arange(1, MOST_AFTER + 1), CLIP * noise.scale[:, None]
     shifts = np.cumsum(np.clip(later, -bound, bound), axis=1) / runs - noise.mean[:, None]
     errors = noise.log_sd[:, None] * np.sqrt(1 / runs + 1 / on_level[:, None])
-    found = np.nan_to_num(shifts / errors)[:, LEAST_AFTER - 1 :]
+    found = np.where(runs >= least_after[:, None], np.nan_to_num(shifts / errors), 0.0)
     highest, lowest = found.max(axis=1), found.min(axis=1)
     return np.asarray(np.where(highest >= -lowest, highest, lowest))
 
@@ -327,68 +410,3 @@ def _runs_from(values: Array, indexes: NDArray[np.int64]) -> Array:
     """The longest stretch of runs from each index on, NaN behind the end."""
     columns = indexes[:, None] + np.arange(MOST_AFTER)
     return np.where(columns < values.size, values[np.minimum(columns, values.size - 1)], np.nan)
-
-
-def _is_back(last: _Step, step: _Step) -> bool:
-    """Whether a step ends a short bump, after which the old level goes on."""
-    return step.first - last.first <= BUMP_RUNS and abs(last.shift + step.shift) < BACK * abs(
-        last.shift
-    )
-
-
-def _drift(values: Array, last: _Step, step: _Step, scale: float) -> float | None:
-    """The slope of the logs if a ramp explains them better than two steps; else None.
-
-    By Schwarz's criterion: two steps have two parameters more.
-    """
-    if last.shift * step.shift < 0:
-        return None
-    start = max(last.start, last.first - RAMP_RUNS)
-    first, second = last.first - start, step.first - start
-    levels = np.split(values[start:], [first, second])
-    medians = [np.median(level) for level in levels]
-    low, high = min(medians) - CLIP * scale, max(medians) + CLIP * scale
-    by_steps = sum(
-        float(np.sum((clipped - clipped.mean()) ** 2))
-        for clipped in (np.clip(level, low, high) for level in levels)
-    )
-    clipped = np.clip(values[start:], low, high)
-    runs = np.arange(clipped.size)
-    ramps = [
-        np.linalg.lstsq(np.stack([np.ones(runs.size), np.maximum(runs - bend, 0)], axis=1), clipped)
-        for bend in range(0, first + 1, 3)
-    ]
-    solution, squares, *_ = min(ramps, key=lambda ramp: float(ramp[1][0]))
-    allowed = by_steps * np.exp(2 * np.log(runs.size) / runs.size)
-    return float(solution[1]) if squares[0] <= allowed else None
-
-
-def still_shown(values: Array, found: Sequence[LevelChange]) -> list[LevelChange]:
-    """The changes that all runs together still show; the weakest is dropped first."""
-    kept = list(found)
-    while kept:
-        borders = [0, *(change.index for change in kept), values.size]
-        strengths = [
-            _strength(values[max(before, at - WINDOW) : at], values[at : min(after, at + WINDOW)])
-            for before, at, after in zip(borders[:-2], borders[1:-1], borders[2:], strict=True)
-        ]
-        weakest = int(np.argmin(strengths))
-        if strengths[weakest] >= 1:
-            break
-        del kept[weakest]
-    return kept
-
-
-def _strength(before: Array, after: Array) -> float:
-    """Student's t between two levels, outliers clipped, over the t that a change must keep."""
-    if after.size < SETTLED_AFTER:
-        return np.inf
-    degrees = before.size + after.size - 2
-    means, squares = [], 0.0
-    for level in (before, after):
-        noise = NoiseDensity.of(level[None, :], np.zeros(1), np.zeros(1))
-        means.append(float(noise.center[0] + noise.mean[0]))
-        squares += float(np.sum(noise.clipped**2))
-    error = np.sqrt(squares / degrees * (1 / before.size + 1 / after.size))
-    t = abs(means[1] - means[0]) / max(error, LEAST_ERROR)
-    return float(t / stats.t.isf(KEPT_P_VALUE / 2, degrees))

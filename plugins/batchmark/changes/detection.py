@@ -1,12 +1,12 @@
 """Changes of level in the histories of many series, and recoveries.
 
 `detect_changes` is what a run calls. `detect` does the same for bare numbers: harnesses that judge
-detectors call it. The search itself is in `change_points` and `noise_model`.
+detectors call it. The search itself is in `change_points`, `noise_model` and `steps`.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,16 +15,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy import stats
 
-from batchmark.changes.change_points import (
-    LEAST_AFTER,
-    LEAST_LOG_SHIFT,
-    MOST_AFTER,
-    WINDOW,
-    LevelChange,
-    search,
-)
-from batchmark.changes.noise_model import CLIP, MAD_TO_SD, Prior
-from batchmark.changes.records import ChangePoint, Level, Series, SeriesKey, moment
+from batchmark.changes.change_points import LEAST_AFTER, LEAST_LOG_SHIFT, MOST_AFTER, search
+from batchmark.changes.noise_model import CLIP, MAD_TO_SD, WINDOW, Prior
+from batchmark.changes.records import ChangePoint, Level, Metric, Series, SeriesKey, moment
+from batchmark.changes.steps import LevelChange
 from batchmark.core.record import Record
 
 if TYPE_CHECKING:
@@ -53,9 +47,9 @@ class DetectorSettings(Record):
 
 
 class Timeline(NamedTuple):
-    """A series' usable runs in order of time."""
+    """A series' usable figures in order of time."""
 
-    run_ids: list[str]  # of the n runs
+    run_ids: list[str]  # of the n figures
     recorded_at: NDArray[np.datetime64]  # shape (n,)
     logs: Array  # shape (n,), natural logs of the figures
 
@@ -71,6 +65,25 @@ def timeline(series: Series, runs: int | None = None) -> Timeline:
     )
 
 
+def ledger(series: Series, runs: int | None = None) -> Timeline:
+    """Put all figures in order: each usable run's own, and behind it those of its fresh jobs."""
+    line = timeline(series, runs)
+    if not series.fresh:
+        return line
+    fresh = [series.fresh.get(run_id, ()) for run_id in line.run_ids]
+    counts = [1 + len(figures) for figures in fresh]
+    figures = [
+        figure
+        for own, others in zip(line.logs, fresh, strict=True)
+        for figure in (own, *np.log(others))
+    ]
+    return Timeline(
+        [run_id for run_id, count in zip(line.run_ids, counts, strict=True) for _ in range(count)],
+        np.repeat(line.recorded_at, counts),
+        np.array(figures),
+    )
+
+
 def detect_changes(
     histories: Sequence[Series],
     settings: DetectorSettings | None = None,
@@ -82,8 +95,22 @@ def detect_changes(
     the noise of times.
     """
     chosen = settings or DetectorSettings()
+    return discoveries(
+        shown_changes(histories, chosen, priors),
+        Counter(history.metric for history in histories),
+        chosen.false_discovery_rate,
+    )
+
+
+def shown_changes(
+    histories: Sequence[Series],
+    settings: DetectorSettings | None = None,
+    priors: Mapping[SeriesKey, Prior] | None = None,
+) -> list[ChangePoint]:
+    """Find what `detect_changes` does, each series as if it were the only one."""
+    chosen = settings or DetectorSettings()
     known = priors or {}
-    lines = [timeline(history, chosen.runs) for history in histories]
+    lines = [ledger(history, chosen.runs) for history in histories]
     found = search(
         # A speedup that falls is the bad news, and the search finds rises sooner.
         [
@@ -95,16 +122,12 @@ def detect_changes(
             for history in histories
         ],
         float(np.log1p(chosen.least_change)),
+        fresh=[history.has_fresh for history in histories],
     )
-    points: dict[str, list[ChangePoint]] = defaultdict(list)
-    searched: dict[str, int] = defaultdict(int)
-    for history, line, changes in zip(histories, lines, found, strict=True):
-        searched[history.metric] += 1
-        points[history.metric] += _points(history, line, changes)
     return [
         point
-        for metric, of_metric in points.items()
-        for point in discoveries(of_metric, searched[metric], chosen.false_discovery_rate)
+        for history, line, changes in zip(histories, lines, found, strict=True)
+        for point in _points(history, line, changes)
     ]
 
 
@@ -126,14 +149,14 @@ def detect(series: Sequence[float]) -> list[int]:
     return [int(places[change.index]) for change in search([np.log(values[places])])[0]]
 
 
-def level(logs: Array) -> Level:
-    """Summarise the runs between two changes: logs of shape (n,), n at least 1."""
+def level(logs: Array, runs: int) -> Level:
+    """Summarise the figures of so many runs between two changes: logs of shape (n,), n >= 1."""
     center = float(np.median(logs))
     spread = MAD_TO_SD * float(np.median(np.abs(logs - center)))
     return Level(
         median=float(np.exp(center)),
         spread=float(np.expm1(spread)) if logs.size > 1 else None,
-        runs=logs.size,
+        runs=runs,
     )
 
 
@@ -144,30 +167,32 @@ def _points(
     borders = [0, *(change.index for change in known), line.logs.size]
     for start, change, end in zip(borders[:-2], known, borders[2:], strict=True):
         index, drift = change.index, change.drift
-        before, after = line.logs[start:index], line.logs[index:end]
-        point = change_point(history, line, index, before, after, p_value(before, after))
+        point = change_point(history, line, start, index, end)
         yield point.model_copy(update={"drift": None if drift is None else float(np.expm1(drift))})
 
 
-def change_point(
-    history: Series, line: Timeline, index: int, before: Array, after: Array, p: float
-) -> ChangePoint:
-    """Describe a change of a series: `index` is of the first run of the new level in `line`.
+def change_point(history: Series, line: Timeline, start: int, index: int, end: int) -> ChangePoint:
+    """Describe a change of a series.
 
-    The figures on the two levels are logs.
+    The levels' figures in `line` are those from `start` on and from `index` on, up to `end`.
     """
-    old, new = level(before), level(after)
+    before, after = line.logs[start:index], line.logs[index:end]
+    # Fresh jobs of the change's first run may be the first slow ones.
+    earlier = list(dict.fromkeys(one for one in line.run_ids[:index] if one != line.run_ids[index]))
+    since = list(dict.fromkeys(line.run_ids[index:]))
+    old = level(before, len(set(line.run_ids[start:index])))
+    new = level(after, len(set(line.run_ids[index:end])))
     return ChangePoint(
         series=history.key,
         metric=history.metric,
-        first_run_id=line.run_ids[index],
+        first_run_id=since[0],
         first_recorded_at=moment(line.recorded_at[index]),
-        last_run_id=line.run_ids[index - 1],
-        near_run_ids=tuple(line.run_ids[max(0, index - NEAR_RUNS) : index + NEAR_RUNS + 1]),
+        last_run_id=earlier[-1],
+        near_run_ids=(*earlier[-NEAR_RUNS:], *since[: NEAR_RUNS + 1]),
         before=old,
         after=new,
         change=new.median / old.median - 1,
-        p_value=p,
+        p_value=p_value(before, after),
     )
 
 
@@ -208,10 +233,23 @@ def controlled_false_discoveries(
     return np.asarray(adjusted[: len(p_values)] <= rate)
 
 
-def discoveries(points: Sequence[ChangePoint], tests: int, rate: float) -> Iterator[ChangePoint]:
-    """The change points that count by `controlled_false_discoveries`."""
-    counts = controlled_false_discoveries([point.p_value for point in points], tests, rate)
-    return (point for point, one in zip(points, counts, strict=True) if one)
+def discoveries(
+    points: Iterable[ChangePoint], series: Mapping[Metric, int], rate: float
+) -> list[ChangePoint]:
+    """The change points that count among those of so many series of their metric."""
+    by_metric: dict[Metric, list[ChangePoint]] = defaultdict(list)
+    for point in points:
+        by_metric[point.metric].append(point)
+    return [
+        point
+        for metric, found in by_metric.items()
+        for point, counts in zip(
+            found,
+            controlled_false_discoveries([one.p_value for one in found], series[metric], rate),
+            strict=True,
+        )
+        if counts
+    ]
 
 
 def recoveries(histories: Iterable[Series], slower: Iterable[ChangePoint]) -> Iterator[ChangePoint]:
@@ -231,5 +269,4 @@ def recoveries(histories: Iterable[Series], slower: Iterable[ChangePoint]) -> It
         # The alert's own first run may be a fast one, if the history placed it.
         back = first + max(int(slow[-1]) + 1 if slow.size else 1, 1)
         if line.logs.size - back >= RUNS_BACK:
-            before, after = line.logs[first:back], line.logs[back:]
-            yield change_point(history, line, back, before, after, p_value(before, after))
+            yield change_point(history, line, first, back, line.logs.size)

@@ -25,6 +25,7 @@ from scipy import special
 if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
+WINDOW = 60  # runs before a candidate that describe its noise: older ones say less of it
 MAD_TO_SD = 1.4826  # median absolute deviation to sd, for a normal distribution: 1 / z(0.75)
 CLIP = 3.0  # scales beyond which a run is an outlier and pulled in: the usual three sigma
 LEAST_LOG_SD = 0.004  # a handful of equal runs does not prove less noise than 0.4 %
@@ -69,9 +70,9 @@ class NoiseDensity:
     def of(cls, windows: Array, prior_log_sd: Array, prior_runs: Array) -> Self:
         """Estimate the noise in windows, NaN where a window has fewer runs; priors: shape (q,)."""
         runs = np.count_nonzero(~np.isnan(windows), axis=1)
-        center = _median(windows, runs)
+        center = median_of_rows(windows, runs)
         about = windows - center[:, None]
-        scale = MAD_TO_SD * _median(np.abs(about), runs)
+        scale = MAD_TO_SD * median_of_rows(np.abs(about), runs)
         scale = np.sqrt((prior_runs * prior_log_sd**2 + runs * scale**2) / (prior_runs + runs))
         scale = np.maximum(scale, LEAST_LOG_SD)
         clipped = np.clip(about, -CLIP * scale[:, None], CLIP * scale[:, None])
@@ -254,8 +255,14 @@ class _Cores:
         return np.asarray(height * found + self.flat[:, None])
 
 
-def _median(values: Array, counts: NDArray[np.int64]) -> Array:
+def median_of_rows(values: Array, counts: NDArray[np.int64]) -> Array:
     """Median of each row without its NaN; far quicker than nanmedian on many short rows."""
     ordered = np.sort(values, axis=1)  # NaN last
     rows = np.arange(counts.size)
     return np.asarray((ordered[rows, (counts - 1) // 2] + ordered[rows, counts // 2]) / 2)
+
+
+def windows_before(values: Array, indexes: NDArray[np.int64], start: int = 0) -> Array:
+    """The WINDOW runs before each index, oldest first, but none before `start`; else NaN."""
+    columns = indexes[:, None] + np.arange(-WINDOW, 0)
+    return np.where(columns >= start, values[np.maximum(columns, 0)], np.nan)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -75,6 +75,12 @@ class Series:
     recorded_at: NDArray[np.datetime64]  # shape (n,), datetime64[us] in UTC; it orders the runs
     values: NDArray[np.float64]  # shape (n,), in the units of `Level.median`
     fell_back: bool = False  # a GPU target's figures, measured on the CPU
+    # What the fresh jobs of runs measured, in their order, by run; in the units of `values`.
+    fresh: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+    @property
+    def has_fresh(self) -> bool:
+        return any(self.fresh.values())
 
     @property
     def target_label(self) -> str:
@@ -144,11 +150,13 @@ class Confirmation(Record):
 
     series: SeriesKey
     kind: Literal["run", "level"] = Field(
-        description="a run beyond its series' noise, or a new level of several runs"
+        description="a single run, or several in a row that may be on a slower level"
     )
-    run_id: str = Field(description="the run itself, or the first of the new level")
+    run_id: str = Field(description="the run itself, or the first of several")
     expected: float = Field(gt=0, description="the level before, in seconds")
-    suspect: float = Field(gt=0, description="the run's own figure, in seconds")
+    suspect: float = Field(
+        gt=0, description="the run's figure, or the median of several, in seconds"
+    )
     reruns: tuple[float, ...] = Field(description="of fresh jobs, in seconds, in their order")
     job_ids: tuple[str, ...] = Field(description="of the fresh jobs")
     hosts: int | None = Field(description="number of instances they ran on; null if unknown")

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from batchmark.changes.change_points import windows_before
+from batchmark.changes.change_points import LEAST_BEFORE
 from batchmark.changes.detection import (
     DetectorSettings,
     Timeline,
@@ -18,9 +18,9 @@ from batchmark.changes.detection import (
     detect_changes,
     timeline,
 )
-from batchmark.changes.noise_model import NoiseDensity, Prior
+from batchmark.changes.noise_model import NoiseDensity, Prior, windows_before
 from batchmark.changes.records import ChangePoint, Series, SeriesKey
-from batchmark.changes.suspects import LEAST_RUNS, TAIL, NoiseBefore
+from batchmark.changes.suspects import TAIL
 
 Word = Literal["a change", "within the noise", "beyond the noise", "not known yet"]
 
@@ -40,7 +40,7 @@ def standings(histories: Sequence[Series]) -> dict[SeriesKey, Standing]:
     tails = {
         one.key: _tail(line)
         for one in histories
-        if one.key not in points and (line := timeline(one, runs)).logs.size > LEAST_RUNS
+        if one.key not in points and (line := timeline(one, runs)).logs.size > LEAST_BEFORE
     }
     beyond = controlled_false_discoveries(list(tails.values()), len(tails), TAIL)
     noise: dict[SeriesKey, Word] = {
@@ -63,5 +63,5 @@ def _tail(line: Timeline) -> float:
         np.array([prior.log_sd]),
         np.array([prior.runs]),
     )
-    slower = NoiseBefore(line, place, 0, noise).tail(float(line.logs[-1]))
+    slower = float(noise.tail(line.logs[-1:] - noise.center)[0])
     return 2 * min(slower, 1 - slower)

@@ -16,7 +16,7 @@ from batchmark.core.record import Record
 from batchmark_job.result import ResultDocument
 
 Purpose = Literal["scheduled", "confirmation", "calibration"]
-CONFIRMATION: Purpose = "confirmation"  # a fresh job for a suspect; it is in no series
+CONFIRMATION: Purpose = "confirmation"  # a fresh job for a suspect; no part of its run's figure
 
 
 class JobLimits(Record):

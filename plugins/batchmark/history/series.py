@@ -51,8 +51,8 @@ def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
     """Return every series of a metric, with one figure per run: the median over the run's jobs.
 
     Only measured rows count, and no confirmations: they would give a suspicious run more jobs
-    than others. A price series has one purchase option: that of most rows of its newest run. The
-    table has COLUMNS.
+    than others. Those of times are in `Series.fresh`. A price series has one purchase option: that
+    of most rows of its newest run. The table has COLUMNS.
     """
     if metric == "speedup":
         return speedups(table)
@@ -62,6 +62,7 @@ def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
         groups = list(_groups(table, (*MACHINE, *POINT), FIGURES[metric], is_counted(table)))
     _, run_ids = dictionary_codes(table["run_id"])
     fell_back = _fell_back(table)
+    fresh = _fresh_figures(table) if metric == "time" else {}
     return [
         Series(
             SeriesKey(**group.names),
@@ -70,6 +71,7 @@ def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
             group.recorded_at,
             group.figures,
             (group.names["target"], group.names["actual_device"]) in fell_back,
+            fresh.get(tuple(group.names.values()), {}),
         )
         for group in groups
     ]
@@ -107,6 +109,20 @@ def speedups(table: pa.Table) -> list[Series]:
                 )
             )
     return histories
+
+
+def _fresh_figures(table: pa.Table) -> dict[tuple[Any, ...], dict[str, list[float]]]:
+    """What fresh jobs measured, in their order, by run and by what `_Group.names` holds."""
+    measured = _is(table, "status", "measured") & _is(table, "purpose", CONFIRMATION)
+    names = (*MACHINE, *POINT)
+    found: dict[tuple[Any, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    rows = table.filter(pa.array(measured)).select(
+        [*names, "run_id", "recorded_at", FIGURES["time"]]
+    )
+    for row in rows.sort_by("recorded_at").to_pylist():
+        if row[FIGURES["time"]]:
+            found[tuple(row[name] for name in names)][row["run_id"]].append(row[FIGURES["time"]])
+    return found
 
 
 def _point(group: _Group) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from statistics import median
@@ -16,7 +16,7 @@ from batchmark.aws.price_list import stored_prices
 from batchmark.aws.result_bucket import RunStore, rerun_name
 from batchmark.changes.noise_model import Prior
 from batchmark.changes.records import SeriesKey
-from batchmark.changes.suspects import JOBS_OF_ROUND, Suspect
+from batchmark.changes.suspects import JOBS_OF_ROUND
 from batchmark.core.config import Config
 from batchmark.core.fingerprint import Fingerprint
 from batchmark.core.prices import exact
@@ -143,14 +143,16 @@ def collect_rounds(
     return collected
 
 
-def figures_of(
-    suspect: Suspect, jobs: Iterable[CollectedJob]
-) -> Iterator[tuple[CollectedJob, float]]:
-    """The fresh jobs that measured a suspect's series, with their medians in seconds."""
+def figures_by_series(
+    jobs: Iterable[CollectedJob],
+) -> dict[SeriesKey, list[tuple[CollectedJob, float]]]:
+    """By series, the jobs that measured it, with their medians in seconds."""
+    found = defaultdict(list)
     for job in jobs:
         for row in job.document.measurements:
-            if row.status is MeasurementStatus.MEASURED and key_of(job, row) == suspect.series:
-                yield job, row_median(row)
+            if row.status is MeasurementStatus.MEASURED:
+                found[key_of(job, row)].append((job, row_median(row)))
+    return found
 
 
 def row_median(row: Measurement) -> float:

@@ -4,54 +4,44 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
-from typing import Any
+from itertools import chain
+from typing import Any, get_args
 
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from batchmark.analysis.noise import NoiseTable, parse_table
 from batchmark.aws.boto_clients import client
-from batchmark.aws.result_bucket import (
-    CHANGES,
-    COLLECTED,
-    PLAN,
-    SUSPECTS,
-    RunStore,
-    noise_key,
-    rerun_name,
-)
+from batchmark.aws.result_bucket import COLLECTED, PLAN, SUSPECTS, RunStore, noise_key, rerun_name
 from batchmark.changes.alerts.records import WATCHED, Alert
 from batchmark.changes.alerts.store import AlertStore
-from batchmark.changes.detection import detect_changes, recoveries, timeline
+from batchmark.changes.change_points import Newest
+from batchmark.changes.detection import (
+    DetectorSettings,
+    discoveries,
+    recoveries,
+    shown_changes,
+    timeline,
+)
 from batchmark.changes.noise_model import Prior
 from batchmark.changes.records import (
     ChangePoint,
     Confirmation,
     Metric,
     RerunOutcome,
-    RunChanges,
     Series,
     SeriesKey,
 )
-from batchmark.changes.suspects import (
-    LEAST_RERUNS,
-    NoiseBefore,
-    Suspect,
-    Suspects,
-    confirmed_point,
-    noise_before,
-    suspect_levels,
-    suspect_runs,
-    verdict,
-)
+from batchmark.changes.suspects import Suspect, Suspects, verdict, weigh
 from batchmark.core.config import Config
 from batchmark.core.errors import NoiseError
-from batchmark.core.run import CONFIRMATION, CollectedRun, RunPlan
+from batchmark.core.run import CONFIRMATION, CollectedJob, CollectedRun, RunPlan
 from batchmark.history.series import COLUMNS, series_histories
 from batchmark.history.store import HistoryStore
-from batchmark.orchestration.reruns import calibrated, collect_rounds, figures_of
+from batchmark.orchestration.reruns import calibrated, collect_rounds, figures_by_series
 from batchmark.orchestration.settings import load_config
 from batchmark.orchestration.telling import tell
 from batchmark.orchestration.xcom import JOB_ID_XCOM, RERUN_TASKS
@@ -115,17 +105,19 @@ class RunHistory:
 
     @cached_property
     def histories(self) -> dict[Metric, list[Series]]:
-        """By metric, the series that this run measured."""
+        """By metric, the series that this run measured, without its fresh jobs."""
         if not self.collected.jobs:
             return {metric: [] for metric in METRICS}
         ended = max(job.document.finished_at for job in self.collected.jobs)
         table = HistoryStore.of(self.config).read(
             COLUMNS, suites=[self.suite], since=(ended - timedelta(days=HISTORY_DAYS)).date()
         )
-        return {
+        found = {
             metric: [one for one in series_histories(table, metric) if self.run_id in one.run_ids]
             for metric in METRICS
         }
+        # A retry finds the fresh jobs of the first try.
+        return found | {"time": [_with_fresh(one, self.run_id, ()) for one in found["time"]]}
 
     @cached_property
     def priors(self) -> dict[SeriesKey, Prior]:
@@ -155,114 +147,75 @@ class RunHistory:
         return found
 
     @cached_property
-    def noise_before(self) -> dict[SeriesKey, NoiseBefore]:
-        return noise_before(
-            self.histories["time"], self.run_id, starts=self.announced, priors=self.priors
-        )
+    def weighed(self) -> dict[SeriesKey, Newest]:
+        """What the times say of slower levels, without this run's fresh jobs."""
+        return weigh(self.histories["time"], self.run_id, self.priors)
 
-    def before(self, suspect: Suspect) -> NoiseBefore | None:
-        """The noise of a suspect's series before it began; None if too few runs show it."""
-        if suspect.run_id == self.run_id:
-            return self.noise_before.get(suspect.series)
-        history = [one for one in self.histories["time"] if one.key == suspect.series]
-        known = noise_before(history, suspect.run_id, starts=self.announced, priors=self.priors)
-        return known.get(suspect.series)
-
-    def points(self, metric: Metric) -> list[ChangePoint]:
-        """Recent changes of one metric: improvements, and those for the worse that still hold."""
-        newest = {(point.series, point.metric): point for point in self._all_points}
+    def times_with(self, fresh: CollectedRun) -> list[Series]:
+        """The series of times with this run's fresh jobs."""
+        measured = figures_by_series(fresh.jobs)
         return [
-            point
-            for point in self._all_points
-            if point.metric == metric
-            and len(self._runs_since(point, point.first_run_id)) <= RECENT_RUNS
-            and (not point.worse or point is newest[point.series, metric])
+            _with_fresh(one, self.run_id, [value for _, value in measured.get(one.key, ())])
+            for one in self.histories["time"]
         ]
 
-    @cached_property
-    def _all_points(self) -> list[ChangePoint]:
-        return detect_changes(
-            [one for own in self.histories.values() for one in own], priors=self.priors
-        )
+    def shown(self, times: Sequence[Series]) -> list[ChangePoint]:
+        """The changes of all metrics that show, each series as if it were the only one."""
+        others = [own for metric, own in self.histories.items() if metric != "time"]
+        return shown_changes(list(chain(times, *others)), priors=self.priors)
 
-    @cached_property
-    def judged(self) -> dict[RerunOutcome, dict[SeriesKey, set[str]]]:
-        """Verdicts of earlier runs on recent slower levels that were not announced.
-
-        By outcome, the levels' first runs. A confirmed one was too small to be announced.
-        """
-        announced = self.announced
-        runs = {
-            run_id
-            for point in self.points("time")
-            if point.worse and not set(point.near_run_ids) & announced.get(point.series, set())
-            for run_id in self._runs_since(point, point.near_run_ids[0])
-        }
-        found: dict[RerunOutcome, dict[SeriesKey, set[str]]] = defaultdict(lambda: defaultdict(set))
-        for run_id in sorted(runs - {self.run_id}):
-            earlier = self.store.of_run(run_id)
-            if text := earlier.read_if_there(earlier.prefix + CHANGES):
-                for one in RunChanges.model_validate_json(text).confirmations:
-                    # That a run was an outlier says nothing about a level that begins near it.
-                    if one.kind == "level" and one.run_id not in announced.get(one.series, ()):
-                        # What so many jobs can't tell, as many more hardly would.
-                        asked = one.outcome != "refuted" and len(one.reruns) >= LEAST_RERUNS
-                        outcome = "confirmed" if asked else one.outcome
-                        found[outcome][one.series].add(one.run_id)
-        return found
-
-    @cached_property
-    def settled(self) -> dict[SeriesKey, set[str]]:
-        """First runs of the levels that need no fresh jobs any more."""
-        return _together(self.announced, self.judged["refuted"], self.judged["confirmed"])
+    def _recent(self, points: Sequence[ChangePoint]) -> list[ChangePoint]:
+        """The recent ones: improvements, and those for the worse that still hold."""
+        last = {(point.series, point.metric): point for point in points}
+        return [
+            point
+            for point in points
+            if len(self._runs_since(point, point.first_run_id)) <= RECENT_RUNS
+            and (not point.worse or point is last[point.series, point.metric])
+        ]
 
     def _runs_since(self, point: ChangePoint, run_id: str) -> Sequence[str]:
         history = next(one for one in self.histories[point.metric] if one.key == point.series)
         runs = timeline(history).run_ids
         return runs[runs.index(run_id) :]
 
-    def find_suspects(self, uncertainty: Mapping[SeriesKey, float]) -> list[Suspect]:
-        """The new levels and the runs that fresh jobs are to confirm; see `suspect_runs`."""
-        levels = suspect_levels(self.points("time"), self.settled)
-        on_new_levels = {one.series for one in levels}
-        runs = suspect_runs(self.noise_before, uncertainty)
-        return [*levels, *(one for one in runs if one.series not in on_new_levels)]
-
-    def news(self, verdicts: Sequence[Confirmation]) -> list[ChangePoint]:
-        """Recent changes of all metrics, with the confirmed runs and without the refuted levels.
+    def news(
+        self, shown: Sequence[ChangePoint], verdicts: Sequence[Confirmation]
+    ) -> list[ChangePoint]:
+        """Recent changes of all metrics, false ones controlled but for those of confirmed suspects.
 
         A speedup is no news if one of its times is known to have moved then, or was refuted.
         """
-        now = _refuted_levels(verdicts)
-        no_news: dict[Metric, dict[SeriesKey, set[str]]] = {
-            "time": _together(self.judged["refuted"], now),
-            "speedup": _together(self.settled, now),
+        ended = {
+            outcome: _runs_by_series(one for one in verdicts if one.outcome == outcome)
+            for outcome in get_args(RerunOutcome)
         }
+        explained = _together(self.announced, ended["refuted"], ended["confirmed"])
         found = [
             point
-            for metric in METRICS
-            for point in self.points(metric)
-            if (metric == "time" and not point.worse)
-            or not _is_about(point, no_news.get(metric, {}))
+            for point in self._recent(self._counting(shown, ended["confirmed"]))
+            if point.metric != "speedup" or not _is_about(point, explained)
         ]
         seen = {
             (one.series, run_id) for one in found if not one.worse for run_id in one.near_run_ids
         }
-        found += [one for one in self._recoveries() if (one.series, one.first_run_id) not in seen]
-        return found + self._confirmed(verdicts, found)
+        back = [one for one in self._recoveries() if (one.series, one.first_run_id) not in seen]
+        return found + back
 
-    def _confirmed(
-        self, verdicts: Iterable[Confirmation], found: Sequence[ChangePoint]
+    @property
+    def _tests(self) -> dict[Metric, int]:
+        """How many series of each metric may show a change by chance."""
+        return {metric: len(own) for metric, own in self.histories.items()}
+
+    def _counting(
+        self, shown: Sequence[ChangePoint], confirmed: Mapping[SeriesKey, set[str]]
     ) -> list[ChangePoint]:
-        """Changes that begin with confirmed runs and do not show in the history yet."""
-        times = {one.key: one for one in self.histories["time"]}
-        shown = {(one.series, run_id) for one in found for run_id in one.near_run_ids}
+        counting = discoveries(shown, self._tests, DetectorSettings().false_discovery_rate)
         return [
-            confirmed_point(times[one.series], self.noise_before[one.series], one)
-            for one in verdicts
-            if one.outcome == "confirmed"
-            and one.series in self.noise_before
-            and (one.series, one.run_id) not in shown
+            point
+            for point in shown
+            if point in counting
+            or (point.metric == "time" and _begins_near(point, confirmed.get(point.series, set())))
         ]
 
     def _recoveries(self) -> Iterable[ChangePoint]:
@@ -301,27 +254,47 @@ class RunHistory:
             ),
         )
 
-    def verdict(self, suspect: Suspect, fresh: CollectedRun) -> Confirmation:
-        measured = list(figures_of(suspect, fresh.jobs))
+    def verdicts(self, fresh: CollectedRun, shown: Sequence[ChangePoint]) -> list[Confirmation]:
+        """What the fresh jobs made of the suspects; `shown` are the changes that show with them."""
+        measured = figures_by_series(fresh.jobs)
+        new = [
+            point
+            for point in shown
+            if not _begins_near(point, self.announced.get(point.series, set()))
+        ]
+        return [
+            self._verdict(one, measured.get(one.series, []), new) for one in self.suspects.suspects
+        ]
+
+    def _verdict(
+        self,
+        suspect: Suspect,
+        measured: Sequence[tuple[CollectedJob, float]],
+        shown: Sequence[ChangePoint],
+    ) -> Confirmation:
         hosts = {job.host for job, _ in measured}
         run_hosts = {
             job.host for job in self.collected.jobs if job.planned.target == suspect.series.target
         }
         return verdict(
-            self.before(suspect),
             suspect,
             [seconds for _, seconds in measured],
+            self.weighed.get(suspect.series),
+            shown,
             job_ids=[job.job_id for job, _ in measured],
             hosts=None if None in hosts or not hosts else len(hosts),
             other_hosts=None if None in hosts | run_hosts or not hosts else len(hosts - run_hosts),
         )
 
 
-def _refuted_levels(verdicts: Iterable[Confirmation]) -> dict[SeriesKey, set[str]]:
+def _with_fresh(series: Series, run_id: str, figures: Sequence[float]) -> Series:
+    return replace(series, fresh={**series.fresh, run_id: figures})
+
+
+def _runs_by_series(verdicts: Iterable[Confirmation]) -> dict[SeriesKey, set[str]]:
     found = defaultdict(set)
     for one in verdicts:
-        if one.outcome == "refuted" and one.kind == "level":
-            found[one.series].add(one.run_id)
+        found[one.series].add(one.run_id)
     return found
 
 
@@ -331,12 +304,16 @@ def _together(*parts: Mapping[SeriesKey, set[str]]) -> dict[SeriesKey, set[str]]
     }
 
 
+def _begins_near(point: ChangePoint, run_ids: set[str]) -> bool:
+    return not run_ids.isdisjoint(point.near_run_ids)
+
+
 def _is_about(point: ChangePoint, runs: Mapping[SeriesKey, set[str]]) -> bool:
     """Whether a change begins near one of the runs of its series, or of a side of its speedup."""
     row = point.series
     sides = {row.target, row.against}
     return any(
-        not ids.isdisjoint(point.near_run_ids)
+        _begins_near(point, ids)
         for key, ids in runs.items()
         if key.target in sides
         and (key.workload, key.parameters, key.dtype) == (row.workload, row.parameters, row.dtype)

@@ -67,7 +67,9 @@ class ChangesSection(Record):
     series: int = Field(ge=0, description="searched")
     runs: int = Field(ge=0, description="with a figure, of the longest of these")
     notes: tuple[str, ...] = Field(
-        default=(), description="such as suspects that the budget left no re-run for"
+        default=(),
+        description="such as suspects that the budget left no re-run for, or series that are hard "
+        "to watch",
     )
 
     @classmethod

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from batchmark.changes.change_points import LevelChange, search
+from batchmark.changes.change_points import search
+from batchmark.changes.steps import LevelChange
 from benchmarks.detector import history_alone, reruns
 from benchmarks.detector.judged_alerts import Figures, judge
 from benchmarks.detector.reruns import JOBS_PER_RUN, constant, load, make_series, series_of
@@ -92,9 +93,9 @@ def test_delays_count_runs_with_a_figure():
 
 def test_a_constant_is_a_number_of_the_suspects():
     assert constant("TAIL=.07") == ("TAIL", 0.07)
-    assert constant("LEAST_RUNS=7") == ("LEAST_RUNS", 7)
+    assert constant("MOST_ASKED=4") == ("MOST_ASKED", 4)
     for text in ("JOBS_OF_ROUND=1", "NONE=1"):
-        with pytest.raises(ValueError, match=r"has only .*LEAST_RUNS, LEAST_HISTORY, TAIL"):
+        with pytest.raises(ValueError, match=r"has only .*TAIL, LEAST_LOG_SHIFT, ASK"):
             constant(text)
 
 

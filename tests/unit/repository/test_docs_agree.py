@@ -6,7 +6,7 @@ import yaml
 
 from batchmark.analysis.published import published_table
 from batchmark.changes.change_points import LEAST_AFTER, LEAST_BEFORE
-from batchmark.changes.suspects import LEAST_RUNS, too_early
+from batchmark.changes.suspects import too_early
 from batchmark_job.workloads.user_files import FOLDER_VARIABLE, find_user_files
 from tests.unit.repository.test_commands import ROOT
 
@@ -16,14 +16,14 @@ def words(page):
 
 
 def test_how_many_runs_a_change_needs():
-    needed, with_fresh_jobs = LEAST_BEFORE + LEAST_AFTER, LEAST_RUNS + 1
+    needed, with_fresh_jobs = LEAST_BEFORE + LEAST_AFTER, LEAST_BEFORE + 1
     report = too_early(0)
     assert f"needs {needed} runs" in report
     assert f"; {with_fresh_jobs} if a slow run is measured again" in report
     regressions = words("regressions.md")
     assert f"{needed} runs to show one: {LEAST_BEFORE} before it" in regressions
     assert f"and {LEAST_AFTER} from it on" in regressions
-    assert f"With fresh jobs {with_fresh_jobs} will do: {LEAST_RUNS} before" in regressions
+    assert f"With fresh jobs {with_fresh_jobs} will do: {LEAST_BEFORE} before" in regressions
     assert f"fewer than {needed} runs ({with_fresh_jobs} with fresh jobs)" in words("runbook.md")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
@@ -12,20 +13,20 @@ from batchmark.orchestration.telling import tell
 from batchmark.orchestration.xcom import RERUN_TASKS
 
 if TYPE_CHECKING:
-    from batchmark.changes.records import Confirmation
+    from batchmark.changes.records import ChangePoint, Confirmation
     from batchmark.core.run import CollectedRun
     from batchmark.orchestration.run_history import RunHistory
 
 
 def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
     """Store which of the run's rows look slower; return the arguments of the first fresh jobs."""
-    from batchmark.changes.suspects import Suspects
+    from batchmark.changes.suspects import Suspects, suspects_among
     from batchmark.orchestration.reruns import plan_round, reserve, uncertainties
     from batchmark.orchestration.run_history import RunHistory
     from batchmark.runs.budget import RUN_CAP, parse_cap
 
     run = RunHistory(context, collected_key)
-    found = run.find_suspects(uncertainties(run.collected.jobs))
+    found = suspects_among(run.histories["time"], run.weighed, uncertainties(run.collected.jobs))
     suspects = Suspects(suspects=tuple(found))
     for one in found:
         tell(
@@ -34,7 +35,7 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
         )
     params, note = context["params"], None
     if not found:
-        tell(f"No suspect among {len(run.noise_before)} series with enough runs.")
+        tell(f"No suspect among {len(run.weighed)} series with enough runs.")
     elif not params["reruns"]:
         note = "suspects are not measured again: the run was asked not to (reruns)"
     elif note := reserve(
@@ -51,15 +52,15 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
 
 
 def find_agreeing(context: Context) -> list[dict[str, Any]]:
-    """Return the arguments of the second round of fresh jobs, for whose first is slow, too.
+    """Return the arguments of the second round of fresh jobs, where the first left it open.
 
     A first job that left no figure also asks for the others.
 
     Raises:
         AirflowSkipException: no fresh job was to run.
     """
-    from batchmark.changes.suspects import needs_more
-    from batchmark.orchestration.reruns import figures_of, plan_round
+    from batchmark.changes.suspects import needs_more, weigh
+    from batchmark.orchestration.reruns import figures_by_series, plan_round
     from batchmark.orchestration.run_history import RunHistory
 
     run = RunHistory.of_suspects(context)
@@ -67,15 +68,13 @@ def find_agreeing(context: Context) -> list[dict[str, Any]]:
     asked = {job.planned.target for job in fresh.jobs} | {job.planned.target for job in fresh.lost}
     if not asked:
         raise AirflowSkipException("no fresh job was to run")
+    measured = figures_by_series(fresh.jobs)
+    now = weigh(run.times_with(fresh), run.run_id, run.priors)
     targets = [
-        suspect.series.target
-        for suspect in run.suspects.suspects
-        if suspect.series.target in asked
-        and needs_more(
-            run.noise_before.get(suspect.series),
-            suspect,
-            [value for _, value in figures_of(suspect, fresh.jobs)],
-        )
+        one.series.target
+        for one in run.suspects.suspects
+        if one.series.target in asked
+        and needs_more([value for _, value in measured.get(one.series, ())], now.get(one.series))
     ]
     return run.plan_jobs(2, plan_round(2, run.plan.jobs, dict.fromkeys(targets)))
 
@@ -89,6 +88,7 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
     from batchmark.changes.attribution import group_changes, runs_around
     from batchmark.changes.conditions import COLUMNS, run_conditions
     from batchmark.changes.records import RunChanges
+    from batchmark.changes.suspects import hard_to_watch
     from batchmark.history.store import HistoryStore
     from batchmark.orchestration.run_history import RunHistory
     from batchmark.report.changes import ChangesSection
@@ -97,10 +97,11 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
         raise AirflowSkipException("the run has no results to look at; see collect_results")
     run = RunHistory.of_suspects(context)
     fresh = run.collect(context, rounds=len(RERUN_TASKS))
-    verdicts = _verdicts(run, fresh)
     if fresh.jobs or fresh.lost or fresh.superseded:
         _store_with(fresh, run)
-    points, rows = run.news(verdicts), []
+    shown = run.shown(run.times_with(fresh))
+    verdicts = _verdicts(run, fresh, shown)
+    points, rows = run.news(shown, verdicts), []
     if points:
         history, around = HistoryStore.of(run.config), runs_around(points)
         rows = history.read(COLUMNS, suites=[run.suite], run_ids=around).to_pylist()
@@ -115,7 +116,7 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
         changes,
         everything,
         confirmations=verdicts,
-        notes=run.suspects.notes,
+        notes=filter(None, (*run.suspects.notes, hard_to_watch(run.weighed))),
     )
     run.store.write(CHANGES_SECTION, section.model_dump_json(indent=2))
     tell(f"{len(changes)} change(s) among {len(everything)} series")
@@ -123,10 +124,12 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
     return run.store.write(CHANGES, found.model_dump_json(indent=2))
 
 
-def _verdicts(run: RunHistory, fresh: CollectedRun) -> list[Confirmation]:
+def _verdicts(
+    run: RunHistory, fresh: CollectedRun, shown: Sequence[ChangePoint]
+) -> list[Confirmation]:
     if not (fresh.jobs or fresh.lost):
         return []
-    verdicts = [run.verdict(one, fresh) for one in run.suspects.suspects]
+    verdicts = run.verdicts(fresh, shown)
     for one in verdicts:
         tell(f"{one.outcome}: {one.series.target} {one.series.workload}: {one.reason}")
     return verdicts

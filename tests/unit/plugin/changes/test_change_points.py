@@ -8,11 +8,9 @@ from batchmark.changes.change_points import (
     LEAST_AFTER,
     LEAST_BEFORE,
     LEAST_BETWEEN,
-    WINDOW,
     search,
-    windows_before,
 )
-from batchmark.changes.noise_model import Prior
+from batchmark.changes.noise_model import WINDOW, Prior, windows_before
 
 
 def noise(count, seed=0, log_sd=0.01):

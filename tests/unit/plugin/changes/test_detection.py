@@ -262,8 +262,8 @@ def test_the_histories_given_stay_as_they_were():
 
 
 def test_a_level_of_one_run_has_no_spread():
-    assert level(np.log([0.5])).spread is None
-    found = level(np.log([0.9, 1.0, 1.1]))
+    assert level(np.log([0.5]), 1).spread is None
+    found = level(np.log([0.9, 1.0, 1.1]), 3)
     assert found.median == pytest.approx(1)
     assert found.spread == pytest.approx(0.15, abs=0.02)
 

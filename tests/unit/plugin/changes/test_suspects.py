@@ -1,18 +1,21 @@
 """Which runs are looked at again, and what fresh jobs make of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from batchmark.changes.detection import detect_changes, recoveries
+from batchmark.changes.change_points import LEAST_AFTER, LEAST_BEFORE
+from batchmark.changes.detection import detect_changes, ledger, recoveries, shown_changes
 from batchmark.changes.noise_model import Prior
 from batchmark.changes.suspects import (
-    confirmed_point,
+    MOST_ASKED,
+    hard_to_watch,
     needs_more,
-    noise_before,
-    suspect_levels,
-    suspect_runs,
+    suspects_among,
     too_early,
     verdict,
+    weigh,
 )
 from batchmark.report.change_words import confirmation
 from tests.builders.changed_series import LEVEL, build_history, build_key, noisy
@@ -22,17 +25,16 @@ def key(size=1000, target="g5.xlarge"):
     return build_key(target, parameters=f'{{"size":{size}}}')
 
 
-def history(values, of=None):
-    return build_history(of or key(), values)
+def history(values, of=None, fresh=None):
+    return replace(build_history(of or key(), values), fresh=fresh or {})
 
 
-def stand(*histories, starts=None, priors=None):
-    run_id = histories[0].run_ids[-1]
-    return noise_before(histories, run_id, starts=starts or {}, priors=priors or {})
+def weighed(*histories, priors=None):
+    return weigh(histories, histories[0].run_ids[-1], priors or {})
 
 
-def suspects(*histories, uncertainty=None, **known):
-    return suspect_runs(stand(*histories, **known), uncertainty or {})
+def suspects(*histories, uncertainty=None, priors=None):
+    return suspects_among(histories, weighed(*histories, priors=priors), uncertainty or {})
 
 
 def with_newest(factor, count=20, **noise):
@@ -52,25 +54,33 @@ def test_a_faster_run_is_no_suspect():
 
 
 def test_a_run_whose_own_samples_reach_the_level_is_no_suspect():
-    one = with_newest(1.12)
+    one = with_newest(1.12, count=8)
     assert suspects(one, uncertainty={one.key: 0.05})
     assert suspects(one, uncertainty={one.key: 0.2}) == []
 
 
-@pytest.mark.parametrize(("runs", "count"), [(5, 0), (6, 1)])
+@pytest.mark.parametrize(("runs", "count"), [(LEAST_BEFORE - 1, 0), (LEAST_BEFORE, 1)])
 def test_a_level_of_few_runs_has_no_suspects(runs, count):
     assert len(suspects(with_newest(1.3, count=runs))) == count
 
 
-def test_a_told_change_begins_a_level_of_its_own():
-    values = [*noisy(20), *(1.12 * noisy(4, seed=1))]
-    one = history(values)
-    assert one.key in stand(one)
-    assert one.key not in stand(one, starts={one.key: {"run-20"}})  # too few runs on it yet
+def test_several_runs_that_are_a_little_slow_are_a_suspect_before_they_show():
+    slow = 1.05 * noisy(2, seed=1, log_sd=0.01)
+    one = history([*noisy(40, seed=2, log_sd=0.02), *slow])
+    assert detect_changes([one]) == []
+    (found,) = suspects(one)
+    assert (found.kind, found.run_id) == ("level", "run-40")
+    assert found.seconds == pytest.approx(np.median(slow), rel=1e-4)
+
+
+def test_a_level_that_shows_is_no_suspect():
+    one = history([*noisy(20), *(1.12 * noisy(4, seed=1))])
+    assert detect_changes([one])
+    assert suspects(one) == []
 
 
 def test_a_calibration_that_knows_more_noise_makes_fewer_suspects():
-    one = with_newest(1.1, count=7, log_sd=0.002)
+    one = with_newest(1.1, count=8, log_sd=0.002)
     assert suspects(one)
     assert suspects(one, priors={one.key: Prior(0.2, 5)}) == []
 
@@ -90,89 +100,128 @@ def test_a_bimodal_series_that_takes_its_slower_value_is_no_suspect():
     assert suspects(history([*values, LEVEL * 1.1])) == []
 
 
-def judge(one, reruns):
+def test_fresh_jobs_that_never_settle_it_are_not_asked_for_in_each_run():
+    asked = {f"run-{20 - number}": [LEVEL] for number in range(1, MOST_ASKED + 1)}
+    one = with_newest(1.3)
+    assert suspects(replace(one, fresh=dict(list(asked.items())[1:])))
+    assert suspects(replace(one, fresh=asked)) == []
+
+
+def test_fresh_jobs_follow_their_run_in_the_ledger():
+    one = history([1.0, 2.0, 3.0], fresh={"run-1": [4.0, 5.0], "run-2": []})
+    line = ledger(one)
+    assert line.run_ids == ["run-0", "run-1", "run-1", "run-1", "run-2"]
+    assert np.exp(line.logs) == pytest.approx([1, 2, 4, 5, 3])
+    assert line.recorded_at[1] == line.recorded_at[3] < line.recorded_at[4]
+    assert ledger(one, 1).run_ids == ["run-2"]
+
+
+def with_fresh(one, *factors):
+    return replace(one, fresh={one.run_ids[-1]: [LEVEL * factor for factor in factors]})
+
+
+def judge(one, *factors):
     (suspect,) = suspects(one)
+    reruns = [LEVEL * factor for factor in factors]
     return verdict(
-        stand(one)[one.key],
         suspect,
         reruns,
+        weighed(one)[one.key],
+        shown_changes([with_fresh(one, *factors)]),
         job_ids=[str(number) for number in range(len(reruns))],
         hosts=len(reruns),
+        other_hosts=0,
     )
 
 
-def test_three_slow_fresh_jobs_confirm_a_suspect():
+def test_three_slow_fresh_jobs_let_a_level_show_in_its_first_run():
     one = with_newest(1.12)
-    found = judge(one, [1.11 * LEVEL, 1.13 * LEVEL, 1.12 * LEVEL])
-    assert (found.outcome, found.reason) == ("confirmed", "3 fresh jobs agree")
-    point = confirmed_point(one, stand(one)[one.key], found)
+    found = judge(one, 1.11, 1.13, 1.12)
+    assert (found.outcome, found.reason) == (
+        "confirmed",
+        "with 3 fresh jobs the slower level shows",
+    )
+    (point,) = detect_changes([with_fresh(one, 1.11, 1.13, 1.12)])
     assert (point.first_run_id, point.last_run_id) == ("run-20", "run-19")
     assert point.change == pytest.approx(0.12, abs=0.02)
-    assert point.after.runs == 1
-    assert point.worse
+    assert (point.before.runs, point.after.runs) == (20, 1)
+    assert point.near_run_ids == ("run-17", "run-18", "run-19", "run-20")
+
+
+def test_a_level_that_only_fresh_jobs_are_on_begins_with_their_run():
+    one = with_fresh(with_newest(1.0), *[1.2] * LEAST_AFTER)
+    (point,) = detect_changes([one])
+    assert (point.first_run_id, point.last_run_id) == ("run-20", "run-19")
+
+
+def more(one, *factors):
+    fresh = with_fresh(one, *factors)
+    return needs_more(fresh.fresh[one.run_ids[-1]], weighed(fresh).get(one.key))
 
 
 def test_one_fresh_job_at_the_old_level_refutes_and_asks_for_no_more():
     one = with_newest(1.4)
-    (suspect,) = suspects(one)
-    assert not needs_more(stand(one)[one.key], suspect, [LEVEL])
-    found = judge(one, [LEVEL])
-    assert found.outcome == "refuted"
-    assert found.reason == "a fresh job was not slow; the run's 40 % were its own"
+    assert not more(one, 1.0)
+    found = judge(one, 1.0)
+    assert (found.outcome, found.reason) == ("refuted", "1 fresh job was at the old level")
 
 
-def test_fresh_jobs_within_the_noise_refute_together():
+def test_a_slow_first_fresh_job_or_one_without_a_figure_asks_for_more():
     one = with_newest(1.12)
-    assert judge(one, [1.06 * LEVEL, LEVEL, 0.99 * LEVEL]).outcome == "refuted"
+    assert more(one, 1.12)
+    assert more(one)
 
 
-@pytest.mark.parametrize("reruns", [[], [1.12 * LEVEL]])
-def test_too_few_fresh_figures_settle_nothing(reruns):
-    assert judge(with_newest(1.12), reruns).outcome == "unsettled"
+def test_fresh_jobs_that_fit_both_levels_leave_it_open():
+    found = judge(with_newest(1.1, log_sd=0.03), 1.05)
+    assert found.outcome == "unsettled"
+    assert found.reason == "1 fresh job can't tell the levels apart; the next runs will"
+    nothing = judge(with_newest(1.12))
+    assert (nothing.outcome, nothing.reason) == ("unsettled", "no fresh job left a figure")
 
 
-def test_two_fresh_figures_must_be_the_surer():
-    one = with_newest(1.18, log_sd=0.05)
-    near, far = 1.08 * LEVEL, 1.14 * LEVEL
-    assert judge(one, [far, far]).outcome == "confirmed"
-    assert judge(one, [near, near]).outcome == "refuted"
-    assert judge(one, [near, near, near]).outcome == "confirmed"
+def test_evidence_gathers_over_runs_and_their_fresh_jobs():
+    """What one run and its fresh jobs can't show, the next run's complete."""
+    values = [*noisy(40, seed=4, log_sd=0.035), 1.07 * LEVEL, 1.07 * LEVEL]
+    fresh = {"run-40": [1.06 * LEVEL, 1.08 * LEVEL], "run-41": [1.07 * LEVEL] * 3}
+    assert shown_changes([history(values[:41], fresh={"run-40": fresh["run-40"]})]) == []
+    assert shown_changes([history(values, fresh={"run-40": fresh["run-40"]})]) == []
+    (point,) = shown_changes([history(values, fresh=fresh)])
+    assert point.first_run_id == "run-40"
+    assert shown_changes([history(values)]) == []
 
 
 def outcomes(seed):
-    """Of a run that may be slower: whether it is a suspect, and what fresh jobs say of it.
-
-    Three and two of them, and three as if the run began a new level.
-    """
+    """Of runs that may be slower: which are suspects, and what fresh jobs say of them."""
     rng = np.random.default_rng(seed)
-    log_sd, shift = rng.choice([0.01, 0.03, 0.05]), rng.uniform(0.05, 0.3)
-    values = [LEVEL * np.exp(log_sd * rng.standard_normal(21)) for _ in range(4)]
-    values[0][-1] = LEVEL * np.exp(shift)
-    before = stand(*(history(own, key(size)) for size, own in enumerate(values)))
-    reruns = LEVEL * np.exp(rng.uniform(0.2, 1.2) * shift + log_sd * rng.standard_normal(3))
-    suspect = next((one for one in suspect_runs(before, {}) if one.series == key(0)), None)
+    log_sd, shift = rng.choice([0.01, 0.03, 0.05]), rng.uniform(0.03, 0.3)
+    slow = int(rng.integers(1, 4))
+    values = LEVEL * np.exp(log_sd * rng.standard_normal((4, 40)))
+    values[0, -slow:] *= np.exp(shift)
+    every = [history(own, key(size)) for size, own in enumerate(values)]
+    suspect = next((one for one in suspects(*every) if one.series == key(0)), None)
     if suspect is None:
         return None
-    level = suspect.model_copy(update={"kind": "level"})
-    return tuple(
-        verdict(before[key(0)], one, list(some), job_ids=(), hosts=None).outcome
-        for one, some in ((suspect, reruns), (suspect, reruns[:2]), (level, reruns))
+    factors = np.exp(rng.uniform(0.0, 1.2) * shift + log_sd * rng.standard_normal(3))
+    found = verdict(
+        suspect,
+        list(LEVEL * factors),
+        weighed(*every)[key(0)],
+        shown_changes([with_fresh(every[0], *factors)]),
+        job_ids=(),
+        hosts=None,
     )
+    return suspect.kind, more(every[0], factors[0]), found.outcome
 
 
-# By seed. Chosen so that each constant decides one of them, as those of the search do in
-# test_change_points.
+# By seed. Chosen so that TAIL, ASK and MORE decide one of them each, as the constants of the search
+# do in test_change_points.
 OUTCOMES = {
-    8: None,
-    71: ("confirmed", "confirmed", "refuted"),
-    79: None,
-    85: ("confirmed", "confirmed", "confirmed"),
-    110: ("confirmed", "confirmed", "unsettled"),
-    142: ("refuted", "refuted", "refuted"),
-    148: ("refuted", "refuted", "refuted"),
-    206: ("confirmed", "refuted", "confirmed"),
-    303: ("refuted", "refuted", "refuted"),
-    468: ("confirmed", "confirmed", "unsettled"),
+    39: ("level", True, "confirmed"),
+    162: None,
+    175: ("level", False, "confirmed"),
+    329: None,
+    392: ("run", False, "refuted"),
 }
 
 
@@ -180,43 +229,16 @@ def test_the_constants_decide_as_they_were_set():
     assert {seed: outcomes(seed) for seed in OUTCOMES} == OUTCOMES
 
 
-def test_a_first_fresh_job_without_a_figure_leaves_it_to_the_others():
-    one = with_newest(1.12)
-    (suspect,) = suspects(one)
-    assert needs_more(stand(one)[one.key], suspect, [])
-
-
-@pytest.mark.parametrize(
-    ("factors", "outcome"),
-    [
-        ((1.04, 1.04, 1.04), "confirmed"),
-        ((1.0, 1.0, 1.0), "refuted"),
-        ((1.018, 1.02, 1.019), "unsettled"),
-    ],
-)
-def test_a_new_level_of_the_history_is_refuted_by_counter_evidence_only(factors, outcome):
-    one = history([*noisy(25, log_sd=0.01), *(1.04 * noisy(12, seed=1, log_sd=0.01))])
-    (suspect,) = suspect_levels(detect_changes([one]), {})
-    assert (suspect.kind, suspect.run_id) == ("level", "run-25")
-    before = noise_before([one], suspect.run_id, starts={}, priors={})[one.key]
-    reruns = [LEVEL * factor for factor in factors]
-    found = verdict(before, suspect, reruns, job_ids=["1", "2", "3"], hosts=None)
-    assert found.outcome == outcome
-
-
-def test_of_a_level_before_which_there_was_too_little_the_history_decides():
-    one = history([*noisy(25), *(1.1 * noisy(8, seed=1))])
-    (suspect,) = suspect_levels(detect_changes([one]), {})
-    found = verdict(None, suspect, [LEVEL] * 3, job_ids=["1", "2", "3"], hosts=None)
-    assert found.outcome == "unsettled"
-
-
-def test_a_level_that_was_told_or_is_faster_is_not_looked_at_again():
-    one = history([*noisy(25), *(1.1 * noisy(8, seed=1))])
-    points = detect_changes([one])
-    assert suspect_levels(points, {one.key: {"run-24"}}) == []
-    faster = history([*noisy(25), *(0.8 * noisy(8, seed=1))])
-    assert suspect_levels(detect_changes([faster]), {}) == []
+def test_series_whose_slow_runs_come_in_a_row_are_named_as_hard_to_watch():
+    rng = np.random.default_rng(1)
+    slow = np.repeat(rng.random(30) < 0.4, 4)  # visits of four runs
+    sticky = history(noisy(120, log_sd=0.01) * np.where(slow, 1.08, 1.0), key(1))
+    steady = history(noisy(120, seed=1), key(2))
+    assert hard_to_watch(weighed(steady)) is None
+    assert hard_to_watch(weighed(sticky, steady)).startswith(
+        "1 of 2 series can't be watched closely (matmul size 1, float32 on g5.xlarge): slow runs "
+        "come in a row by themselves"
+    )
 
 
 def slower_then(*factors):
@@ -245,29 +267,26 @@ def test_an_alert_of_a_series_that_is_gone_never_recovers():
 
 
 def test_a_history_too_short_for_any_change_says_from_when_one_shows():
-    assert too_early(12) == (
-        "Not known yet: the longest history has 12 runs. A change needs 13 runs to show; 7 "
+    assert too_early(10) == (
+        "Not known yet: the longest history has 10 runs. A change needs 11 runs to show; 8 "
         "if a slow run is measured again and stays slow."
     )
     assert "has 1 run." in too_early(1)
-    assert too_early(13) is None
+    assert too_early(11) is None
 
 
-@pytest.mark.parametrize(("runs", "found"), [(12, 0), (13, 1)])
+@pytest.mark.parametrize(("runs", "found"), [(10, 0), (11, 1)])
 def test_a_change_shows_from_as_many_runs_as_a_short_history_is_told(runs, found):
     values = [*noisy(runs - 4), *(1.3 * noisy(4, seed=1))]
     assert len(detect_changes([history(values)])) == found
 
 
+def test_with_fresh_jobs_it_shows_from_eight_runs_on():
+    for runs, found in ((7, 0), (8, 1)):
+        one = with_newest(1.3, count=runs - 1)
+        assert len(detect_changes([with_fresh(one, 1.3, 1.31, 1.3)])) == found
+
+
 def test_a_verdict_tells_how_many_instances_are_other_ones():
-    one = with_newest(1.12)
-    (suspect,) = suspects(one)
-    found = verdict(
-        stand(one)[one.key],
-        suspect,
-        [1.12 * LEVEL] * 3,
-        job_ids=["1", "2", "3"],
-        hosts=2,
-        other_hosts=0,
-    )
-    assert "on 2 instances (none other than the run's own)" in confirmation(found)
+    found = judge(with_newest(1.12), 1.12, 1.12, 1.12)
+    assert "on 3 instances (none other than the run's own)" in confirmation(found)

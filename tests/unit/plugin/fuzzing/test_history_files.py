@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from batchmark.changes.conditions import run_conditions
 from batchmark.changes.detection import detect_changes
-from batchmark.changes.suspects import noise_before
+from batchmark.changes.suspects import weigh
 from batchmark.history.columns import ALL_COLUMNS, SCHEMA
 from batchmark.history.exports import asv, bencher, csv
 from batchmark.history.parquet import FileLocation, encode
@@ -95,7 +95,7 @@ def check(body, folder):
         histories = series_histories(table, metric)
         detect_changes(histories)
         if metric == "time":
-            noise_before(histories, two_targets(8).run_id, starts={}, priors={})
+            weigh(histories, two_targets(8).run_id, {})
     run_conditions(table.to_pylist())
     for export in (asv, bencher):
         json.dumps(list(export.files(table)))

@@ -114,6 +114,21 @@ def test_calibrations_count_and_confirmations_do_not():
     }
 
 
+def test_fresh_jobs_stand_behind_their_run_in_the_order_they_ended():
+    fresh = {"purpose": "confirmation", "day": 1}
+    rows = table(
+        row(1.0),
+        row(2.0, day=1),
+        row(4.0, recorded_at=START + timedelta(days=3), **fresh),
+        row(3.0, **fresh),
+        row(None, status="failed", **fresh),
+        row(9.0, GPU, **fresh),  # of a target whose own job failed
+    )
+    (times,) = series_histories(rows, "time")
+    assert times.fresh == {"run-1": [3.0, 4.0]}
+    assert [one.fresh for one in series_histories(rows, "noise")] == [{}]
+
+
 @pytest.mark.parametrize(
     ("column", "value"),
     [
