@@ -22,7 +22,7 @@ from batchmark.analysis.significance import (
     relative,
 )
 from batchmark.analysis.speedup import ratio
-from batchmark.core.formatting import percent
+from batchmark.core.formatting import apart, percent
 from batchmark.core.intervals import Estimate
 
 WEAKEST_FIRST = ("assumed", "repeats", "calibration")
@@ -66,8 +66,8 @@ def judge(first: Contestant, second: Contestant) -> Judgement:
     reason = None
     if abs(lead) <= resolution.critical_difference:
         reason = (
-            f"not known yet: identical jobs may differ by "
-            f"{percent(relative(resolution.critical_difference))}"
+            f"not known yet: equal jobs may differ by up to "
+            f"{apart(relative(resolution.critical_difference))}"
         )
     elif _excludes_one(quotient, lead):
         faster = "first" if lead > 0 else "second"

@@ -78,6 +78,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.{0 if abs(share) >= 0.0995 else 1}f} %"
 
 
+def apart(change: float) -> str:
+    """How far apart two figures may lie: a share, from twice as much on a factor."""
+    return percent(change) if change < 1 else f"{about(1 + change)}{TIMES}"
+
+
 def noise(share: float) -> str:
     """A spread, or a change that noise hides; from 100 % on, too few jobs were seen to know it."""
     return percent(share) if share < 1 else "not known"

@@ -188,7 +188,9 @@ def test_what_is_not_known_says_how_it_would_be(tmp_path, old, capsys):
     new = repeats(tmp_path / "new", 0.012, count=1)
     main(["compare", str(old), str(new), "--gate"])
     out = " ".join(capsys.readouterr().out.split())
-    assert "Not known yet in 1 row: with 1 repeat a side, equal jobs may differ by up to" in out
+    assert (
+        "Not known yet in 1 row: with 1 repeat a side, equal jobs may differ by up to 2.4×." in out
+    )
     assert "Measure 6 or more repeats a side." in out
     assert "but nothing could be decided: measure 6 or more repeats a side." in out
 

@@ -106,7 +106,7 @@ class Comparison:
             return
         lacking = sum(_repeats([row]) < self._fewest_repeats for row in rows)
         change = max(row.noise.critical_change for row in rows)
-        most = f"up to {formatting.percent(change)}" if change < TENFOLD else "more than tenfold"
+        most = f"up to {formatting.apart(change)}" if change < TENFOLD else "more than tenfold"
         yield (
             f"Not known yet in {formatting.count(len(rows), 'row')}: with "
             f"{formatting.count(_repeats(rows), 'repeat')} a side, equal jobs may differ by {most}."

@@ -134,7 +134,7 @@ def test_a_single_job_without_a_calibration_gets_the_assumed_noise():
     noise = judge(contestant([1.0]), contestant([2.0])).noise
     assert noise.source == "assumed"
     assert noise.floor == pytest.approx(math.expm1(ASSUMED.log_sd))
-    assert noise.note == "not known yet: identical jobs may differ by 170 %"
+    assert noise.note == "not known yet: equal jobs may differ by up to 2.7×"
     assert judge(contestant([1.0]), contestant([2.6])).faster is None
     assert judge(contestant([1.0]), contestant([2.8])).faster == "first"
 

@@ -51,6 +51,17 @@ def test_times_come_in_the_unit_that_suits_them(given, text):
     assert str(formatting.time(given)) == text
 
 
+def test_how_far_apart_is_a_factor_from_twice_on():
+    assert [formatting.apart(change) for change in (0.028, 0.284, 0.99, 1.0, 1.7, 8.9)] == [
+        "2.8 %",
+        "28 %",
+        "99 %",
+        "2.0×",
+        "2.7×",
+        "9.9×",
+    ]
+
+
 def test_amounts():
     assert [formatting.usd(value) for value in (1234.5, 1.0, 0.0934, 0.00085, 0)] == [
         "$1,234.50",
