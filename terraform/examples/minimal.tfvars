@@ -10,3 +10,6 @@ purchasing         = "on_demand"
 max_vcpus          = 8
 target_overrides   = { "g4dn.xlarge" = { max_vcpus = 4 } }
 monthly_budget_usd = 20
+
+# Alerts reach nobody without it. Change a copy, such as terraform/my.tfvars, which git ignores: `make image` wants all committed.
+# alert_emails = ["you@example.org"]
