@@ -121,12 +121,12 @@ variable "user_cidrs" {
 ################################################################################
 
 variable "airflow_version" {
-  description = "Airflow version, one that MWAA offers today, such as 3.3.1; 3.2 or later, because the DAGs import what earlier task SDKs lack"
+  description = "Airflow version, one that MWAA offers today, such as 3.3.1; the DAGs are tested with 3.3, and before 3.2 Airflow lacks what they import"
   type        = string
 
   validation {
     condition     = can(regex("^[0-9]+\\.[0-9]+\\.[0-9]+$", var.airflow_version)) ? tonumber(split(".", var.airflow_version)[0]) * 1000 + tonumber(split(".", var.airflow_version)[1]) >= 3002 : false
-    error_message = "airflow_version is \"${var.airflow_version}\"; the DAGs need Airflow 3.2 or later, so give a version such as \"3.3.1\" from MWAA's list."
+    error_message = "airflow_version is \"${var.airflow_version}\"; the DAGs are for Airflow 3.3, and before 3.2 it lacks what they import, so give a version such as \"3.3.1\" from MWAA's list."
   }
 }
 
