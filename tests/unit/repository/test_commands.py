@@ -142,3 +142,22 @@ def test_the_aws_cli_knows_the_options_of_what_only_aws_can_do(capsys):
     }
     typed_to_aws(the_command("aws ce update-cost-allocation-tags-status"), nobody, code=255)
     assert "Could not connect to the endpoint URL" in capsys.readouterr().err
+
+
+def test_each_link_to_a_heading_leads_to_one():
+    for path, text in TEXT.items():
+        for link, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", text):
+            page = (path.parent / link).resolve() if link else path
+            assert anchor in anchors(page.read_text()), (path, link, anchor)
+
+
+def anchors(text):
+    """Of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_runbook_begins_with_a_way_to_each_of_its_sections():
+    contents, _, sections = TEXT[ROOT / "docs" / "runbook.md"].partition("\n## ")
+    headings = re.findall(r"^## .+$", f"## {sections}", re.MULTILINE)
+    assert anchors("\n".join(headings)) == set(re.findall(r"\(#([^)]+)\)", contents))

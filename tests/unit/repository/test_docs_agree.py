@@ -1,14 +1,20 @@
 """What the docs say in figures and names, compared with the code that knows better."""
 
+import json
+import math
 import re
 
+import pytest
 import yaml
 
-from batchmark.analysis.published import published_table
+from batchmark.analysis.published import NOISE, published_table
+from batchmark.analysis.significance import ASSUMED, Resolution
 from batchmark.changes.change_points import LEAST_AFTER, LEAST_BEFORE
 from batchmark.changes.suspects import too_early
+from batchmark.core.formatting import apart
+from batchmark.core.prices import price_file
 from batchmark_job.workloads.user_files import FOLDER_VARIABLE, find_user_files
-from tests.unit.repository.test_commands import ROOT
+from tests.unit.repository.test_commands import ROOT, TEXT
 
 
 def words(page):
@@ -25,6 +31,49 @@ def test_how_many_runs_a_change_needs():
     assert f"and {LEAST_AFTER} from it on" in regressions
     assert f"With fresh jobs {with_fresh_jobs} will do: {LEAST_BEFORE} before" in regressions
     assert f"fewer than {needed} runs ({with_fresh_jobs} with fresh jobs)" in words("runbook.md")
+
+
+def test_the_assumed_noise():
+    scatter, single = apart(math.expm1(ASSUMED.log_sd)), apart(NOISE - 1)
+    measurement = words("measurement.md")
+    assert f"A standard deviation of {scatter} from job to job is assumed" in measurement
+    assert f"{ASSUMED.log_sd} of the logarithm" in measurement
+    assert f"from {single} (a change of {100 * (NOISE - 1):.0f} %) on" in measurement
+    assert round(math.exp(Resolution(ASSUMED, 1, ASSUMED, 1).margin), 1) == 2
+    for page in ("runbook.md", "ci-gate.md"):
+        said = words(page)
+        assert f"a scatter of {scatter} from job to job" in said
+        assert f"may differ by {single}" in said
+
+
+def test_what_idling_costs_adds_up():
+    table = TEXT[ROOT / "docs" / "runbook.md"].partition("## What it costs while idle")[2]
+    rows = [line.split("|") for line in table.partition("\n\nOptions")[0].splitlines()]
+    *parts, together = (row for row in rows if len(row) > 4 and "$" in row[2])
+    for column in (2, 3):
+        sums = [sum(end) for end in zip(*(dollars(row[column]) for row in parts), strict=True)]
+        assert sums == pytest.approx(dollars(together[column]))
+    least, most = dollars(together[2])[0], dollars(together[3])[1]
+    assert f"${least} (two targets) to ${most} (six) a month" in TEXT[ROOT / "README.md"]
+
+
+def dollars(cell):
+    """The least and the most that a cell names."""
+    amounts = [float(amount) for amount in re.findall(r"\$([\d.]+)", cell)]
+    return amounts[0], amounts[-1]
+
+
+def test_what_a_run_is_expected_to_cost():
+    inputs = (ROOT / "terraform" / "variables.tf").read_text()
+    defaults = re.findall(
+        r'variable "[cg]pu_instance_types".*?default += (\[.*?\])', inputs, re.DOTALL
+    )
+    prices = json.loads(price_file("us-east-1").read_text())["on_demand"]
+    hourly = sum(prices[name] for types in defaults for name in json.loads(types))
+    said = words("runbook.md")
+    assert f"The six cost ${hourly:.2f} an hour together" in said
+    for least, most in ((5, 10), (7, 25)):
+        assert f"${least / 60 * hourly:.2f} to ${most / 60 * hourly:.2f}" in said
 
 
 def test_where_the_published_table_is_from():
