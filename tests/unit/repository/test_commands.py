@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ from importlib import import_module
 
 import pytest
 
-from tests.documented import TEXT, the_command, typed, typed_to_aws
+from tests.documented import TEXT, commands, the_command, typed, typed_to_aws
 from tests.paths import ROOT
 
 
@@ -108,6 +109,16 @@ def test_each_link_to_a_file_leads_somewhere():
         for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
             if "://" not in link and not link.startswith("mailto:"):
                 assert (path.parent / link).exists(), (path, link)
+
+
+def test_the_first_apply_begins_in_its_folder_with_one_region(tmp_path):
+    (tmp_path / "terraform").mkdir()
+    lines = [command.text for command in commands() if command.first == "cd terraform"]
+    said = typed("\n".join([*lines, "pwd", "env"]), tmp_path, {}).splitlines()
+    assert said[0] == str(tmp_path / "terraform")
+    assert {"AWS_REGION=us-east-1", "TF_VAR_region=us-east-1"} <= set(said)
+    (addresses,) = [line for line in said if line.startswith("TF_VAR_alert_emails=")]
+    assert json.loads(addresses.partition("=")[2]) == ["you@example.org"]
 
 
 def test_the_linters_are_installed_for_each_commit(tmp_path):
