@@ -39,9 +39,9 @@ class Figure(NamedTuple):
 
 
 def time(estimate: Estimate, digits_without_interval: int = 3) -> Figure:
-    """A duration given in seconds, in a suitable unit."""
+    """A duration given in seconds, in a suitable unit; to two digits or more, as ratios need."""
     scale, unit = _time_unit(estimate.value)
-    figure = _figure(estimate.scaled(1 / scale), digits_without_interval)
+    figure = _figure(estimate.scaled(1 / scale), digits_without_interval, fewest_digits=2)
     return Figure(f"{figure.value} {unit}", figure.interval)
 
 
@@ -154,7 +154,11 @@ def _prefix(value: float) -> tuple[float, str]:
 
 
 def _figure(
-    estimate: Estimate, digits_without_interval: int, *, visibly_not: float | None = None
+    estimate: Estimate,
+    digits_without_interval: int,
+    *,
+    fewest_digits: int = 1,
+    visibly_not: float | None = None,
 ) -> Figure:
     interval = estimate.interval
     if interval is None:
@@ -163,7 +167,8 @@ def _figure(
     last = finest = _last_digit(estimate.value, MOST_DIGITS)
     half_width = (interval.high - interval.low) / 2
     if half_width > 0:
-        last = max(last, _last_digit(half_width, 1))
+        coarsest = _last_digit(estimate.value, fewest_digits)
+        last = min(coarsest, max(last, _last_digit(half_width, 1)))
     if interval.low > 0:  # never round the lower end to zero
         last = min(last, _last_digit(interval.low, 1))
     if visibly_not is not None and not interval.low <= visibly_not <= interval.high:

@@ -43,7 +43,7 @@ def test_figures_carry_no_more_digits_than_their_interval(given, value, interval
         (estimate(0.000214, 0.000210, 0.000219), "214 µs [210, 219]"),
         (estimate(3e-9), "3.00 ns"),
         (estimate(0.95 * 1e-3), "0.950 ms"),
-        (estimate(0.00098, 0.0009, 0.0011), "1.0 ms [0.9, 1.1]"),
+        (estimate(0.00098, 0.0009, 0.0011), "0.98 ms [0.90, 1.10]"),
         (estimate(204.0), "204 s"),
     ],
 )
@@ -60,6 +60,21 @@ def test_how_far_apart_is_a_factor_from_twice_on():
         "2.7×",
         "9.9×",
     ]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "cpu", "shown"),
+    [
+        (estimate(0.0621, 0.041, 0.085), estimate(0.0578, 0.044, 0.08), ("62 ms", "58 ms")),
+        (
+            estimate(47e-5, 35e-5, 6e-4),
+            estimate(6e-4, 4e-4, 8e-4),
+            ("470 µs", "600 µs"),
+        ),
+    ],
+)
+def test_times_have_the_digits_that_their_ratio_shows_in(gpu, cpu, shown):
+    assert (formatting.time(gpu).value, formatting.time(cpu).value) == shown
 
 
 def test_amounts():
