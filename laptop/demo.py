@@ -14,6 +14,7 @@ from rich.console import Console
 
 from batchmark.aws.result_bucket import REPORT_HTML, REPORT_JSON, RunStore
 from batchmark.core.suites import SUITES
+from batchmark.report.answer import answer_lines
 from batchmark.report.model import Report
 from batchmark.report.published_page import render_html as published_html
 from batchmark.report.terminal import render_table
@@ -31,7 +32,7 @@ RUN_SECONDS = 4 * 3600
 TOLD_STATES = ("success", "failed", "upstream_failed", "up_for_retry")
 PROGRESS = re.compile(r"\[(\d+)/(\d+)\] .*?(; about \d+ \w+ left)?")  # in a job's log
 PROGRESS_SECONDS = 5.0  # between two lines of a job's progress
-LOG_WIDTH = 140  # columns of the table where output is no terminal
+LOG_WIDTH = 80  # columns of the table where output is no terminal
 
 
 def demo(suite: str, folder: Path) -> None:
@@ -55,7 +56,8 @@ def demo(suite: str, folder: Path) -> None:
     render_table(report, Console(width=None if sys.stdout.isatty() else LOG_WIDTH))
     example = folder / EXAMPLE
     example.write_text(published_html())
-    print(f"\nreport: {folder / REPORT_HTML}\n        {folder / REPORT_JSON}")
+    answer, *_ = answer_lines(report)
+    print(f"\n{answer}\n\nreport: {folder / REPORT_HTML}\n        {folder / REPORT_JSON}")
     print(f"with a GPU's figures, published by others: {example}")
     print(f"runs/… and s3://…/raw/… are in the bucket; their copies lie below {folder}")
     clock.say("done")
