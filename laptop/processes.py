@@ -26,8 +26,11 @@ def free_port(host: str = "127.0.0.1") -> int:
         return port
 
 
-def require_port(port: int, what: str) -> None:
-    """Raise LaptopError unless `port` is free on the loopback interface."""
+def require_port(port: int, what: str, setting: str = "") -> None:
+    """Raise LaptopError unless `port` is free on the loopback interface.
+
+    `setting` is what chooses another, such as `make up PORT`.
+    """
     if not 0 < port < 65536:
         raise LaptopError(f"port {port} for {what} is not a port: choose one from 1 to 65535")
     with socket.socket() as probe:
@@ -37,7 +40,7 @@ def require_port(port: int, what: str) -> None:
         except OSError as error:
             raise LaptopError(
                 f"port {port} for {what} is already taken ({error.strerror}): stop what uses it, "
-                "or choose another"
+                f"or choose another{f': `{setting}={port + 1}`' if setting else ''}"
             ) from error
 
 

@@ -50,7 +50,7 @@ def up(port: int, folder: Path) -> None:
             print(f"already up\n{_next_steps(folder)}")
             return
         refuse_beside_others(folder)
-        require_port(port, "Airflow")
+        require_port(port, "Airflow", "make up PORT")
         clock = Clock()
         ports = Ports(airflow=port, cloud=_cloud_port(folder))
         stack = Stack(folder, ports, clock.say, schedules=True, cloud_state=folder / KEPT)
@@ -136,8 +136,7 @@ def _next_steps(folder: Path) -> str:
     return "\n".join(
         [
             f"Airflow: {login['Airflow']}, user {login['user']}, password {login['password']}",
-            "There: unpause GPU-CPU benchmark and trigger it; Batchmark in the navigation has the "
-            "reports",
+            "There: trigger GPU-CPU benchmark; Batchmark in the navigation has the reports",
             f"History: (. {shell} && {command} history show --bucket {login['bucket']})",
             "`make down` stops it and keeps what was measured",
         ]

@@ -143,12 +143,12 @@ def _require_ports(compose: Compose) -> None:
     """Raise LaptopError if something else listens on a port that is to be published."""
     services = compose.services()
     deployment = compose.deployment
-    wanted = {AIRFLOW[0]: (deployment.port, "Airflow")}
+    wanted = {AIRFLOW[0]: (deployment.port, "Airflow", "PORT")}
     if deployment.profile == "local":
-        wanted[LOCAL_CLOUD] = (deployment.cloud_port, "the local cloud")
-    for service, (port, what) in wanted.items():
+        wanted[LOCAL_CLOUD] = (deployment.cloud_port, "the local cloud", "CLOUD_PORT")
+    for service, (port, what, setting) in wanted.items():
         if services.get(service, {}).get("State") != "running":
-            require_port(port, what)
+            require_port(port, what, f"make containers-up {setting}")
 
 
 def _build(compose: Compose, clock: Clock) -> None:

@@ -99,7 +99,7 @@ def test_up_says_in_short_lines_what_to_do_next(stack, monkeypatch):
     (stack.folder / up.LOGIN).write_text(json.dumps(login))
     airflow, there, history, stop = up._next_steps(stack.folder).splitlines()
     assert airflow == "Airflow: http://127.0.0.1:8080, user admin, password p"
-    assert "unpause GPU-CPU benchmark" in there
+    assert there.startswith("There: trigger GPU-CPU benchmark;")
     assert history.endswith("' && .venv/bin/batchmark history show --bucket b)")
     assert stop == "`make down` stops it and keeps what was measured"
 
@@ -145,14 +145,18 @@ class StartedStack:
     start = check
 
 
-def test_the_demo_says_where_the_copies_of_the_bucket_lie(tmp_path, monkeypatch, capsys):
+def test_the_demo_ends_with_the_answer_and_where_everything_lies(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "demo"
     folder.mkdir()
     monkeypatch.setattr(demo, "Stack", StartedStack)
     monkeypatch.setattr(demo, "run_benchmark", lambda *_: None)
-    monkeypatch.setattr(demo, "render_table", lambda *_: None)
+    monkeypatch.setattr(demo, "render_table", lambda _, console: widths.append(console.width))
+    monkeypatch.setattr(demo, "answer_lines", lambda _: iter(["Does the GPU pay off? Yes.", "No."]))
+    widths = []
     demo.demo("smoke", folder)
-    *_, copies, _done = capsys.readouterr().out.splitlines()
+    answer, _, report, _, _, copies, _ = capsys.readouterr().out.splitlines()[-7:]
+    assert widths == [80]  # of a log, too
+    assert (answer, report) == ("Does the GPU pay off? Yes.", f"report: {folder}/report.html")
     assert copies.startswith("runs/… and s3://…/raw/… are in the bucket")
     assert copies.endswith(f"below {folder}")
 

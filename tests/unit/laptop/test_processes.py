@@ -60,8 +60,9 @@ def test_a_taken_port_is_named():
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(LaptopError, match=f"port {port} for Airflow is already taken"):
-            require_port(port, "Airflow")
+        with pytest.raises(LaptopError, match=f"port {port} for Airflow is already taken") as told:
+            require_port(port, "Airflow", "make up PORT")
+        assert str(told.value).endswith(f"or choose another: `make up PORT={port + 1}`")
 
 
 @pytest.mark.parametrize("port", [0, -1, 65536])
