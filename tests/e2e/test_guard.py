@@ -35,9 +35,8 @@ def test_a_healthy_installation_passes_its_check(airflow, aws, s3):
     run_id, state = run_dag(airflow, "environment_check", {})
     assert state == "success"
     found = checks(aws, run_id)
-    not_ok = {(one["name"], one["status"], one["seen"]) for one in found if one["status"] != "ok"}
-    not_scanned = "This image was not scanned; its repository scans on push."
-    assert not_ok == {("image scan", "warn", not_scanned)}  # it is a stand-in
+    assert {one["status"] for one in found} == {"ok"}
+    assert "image scan" not in {one["name"] for one in found}  # nothing scans a local cloud's
     assert sum(one["name"] == "vCPU quota" for one in found) == 4
     assert sum(one["name"] == "compute environment" for one in found) == 4
     assert sum(one["name"] == "job queue" for one in found) == 4

@@ -8,6 +8,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from batchmark.aws.batch_targets import MISSING, BatchEnvironment, Image, error_code
+from batchmark.aws.result_bucket import is_aws
 from batchmark.checks.records import Check
 
 SCANNED = ("COMPLETE", "ACTIVE")  # ACTIVE: Inspector scans continuously
@@ -15,7 +16,10 @@ SERIOUS = ("CRITICAL", "HIGH")
 
 
 def check_images(environment: BatchEnvironment) -> Iterator[Check]:
-    """Yield two checks per image: that it exists, and that its scan found nothing serious."""
+    """Yield two checks per image: that it exists, and that its scan found nothing serious.
+
+    A local cloud scans none.
+    """
     for uri, targets in _images(environment).items():
         shown = ", ".join(targets)
         image = Image.parse(uri)
@@ -36,7 +40,8 @@ def check_images(environment: BatchEnvironment) -> Iterator[Check]:
             continue
         seen = f"{uri}, pushed {found['imagePushedAt']:%Y-%m-%d}."
         yield Check(name="image", target=shown, status="ok", seen=seen)
-        yield _scan(ecr, image, shown)
+        if scan := _scan(ecr, image, shown):
+            yield scan
 
 
 def _images(environment: BatchEnvironment) -> dict[str, list[str]]:
@@ -67,7 +72,7 @@ def find_image(ecr: Any, image: Image) -> dict[str, Any] | None:
     return details[0] if details else None
 
 
-def _scan(ecr: Any, image: Image, targets: str) -> Check:
+def _scan(ecr: Any, image: Image, targets: str) -> Check | None:
     """Check the scan. DescribeImages does not know the newer kinds of scan."""
     try:
         answer = ecr.describe_image_scan_findings(
@@ -76,7 +81,7 @@ def _scan(ecr: Any, image: Image, targets: str) -> Check:
     except ClientError as error:
         if error_code(error) != "ScanNotFoundException":
             raise
-        return _not_scanned(ecr, image, targets)
+        return _not_scanned(ecr, image, targets) if is_aws(ecr) else None
     status = answer["imageScanStatus"]["status"]
     if status not in SCANNED:
         reason = answer["imageScanStatus"].get("description", "no reason given")

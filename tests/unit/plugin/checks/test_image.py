@@ -3,6 +3,7 @@
 import pytest
 
 from batchmark.aws.batch_targets import Image
+from batchmark.checks import image as image_checks
 from tests.builders.leaks import IMAGE, REGION
 from tests.stand_ins.guarded_account import BOTH, NAMES, Refused, check, healthy, not_ok
 
@@ -63,6 +64,13 @@ def test_findings_of_a_scan_are_warnings(scan, scans_on_push, seen, remedy):
         configuration = {"imageScanningConfiguration": {"scanOnPush": scans_on_push}}
         account["repository"] = {"repositories": [configuration]}
     assert not_ok(check(account)) == [("image scan", BOTH, "warn", seen, remedy)]
+
+
+def test_a_local_cloud_scans_nothing_and_has_no_console(monkeypatch):
+    monkeypatch.setattr(image_checks, "is_aws", lambda _: False)
+    found = check(healthy() | {"scan": Refused("ScanNotFoundException")}, well=False)
+    assert [one.name for one in found.checks if one.name.startswith("image")] == ["image"]
+    assert not_ok(found) == []
 
 
 @pytest.mark.parametrize(
