@@ -40,7 +40,7 @@ class Pages:
 
     def __init__(self, monkeypatch, shelf, config):
         self.app = application.__wrapped__()
-        self.runs, self.schedule = [], Schedule(4, paused=False)
+        self.runs, self.failures, self.schedule = [], [], Schedule(4, paused=False)
         found = Library(config)
         self.app.state.library = lambda: found
         self.visitor = "editor"
@@ -49,6 +49,7 @@ class Pages:
         monkeypatch.setattr(access.DagModel, "get_team_name", lambda dag_id: None)
         monkeypatch.setattr(access.conf, "get", lambda *_, **__: SECRET)
         monkeypatch.setattr(routes, "airflow_runs", self._runs)
+        monkeypatch.setattr(routes, "failures", lambda *_: self.failures)
         monkeypatch.setattr(routes, "schedule", lambda dag_id, now: self.schedule)
         self.client = TestClient(
             self.app, base_url="http://airflow.example", headers={"accept": "text/html"}

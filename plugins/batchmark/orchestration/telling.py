@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import io
 import logging
-from typing import IO, cast
+from typing import IO, NoReturn, cast
 
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowFailException
 from rich.console import Console
+
+from batchmark.orchestration.xcom import FAILURE_XCOM
 
 log = logging.getLogger("batchmark.task")
 
@@ -20,6 +24,16 @@ def tell(*texts: object) -> None:
     for text in texts:
         for line in str(text).splitlines() or [""]:
             log.info("%s", line)
+
+
+def fail(context: Context, reason: str, cause: Exception | None = None) -> NoReturn:
+    """End the task without another try, with a reason that the run's page has, too.
+
+    Raises:
+        AirflowFailException: always.
+    """
+    context["ti"].xcom_push(key=FAILURE_XCOM, value=reason)
+    raise AirflowFailException(reason) from cause
 
 
 def console(width: int = 160) -> Console:

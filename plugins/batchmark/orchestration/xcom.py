@@ -1,9 +1,9 @@
-"""Keys of a benchmark job's XComs, and ids of the tasks that run fresh jobs."""
+"""Keys of XComs, and ids of the tasks that run fresh jobs."""
 
 from __future__ import annotations
 
 JOB_ID_XCOM = "job_id"
 JOB_IDS_XCOM = "job_ids"
-FAILURE_XCOM = "failure"
+FAILURE_XCOM = "failure"  # why a task failed
 TIMING_XCOM = "timing"
 RERUN_TASKS = ("rerun_once", "rerun_twice")  # by round

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from airflow.sdk import Context
-from airflow.sdk.exceptions import AirflowFailException
 
 from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore
 from batchmark.core.errors import BatchmarkError
 from batchmark.orchestration.links import page_url
 from batchmark.orchestration.settings import load_config
-from batchmark.orchestration.telling import console, tell
+from batchmark.orchestration.telling import console, fail, tell
 
 DAG_ID = "environment_check"  # elsewhere a run's own page is another
 
@@ -32,7 +31,7 @@ def check_environment(context: Context) -> str:
         config = load_config()
         targets = check_targets(config, context["params"]["targets"] or [], need_both_devices=False)
     except BatchmarkError as error:
-        raise AirflowFailException(str(error)) from error  # it would fail again
+        fail(context, str(error), error)  # it would fail again
     result = check(config, patient_clients(config.region), targets=targets, now=datetime.now(UTC))
     store = RunStore.of(config, context["run_id"])
     store.write(ENVIRONMENT_JSON, result.model_dump_json(indent=2))
@@ -41,7 +40,8 @@ def check_environment(context: Context) -> str:
     url = page_url(context, store, key, is_runs=context["ti"].dag_id == DAG_ID)
     tell(f"Environment: {result.summary}. {url}")
     if failures := result.failures():
-        raise AirflowFailException(
-            f"{len(result.of('fail'))} check(s) failed, so nothing is submitted:\n{failures}"
+        fail(
+            context,
+            f"{len(result.of('fail'))} check(s) failed, so nothing is submitted:\n{failures}",
         )
     return key

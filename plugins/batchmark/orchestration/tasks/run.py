@@ -27,7 +27,7 @@ from batchmark.core.run import CollectedRun, Purpose
 from batchmark.orchestration.assets import REPORT, RESULTS, report_metadata, results_metadata
 from batchmark.orchestration.links import page_url
 from batchmark.orchestration.settings import load_config
-from batchmark.orchestration.telling import console, tell
+from batchmark.orchestration.telling import console, fail, tell
 from batchmark.orchestration.xcom import JOB_ID_XCOM
 from batchmark.runs.planning import operator_kwargs
 from batchmark.runs.planning import plan_jobs as plan
@@ -60,7 +60,7 @@ def plan_jobs(
         )
         approved = approve(context, config, jobs)
     except BatchmarkError as error:
-        raise AirflowFailException(str(error)) from error  # it would fail again
+        fail(context, str(error), error)  # it would fail again
     if approved.dry_run:
         return []
     return [operator_kwargs(config, run_id, job) for job in jobs]

@@ -1,4 +1,4 @@
-"""What Airflow's own database knows of the benchmark's DAG runs: state, time, schedule."""
+"""What Airflow's own database knows of our DAG runs: state, time, schedule, failures."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from airflow.models import DagModel, DagRun
+from airflow.models import DagModel, DagRun, TaskInstance
+from airflow.models.xcom import XComModel
 from airflow.utils.session import create_session
 from croniter import croniter
-from sqlalchemy import select
+from sqlalchemy import and_, select
+
+from batchmark.orchestration.xcom import FAILURE_XCOM
 
 MOST_RUNS = 10_000
 
@@ -41,6 +44,29 @@ def airflow_runs(dag_ids: Iterable[str]) -> list[AirflowRun]:
             AirflowRun(dag_id, run_id, at, str(getattr(state, "value", state)))
             for dag_id, run_id, at, state in session.execute(wanted)
         ]
+
+
+def failures(dag_id: str, run_id: str) -> list[tuple[str, str | None]]:
+    """The failed tasks of a run, the first first, each with the reason that it told."""
+    told = and_(
+        XComModel.dag_id == TaskInstance.dag_id,
+        XComModel.run_id == TaskInstance.run_id,
+        XComModel.task_id == TaskInstance.task_id,
+        XComModel.map_index == TaskInstance.map_index,
+        XComModel.key == FAILURE_XCOM,
+    )
+    wanted = (
+        select(TaskInstance.task_id, XComModel.value)
+        .outerjoin(XComModel, told)
+        .where(
+            TaskInstance.dag_id == dag_id,
+            TaskInstance.run_id == run_id,
+            TaskInstance.state == "failed",
+        )
+        .order_by(TaskInstance.end_date)
+    )
+    with create_session() as session:
+        return [(task, reason and str(reason)) for task, reason in session.execute(wanted)]
 
 
 def schedule(dag_id: str, now: datetime) -> Schedule:

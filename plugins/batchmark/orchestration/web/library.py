@@ -243,13 +243,15 @@ class Library:
             CollectError: there is no such run.
         """
         run_id: str | None = text
+        why = f"with the image {text}: choose another image or target"
         if IMAGE.fullmatch(text):
             run_id = self.newest(target, lambda row: str(row["image_digest"]).startswith(text))
         elif DAY.fullmatch(text):
             day = date.fromisoformat(text)
+            why = f"on or before {text}: choose a later day or another target"
             run_id = self.newest(target, lambda row: row["recorded_at"].date() <= day)
         if run_id is None:
-            raise CollectError(f"the history has no run of {target} with {text}")
+            raise CollectError(f"There is no run of {target} {why}.")
         if any(run_id == one.run_id and one.suite == IMPORTED for one in self.measured()):
             raise CollectError(
                 f"{run_id} was imported: it has no samples, which comparing needs; Trends shows "
@@ -257,7 +259,10 @@ class Library:
             )
         store = self.store.of_run(run_id)
         if not store.keys(store.prefix + COLLECTED):
-            raise CollectError(f"there is no run {run_id!r}")
+            raise CollectError(
+                f"There is no run {run_id!r}: choose one that the field proposes, an image "
+                "(sha256:…) or a day (2026-11-20)."
+            )
         run = readable_run(store, store.prefix + COLLECTED)
         prices = run_prices(store, self.config.region, run)
         return Chosen(run, target, prices, calibrations(store, run))

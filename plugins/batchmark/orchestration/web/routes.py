@@ -18,7 +18,7 @@ from batchmark.changes.records import Metric
 from batchmark.core.errors import AlertError, CollectError
 from batchmark.history.columns import IMPORTED
 from batchmark.orchestration.web.access import Editor, Reader, reader
-from batchmark.orchestration.web.airflow_runs import airflow_runs, schedule
+from batchmark.orchestration.web.airflow_runs import airflow_runs, failures, schedule
 from batchmark.orchestration.web.library import Library, MeasuredRun
 from batchmark.report.charts import embedded
 from batchmark.report.published_page import render_html as published_html
@@ -26,7 +26,14 @@ from batchmark.report.site import costs, drawings, trends
 from batchmark.report.site.alerts import alert_views
 from batchmark.report.site.compare import Comparison
 from batchmark.report.site.page import Visit
-from batchmark.report.site.runs import UNDER_WAY, RunLine, cost_note, run_summary, without_report
+from batchmark.report.site.runs import (
+    UNDER_WAY,
+    RunLine,
+    cost_note,
+    run_summary,
+    why_failed,
+    without_report,
+)
 from batchmark.report.words import noise as noise_words
 
 BENCHMARK = "gpu_cpu_benchmark"
@@ -173,7 +180,7 @@ def dag_run(here: Here, books: Books, dag_id: str, run_id: str) -> HTMLResponse:
     state = states.get(run_id)
     page = here.message(
         f"Run {run_id} of {dag_id}",
-        without_report(state),
+        why_failed(failures(dag_id, run_id)) if state == "failed" else without_report(state),
         [(f"{here.root}/runs", "All runs")],
         current="runs",
         again_seconds=AGAIN_SECONDS if state in UNDER_WAY else None,

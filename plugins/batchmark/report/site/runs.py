@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from batchmark.analysis.published import published_table
 from batchmark.changes.alerts.records import Alert
 from batchmark.core import formatting
 from batchmark.core.run import RunPlan
@@ -25,7 +26,7 @@ WITHOUT_REPORT = {
     "queued": "It waits for its turn; its report comes when its jobs have ended.",
     "running": "It is still running; its report comes when its jobs have ended.",
     "success": "It left no page.",
-    "failed": "It failed before it had a page; the logs of its failed tasks say why.",
+    "failed": "It failed before it had a report; its page says why.",
 }
 
 
@@ -41,6 +42,8 @@ class RunLine:
 
     @property
     def when(self) -> str:
+        if self.run_id == published_table().run_id:
+            return f"read on {self.at:%Y-%m-%d}"
         return f"{self.at:%Y-%m-%d %H:%M}"
 
     @property
@@ -89,9 +92,7 @@ class RunLine:
 def run_summary(lines: Sequence[RunLine], alerts: Sequence[Alert], *, first: bool = True) -> str:
     """The runs of a page in a sentence: the latest answer, and what is open."""
     if first and not lines:
-        return (
-            "No run yet. Unpause the DAG GPU-CPU benchmark and trigger it: its report comes here."
-        )
+        return "No run yet. Trigger the DAG GPU-CPU benchmark: its report comes here."
     latest = next((line.summary for line in lines if line.summary), None)
     answer = f" The latest answer: {latest.verdict}. {latest.sentence}" if latest else ""
     waiting = sum(alert.state == "open" for alert in alerts)
@@ -103,6 +104,15 @@ def cost_note(lines: Sequence[RunLine]) -> str | None:
     """Why some of a page's runs have no dollars."""
     costs = [line.summary.cost for line in lines if line.summary]
     return OUTSIDE_EC2 if OUTSIDE_EC2 in costs else None
+
+
+def why_failed(failures: Sequence[tuple[str, str | None]]) -> str:
+    """What the failed tasks of a run without a report told."""
+    told = [
+        f"{task}: {reason}" if reason else f"{task}: its log says why"
+        for task, reason in dict.fromkeys(failures)
+    ]
+    return f"It failed before it had a report. {formatting.some(told)}".rstrip()
 
 
 def without_report(state: str | None) -> str:

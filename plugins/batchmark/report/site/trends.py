@@ -136,6 +136,14 @@ class Trend:
         names = dict.fromkeys(name for mark in self.marks for name in mark.names)
         return formatting.some(list(names))
 
+    @property
+    def _is_published(self) -> bool:
+        """Whether it is of a table without a date, whose runs have the day it was read."""
+        return self.key.target.endswith(OTHERS)
+
+    def when(self, run: Run) -> str:
+        return f"read on {run.day[:10]}" if self._is_published else run.day
+
     def place(self, mark: Mark) -> float:
         return _percent(mark.place / max(1, len(self.runs) - 1))
 
@@ -147,7 +155,8 @@ class Trend:
             change_words.value(end, self.metric) for end in (min(values), max(values))
         )
         runs = formatting.count(len(values), "run")
-        return f"{' to '.join(ends)}; {runs} since {self.runs[0].day[:10]}"
+        since = ", read on" if self._is_published else " since"
+        return f"{' to '.join(ends)}; {runs}{since} {self.runs[0].day[:10]}"
 
     @staticmethod
     def _range(values: np.ndarray) -> tuple[float, float]:

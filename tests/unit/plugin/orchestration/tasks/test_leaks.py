@@ -38,13 +38,18 @@ def account(monkeypatch):
         yield RunStore.of(published, RUN_ID)
 
 
-def context(**params):
+def context(told=None, **params):
+    """`told` takes the XComs."""
+    told = {} if told is None else told
     dag_run = SimpleNamespace(run_after=datetime(2026, 11, 21, 11, 20, tzinfo=UTC))
     return {
         "run_id": RUN_ID,
         "params": params,
         "dag_run": dag_run,
-        "ti": SimpleNamespace(dag_id="environment_check"),
+        "ti": SimpleNamespace(
+            dag_id="environment_check",
+            xcom_push=lambda **one: told.update({one["key"]: one["value"]}),
+        ),
     }
 
 
@@ -166,7 +171,8 @@ def test_an_environment_that_lacks_everything_fails_with_every_line(account):
 def test_an_unknown_target_is_refused_before_aws_is_asked(monkeypatch):
     monkeypatch.setattr(environment, "load_config", config)
     with pytest.raises(AirflowFailException, match=r"unknown target 'g5\.48xlarge'; Terraform mad"):
-        environment.check_environment(context(targets=["g5.48xlarge"]))
+        environment.check_environment(context(told := {}, targets=["g5.48xlarge"]))
+    assert told["failure"].startswith("unknown target 'g5.48xlarge'")  # for the run's page
 
 
 def test_a_missing_variable_is_refused_for_good(monkeypatch):

@@ -93,7 +93,7 @@ def test_every_answer_forbids_scripts_and_foreign_frames(pages, path):
 
 
 def test_an_empty_history_says_how_to_begin(pages):
-    assert "No run yet. Unpause the DAG GPU-CPU benchmark" in pages.text("/runs")
+    assert "No run yet. Trigger the DAG GPU-CPU benchmark" in pages.text("/runs")
     assert "The history is empty." in pages.text("/trends")
     assert "No run of yours yet" in pages.text("/compare")
     assert "No alert yet" in pages.text("/alerts")
@@ -149,7 +149,7 @@ def test_many_runs_are_read_in_steps(pages, shelf):
     [
         ("running", "It is still running"),
         ("queued", "waits for its turn"),
-        ("failed", "the logs of its failed tasks say why"),
+        ("failed", "It failed before it had a report"),
         ("success", "left no page"),
     ],
 )
@@ -159,6 +159,13 @@ def test_a_run_without_a_report_says_why(pages, shelf, state, words):
     assert words in pages.text("/runs")
     assert words in pages.text("/runs/manual__1")
     assert words in pages.text("/dag-runs/gpu_cpu_benchmark/manual__1")
+
+
+def test_a_failed_run_without_a_report_says_what_its_tasks_told(pages):
+    pages.runs = [AirflowRun("gpu_cpu_benchmark", "manual__1", NOW, "failed")]
+    pages.failures = [("measure.check_environment", "unknown target 'x'"), ("compare", None)]
+    text = unescape(pages.text("/runs/manual__1"))
+    assert "measure.check_environment: unknown target 'x', compare: its log says why" in text
 
 
 def test_a_dry_run_shows_its_plan(pages, shelf):
@@ -344,12 +351,13 @@ def test_a_side_may_be_an_image_or_a_day(pages, shelf):
     assert chosen(f"{NOON + timedelta(days=2):%Y-%m-%d}", "c5.2xlarge").run.run_id == first
     assert chosen(f"{NOON + timedelta(days=9):%Y-%m-%d}", "c5.2xlarge").run.run_id == second
     text = pages.text(f"/compare?{sides('2020-01-01', second)}")
-    assert "the history has no run of g5.xlarge with 2020-01-01" in text
+    assert "There is no run of g5.xlarge on or before 2020-01-01: choose a later day" in text
 
 
 def test_sides_that_are_not_there_are_named(pages, shelf):
     run_id = shelf.measured()
-    assert "there is no run 'none'" in unescape(pages.text(f"/compare?{sides('none', run_id)}"))
+    text = unescape(pages.text(f"/compare?{sides('none', run_id)}"))
+    assert "There is no run 'none': choose one that" in text
     text = pages.text(f"/compare?{sides(run_id, run_id, ('g5.xlarge', 'p5.48xlarge'))}")
     assert "no target p5.48xlarge, but c5.2xlarge, g5.xlarge" in text
 
@@ -358,7 +366,9 @@ def test_the_published_table_is_a_run_that_says_whose_it_is(pages, shelf):
     shelf.bucket.history.append_import(published_file())
     run_id = published_table().run_id
     runs = pages.text("/runs")
-    assert "No run yet. Unpause the DAG" in runs
+    assert "No run yet. Trigger the DAG" in runs
+    assert "read on 2026-11-24, suite imported" in runs
+    assert "1 run, read on 2026-11-24" in runs
     assert f">{run_id}<" in runs
     assert runs.count("published by others") >= 3  # its targets over time, and its answer
     assert "Can it be trusted?" in pages.text(f"/runs/{run_id}")
