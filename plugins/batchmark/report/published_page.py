@@ -55,6 +55,7 @@ def render_html() -> str:
         prices=prices,
         screen=_screen(table, factor, prices),
         chart=_chart(table),
+        not_drawn=_not_drawn(table),
         crossovers=[_crossover(table, factor, measure) for measure in MEASURES],
         rows=[_view(row, factor) for row in table.rows],
         total=table.total,
@@ -141,14 +142,15 @@ def _matrix(table: PublishedTable, measure: Measure, factor: float, amounts: str
     return Matrix(
         measure,
         f"{OTHERS.capitalize()}: {table.gpu} against {table.cpu}; ratios are of {amounts}, "
-        "CPU / GPU, of the rows that can be judged.",
+        "CPU / GPU, over the rows that are decided, if any is.",
         [table.gpu],
         [(name, [_cell(rows, measure, factor)]) for name, rows in workloads.items()],
     )
 
 
 def _cell(rows: list[PublishedRow], measure: Measure, factor: float) -> Cell:
-    winners = [row.winner(factor) for row in rows if row.judged]
+    judged = [row for row in rows if row.judged]
+    winners = [row.winner(factor) for row in judged]
     counts = [
         (_word(winner, measure), winners.count(winner)) for winner in ("gpu", "cpu", "unknown")
     ]
@@ -159,7 +161,8 @@ def _cell(rows: list[PublishedRow], measure: Measure, factor: float) -> Cell:
         (first, count), *others = present
         word = f"{first} in {count} of {len(winners)}"
         note = ", ".join(f"{other} in {number}" for other, number in others)
-    ratios = [row.ratio.value * factor for row in rows if row.judged]
+    decided = [row for row in judged if row.winner(factor) != "unknown"]
+    ratios = [row.ratio.value * factor for row in decided or judged]
     span = " to ".join(
         dict.fromkeys(formatting.multiple(end) for end in (min(ratios), max(ratios)))
     )
@@ -189,6 +192,16 @@ def _chart(table: PublishedTable) -> SizeChart:
                 float(row.parameters["size"]): Point(_rounded(row.cpu_seconds)) for row in rows
             },
         },
+    )
+
+
+def _not_drawn(table: PublishedTable) -> str:
+    """Why the chart lacks a size that the crossover counts."""
+    first = table.rows[0]
+    return (
+        f"Size {first.parameters['size']:,} is not drawn: the {first.gpu_seconds:g} s on "
+        f"{table.gpu} are start-up, not the product. The crossover counts it, as a single job pays "
+        "for it."
     )
 
 

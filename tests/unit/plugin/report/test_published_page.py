@@ -27,6 +27,8 @@ def test_the_answer_comes_first(page):
     assert "g5.8xlarge against r5.4xlarge is faster in 5, slower in 0, not known yet in 2" in page
     assert "faster from some size between 1,000 and 5,000 on" in page
     assert '<span class="small">27.2× to 50.0×</span>' in page  # of the rows that are judged
+    assert '<span class="small">4.20× to 5.56×</span>' in page  # only rows that are decided
+    assert "Size 1,000 is not drawn: the 0.88 s on g5.8xlarge are start-up" in page
     assert "2 to 17 times slower than plain library calls" in page[: page.index('id="sizes"')]
 
 
