@@ -179,7 +179,7 @@ def total_time(span: Span, gpu: PricedTarget, cpu: PricedTarget) -> TotalTime:
 def _verdict(judgement: Judgement, same_cpu: str | None) -> tuple[Faster, RowNoise]:
     noise = judgement.noise
     if same_cpu:
-        note = f"not known yet: both ran on the same CPU, {same_cpu}"
+        note = f"not comparable: both ran on the same CPU, {same_cpu}"
         return "undecided", noise.model_copy(update={"note": note})
     if judgement.faster is None:
         return "undecided", noise

@@ -24,6 +24,7 @@ from batchmark_job.result import Implementation, Measurement, Parameter, Phases,
 # From here on a row carries a warning.
 WIDE_SPREAD = 0.10  # interquartile range over median
 ABOVE_CEILING = 1.05  # share of a ceiling; ceilings themselves scatter less
+TOO_FAST = "of the ceiling measured in the same jobs, so one of the two is wrong"
 CACHED = 1.5  # times the cache that all input sets fill: with fewer, some stay in it
 LEAST_JOULES = 1e-12  # of a call: less is no reading of a counter of millijoules
 MUCH_STEAL = 0.02  # share of CPU time taken by the hypervisor
@@ -249,8 +250,7 @@ class RowSamples:
             share = percent(side.roofline.share or 0)
             yield RowWarning(
                 "above_ceiling",
-                f"its rate is {share} of the ceiling measured in the same jobs, so one of the two "
-                "is wrong",
+                f"its rate is {share} {TOO_FAST}",
             )
         if side.multimodal_jobs:
             yield RowWarning(

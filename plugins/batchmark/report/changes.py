@@ -144,3 +144,8 @@ class AlertBoard(Record):
         "invalid, those that were not called invalid; null where there is none",
     )
     how_to_change: str = Field(default="", description="instructions; the last line is a command")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no alert is open and people have judged none."""
+        return not self.lines and self.precision is None

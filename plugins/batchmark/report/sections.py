@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
+from batchmark.analysis.samples import ABOVE_CEILING, TOO_FAST
 from batchmark.core import formatting
 from batchmark.report import change_words
 from batchmark.report.answer import cost
@@ -37,9 +38,13 @@ def trust(report: Report) -> list[Fact]:
 
 def _of_rows(rows: Sequence[Row]) -> Iterator[Fact]:
     sources = Counter(row.noise.source for row in rows)
-    known = ", ".join(f"{name} for {count}" for name, count in sources.items())
     floors = _span([row.noise.floor for row in rows])
-    yield "Noise from job to job", f"{floors} over {formatting.count(len(rows), 'row')}: {known}."
+    if list(sources) == ["assumed"]:
+        yield "Noise from job to job", f"{floors}, assumed (no calibration)."
+    else:
+        known = ", ".join(f"{name} for {count}" for name, count in sources.items())
+        over = formatting.count(len(rows), "row")
+        yield "Noise from job to job", f"{floors} over {over}: {known}."
     changes = [row.noise.smallest_detectable_change for row in rows]
     unknown = sum(change >= 1 for change in changes)
     text = "Not known: the jobs were too few."
@@ -63,14 +68,30 @@ def _of_rows(rows: Sequence[Row]) -> Iterator[Fact]:
     )
     shares = [side.roofline.share for side in sides if side.roofline and side.roofline.share]
     if shares:
-        above = "; above 100 % means that data fit in a cache, or that a figure is wrong" * (
-            max(shares) > 1
-        )
         yield (
             "Share of what the machines can do",
             f"{formatting.percent(min(shares))} to {formatting.percent(max(shares))}, with a "
-            f"median of {formatting.percent(median(shares))}{above}.",
+            f"median of {formatting.percent(median(shares))}{_above(rows)}.",
         )
+
+
+def _above(rows: Iterable[Row]) -> str:
+    """Why rates are above their ceilings, by the rows' own warnings."""
+    above = [
+        row
+        for row in rows
+        if any(
+            side.roofline and (side.roofline.share or 0) > ABOVE_CEILING
+            for side in (row.gpu, row.cpu)
+        )
+    ]
+    wrong = sum(any(TOO_FAST in text for text in row.warnings) for row in above)
+    reasons = {
+        "whose data fit in a cache": len(above) - wrong,
+        "in which a rate or its ceiling is wrong": wrong,
+    }
+    told = [f"{formatting.count(rows, 'row')} {why}" for why, rows in reasons.items() if rows]
+    return f"; above 100 %: {', '.join(told)}" if told else ""
 
 
 def _span(shares: Sequence[float]) -> str:
@@ -93,7 +114,7 @@ def _of_run(report: Report) -> Iterator[Fact]:
         lost = formatting.some([f"{one.planned.target}: {one.reason}" for one in report.lost])
         yield "Lost jobs", f"{len(report.lost)}: {lost}."
     yield from dict.fromkeys(("Machines", text) for text in map(_machines, report.pairs) if text)
-    if report.alerts:
+    if report.alerts and not report.alerts.is_empty:
         yield "The detector", change_words.precision(report.alerts.precision)
 
 

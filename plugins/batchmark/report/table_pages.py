@@ -66,7 +66,7 @@ def plan_html(plan: RunPlan, worst: WorstCase, refused: Sequence[str], *, where:
     """
     jobs = formatting.count(len(plan.jobs), "job")
     most = "an unknown sum" if worst.usd is None else formatting.usd(worst.usd)
-    would = "It would be refused." if refused else "It would be submitted."
+    would = f"The run would {'be refused' if refused else 'start'}."
     return _render(
         "Dry run",
         f"Run {plan.run_id}: nothing was submitted. On-Demand prices of {worst.region} as of "
@@ -80,7 +80,7 @@ def plan_html(plan: RunPlan, worst: WorstCase, refused: Sequence[str], *, where:
             )
         ],
         warnings=refused,
-        notices=worst.notes,
+        notices=[] if where else worst.notes,
     )
 
 

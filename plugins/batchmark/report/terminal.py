@@ -22,7 +22,7 @@ from batchmark.report.changes import AlertBoard, ChangesSection
 from batchmark.report.words import NOT_KNOWN
 
 if TYPE_CHECKING:
-    from batchmark.analysis.compared_rows import Row
+    from batchmark.analysis.compared_rows import Row, TotalTime
     from batchmark.analysis.comparison import Pair
     from batchmark.report.model import Report
 
@@ -67,6 +67,16 @@ class _Layout(NamedTuple):
 
     def cell(self, estimate: Estimate | None, kind: Callable[[Estimate], formatting.Figure]) -> str:
         return self.separator.join(filter(None, kind(estimate))) if estimate else "-"
+
+    def whole_jobs(self, total: TotalTime) -> str:
+        if not (speedup := words.whole_jobs_speedup(total)):
+            return "-"
+        value = speedup.value.replace("known ", f"known{self.separator}")
+        return self.separator.join(filter(None, (value, speedup.interval)))
+
+    def efficiency(self, total: TotalTime) -> str:
+        estimate = total.efficiency.estimate
+        return self.cell(estimate if estimate and estimate.interval else None, formatting.number)
 
     def shares(self, *values: float | None) -> str:
         texts = ("-" if value is None else formatting.percent(value) for value in values)
@@ -182,8 +192,8 @@ def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table
             words.SPAN_NAMES[total.span],
             layout.cell(total.gpu_seconds, formatting.time),
             layout.cell(total.cpu_seconds, formatting.time),
-            layout.cell(total.speedup, formatting.factor),
-            *(["", layout.cell(total.efficiency.estimate, formatting.number)][: 1 + layout.counts]),
+            layout.whole_jobs(total),
+            *(["", layout.efficiency(total)][: 1 + layout.counts]),
         )
     return table
 
@@ -263,7 +273,7 @@ def _change_lines(report: Report) -> Iterator[str]:
     """What changed, what re-runs said, and the alerts; the histories are on the page alone."""
     if report.changes:
         yield from _changes(report.changes, report.fell_back)
-    if report.alerts:
+    if report.alerts and not report.alerts.is_empty:
         yield from _alerts(report.alerts)
 
 

@@ -11,6 +11,7 @@ from batchmark_job.result import Implementation, MetricSummary, Trial
 
 if TYPE_CHECKING:
     from batchmark.analysis.break_even import BreakEven
+    from batchmark.analysis.compared_rows import TotalTime
     from batchmark.analysis.comparison import Pair
     from batchmark.analysis.cost import PriceBasis
     from batchmark.analysis.crossover import Crossover
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from batchmark.report.model import Report
 
 NOT_KNOWN = "not known yet"
+NOT_COMPARABLE = "not comparable"  # as both sides ran on the same CPU
 NO_DOLLARS = "no\N{NO-BREAK SPACE}dollars"
 SPAN_NAMES = {"process": "Whole job, process", "batch_job": "Whole job, Batch"}
 OPTIONS = {"spot": "Spot", "on_demand": "On-Demand"}
@@ -39,6 +41,13 @@ def row_label(row: Keyed, separator: str = " ") -> str:
 
 def gpu_label(pair: Pair) -> str:
     return formatting.target_label(pair.gpu.target, fell_back=pair.cpu_fallback)
+
+
+def whole_jobs_speedup(total: TotalTime) -> formatting.Figure | None:
+    """With its interval, or not known yet; None where whole jobs don't compare."""
+    if total.speedup and not total.speedup.interval:
+        return formatting.Figure(NOT_KNOWN, "")
+    return formatting.factor(total.speedup) if total.speedup else None
 
 
 def noise(noise: RowNoise) -> str:

@@ -122,7 +122,7 @@ def test_a_gpu_target_that_ran_on_the_cpu_is_marked_and_never_a_rival(tmp_path, 
         main(["compare", str(one), str(other)])
         out = " ".join(capsys.readouterr().out.split())
         model = LAPTOP_ENVIRONMENT.cpu_model
-        assert f"Not known yet in 1 row: both ran on the same CPU, {model}." in out
+        assert f"Not comparable in 1 row: both ran on the same CPU, {model}." in out
         assert "repeats" not in out
         assert "by chance alone" not in out
 

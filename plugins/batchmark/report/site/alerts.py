@@ -31,7 +31,8 @@ def alert_views(alerts: Sequence[Alert]) -> tuple[str, str, list[AlertView]]:
         )
         for alert in ordered
     ]
-    return summary(alerts), change_words.precision(precision(alerts)), views
+    right = change_words.precision(precision(alerts)) if alerts else ""
+    return summary(alerts), right, views
 
 
 def summary(alerts: Sequence[Alert]) -> str:

@@ -70,7 +70,8 @@ class Comparison:
         """Why rows are not known yet, and what would decide them; None if all are decided."""
         rows = self.not_known_yet
         reasons = [
-            f"Not known yet in {formatting.count(count, 'row')}: both ran on the same CPU, {model}."
+            f"Not comparable in {formatting.count(count, 'row')}: both ran on the same CPU, "
+            f"{model}."
             for model, count in Counter(row.same_cpu for row in rows).items()
             if model
         ]

@@ -68,7 +68,7 @@ def test_nothing_is_decided_between_two_targets_on_one_cpu():
     row = pair_of(gpu, build_job("c5.2xlarge", rows[1])).rows[0]
     assert row.verdict == "undecided"
     assert row.noise.note == (
-        f"not known yet: both ran on the same CPU, {CPU_ENVIRONMENT.cpu_model}"
+        f"not comparable: both ran on the same CPU, {CPU_ENVIRONMENT.cpu_model}"
     )
 
 

@@ -2,8 +2,10 @@
 
 import pytest
 
+from batchmark.core.shares import Rate
+from batchmark.report.changes import AlertBoard
 from batchmark.report.sections import costs, trust
-from batchmark_job.result import Conditions, MeasurementStatus
+from batchmark_job.result import Ceiling, Conditions, MeasurementStatus
 from tests.builders.reports import report_of
 from tests.builders.runs import (
     CPU_MEDIANS,
@@ -54,7 +56,7 @@ def test_disturbed_rows_are_counted_as_rows():
 
 def test_what_one_job_can_not_tell_is_not_known():
     found = dict(trust(report(jobs=1)))
-    assert "assumed for 7" in found["Noise from job to job"]
+    assert found["Noise from job to job"] == "28 %, assumed (no calibration)."
     assert found["Smallest change that shows"] == "Not known: the jobs were too few."
 
 
@@ -82,6 +84,31 @@ def test_unsettled_rows_share_a_reason(status, said):
     cpu = [build_row([0.1] * 8, parameters={"size": n}) for n in (1, 2)]
     run = build_run(build_job("g5.xlarge", rows), build_job("c5.2xlarge", cpu))
     assert f"2 rows not compared{said}" in dict(trust(report_of(run)))["Correctness"]
+
+
+@pytest.mark.parametrize(
+    ("caches_filled", "why"),
+    [
+        (0.1, "whose data fit in a cache"),
+        (20.0, "in which a rate or its ceiling is wrong"),
+    ],
+)
+def test_a_rate_above_its_ceiling_is_explained_as_its_warning_does(caches_filled, why):
+    row = build_row((1e-4,) * 8, flops=1000, bytes_moved=10**8, caches_filled=caches_filled)
+    ceilings = (
+        Ceiling(kind="compute", dtype="float32", rate_per_second=1e12, description="torch.mm"),
+        Ceiling(kind="copy", dtype=None, rate_per_second=1e11, description="copy of 1 GiB"),
+    )
+    jobs = [build_job(name, [row], ceilings=ceilings) for name in ("g5.xlarge", "c5.2xlarge")]
+    found = dict(trust(report_of(build_run(*jobs))))["Share of what the machines can do"]
+    assert found.endswith(f"; above 100 %: 1 row {why}.")
+
+
+def test_the_detector_is_left_out_until_there_is_an_alert():
+    one = report(jobs=1).model_copy(update={"alerts": AlertBoard(lines=())})
+    assert "The detector" not in dict(trust(one))
+    rated = AlertBoard(lines=(), precision=Rate.of(1, 2))
+    assert "The detector" in dict(trust(one.model_copy(update={"alerts": rated})))
 
 
 def test_lost_jobs_are_named():

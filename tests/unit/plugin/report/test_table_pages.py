@@ -9,7 +9,8 @@ import pytest
 from batchmark.analysis.calibration import calibrate
 from batchmark.checks.leak_records import GuardReport, Resource
 from batchmark.checks.records import Check, EnvironmentCheck
-from batchmark.report.table_pages import environment_html, guard_html, noise_html
+from batchmark.core.run import RunPlan, WorstCase
+from batchmark.report.table_pages import environment_html, guard_html, noise_html, plan_html
 from tests.builders.runs import build_job, build_rows, build_run
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -104,6 +105,24 @@ def test_noise_that_two_jobs_can_not_tell_is_not_known():
 
 def test_without_jobs_no_noise_is_known():
     assert answer(noise(1)) == "No noise is known: no target had enough jobs."
+
+
+@pytest.mark.parametrize(
+    ("where", "refused", "said", "notices"),
+    [("", [], "$1.00 at most. The run would start.", 1), (" here", ["no"], "refused.", 0)],
+)
+def test_a_dry_run_says_what_would_become_of_the_run(where, refused, said, notices):
+    worst = WorstCase(
+        targets=(),
+        usd=1.0,
+        region="us-east-1",
+        prices_as_of=NOON.date(),
+        prices_source="here",
+        notes=("These prices are old: let Airflow ask AWS.",),
+    )
+    page = plan_html(RunPlan(jobs=()), worst, refused, where=where)
+    assert answer(page).endswith(said)
+    assert page.count("let Airflow ask AWS") == notices  # nobody can, off AWS
 
 
 @pytest.mark.parametrize(
