@@ -112,7 +112,8 @@ def why_failed(failures: Sequence[tuple[str, str | None]]) -> str:
         f"{task}: {reason}" if reason else f"{task}: its log says why"
         for task, reason in dict.fromkeys(failures)
     ]
-    return f"It failed before it had a report. {formatting.some(told)}".rstrip()
+    text = "It failed before it had a report."
+    return f"{text} {formatting.some(told).rstrip('.')}." if told else text
 
 
 def without_report(state: str | None) -> str:
