@@ -306,7 +306,7 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys):
     assert cloud.writes == ["PutObject"] * 2
     assert sorted(cloud.objects()) == [f"runs/{RUN_ID}/{name}" for name in (PLAN_HTML, PLAN)]
     page = unescape(cloud.read(f"runs/{RUN_ID}/{PLAN_HTML}").decode())
-    assert "2 jobs can cost $8.08 at most. It would be refused." in page
+    assert "2 jobs can cost $8.08 at most. The run would be refused." in page
     assert "above its max_cost_usd of $1" in page
     plan = RunPlan.model_validate_json(cloud.read(f"runs/{RUN_ID}/{PLAN}"))
     assert (plan.dry_run, plan.worst_case.usd, plan.spending_key) == (True, WORST, None)
