@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from batchmark.changes import suspects
+from batchmark.changes import change_points, suspects
 from benchmarks.detector.judged_alerts import HEADER, Figures, Judged, judge
 from benchmarks.detector.simulated_schedule import SyntheticSeries, play
 from benchmarks.synthetic import series_key, this_machine
@@ -36,9 +36,11 @@ from benchmarks.synthetic import series_key, this_machine
 JOBS_PER_RUN = 1 + suspects.MOST_RERUNS  # the scheduled one, and its fresh jobs
 RUNS = 120  # per series, unless the harness asks for another number
 PROCESSES, SERIES_PER_TASK = 2, 24
+TUNED = (change_points, suspects)  # modules, of which the second has constants of the first
 TUNABLE = {
     name: type(value)
-    for name, value in vars(suspects).items()
+    for module in TUNED
+    for name, value in vars(module).items()
     if type(value) in {int, float} and not name.endswith("_RERUNS")
 }
 
@@ -54,7 +56,7 @@ def main() -> int:
         nargs="+",
         default=[],
         metavar="NAME=VALUE",
-        help="constants of batchmark.changes.suspects",
+        help="constants of batchmark.changes.change_points and suspects",
     )
     arguments = parser.parse_args()
     try:
@@ -105,7 +107,7 @@ def constant(text: str) -> tuple[str, float]:
     """
     name, _, value = text.partition("=")
     if name not in TUNABLE:
-        raise ValueError(f"--set {text}: batchmark.changes.suspects has only {', '.join(TUNABLE)}")
+        raise ValueError(f"--set {text}: there are only {', '.join(TUNABLE)}")
     return name, TUNABLE[name](value)
 
 
@@ -129,7 +131,9 @@ def prepare(constants: Mapping[str, float]) -> None:
     """Set up a process of the pool."""
     threadpool_limits(1)
     for name, value in constants.items():
-        setattr(suspects, name, value)
+        for module in TUNED:
+            if hasattr(module, name):
+                setattr(module, name, value)
 
 
 def make_series(harness: Any, seed: int, reps: int) -> list[SyntheticSeries]:

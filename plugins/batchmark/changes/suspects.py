@@ -30,7 +30,7 @@ JOBS_OF_ROUND = (1, 2)  # fresh jobs; the second round only if the level may sti
 MOST_RERUNS = sum(JOBS_OF_ROUND)
 LEAST_HISTORY = LEAST_BEFORE + LEAST_AFTER  # runs, before any change can show without fresh jobs
 TAIL = 0.02  # false discovery rate among the newest runs of all series of a target
-LEAST_LOG_SHIFT = 0.075  # of a run that is odd by itself; smaller shifts are left to the evidence
+ODD_LOG_SHIFT = 0.075  # of a run that is odd by itself; smaller shifts are left to the evidence
 ASK = 0.5  # share of the evidence that a level needs, from which on fresh jobs may complete it
 # What fresh jobs could not settle in so many of the newest runs, others hardly would: the history
 # decides, and a series whose fresh jobs are always the faster ones costs no job in each run.
@@ -141,7 +141,7 @@ def _suspicion(history: Series, one: Newest, uncertainty: float) -> tuple[float,
     value = float(line.logs[-1])
     shift = value - one.log_level
     certain = shift + np.log1p(-min(uncertainty, 0.99))
-    odd = one.tail(value) if shift > LEAST_LOG_SHIFT and certain > 0 else 1.0
+    odd = one.tail(value) if shift > ODD_LOG_SHIFT and certain > 0 else 1.0
     # How seldom noise alone gathers so much evidence falls with its exponential.
     gathered = min(1.0, TAIL * float(np.exp(EVIDENCE * (ASK - one.weight))))
     first = one.index if gathered < odd else line.logs.size - 1

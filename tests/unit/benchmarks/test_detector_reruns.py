@@ -91,11 +91,14 @@ def test_delays_count_runs_with_a_figure():
     assert judge(outcome((30, 34, "level"), missing=(31, 32))).delays == [3]
 
 
-def test_a_constant_is_a_number_of_the_suspects():
+def test_a_constant_is_a_number_of_the_search_or_the_suspects():
     assert constant("TAIL=.07") == ("TAIL", 0.07)
     assert constant("MOST_ASKED=4") == ("MOST_ASKED", 4)
+    assert constant("EVIDENCE=5") == ("EVIDENCE", 5.0)
     for text in ("JOBS_OF_ROUND=1", "NONE=1"):
-        with pytest.raises(ValueError, match=r"has only .*TAIL, LEAST_LOG_SHIFT, ASK"):
+        with pytest.raises(
+            ValueError, match=r"there are only .*EVIDENCE, .*ASK"
+        ):
             constant(text)
 
 
