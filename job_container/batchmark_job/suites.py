@@ -10,11 +10,10 @@ from batchmark_job.errors import InputError
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.workloads.base import Axis
 from batchmark_job.workloads.user_files import (
-    BUNDLED,
-    FOLDER_VARIABLE,
     find_user_files,
     find_workload,
     read_workload,
+    user_folder,
 )
 
 USER_SUITE = "own"  # the suite of the user's own workloads
@@ -187,8 +186,7 @@ def _user_suite() -> Suite:
         raise InputError("; ".join(problems))
     if not workloads:
         raise InputError(
-            f"suite {USER_SUITE} is empty; put a file NAME.py into {BUNDLED} or into the folder "
-            f"that {FOLDER_VARIABLE} names"
+            f"suite {USER_SUITE} is empty; put a file NAME.py into {user_folder()}"
         )
     grids = tuple(Grid(workload.name, workload.sizes, workload.dtypes) for workload in workloads)
     return Suite(USER_SUITE, "all own workloads on the sizes that their files give", grids)

@@ -6,7 +6,8 @@ import torch
 AXES = {"rows": (1000, 4000), "columns": (1000,)}  # the sizes that the suite `own` measures
 
 
-def set_up(dtype, rows, columns):  # not timed; random numbers are seeded before
+# Not timed; random numbers are seeded before. dtype is torch's: NumPy code leaves it out.
+def set_up(dtype, rows, columns):
     return torch.randn(rows, columns, dtype=dtype)
 
 

@@ -14,7 +14,10 @@ FEWEST_CALLS = 3
 FEWEST_TURNS = 3  # of short calls: the machine is slower in some than in others
 LONG_SECONDS = 0.05  # calls so long hardly notice what happened before them
 
-CHANGES_INPUTS = "its calls change their inputs, so that each would be timed on other data"
+CHANGES_INPUTS = (
+    "its calls change their inputs, so that each would be timed on other data; copy them, or set "
+    "REPEATABLE = False"
+)
 
 
 @dataclass

@@ -5,11 +5,12 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
-from batchmark_job.workloads.user_files import MODULE_PREFIX, NUMPY_CODE
+from batchmark_job.workloads.user_code import NUMPY_CODE
+from batchmark_job.workloads.user_files import MODULE_PREFIX
 
 
 def where_raised(error: BaseException) -> str:
-    """File and line, and what is often wrong in `step`; empty if no own file raised it."""
+    """File and line, and what is often wrong; empty if no own file raised it."""
     frames = [
         (frame.f_code, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
@@ -19,7 +20,16 @@ def where_raised(error: BaseException) -> str:
         return ""
     code, line = frames[-1]
     text = f" ({Path(code.co_filename).name}, line {line})"
-    in_step = any(code.co_name == "step" for code, _ in frames)
-    if in_step and isinstance(error, TypeError | AttributeError):
-        text += f" (step gets torch tensors; {NUMPY_CODE})"
-    return text
+    hint = _hint(error, {code.co_name for code, _ in frames})
+    return f"{text} ({hint})" if hint else text
+
+
+def _hint(error: BaseException, functions: set[str]) -> str | None:
+    """What is often wrong where these functions raise such an error."""
+    if isinstance(error, ModuleNotFoundError):
+        return "install it where the job runs: own_workloads/README.md says how"
+    if "step" in functions and isinstance(error, TypeError | AttributeError):
+        return f"step gets torch tensors; {NUMPY_CODE}"
+    if isinstance(error, TypeError) and "Cannot interpret 'torch." in str(error):
+        return "dtype is torch's: leave it out, as the job converts NumPy arrays to it"
+    return None

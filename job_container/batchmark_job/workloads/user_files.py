@@ -24,19 +24,17 @@ from batchmark_job.errors import InputError
 from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.support import reference, torch_calls
-from batchmark_job.workloads.support.torch_calls import TorchImplementation
+from batchmark_job.workloads.user_code import UserArrays, UserCode, as_tensor
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from batchmark_job.workloads.base import Call, Parameters, Tensors
+    from batchmark_job.workloads.base import Parameters, Tensors
 
 FOLDER_VARIABLE = "BATCHMARK_WORKLOADS"
 BUNDLED = Path(__file__).parents[2] / "own_workloads"
 LARGEST = 10**12
 MODULE_PREFIX = "own_workload_"
-NUMPY_CODE = "NumPy code for the CPU belongs in step_cpu()"
-ASSUMED_SETS = 4  # of inputs fit the memory that a file says nothing about
 
 FUNCTIONS = ("set_up", "reference")
 STEPS = ("step", "step_cpu", "step_cuda")  # at least one: of both devices, or of one
@@ -79,17 +77,26 @@ def refuse_name_clash(name: str) -> None:
         read_workload(find_user_files()[name])
 
 
-def find_user_files() -> dict[str, Path]:
-    """The files by workload name, of the user's folder or else of the one beside this program.
+def user_folder() -> Path:
+    """The user's folder, or else the one beside this program.
 
     Raises:
-        InputError: the user's folder does not exist.
+        InputError: the user's does not exist.
     """
     given = os.environ.get(FOLDER_VARIABLE)
     folder = Path(given) if given else BUNDLED
     if not folder.is_dir():
         raise InputError(f"{FOLDER_VARIABLE} is {given!r}, which is not a folder; make or unset it")
-    return {path.stem: path for path in sorted(folder.glob("[!_]*.py"))}
+    return folder
+
+
+def find_user_files() -> dict[str, Path]:
+    """The files by workload name.
+
+    Raises:
+        InputError: the user's folder does not exist.
+    """
+    return {path.stem: path for path in sorted(user_folder().glob("[!_]*.py"))}
 
 
 def read_workload(path: Path) -> UserWorkload:
@@ -215,78 +222,6 @@ def _functions(tree: ast.Module) -> dict[str, ast.arguments]:
     return {node.name: node.args for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-class UserCode(TorchImplementation):
-    """The user's step by torch; its version is the file's checksum."""
-
-    name = "own code"
-
-    def __init__(self, workload: UserWorkload, step: str) -> None:
-        self.workload = workload
-        self.step = step
-        self._inputs_at: set[int] = set()  # addresses
-        if step == "step_cuda":
-            self.devices = ("cuda",)  # type: ignore[misc]
-
-    def version(self) -> str:
-        return self.workload.checksum
-
-    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """As the file says, else assumed: inputs, output and two temporaries of their size."""
-        held = self.workload.formula("elements_held", parameters)
-        if held is not None:
-            return held * DTYPE_BYTES[dtype]
-        return ASSUMED_SETS * self.workload.input_bytes(parameters, dtype)
-
-    def prepare(self, inputs: Tensors) -> Call:
-        import torch
-
-        step = self.workload.function(self.step)
-        if not self.workload.repeatable:
-            inputs = tuple(tensor.clone() for tensor in inputs)
-        self._inputs_at.update(tensor.untyped_storage().data_ptr() for tensor in inputs)
-
-        def call() -> Tensor:
-            output = step(*inputs)
-            if not isinstance(output, torch.Tensor):
-                raise TypeError(
-                    f"{self.step}() gave a {type(output).__name__}; give one torch tensor. "
-                    f"{NUMPY_CODE}"
-                )
-            return output
-
-        return call
-
-    def remark(self, output: Tensor) -> str | None:
-        """Whether its memory is neither torch's nor an input's, which may be mapped."""
-        storage = output.untyped_storage()
-        if output.is_cuda or storage.resizable() or storage.data_ptr() in self._inputs_at:
-            return None
-        return f"{self.step}() used NumPy, not torch. {NUMPY_CODE}"
-
-
-class UserArrays(UserCode):
-    """The user's step on NumPy arrays, by NumPy, pandas, scikit-learn and the like."""
-
-    name = "own code on arrays"
-    devices: ClassVar[tuple[str, ...]] = ("cpu",)
-    dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64", "float16")
-
-    def prepare(self, inputs: Tensors) -> Call:
-        import torch
-
-        step = self.workload.function(self.step)
-        copied = not self.workload.repeatable
-        arrays = [(tensor.clone() if copied else tensor).numpy() for tensor in inputs]
-
-        def call() -> Tensor:
-            return torch.from_numpy(np.asarray(step(*arrays)))
-
-        return call
-
-    def remark(self, output: Tensor) -> str | None:  # noqa: ARG002
-        return None
-
-
 class UserWorkload(Workload):
     """A workload read from a file, which runs only when inputs are made."""
 
@@ -370,7 +305,7 @@ class UserWorkload(Workload):
         np.random.seed(seed)
         made = self.function("set_up")(dtype=torch_calls.torch_dtype(dtype), **parameters)
         several = isinstance(made, tuple | list)
-        inputs = tuple(_as_tensor(one, dtype) for one in (made if several else (made,)))
+        inputs = tuple(as_tensor(one, dtype) for one in (made if several else (made,)))
         self._input_bytes[dtype, *parameters.items()] = sum(tensor.nbytes for tensor in inputs)
         return inputs
 
@@ -402,25 +337,6 @@ class UserWorkload(Workload):
                 raise
             self._module = module
         return self._module
-
-
-def _as_tensor(made: object, dtype: str) -> Tensor:
-    """An input; arrays of real numbers take the row's dtype.
-
-    Raises:
-        TypeError: it is neither a tensor in host memory nor an array.
-    """
-    import torch
-
-    if isinstance(made, np.ndarray):
-        tensor = torch.from_numpy(np.ascontiguousarray(made))
-        return tensor.to(torch_calls.torch_dtype(dtype)) if tensor.is_floating_point() else tensor
-    if not isinstance(made, torch.Tensor) or made.device.type != "cpu":
-        raise TypeError(
-            "set_up() must give torch tensors in host memory or NumPy arrays, one or several, such "
-            f"as torch.rand(size, dtype=dtype); it gave {type(made).__name__}"
-        )
-    return made
 
 
 def _count(name: str, value: object) -> int:

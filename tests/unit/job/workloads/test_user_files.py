@@ -81,17 +81,17 @@ def reference(numbers, order):
 def test_the_cpu_s_code_may_be_numpy_s_and_the_gpu_s_torch_s(write, tmp_path):
     write(BY_NUMPY)
     (row, _) = run(tmp_path, "--workload", "mine", "--axis", "size=3,5").measurements
-    assert row.implementation.name == "own code on arrays"
+    assert row.implementation.name == "own NumPy code"
     assert row.correctness.relative_error < 1e-6
     workload = find_workload("mine")
     assert [each.name for each in workload.implementations_for("cuda")] == ["own code"]
-    assert [each.name for each in workload.implementations_for("cpu")] == ["own code on arrays"]
+    assert [each.name for each in workload.implementations_for("cpu")] == ["own NumPy code"]
 
 
 def test_numpy_and_torch_are_rivals_on_the_cpu(write, tmp_path):
     write(BY_NUMPY.replace("def step_cuda", "def step"))
     row = run(tmp_path, "--workload", "mine").measurements[0]
-    assert {trial.implementation.name for trial in row.trials} == {"own code", "own code on arrays"}
+    assert {trial.implementation.name for trial in row.trials} == {"own code", "own NumPy code"}
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,11 @@ def test_everything_optional_is_used(write, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("import torch", "import no_such_module", "No module named 'no_such_module'"),
+        (
+            "import torch",
+            "import no_such_module",
+            "No module named 'no_such_module' (mine.py, line 2) (install it where the job runs",
+        ),
         (
             "numbers * 2",
             "numbers * 2.001",
@@ -191,7 +195,17 @@ def test_everything_optional_is_used(write, tmp_path):
             "[1, 2]",
             "set_up() must give torch tensors in host memory or NumPy arrays",
         ),
-        ("torch.rand(size, dtype=dtype)", "size", "such as torch.rand(size, dtype=dtype); it gave"),
+        (
+            "torch.rand(size, dtype=dtype)",
+            "(torch.rand(size, dtype=dtype), size)",
+            "such as torch.rand(size, dtype=dtype); it gave int; put a number in as an array",
+        ),
+        (
+            "torch.rand(size, dtype=dtype)",
+            "__import__('numpy').ones(size).astype(dtype)",
+            "as a data type (mine.py, line 5) (dtype is torch's: leave it out",
+        ),
+        ("numbers * 2", "numbers.mul_(2)", "copy them, or set REPEATABLE = False"),
     ],
 )
 def test_what_goes_wrong_fails_the_row_alone(old, new, reason, write, tmp_path):
@@ -200,6 +214,21 @@ def test_what_goes_wrong_fails_the_row_alone(old, new, reason, write, tmp_path):
     (row,) = document.measurements
     assert row.status is MeasurementStatus.FAILED
     assert reason in str(row.reason)
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        ("np.histogram(numbers)", "gave a tuple; give one NumPy array"),
+        ("None", "gave None; give one NumPy array"),
+        ("list(numbers)", "gave a list; give one NumPy array: np.asarray() makes one"),
+        ("numbers.sum()", "gave a float32; give one NumPy array: np.asarray() makes one"),
+    ],
+)
+def test_step_cpu_gives_one_array(output, reason, write, tmp_path):
+    write(BY_NUMPY.replace("numbers[order] * 2", output, 1))
+    row = run(tmp_path, "--workload", "mine", code=1).measurements[0]
+    assert str(row.reason).endswith(f"TypeError: step_cpu() {reason}")
 
 
 @pytest.mark.parametrize(
@@ -338,6 +367,13 @@ def test_a_folder_that_is_not_there_is_told(monkeypatch):
     monkeypatch.setenv("BATCHMARK_WORKLOADS", "/no/such/folder")
     with pytest.raises(InputError, match="BATCHMARK_WORKLOADS is '/no/such/folder', which is no"):
         find_suite("own")
+
+
+def test_an_empty_folder_is_named_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("BATCHMARK_WORKLOADS", str(tmp_path))
+    with pytest.raises(InputError) as raised:
+        find_suite("own")
+    assert str(raised.value) == f"suite own is empty; put a file NAME.py into {tmp_path}"
 
 
 def test_an_unknown_name_shows_own_ones_too(write):

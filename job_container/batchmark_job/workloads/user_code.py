@@ -1,0 +1,123 @@
+"""A user's own code as implementations, and what it is given."""
+
+from __future__ import annotations
+
+from numbers import Number
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from batchmark_job.workloads.base import DTYPE_BYTES
+from batchmark_job.workloads.support import torch_calls
+from batchmark_job.workloads.support.torch_calls import TorchImplementation
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from batchmark_job.workloads.base import Call, Parameters, Tensors
+    from batchmark_job.workloads.user_files import UserWorkload
+
+NUMPY_CODE = "NumPy code for the CPU belongs in step_cpu()"
+ASSUMED_SETS = 4  # of inputs fit the memory that a file says nothing about
+
+
+class UserCode(TorchImplementation):
+    """The user's step by torch; its version is the file's checksum."""
+
+    name = "own code"
+
+    def __init__(self, workload: UserWorkload, step: str) -> None:
+        self.workload = workload
+        self.step = step
+        self._inputs_at: set[int] = set()  # addresses
+        if step == "step_cuda":
+            self.devices = ("cuda",)  # type: ignore[misc]
+
+    def version(self) -> str:
+        return self.workload.checksum
+
+    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
+        """As the file says, else assumed: inputs, output and two temporaries of their size."""
+        held = self.workload.formula("elements_held", parameters)
+        if held is not None:
+            return held * DTYPE_BYTES[dtype]
+        return ASSUMED_SETS * self.workload.input_bytes(parameters, dtype)
+
+    def prepare(self, inputs: Tensors) -> Call:
+        import torch
+
+        step = self.workload.function(self.step)
+        if not self.workload.repeatable:
+            inputs = tuple(tensor.clone() for tensor in inputs)
+        self._inputs_at.update(tensor.untyped_storage().data_ptr() for tensor in inputs)
+
+        def call() -> Tensor:
+            output = step(*inputs)
+            if not isinstance(output, torch.Tensor):
+                raise TypeError(
+                    f"{self.step}() gave {_kind(output)}; give one torch tensor. {NUMPY_CODE}"
+                )
+            return output
+
+        return call
+
+    def remark(self, output: Tensor) -> str | None:
+        """Whether its memory is neither torch's nor an input's, which may be mapped."""
+        storage = output.untyped_storage()
+        if output.is_cuda or storage.resizable() or storage.data_ptr() in self._inputs_at:
+            return None
+        return f"{self.step}() used NumPy, not torch. {NUMPY_CODE}"
+
+
+class UserArrays(UserCode):
+    """The user's step on NumPy arrays, by NumPy, pandas, scikit-learn and the like."""
+
+    name = "own NumPy code"
+    devices: ClassVar[tuple[str, ...]] = ("cpu",)
+    dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64", "float16")
+
+    def prepare(self, inputs: Tensors) -> Call:
+        import torch
+
+        step = self.workload.function(self.step)
+        copied = not self.workload.repeatable
+        arrays = [(tensor.clone() if copied else tensor).numpy() for tensor in inputs]
+
+        def call() -> Tensor:
+            output = step(*arrays)
+            if not isinstance(output, np.ndarray):
+                fix = "" if output is None or isinstance(output, tuple) else ": np.asarray() makes one"
+                raise TypeError(f"{self.step}() gave {_kind(output)}; give one NumPy array{fix}")
+            return torch.from_numpy(output)
+
+        return call
+
+    def remark(self, output: Tensor) -> str | None:  # noqa: ARG002
+        return None
+
+
+def as_tensor(made: object, dtype: str) -> Tensor:
+    """An input; arrays of real numbers take the row's dtype.
+
+    Raises:
+        TypeError: it is neither a tensor in host memory nor an array.
+    """
+    import torch
+
+    if isinstance(made, np.ndarray):
+        tensor = torch.from_numpy(np.ascontiguousarray(made))
+        return tensor.to(torch_calls.torch_dtype(dtype)) if tensor.is_floating_point() else tensor
+    if not isinstance(made, torch.Tensor) or made.device.type != "cpu":
+        fix = "; put a number in as an array, such as np.array(16)" * isinstance(made, Number)
+        raise TypeError(
+            "set_up() must give torch tensors in host memory or NumPy arrays, one or several, such "
+            f"as torch.rand(size, dtype=dtype); it gave {type(made).__name__}{fix}"
+        )
+    return made
+
+
+def _kind(output: object) -> str:
+    if output is None:
+        return "None"
+    name = type(output).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
