@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from batchmark_job.errors import InputError, JobError
+from batchmark_job.errors import InputError, JobError, drop_output
 from batchmark_job.interruption import Interruption
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.output import BY_HAND, parse_output
@@ -80,8 +80,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--target", default="local", help="name of the machine type measured")
     run.add_argument(
         "--output",
-        help="file or s3://bucket/key; a folder if it ends in '/' (default: a new file in this "
-        "folder)",
+        help="file or s3://bucket/key (default: a new file in this folder). A folder if it ends in "
+        "'/', to which each run adds a document: repeat a job by running it again",
     )
     run.add_argument(
         "--allow-cpu-fallback",
@@ -116,20 +116,27 @@ def main(argv: Sequence[str] | None = None, interruption: Interruption | None = 
     """Run one command; returns the exit code (the README lists them)."""
     try:
         arguments = _parser().parse_args(argv)
-        if arguments.command == "list":
-            return _list()
-        if arguments.command == "show":
-            return _show_document(arguments.file)
-        if arguments.command == "template":
-            print((BUNDLED / "softmax.py").read_text(), end="")
-            return 0
-        if arguments.command == "schema":
-            print(json.dumps(json_schema(), indent=2))
-            return 0
-        return _run(arguments, interruption)
+        if arguments.command == "run":
+            return _run(arguments, interruption)
+        _print(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        drop_output()
     except JobError as error:
         print(f"batchmark-job: error: {error}", file=sys.stderr)
         return error.exit_code
+    return 0
+
+
+def _print(arguments: argparse.Namespace) -> None:
+    if arguments.command == "list":
+        _list()
+    elif arguments.command == "show":
+        _show_document(arguments.file)
+    elif arguments.command == "template":
+        print((BUNDLED / "softmax.py").read_text(), end="")
+    else:
+        print(json.dumps(json_schema(), indent=2))
 
 
 def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> int:
@@ -171,7 +178,7 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
     return run_job(settings, interruption)
 
 
-def _show_document(file: str) -> int:
+def _show_document(file: str) -> None:
     """Print a document as a table.
 
     Raises:
@@ -185,9 +192,8 @@ def _show_document(file: str) -> int:
         reason = f"{file} can't be read ({error.strerror}); give a result document"
         raise InputError(reason) from None
     except ResultError as error:
-        raise InputError(f"{file} is not a result document: {error}") from None
+        raise InputError(f"{file}: {error}") from None
     print("\n".join(lines(document)))
-    return 0
 
 
 def job_from_batch() -> tuple[str, int]:
@@ -306,7 +312,7 @@ def _whole_number(option: str, text: str) -> int:
     return number
 
 
-def _list() -> int:
+def _list() -> None:
     for suite in SUITES.values():
         print(f"suite {suite.name}: {suite.summary}; {len(suite.points())} rows")
         for grid in suite.grids:
@@ -320,7 +326,6 @@ def _list() -> int:
             _show(read_workload(path))
         except InputError as error:
             print(f"workload {name}: {error}")
-    return 0
 
 
 def _show(workload: Workload) -> None:

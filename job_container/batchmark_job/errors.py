@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 
 def first_line(error: BaseException) -> str:
     """The first line of an exception's message; CUDA's messages go on with advice."""
@@ -13,8 +16,16 @@ def one_line(error: BaseException) -> str:
 
 
 def say(text: str) -> None:
-    """One line for whoever follows the log."""
-    print(text, flush=True)
+    """One line for whoever follows the log; the job goes on where nobody does any more."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        drop_output()
+
+
+def drop_output() -> None:
+    """Once its reader has gone; Python would complain when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def warn(text: str) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from batchmark_job.errors import OutputError, one_line, say
 from batchmark_job.formatting import count
-from batchmark_job.output import FileOutput, document_name
+from batchmark_job.output import BY_HAND, FileOutput, document_name
 from batchmark_job.progress import has_figures
 from batchmark_job.result import Ceiling, Measurement, MeasurementStatus, ResultDocument
 from batchmark_job.settings import JobSettings
@@ -53,10 +53,12 @@ class Recorder:
         finally:
             self._written.set()
         say("\n".join(["", *lines(document)]))
-        if failed:
-            nothing = "" if any(map(has_figures, measured)) else "nothing could be measured: "
-            say(f"batchmark-job: {nothing}{failed} of {count(len(measured), 'row')} failed")
-        return EXIT_ROW_FAILED if failed else 0
+        nothing = "" if any(map(has_figures, measured)) else "nothing could be measured"
+        failures = f"{failed} of {count(len(measured), 'row')} failed" if failed else ""
+        if nothing or failures:
+            say(f"batchmark-job: {': '.join(filter(None, (nothing, failures)))}")
+        # In Batch a target may well lack all code: a workload for GPUs alone, on a CPU target.
+        return EXIT_ROW_FAILED if failed or (nothing and self.settings.job_id == BY_HAND) else 0
 
     def interrupt(self, received: signal.Signals) -> int:
         """Write what there is, with the rows in progress; returns the exit code."""

@@ -443,7 +443,9 @@ def parse_document(text: str | bytes) -> ResultDocument:
         raw: Any = from_json(text)  # unlike json.loads, it refuses what is nested too deeply
     except ValueError as error:
         raise ResultError(f"not a result document: invalid JSON ({error})") from error
-    version = raw.get("schema_version") if isinstance(raw, dict) else None
+    if not isinstance(raw, dict) or "schema_version" not in raw:
+        raise ResultError("not a result document: it has no schema_version")
+    version = raw["schema_version"]
     if type(version) is not int or version not in SUPPORTED_VERSIONS:
         known = ", ".join(str(v) for v in SUPPORTED_VERSIONS)
         raise ResultError(

@@ -185,8 +185,6 @@ def _user_suite() -> Suite:
     if problems:
         raise InputError("; ".join(problems))
     if not workloads:
-        raise InputError(
-            f"suite {USER_SUITE} is empty; put a file NAME.py into {user_folder()}"
-        )
+        raise InputError(f"suite {USER_SUITE} is empty; put a file NAME.py into {user_folder()}")
     grids = tuple(Grid(workload.name, workload.sizes, workload.dtypes) for workload in workloads)
     return Suite(USER_SUITE, "all own workloads on the sizes that their files give", grids)

@@ -86,7 +86,8 @@ class UserArrays(UserCode):
         def call() -> Tensor:
             output = step(*arrays)
             if not isinstance(output, np.ndarray):
-                fix = "" if output is None or isinstance(output, tuple) else ": np.asarray() makes one"
+                no_array = output is None or isinstance(output, tuple)
+                fix = "" if no_array else ": np.asarray() makes one"
                 raise TypeError(f"{self.step}() gave {_kind(output)}; give one NumPy array{fix}")
             return torch.from_numpy(output)
 

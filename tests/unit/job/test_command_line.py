@@ -1,6 +1,7 @@
 """Bad input: one line, exit code 2, nothing written, and no second of waiting for torch."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -128,3 +129,24 @@ def test_the_process_that_starts_the_workers_loads_none_of_their_libraries():
     )
     ran = python(loaded)
     assert (ran.returncode, ran.stdout.strip()) == (0, "[]"), ran.stderr
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        ("-m", "batchmark_job", "list"),
+        ("-c", "from batchmark_job.errors import say; say('measures'); say('goes on')"),
+    ],
+)
+def test_nobody_reads_on(program):
+    ours, its = os.pipe()
+    os.close(ours)
+    with os.fdopen(its, "w") as closed:
+        ended = subprocess.run(
+            [sys.executable, *program],
+            cwd=ROOT / "job_container",
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (ended.returncode, ended.stderr) == (0, b"")

@@ -15,6 +15,7 @@ from batchmark_job.machine.inventory import Machine
 from batchmark_job.machine.telemetry import Telemetry
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.marks import JobMarks
+from batchmark_job.output import BY_HAND
 from batchmark_job.progress import describe, describe_first_turn, warnings
 from batchmark_job.recorder import Recorder
 from batchmark_job.result import (
@@ -91,10 +92,12 @@ def test_a_job_whose_rows_all_failed_says_that_nothing_was_measured(
     assert "complete" not in out
 
 
-def test_skipped_rows_are_no_failure(make_settings):
-    settings = make_settings(points=(Point("matmul", {"size": 200_000}, "float64"),))
-    (row,) = document_of(settings).measurements
+@pytest.mark.parametrize(("job_id", "code"), [("a-job", 0), (BY_HAND, 1)])
+def test_rows_that_are_all_skipped_are_a_failure_by_hand_alone(make_settings, job_id, code, capsys):
+    points = (Point("matmul", {"size": 200_000}, "float64"),)
+    (row,) = document_of(make_settings(points=points, job_id=job_id), code=code).measurements
     assert row.status == "skipped"
+    assert capsys.readouterr().out.endswith("\nbatchmark-job: nothing could be measured\n")
 
 
 def test_job_s_marks_follow_each_other(make_settings):

@@ -88,9 +88,9 @@ def test_unknown_version_is_refused(raw, version):
     ("text", "message"),
     [
         ("", "invalid JSON"),
-        ("[]", "schema_version None"),
+        ("[]", "not a result document: it has no schema_version"),
         ("nonsense", "invalid JSON"),
-        ("{}", "schema_version None"),
+        ("{}", "it has no schema_version"),
         ('{"schema_version": 1}', "Field required"),
     ],
 )

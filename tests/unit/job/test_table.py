@@ -66,7 +66,10 @@ def test_show_prints_a_document_and_refuses_what_is_none(tmp_path, capsys):
     assert main(["show", str(file)]) == 0
     assert "matmul size=1000 float32" in capsys.readouterr().out
     file.write_text("{}")
-    for name, says in ((file, "is not a result document"), (tmp_path / "no.json", "can't be read")):
+    for name, says in (
+        (file, f"{file}: not a result document: it has no"),
+        (tmp_path / "no.json", "can't be read"),
+    ):
         assert main(["show", str(name)]) == 2
         assert says in capsys.readouterr().err
 
