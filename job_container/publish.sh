@@ -43,8 +43,11 @@ for program in "${programs[@]}"; do
 done
 
 changes=$(git -C "$root" status --porcelain) || die "$root is no git checkout, so no commit says what is in the image"
-[[ -z $changes ]] || "$allow_dirty" ||
-  die "$(wc -l <<<"$changes" | tr -d ' ') files differ from the last commit (see \`git status\`), so no commit would say what is in the image: commit them, or add --allow-dirty to try something out"
+if [[ -n $changes ]] && ! "$allow_dirty"; then
+  differ="$(wc -l <<<"$changes" | tr -d ' ') files differ"
+  [[ $changes == *$'\n'* ]] || differ="1 file differs"
+  die "$differ from the last commit (see \`git status\`), so no commit would say what is in the image: commit or remove what differs, or run \`job_container/publish.sh --allow-dirty\` to try something out"
+fi
 suffix=${changes:+-dirty}
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$root/pyproject.toml")
 [[ -n $tag ]] || tag=$version-$(git -C "$root" rev-parse --short HEAD)$suffix

@@ -1,4 +1,4 @@
-"""The command `batchmark`: result documents compared without Airflow, and the history."""
+"""Compare result documents, and look after an installation's history."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from batchmark.analysis.compared_rows import Row
 from batchmark.analysis.side_by_side import Chosen, side_by_side, verdict
 from batchmark.analysis.significance import ENOUGH_REPEATS
 from batchmark.core import formatting
-from batchmark.core.errors import BatchmarkError
+from batchmark.core.errors import BatchmarkError, CollectError
 from batchmark.core.intervals import MINIMUM_SAMPLES
+from batchmark.core.output import drop_output
 from batchmark.core.prices import load_prices
 from batchmark.core.suites import CUSTOM
 from batchmark.history.__main__ import main as history
@@ -24,6 +25,7 @@ from batchmark.report.site.compare import Comparison
 from batchmark.report.tables import render_comparison
 from batchmark.report.words import row_label
 from batchmark.runs.document_files import read_documents, run_of
+from batchmark_job.result import ResultDocument
 
 SLOWER, BAD_INPUT = 1, 2
 BY_HAND = "local"  # target of a job that is run by hand and given none
@@ -43,6 +45,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return BAD_INPUT
 
 
+class _Console(Console):
+    """One that lets the command go on, for its exit code, where nobody reads on."""
+
+    def on_broken_pipe(self) -> None:
+        drop_output()
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="batchmark", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -50,11 +59,11 @@ def _parser() -> argparse.ArgumentParser:
         "compare",
         help="compare result documents, by the same rules as a run's report",
         description="Compare result documents, by the same rules as a run's report. Each side is "
-        f"a document, or a folder of repeats. From {ENOUGH_REPEATS} on a side, noise is "
+        f"a document, or a folder of repeats: from {ENOUGH_REPEATS} on a side, noise is "
         f"measured; use {MINIMUM_SAMPLES} or more.",
     )
-    compare.add_argument("baseline", type=Path)
-    compare.add_argument("new", type=Path)
+    compare.add_argument("baseline", type=Path, help="what to compare with: document or folder")
+    compare.add_argument("new", type=Path, help="what is judged: document or folder")
     compare.add_argument(
         "--gate",
         action="store_true",
@@ -89,11 +98,12 @@ def _compare(options: argparse.Namespace) -> int:
     if new.target == baseline.target == BY_HAND:  # says nothing beside the files' names
         labels = [side.run.run_id for side in (new, baseline)]
     comparison = Comparison(labels[0], labels[1], side_by_side(new, baseline))
-    render_comparison(comparison, Console(), ("new", "baseline"))
+    console = _Console()
+    render_comparison(comparison, console, ("new", "baseline"))
     slower = list(_slower(comparison, options.least_percent / 100))
     gate = _gate(comparison, slower, options.least_percent)
     if options.gate:
-        print(gate)
+        console.print(gate, markup=False, highlight=False, soft_wrap=True)
     if options.markdown:
         text = comparison.as_markdown()
         options.markdown.write_text(f"**{gate}**\n\n{text}" if options.gate else text)
@@ -105,8 +115,13 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _sides(*paths: Path) -> list[Chosen]:
-    """Both sides; workloads measured by themselves count as rows of the other side's suite."""
+    """Both sides; workloads measured by themselves count as rows of the other side's suite.
+
+    Raises:
+        CollectError: a side can't be read, or both hold the same document.
+    """
     sides = [read_documents(path) for path in paths]
+    _refuse_same(*sides)
     named = {document.suite for documents in sides for document in documents} - {CUSTOM}
     custom = named.pop() if len(named) == 1 else CUSTOM
     return [
@@ -115,11 +130,23 @@ def _sides(*paths: Path) -> list[Chosen]:
     ]
 
 
+def _refuse_same(baseline: Sequence[ResultDocument], new: Sequence[ResultDocument]) -> None:
+    same = [document for document in new if document in baseline]
+    if len(same) == len(new) == len(baseline):
+        which = "document" if len(same) == 1 else "documents"
+        raise CollectError(f"both sides are the same {which}; give those of two measurements")
+    if same:
+        started_at = f"{same[0].started_at:%Y-%m-%d %H:%M:%S %Z}"
+        raise CollectError(
+            f"both sides hold the document of the job started at {started_at}; leave it out of one"
+        )
+
+
 def _names(first: Path, second: Path) -> list[str]:
     """The sides' paths from where they differ on."""
     parts = [Path(os.path.abspath(path)).parts for path in (first, second)]
     depths = range(1, max(map(len, parts)))
-    depth = next((depth for depth in depths if parts[0][-depth:] != parts[1][-depth:]), 1)
+    depth = next(depth for depth in depths if parts[0][-depth:] != parts[1][-depth:])
     return ["/".join(each[-depth:]) for each in parts]
 
 

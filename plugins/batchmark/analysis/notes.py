@@ -121,7 +121,7 @@ def undecided_intervals(rows: Sequence[Row], *, dollars: bool) -> str | None:
     return (
         f"In {count} of {formatting.count(len(rows), 'row')} the 95 % interval leaves out 1, "
         "which is not enough for a verdict: by chance alone it happens in 1 of "
-        f"{round(1 / INTERVAL_LEVEL)} rows. As many rows are judged at once, a verdict is held to "
+        f"{round(1 / INTERVAL_LEVEL)} rows. Because a run can have many rows, a verdict is held to "
         f"1 in {round(1 / LEVEL)}."
     )
 

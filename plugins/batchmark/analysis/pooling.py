@@ -123,7 +123,10 @@ class TargetJobs:
         if not samples.measured:
             return f"{self.name}: {samples.reasons()}"
         if len(names := samples.implementations) > 1 and not samples.by_trial:
-            return f"{self.name}: its jobs used different implementations ({', '.join(names)})"
+            mixed = "; keep the results of each version apart" * (len(samples.code_names) == 1)
+            return (
+                f"{self.name}: its jobs used different implementations ({', '.join(names)}){mixed}"
+            )
         return None
 
     def warnings(self, key: RowKey) -> Iterable[str]:

@@ -166,6 +166,11 @@ class RowSamples:
         return list(dict.fromkeys(f"{code.name} {code.version}" for code in used))
 
     @property
+    def code_names(self) -> set[str]:
+        """Of its implementations, whatever their versions."""
+        return {row.implementation.name for row in self._rows if row.implementation}
+
+    @property
     def by_trial(self) -> bool:
         """Whether each job chose its implementation in a trial of the same rivals."""
         rivals = {

@@ -9,13 +9,14 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark.aws.boto_clients import client
 from batchmark.core.errors import BatchmarkError, HistoryError
 from batchmark.core.formatting import some
+from batchmark.core.output import drop_output
 from batchmark.history import series
 from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.exports import asv, bencher, csv
@@ -38,19 +39,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options.run(client("s3", options.region), options)
         sys.stdout.flush()
-    except BrokenPipeError:  # who reads has read enough; Python would complain when it ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:
+        drop_output()
     except (BatchmarkError, BotoCoreError, ClientError, OSError) as error:
         print(f"history {options.command}: {error}", file=sys.stderr)
         return 1
     return 0
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        super().error(f"{message}; `{self.prog} --help` says more")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="batchmark history", description=__doc__)
+    parser = _Parser(prog="batchmark history", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--bucket", required=True, help="result bucket of the installation")
+    common = _Parser(add_help=False)
+    common.add_argument(
+        "--bucket",
+        required=True,
+        help="result bucket: `terraform output -raw bucket_name` in terraform/ prints it, and "
+        "`make up` on a laptop",
+    )
     common.add_argument("--region", help="AWS region (default: that of the AWS settings)")
 
     show = commands.add_parser(

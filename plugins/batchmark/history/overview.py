@@ -32,17 +32,18 @@ def overview(suite: str, table: pa.Table, runs: int = RUNS_SHOWN) -> Iterator[st
 
 
 def _newest(suite: str, found: list[Series], runs: int) -> Iterator[str]:
-    """A line for each of the newest runs: when, and with how many rows on all targets."""
+    """A line for each of the newest runs: when, and how much it measured on all targets."""
     seen: dict[str, tuple[np.datetime64, int]] = {}
     for series in found:
         for place in series.usable().tolist():
             run_id, at = series.run_ids[place], series.recorded_at[place]
-            last, rows = seen.get(run_id, (at, 0))
-            seen[run_id] = max(last, at), rows + 1
+            last, measured = seen.get(run_id, (at, 0))
+            seen[run_id] = max(last, at), measured + 1
     newest = sorted(seen.items(), key=lambda item: item[1][0], reverse=True)
     yield f"suite {suite}: {formatting.count(len(newest), 'run')}, the newest first"
-    for run_id, (at, rows) in newest[:runs]:
-        yield f"  {moment(at):%Y-%m-%d %H:%M}  {run_id}, {formatting.count(rows, 'row')}"
+    for run_id, (at, measured) in newest[:runs]:
+        figures = formatting.count(measured, "measurement")
+        yield f"  {moment(at):%Y-%m-%d %H:%M}  {run_id}, {figures}"
     if len(newest) > runs:
         yield f"  and {len(newest) - runs} earlier ones"
 

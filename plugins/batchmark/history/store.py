@@ -165,7 +165,8 @@ class HistoryStore:
                     yield location
 
     def suites(self) -> list[str]:
-        return self._folders(f"{FOLDER}suite=")
+        """Our own, then the imported one."""
+        return sorted(self._folders(f"{FOLDER}suite="), key=lambda suite: suite == IMPORTED)
 
     def months(self, suite: str) -> list[str]:
         """Return the months with rows of a suite, the earliest first."""

@@ -21,7 +21,6 @@ import pyarrow.parquet as pq
 from batchmark.changes import conditions
 from batchmark.core.errors import CollectError
 from batchmark.history import series
-from batchmark.history.columns import IMPORTED
 from batchmark.history.file_reader import FileReader
 from batchmark.history.parquet import FileLocation, concatenated, schema_for
 from batchmark.history.store import HistoryStore
@@ -62,8 +61,7 @@ class HistoryView:
         self._schema = schema_for(COLUMNS).append(pa.field(SOURCE, pa.int32()))
 
     def suites(self) -> list[str]:
-        """Our own, then the imported one."""
-        return sorted(self._store.suites(), key=lambda suite: suite == IMPORTED)
+        return self._store.suites()
 
     @property
     def unreadable(self) -> list[str]:

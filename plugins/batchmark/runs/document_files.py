@@ -21,9 +21,11 @@ def read_documents(path: Path) -> list[ResultDocument]:
     """
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     if not files:
-        raise CollectError(
-            f"{path} holds no .json file; give a result document, or a folder of some"
-        )
+        below = next(path.rglob("*.json"), None)
+        fix = "give a result document, or a folder of some"
+        if below:
+            fix = f"folders below do: give one of them, such as {below.parent}"
+        raise CollectError(f"{path} holds no .json file; {fix}")
     documents = [_read(file) for file in files]
     targets = dict.fromkeys(document.target for document in documents)
     if len(targets) > 1:
@@ -42,11 +44,14 @@ def run_of(run_id: str, documents: Sequence[ResultDocument], custom: str = CUSTO
 
 def _read(file: Path) -> ResultDocument:
     try:
-        return parse_document(file.read_bytes())
+        text = file.read_bytes()
+        return parse_document(text)
     except OSError as error:
         raise CollectError(f"{file} can't be read: {error.strerror}") from error
     except ResultError as error:
-        raise CollectError(f"{file} is not a result document: {error}") from error
+        if b'"report_version"' in text:
+            raise CollectError(f"{file} is a report; give documents from raw/") from error
+        raise CollectError(f"{file}: {error}") from error
 
 
 def collected(document: ResultDocument, repeat: int, custom: str = CUSTOM) -> CollectedJob:

@@ -1,11 +1,13 @@
 """The command `batchmark`: result documents compared, and a gate for CI."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
 from batchmark.command_line import BAD_INPUT, SLOWER, main
-from batchmark_job.result import Device, MeasurementStatus
+from batchmark_job.result import Device, Implementation, MeasurementStatus
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_job, build_row
 from tests.documented import BESIDE_PYTHON, arguments, the_command, typed
 
@@ -20,6 +22,7 @@ def repeats(folder, seconds, *, size=1000, target="local", count=REPEATS, **fiel
         samples = [seconds * (1 + repeat / 1000 + sample / 10_000) for sample in range(20)]
         row = build_row(samples, parameters={"size": size})
         document = build_job(target, [row], repeat=repeat + 1, **fields).document
+        document = document.model_copy(update={"run_id": folder.name})
         (folder / f"{repeat}.json").write_text(document.to_json())
     return folder
 
@@ -93,7 +96,6 @@ def test_targets_that_differ_are_named(tmp_path, old, capsys):
         (("old/0.json", "new/0.json"), ("old/0.json", "new/0.json")),
         (("old", "new"), ("old", "new")),
         (("old/0.json", "old/1.json"), ("0.json", "1.json")),
-        (("old/0.json", "old/./0.json"), ("0.json", "0.json")),
     ],
 )
 def test_the_sides_are_named_by_what_tells_them_apart(
@@ -138,19 +140,66 @@ def test_the_table_fits_80_columns(tmp_path, old, capsys, monkeypatch):
 def test_what_can_not_be_compared_fails_the_gate(tmp_path, old, capsys):
     other = repeats(tmp_path / "other", 0.010, size=2000)
     assert main(["compare", str(old), str(other), "--gate"]) == BAD_INPUT
-    assert "Gate: nothing was compared." in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "Nothing was compared: no row in common." in out
+    assert "Gate: nothing was compared." in out
+
+
+def test_a_folder_that_mixes_versions_says_so(tmp_path, old, capsys):
+    new = repeats(tmp_path / "new", 0.010, count=1)
+    newer = Implementation(name="torch", version="9")
+    document = build_job("local", [build_row([0.01] * 20, implementation=newer)], repeat=2).document
+    (new / "newer.json").write_text(document.to_json())
+    assert main(["compare", str(old), str(new), "--gate"]) == BAD_INPUT
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Nothing was compared: no row could be compared." in out
+    assert "torch 9); keep the results of each version apart" in out
+
+
+def test_the_same_document_on_both_sides_is_refused(tmp_path, old, capsys):
+    new = repeats(tmp_path / "new", 0.012, count=2)
+    (new / "copy.json").write_text((old / "1.json").read_text())
+    for sides, says in (
+        ((old / "0.json", old / "0.json"), "both sides are the same document; give"),
+        ((old, old), "both sides are the same documents; give"),
+        ((old, new), "both sides hold the document of the job started at 20"),
+    ):
+        assert main(["compare", *map(str, sides)]) == BAD_INPUT
+        assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seconds", [0.010, 0.012])
+def test_nobody_needs_to_read_the_table(tmp_path, old, seconds):
+    new = repeats(tmp_path / "new", seconds)
+    command = "import sys; from batchmark.command_line import main; sys.exit(main(sys.argv[1:]))"
+    ours, its = os.pipe()
+    os.close(ours)
+    with os.fdopen(its, "w") as closed:
+        ended = subprocess.run(
+            [sys.executable, "-c", command, "compare", str(old), str(new), "--gate"],
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (ended.returncode, ended.stderr) == (SLOWER if seconds > 0.01 else 0, b"")
 
 
 def test_bad_input_is_one_line_with_the_fix(tmp_path, old, capsys):
     empty = tmp_path / "empty"
     empty.mkdir()
-    (tmp_path / "broken.json").write_text("{}")
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "report.json").write_text('{"report_version": 3}')
+    above = tmp_path / "above"
+    above.mkdir()
+    repeats(above / "below", 0.010, count=1)
     mixed = repeats(tmp_path / "mixed", 0.010, count=1)
     (mixed / "x.json").write_text(build_job("other", [build_row([1.0])]).document.to_json())
     for path, says in (
         (tmp_path / "missing.json", "can't be read"),
         (empty, "holds no .json file"),
-        (tmp_path / "broken.json", "is not a result document"),
+        (above, f"holds no .json file; folders below do: give one of them, such as {above}/below"),
+        (tmp_path / "broken.json", "broken.json: not a result document: invalid JSON"),
+        (tmp_path / "report.json", "report.json is a report; give documents from raw/"),
         (mixed, "documents of several targets (local, other)"),
     ):
         assert main(["compare", str(old), str(path)]) == BAD_INPUT
@@ -202,6 +251,7 @@ def test_what_is_not_known_beside_a_decided_row_is_counted(tmp_path, capsys):
         for repeat in range(REPEATS):
             kept = rows if repeat == 0 else rows[:1]
             document = build_job("local", kept, repeat=repeat + 1).document
+            document = document.model_copy(update={"run_id": name})
             (tmp_path / name / f"{repeat}.json").write_text(document.to_json())
     main(["compare", str(tmp_path / "old"), str(tmp_path / "new"), "--gate"])
     out = " ".join(capsys.readouterr().out.split())

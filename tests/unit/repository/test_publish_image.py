@@ -277,10 +277,15 @@ def test_changes_that_are_not_committed_are_refused(machine):
 
     message = machine.refused()
     assert "2 files differ from the last commit" in message
-    assert "--allow-dirty" in message
+    assert "run `job_container/publish.sh --allow-dirty` to try" in message
 
     allowed = machine.run("--allow-dirty")
     assert f"Pushed {IMAGE}-dirty" in allowed.stdout, allowed.stderr
+
+
+def test_one_change_is_one_file(machine):
+    machine.answer(f"git -C {machine.checkout} status", "echo '?? b.py'")
+    assert "1 file differs from the last commit" in machine.refused()
 
 
 def test_a_tag_that_exists_is_refused_with_its_digests(machine):

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from batchmark.analysis.compared_rows import Row
+from batchmark.analysis.compared_rows import Row, UncomparedRow
 from batchmark.analysis.notes import undecided_intervals
 from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.side_by_side import SideBySide, Verdict, verdict
@@ -51,6 +51,10 @@ class Comparison:
         return [row for one in self.suites for row in one.rows]
 
     @property
+    def uncompared(self) -> list[UncomparedRow]:
+        return [row for one in self.suites for row in one.uncompared]
+
+    @property
     def not_known_yet(self) -> list[Row]:
         return [row for row in self.rows if verdict(row) == "not known yet"]
 
@@ -59,7 +63,9 @@ class Comparison:
         """In a sentence: in how many rows which of the two is ahead."""
         if not self.rows:
             reasons = [one.refused for one in self.suites if one.refused]
-            return f"Nothing was compared: {reasons[0] if reasons else 'no row in common'}."
+            shared = any(row.gpu_provenance and row.cpu_provenance for row in self.uncompared)
+            reasons.append("no row could be compared" if shared else "no row in common")
+            return f"Nothing was compared: {reasons[0]}."
         counts = Counter(map(verdict, self.rows))
         parts = [f"{self.first} is faster in {counts['faster']}, slower in {counts['slower']}"]
         parts += [f"{word} in {counts[word]}" for word in UNDECIDED if counts[word]]

@@ -70,3 +70,14 @@ def test_different_implementations_are_not_pooled():
     )
     (row,) = pair.uncompared
     assert row.reason.endswith("different implementations (torch 2.13.0, opencv 5.0.0)")
+
+
+def test_versions_of_one_code_are_to_be_kept_apart():
+    newer = Implementation(name="torch", version="9")
+    pair = pair_of(
+        build_job("g5.xlarge", [build_row(GPU_SAMPLES)]),
+        build_job("c5.2xlarge", [build_row(CPU_SAMPLES)], repeat=1),
+        build_job("c5.2xlarge", [build_row(CPU_SAMPLES, implementation=newer)], repeat=2),
+    )
+    (row,) = pair.uncompared
+    assert row.reason.endswith("(torch 2.13.0, torch 9); keep the results of each version apart")

@@ -62,6 +62,30 @@ def test_show_lists_runs_and_each_row_against_its_earlier_ones(bucket, capsys):
     assert "has no suite smoke; it has blog" in capsys.readouterr().err
 
 
+def test_show_counts_measurements_and_puts_imported_ones_last(bucket, capsys):
+    run("import", PYTEST, "--target", "ci")
+    bucket.append(FIRST.model_copy(deep=True))
+    capsys.readouterr()
+    assert run("show") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("suite")] == [
+        "suite blog: 1 run, the newest first",
+        "suite imported: 1 run, the newest first",
+    ]
+    assert lines[1].endswith(f"{FIRST.run_id}, 4 measurements")
+
+
+def test_a_missing_bucket_points_to_where_its_name_is(capsys):
+    for arguments, says in (
+        (["show"], "`batchmark history show --help`"),
+        (["show", "-h"], "-raw"),
+    ):
+        with pytest.raises(SystemExit):
+            command_line.main(arguments)
+        captured = capsys.readouterr()
+        assert says in captured.err + captured.out
+
+
 def test_show_marks_a_gpu_target_that_ran_on_the_cpu(bucket, capsys):
     bucket.append(two_targets(0, environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU))
     assert run("show") == 0
