@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Number
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -15,10 +16,20 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from batchmark_job.workloads.base import Call, Parameters, Tensors
-    from batchmark_job.workloads.user_files import UserWorkload
 
 NUMPY_CODE = "NumPy code for the CPU belongs in step_cpu()"
 ASSUMED_SETS = 4  # of inputs fit the memory that a file says nothing about
+
+
+class CodeFile(Protocol):
+    """What its implementations need to know of a user's file: user_files.UserWorkload."""
+
+    checksum: str
+    repeatable: bool
+
+    def function(self, name: str) -> Callable[..., Any]: ...
+    def formula(self, name: str, parameters: Parameters) -> int | None: ...
+    def input_bytes(self, parameters: Parameters, dtype: str) -> int: ...
 
 
 class UserCode(TorchImplementation):
@@ -26,7 +37,7 @@ class UserCode(TorchImplementation):
 
     name = "own code"
 
-    def __init__(self, workload: UserWorkload, step: str) -> None:
+    def __init__(self, workload: CodeFile, step: str) -> None:
         self.workload = workload
         self.step = step
         self._inputs_at: set[int] = set()  # addresses
