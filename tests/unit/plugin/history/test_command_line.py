@@ -76,12 +76,12 @@ def test_show_counts_measurements_and_puts_imported_ones_last(bucket, capsys):
 
 
 def test_a_missing_bucket_points_to_where_its_name_is(capsys):
-    for arguments, says in (
+    for words, says in (
         (["show"], "`batchmark history show --help`"),
         (["show", "-h"], "-raw"),
     ):
         with pytest.raises(SystemExit):
-            command_line.main(arguments)
+            command_line.main(words)
         captured = capsys.readouterr()
         assert says in captured.err + captured.out
 
