@@ -330,7 +330,7 @@ def test_the_steps_of_the_recipe_measure_in_turns_and_pass_the_gate(tmp_path):
         folder = repeats(documents / f"{side}-results", 0.010)
         for number in range(REPEATS, 0, -1):
             (folder / f"{number - 1}.json").rename(folder / f"{number}.json")
-    env = {"PYTHONPATH": os.environ["PYTHONPATH"], "GITHUB_STEP_SUMMARY": "summary.md"}
+    env = {"GITHUB_STEP_SUMMARY": "summary.md"}
     steps = (
         "batchmark/.venv/bin/uv pip install ",
         "for n in 1 2 3 4 5 6; do",
