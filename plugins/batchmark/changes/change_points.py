@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 LEAST_BEFORE = 7  # runs at the start of a history; after fewer, four runs can't show a change
 LEAST_BETWEEN = 4  # runs from one change to the next
-LEAST_AFTER = 4  # figures on a new level; fewer may be a neighbour's short visit
+LEAST_AFTER = 4  # runs on a new level; fewer may be a neighbour's short visit ...
+LEAST_WITH_FRESH = 3  # ... but fresh jobs are asked for where few figures leave it open
 MOST_AFTER = 40  # runs from a candidate on that are weighed
 SHIFTS = np.geomspace(np.log1p(0.03), 0.8, 8)  # sizes that a shift may have; the least was tuned
 LEAST_LOG_SHIFT = 0.02  # however sure: changes below 2 % are hardly of interest
@@ -91,6 +92,7 @@ class _Search:
 
     values: Array
     prior: Prior
+    least_after: int  # figures on a new level
     start: int = 0  # first run of the current level
     first: int = LEAST_BEFORE  # first candidate
     base: float = 0.0  # logs of the current level minus those of the first
@@ -104,7 +106,7 @@ class _Search:
 
     @property
     def candidates(self) -> NDArray[np.int64]:
-        return np.arange(self.first, self.values.size - LEAST_AFTER + 1)
+        return np.arange(self.first, self.values.size - self.least_after + 1)
 
     @property
     def newest(self) -> NDArray[np.int64]:
@@ -135,36 +137,47 @@ def search(
     priors: Sequence[Prior] | None = None,
     least_log_shift: float = LEAST_LOG_SHIFT,
     *,
+    fresh: Sequence[bool] | None = None,
     hindsight: bool = True,
 ) -> list[list[LevelChange]]:
     """Find the changes of each series, by index.
 
-    Series are finite logs in the order of the runs, each of shape (n,). Shifts below
-    `least_log_shift` are no changes; with hindsight, neither are those that later runs do not bear
-    out.
+    Series are finite logs in the order of the runs, each of shape (n,); `fresh` says which have
+    figures of fresh jobs. Shifts below `least_log_shift` are no changes; with hindsight, neither
+    are those that later runs do not bear out.
     """
-    searches = [one for some in _searched(series, priors, least_log_shift) for one in some]
+    searches = [one for some in _searched(series, priors, fresh, least_log_shift) for one in some]
     if hindsight:
         return [still_shown(one.values, one.found) for one in searches]
     return [one.found for one in searches]
 
 
-def newest(series: Sequence[Array], priors: Sequence[Prior] | None = None) -> list[Newest | None]:
+def newest(
+    series: Sequence[Array],
+    priors: Sequence[Prior] | None = None,
+    fresh: Sequence[bool] | None = None,
+) -> list[Newest | None]:
     """Weigh the newest figures of each series, whose last level may be too young for them: None.
 
-    Series and priors as in `search`.
+    All as in `search`.
     """
     return [
-        one for some in _searched(series, priors, LEAST_LOG_SHIFT) for one in _newest_figures(some)
+        one
+        for some in _searched(series, priors, fresh, LEAST_LOG_SHIFT)
+        for one in _newest_figures(some)
     ]
 
 
 def _searched(
-    series: Sequence[Array], priors: Sequence[Prior] | None, least_log_shift: float
+    series: Sequence[Array],
+    priors: Sequence[Prior] | None,
+    fresh: Sequence[bool] | None,
+    least_log_shift: float,
 ) -> Iterator[list[_Search]]:
     """Search the series, so many at a time."""
     known = priors or [Prior()] * len(series)
-    searches = [_Search(values, prior) for values, prior in zip(series, known, strict=True)]
+    least = [LEAST_WITH_FRESH if one else LEAST_AFTER for one in fresh or [False] * len(series)]
+    searches = [_Search(*one) for one in zip(series, known, least, strict=True)]
     for first in range(0, len(searches), AT_A_TIME):
         some = searches[first : first + AT_A_TIME]
         going = some
@@ -225,6 +238,7 @@ class _Candidates:
     index: NDArray[np.int64]  # shape (q,), in the series
     on_level: NDArray[np.int64]  # shape (q,), runs of the window on the current level
     changes: NDArray[np.int64]  # shape (q,), in the window
+    least_after: NDArray[np.int64]  # shape (q,), figures on the new level
     noise: NoiseDensity  # before each
     scattered: Array  # shape (q, WINDOW), the windows about their levels; 0 where there is no run
     center: Array  # shape (q,), where their noise has its 0
@@ -254,16 +268,18 @@ class _Candidates:
         center = noise.center + offset
         later = np.concatenate([_runs_from(one.levelled, each) for one, each in both])
         later -= center[:, None]
+        least_after = np.array([one.least_after for one in searches])[own]
         return cls(
             own=own,
             index=index,
             on_level=on_level,
             changes=changes,
+            least_after=least_after,
             noise=noise,
             scattered=scattered,
             center=center,
             later=later,
-            stand_out=_stand_out(noise, later, on_level),
+            stand_out=_stand_out(noise, later, on_level, least_after),
         )
 
     def among(self, rows: NDArray[np.int64]) -> Self:
@@ -331,8 +347,10 @@ class _Evidence:
 
     def enough(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         """Row and length of what shows a new level: for each of its ends in turn, the strongest."""
-        hits, lengths = np.nonzero(self.weight[rows, LEAST_AFTER - 1 :] >= 1)
-        lengths += LEAST_AFTER
+        lengths = np.arange(1, MOST_AFTER + 1)
+        usable = lengths >= self.candidates.least_after[rows, None]
+        hits, lengths = np.nonzero(usable & (self.weight[rows] >= 1))
+        lengths += 1
         weights = self.weight[rows[hits], lengths - 1]
         ends = self.candidates.index[rows][hits] + lengths
         order = np.lexsort((-weights, ends))
@@ -362,12 +380,17 @@ class _Evidence:
         return int(np.argmax(self.ratios[row, :length].sum(axis=0)))
 
 
-def _stand_out(noise: NoiseDensity, later: Array, on_level: NDArray[np.int64]) -> Array:
+def _stand_out(
+    noise: NoiseDensity,
+    later: Array,
+    on_level: NDArray[np.int64],
+    least_after: NDArray[np.int64],
+) -> Array:
     """By how many standard errors the mean of some later runs is off the level, at most; signed."""
     runs, bound = np.arange(1, MOST_AFTER + 1), CLIP * noise.scale[:, None]
     shifts = np.cumsum(np.clip(later, -bound, bound), axis=1) / runs - noise.mean[:, None]
     errors = noise.log_sd[:, None] * np.sqrt(1 / runs + 1 / on_level[:, None])
-    found = np.nan_to_num(shifts / errors)[:, LEAST_AFTER - 1 :]
+    found = np.where(runs >= least_after[:, None], np.nan_to_num(shifts / errors), 0.0)
     highest, lowest = found.max(axis=1), found.min(axis=1)
     return np.asarray(np.where(highest >= -lowest, highest, lowest))
 

@@ -122,6 +122,7 @@ def shown_changes(
             for history in histories
         ],
         float(np.log1p(chosen.least_change)),
+        fresh=[history.has_fresh for history in histories],
     )
     return [
         point

@@ -79,6 +79,10 @@ class Series:
     fresh: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     @property
+    def has_fresh(self) -> bool:
+        return any(self.fresh.values())
+
+    @property
     def target_label(self) -> str:
         return formatting.target_label(self.key.target, fell_back=self.fell_back)
 

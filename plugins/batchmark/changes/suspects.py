@@ -88,6 +88,7 @@ def weigh(
     weighed = newest(
         [line.logs for _, line in ending],
         [priors.get(one.key, Prior()) for one, _ in ending],
+        [one.has_fresh for one, _ in ending],
     )
     return {one.key: found for (one, _), found in zip(ending, weighed, strict=True) if found}
 
