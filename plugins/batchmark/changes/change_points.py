@@ -68,7 +68,7 @@ class Newest:
     """What a series' newest figures say of a slower level that does not show yet."""
 
     index: int  # first figure of the level that they speak for most
-    weight: float  # evidence over what is enough, of any number of figures; below 1
+    weight: float  # evidence over what is enough, of any number of figures
     log_level: float  # before the newest figure
     noise: NoiseDensity  # about the level, of the one window before the newest figure
     center: float  # of this density, in logs

@@ -55,10 +55,11 @@ class Suspect(Record):
 
 
 class Suspects(Record):
-    """A run's suspects, and why some can't be measured again."""
+    """A run's suspects, why some can't be measured again, and what is hard to watch."""
 
     suspects: tuple[Suspect, ...]
     notes: tuple[str, ...] = ()
+    hard_to_watch: str | None = None
 
     @property
     def targets(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from itertools import chain
-from typing import Any, get_args
+from typing import Any
 
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
@@ -27,14 +27,7 @@ from batchmark.changes.detection import (
     timeline,
 )
 from batchmark.changes.noise_model import Prior
-from batchmark.changes.records import (
-    ChangePoint,
-    Confirmation,
-    Metric,
-    RerunOutcome,
-    Series,
-    SeriesKey,
-)
+from batchmark.changes.records import ChangePoint, Confirmation, Metric, Series, SeriesKey
 from batchmark.changes.suspects import Suspect, Suspects, verdict, weigh
 from batchmark.core.config import Config
 from batchmark.core.errors import NoiseError
@@ -186,14 +179,11 @@ class RunHistory:
 
         A speedup is no news if one of its times is known to have moved then, or was refuted.
         """
-        ended = {
-            outcome: _runs_by_series(one for one in verdicts if one.outcome == outcome)
-            for outcome in get_args(RerunOutcome)
-        }
-        explained = _together(self.announced, ended["refuted"], ended["confirmed"])
+        confirmed, refuted = (_ended(verdicts, outcome) for outcome in ("confirmed", "refuted"))
+        explained = _together(self.announced, refuted, confirmed)
         found = [
             point
-            for point in self._recent(self._counting(shown, ended["confirmed"]))
+            for point in self._recent(self._counting(shown, confirmed))
             if point.metric != "speedup" or not _is_about(point, explained)
         ]
         seen = {
@@ -291,10 +281,12 @@ def _with_fresh(series: Series, run_id: str, figures: Sequence[float]) -> Series
     return replace(series, fresh={**series.fresh, run_id: figures})
 
 
-def _runs_by_series(verdicts: Iterable[Confirmation]) -> dict[SeriesKey, set[str]]:
+def _ended(verdicts: Iterable[Confirmation], outcome: str) -> dict[SeriesKey, set[str]]:
+    """The runs of the verdicts that ended so, by series."""
     found = defaultdict(set)
     for one in verdicts:
-        found[one.series].add(one.run_id)
+        if one.outcome == outcome:
+            found[one.series].add(one.run_id)
     return found
 
 

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
     """Store which of the run's rows look slower; return the arguments of the first fresh jobs."""
-    from batchmark.changes.suspects import Suspects, suspects_among
+    from batchmark.changes.suspects import Suspects, hard_to_watch, suspects_among
     from batchmark.orchestration.reruns import plan_round, reserve, uncertainties
     from batchmark.orchestration.run_history import RunHistory
     from batchmark.runs.budget import RUN_CAP, parse_cap
 
     run = RunHistory(context, collected_key)
     found = suspects_among(run.histories["time"], run.weighed, uncertainties(run.collected.jobs))
-    suspects = Suspects(suspects=tuple(found))
+    suspects = Suspects(suspects=tuple(found), hard_to_watch=hard_to_watch(run.weighed))
     for one in found:
         tell(
             f"Suspect {one.kind}: {one.series.target}, {one.series.workload} "
@@ -88,7 +88,6 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
     from batchmark.changes.attribution import group_changes, runs_around
     from batchmark.changes.conditions import COLUMNS, run_conditions
     from batchmark.changes.records import RunChanges
-    from batchmark.changes.suspects import hard_to_watch
     from batchmark.history.store import HistoryStore
     from batchmark.orchestration.run_history import RunHistory
     from batchmark.report.changes import ChangesSection
@@ -116,7 +115,7 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
         changes,
         everything,
         confirmations=verdicts,
-        notes=filter(None, (*run.suspects.notes, hard_to_watch(run.weighed))),
+        notes=filter(None, (*run.suspects.notes, run.suspects.hard_to_watch)),
     )
     run.store.write(CHANGES_SECTION, section.model_dump_json(indent=2))
     tell(f"{len(changes)} change(s) among {len(everything)} series")
