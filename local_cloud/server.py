@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import faulthandler
 import os
 import socket
+import sys
 import threading
+import traceback
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -165,7 +166,9 @@ def serve(
         while not stop.wait(LOOK_SECONDS):
             pass
     finally:
-        faulthandler.dump_traceback_later(SHUTDOWN_SECONDS, exit=True)
+        watchdog = threading.Timer(SHUTDOWN_SECONDS, end_stuck)
+        watchdog.daemon = True
+        watchdog.start()
         server.shutdown()
         if recorder:
             recorder.close()
@@ -174,4 +177,15 @@ def serve(
         finally:
             if store:
                 store.close()
-            faulthandler.cancel_dump_traceback_later()
+            watchdog.cancel()
+
+
+def end_stuck() -> None:
+    """Say where all threads are, and end the process.
+
+    Not by faulthandler: it reads the frames of threads that run meanwhile, and crashed at that.
+    """
+    for thread, frame in sys._current_frames().items():
+        print(f"thread {thread}:\n{''.join(traceback.format_stack(frame))}", file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(1)

@@ -92,7 +92,7 @@ def test_an_objects_content_is_written_once(store):
         store.commit(frozenset({"s3"}))
     assert rows(store) == [b"a", b"b"]
     found = store._database.execute("SELECT held FROM backend WHERE service = 's3'").fetchall()
-    assert not any(b"aaaa" in held for (held,) in found)
+    assert not any(b"a" * 1000 in held for (held,) in found)
     s3.copy_object(s3.get_object("kept", "a"), "kept", "c")
     s3.delete_object("kept", "b")
     store.commit(frozenset({"s3"}))
