@@ -272,8 +272,10 @@ bench-hostile: install ## Read a history of hostile files: below 300 MB of memor
 	@exec $(BIN)/python -m benchmarks.memory.hostile_history
 
 .PHONY: bench-changes
-bench-changes: install ## Steps, and many kinds of noise without any, without fresh jobs: how many are found, how soon, and false alerts (HARNESS=.../evaluate.py; half a minute)
-	@exec $(BIN)/python -m benchmarks.detector.history_alone $(HARNESS)
+bench-changes: install ## Steps, and many kinds of noise without any, without fresh jobs: how many are found, how soon, false alerts a month (HARNESS=.../evaluate.py; 6 minutes)
+	@$(BIN)/python -m benchmarks.detector.history_alone $(HARNESS)
+	@$(BIN)/python -m benchmarks.detector.false_alerts
+	@$(BIN)/python -m benchmarks.detector.common_shifts
 
 .PHONY: bench-reruns
 bench-reruns: install ## Steps and noise, run by run, with fresh jobs: alerts in the same run, false ones, extra jobs (HARNESS=.../evaluate.py; 2 to 3 minutes)

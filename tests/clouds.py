@@ -24,7 +24,7 @@ from botocore.credentials import Credentials
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).parents[1]
-DEADLINE_SECONDS = 120.0
+DEADLINE_SECONDS = 300.0
 FINISHED = {"SUCCEEDED", "FAILED"}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,10 +18,10 @@ from batchmark.changes.alerts.merging import merge
 from batchmark.changes.alerts.settings import AlertSettings
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.attribution import group_changes
+from batchmark.changes.detection import DetectorSettings
 from batchmark.changes.records import (
     ChangePoint,
     Confirmation,
-    Metric,
     RunChanges,
     Series,
     SeriesKey,
@@ -31,6 +31,8 @@ from batchmark.changes.self_test.replay import Replay
 from batchmark.changes.suspects import JOBS_OF_ROUND, needs_more, suspects_among, verdict, weigh
 from batchmark.orchestration.run_history import RunHistory
 from benchmarks.synthetic import daily, run_name
+
+EACH_ALONE = DetectorSettings(false_alerts_a_month=1e9)  # however many series there are
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,20 +108,7 @@ class SimulatedRunHistory(RunHistory):
         self.store, self.run_id = store, run_id
         self.histories = {"time": times, "price": [], "noise": [], "speedup": []}
         self.priors = {}
-
-    def _counting(
-        self, shown: Sequence[ChangePoint], confirmed: Mapping[SeriesKey, set[str]]
-    ) -> list[ChangePoint]:
-        """Judge each series as its suite's only one."""
-        of_series: dict[SeriesKey, list[ChangePoint]] = defaultdict(list)
-        for point in shown:
-            of_series[point.series].append(point)
-        alone = super()._counting
-        return [point for points in of_series.values() for point in alone(points, confirmed)]
-
-    @property
-    def _tests(self) -> dict[Metric, int]:
-        return {"time": 1}
+        self.settings = EACH_ALONE
 
 
 def play(series: Sequence[SyntheticSeries]) -> list[Outcome]:

@@ -24,7 +24,7 @@ from tests.waiting import wait_for
 
 T = TypeVar("T")
 
-RUN_SECONDS = 600
+RUN_SECONDS = 900
 HEALED_SECONDS = 300  # beside all other tests on two cores
 ASKED_AGAIN = (httpx.HTTPError,)
 

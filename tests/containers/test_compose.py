@@ -27,10 +27,10 @@ from laptop.processes import free_port
 from laptop.stack import ROOT
 from tests.containers.deployments import deployed
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = pytest.mark.timeout(2400)
 
 RUN = "first"
-HEALTHY_SECONDS = 120
+HEALTHY_SECONDS = 300
 BUSY = 3.0
 SERVICES = ("postgres", *AIRFLOW, LOCAL_CLOUD)
 

@@ -20,7 +20,7 @@ from tests.e2e.stacks import store_of, wait_for_end
 
 pytestmark = [
     pytest.mark.airflow_ui,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1800),
     pytest.mark.skipif(chromium.missing() is not None, reason=str(chromium.missing())),
 ]
 

@@ -13,8 +13,6 @@ from laptop.demo import DAG_ID
 from tests.documented import the_block, the_command, typed
 from tests.e2e.stacks import newest_run, store_of, type_beside, wait_for_end
 
-pytestmark = pytest.mark.timeout(600)
-
 
 def job_ids(aws):
     """Of every job of every queue."""

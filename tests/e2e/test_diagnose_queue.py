@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from batchmark.aws.result_bucket import DIAGNOSES_FOLDER
 from batchmark.report.diagnosis_page import DiagnosisReport
 from tests.documented import documented, the_block, the_command, typed_to_aws
@@ -11,8 +9,6 @@ from tests.e2e.stacks import run_dag, store_of, type_beside
 from tests.waiting import wait_for
 
 DAG_ID = "diagnose_queue"
-
-pytestmark = pytest.mark.timeout(600)
 
 
 def diagnose(airflow, aws, targets):

@@ -15,8 +15,6 @@ from tests.builders.alerts import message, opened
 from tests.documented import documented, the_block, the_command, typed_to_aws
 from tests.e2e.stacks import newest_run, store_of, type_beside, wait_for_end
 
-pytestmark = pytest.mark.timeout(600)
-
 ONLY_WITH_A_ROLE = "terraform output airflow_role_arn"
 
 

@@ -11,8 +11,6 @@ from laptop.demo import DAG_ID
 from tests.e2e.stacks import failed_log, run_dag, store_of
 from tests.waiting import wait_for
 
-pytestmark = pytest.mark.timeout(600)
-
 GUARD = "leak_guard"
 
 

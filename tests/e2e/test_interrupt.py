@@ -15,7 +15,6 @@ from tests.clouds import DEADLINE_SECONDS
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("moment", "number"),
     [

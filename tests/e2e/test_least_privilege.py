@@ -14,7 +14,7 @@ from laptop.demo import run_benchmark
 from laptop.session import Clock
 from tests.e2e.stacks import run_dag
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = pytest.mark.timeout(2400)
 
 PRINCIPALS = ("airflow", "job")
 

@@ -28,7 +28,7 @@ from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
 from tests.e2e.stacks import failed_log, run_dag, store_of
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = pytest.mark.timeout(2400)
 
 
 def test_a_gpu_target_is_compared_with_a_cpu_target(report):

@@ -13,8 +13,6 @@ from tests.e2e.regression_runs import SLOWER, TARGETS, changes_of, put_earlier_r
 from tests.e2e.stacks import store_of
 from tests.inbox import Inbox
 
-pytestmark = pytest.mark.timeout(900)
-
 
 # Four minutes; the unit tests of the tasks have the same decisions.
 @pytest.mark.thirty_runs

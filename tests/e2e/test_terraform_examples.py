@@ -106,7 +106,7 @@ def test_the_examples_are_these():
     ]
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(2400)
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_applies_replans_clean_and_destroys(lives, example):
     outputs, changes, _, left = lives[example]

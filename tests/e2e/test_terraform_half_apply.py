@@ -16,7 +16,6 @@ from tests.e2e.stacks import open_stack
 REASON = "CLIENT_ERROR - The instance profile of this environment does not exist"
 
 
-@pytest.mark.timeout(900)
 def test_an_apply_names_what_failed_and_apply_or_destroy_again_end_clean(tmp_path):
     with open_stack(tmp_path / "stack") as stack, closing(AwsClients(stack)) as aws:
         stack.start_cloud()

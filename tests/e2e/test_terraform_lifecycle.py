@@ -35,7 +35,7 @@ MORE_VCPUS = {
 
 AIRFLOWS_ROLE = {"airflow_principal_arns": ["arn:aws:iam::123456789012:role/airflow"]}
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1800)
 
 
 @pytest.fixture(scope="module")

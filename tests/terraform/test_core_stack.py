@@ -18,7 +18,7 @@ FILES = ("main.tf", "variables.tf", "outputs.tf", "versions.tf", "README.md")
 pytestmark = [
     pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here"),
     # 15 s alone, and minutes where applies and containers start beside them.
-    pytest.mark.timeout(1200),
+    pytest.mark.timeout(2400),
 ]
 
 

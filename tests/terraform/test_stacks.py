@@ -20,7 +20,7 @@ STACKS = sorted(path.name for path in (SOURCE / "stacks").iterdir() if path.is_d
 
 pytestmark = [
     pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here"),
-    pytest.mark.timeout(1200),
+    pytest.mark.timeout(2400),
 ]
 
 

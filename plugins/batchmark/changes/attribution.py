@@ -17,6 +17,7 @@ from itertools import chain, pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from batchmark.changes.common_shifts import FEWEST_ROWS
 from batchmark.changes.conditions import RunConditions, differences, row_name
 from batchmark.changes.records import (
     BETTER,
@@ -33,9 +34,7 @@ from batchmark.changes.records import (
 if TYPE_CHECKING:
     RunTargets = Mapping[tuple[str, str], RunConditions]
 
-# Judgment: two rows can move together by chance, and an environment moves most of its rows.
-FEWEST_ROWS = 3  # that must move together before an environment is blamed
-SHARE_OF_ROWS = 0.5
+SHARE_OF_ROWS = 0.5  # judgment: an environment moves most of its rows
 HOURS_PER_MONTH = 730  # 365 days / 12, as AWS's own calculators have it
 # In the order of pages and messages.
 KINDS: tuple[ChangeKind, ...] = (*WORSE.values(), *BETTER.values())

@@ -2,64 +2,27 @@
 
 A window-limited generalised likelihood ratio test (Willsky & Jones, IEEE Trans. Autom. Control 21
 (1976) 108; Lai, J. R. Stat. Soc. B 57 (1995) 613): after each run, every earlier run is a candidate
-for the first of a new level. The runs from it on are weighed against the noise of up to WINDOW runs
-before it (`noise_model`): by the likelihood ratio of a shift, averaged over shifts of many sizes,
-as in Wald's sequential test. The first candidate with evidence enough is a change, and the search
-continues behind it. In the end, changes that the later runs do not bear out are dropped.
-
-Noise with a memory makes stretches of runs that look like a level. So evidence is divided by what
-the correlation of neighbouring runs adds to the variance of their mean.
-
-Constants called tuned were chosen in the simulation of docs/regressions.md ("How good it is"): few
-false alerts at the same recall. The others are judgment, unless they name a reason.
+for the first of a new level. The first with evidence enough (`evidence`) is a change, and the
+search continues behind it. In the end, changes that the later runs do not bear out are dropped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from batchmark.changes.noise_model import (
-    CLIP,
-    LEAST_LOG_SD,
-    WINDOW,
-    NoiseDensity,
-    Prior,
-    median_of_rows,
-    windows_before,
-)
-from batchmark.changes.steps import LevelChange, Step, drift_of, is_back, still_shown
+from batchmark.changes.evidence import EVIDENCE, LEAST_AFTER, Candidates, Evidence, Search
+from batchmark.changes.noise_model import NoiseDensity, Prior
+from batchmark.changes.steps import LevelChange, still_shown
 
 if TYPE_CHECKING:
     from batchmark.changes.noise_model import Array
 
-LEAST_BEFORE = 7  # runs at the start of a history; after fewer, four runs can't show a change
-LEAST_BETWEEN = 4  # runs from one change to the next
-LEAST_AFTER = 4  # runs on a new level; fewer may be a neighbour's short visit ...
-LEAST_WITH_FRESH = 3  # ... but fresh jobs are asked for where few figures leave it open
-MOST_AFTER = 40  # runs from a candidate on that are weighed
-SHIFTS = np.geomspace(np.log1p(0.03), 0.8, 8)  # sizes that a shift may have; the least was tuned
+LEAST_WITH_FRESH = 3  # figures on a new level, as fresh jobs are asked for where few leave it open
 LEAST_LOG_SHIFT = 0.02  # however sure: changes below 2 % are hardly of interest
-RATIO = SHIFTS[1] / SHIFTS[0]
-EVIDENCE = 4.8  # log likelihood ratio that a change needs; tuned
-# Small shifts take long to show, and over long stretches drift and noise with a memory show, too.
-EVIDENCE_PER_DOUBLING = 0.1  # share of EVIDENCE, added per doubling of the stretch from ...
-SHORT = 5  # ... so many runs; both tuned
-# Nobody waits for good news, and after a false one the old level would look like a slowdown.
-DOWN_FACTOR = 2.0  # tuned
-PER_CHANGE = 0.15  # of the evidence, more for each change in the window: it may change by itself
-UNKNOWN_RUNS = 4  # of a window, that the estimate of its noise uses up; tuned ...
-LEAST_KNOWN = 0.1  # ... but no window knows less than this share
-WORTH_A_LOOK = 2.5  # standard errors: evidence is hardly ever enough below them; for speed
-SURE_CORRELATION = 0.75  # standard errors of a correlation of no memory, not believed; tuned
-CORRELATION_RUNS = 10  # that no memory counts as; tuned
-MOST_CORRELATION = 0.97
-AGAINST = 2.0  # evidence of its first or last runs by which these are not on a level
 AT_A_TIME = 32  # series; with more, their tables leave the processor's caches
 
 
@@ -86,67 +49,24 @@ class Newest:
         )
 
 
-@dataclass
-class _Search:
-    """How far the search through one series has come."""
-
-    values: Array
-    prior: Prior
-    least_after: int  # figures on a new level
-    start: int = 0  # first run of the current level
-    first: int = LEAST_BEFORE  # first candidate
-    base: float = 0.0  # logs of the current level minus those of the first
-    levelled: Array = field(init=False)  # the values, brought to the current level
-    steps: list[int] = field(default_factory=list)
-    last: Step | None = None
-    found: list[LevelChange] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.levelled = self.values.copy()
-
-    @property
-    def candidates(self) -> NDArray[np.int64]:
-        return np.arange(self.first, self.values.size - self.least_after + 1)
-
-    @property
-    def newest(self) -> NDArray[np.int64]:
-        """Candidates for a level that goes on to the end, however few its runs."""
-        return np.arange(max(self.first, self.values.size - MOST_AFTER), self.values.size)
-
-    def take(self, index: int, shown_after: int, shift: float, scale: float) -> None:
-        """Go on behind a step; say so unless it belongs to a drift that was told before."""
-        self.steps.append(index)
-        self.first = index + LEAST_BETWEEN
-        last, self.last = self.last, Step(index, shift, self.start, self.base)
-        drift = last and drift_of(self.values[:shown_after], last, self.last, scale)
-        if drift is not None:
-            self.found[-1] = replace(self.found[-1], drift=drift)
-        else:
-            self.found.append(LevelChange(index, shown_after))
-        if last and is_back(last, self.last):
-            self.start, self.base, self.last = last.start, last.base, None
-            since = last.first
-        else:
-            self.start, self.base = index, self.base + shift
-            since = index
-        self.levelled[since:] = self.values[since:] - self.base
-
-
 def search(
     series: Sequence[Array],
     priors: Sequence[Prior] | None = None,
     least_log_shift: float = LEAST_LOG_SHIFT,
     *,
     fresh: Sequence[bool] | None = None,
+    evidence: Sequence[float] | None = None,
     hindsight: bool = True,
 ) -> list[list[LevelChange]]:
     """Find the changes of each series, by index.
 
     Series are finite logs in the order of the runs, each of shape (n,); `fresh` says which have
-    figures of fresh jobs. Shifts below `least_log_shift` are no changes; with hindsight, neither
-    are those that later runs do not bear out.
+    figures of fresh jobs, `evidence` how much each needs. Shifts below `least_log_shift` are no
+    changes; with hindsight, neither are those that later runs do not bear out.
     """
-    searches = [one for some in _searched(series, priors, fresh, least_log_shift) for one in some]
+    searches = [
+        one for some in _searched(series, priors, fresh, evidence, least_log_shift) for one in some
+    ]
     if hindsight:
         return [still_shown(one.values, one.found) for one in searches]
     return [one.found for one in searches]
@@ -163,7 +83,7 @@ def newest(
     """
     return [
         one
-        for some in _searched(series, priors, fresh, LEAST_LOG_SHIFT)
+        for some in _searched(series, priors, fresh, None, LEAST_LOG_SHIFT)
         for one in _newest_figures(some)
     ]
 
@@ -172,12 +92,14 @@ def _searched(
     series: Sequence[Array],
     priors: Sequence[Prior] | None,
     fresh: Sequence[bool] | None,
+    evidence: Sequence[float] | None,
     least_log_shift: float,
-) -> Iterator[list[_Search]]:
+) -> Iterator[list[Search]]:
     """Search the series, so many at a time."""
     known = priors or [Prior()] * len(series)
     least = [LEAST_WITH_FRESH if one else LEAST_AFTER for one in fresh or [False] * len(series)]
-    searches = [_Search(*one) for one in zip(series, known, least, strict=True)]
+    needed = evidence or [EVIDENCE] * len(series)
+    searches = [Search(*one) for one in zip(series, known, least, needed, strict=True)]
     for first in range(0, len(searches), AT_A_TIME):
         some = searches[first : first + AT_A_TIME]
         going = some
@@ -186,9 +108,9 @@ def _searched(
         yield some
 
 
-def _newest_figures(searches: Sequence[_Search]) -> list[Newest | None]:
-    candidates = _Candidates.of(searches, [one.newest for one in searches])
-    evidence, correlation = _Evidence.of(candidates), candidates.correlation
+def _newest_figures(searches: Sequence[Search]) -> list[Newest | None]:
+    candidates = Candidates.of(searches, [one.newest for one in searches])
+    evidence, correlation = Evidence.of(candidates), candidates.correlation
     found: list[Newest | None] = []
     for place, one in enumerate(searches):
         rows = np.flatnonzero(candidates.own == place)
@@ -211,202 +133,24 @@ def _newest_figures(searches: Sequence[_Search]) -> list[Newest | None]:
     return found
 
 
-def _next_changes(searches: Sequence[_Search], least_log_shift: float) -> list[_Search]:
+def _next_changes(searches: Sequence[Search], least_log_shift: float) -> list[Search]:
     """Find the next change of each series; return the searches that found one."""
-    candidates = _Candidates.of(searches, [one.candidates for one in searches]).worth_a_look()
+    candidates = Candidates.of(searches, [one.candidates for one in searches]).worth_a_look()
     if not candidates.index.size:
         return []
-    evidence = _Evidence.of(candidates)
+    evidence = Evidence.of(candidates)
     found = []
     for place in np.unique(candidates.own):
         one = searches[place]
         for row, length in evidence.enough(np.flatnonzero(candidates.own == place)):
             shift = evidence.shift(row, length)
-            if abs(shift) > least_log_shift and not evidence.is_partial(row, length):
+            if (
+                abs(shift) > least_log_shift
+                and not evidence.is_partial(row, length)
+                and evidence.tempered(row, length) >= 1
+            ):
                 index = int(candidates.index[row])
                 one.take(index, index + length, shift, float(candidates.noise.scale[row]))
                 found.append(one)
                 break
     return found
-
-
-@dataclass(frozen=True)
-class _Candidates:
-    """What may be the first run of a new level: q candidates of many series."""
-
-    own: NDArray[np.int64]  # shape (q,), place of their series among those searched
-    index: NDArray[np.int64]  # shape (q,), in the series
-    on_level: NDArray[np.int64]  # shape (q,), runs of the window on the current level
-    changes: NDArray[np.int64]  # shape (q,), in the window
-    least_after: NDArray[np.int64]  # shape (q,), figures on the new level
-    noise: NoiseDensity  # before each
-    scattered: Array  # shape (q, WINDOW), the windows about their levels; 0 where there is no run
-    center: Array  # shape (q,), where their noise has its 0
-    later: Array  # shape (q, MOST_AFTER), minus the center; NaN behind the end
-    stand_out: Array  # shape (q,), by how many standard errors later runs do at most; below it, < 0
-
-    @classmethod
-    def of(cls, searches: Sequence[_Search], indexes: Sequence[NDArray[np.int64]]) -> Self:
-        own = np.repeat(np.arange(len(searches)), [each.size for each in indexes])
-        index = np.concatenate(indexes)
-        both = list(zip(searches, indexes, strict=True))
-        noise = NoiseDensity.of(
-            np.concatenate([windows_before(one.levelled, each) for one, each in both]),
-            np.array([one.prior.log_sd for one in searches])[own],
-            np.array([one.prior.runs for one in searches])[own],
-        )
-        steps = [np.array(one.steps)[:, None] for one in searches]
-        changes = np.concatenate(
-            [np.sum(at > each - WINDOW, axis=0) for at, each in zip(steps, indexes, strict=True)]
-        )
-        on_level = np.minimum(index - np.array([one.start for one in searches])[own], WINDOW)
-        # Earlier levels were brought to this one by an estimate, so its own runs say where it is.
-        scattered = noise.clipped
-        is_on_level = np.arange(-WINDOW, 0) >= -on_level[:, None]
-        offset = (scattered * is_on_level).sum(axis=1) / on_level
-        scattered = np.where(is_on_level & (scattered != 0), scattered - offset[:, None], scattered)
-        center = noise.center + offset
-        later = np.concatenate([_runs_from(one.levelled, each) for one, each in both])
-        later -= center[:, None]
-        least_after = np.array([one.least_after for one in searches])[own]
-        return cls(
-            own=own,
-            index=index,
-            on_level=on_level,
-            changes=changes,
-            least_after=least_after,
-            noise=noise,
-            scattered=scattered,
-            center=center,
-            later=later,
-            stand_out=_stand_out(noise, later, on_level, least_after),
-        )
-
-    def among(self, rows: NDArray[np.int64]) -> Self:
-        columns = {one.name: getattr(self, one.name) for one in fields(self)}
-        noise = columns.pop("noise").among(rows)
-        return type(self)(noise=noise, **{name: each[rows] for name, each in columns.items()})
-
-    def worth_a_look(self) -> Self:
-        """Those whose later runs stand out."""
-        return self.among(np.flatnonzero(np.abs(self.stand_out) > WORTH_A_LOOK))
-
-    @property
-    def up(self) -> NDArray[np.bool_]:
-        """Whether the later runs stand out above the level rather than below; shape (q,)."""
-        return self.stand_out >= 0
-
-    @cached_property
-    def shifts(self) -> Array:
-        """SHIFTS in the direction of each, one of them its first runs'; shape (q, shifts)."""
-        sign = np.where(self.up, 1, -1)
-        first = self.later[:, :LEAST_AFTER]
-        first = median_of_rows(first, np.count_nonzero(~np.isnan(first), axis=1)) * sign
-        places = np.log(np.clip(first, SHIFTS[0], SHIFTS[-1]) / SHIFTS[0]) / np.log(RATIO)
-        return np.asarray(sign[:, None] * SHIFTS * RATIO ** (places - np.rint(places))[:, None])
-
-    @property
-    def correlation(self) -> Array:
-        """Of neighbouring runs in the window; 0 unless there is surely one. Shape (q,)."""
-        runs, about = self.noise.runs, self.scattered
-        products = (about[:, 1:] * about[:, :-1]).sum(axis=1)
-        seen = products / np.maximum((about**2).sum(axis=1), LEAST_LOG_SD**2)
-        # Independent runs about their own mean have 1 / runs less than none.
-        sure = runs * seen + 1 - SURE_CORRELATION * np.sqrt(runs)
-        return np.asarray(np.clip(sure / (runs + CORRELATION_RUNS), 0, MOST_CORRELATION))
-
-
-@dataclass(frozen=True)
-class _Evidence:
-    """What the first 1 to MOST_AFTER runs from each candidate on say of a new level."""
-
-    candidates: _Candidates
-    ratios: Array  # shape (q, runs, shifts), log likelihood ratios of single runs
-    known: Array  # shape (q, runs), what such a ratio counts in so long a stretch
-    weight: Array  # shape (q, runs), evidence over what is enough; above 1, the level is a new one
-
-    @classmethod
-    def of(cls, candidates: _Candidates) -> Self:
-        noise, later = candidates.noise, candidates.later
-        runs = np.arange(1, MOST_AFTER + 1)
-        there = np.clip(np.nan_to_num(later), -SHIFTS[-1], SHIFTS[-1])[:, :, None]
-        shifts = candidates.shifts[:, None, :]
-        ratios = noise.log_density(there - shifts) - noise.log_density(there)
-        # The level and the noise are estimates, too.
-        known = np.maximum(1 - UNKNOWN_RUNS / noise.runs, LEAST_KNOWN)[:, None]
-        known = known / (1 + runs / candidates.on_level[:, None])
-        known = known / _variance_inflation(candidates.correlation[:, None], runs)
-        total = np.cumsum(ratios, axis=1) * known[:, :, None]
-        best = total.max(axis=2)
-        evidence = best + np.log(np.exp(total - best[:, :, None]).mean(axis=2))
-        doublings = np.log2(np.maximum(runs, SHORT) / SHORT)
-        needed = EVIDENCE * (1 + EVIDENCE_PER_DOUBLING * doublings)
-        needed = needed * (1 + PER_CHANGE * candidates.changes[:, None])
-        needed = needed * np.where(candidates.up, 1, DOWN_FACTOR)[:, None]
-        return cls(candidates, ratios, known, np.where(np.isnan(later), 0.0, evidence / needed))
-
-    def enough(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-        """Row and length of what shows a new level: for each of its ends in turn, the strongest."""
-        lengths = np.arange(1, MOST_AFTER + 1)
-        usable = lengths >= self.candidates.least_after[rows, None]
-        hits, lengths = np.nonzero(usable & (self.weight[rows] >= 1))
-        lengths += 1
-        weights = self.weight[rows[hits], lengths - 1]
-        ends = self.candidates.index[rows][hits] + lengths
-        order = np.lexsort((-weights, ends))
-        for place in order[np.unique(ends[order], return_index=True)[1]]:
-            yield int(rows[hits[place]]), int(lengths[place])
-
-    def shift(self, row: int, length: int) -> float:
-        """Of the new level, the most likely one."""
-        later = self.candidates.later[row, :length]
-        place = self._likeliest(row, length)
-        if place == SHIFTS.size - 1:  # or more
-            return float(np.median(later))
-        sizes = np.linspace(0.75, 1.3, 34) * self.candidates.shifts[row, place]
-        likely = self.candidates.noise.log_density(
-            (later - sizes[:, None])[None], rows=np.array([row])
-        )
-        return float(sizes[np.argmax(likely[0].sum(axis=1))])
-
-    def is_partial(self, row: int, length: int) -> bool:
-        """Whether the first or the last runs of a stretch speak against the level of its others."""
-        of_runs = self.ratios[row, :length, self._likeliest(row, length)]
-        least = min(np.cumsum(of_runs).min(), np.cumsum(of_runs[::-1]).min())
-        return bool(least * self.known[row, length - 1] < -AGAINST)
-
-    def _likeliest(self, row: int, length: int) -> int:
-        """The place in SHIFTS of the most likely one."""
-        return int(np.argmax(self.ratios[row, :length].sum(axis=0)))
-
-
-def _stand_out(
-    noise: NoiseDensity,
-    later: Array,
-    on_level: NDArray[np.int64],
-    least_after: NDArray[np.int64],
-) -> Array:
-    """By how many standard errors the mean of some later runs is off the level, at most; signed."""
-    runs, bound = np.arange(1, MOST_AFTER + 1), CLIP * noise.scale[:, None]
-    shifts = np.cumsum(np.clip(later, -bound, bound), axis=1) / runs - noise.mean[:, None]
-    errors = noise.log_sd[:, None] * np.sqrt(1 / runs + 1 / on_level[:, None])
-    found = np.where(runs >= least_after[:, None], np.nan_to_num(shifts / errors), 0.0)
-    highest, lowest = found.max(axis=1), found.min(axis=1)
-    return np.asarray(np.where(highest >= -lowest, highest, lowest))
-
-
-def _variance_inflation(correlation: Array, runs: NDArray[np.int64]) -> Array:
-    """By how much neighbours' correlation r adds to the variance of a mean of runs.
-
-    Of a first-order autoregressive process: 1 + 2 (r / (1 - r) - r (1 - r^n) / (n (1 - r)^2)).
-    """
-    rest = 1 - correlation
-    return np.asarray(
-        1 + 2 * correlation / rest - 2 * correlation * (1 - correlation**runs) / (runs * rest**2)
-    )
-
-
-def _runs_from(values: Array, indexes: NDArray[np.int64]) -> Array:
-    """The longest stretch of runs from each index on, NaN behind the end."""
-    columns = indexes[:, None] + np.arange(MOST_AFTER)
-    return np.where(columns < values.size, values[np.minimum(columns, values.size - 1)], np.nan)

@@ -6,25 +6,36 @@ detectors call it. The search itself is in `change_points`, `noise_model` and `s
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 from scipy import stats
 
-from batchmark.changes.change_points import LEAST_AFTER, LEAST_LOG_SHIFT, MOST_AFTER, search
+from batchmark.changes.change_points import LEAST_LOG_SHIFT, search
+from batchmark.changes.common_shifts import common_series, with_common
+from batchmark.changes.evidence import LEAST_AFTER, MOST_AFTER
+from batchmark.changes.false_alerts import evidence_needed
 from batchmark.changes.noise_model import CLIP, MAD_TO_SD, WINDOW, Prior
-from batchmark.changes.records import ChangePoint, Level, Metric, Series, SeriesKey, moment
+from batchmark.changes.records import (
+    NEAR_RUNS,
+    ChangePoint,
+    Level,
+    Metric,
+    Series,
+    SeriesKey,
+    moment,
+)
 from batchmark.changes.steps import LevelChange
+from batchmark.changes.timelines import Timeline, ledger, timeline
 from batchmark.core.record import Record
 
 if TYPE_CHECKING:
     from batchmark.changes.noise_model import Array
 
-NEAR_RUNS = 3  # on either side, to which a later run may move a change
 RUNS_BACK = 3  # in a row: two levels are known, so fewer runs tell them apart than find a new one
 LEAST_SPREAD = 1e-6  # of equal figures: makes a step between them probable instead of certain
 
@@ -37,51 +48,12 @@ class DetectorSettings(Record):
         ge=0,
         description="relative; a smaller shift is no change, however sure",
     )
-    false_discovery_rate: float = Field(
-        default=0.05,
+    false_alerts_a_month: float = Field(
+        default=1.0,
         gt=0,
-        le=1,
-        description="largest expected share of false changes among those of a metric's series",
+        description="how many changes for the worse noise alone may show among all series",
     )
     runs: int = Field(default=200, ge=20, description="newest runs of a series that count")
-
-
-class Timeline(NamedTuple):
-    """A series' usable figures in order of time."""
-
-    run_ids: list[str]  # of the n figures
-    recorded_at: NDArray[np.datetime64]  # shape (n,)
-    logs: Array  # shape (n,), natural logs of the figures
-
-
-def timeline(series: Series, runs: int | None = None) -> Timeline:
-    """Put a series' usable runs in order: all of them, or so many of the newest."""
-    usable = series.usable()
-    chosen = usable if runs is None else usable[-runs:]
-    return Timeline(
-        [series.run_ids[place] for place in chosen],
-        series.recorded_at[chosen],
-        np.log(np.asarray(series.values, dtype=float)[chosen]),
-    )
-
-
-def ledger(series: Series, runs: int | None = None) -> Timeline:
-    """Put all figures in order: each usable run's own, and behind it those of its fresh jobs."""
-    line = timeline(series, runs)
-    if not series.fresh:
-        return line
-    fresh = [series.fresh.get(run_id, ()) for run_id in line.run_ids]
-    counts = [1 + len(figures) for figures in fresh]
-    figures = [
-        figure
-        for own, others in zip(line.logs, fresh, strict=True)
-        for figure in (own, *np.log(others))
-    ]
-    return Timeline(
-        [run_id for run_id, count in zip(line.run_ids, counts, strict=True) for _ in range(count)],
-        np.repeat(line.recorded_at, counts),
-        np.array(figures),
-    )
 
 
 def detect_changes(
@@ -91,42 +63,42 @@ def detect_changes(
 ) -> list[ChangePoint]:
     """Find every change of level, in both directions, that still shows at the end of the histories.
 
-    The rate of false discoveries is controlled for each metric. Priors are what calibrations say of
-    the noise of times.
+    The more series, the more evidence each needs, so that false alerts are as rare as the settings
+    want them. Priors are what calibrations say of the noise of times.
     """
     chosen = settings or DetectorSettings()
-    return discoveries(
-        shown_changes(histories, chosen, priors),
-        Counter(history.metric for history in histories),
-        chosen.false_discovery_rate,
-    )
-
-
-def shown_changes(
-    histories: Sequence[Series],
-    settings: DetectorSettings | None = None,
-    priors: Mapping[SeriesKey, Prior] | None = None,
-) -> list[ChangePoint]:
-    """Find what `detect_changes` does, each series as if it were the only one."""
-    chosen = settings or DetectorSettings()
     known = priors or {}
-    lines = [ledger(history, chosen.runs) for history in histories]
+    times = [place for place, history in enumerate(histories) if history.metric == "time"]
+    commons = common_series([histories[place] for place in times])
+    every = [*histories, *(common.series for common in commons)]
+    lines = [ledger(history, chosen.runs) for history in every]
+    by_metric: dict[Metric, list[Series]] = defaultdict(list)
+    for history in every:
+        by_metric[history.metric].append(history)
+    needed = {
+        metric: evidence_needed(own, chosen.false_alerts_a_month)
+        for metric, own in by_metric.items()
+    }
     found = search(
         # A speedup that falls is the bad news, and the search finds rises sooner.
         [
             -line.logs if history.metric == "speedup" else line.logs
-            for history, line in zip(histories, lines, strict=True)
+            for history, line in zip(every, lines, strict=True)
         ],
         [
             known.get(history.key, Prior()) if history.metric == "time" else Prior()
-            for history in histories
+            for history in every
         ],
         float(np.log1p(chosen.least_change)),
-        fresh=[history.has_fresh for history in histories],
+        fresh=[history.has_fresh for history in every],
+        evidence=[needed[history.metric] for history in every],
     )
+    for place, common in enumerate(commons, len(histories)):
+        for row in (times[each] for each in common.rows):
+            found[row] = with_common(found[row], lines[row], lines[place], found[place])
     return [
         point
-        for history, line, changes in zip(histories, lines, found, strict=True)
+        for history, line, changes in zip(histories, lines, found, strict=False)
         for point in _points(history, line, changes)
     ]
 
@@ -166,9 +138,9 @@ def _points(
     known = list(changes)
     borders = [0, *(change.index for change in known), line.logs.size]
     for start, change, end in zip(borders[:-2], known, borders[2:], strict=True):
-        index, drift = change.index, change.drift
-        point = change_point(history, line, start, index, end)
-        yield point.model_copy(update={"drift": None if drift is None else float(np.expm1(drift))})
+        point = change_point(history, line, start, change.index, end)
+        drift = None if change.drift is None else float(np.expm1(change.drift))
+        yield point.model_copy(update={"drift": drift, "common": change.common})
 
 
 def change_point(history: Series, line: Timeline, start: int, index: int, end: int) -> ChangePoint:
@@ -231,25 +203,6 @@ def controlled_false_discoveries(
     others = np.ones(max(0, tests - len(p_values)))
     adjusted = stats.false_discovery_control(np.concatenate([p_values, others]))
     return np.asarray(adjusted[: len(p_values)] <= rate)
-
-
-def discoveries(
-    points: Iterable[ChangePoint], series: Mapping[Metric, int], rate: float
-) -> list[ChangePoint]:
-    """The change points that count among those of so many series of their metric."""
-    by_metric: dict[Metric, list[ChangePoint]] = defaultdict(list)
-    for point in points:
-        by_metric[point.metric].append(point)
-    return [
-        point
-        for metric, found in by_metric.items()
-        for point, counts in zip(
-            found,
-            controlled_false_discoveries([one.p_value for one in found], series[metric], rate),
-            strict=True,
-        )
-        if counts
-    ]
 
 
 def recoveries(histories: Iterable[Series], slower: Iterable[ChangePoint]) -> Iterator[ChangePoint]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,10 @@ from batchmark.core import formatting
 from batchmark.core.record import Record
 from batchmark_job.result import Device
 
+NEAR_RUNS = 3  # on either side, to which a later run may move a change
 UNKNOWN_DTYPE = "unknown"  # of what other tools measured
 Metric = Literal["time", "price", "noise", "speedup"]
+METRICS: tuple[Metric, ...] = get_args(Metric)
 RerunOutcome = Literal["confirmed", "refuted", "unsettled"]
 ChangeKind = Literal[
     "slower", "faster", "dearer", "cheaper", "noisier", "steadier", "speedup lost", "speedup gained"
@@ -134,6 +136,10 @@ class ChangePoint(Record):
     drift: float | None = Field(
         default=None,
         description="relative change from run to run of a series that drifts; null for a step",
+    )
+    common: bool = Field(
+        default=False,
+        description="the rows of the target show it together, this one not by itself",
     )
 
     @property

@@ -10,17 +10,16 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from batchmark.changes.change_points import LEAST_BEFORE
 from batchmark.changes.detection import (
     DetectorSettings,
-    Timeline,
     controlled_false_discoveries,
     detect_changes,
-    timeline,
 )
+from batchmark.changes.evidence import LEAST_BEFORE
 from batchmark.changes.noise_model import NoiseDensity, Prior, windows_before
 from batchmark.changes.records import ChangePoint, Series, SeriesKey
 from batchmark.changes.suspects import TAIL
+from batchmark.changes.timelines import Timeline, timeline
 
 Word = Literal["a change", "within the noise", "beyond the noise", "not known yet"]
 

@@ -33,6 +33,7 @@ class LevelChange:
     index: int  # first run of the new level
     shown_after: int  # number of runs of the series after which the change showed
     drift: float | None = None  # change of the logs from run to run; None for a step
+    common: bool = False  # shown by all rows of the machine together, not by this one
 
 
 class Step(NamedTuple):

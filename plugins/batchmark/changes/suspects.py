@@ -19,10 +19,12 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from batchmark.changes.change_points import EVIDENCE, LEAST_AFTER, LEAST_BEFORE, Newest, newest
-from batchmark.changes.detection import Timeline, controlled_false_discoveries, ledger
+from batchmark.changes.change_points import Newest, newest
+from batchmark.changes.detection import controlled_false_discoveries
+from batchmark.changes.evidence import EVIDENCE, LEAST_AFTER, LEAST_BEFORE
 from batchmark.changes.noise_model import Prior
 from batchmark.changes.records import ChangePoint, Confirmation, RerunOutcome, Series, SeriesKey
+from batchmark.changes.timelines import Timeline, ledger
 from batchmark.core import formatting
 from batchmark.core.record import Record
 
@@ -31,11 +33,11 @@ MOST_RERUNS = sum(JOBS_OF_ROUND)
 LEAST_HISTORY = LEAST_BEFORE + LEAST_AFTER  # runs, before any change can show without fresh jobs
 TAIL = 0.02  # false discovery rate among the newest runs of all series of a target
 ODD_LOG_SHIFT = 0.075  # of a run that is odd by itself; smaller shifts are left to the evidence
-ASK = 0.5  # share of the evidence that a level needs, from which on fresh jobs may complete it
+ASK = 0.55  # share of the evidence that a level needs, from which on fresh jobs may complete it
 # What fresh jobs could not settle in so many of the newest runs, others hardly would: the history
 # decides, and a series whose fresh jobs are always the faster ones costs no job in each run.
 MOST_ASKED, ASKED_RUNS = 3, 10
-MORE = 0.7  # share of it, with a first fresh job, from which on two more follow
+MORE = 0.77  # share of it, with a first fresh job, from which on two more follow
 MEMORY = 0.4  # correlation of neighbouring runs with which a level needs more than twice the runs
 COUNTER_EVIDENCE = 3.0  # log likelihood ratio of the old level that refutes a suspect
 

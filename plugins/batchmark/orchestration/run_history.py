@@ -19,29 +19,23 @@ from batchmark.aws.result_bucket import COLLECTED, PLAN, SUSPECTS, RunStore, noi
 from batchmark.changes.alerts.records import WATCHED, Alert
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.change_points import Newest
-from batchmark.changes.detection import (
-    DetectorSettings,
-    discoveries,
-    recoveries,
-    shown_changes,
-    timeline,
-)
+from batchmark.changes.detection import DetectorSettings, detect_changes, recoveries
 from batchmark.changes.noise_model import Prior
-from batchmark.changes.records import ChangePoint, Confirmation, Metric, Series, SeriesKey
+from batchmark.changes.records import METRICS, ChangePoint, Confirmation, Metric, Series, SeriesKey
 from batchmark.changes.suspects import Suspect, Suspects, verdict, weigh
+from batchmark.changes.timelines import timeline
 from batchmark.core.config import Config
 from batchmark.core.errors import NoiseError
 from batchmark.core.run import CONFIRMATION, CollectedJob, CollectedRun, RunPlan
 from batchmark.history.series import COLUMNS, series_histories
 from batchmark.history.store import HistoryStore
 from batchmark.orchestration.reruns import calibrated, collect_rounds, figures_by_series
-from batchmark.orchestration.settings import load_config
+from batchmark.orchestration.settings import load_alert_settings, load_config
 from batchmark.orchestration.telling import tell
 from batchmark.orchestration.xcom import JOB_ID_XCOM, RERUN_TASKS
 from batchmark.runs.collected_runs import stored_run, with_documents
 from batchmark.runs.planning import operator_kwargs
 
-METRICS: tuple[Metric, ...] = ("time", "price", "noise", "speedup")
 HISTORY_DAYS = 730
 RECENT_RUNS = 30  # a change before these is no news of this run
 FIND_SUSPECTS = "find_suspects"
@@ -113,6 +107,10 @@ class RunHistory:
         return found | {"time": [_with_fresh(one, self.run_id, ()) for one in found["time"]]}
 
     @cached_property
+    def settings(self) -> DetectorSettings:
+        return DetectorSettings(false_alerts_a_month=load_alert_settings().false_alerts_a_month)
+
+    @cached_property
     def priors(self) -> dict[SeriesKey, Prior]:
         return calibrated(calibrations(self.store, self.collected), self.collected.jobs)
 
@@ -153,9 +151,9 @@ class RunHistory:
         ]
 
     def shown(self, times: Sequence[Series]) -> list[ChangePoint]:
-        """The changes of all metrics that show, each series as if it were the only one."""
+        """The changes of all metrics that show, given the series of times with fresh jobs."""
         others = [own for metric, own in self.histories.items() if metric != "time"]
-        return shown_changes(list(chain(times, *others)), priors=self.priors)
+        return detect_changes(list(chain(times, *others)), self.settings, self.priors)
 
     def _recent(self, points: Sequence[ChangePoint]) -> list[ChangePoint]:
         """The recent ones: improvements, and those for the worse that still hold."""
@@ -175,7 +173,7 @@ class RunHistory:
     def news(
         self, shown: Sequence[ChangePoint], verdicts: Sequence[Confirmation]
     ) -> list[ChangePoint]:
-        """Recent changes of all metrics, false ones controlled but for those of confirmed suspects.
+        """Recent changes of all metrics.
 
         A speedup is no news if one of its times is known to have moved then, or was refuted.
         """
@@ -183,7 +181,7 @@ class RunHistory:
         explained = _together(self.announced, refuted, confirmed)
         found = [
             point
-            for point in self._recent(self._counting(shown, confirmed))
+            for point in self._recent(shown)
             if point.metric != "speedup" or not _is_about(point, explained)
         ]
         seen = {
@@ -191,22 +189,6 @@ class RunHistory:
         }
         back = [one for one in self._recoveries() if (one.series, one.first_run_id) not in seen]
         return found + back
-
-    @property
-    def _tests(self) -> dict[Metric, int]:
-        """How many series of each metric may show a change by chance."""
-        return {metric: len(own) for metric, own in self.histories.items()}
-
-    def _counting(
-        self, shown: Sequence[ChangePoint], confirmed: Mapping[SeriesKey, set[str]]
-    ) -> list[ChangePoint]:
-        counting = discoveries(shown, self._tests, DetectorSettings().false_discovery_rate)
-        return [
-            point
-            for point in shown
-            if point in counting
-            or (point.metric == "time" and _begins_near(point, confirmed.get(point.series, set())))
-        ]
 
     def _recoveries(self) -> Iterable[ChangePoint]:
         return recoveries(

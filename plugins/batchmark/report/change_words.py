@@ -92,6 +92,8 @@ def movement(point: ChangePoint) -> str:
 
 
 def p_value(point: ChangePoint) -> str:
+    if point.common:
+        return "shown by the target's rows together"
     if point.p_value < SMALLEST_P:
         return f"p < {SMALLEST_P:g}"
     return f"p = {point.p_value:.2g}"

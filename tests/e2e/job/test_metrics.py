@@ -12,7 +12,7 @@ import torch
 
 from batchmark_job.result import parse_document
 
-DEADLINE_SECONDS = 120
+DEADLINE_SECONDS = 300
 NAMESPACE = "Batchmark"
 SIZES = ("--workload", "matmul", "--threads", "1", "--metrics-namespace", NAMESPACE)
 

@@ -10,7 +10,7 @@ import pytest
 
 from batchmark_job.result import parse_document
 
-DEADLINE_SECONDS = 120
+DEADLINE_SECONDS = 300
 TINY = ("--workload", "matmul", "--axis", "size=16", "--threads", "1")
 
 

@@ -151,7 +151,6 @@ def terraform(environment, tmp_path):
     return made
 
 
-@pytest.mark.timeout(600)
 def test_terraform_applies_plans_nothing_more_and_destroys(cloud, terraform):
     before = cloud.batch.list_scheduling_policies()["schedulingPolicies"]
     terraform.apply()

@@ -9,7 +9,7 @@ import yaml
 
 from batchmark.analysis.published import NOISE, published_table
 from batchmark.analysis.significance import ASSUMED, Resolution
-from batchmark.changes.change_points import LEAST_AFTER, LEAST_BEFORE
+from batchmark.changes.evidence import LEAST_AFTER, LEAST_BEFORE
 from batchmark.changes.suspects import too_early
 from batchmark.core.formatting import apart
 from batchmark.core.prices import price_file

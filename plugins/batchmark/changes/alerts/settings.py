@@ -57,6 +57,11 @@ class AlertSettings(Record):
         description="least share by which a level has to move, such as 0.05 for 5 %; noise 1 is "
         "twice the noise. Defaults: 0.03, for noise 1",
     )
+    false_alerts_a_month: float = Field(
+        default=1,
+        gt=0,
+        description="of a suite, from noise alone; with fewer, small changes show later",
+    )
     series: tuple[SeriesRule, ...] = Field(default=(), description="the first that matches applies")
     quiet_hours: object = Field(
         default=None, description="of earlier releases; ignored, with a printed notice"

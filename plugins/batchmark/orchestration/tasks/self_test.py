@@ -111,8 +111,9 @@ def current_detector() -> tuple[Detector, str]:
     from functools import partial
 
     from batchmark.changes.detection import DetectorSettings, detect_changes
+    from batchmark.orchestration.settings import load_alert_settings
 
-    settings = DetectorSettings()
+    settings = DetectorSettings(false_alerts_a_month=load_alert_settings().false_alerts_a_month)
     return partial(detect_changes, settings=settings), repr(settings)
 
 

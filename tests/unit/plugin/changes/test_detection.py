@@ -13,10 +13,10 @@ from batchmark.changes.detection import (
     detect_changes,
     level,
     p_value,
-    timeline,
 )
 from batchmark.changes.noise_model import Prior
 from batchmark.changes.records import Change, Series
+from batchmark.changes.timelines import timeline
 from batchmark.report.change_words import causes
 from tests.builders.changed_series import (
     LEVEL,
@@ -136,19 +136,25 @@ def test_what_would_stand_alone_does_not_among_a_thousand():
     assert controlled_false_discoveries([], 1000, 0.05).tolist() == []
 
 
-def test_the_rate_of_false_discoveries_is_each_metrics_own():
-    key, weak = build_key(), stepped(before=20, after=6, factor=1.035, log_sd=0.011, seed=5)
-    (alone,) = changes_of(weak)
-    rate = alone.p_value * 3  # enough for one series and not for the four there are of a metric
-    times = [build_history(key, weak)]
-    settings = DetectorSettings(false_discovery_rate=rate)
+def test_the_more_series_of_a_metric_the_more_evidence_each_needs():
+    times = [
+        build_history(build_key(), stepped(before=20, after=6, factor=1.035, log_sd=0.011, seed=5))
+    ]
     quiet = [
-        build_history(build_key(parameters=f'{{"size":{size}}}'), noisy(26, seed=size))
-        for size in (1, 2, 3)
+        build_history(build_key(f"c5.{size}xlarge"), noisy(26, seed=size)) for size in range(2, 300)
     ]
     noises = [build_history(one.key, one.values, metric="noise") for one in quiet]
+    settings = DetectorSettings(false_alerts_a_month=0.1)
     assert detect_changes([*times, *noises], settings)
     assert detect_changes([*times, *quiet], settings) == []
+
+
+def test_fewer_false_alerts_ask_for_more_evidence():
+    weak = [
+        build_history(build_key(), stepped(before=20, after=6, factor=1.035, log_sd=0.011, seed=5))
+    ]
+    assert detect_changes(weak)
+    assert detect_changes(weak, DetectorSettings(false_alerts_a_month=1e-5)) == []
 
 
 # Histories that are odd

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from batchmark.changes.change_points import LEAST_AFTER, LEAST_BEFORE
-from batchmark.changes.detection import detect_changes, ledger, recoveries, shown_changes
+from batchmark.changes.detection import detect_changes, recoveries
+from batchmark.changes.evidence import LEAST_AFTER, LEAST_BEFORE
 from batchmark.changes.noise_model import Prior
 from batchmark.changes.suspects import (
     MOST_ASKED,
@@ -17,6 +17,7 @@ from batchmark.changes.suspects import (
     verdict,
     weigh,
 )
+from batchmark.changes.timelines import ledger
 from batchmark.report.change_words import confirmation
 from tests.builders.changed_series import LEVEL, build_history, build_key, noisy
 
@@ -127,7 +128,7 @@ def judge(one, *factors):
         suspect,
         reruns,
         weighed(one)[one.key],
-        shown_changes([with_fresh(one, *factors)]),
+        detect_changes([with_fresh(one, *factors)]),
         job_ids=[str(number) for number in range(len(reruns))],
         hosts=len(reruns),
         other_hosts=0,
@@ -184,11 +185,10 @@ def test_evidence_gathers_over_runs_and_their_fresh_jobs():
     """What one run and its fresh jobs can't show, the next run's complete."""
     values = [*noisy(40, seed=4, log_sd=0.035), 1.07 * LEVEL, 1.07 * LEVEL]
     fresh = {"run-40": [1.06 * LEVEL, 1.08 * LEVEL], "run-41": [1.07 * LEVEL] * 3}
-    assert shown_changes([history(values[:41], fresh={"run-40": fresh["run-40"]})]) == []
-    assert shown_changes([history(values, fresh={"run-40": fresh["run-40"]})]) == []
-    (point,) = shown_changes([history(values, fresh=fresh)])
+    assert detect_changes([history(values[:41], fresh={"run-40": fresh["run-40"]})]) == []
+    (point,) = detect_changes([history(values, fresh=fresh)])
     assert point.first_run_id == "run-40"
-    assert shown_changes([history(values)]) == []
+    assert detect_changes([history(values)]) == []
 
 
 def outcomes(seed):
@@ -207,7 +207,7 @@ def outcomes(seed):
         suspect,
         list(LEVEL * factors),
         weighed(*every)[key(0)],
-        shown_changes([with_fresh(every[0], *factors)]),
+        detect_changes([with_fresh(every[0], *factors)]),
         job_ids=(),
         hosts=None,
     )
@@ -217,9 +217,11 @@ def outcomes(seed):
 # By seed. Chosen so that TAIL, ASK and MORE decide one of them each, as the constants of the search
 # do in test_change_points.
 OUTCOMES = {
-    39: ("level", True, "confirmed"),
+    109: ("level", True, "confirmed"),
+    151: ("run", False, "refuted"),
     162: None,
     175: ("level", False, "confirmed"),
+    225: None,
     329: None,
     392: ("run", False, "refuted"),
 }

@@ -11,6 +11,7 @@ from batchmark.analysis.comparison import Comparison, compare
 from batchmark.aws.result_bucket import PRICES as PRICES_NAME
 from batchmark.aws.result_bucket import RunStore
 from batchmark.changes.detection import detect_changes
+from batchmark.changes.records import METRICS
 from batchmark.core.names import full_name
 from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.parquet import encode_rows
@@ -18,7 +19,6 @@ from batchmark.history.rebuild import rebuild
 from batchmark.history.rows import history_rows
 from batchmark.history.series import series_histories
 from batchmark.history.store import HistoryStore
-from batchmark.orchestration.run_history import METRICS
 from batchmark.report.model import build_report, render_json
 from batchmark.report.page import render_html
 from batchmark.runs.collected_runs import readable_run, store_run

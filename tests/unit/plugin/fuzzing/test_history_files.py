@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from batchmark.changes.conditions import run_conditions
 from batchmark.changes.detection import detect_changes
+from batchmark.changes.records import METRICS
 from batchmark.changes.suspects import weigh
 from batchmark.history.columns import ALL_COLUMNS, SCHEMA
 from batchmark.history.exports import asv, bencher, csv
@@ -19,7 +20,6 @@ from batchmark.history.parquet import FileLocation, encode
 from batchmark.history.rows import history_rows
 from batchmark.history.series import series_histories
 from batchmark.history.store import HistoryStore
-from batchmark.orchestration.run_history import METRICS
 from tests.builders.history import BUCKET, REGION, two_targets
 from tests.builders.hostile import damaged, fuzzed
 from tests.builders.runs import PRICES

@@ -7,7 +7,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from batchmark.aws.result_bucket import CHANGES_SECTION, COLLECTED, PLAN, SUSPECTS
 from batchmark.changes.alerts.store import AlertStore
-from batchmark.changes.change_points import LEAST_AFTER
+from batchmark.changes.evidence import LEAST_AFTER
 from batchmark.core.run import RunPlan, WorstCase
 from batchmark.history.store import HistoryStore
 from batchmark.orchestration import run_history

@@ -1,0 +1,96 @@
+"""Simulates how often noise alone shows a slower level, by how much evidence is asked for.
+
+`batchmark.changes.false_alerts` holds two constants fitted to what this prints: the rate at the
+least evidence, and how fast it falls with more of it. The second table is what they promise, beside
+what fleets of series with each noise would alert. The kinds of noise are those of `history_alone`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from batchmark.changes.change_points import search
+from batchmark.changes.evidence import EVIDENCE
+from batchmark.changes.false_alerts import METRICS, evidence_of
+from benchmarks.detector.history_alone import NOISES, histories_without, rises
+from benchmarks.detector.reruns import RUNS
+from benchmarks.synthetic import this_machine
+
+# What the constants are fitted to. The other kinds have levels of their own or none, or are those
+# that reports name as hard to watch.
+FAMILY = (
+    "independent",
+    "Student's t, 3 degrees",
+    "skewed (exponential)",
+    "two speeds",
+    "correlation 0.3",
+)
+MORE_EVIDENCE = (0.0, 0.6, 1.2, 1.8, 2.4, 3.2)  # than EVIDENCE
+FLEETS = (100, 1_000, 10_000)  # series of times
+RUNS_A_MONTH = 52 / 12  # on the weekly schedule
+
+
+def false_alerts(logs: Sequence[np.ndarray], evidence: float) -> float:
+    """Alerts of slower levels per run, in series that have none."""
+    found = search(logs, evidence=[evidence] * len(logs), hindsight=False)
+    alerts = sum(
+        rises(own, change) for own, changes in zip(logs, found, strict=True) for change in changes
+    )
+    return alerts / sum(own.size for own in logs)
+
+
+def fit(rates: Mapping[str, Sequence[float]]) -> tuple[float, float]:
+    """Rate at EVIDENCE and its decay, of series with each noise of the family; by least squares."""
+    mean = np.log(np.mean([rates[kind] for kind in FAMILY], axis=0))
+    slope, start = np.polyfit(MORE_EVIDENCE, mean, 1)
+    return float(np.exp(start)), float(-slope)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
+    parser.add_argument("--count", type=int, default=300, help="series of a noise and seed")
+    arguments = parser.parse_args()
+    threadpool_limits(1)
+    began = time.process_time()
+    logs: dict[str, list[np.ndarray]] = defaultdict(list)
+    for seed in arguments.seeds:
+        for history in histories_without(seed, arguments.count):
+            logs[history.kind].append(history.logs)
+    levels = [EVIDENCE + more for more in MORE_EVIDENCE]
+    print("False alerts per 1,000 runs, by the evidence that a change needs")
+    print(f"{'':<26}" + "".join(f"{level:8.1f}" for level in levels))
+    rates = {}
+    for kind in NOISES:
+        rates[kind] = [false_alerts(logs[kind], level) for level in levels]
+        print(f"{kind:<26}" + "".join(f"{1000 * rate:8.3f}" for rate in rates[kind]), flush=True)
+    rate, decay = fit(rates)
+    print(f"mean of the first {len(FAMILY)}: RATE {rate:.2g}, DECAY {decay:.2f}\n")
+    promised = 1 / len(METRICS)
+    needed = [evidence_of(number * RUNS_A_MONTH, 1.0) for number in FLEETS]
+    print(f"False alerts a month of so many series of times, each week; promised {promised:g}")
+    print(f"{'':<26}" + "".join(f"{number:10,}" for number in FLEETS))
+    print(f"{'evidence':<26}" + "".join(f"{level:10.2f}" for level in needed))
+    for kind in NOISES:
+        found = [
+            number * RUNS_A_MONTH * false_alerts(logs[kind], level)
+            for number, level in zip(FLEETS, needed, strict=True)
+        ]
+        print(f"{kind:<26}" + "".join(f"{each:10.2f}" for each in found), flush=True)
+    runs = arguments.count * len(arguments.seeds) * RUNS
+    print(
+        f"{runs:,} runs of each noise; {time.process_time() - began:.0f} s of processor time; "
+        f"{this_machine()}"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

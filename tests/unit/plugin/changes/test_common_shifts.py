@@ -1,0 +1,101 @@
+"""Small shifts that the rows of a target have in common."""
+
+import numpy as np
+import pytest
+
+from batchmark.changes.attribution import group_changes
+from batchmark.changes.common_shifts import FEWEST_ROWS, common_series
+from batchmark.changes.detection import detect_changes
+from tests.builders.changed_series import LEVEL, build_history, noisy, run_id, sizes
+
+ROWS, BEFORE, AFTER = 12, 40, 10
+
+
+def rows_of(target="g5.xlarge", *, shifts, log_sd=0.04, count=BEFORE + AFTER):
+    """One row for each shift of its level from the run BEFORE on."""
+    return [
+        build_history(
+            key,
+            noisy(count, seed=160 + number, log_sd=log_sd)
+            * np.where(np.arange(count) >= BEFORE, 1 + shift, 1),
+        )
+        for number, (key, shift) in enumerate(
+            zip(sizes(target, "matmul", len(shifts)), shifts, strict=True)
+        )
+    ]
+
+
+def test_what_no_row_shows_by_itself_its_target_does():
+    rows = rows_of(shifts=[0.035] * ROWS)
+    assert sum(len(detect_changes([row])) for row in rows) == 1
+
+    points = detect_changes(rows)
+
+    assert {(point.kind, point.first_run_id) for point in points} == {("slower", run_id(BEFORE))}
+    assert (len(points), sum(point.common for point in points)) == (11, 10)
+    (change,) = group_changes(points, {}, measured=[row.key for row in rows])
+    assert change.environment
+
+
+def test_rows_that_did_not_move_with_it_are_left_out():
+    points = detect_changes(rows_of(shifts=[0.06] * 8 + [0.0] * 4, log_sd=0.02))
+
+    moved = {key.row for key in sizes("g5.xlarge", "matmul", 12)[:8]}
+    assert moved == {point.series.row for point in points}
+
+
+def test_a_row_that_shows_it_alone_keeps_its_own_change():
+    points = detect_changes(rows_of(shifts=[0.3] + [0.035] * (ROWS - 1)))
+
+    alone = [point.series.row for point in points if not point.common]
+    assert sizes("g5.xlarge", "matmul", 1)[0].row in alone and len(alone) == 2
+    assert len(points) == 11
+
+
+@pytest.mark.parametrize("shifts", [[0.0] * ROWS, [0.5] + [0.0] * (ROWS - 1)])
+def test_one_row_or_none_is_no_common_shift(shifts):
+    assert not any(point.common for point in detect_changes(rows_of(shifts=shifts)))
+
+
+def test_another_targets_rows_did_not_move():
+    points = detect_changes(
+        rows_of(shifts=[0.04] * ROWS) + rows_of("c5.2xlarge", shifts=[0.0] * ROWS)
+    )
+
+    assert {point.series.target for point in points} == {"g5.xlarge"}
+
+
+def test_it_is_the_median_over_the_rows_of_how_far_each_is_off_its_own():
+    rows = [
+        build_history(key, LEVEL * np.array(factors))
+        for key, factors in zip(
+            sizes("g5.xlarge", "matmul", 3),
+            ([1, 1, 1, 1, 1, 1, 1.2], [5, 5, 5, 5, 5, 5, 5.5], [2, 2, 2, 2, 2, 2, 9]),
+            strict=True,
+        )
+    ]
+
+    (common,) = common_series(rows)
+
+    assert common.rows == [0, 1, 2]
+    assert common.series.run_ids == [run_id(number) for number in range(7)]
+    assert common.series.values == pytest.approx([1] * 6 + [1.2])
+    assert common.series.key.workload is None
+
+
+def test_few_rows_or_few_runs_have_nothing_in_common():
+    rows = rows_of(shifts=[0.04] * (FEWEST_ROWS - 1))
+    young = rows_of(shifts=[0.0] * ROWS, count=6)
+
+    assert common_series(rows) == common_series(young) == common_series([]) == []
+
+
+def test_runs_that_measured_few_of_the_rows_do_not_count():
+    rows = rows_of(shifts=[0.0] * 4, count=20)
+    for row in rows[1:]:
+        row.values[5] = np.nan
+
+    (common,) = common_series(rows)
+
+    assert run_id(5) not in common.series.run_ids
+    assert len(common.series.run_ids) == 19
