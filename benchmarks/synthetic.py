@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from batchmark.changes.records import Series, SeriesKey
 from batchmark_job.result import Device
 
+RUNS_A_MONTH = 52 / 12  # on the weekly schedule
 FIRST, INTERVAL = np.datetime64("2026-01-05", "us"), np.timedelta64(1, "D")
 
 

@@ -21,7 +21,7 @@ from batchmark.changes.evidence import EVIDENCE
 from batchmark.changes.false_alerts import METRICS, evidence_of
 from benchmarks.detector.history_alone import NOISES, histories_without, rises
 from benchmarks.detector.reruns import RUNS
-from benchmarks.synthetic import this_machine
+from benchmarks.synthetic import RUNS_A_MONTH, this_machine
 
 # What the constants are fitted to. The other kinds have levels of their own or none, or are those
 # that reports name as hard to watch.
@@ -34,7 +34,6 @@ FAMILY = (
 )
 MORE_EVIDENCE = (0.0, 0.6, 1.2, 1.8, 2.4, 3.2)  # than EVIDENCE
 FLEETS = (100, 1_000, 10_000)  # series of times
-RUNS_A_MONTH = 52 / 12  # on the weekly schedule
 
 
 def false_alerts(logs: Sequence[np.ndarray], evidence: float) -> float:

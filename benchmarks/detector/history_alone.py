@@ -11,7 +11,7 @@ import argparse
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -20,15 +20,17 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from batchmark.changes.change_points import search
+from batchmark.changes.false_alerts import evidence_of
 from batchmark.changes.steps import LevelChange, still_shown
 from benchmarks.detector.judged_alerts import LATEST, MARGIN
 from benchmarks.detector.reruns import RUNS, load
 from benchmarks.detector.speed import LOG_SDS
-from benchmarks.synthetic import this_machine
+from benchmarks.synthetic import RUNS_A_MONTH, this_machine
 
 Array = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, Array], Array]
 SPEEDS = np.log(1.08)  # between two
+FLEETS = (100, 1_000)  # series of times, among which each needs more evidence
 
 
 class History(NamedTuple):
@@ -139,6 +141,19 @@ def judge(
     return Judged(history.logs.size, delays, len(rising), right, len(changes), len(true))
 
 
+def judged(made: Sequence[Sequence[History]], series: int) -> Iterator[tuple[History, Judged]]:
+    """Judge the histories of each seed as if each were one of so many series."""
+    evidence = evidence_of(series * RUNS_A_MONTH, 1.0)
+    for of_seed in made:
+        found = search(
+            [history.logs for history in of_seed],
+            evidence=[evidence] * len(of_seed),
+            hindsight=False,
+        )
+        for history, alerts in zip(of_seed, found, strict=True):
+            yield history, judge(history, alerts, still_shown(history.logs, alerts))
+
+
 def rises(logs: Array, change: LevelChange) -> bool:
     before = logs[max(0, change.index - 10) : change.index]
     return bool(np.median(logs[change.index : change.shown_after]) > np.median(before))
@@ -186,14 +201,13 @@ def main() -> int:
         ("all without", [histories_without(seed, arguments.count) for seed in arguments.seeds]),
     ):
         by_kind: dict[str, list[Judged]] = defaultdict(list)
-        for of_seed in made:
-            logs = [history.logs for history in of_seed]
-            for history, alerts in zip(of_seed, search(logs, hindsight=False), strict=True):
-                changes = still_shown(history.logs, alerts)
-                by_kind[history.kind].append(judge(history, alerts, changes))
+        for history, result in judged(made, series=1):
+            by_kind[history.kind].append(result)
         for kind, results in by_kind.items():
             print(row(kind, results))
-        print(row(title, [one for results in by_kind.values() for one in results]))
+        for series in (1, *FLEETS):
+            among = f", of {series:,} series" if series > 1 else ""
+            print(row(title + among, [result for _, result in judged(made, series)]))
     print(
         "false: alerts of slower levels per 1,000 runs; F1, and changes a series, in the end\n"
         f"{time.process_time() - began:.0f} s of processor time; {this_machine()}"

@@ -29,6 +29,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from batchmark.changes import change_points, evidence, suspects
+from benchmarks.detector import simulated_schedule
 from benchmarks.detector.judged_alerts import HEADER, Figures, Judged, judge
 from benchmarks.detector.simulated_schedule import SyntheticSeries, play
 from benchmarks.synthetic import series_key, this_machine
@@ -50,6 +51,9 @@ def main() -> int:
     parser.add_argument("harness", nargs="?", default="", help="its file")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="default: 1 2 3")
     parser.add_argument("--reps", type=int, default=6, help="series of a cell (default: 6)")
+    parser.add_argument(
+        "--one-of", type=int, default=1, help="series that are watched (default: 1)"
+    )
     parser.add_argument("--cell", default="", help="only cells with this in their name")
     parser.add_argument(
         "--set",
@@ -68,7 +72,7 @@ def main() -> int:
     began = time.perf_counter()
     by_seed: dict[str, list[Judged]] = {}
     by_cell: dict[str, list[Judged]] = defaultdict(list)
-    with Pool(PROCESSES, prepare, (constants,)) as pool:
+    with Pool(PROCESSES, prepare, (constants, arguments.one_of)) as pool:
         for seed in arguments.seeds:
             every = make_series(harness, seed, arguments.reps)
             series = [each for each in every if arguments.cell in each.cell]
@@ -127,9 +131,10 @@ def load(path: str) -> ModuleType:
     return module
 
 
-def prepare(constants: Mapping[str, float]) -> None:
+def prepare(constants: Mapping[str, float], one_of: int) -> None:
     """Set up a process of the pool."""
     threadpool_limits(1)
+    simulated_schedule.ONE_OF = one_of
     for name, value in constants.items():
         for module in TUNED:
             if hasattr(module, name):

@@ -19,6 +19,7 @@ from batchmark.changes.alerts.settings import AlertSettings
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.attribution import group_changes
 from batchmark.changes.detection import DetectorSettings
+from batchmark.changes.false_alerts import runs_a_month
 from batchmark.changes.records import (
     ChangePoint,
     Confirmation,
@@ -30,9 +31,9 @@ from batchmark.changes.records import (
 from batchmark.changes.self_test.replay import Replay
 from batchmark.changes.suspects import JOBS_OF_ROUND, needs_more, suspects_among, verdict, weigh
 from batchmark.orchestration.run_history import RunHistory
-from benchmarks.synthetic import daily, run_name
+from benchmarks.synthetic import RUNS_A_MONTH, daily, run_name
 
-EACH_ALONE = DetectorSettings(false_alerts_a_month=1e9)  # however many series there are
+ONE_OF = 1  # series that are watched
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,9 @@ class SimulatedRunHistory(RunHistory):
         self.store, self.run_id = store, run_id
         self.histories = {"time": times, "price": [], "noise": [], "speedup": []}
         self.priors = {}
-        self.settings = EACH_ALONE
+        # As if each were one of so many series on the weekly schedule.
+        share = runs_a_month(times) / (ONE_OF * RUNS_A_MONTH)
+        self.settings = DetectorSettings(false_alerts_a_month=share)
 
 
 def play(series: Sequence[SyntheticSeries]) -> list[Outcome]:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import optimize
 
 from batchmark.changes.noise_model import (
     CLIP,
@@ -55,7 +55,7 @@ DOWN_FACTOR = 2.0  # tuned
 PER_CHANGE = 0.15  # of the evidence, more for each change in the window: it may change by itself
 UNKNOWN_RUNS = 4  # of a window, that the estimate of its noise uses up; tuned ...
 LEAST_KNOWN = 0.1  # ... but no window knows less than this share
-WORTH_A_LOOK = 2.5  # standard errors: evidence is hardly ever enough below them; for speed
+WORTH_A_LOOK = 3.0  # standard errors of a mean; with less the density must be at fault; tuned
 SURE_CORRELATION = 0.75  # standard errors of a correlation of no memory, not believed; tuned
 CORRELATION_RUNS = 10  # that no memory counts as; tuned
 MOST_CORRELATION = 0.97
@@ -283,7 +283,7 @@ def _power(log_ratios: Array) -> float:
     """The power, up to 1, to which likelihood ratios of shape (n,) average to 1 at most."""
 
     def above(power: float) -> float:
-        return float(special.logsumexp(power * log_ratios)) - float(np.log(log_ratios.size))
+        return float(np.logaddexp.reduce(power * log_ratios) - np.log(log_ratios.size))
 
     if above(1.0) <= 0:
         return 1.0

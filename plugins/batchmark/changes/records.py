@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -90,6 +91,10 @@ class Series:
 
     def usable(self) -> NDArray[np.int64]:
         """Indexes of the runs with a figure above 0, in order of time."""
+        return self._usable
+
+    @cached_property
+    def _usable(self) -> NDArray[np.int64]:
         values = np.asarray(self.values, dtype=float)
         known = np.isfinite(values) & (values > 0) & ~np.isnat(self.recorded_at)
         places = np.flatnonzero(known)
