@@ -282,7 +282,7 @@ bench-reruns: install ## Steps and noise, run by run, with fresh jobs: alerts in
 	@exec $(BIN)/python -m benchmarks.detector.reruns $(HARNESS)
 
 .PHONY: bench-detector
-bench-detector: install $(OTAVA) ## 1,000 series of 200 runs, by our detector and by otava in turns: below 3 s and quicker (1 to 3 minutes)
+bench-detector: install $(OTAVA) ## 1,000 series of 200 runs, by our detector and by otava in turns (1 to 3 minutes)
 	@exec $(BIN)/python -m benchmarks.detector.speed $(dir $(OTAVA))python
 
 # In an environment of its own: it pins an older numpy and scipy.

@@ -15,8 +15,8 @@ import numpy as np
 from batchmark.changes.evidence import EVIDENCE
 from batchmark.changes.records import METRICS, Series
 
-RATE = 0.00062  # false alerts of a series in a run, if its changes need EVIDENCE ...
-DECAY = 0.68  # ... and by how much the log of this falls with each further nat of evidence
+RATE = 0.0006  # false alerts of a series in a run, if its changes need EVIDENCE ...
+DECAY = 0.67  # ... and by how much the log of this falls with each further nat of evidence
 MONTH = np.timedelta64(30, "D")
 
 
