@@ -38,6 +38,7 @@ from local_cloud.task_metadata import TaskMetadata
 
 LINGER_SECONDS = 2.0
 SHUTDOWN_SECONDS = 30.0
+SAYING_SECONDS = 2
 LOOK_SECONDS = 0.5  # a signal that reaches another thread does not wake the main one
 
 
@@ -181,11 +182,17 @@ def serve(
 
 
 def end_stuck() -> None:
-    """Say where all threads are, and end the process.
+    """Say where all threads are, if anybody listens, and end the process.
 
     Not by faulthandler: it reads the frames of threads that run meanwhile, and crashed at that.
     """
+    saying = threading.Thread(target=say_where_threads_are, daemon=True)
+    saying.start()
+    saying.join(SAYING_SECONDS)
+    os._exit(1)
+
+
+def say_where_threads_are() -> None:
     for thread, frame in sys._current_frames().items():
         print(f"thread {thread}:\n{''.join(traceback.format_stack(frame))}", file=sys.stderr)
     sys.stderr.flush()
-    os._exit(1)

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from batchmark.changes import change_points, evidence, suspects
+from batchmark.changes import change_points, evidence, false_alerts, suspects
 from benchmarks.detector import simulated_schedule
 from benchmarks.detector.judged_alerts import HEADER, Figures, Judged, judge
 from benchmarks.detector.simulated_schedule import SyntheticSeries, play
@@ -37,7 +37,12 @@ from benchmarks.synthetic import series_key, this_machine
 JOBS_PER_RUN = 1 + suspects.MOST_RERUNS  # the scheduled one, and its fresh jobs
 RUNS = 120  # per series, unless the harness asks for another number
 PROCESSES, SERIES_PER_TASK = 2, 24
-TUNED = (evidence, change_points, suspects)  # modules, of which each has constants of those before
+TUNED = (
+    evidence,
+    false_alerts,
+    change_points,
+    suspects,
+)  # modules, of which each has constants of those before
 TUNABLE = {
     name: type(value)
     for module in TUNED
@@ -60,7 +65,7 @@ def main() -> int:
         nargs="+",
         default=[],
         metavar="NAME=VALUE",
-        help="constants of batchmark.changes.evidence, change_points and suspects",
+        help="constants of batchmark.changes.evidence, false_alerts, change_points and suspects",
     )
     arguments = parser.parse_args()
     try:

@@ -29,7 +29,7 @@ from batchmark.changes.records import (
     moment,
 )
 from batchmark.changes.self_test.replay import Replay
-from batchmark.changes.suspects import JOBS_OF_ROUND, needs_more, suspects_among, verdict, weigh
+from batchmark.changes.suspects import JOBS_OF_ROUND, needs_more, suspects_among, verdict
 from batchmark.orchestration.run_history import RunHistory
 from benchmarks.synthetic import RUNS_A_MONTH, daily, run_name
 
@@ -138,7 +138,7 @@ def _play_run(store: RunStore, times: list[Series], outcomes: Mapping[SeriesKey,
         for suspect in open_now:
             outcomes[suspect.series].submit(number_of(run_id), count)
         asked = {one.series for one in open_now}
-        now = weigh([one for one in times if one.key in asked], run_id, run.priors)
+        now = run.weigh([one for one in times if one.key in asked])
         open_now = [
             one
             for one in open_now

@@ -6,8 +6,7 @@ analysed block by block, in turn by `detect_changes`, by its `search` alone, and
 analysis is timed, not imports or reading. A round covers all blocks; the figures are medians over
 the rounds, with minimum and maximum.
 
-Exits with 1 unless in every round `detect_changes` takes less than 3 s for all series, and less
-than otava.
+Exits with 1 unless otava takes longer than `detect_changes` in more than half of the rounds.
 """
 
 from __future__ import annotations

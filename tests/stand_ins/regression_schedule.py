@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from batchmark.aws.result_bucket import CHANGES, COLLECTED, PLAN, RunStore
 from batchmark.changes.alerts.settings import AlertSettings
 from batchmark.changes.alerts.store import AlertStore
+from batchmark.changes.detection import DetectorSettings
 from batchmark.changes.records import RunChanges
 from batchmark.core.run import CollectedRun, LostJob, RunPlan
 from batchmark.history import store as history_store
@@ -184,6 +185,7 @@ def new_schedule(monkeypatch, quiet=None):
     for module in (run_history, alerts):
         monkeypatch.setattr(module, "load_config", lambda: config)
     monkeypatch.setattr(alerts, "load_alert_settings", AlertSettings)
+    monkeypatch.setattr(run_history, "load_detector_settings", DetectorSettings)
     return Schedule(config, bucket, monkeypatch, quiet)
 
 

@@ -32,10 +32,16 @@ class Newest:
 
     index: int  # first figure of the level that they speak for most
     weight: float  # evidence over what is enough, of any number of figures
+    needed: float  # log likelihood ratio that is enough for few figures
     log_level: float  # before the newest figure
     noise: NoiseDensity  # about the level, of the one window before the newest figure
     center: float  # of this density, in logs
     correlation: float  # of neighbouring figures; 0 unless there is surely one
+
+    @property
+    def gathered(self) -> float:
+        """The evidence there is, counted as that of few figures."""
+        return self.weight * self.needed
 
     def tail(self, log_value: float) -> float:
         """Probability that noise alone is at least as slow."""
@@ -76,6 +82,7 @@ def newest(
     series: Sequence[Array],
     priors: Sequence[Prior] | None = None,
     fresh: Sequence[bool] | None = None,
+    evidence: Sequence[float] | None = None,
 ) -> list[Newest | None]:
     """Weigh the newest figures of each series, whose last level may be too young for them: None.
 
@@ -83,7 +90,7 @@ def newest(
     """
     return [
         one
-        for some in _searched(series, priors, fresh, None, LEAST_LOG_SHIFT)
+        for some in _searched(series, priors, fresh, evidence, LEAST_LOG_SHIFT)
         for one in _newest_figures(some)
     ]
 
@@ -124,6 +131,7 @@ def _newest_figures(searches: Sequence[Search]) -> list[Newest | None]:
             Newest(
                 int(candidates.index[rows[most]]),
                 float(weights[most]),
+                one.evidence,
                 float(candidates.center[last] + candidates.noise.mean[last]) + one.base,
                 candidates.noise.among(rows[-1:]),
                 float(candidates.center[last]) + one.base,

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from batchmark.changes.evidence import LEAST_BEFORE, LEAST_BETWEEN
 from batchmark.changes.records import NEAR_RUNS, Series, SeriesKey
@@ -25,8 +24,12 @@ from batchmark.changes.timelines import Timeline
 if TYPE_CHECKING:
     from batchmark.changes.noise_model import Array
 
-FEWEST_ROWS = 3  # judgment: two rows can move together by chance
-LEAST_SHARE = 0.5  # of the rows, that a run has to have measured; of the shift, that a row has to
+# All are judgment.
+FEWEST_ROWS = 3  # two rows can move together by chance
+MEASURED = 0.5  # share of the rows there were, that a run has to have measured
+OLD_ENOUGH = 0.5  # share of the runs of the oldest row, that a row has to have
+MOVED = 0.5  # share of the common shift, that a row has to have
+LATE_RUNS = 10  # by which a row's noise may make its own change of the same level begin later
 
 
 class Common(NamedTuple):
@@ -36,69 +39,129 @@ class Common(NamedTuple):
     rows: list[int]  # places of the rows' series among all
 
 
+class Shift(NamedTuple):
+    """A change of what the rows of a machine have in common."""
+
+    run_ids: frozenset[str]  # from its first run on
+    log_shift: float
+    drift: float | None
+
+
 def common_series(histories: Sequence[Series]) -> list[Common]:
-    """Find it for each machine with rows enough. Histories are of times."""
+    """Find it for each machine with rows enough. Histories are of times.
+
+    A row that is far younger than others is left out: its own median is its newest level.
+    """
     machines: dict[SeriesKey, list[int]] = defaultdict(list)
     for place, one in enumerate(histories):
-        if one.usable().size >= LEAST_BEFORE:
-            machine = one.key.model_copy(
-                update={"workload": None, "parameters": None, "dtype": None}
-            )
-            machines[machine].append(place)
-    return [
-        Common(_median_row(key, [histories[row] for row in rows]), rows)
-        for key, rows in machines.items()
-        if len(rows) >= FEWEST_ROWS
-    ]
+        machine = one.key.model_copy(update={"workload": None, "parameters": None, "dtype": None})
+        machines[machine].append(place)
+    runs = [one.usable().size for one in histories]
+    found = []
+    for key, every in machines.items():
+        least = max(LEAST_BEFORE, OLD_ENOUGH * max(runs[place] for place in every))
+        rows = [place for place in every if runs[place] >= least]
+        if len(rows) >= FEWEST_ROWS:
+            found.append(Common(_median_row(key, [histories[row] for row in rows]), rows))
+    return found
 
 
 def _median_row(key: SeriesKey, rows: Sequence[Series]) -> Series:
     at: dict[str, np.datetime64] = {}
-    logs: list[dict[str, float]] = []
+    logs: dict[str, list[float]] = defaultdict(list)
+    first, last = [], []
     for row in rows:
         usable = row.usable()
-        run_ids = [row.run_ids[place] for place in usable]
         about = np.log(np.asarray(row.values, dtype=float)[usable])
-        logs.append(dict(zip(run_ids, about - np.median(about), strict=True)))
-        at.update(zip(run_ids, row.recorded_at[usable], strict=True))
-    measured = {run_id: [own[run_id] for own in logs if run_id in own] for run_id in at}
-    kept = [run_id for run_id, own in measured.items() if len(own) >= LEAST_SHARE * len(rows)]
+        times = row.recorded_at[usable]
+        for place, own, when in zip(usable, about - np.median(about), times, strict=True):
+            logs[row.run_ids[place]].append(float(own))
+            at[row.run_ids[place]] = when
+        first.append(times[0])
+        last.append(times[-1])
+    began, ended = np.sort(first), np.sort(last)
+
+    def rows_there(when: np.datetime64) -> int:
+        return int(np.searchsorted(began, when, "right") - np.searchsorted(ended, when, "left"))
+
+    kept = [
+        run_id
+        for run_id, own in logs.items()
+        if len(own) >= max(FEWEST_ROWS, MEASURED * rows_there(at[run_id]))
+    ]
     return Series(
         key,
         "time",
         kept,
         np.array([at[run_id] for run_id in kept], dtype="datetime64[us]"),
-        np.exp([np.median(measured[run_id]) for run_id in kept]),
+        np.exp([np.median(logs[run_id]) for run_id in kept]),
     )
 
 
-def with_common(
-    own: Sequence[LevelChange], line: Timeline, common: Timeline, shown: Sequence[LevelChange]
-) -> list[LevelChange]:
-    """Add to a row's own changes those of its machine that it moved with.
+def shifts_of(
+    common: Timeline, shown: Sequence[LevelChange], least_log_shift: float
+) -> list[Shift]:
+    """What the changes shown in a common series amount to by now, in logs; none too small."""
+    if not shown:
+        return []
+    borders = [0, *(change.index for change in shown), common.logs.size]
+    medians = [_median(common.logs, start, end) for start, end in pairwise(borders)]
+    return [
+        Shift(frozenset(common.run_ids[change.index :]), after - before, change.drift)
+        for change, (before, after) in zip(shown, pairwise(medians), strict=True)
+        if abs(after - before) > least_log_shift
+    ]
 
-    Both lines are in logs; `shown` are the changes of the common one.
+
+def with_common(
+    own: Sequence[LevelChange], line: Timeline, shifts: Sequence[Shift]
+) -> list[LevelChange]:
+    """Add to a row's own changes, in figures of its line, the common ones that it moved with.
+
+    The row's own change of the same level, which its noise made begin later, gives way.
     """
+    at = [
+        next((place for place, run_id in enumerate(line.run_ids) if run_id in shift.run_ids), None)
+        for shift in shifts
+    ]
+    borders = [place for place in at if place is not None]
+    run = _run_numbers(line)
     found = list(own)
-    shifts = _shifts(common.logs, [one.index for one in shown])
-    for change, shift in zip(shown, shifts, strict=True):
-        since = set(common.run_ids[change.index :])
-        index = next((at for at, run_id in enumerate(line.run_ids) if run_id in since), None)
-        if index is None or any(abs(one.index - index) <= NEAR_RUNS for one in found):
+    for index, shift in zip(at, shifts, strict=True):
+        if index is None or any(abs(run[one.index] - run[index]) <= NEAR_RUNS for one in found):
             continue
-        start = max((one.index for one in found if one.index < index), default=0)
-        end = min((one.index for one in found if one.index > index), default=line.logs.size)
-        if index - start < LEAST_BETWEEN:
+        start = max((one for one in (*_places(found), *borders) if one < index), default=0)
+        if run[index] - run[start] < LEAST_BETWEEN:
             continue
-        moved = float(np.median(line.logs[index:end]) - np.median(line.logs[start:index]))
-        if moved / shift >= LEAST_SHARE:
-            insort(found, LevelChange(index, end, common=True), key=lambda one: one.index)
+        later = min((one for one in borders if one > index), default=line.logs.size)
+        level = _median(line.logs, start, index)
+        late = next(
+            (
+                one
+                for one in found
+                if index < one.index < later
+                and run[one.index] - run[index] <= LATE_RUNS
+                and (_median(line.logs, one.index, later) - level) * shift.log_shift > 0
+            ),
+            None,
+        )
+        rest = [one for one in found if one is not late]
+        end = min((one for one in _places(rest) if index < one < later), default=later)
+        if (_median(line.logs, index, end) - level) / shift.log_shift >= MOVED:
+            found = rest
+            common = LevelChange(index, end, shift.drift, common=True)
+            insort(found, common, key=lambda one: one.index)
     return found
 
 
-def _shifts(logs: Array, indexes: Sequence[int]) -> Iterator[float]:
-    """The shift of the level at each of its changes."""
-    levels: list[NDArray[np.float64]] = np.split(logs, indexes)
-    medians = [float(np.median(level)) for level in levels]
-    for before, after in pairwise(medians):
-        yield after - before
+def _places(changes: Sequence[LevelChange]) -> list[int]:
+    return [one.index for one in changes]
+
+
+def _median(logs: Array, start: int, end: int) -> float:
+    return float(np.median(logs[start:end]))
+
+
+def _run_numbers(line: Timeline) -> list[int]:
+    """Of each figure: a run's fresh jobs follow its own."""
+    return list(accumulate((a != b for a, b in pairwise(line.run_ids)), initial=0))

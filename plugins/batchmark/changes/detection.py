@@ -16,7 +16,7 @@ from pydantic import Field
 from scipy import stats
 
 from batchmark.changes.change_points import LEAST_LOG_SHIFT, search
-from batchmark.changes.common_shifts import common_series, with_common
+from batchmark.changes.common_shifts import common_series, shifts_of, with_common
 from batchmark.changes.evidence import LEAST_AFTER, MOST_AFTER
 from batchmark.changes.false_alerts import evidence_needed
 from batchmark.changes.noise_model import CLIP, MAD_TO_SD, WINDOW, Prior
@@ -51,7 +51,7 @@ class DetectorSettings(Record):
     false_alerts_a_month: float = Field(
         default=1.0,
         gt=0,
-        description="how many changes for the worse noise alone may show among all series",
+        description="how many changes for the worse noise alone may show among a suite's series",
     )
     runs: int = Field(default=200, ge=20, description="newest runs of a series that count")
 
@@ -73,12 +73,13 @@ def detect_changes(
     every = [*histories, *(common.series for common in commons)]
     lines = [ledger(history, chosen.runs) for history in every]
     by_metric: dict[Metric, list[Series]] = defaultdict(list)
-    for history in every:
+    for history in histories:
         by_metric[history.metric].append(history)
     needed = {
         metric: evidence_needed(own, chosen.false_alerts_a_month)
         for metric, own in by_metric.items()
     }
+    least_log_shift = float(np.log1p(chosen.least_change))
     found = search(
         # A speedup that falls is the bad news, and the search finds rises sooner.
         [
@@ -89,17 +90,18 @@ def detect_changes(
             known.get(history.key, Prior()) if history.metric == "time" else Prior()
             for history in every
         ],
-        float(np.log1p(chosen.least_change)),
+        least_log_shift,
         fresh=[history.has_fresh for history in every],
         evidence=[needed[history.metric] for history in every],
     )
     for place, common in enumerate(commons, len(histories)):
+        shifts = shifts_of(lines[place], found[place], least_log_shift)
         for row in (times[each] for each in common.rows):
-            found[row] = with_common(found[row], lines[row], lines[place], found[place])
+            found[row] = with_common(found[row], lines[row], shifts)
     return [
         point
-        for history, line, changes in zip(histories, lines, found, strict=False)
-        for point in _points(history, line, changes)
+        for place, history in enumerate(histories)
+        for point in _points(history, lines[place], found[place])
     ]
 
 

@@ -7,9 +7,8 @@ correlation of neighbouring runs adds to the variance of their mean.
 
 The density is an estimate, and noise may be of a shape that it doesn't know. So the window's own
 runs judge it: of the right density, likelihood ratios of the old level's runs average to 1. If
-theirs are above it, they are raised to the power at which they do, the adjustment coefficient of
-Cramer and Lundberg (Asmussen & Albrecher, Ruin Probabilities, 2010): false alerts then fall with
-the exponential of the evidence, whatever the noise.
+theirs are above it, they are raised to about the power at which they do, the adjustment coefficient
+of Cramer and Lundberg (Asmussen & Albrecher, Ruin Probabilities, 2010).
 
 Constants called tuned were chosen in the simulation of docs/regressions.md ("How good it is"): few
 false alerts at the same recall. The others are judgment, unless they name a reason.

@@ -29,17 +29,21 @@ class Standing(NamedTuple):
     point: ChangePoint | None = None  # the last change of the series
 
 
-def standings(histories: Sequence[Series]) -> dict[SeriesKey, Standing]:
+def standings(
+    histories: Sequence[Series], settings: DetectorSettings | None = None
+) -> dict[SeriesKey, Standing]:
     """Judge the newest runs of a metric's series; false findings are controlled over all."""
+    chosen = settings or DetectorSettings()
     points = {
         point.series: point
-        for point in sorted(detect_changes(histories), key=lambda one: one.first_recorded_at)
+        for point in sorted(
+            detect_changes(histories, chosen), key=lambda one: one.first_recorded_at
+        )
     }
-    runs = DetectorSettings().runs
     tails = {
         one.key: _tail(line)
         for one in histories
-        if one.key not in points and (line := timeline(one, runs)).logs.size > LEAST_BEFORE
+        if one.key not in points and (line := timeline(one, chosen.runs)).logs.size > LEAST_BEFORE
     }
     beyond = controlled_false_discoveries(list(tails.values()), len(tails), TAIL)
     noise: dict[SeriesKey, Word] = {

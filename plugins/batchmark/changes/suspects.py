@@ -33,7 +33,7 @@ MOST_RERUNS = sum(JOBS_OF_ROUND)
 LEAST_HISTORY = LEAST_BEFORE + LEAST_AFTER  # runs, before any change can show without fresh jobs
 TAIL = 0.02  # false discovery rate among the newest runs of all series of a target
 ODD_LOG_SHIFT = 0.075  # of a run that is odd by itself; smaller shifts are left to the evidence
-ASK = 0.55  # share of the evidence that a level needs, from which on fresh jobs may complete it
+ASK = 0.55  # share of EVIDENCE, from which on fresh jobs may complete it
 # What fresh jobs could not settle in so many of the newest runs, others hardly would: the history
 # decides, and a series whose fresh jobs are always the faster ones costs no job in each run.
 MOST_ASKED, ASKED_RUNS = 3, 10
@@ -80,11 +80,15 @@ def too_early(runs: int) -> str | None:
 
 
 def weigh(
-    histories: Sequence[Series], run_id: str, priors: Mapping[SeriesKey, Prior]
+    histories: Sequence[Series],
+    run_id: str,
+    priors: Mapping[SeriesKey, Prior],
+    evidence: float = EVIDENCE,
 ) -> dict[SeriesKey, Newest]:
     """Weigh what the figures up to a run say of a slower level, for each series that it ends.
 
-    Histories are of times. A series whose newest level has too few runs is left out.
+    Histories are of times, and their changes need that evidence. A series whose newest level has
+    too few runs is left out.
     """
     lines = [(one, ledger(one)) for one in histories]
     ending = [(one, line) for one, line in lines if line.run_ids[-1:] == [run_id]]
@@ -92,6 +96,7 @@ def weigh(
         [line.logs for _, line in ending],
         [priors.get(one.key, Prior()) for one, _ in ending],
         [one.has_fresh for one, _ in ending],
+        [evidence] * len(ending),
     )
     return {one.key: found for (one, _), found in zip(ending, weighed, strict=True) if found}
 
@@ -107,7 +112,7 @@ def hard_to_watch(weighed: Mapping[SeriesKey, Newest]) -> str | None:
         f"{len(found)} of {formatting.count(len(weighed), 'series', 'series')} can't be watched "
         f"closely ({formatting.some(found)}): slow runs come in a row by themselves, so a change "
         "needs more than twice the runs to show, and more of what is told is noise. Pin the "
-        "instance type and the zone, or raise repeats."
+        "zone, or raise repeats."
     )
 
 
@@ -146,7 +151,7 @@ def _suspicion(history: Series, one: Newest, uncertainty: float) -> tuple[float,
     certain = shift + np.log1p(-min(uncertainty, 0.99))
     odd = one.tail(value) if shift > ODD_LOG_SHIFT and certain > 0 else 1.0
     # How seldom noise alone gathers so much evidence falls with its exponential.
-    gathered = min(1.0, TAIL * float(np.exp(EVIDENCE * (ASK - one.weight))))
+    gathered = min(1.0, TAIL * float(np.exp(EVIDENCE * ASK - one.gathered)))
     first = one.index if gathered < odd else line.logs.size - 1
     runs = list(dict.fromkeys(line.run_ids[first:]))
     suspect = Suspect(
@@ -169,7 +174,7 @@ def needs_more(reruns: Sequence[float], now: Newest | None) -> bool:
 
     `now` is what all figures together say, the fresh job's among them.
     """
-    return not reruns or (now is not None and now.weight >= MORE)
+    return not reruns or (now is not None and now.gathered >= EVIDENCE * MORE)
 
 
 def verdict(

@@ -20,6 +20,7 @@ from batchmark.changes.alerts.records import WATCHED, Alert
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.change_points import Newest
 from batchmark.changes.detection import DetectorSettings, detect_changes, recoveries
+from batchmark.changes.false_alerts import evidence_needed
 from batchmark.changes.noise_model import Prior
 from batchmark.changes.records import METRICS, ChangePoint, Confirmation, Metric, Series, SeriesKey
 from batchmark.changes.suspects import Suspect, Suspects, verdict, weigh
@@ -30,7 +31,7 @@ from batchmark.core.run import CONFIRMATION, CollectedJob, CollectedRun, RunPlan
 from batchmark.history.series import COLUMNS, series_histories
 from batchmark.history.store import HistoryStore
 from batchmark.orchestration.reruns import calibrated, collect_rounds, figures_by_series
-from batchmark.orchestration.settings import load_alert_settings, load_config
+from batchmark.orchestration.settings import load_config, load_detector_settings
 from batchmark.orchestration.telling import tell
 from batchmark.orchestration.xcom import JOB_ID_XCOM, RERUN_TASKS
 from batchmark.runs.collected_runs import stored_run, with_documents
@@ -108,7 +109,7 @@ class RunHistory:
 
     @cached_property
     def settings(self) -> DetectorSettings:
-        return DetectorSettings(false_alerts_a_month=load_alert_settings().false_alerts_a_month)
+        return load_detector_settings()
 
     @cached_property
     def priors(self) -> dict[SeriesKey, Prior]:
@@ -140,7 +141,12 @@ class RunHistory:
     @cached_property
     def weighed(self) -> dict[SeriesKey, Newest]:
         """What the times say of slower levels, without this run's fresh jobs."""
-        return weigh(self.histories["time"], self.run_id, self.priors)
+        return self.weigh(self.histories["time"])
+
+    def weigh(self, times: Sequence[Series]) -> dict[SeriesKey, Newest]:
+        """What the times of some of the run's series say of slower levels."""
+        evidence = evidence_needed(self.histories["time"], self.settings.false_alerts_a_month)
+        return weigh(times, self.run_id, self.priors, evidence)
 
     def times_with(self, fresh: CollectedRun) -> list[Series]:
         """The series of times with this run's fresh jobs."""
@@ -198,7 +204,8 @@ class RunHistory:
                 for alert in self.alerts
                 if alert.state in WATCHED
                 for point in alert.change.points
-                if point.metric == "time" and point.series not in alert.back
+                # Three runs may be back on the old level by the noise of a row that shows no shift.
+                if point.metric == "time" and not point.common and point.series not in alert.back
             ],
         )
 

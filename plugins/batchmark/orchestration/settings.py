@@ -10,6 +10,7 @@ from batchmark.core import config
 
 if TYPE_CHECKING:
     from batchmark.changes.alerts.settings import AlertSettings
+    from batchmark.changes.detection import DetectorSettings
 
 
 def load_config() -> config.Config:
@@ -30,3 +31,14 @@ def load_alert_settings() -> AlertSettings:
     from batchmark.changes.alerts import settings
 
     return settings.parse_settings(Variable.get(settings.VARIABLE, default=None))
+
+
+def load_detector_settings() -> DetectorSettings:
+    """Return what the user's alert settings say of the detector.
+
+    Raises:
+        AlertError: they are invalid.
+    """
+    from batchmark.changes.detection import DetectorSettings
+
+    return DetectorSettings(false_alerts_a_month=load_alert_settings().false_alerts_a_month)

@@ -103,3 +103,13 @@ def test_sigterm_ends_a_server_that_is_stuck():
         _, errors = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 1
     assert "in serve" in errors
+
+
+def test_a_server_that_is_stuck_ends_though_nobody_listens():
+    with subprocess.Popen(
+        [sys.executable, "-c", STUCK], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        ready(process)
+        process.stderr.close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE_SECONDS) == 1

@@ -4,11 +4,20 @@ from pathlib import Path
 
 import pytest
 
+from batchmark.changes import false_alerts
 from batchmark.changes.change_points import search
 from batchmark.changes.steps import LevelChange
-from benchmarks.detector import history_alone, reruns
+from benchmarks.detector import history_alone, reruns, simulated_schedule
 from benchmarks.detector.judged_alerts import Figures, judge
-from benchmarks.detector.reruns import JOBS_PER_RUN, constant, load, make_series, series_of
+from benchmarks.detector.reruns import (
+    JOBS_PER_RUN,
+    TUNED,
+    constant,
+    load,
+    make_series,
+    prepare,
+    series_of,
+)
 from benchmarks.detector.simulated_schedule import Outcome, play
 
 HARNESS = """
@@ -98,6 +107,18 @@ def test_a_constant_is_a_number_of_the_search_or_the_suspects():
     for text in ("JOBS_OF_ROUND=1", "NONE=1"):
         with pytest.raises(ValueError, match=r"there are only .*EVIDENCE, .*ASK"):
             constant(text)
+
+
+def test_more_evidence_reaches_the_detection(monkeypatch):
+    for module in TUNED:
+        if hasattr(module, "EVIDENCE"):
+            monkeypatch.setattr(module, "EVIDENCE", module.EVIDENCE)
+    monkeypatch.setattr(simulated_schedule, "ONE_OF", 1)
+
+    prepare({"EVIDENCE": 5.0}, one_of=7)
+
+    assert false_alerts.evidence_of(1, 1.0) == 5.0
+    assert simulated_schedule.ONE_OF == 7
 
 
 def test_without_a_harness_one_line_says_so(tmp_path, monkeypatch, capsys):

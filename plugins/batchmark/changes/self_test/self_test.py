@@ -247,11 +247,12 @@ def _synthetic(one: PlacedSeries, rng: Generator) -> Series | None:
     steps = np.diff(logs)  # a change of level is only one of them
     noise = MAD_TO_SD * float(np.median(np.abs(steps - np.median(steps)))) / np.sqrt(2)
     values = np.exp(np.median(logs) + noise * rng.standard_normal(SYNTHETIC_RUNS))
-    days = np.arange(SYNTHETIC_RUNS).astype("timedelta64[D]")
+    times = np.sort(one.series.recorded_at)
+    interval = max(np.median(np.diff(times)), np.timedelta64(1, "us"))
     return Series(
         key=one.key,
         metric=one.series.metric,
         run_ids=[f"synthetic-{number}" for number in range(SYNTHETIC_RUNS)],
-        recorded_at=one.series.recorded_at[0] + days,
+        recorded_at=times[0] + np.arange(SYNTHETIC_RUNS) * interval,
         values=values,
     )

@@ -59,7 +59,7 @@ def find_agreeing(context: Context) -> list[dict[str, Any]]:
     Raises:
         AirflowSkipException: no fresh job was to run.
     """
-    from batchmark.changes.suspects import needs_more, weigh
+    from batchmark.changes.suspects import needs_more
     from batchmark.orchestration.reruns import figures_by_series, plan_round
     from batchmark.orchestration.run_history import RunHistory
 
@@ -69,7 +69,7 @@ def find_agreeing(context: Context) -> list[dict[str, Any]]:
     if not asked:
         raise AirflowSkipException("no fresh job was to run")
     measured = figures_by_series(fresh.jobs)
-    now = weigh(run.times_with(fresh), run.run_id, run.priors)
+    now = run.weigh(run.times_with(fresh))
     targets = [
         one.series.target
         for one in run.suspects.suspects

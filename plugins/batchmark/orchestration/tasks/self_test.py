@@ -12,7 +12,7 @@ from batchmark.aws.result_bucket import RunStore, dated_key
 from batchmark.core.config import Config
 from batchmark.core.suites import SUITES
 from batchmark.orchestration.links import page_url
-from batchmark.orchestration.settings import load_config
+from batchmark.orchestration.settings import load_config, load_detector_settings
 from batchmark.orchestration.telling import console, tell
 
 if TYPE_CHECKING:
@@ -110,10 +110,9 @@ def current_detector() -> tuple[Detector, str]:
     """The detector as benchmark runs call it, and its settings as text."""
     from functools import partial
 
-    from batchmark.changes.detection import DetectorSettings, detect_changes
-    from batchmark.orchestration.settings import load_alert_settings
+    from batchmark.changes.detection import detect_changes
 
-    settings = DetectorSettings(false_alerts_a_month=load_alert_settings().false_alerts_a_month)
+    settings = load_detector_settings()
     return partial(detect_changes, settings=settings), repr(settings)
 
 

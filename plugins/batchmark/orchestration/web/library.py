@@ -32,10 +32,11 @@ from batchmark.aws.result_bucket import (
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.conditions import COLUMNS as CONDITION_COLUMNS
 from batchmark.changes.conditions import RunConditions, run_conditions
+from batchmark.changes.detection import DetectorSettings
 from batchmark.changes.records import Metric, Series, SeriesKey
 from batchmark.changes.standing import Standing, standings
 from batchmark.core.config import Config
-from batchmark.core.errors import CollectError
+from batchmark.core.errors import AlertError, CollectError
 from batchmark.core.names import slug
 from batchmark.core.record import Record
 from batchmark.core.run import CONFIRMATION, RunPlan
@@ -44,6 +45,7 @@ from batchmark.history.series import series_histories
 from batchmark.history.store import HistoryStore, run_prices
 from batchmark.history.view import HistoryView
 from batchmark.orchestration.run_history import calibrations
+from batchmark.orchestration.settings import load_detector_settings
 from batchmark.report.published_page import published_summary
 from batchmark.report.published_page import render_html as published_html
 from batchmark.report.site.costs import Month
@@ -198,7 +200,12 @@ class Library:
         if metric == "price":
             return {}
         series = self.series(suite, metric, least_runs)
-        return self._made_of(suite, ("standings", metric), lambda _: standings(series), least_runs)
+        try:
+            settings = load_detector_settings()
+        except AlertError:  # which the next run says
+            settings = DetectorSettings()
+        name = ("standings", metric, settings.false_alerts_a_month)
+        return self._made_of(suite, name, lambda _: standings(series, settings), least_runs)
 
     def conditions(
         self, suite: str, run_ids: frozenset[str], least_runs: int

@@ -1,12 +1,22 @@
 """Small shifts that the rows of a target have in common."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from batchmark.changes.attribution import group_changes
-from batchmark.changes.common_shifts import FEWEST_ROWS, common_series
+from batchmark.changes.common_shifts import (
+    FEWEST_ROWS,
+    Shift,
+    common_series,
+    shifts_of,
+    with_common,
+)
 from batchmark.changes.detection import detect_changes
-from tests.builders.changed_series import LEVEL, build_history, noisy, run_id, sizes
+from batchmark.changes.steps import LevelChange
+from batchmark.changes.timelines import timeline
+from tests.builders.changed_series import LEVEL, build_history, build_key, noisy, run_id, sizes
 
 ROWS, BEFORE, AFTER = 12, 40, 10
 
@@ -82,6 +92,85 @@ def test_it_is_the_median_over_the_rows_of_how_far_each_is_off_its_own():
     assert common.series.run_ids == [run_id(number) for number in range(7)]
     assert common.series.values == pytest.approx([1] * 6 + [1.2])
     assert common.series.key.workload is None
+
+
+def test_a_hump_of_all_rows_begins_and_ends_for_each():
+    runs = np.arange(92)
+    rows = [
+        build_history(key, noisy(92, seed=number, log_sd=0.03) * np.where(hump(runs), 0.96, 1))
+        for number, key in enumerate(sizes("g5.xlarge", "matmul", ROWS))
+    ]
+
+    points = detect_changes(rows)
+
+    kinds = [point.kind for point in points]
+    assert min(kinds.count("faster"), kinds.count("slower")) >= 10
+
+
+def hump(runs):
+    return (runs >= 60) & (runs < 72)
+
+
+def test_a_rows_own_change_that_begins_late_is_the_same_one():
+    logs = np.concatenate([np.zeros(20), np.full(10, 0.05)])
+    line = timeline(build_history(build_key(), np.exp(logs)))
+    shift = Shift(frozenset(line.run_ids[20:]), 0.05, None)
+
+    assert with_common([], line, [shift]) == [LevelChange(20, 30, common=True)]
+    assert with_common([LevelChange(26, 30)], line, [shift]) == [LevelChange(20, 30, common=True)]
+    assert with_common([LevelChange(22, 26)], line, [shift]) == [LevelChange(22, 26)]
+    assert with_common([], line, [shift._replace(log_shift=0.2)]) == []
+    assert with_common([], line, [shift._replace(log_shift=-0.05)]) == []
+
+
+def test_a_second_change_of_a_row_on_the_common_level_stays():
+    logs = np.concatenate([np.zeros(20), np.full(15, 0.05), np.full(10, 0.4)])
+    line = timeline(build_history(build_key(), np.exp(logs)))
+    shift = Shift(frozenset(line.run_ids[20:]), 0.05, None)
+
+    found = with_common([LevelChange(35, 40)], line, [shift])
+
+    assert found == [LevelChange(20, 35, common=True), LevelChange(35, 40)]
+
+
+def test_shifts_that_came_to_nothing_are_left_out():
+    logs = np.concatenate([np.zeros(20), [0.07] * 4, np.zeros(5)])
+    common = timeline(build_history(build_key(), np.exp(logs)))
+
+    assert shifts_of(common, [], 0.02) == []
+    assert shifts_of(common, [LevelChange(20, 24)], 0.02) == []
+    ((since, log_shift, _),) = shifts_of(common, [LevelChange(20, 24), LevelChange(24, 29)], 0.02)[
+        :1
+    ]
+    assert log_shift == pytest.approx(0.07)
+    assert since == frozenset(common.run_ids[20:])
+
+
+def test_rows_that_come_or_go_leave_the_others_theirs():
+    rows = rows_of(shifts=[0.035] * ROWS)
+    alone = {point.series for point in detect_changes(rows)}
+    others = rows_of("g5.xlarge", shifts=[0.0] * (2 * ROWS))[ROWS:]
+    young = [part(row, slice(BEFORE + AFTER - 7, None)) for row in others]
+    retired = [part(row, slice(0, 20)) for row in others]
+
+    assert {point.series for point in detect_changes([*rows, *young])} == alone
+    assert {point.series for point in detect_changes([*rows, *retired])} == alone
+
+
+def part(row, runs):
+    return replace(
+        row,
+        run_ids=row.run_ids[runs],
+        recorded_at=row.recorded_at[runs],
+        values=row.values[runs],
+    )
+
+
+def test_rows_of_disjoint_runs_have_nothing_in_common():
+    rows = rows_of(shifts=[0.0] * 3, count=24)
+    rows = [part(row, slice(8 * number, 8 * number + 8)) for number, row in enumerate(rows)]
+
+    assert detect_changes(rows) == []
 
 
 def test_few_rows_or_few_runs_have_nothing_in_common():

@@ -1,5 +1,7 @@
 """How much evidence changes need, by how many figures are judged a month."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,11 +11,13 @@ from batchmark.changes.records import METRICS
 from tests.builders.changed_series import build_history, build_key, noisy
 
 
-def test_a_months_figures_are_those_of_the_thirty_days_up_to_the_newest():
+def test_a_months_figures_are_those_of_the_busiest_thirty_days():
     daily, short = build_history(build_key(), noisy(50)), build_history(build_key(), noisy(20))
+    paused = replace(daily, recorded_at=daily.recorded_at.copy())
+    paused.recorded_at[-1] += np.timedelta64(100, "D")
 
-    assert runs_a_month([daily]) == 30
-    assert runs_a_month([daily, short]) == 30  # whose last run is thirty days older
+    assert runs_a_month([daily]) == runs_a_month([paused]) == 30
+    assert runs_a_month([daily, short]) == 50
     assert runs_a_month([short]) == 20
     assert runs_a_month([build_history(build_key(), [np.nan]), build_history(build_key(), [])]) == 0
 
