@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from batchmark.changes.evidence import LEAST_BEFORE, LEAST_BETWEEN
+from batchmark.changes.noise_model import median_of_rows
 from batchmark.changes.records import NEAR_RUNS, Series, SeriesKey
 from batchmark.changes.steps import LevelChange
 from batchmark.changes.timelines import Timeline
@@ -67,34 +68,31 @@ def common_series(histories: Sequence[Series]) -> list[Common]:
 
 
 def _median_row(key: SeriesKey, rows: Sequence[Series]) -> Series:
-    at: dict[str, np.datetime64] = {}
-    logs: dict[str, list[float]] = defaultdict(list)
-    first, last = [], []
-    for row in rows:
-        usable = row.usable()
-        about = np.log(np.asarray(row.values, dtype=float)[usable])
-        times = row.recorded_at[usable]
-        for place, own, when in zip(usable, about - np.median(about), times, strict=True):
-            logs[row.run_ids[place]].append(float(own))
-            at[row.run_ids[place]] = when
-        first.append(times[0])
-        last.append(times[-1])
-    began, ended = np.sort(first), np.sort(last)
-
-    def rows_there(when: np.datetime64) -> int:
-        return int(np.searchsorted(began, when, "right") - np.searchsorted(ended, when, "left"))
-
-    kept = [
-        run_id
-        for run_id, own in logs.items()
-        if len(own) >= max(FEWEST_ROWS, MEASURED * rows_there(at[run_id]))
+    usable = [row.usable() for row in rows]
+    measured = [
+        [row.run_ids[place] for place in own] for row, own in zip(rows, usable, strict=True)
     ]
+    times = [row.recorded_at[own] for row, own in zip(rows, usable, strict=True)]
+    at: dict[str, np.datetime64] = {}
+    for run_ids, own_times in zip(measured, times, strict=True):
+        at.update(zip(run_ids, own_times, strict=True))
+    column = {run_id: place for place, run_id in enumerate(at)}
+    off = np.full((len(at), len(rows)), np.nan)
+    for number, (row, own, run_ids) in enumerate(zip(rows, usable, measured, strict=True)):
+        logs = np.log(np.asarray(row.values, dtype=float)[own])
+        off[[column[run_id] for run_id in run_ids], number] = logs - np.median(logs)
+    when = np.array(list(at.values()), dtype="datetime64[us]")
+    began, ended = np.sort([own[0] for own in times]), np.sort([own[-1] for own in times])
+    there = np.searchsorted(began, when, "right") - np.searchsorted(ended, when, "left")
+    counts = np.count_nonzero(~np.isnan(off), axis=1)
+    kept = np.flatnonzero(counts >= np.maximum(FEWEST_ROWS, MEASURED * there))
+    run_ids = list(at)
     return Series(
         key,
         "time",
-        kept,
-        np.array([at[run_id] for run_id in kept], dtype="datetime64[us]"),
-        np.exp([np.median(logs[run_id]) for run_id in kept]),
+        [run_ids[place] for place in kept],
+        when[kept],
+        np.exp(median_of_rows(off[kept], counts[kept])),
     )
 
 

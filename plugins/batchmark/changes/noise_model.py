@@ -96,13 +96,21 @@ class NoiseDensity:
         """Log density of later runs, minus the centers of their windows; shape (rows, ...)."""
         width, table = self._table if rows is None else (each[rows] for each in self._table)
         shape = (-1,) + (1,) * (residuals.ndim - 1)
-        place = np.clip(residuals / width.reshape(shape), -REACH, REACH) + REACH
-        place = np.minimum(place / STEP, GRID.size - 1.001)
+        # In place: half of the search's time is spent here.
+        place = residuals / (STEP * width).reshape(shape)
+        place += REACH / STEP
+        np.clip(place, 0, GRID.size - 1.001, out=place)
         left = place.astype(np.int64)
-        share = place - left
+        place -= left
         left += (np.arange(width.size) * GRID.size).reshape(shape)
-        below = table.ravel()[left]
-        return np.asarray(below + share * (table.ravel()[left + 1] - below))
+        flat = table.ravel()
+        below = flat.take(left)
+        left += 1
+        found = flat.take(left)
+        found -= below
+        found *= place
+        found += below
+        return np.asarray(found)
 
     def tail(self, log_values: Array) -> Array:
         """Probability that noise alone puts a run at least so far above its window's center.
