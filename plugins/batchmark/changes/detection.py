@@ -210,10 +210,11 @@ def controlled_false_discoveries(
 def recoveries(histories: Iterable[Series], slower: Iterable[ChangePoint]) -> Iterator[ChangePoint]:
     """Find the series of times that are back on their level from before an alert, and since when.
 
-    `slower` are change points of alerts that are not closed.
+    `slower` are change points of alerts that are not closed. Those that only the rows of a target
+    together show are left to the search: three runs of one row may be back by its noise alone.
     """
     by_key = {history.key: history for history in histories}
-    for point in slower:
+    for point in (one for one in slower if not one.common):
         history = by_key.get(point.series)
         line = timeline(history) if history else None
         if history is None or line is None or point.first_run_id not in line.run_ids:

@@ -204,8 +204,7 @@ class RunHistory:
                 for alert in self.alerts
                 if alert.state in WATCHED
                 for point in alert.change.points
-                # Three runs may be back on the old level by the noise of a row that shows no shift.
-                if point.metric == "time" and not point.common and point.series not in alert.back
+                if point.metric == "time" and point.series not in alert.back
             ],
         )
 

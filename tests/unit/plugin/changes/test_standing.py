@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from batchmark.changes.detection import DetectorSettings
 from batchmark.changes.standing import standings
 from tests.builders.changed_series import build_history, build_key
 
@@ -36,3 +37,12 @@ def test_a_level_that_changed_is_a_change():
     assert found[one.key].word == "a change"
     assert found[one.key].point.change == pytest.approx(0.3, abs=0.02)
     assert found[build_key(workload="blur")].word == "within the noise"
+
+
+def test_a_change_needs_the_evidence_that_the_settings_ask_for():
+    values = [*series().values, *(1.03 * series(runs=6).values)]
+    one = build_history(build_key(), values)
+
+    assert standings([one])[one.key].word == "a change"
+    strict = DetectorSettings(false_alerts_a_month=1e-9)
+    assert standings([one], strict)[one.key].word != "a change"

@@ -268,6 +268,14 @@ def test_an_alert_of_a_series_that_is_gone_never_recovers():
     assert list(recoveries([history(noisy(5))], [point])) == []
 
 
+def test_a_row_that_shows_its_slower_level_with_others_only_is_not_back_by_three_runs():
+    values = [*noisy(20), *(1.12 * noisy(8, seed=1))]
+    (point,) = detect_changes([history(values)])
+    back = [history([*values, LEVEL, LEVEL, LEVEL])]
+    assert list(recoveries(back, [point]))
+    assert list(recoveries(back, [point.model_copy(update={"common": True})])) == []
+
+
 def test_a_history_too_short_for_any_change_says_from_when_one_shows():
     assert too_early(10) == (
         "Not known yet: the longest history has 10 runs. A change needs 11 runs to show; 8 "

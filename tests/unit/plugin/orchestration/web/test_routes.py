@@ -17,6 +17,7 @@ from batchmark.changes.alerts.store import AlertStore
 from batchmark.core.names import slug
 from batchmark.core.run import RunPlan
 from batchmark.history.imports.file import published_file
+from batchmark.orchestration import settings
 from batchmark.orchestration.web import access
 from batchmark.orchestration.web.airflow_runs import AirflowRun, Schedule
 from batchmark.orchestration.web.app import HEADERS
@@ -262,6 +263,22 @@ def test_trends_show_every_series_with_alerts_and_releases(pages, shelf):
     assert re.search(r">[\d.]+ ms</text>", one)
     assert not re.search(r">[\d.]+[mµn]</text>", one)
     assert one.count('scope="row"') == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, {"a change"}),
+        ('{"false_alerts_a_month": 1e-300}', {"beyond the noise", "within the noise"}),
+        ('{"false_alerts_a_month": 0}', {"a change"}),  # the next run says that it can't be used
+    ],
+)
+def test_a_change_needs_the_evidence_that_runs_ask_for(pages, shelf, monkeypatch, text, words):
+    for day in range(30):
+        shelf.bucket.append(two_targets(day, slowdown=1.3 if day >= 24 else 1.0))
+    monkeypatch.setattr(settings.Variable, "get", lambda *_, **__: text)
+    found = pages.app.state.library().standings("blog", "time", 60)
+    assert {one.word for one in found.values()} <= words
 
 
 def test_thirty_runs_with_a_change_show_it_where_it_happened(pages, shelf):
