@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from batchmark.changes.change_points import search
 from batchmark.changes.evidence import EVIDENCE
 from batchmark.changes.false_alerts import METRICS, evidence_of
+from benchmarks.detector import history_alone
 from benchmarks.detector.history_alone import NOISES, histories_without, rises
 from benchmarks.detector.reruns import RUNS
 from benchmarks.synthetic import RUNS_A_MONTH, this_machine
@@ -33,7 +34,7 @@ FAMILY = (
     "correlation 0.3",
 )
 MORE_EVIDENCE = (0.0, 0.6, 1.2, 1.8, 2.4, 3.2)  # than EVIDENCE
-FLEETS = (100, 1_000, 10_000)  # series of times
+FLEETS = (*history_alone.FLEETS, 10_000)
 
 
 def false_alerts(logs: Sequence[np.ndarray], evidence: float) -> float:

@@ -200,13 +200,15 @@ def main() -> int:
         ),
         ("all without", [histories_without(seed, arguments.count) for seed in arguments.seeds]),
     ):
+        alone = list(judged(made, series=1))
         by_kind: dict[str, list[Judged]] = defaultdict(list)
-        for history, result in judged(made, series=1):
+        for history, result in alone:
             by_kind[history.kind].append(result)
         for kind, results in by_kind.items():
             print(row(kind, results))
-        for series in (1, *FLEETS):
-            among = f", of {series:,} series" if series > 1 else ""
+        print(row(title, [result for _, result in alone]))
+        for series in FLEETS:
+            among = f", of {series:,} series"
             print(row(title + among, [result for _, result in judged(made, series)]))
     print(
         "false: alerts of slower levels per 1,000 runs; F1, and changes a series, in the end\n"

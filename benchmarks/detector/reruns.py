@@ -37,12 +37,8 @@ from benchmarks.synthetic import series_key, this_machine
 JOBS_PER_RUN = 1 + suspects.MOST_RERUNS  # the scheduled one, and its fresh jobs
 RUNS = 120  # per series, unless the harness asks for another number
 PROCESSES, SERIES_PER_TASK = 2, 24
-TUNED = (
-    evidence,
-    false_alerts,
-    change_points,
-    suspects,
-)  # modules, of which each has constants of those before
+# Modules, of which each has constants of those before.
+TUNED = (evidence, false_alerts, change_points, suspects)
 TUNABLE = {
     name: type(value)
     for module in TUNED

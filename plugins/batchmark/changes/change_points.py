@@ -31,17 +31,11 @@ class Newest:
     """What a series' newest figures say of a slower level that does not show yet."""
 
     index: int  # first figure of the level that they speak for most
-    weight: float  # evidence over what is enough, of any number of figures
-    needed: float  # log likelihood ratio that is enough for few figures
+    gathered: float  # evidence that there is, counted as that of few figures
     log_level: float  # before the newest figure
     noise: NoiseDensity  # about the level, of the one window before the newest figure
     center: float  # of this density, in logs
     correlation: float  # of neighbouring figures; 0 unless there is surely one
-
-    @property
-    def gathered(self) -> float:
-        """The evidence there is, counted as that of few figures."""
-        return self.weight * self.needed
 
     def tail(self, log_value: float) -> float:
         """Probability that noise alone is at least as slow."""
@@ -130,8 +124,7 @@ def _newest_figures(searches: Sequence[Search]) -> list[Newest | None]:
         found.append(
             Newest(
                 int(candidates.index[rows[most]]),
-                float(weights[most]),
-                one.evidence,
+                float(weights[most]) * one.evidence,
                 float(candidates.center[last] + candidates.noise.mean[last]) + one.base,
                 candidates.noise.among(rows[-1:]),
                 float(candidates.center[last]) + one.base,

@@ -31,7 +31,7 @@ class LevelChange:
     """A level that begins, or a drift: a level that moves a little with each run."""
 
     index: int  # first run of the new level
-    shown_after: int  # number of runs of the series after which the change showed
+    shown_after: int  # number of runs of the series after which the change showed, at most
     drift: float | None = None  # change of the logs from run to run; None for a step
     common: bool = False  # shown by all rows of the machine together, not by this one
 
