@@ -28,7 +28,7 @@ from pydantic_core import from_json
 #      All that is new is optional, so version 1 still reads. Later, as optional: ami_id and
 #      code_version. Later still, bounds of all values, which no measurement reaches; then
 #      process_samples and thread_settings; kernel_seconds and latency_seconds; then the host's
-#      GPU clock and daemons, and its root volume; then turn_samples.
+#      GPU clock and daemons, and its root volume; then turn_samples; then sharing.
 #   1  (2026-11) first version
 SCHEMA_VERSION: Final = 2
 SUPPORTED_VERSIONS = (1, 2)
@@ -215,12 +215,96 @@ class Conditions(_Model):
     )
 
 
+class SharingMode(StrEnum):
+    """How several tasks use one device."""
+
+    EXCLUSIVE = "exclusive"  # one task after the other, each alone
+    TIME_SLICING = "time_slicing"  # processes at once, as driver or kernel schedules them
+    MPS = "mps"  # processes at once, through NVIDIA's Multi-Process Service
+    STREAMS = "streams"  # threads of one process, each on a CUDA stream of its own
+
+
+class Disturbance(StrEnum):
+    """What the first replica does to the others in an experiment of its own."""
+
+    OUT_OF_MEMORY = "out_of_memory"
+    CRASH = "crash"
+    HANG = "hang"
+    SLOW = "slow"  # each of its steps takes ten times as long
+
+
+class ReplicaOutcome(StrEnum):
+    RAN = "ran"
+    OUT_OF_MEMORY = "out_of_memory"
+    CRASHED = "crashed"
+    HUNG = "hung"
+    FAILED = "failed"  # with an error of its own, or a wrong result
+
+
+class Replica(_Model):
+    """One of the tasks that share a device, over all groups of processes that measured the row."""
+
+    outcome: ReplicaOutcome
+    reason: Text | None = Field(default=None, description="why it did not run to the end")
+    device_uuid: Name | None = Field(default=None, description="of its GPU; null on the CPU")
+    group_steps: Few[Count] = Field(
+        default=(), description="whole steps within the windows of each group"
+    )
+    step_seconds_p50: PositiveSeconds | None = Field(default=None, description="of all its steps")
+    step_seconds_p95: PositiveSeconds | None = None
+    step_seconds_p99: PositiveSeconds | None = None
+    longest_gap_seconds: Seconds | None = Field(
+        default=None,
+        description="without a finished step, from the common start on; in exclusive mode from its "
+        "own turn's start on",
+    )
+    startup_seconds: Seconds | None = Field(
+        default=None,
+        description="median over the groups: from its process's start to its first finished step, "
+        "with all others starting, too",
+    )
+    peak_memory_bytes: Size | None = Field(
+        default=None, description="torch's on CUDA, without the context; all of it on the CPU"
+    )
+
+
+class Sharing(_Model):
+    """How a row's replicas shared one device."""
+
+    mode: SharingMode
+    form: Literal["processes", "jobs", "pods"] = Field(
+        description="processes of one job, children of one array job, or pods"
+    )
+    disturbance: Disturbance | None = Field(
+        default=None, description="what the first replica was made to do"
+    )
+    replicas: Annotated[tuple[Replica, ...], FailFast(), Field(min_length=1, max_length=100)]
+    device_memory_bytes: Size | None = Field(
+        default=None,
+        description="of the GPU, that all replicas took together, contexts included; null on the "
+        "CPU, or without NVML",
+    )
+    active_thread_percentage: Annotated[float, Field(gt=0, le=100)] | None = Field(
+        default=None, description="of MPS, for each client; null for no limit"
+    )
+    memory_limit_bytes: PositiveSize | None = Field(
+        default=None, description="of MPS, for each client; null for no limit"
+    )
+    mig_enabled: bool | None = Field(
+        default=None, description="whether the GPU is split by MIG; null if it can't be"
+    )
+
+
 class Measurement(_Model):
     """One workload at one point of its grid.
 
     `samples_seconds` are the warm calls, one process' after the other's, each in the order they
     ran. `cold_seconds` is the implementation's first call, in a process that has loaded the
     libraries and called nothing yet.
+
+    Where tasks share a device (`sharing`), the parameters name `mode` and `replicas`, too, and
+    `form` and `disturbance` where they are not the usual ones. A sample is then a window of time
+    over the steps that all replicas made in it: the seconds per step of all of them together.
     """
 
     workload: Name
@@ -294,6 +378,9 @@ class Measurement(_Model):
         default=None,
         description="of the GPU, per warm call and the idle moment after it; null without NVML's "
         "counter, and where something is written between calls",
+    )
+    sharing: Sharing | None = Field(
+        default=None, description="how tasks shared the device; null where one had it alone"
     )
 
     @model_validator(mode="after")
