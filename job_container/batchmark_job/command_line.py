@@ -6,16 +6,19 @@ import argparse
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import NoReturn
 
+from batchmark_job import sharing_arguments
 from batchmark_job.errors import InputError, JobError, drop_output
 from batchmark_job.interruption import Interruption
 from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.option_values import number, one_of, whole_number
 from batchmark_job.output import BY_HAND, parse_output
 from batchmark_job.result import (
     MOST_CHARACTERS_OF_NAME,
@@ -28,7 +31,7 @@ from batchmark_job.result import (
     parse_document,
 )
 from batchmark_job.settings import JobSettings, RequestedDevice
-from batchmark_job.suites import CUSTOM, NAMES, SUITES, USER_SUITE, Grid, Point, find_suite
+from batchmark_job.suites import CUSTOM, NAMES, SHARING, SUITES, USER_SUITE, Grid, Point, find_suite
 from batchmark_job.workloads.base import DTYPE_BYTES, Workload
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.user_files import (
@@ -39,10 +42,9 @@ from batchmark_job.workloads.user_files import (
 )
 
 DEVICES: tuple[RequestedDevice, ...] = ("auto", "cpu", "cuda")
+OPTIONS = "BATCHMARK_OPTIONS"  # further options of `run`
 SUITE_DTYPES = "suite"
 DTYPES = (SUITE_DTYPES, *DTYPE_BYTES)
-
-_Choice = TypeVar("_Choice", bound=str)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -104,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="CloudWatch namespace to publish the machine's utilisation in (default: none)",
     )
+    sharing_arguments.add(run)
     show = commands.add_parser("show", help="print a result document as a table")
     show.add_argument("file", metavar="FILE")
     commands.add_parser("list", help="show suites and workloads")
@@ -115,7 +118,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None, interruption: Interruption | None = None) -> int:
     """Run one command; returns the exit code (the README lists them)."""
     try:
-        arguments = _parser().parse_args(argv)
+        arguments = _parser().parse_args(_with_options(sys.argv[1:] if argv is None else argv))
         if arguments.command == "run":
             return _run(arguments, interruption)
         _print(arguments)
@@ -126,6 +129,17 @@ def main(argv: Sequence[str] | None = None, interruption: Interruption | None = 
         print(f"batchmark-job: error: {error}", file=sys.stderr)
         return error.exit_code
     return 0
+
+
+def _with_options(argv: Sequence[str]) -> list[str]:
+    """With those of `run` that the environment adds: a Batch job's definition holds the rest."""
+    added = os.environ.get(OPTIONS, "")
+    if argv[:1] != ["run"] or not added:
+        return list(argv)
+    try:
+        return [*argv, *shlex.split(added)]
+    except ValueError as error:
+        raise InputError(f"{OPTIONS} is {added!r}: {error}; write it as in a shell") from None
 
 
 def _print(arguments: argparse.Namespace) -> None:
@@ -141,8 +155,8 @@ def _print(arguments: argparse.Namespace) -> None:
 
 def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> int:
     suite, points, limits = _what_to_measure(arguments)
-    device = _one_of("--device", arguments.device, DEVICES)
-    threads = _whole_number("--threads", arguments.threads)
+    device = one_of("--device", arguments.device, DEVICES)
+    threads = whole_number("--threads", arguments.threads)
     for option, value in (("--run-id", arguments.run_id), ("--target", arguments.target)):
         if not value.strip():
             raise InputError(f"{option} is empty; give a name")
@@ -208,8 +222,13 @@ def job_from_batch() -> tuple[str, int]:
 def _what_to_measure(arguments: argparse.Namespace) -> tuple[str, list[Point], RowLimits]:
     if (arguments.suite is None) == (arguments.workload is None):
         raise InputError(f"give either --suite ({', '.join(NAMES)}) or --workload with --axis")
-    dtype = _one_of("--dtype", arguments.dtype, DTYPES)
+    dtype = one_of("--dtype", arguments.dtype, DTYPES)
     dtypes = () if dtype == SUITE_DTYPES else (dtype,)
+    if arguments.suite == SHARING:
+        suite = sharing_arguments.suite(arguments, _axes(arguments.axis))
+        points = _fitting(suite.points(dtypes))
+        return suite.name, points, _limits(arguments, suite.limits, len(points))
+    sharing_arguments.refuse(arguments)
     if arguments.suite is not None:
         if arguments.axis:
             raise InputError("--axis goes with --workload; a suite has its own sizes")
@@ -232,7 +251,9 @@ def _fitting(points: list[Point]) -> list[Point]:
             f"{len(points)} rows are too many for one result document; give fewer sizes, for "
             f"{MOST_ROWS} rows or fewer"
         )
-    rows = [(point.workload, tuple(point.parameters.items()), point.dtype) for point in points]
+    rows = [
+        (point.workload, tuple(point.named_parameters.items()), point.dtype) for point in points
+    ]
     if row := first_twice(rows):
         workload, parameters, dtype = row
         sizes = " ".join(f"{name}={value}" for name, value in parameters)
@@ -248,7 +269,7 @@ def _axes(options: Sequence[str]) -> dict[str, list[int]]:
             raise InputError(f"--axis {option!r} is not NAME=V1,V2; for example --axis size=1000")
         if name in axes:
             raise InputError(f"--axis {name} is given twice; give its values as {name}=V1,V2")
-        axes[name] = [_whole_number(f"--axis {name}", value) for value in values.split(",")]
+        axes[name] = [whole_number(f"--axis {name}", value) for value in values.split(",")]
     return axes
 
 
@@ -256,7 +277,7 @@ def _limits(arguments: argparse.Namespace, default: RowLimits, rows: int) -> Row
     most = MOST_SAMPLES_IN_ALL // rows
     samples = min(default.samples, most)
     if arguments.samples is not None:
-        samples = _whole_number("--samples", arguments.samples)
+        samples = whole_number("--samples", arguments.samples)
         if most < samples <= MOST_SAMPLES:
             raise InputError(
                 f"--samples {samples} is too many for {rows} rows; give {most} or fewer, as a "
@@ -265,20 +286,9 @@ def _limits(arguments: argparse.Namespace, default: RowLimits, rows: int) -> Row
     return replace(
         default,
         samples=samples,
-        max_seconds=_number("--max-seconds", arguments.max_seconds, default.max_seconds),
-        precision=_number("--precision", arguments.precision, default.precision),
+        max_seconds=number("--max-seconds", arguments.max_seconds, default.max_seconds),
+        precision=number("--precision", arguments.precision, default.precision),
     )
-
-
-def _number(option: str, text: str | None, default: float) -> float:
-    if text is None:
-        return default
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(
-            f"{option} {text!r} is not a number; give one such as {default:g}"
-        ) from None
 
 
 def _metrics_namespace(name: str | None) -> str | None:
@@ -294,22 +304,6 @@ def _metrics_namespace(name: str | None) -> str | None:
     if name.startswith("AWS/"):
         raise InputError(f"{option} is reserved for AWS; choose one that doesn't start with AWS/")
     return name
-
-
-def _one_of(option: str, value: str, known: Sequence[_Choice]) -> _Choice:
-    for choice in known:
-        if value == choice:
-            return choice
-    raise InputError(f"unknown {option} {value!r}; known: {', '.join(known)}")
-
-
-def _whole_number(option: str, text: str) -> int:
-    if not re.fullmatch(r"-?[0-9]{1,18}", text.strip()):
-        raise InputError(f"{option} {text!r} is not a whole number; give digits only")
-    number = int(text)
-    if number < 0:
-        raise InputError(f"{option} {number} is negative; give a positive number")
-    return number
 
 
 def _list() -> None:

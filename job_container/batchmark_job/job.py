@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import signal
 import time
-from collections import deque
-from collections.abc import Sequence
+from collections import defaultdict, deque
+from collections.abc import Hashable, Sequence
 
 from batchmark_job.errors import CannotMeasureError, say, warn
 from batchmark_job.formatting import count
@@ -29,6 +29,8 @@ from batchmark_job.progress import describe, describe_first_turn, has_figures, t
 from batchmark_job.recorder import Recorder
 from batchmark_job.result import Ceiling, Device
 from batchmark_job.settings import JobSettings
+from batchmark_job.sharing.row import Choice, SharingRow
+from batchmark_job.suites import Point
 from batchmark_job.workloads.user_files import find_workload
 
 # torch loads it with the first optimizer or backward pass, for most of a second.
@@ -48,10 +50,7 @@ def run_job(
         JobError: a workload or the device is missing, or the document could not be written.
         Exception: an error outside of the rows; the document holds what was measured by then.
     """
-    rows = [
-        Row(find_workload(point.workload), point.parameters, point.dtype)
-        for point in settings.points
-    ]
+    rows = _rows(settings.points)
     silence = max(SILENCE_SECONDS, SILENCE_SHARE * settings.limits.max_seconds)
     training = any(row.workload.needs_gradients for row in rows)
     workers = workers or ForkedWorkers(silence, FOR_TRAINING if training else ())
@@ -59,6 +58,20 @@ def run_job(
         return _run(settings, rows, workers, interruption)
     finally:
         workers.close()
+
+
+def _rows(points: Sequence[Point]) -> list[Row]:
+    """A row for each point; rows that share a task share the choice of its implementation."""
+    choices: dict[tuple[Hashable, ...], Choice] = defaultdict(Choice)
+    rows: list[Row] = []
+    for point in points:
+        row = find_workload(point.workload), point.parameters, point.dtype
+        if point.sharing is None:
+            rows.append(Row(*row))
+        else:
+            choice = choices[point.workload, tuple(point.parameters.items()), point.dtype]
+            rows.append(SharingRow.of(*row, point.sharing, choice))
+    return rows
 
 
 def _run(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from batchmark_job.errors import InputError
 from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.sharing.point import SharingOptions, SharingPoint
 from batchmark_job.workloads.base import Axis
 from batchmark_job.workloads.user_files import (
     find_user_files,
@@ -17,6 +18,7 @@ from batchmark_job.workloads.user_files import (
 )
 
 USER_SUITE = "own"  # the suite of the user's own workloads
+SHARING = "sharing"  # the suite of tasks that share a device
 CUSTOM = "custom"  # the suite's name in a result when axes were given by hand
 
 
@@ -27,6 +29,12 @@ class Point:
     workload: str
     parameters: Mapping[str, int]
     dtype: str = "float32"
+    sharing: SharingPoint | None = None
+
+    @property
+    def named_parameters(self) -> dict[str, str | int]:
+        """Those that tell rows apart."""
+        return {**self.parameters, **(self.sharing.parameters() if self.sharing else {})}
 
 
 @dataclass(frozen=True)
@@ -80,9 +88,14 @@ class Suite:
     summary: str
     grids: tuple[Grid, ...]
     limits: RowLimits = field(default_factory=RowLimits)
+    sharing: SharingOptions | None = None  # how its tasks share the device
 
     def points(self, dtypes: Sequence[str] = ()) -> list[Point]:
-        return [point for grid in self.grids for point in grid.points(dtypes)]
+        points = [point for grid in self.grids for point in grid.points(dtypes)]
+        if self.sharing is None:
+            return points
+        shares = self.sharing.points()
+        return [replace(point, sharing=share) for point in points for share in shares]
 
 
 PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
@@ -155,6 +168,13 @@ _SUITES = (
             Grid("resnet50_inference", {"batch": (1, 4, 16, 64)}),
             Grid("resnet50_training", {"batch": (2, 4, 8, 16, 32)}),
         ),
+    ),
+    Suite(
+        name=SHARING,
+        summary="1 to 20 training steps of a small CNN at once on one device, in every mode",
+        grids=(Grid("cnn_training_step", {"batch": (32,)}),),
+        limits=RowLimits(max_seconds=12.0, turns=1),
+        sharing=SharingOptions(),
     ),
 )
 SUITES: dict[str, Suite] = {suite.name: suite for suite in _SUITES}

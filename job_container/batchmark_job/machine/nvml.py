@@ -92,6 +92,11 @@ class Gpu:
                 return celsius
         return None
 
+    def mig_enabled(self) -> bool | None:
+        """Whether it is split into parts (MIG); None where it can't be."""
+        mode = self._ask(self._nvml.nvmlDeviceGetMigMode)
+        return None if mode is None else bool(mode[0] == self._nvml.NVML_DEVICE_MIG_ENABLE)
+
     def energy_joules(self) -> float | None:
         """Running total since the driver was loaded; not on all GPUs."""
         return self._scaled(1e-3, self._nvml.nvmlDeviceGetTotalEnergyConsumption)

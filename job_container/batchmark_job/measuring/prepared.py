@@ -166,6 +166,22 @@ class Prepared:
             evicted_bytes=timer.evicted_bytes,
         )
 
+    def steps_until(self, moment: float, *, calls: int = 1) -> list[float]:
+        """Make steps of so many calls each, one at least, until one ends at this moment or later.
+
+        Returns when each ended; moments are of time.perf_counter(). Other threads of the process
+        may make theirs meanwhile, each on its own CUDA stream.
+        """
+        ends: list[float] = []
+        with self._state():
+            while not ends or ends[-1] < moment:
+                for _ in range(calls):
+                    self._output = self._rotation.take()()
+                if self._problem.device == "cuda":
+                    torch.cuda.current_stream().synchronize()
+                ends.append(time.perf_counter())
+        return ends
+
     def look_back(self, *, phases: bool) -> LastLook:
         """Check the last output, and that no call changed its inputs; nothing is called after it.
 

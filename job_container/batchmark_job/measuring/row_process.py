@@ -29,6 +29,22 @@ class RowProcess:
         return [seconds for turn in self.turns for seconds in turn.seconds]
 
 
+def sample_fields(
+    samples: Sequence[float],
+    process_samples: Sequence[int],
+    turn_samples: Sequence[int],
+    resolution_seconds: float = 0.0,
+) -> dict[str, Any]:
+    """The fields of Measurement that follow from the samples and who took them."""
+    return {
+        "samples_seconds": tuple(samples),
+        "process_samples": tuple(process_samples),
+        "turn_samples": tuple(turn_samples),
+        "outlier_samples": outliers(samples),
+        "multimodal": multimodal(samples, resolution_seconds),
+    }
+
+
 def together(processes: Sequence[RowProcess]) -> dict[str, Any]:
     """The fields of Measurement that several processes fill in together."""
     samples = [seconds for process in processes for seconds in process.samples]
@@ -38,9 +54,12 @@ def together(processes: Sequence[RowProcess]) -> dict[str, Any]:
     joules = [turn.joules for turn in turns if turn.joules is not None]
     phases = looks[0].phases if looks else {}
     return {
-        "samples_seconds": tuple(samples),
-        "process_samples": tuple(len(process.samples) for process in processes),
-        "turn_samples": tuple(len(turn.seconds) for turn in turns),
+        **sample_fields(
+            samples,
+            [len(process.samples) for process in processes],
+            [len(turn.seconds) for turn in turns],
+            turns[0].resolution_seconds,
+        ),
         "timer": turns[0].timer,
         "warmup_calls": sum(turn.warmup_calls for turn in turns),
         "unrecorded_calls": sum(turn.unrecorded_calls for turn in turns),
@@ -48,8 +67,6 @@ def together(processes: Sequence[RowProcess]) -> dict[str, Any]:
             criterion=min((turn.stopping.criterion for turn in turns), key=CRITERIA.index),
             relative_half_width=interval and interval.relative_half_width,
         ),
-        "outlier_samples": outliers(samples),
-        "multimodal": multimodal(samples, turns[0].resolution_seconds),
         "peak_memory_bytes": max(
             (look.peak_memory_bytes for look in looks if look.peak_memory_bytes is not None),
             default=None,

@@ -42,6 +42,7 @@ class Bench:
     workers: Workers
     monitor: Monitor
     marks: JobMarks
+    gpu_uuid: str | None = None
 
     @classmethod
     def of(
@@ -62,6 +63,7 @@ class Bench:
             workers,
             monitor or Monitor(machine.device.value),
             marks or JobMarks(),
+            machine.gpu_uuid,
         )
 
 

@@ -48,11 +48,16 @@ class Usage(NamedTuple):
 
 
 class StepError(Exception):
-    """A step failed in its worker; the message is one line."""
+    """A step failed in its worker; the message is one line.
 
-    def __init__(self, reason: str, *, out_of_memory: bool = False) -> None:
+    `lost` says whether the process ended, and `hung` whether that was for its silence.
+    """
+
+    def __init__(
+        self, reason: str, *, out_of_memory: bool = False, lost: bool = False, hung: bool = False
+    ) -> None:
         super().__init__(reason)
-        self.out_of_memory = out_of_memory
+        self.out_of_memory, self.lost, self.hung = out_of_memory, lost, hung
 
 
 class Worker(Protocol):
@@ -70,6 +75,16 @@ class Worker(Protocol):
 
         Raises:
             StepError: the method failed, or the process was lost.
+        """
+
+    def begin(self, step: str, **arguments: Any) -> None:
+        """Ask without waiting, so that several workers run at once."""
+
+    def answer(self, within_seconds: float | None = None) -> Any:
+        """Wait for the answer to what was begun.
+
+        Raises:
+            StepError: as in ask(); also where there is no sign of life within these seconds.
         """
 
     def end(self) -> None:
@@ -181,10 +196,13 @@ class ForkedWorker:
         self.answer()
 
     def ask(self, step: str, **arguments: Any) -> Any:
+        self.begin(step, **arguments)
+        return self.answer()
+
+    def begin(self, step: str, **arguments: Any) -> None:
         self._workers.wait_for_ended()
         self._signal(signal.SIGCONT)
         self._send((step, arguments))
-        return self.answer()
 
     def usage(self) -> Usage:
         with contextlib.suppress(psutil.Error):
@@ -216,14 +234,15 @@ class ForkedWorker:
         with contextlib.suppress(OSError):  # it is lost, as answer() will find
             self._pipe.send(message)
 
-    def answer(self) -> Any:
+    def answer(self, within_seconds: float | None = None) -> Any:
         """Wait for the answer, and stop the process again."""
-        silence = self._workers.silence_seconds
+        silence = self._workers.silence_seconds if within_seconds is None else within_seconds
         try:
             while True:
                 if not self._pipe.poll(silence):
                     self.kill()
-                    raise StepError(f"it hung: no sign of life for {silence:g} s{self._said()}")
+                    reason = f"it hung: no sign of life for {silence:.3g} s{self._said()}"
+                    raise StepError(reason, lost=True, hung=True)
                 kind, *values = self._pipe.recv()
                 match kind, values:
                     case "told", (what, value):
@@ -246,9 +265,9 @@ class ForkedWorker:
         code = self._process.exitcode or 0
         if code == -signal.SIGKILL and _kills_for_memory() > self._kills_before:
             reason = "out of memory: the kernel killed its process"
-            return StepError(reason, out_of_memory=True)
+            return StepError(reason, out_of_memory=True, lost=True)
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
-        return StepError(f"its process {how}{self._said()}")
+        return StepError(f"its process {how}{self._said()}", lost=True)
 
     def _said(self) -> str:
         """The last lines of its stderr."""

@@ -1,0 +1,153 @@
+"""NVIDIA's Multi-Process Service with a control daemon of the job's own, in a folder of its own.
+
+A guard, another process, starts the daemon, and ends it with all its servers once the job lets go
+of the guard's standard input: when it stops the service, and however it ends itself.
+
+Source: NVIDIA, Multi-Process Service, https://docs.nvidia.com/deploy/mps/.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from batchmark_job.errors import CannotMeasureError, warn
+
+CONTROL = "nvidia-cuda-mps-control"
+PIPES = "CUDA_MPS_PIPE_DIRECTORY"
+LOGS = "CUDA_MPS_LOG_DIRECTORY"
+THREAD_PERCENTAGE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
+MEMORY_LIMIT = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
+# Where there is no such folder, CUDA starts without MPS, even if the host has a daemon.
+WITHOUT = {PIPES: "/nonexistent/batchmark-mps"}
+
+READY_SECONDS = 20.0
+QUIT_SECONDS = 10.0
+PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
+PACKAGES = Path(__file__).parents[2]
+READY = "ready"
+
+
+def client_environment(
+    pipes: str | None, thread_percentage: int | None, memory_bytes: int | None
+) -> dict[str, str]:
+    """What a client's environment holds before CUDA starts; no pipes for those it has already."""
+    found = {} if pipes is None else {PIPES: pipes}
+    if thread_percentage is not None:
+        found[THREAD_PERCENTAGE] = str(thread_percentage)
+    if memory_bytes is not None:
+        found[MEMORY_LIMIT] = f"0={memory_bytes // 2**20}M"
+    return found
+
+
+@contextlib.contextmanager
+def daemon(gpu_uuid: str | None) -> Iterator[str]:
+    """Run a control daemon for a GPU meanwhile; gives the folder of its pipes.
+
+    Raises:
+        CannotMeasureError: there is none to run, or it does not answer.
+    """
+    control = shutil.which(CONTROL)
+    if control is None:
+        raise CannotMeasureError(
+            f"{CONTROL} is not on the PATH; it comes with NVIDIA's driver: let the container have "
+            "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+        )
+    folder = Path(tempfile.mkdtemp(prefix="batchmark-mps-"))
+    pipes, logs = folder / "pipes", folder / "logs"
+    pipes.mkdir()
+    logs.mkdir()
+    environment = os.environ | {PIPES: str(pipes), LOGS: str(logs)}
+    environment["PYTHONPATH"] = os.pathsep.join(
+        filter(None, (str(PACKAGES), os.environ.get("PYTHONPATH")))
+    )
+    if gpu_uuid is not None:
+        environment["CUDA_VISIBLE_DEVICES"] = f"GPU-{gpu_uuid}"
+    guard = subprocess.Popen(
+        [sys.executable, "-m", "batchmark_job.machine.mps", control],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    )
+    assert guard.stdin is not None  # noqa: S101
+    assert guard.stdout is not None  # noqa: S101
+    try:
+        said = guard.stdout.readline().strip()
+        if said != READY:
+            raise CannotMeasureError(f"MPS does not start: {said or 'its guard ended'}")
+        yield str(pipes)
+    finally:
+        guard.stdin.close()
+        try:
+            guard.wait(2 * QUIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            warn(f"the guard of MPS does not end; killing process {guard.pid}")
+            _kill([psutil.Process(guard.pid), *psutil.Process(guard.pid).children(recursive=True)])
+        guard.stdout.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _guard(control: str) -> None:
+    """Run the daemon until standard input ends."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)  # what it forks off comes back to us
+    process = subprocess.Popen(
+        [control, "-f"], stdin=subprocess.DEVNULL, stdout=sys.stderr, stderr=sys.stderr
+    )
+    try:
+        print(_await(control, process), flush=True)
+        sys.stdin.read()
+    finally:
+        _ask(control, "quit")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(1.0)
+        _kill(psutil.Process().children(recursive=True))
+
+
+def _await(control: str, process: subprocess.Popen[bytes]) -> str:
+    """READY, or why it is not."""
+    ends = time.monotonic() + READY_SECONDS
+    while time.monotonic() < ends:
+        if process.poll() is not None:
+            return f"{control} exited with {process.returncode}"
+        if _ask(control, "get_server_list"):
+            return READY
+        time.sleep(0.05)
+    return f"{control} gave no answer for {READY_SECONDS:g} s"
+
+
+def _ask(control: str, command: str) -> bool:
+    """Whether the daemon took a command."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        asked = subprocess.run(
+            [control],
+            input=f"{command}\n".encode(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=QUIT_SECONDS,
+            check=False,
+        )
+        return asked.returncode == 0
+    return False
+
+
+def _kill(processes: list[psutil.Process]) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(processes, timeout=QUIT_SECONDS)
+
+
+if __name__ == "__main__":
+    _guard(sys.argv[1])

@@ -1,0 +1,36 @@
+"""What a worker that holds replicas answers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from batchmark_job.measuring.processes.answers import FirstCall
+from batchmark_job.result import ReplicaOutcome
+from batchmark_job.sharing.schedule import Steps
+
+
+class Started(NamedTuple):
+    """A replica that has made its first steps."""
+
+    first: FirstCall
+    startup_seconds: float
+    device_uuid: str | None
+
+    @property
+    def step_seconds(self) -> float:
+        """Of its fastest warm step so far, or else of its first one."""
+        return self.first.warm_seconds or self.first.seconds
+
+
+class Ran(NamedTuple):
+    """What a replica did in one run; no memory where it shares its process."""
+
+    steps: Steps
+    peak_memory_bytes: int | None
+
+
+class Lost(NamedTuple):
+    """How a replica ended that did not run to the end."""
+
+    outcome: ReplicaOutcome
+    reason: str

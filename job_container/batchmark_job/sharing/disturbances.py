@@ -1,0 +1,62 @@
+"""What a replica does to the others in an experiment. It runs in the replica's own process."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import resource
+import signal
+from typing import NoReturn
+
+import psutil
+import torch
+from torch import Tensor
+
+from batchmark_job.result import Disturbance
+
+SLOW_CALLS = 10  # that a step of the slow replica takes
+BLOCK_BYTES = 2**26
+# On the CPU, what the replica may still allocate: to use up the whole host would end the others.
+SPARE_BYTES = 2**28
+SPIN_CYCLES = 2**62  # of the GPU's clock: longer than anybody waits
+
+
+def disturb(disturbance: Disturbance, device: str) -> NoReturn:
+    """Crash, hang or run out of memory.
+
+    Raises:
+        MemoryError | RuntimeError: out of memory.
+    """
+    if disturbance is Disturbance.CRASH:
+        _crash(device)
+    if disturbance is Disturbance.HANG:
+        _hang(device)
+    _use_up_memory(device)
+
+
+def _crash(device: str) -> NoReturn:
+    """On the GPU by a kernel that reads out of bounds: the context is lost with it."""
+    if device == "cuda":
+        nowhere = torch.full((1,), 2**40, dtype=torch.int64, device="cuda")
+        print(torch.zeros(1, device="cuda")[nowhere])
+    faulthandler.disable()  # it would fill the log with what was meant to happen
+    os.kill(os.getpid(), signal.SIGSEGV)
+    raise AssertionError("unreachable")
+
+
+def _hang(device: str) -> NoReturn:
+    """Keep the device busy and never answer."""
+    if device == "cuda":
+        torch.cuda._sleep(SPIN_CYCLES)  # type: ignore[no-untyped-call]
+        torch.cuda.synchronize()
+    while True:
+        pass
+
+
+def _use_up_memory(device: str) -> NoReturn:
+    if device == "cpu":
+        held = psutil.Process().memory_info().vms
+        resource.setrlimit(resource.RLIMIT_AS, (held + SPARE_BYTES, resource.RLIM_INFINITY))
+    blocks: list[Tensor] = []
+    while True:
+        blocks.append(torch.zeros(BLOCK_BYTES, dtype=torch.uint8, device=device))

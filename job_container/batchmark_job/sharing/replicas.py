@@ -1,0 +1,160 @@
+"""The replicas that one worker holds: one, or in streams mode all of them, in threads."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from batchmark_job.machine import memory
+from batchmark_job.measuring.marks import process_started_at
+from batchmark_job.measuring.prepared import Prepared
+from batchmark_job.result import Disturbance
+from batchmark_job.sharing.answers import Ran, Started
+from batchmark_job.sharing.disturbances import SLOW_CALLS, disturb
+from batchmark_job.sharing.schedule import Steps
+
+if TYPE_CHECKING:
+    from batchmark_job.measuring.problem import Problem
+    from batchmark_job.measuring.processes.answers import LastLook
+    from batchmark_job.measuring.processes.workers import Tell
+
+LIMIT_TRIED = 1.1  # times MPS's limit: memory that a client must not get
+
+
+class Replicas:
+    """Replicas of a task in this process, each with inputs, weights and calls of its own."""
+
+    def __init__(
+        self,
+        tell: Tell,
+        problem: Problem,
+        index: int,
+        threads: int | None,
+        count: int,
+        environment: Mapping[str, str],
+        memory_limit_bytes: int | None,
+    ) -> None:
+        """Start CUDA and make the first steps.
+
+        Args:
+            index: of the implementation.
+            count: of the replicas.
+            environment: to set before CUDA starts, such as where its MPS daemon is.
+            memory_limit_bytes: that MPS is to keep this process to.
+
+        Raises:
+            RuntimeError: MPS does not keep to its limit.
+        """
+        os.environ.update(environment)
+        self._device = problem.device
+        if memory_limit_bytes is not None:
+            _check_limit(memory_limit_bytes)
+        implementation = problem.implementations()[index]
+        self._all: list[Prepared] = []
+        self._started: list[Started] = []
+        self._streams = _streams(count) if problem.device == "cuda" else [None] * count
+        for stream in self._streams:
+            ended: list[float] = []
+
+            def hear(kind: str, value: Any, ended: list[float] = ended) -> None:
+                if (kind, value) == ("mark", "first_call"):
+                    ended.append(time.time())
+                tell(kind, value)
+
+            with torch.cuda.stream(stream):
+                prepared = Prepared(hear, problem, implementation, threads, 1)
+                first = prepared.first_call()
+            began = process_started_at().timestamp()
+            self._all.append(prepared)
+            self._started.append(Started(first, max(0.0, ended[0] - began), _uuid(problem.device)))
+
+    def started(self) -> list[Started]:
+        return self._started
+
+    def run(
+        self, *, start: float, end: float, disturbance: Disturbance | None, disturb_at: float
+    ) -> list[Ran]:
+        """Make steps from one moment to another, all replicas at once.
+
+        Args:
+            disturbance: what the first replica does from `disturb_at` on.
+
+        Raises:
+            Exception: a step failed.
+        """
+        ran: list[Ran | None] = [None] * len(self._all)
+        errors: list[BaseException] = []
+
+        def one(place: int) -> None:
+            try:
+                disturbed = disturbance if place == 0 else None
+                with torch.cuda.stream(self._streams[place]):
+                    ran[place] = self._run_one(place, start, end, disturbed, disturb_at)
+            except BaseException as error:
+                errors.append(error)
+
+        others = [
+            threading.Thread(target=one, args=(place,), daemon=True)
+            for place in range(1, len(self._all))
+        ]
+        for thread in others:
+            thread.start()
+        one(0)
+        for thread in others:
+            thread.join()
+        if errors:
+            raise errors[0]
+        return [each for each in ran if each is not None]
+
+    def _run_one(
+        self,
+        place: int,
+        start: float,
+        end: float,
+        disturbance: Disturbance | None,
+        disturb_at: float,
+    ) -> Ran:
+        prepared = self._all[place]
+        time.sleep(max(0.0, start - time.perf_counter()))
+        began = time.perf_counter()
+        healthy = end if disturbance is None else disturb_at
+        ends = prepared.steps_until(healthy)
+        if disturbance is Disturbance.SLOW:
+            ends += prepared.steps_until(end, calls=SLOW_CALLS)
+        elif disturbance is not None:
+            disturb(disturbance, self._device)
+        alone = len(self._all) == 1
+        return Ran(Steps(began, ends), memory.peak_bytes(self._device) if alone else None)
+
+    def look_back(self) -> LastLook:
+        """Whether the first replica's last output is right; nothing is called after it."""
+        return self._all[0].look_back(phases=False)
+
+
+def _streams(count: int) -> list[torch.cuda.Stream | None]:
+    """One for each replica where several share the process, else the usual one."""
+    if count == 1:
+        return [None]
+    return [torch.cuda.Stream() for _ in range(count)]  # type: ignore[no-untyped-call]
+
+
+def _check_limit(limit_bytes: int) -> None:
+    try:
+        torch.empty(int(LIMIT_TRIED * limit_bytes), dtype=torch.uint8, device="cuda")
+    except RuntimeError as error:
+        if memory.is_out_of_memory(error):
+            torch.cuda.empty_cache()
+            return
+        raise
+    raise RuntimeError(
+        f"MPS was told to give a client {limit_bytes} bytes, and gave {LIMIT_TRIED:g} times as much"
+    )
+
+
+def _uuid(device: str) -> str | None:
+    return str(torch.cuda.get_device_properties(0).uuid) if device == "cuda" else None

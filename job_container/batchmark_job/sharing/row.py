@@ -1,0 +1,215 @@
+"""One row of the suite `sharing`: so many replicas of a task, in one mode, in several groups."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from batchmark_job.errors import CannotMeasureError
+from batchmark_job.machine.conditions import mean_conditions
+from batchmark_job.measuring.problem import Problem
+from batchmark_job.measuring.row_process import sample_fields
+from batchmark_job.measuring.rows import Bench, Row
+from batchmark_job.measuring.sample_statistics import median_interval, spread_too_far
+from batchmark_job.result import (
+    Measurement,
+    MeasurementStatus,
+    Phases,
+    Replica,
+    SharingMode,
+    Stopping,
+)
+from batchmark_job.sharing.answers import Lost
+from batchmark_job.sharing.group import Group, Task, measure
+from batchmark_job.sharing.point import SharingPoint
+from batchmark_job.sharing.record import sharing_record
+from batchmark_job.sharing.schedule import seconds_per_step
+from batchmark_job.workloads.base import Workload
+
+NEEDS_GPU = {
+    SharingMode.MPS: "mps is a service of NVIDIA's driver; this ran on the CPU",
+    SharingMode.STREAMS: "streams are CUDA's; this ran on the CPU",
+}
+
+
+@dataclass
+class Choice:
+    """The implementation of a task, chosen once for all rows that share it."""
+
+    row: Row | None = None
+
+    def made(self, task: Row, bench: Bench) -> Row:
+        """The task as a row of its own, with its implementation chosen, or given up.
+
+        Raises:
+            StepError: it can't be entered.
+        """
+        if self.row is None:
+            # A replica on the CPU has one thread, so that several have a core each.
+            task.choose(replace(bench, thread_counts=(1,)))
+            task.close()
+            self.row = task
+        return self.row
+
+
+@dataclass
+class GroupTurn:
+    """The samples of one group."""
+
+    group: Group
+    seconds: list[float]
+
+
+@dataclass
+class SharingRow(Row):
+    """Like any row, but each turn is a group of fresh processes, and a sample a window of time.
+
+    `parameters` name mode and replicas, too. In an experiment the samples are of the replicas that
+    were not disturbed.
+    """
+
+    task_parameters: Mapping[str, int] = field(kw_only=True)
+    point: SharingPoint = field(kw_only=True)
+    choice: Choice = field(kw_only=True)
+    groups: list[GroupTurn] = field(default_factory=list, kw_only=True)
+    _throttled: list[bool] = field(default_factory=list, kw_only=True)  # by window
+
+    @classmethod
+    def of(
+        cls,
+        workload: Workload,
+        task_parameters: Mapping[str, int],
+        dtype: str,
+        point: SharingPoint,
+        choice: Choice,
+    ) -> SharingRow:
+        parameters: dict[str, Any] = {**task_parameters, **point.parameters()}
+        return cls(
+            workload,
+            parameters,
+            dtype,
+            task_parameters=task_parameters,
+            point=point,
+            choice=choice,
+        )
+
+    @property
+    def samples(self) -> list[float]:
+        return [seconds for turn in self.groups for seconds in turn.seconds]
+
+    @property
+    def turns(self) -> list[GroupTurn]:  # type: ignore[override]
+        return self.groups
+
+    def choose(self, bench: Bench) -> None:
+        if bench.device == "cpu" and self.point.mode in NEEDS_GPU:
+            self.give_up(MeasurementStatus.SKIPPED, NEEDS_GPU[self.point.mode])
+            return
+        task = self.choice.made(Row(self.workload, self.task_parameters, self.dtype), bench)
+        kept = ("flops", "items", "bytes_moved", "trials", "implementation", "correctness")
+        self.found.update({name: task.found[name] for name in kept if name in task.found})
+        self.chosen, self.limits = task.chosen, replace(bench.limits, turns=1)
+        if (over := task.measurement) is not None:
+            self.give_up(over.status, over.reason or "")
+
+    def _take_turn(self, bench: Bench, chosen: Any) -> None:
+        began = time.perf_counter()
+        task = Task(self.problem(bench), chosen.index, chosen.threads)
+        seconds = bench.limits.max_seconds / bench.limits.processes
+        hear = self._listener(bench)
+        try:
+            group = measure(task, self.point, seconds, bench.workers, hear, bench.gpu_uuid)
+        except CannotMeasureError as error:
+            self.give_up(MeasurementStatus.SKIPPED, str(error))
+            return
+        self._check_start(group)
+        if self.measurement is None:
+            self._take_samples(group)
+        if self.measurement is None:
+            self._note_conditions_of(bench, group)
+            self.spent_seconds += time.perf_counter() - began
+            if self._is_over():
+                self._finish()
+
+    def _check_start(self, group: Group) -> None:
+        """Fail the row where a replica computes something else, or on another GPU."""
+        first = group.started[0].first
+        self.found.setdefault("cold_seconds", first.seconds)
+        if not self.groups and first.correctness is not None:
+            self.found["correctness"] = first.correctness
+        wrong = [each.first.wrong for each in group.started if each.first.wrong]
+        if wrong:
+            self.give_up(MeasurementStatus.FAILED, f"wrong result: {wrong[0]}")
+            return
+        gpus = {each.device_uuid for each in group.started}
+        if len(gpus) > 1 and self.point.form != "pods":
+            named = ", ".join(sorted(map(str, gpus)))
+            self.give_up(MeasurementStatus.FAILED, f"its replicas ran on different GPUs: {named}")
+
+    def _take_samples(self, group: Group) -> None:
+        disturbed = self.point.disturbance is not None
+        lost = [one for one in group.ran if isinstance(one, Lost)]
+        others = group.ran[1:] if disturbed else group.ran
+        alive = [one.steps for one in others if not isinstance(one, Lost)]
+        seconds = [seconds_per_step(alive, window) for window in group.windows]
+        self.groups.append(GroupTurn(group, [each for each in seconds if each is not None]))
+        if lost and not disturbed:
+            number = group.ran.index(lost[0]) + 1
+            reason = f"replica {number} of {len(group.ran)}: {lost[0].reason}"
+            self.give_up(MeasurementStatus.FAILED, reason)
+        elif None in seconds:
+            reason = "no replica but the disturbed one made a step any more"
+            if not disturbed:
+                reason = "no replica made a step in one of its windows"
+            self.give_up(MeasurementStatus.SKIPPED, reason)
+        elif group.last_look and group.last_look.wrong:
+            reason = f"wrong result of its last step: {group.last_look.wrong}"
+            self.give_up(MeasurementStatus.FAILED, reason)
+
+    def _note_conditions_of(self, bench: Bench, group: Group) -> None:
+        start, end = group.windows[0].start, group.windows[-1].end
+        bench.monitor.now()
+        self.found.setdefault("conditions_before", bench.monitor.at(start))
+        self._during.append(bench.monitor.during(start, end))
+        self.found.update(conditions_after=bench.monitor.at(end))
+        self._throttled += [bench.monitor.throttled(*window) for window in group.windows]
+
+    def _as_measured(self, status: MeasurementStatus, reason: str | None) -> Measurement:
+        found: dict[str, Any] = dict(self.found)
+        counts = [len(turn.seconds) for turn in self.groups if turn.seconds]
+        if counts:
+            interval = median_interval(self.samples)
+            found.update(
+                sample_fields(self.samples, counts, counts),
+                timer="monotonic",
+                stopping=Stopping(
+                    criterion="max_seconds",
+                    relative_half_width=interval and interval.relative_half_width,
+                ),
+                phases=Phases(compute_seconds=statistics.median(self.samples)),
+                conditions_during=mean_conditions(self._during),
+                throttled_samples=tuple(i for i, slow in enumerate(self._throttled) if slow),
+            )
+        if self.groups:
+            sharing = sharing_record(self.point, [turn.group for turn in self.groups])
+            found.update(sharing=sharing, peak_memory_bytes=_peak(sharing.replicas))
+        return self._named(status, reason, **found)
+
+    def _finish(self) -> None:
+        count, least = len(self.samples), self.limits.minimum_samples
+        if apart := spread_too_far(self.samples):
+            self.give_up(MeasurementStatus.UNSETTLED, apart)
+            return
+        few = f"only {count} samples: its steps are too long for {least}" if count < least else None
+        self.measurement = self._as_measured(MeasurementStatus.MEASURED, few)
+
+    def problem(self, bench: Bench) -> Problem:
+        return replace(super().problem(bench), parameters=self.task_parameters)
+
+
+def _peak(replicas: Sequence[Replica]) -> int | None:
+    """The most that one replica held."""
+    return max((each.peak_memory_bytes or 0 for each in replicas), default=0) or None
