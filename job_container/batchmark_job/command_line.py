@@ -166,6 +166,7 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
             )
     metrics_namespace = _metrics_namespace(arguments.metrics_namespace)
     job_id, job_attempt = job_from_batch()
+    place = sharing_arguments.place(points)
     address = arguments.output
     if address is None:
         address = f"batchmark-{suite}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
@@ -188,6 +189,7 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
         output=output,
         metrics_namespace=metrics_namespace,
         ceilings=not arguments.no_ceilings,
+        place=place,
     )
     return run_job(settings, interruption)
 

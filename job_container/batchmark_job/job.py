@@ -29,6 +29,7 @@ from batchmark_job.progress import describe, describe_first_turn, has_figures, t
 from batchmark_job.recorder import Recorder
 from batchmark_job.result import Ceiling, Device
 from batchmark_job.settings import JobSettings
+from batchmark_job.sharing.meeting import Place, attend
 from batchmark_job.sharing.row import Choice, SharingRow
 from batchmark_job.suites import Point
 from batchmark_job.workloads.user_files import find_workload
@@ -50,17 +51,20 @@ def run_job(
         JobError: a workload or the device is missing, or the document could not be written.
         Exception: an error outside of the rows; the document holds what was measured by then.
     """
-    rows = _rows(settings.points)
+    rows = _rows(settings.points, settings.place)
     silence = max(SILENCE_SECONDS, SILENCE_SHARE * settings.limits.max_seconds)
     training = any(row.workload.needs_gradients for row in rows)
     workers = workers or ForkedWorkers(silence, FOR_TRAINING if training else ())
     try:
+        if (place := settings.place) and place.number > 0:
+            attend(place, workers)
+            return 0
         return _run(settings, rows, workers, interruption)
     finally:
         workers.close()
 
 
-def _rows(points: Sequence[Point]) -> list[Row]:
+def _rows(points: Sequence[Point], place: Place | None) -> list[Row]:
     """A row for each point; rows that share a task share the choice of its implementation."""
     choices: dict[tuple[Hashable, ...], Choice] = defaultdict(Choice)
     rows: list[Row] = []
@@ -70,7 +74,7 @@ def _rows(points: Sequence[Point]) -> list[Row]:
             rows.append(Row(*row))
         else:
             choice = choices[point.workload, tuple(point.parameters.items()), point.dtype]
-            rows.append(SharingRow.of(*row, point.sharing, choice))
+            rows.append(SharingRow.of(*row, point.sharing, choice, place))
     return rows
 
 

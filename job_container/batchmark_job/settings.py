@@ -9,6 +9,7 @@ from batchmark_job.measuring.limits import RowLimits
 
 if TYPE_CHECKING:
     from batchmark_job.output import Output
+    from batchmark_job.sharing.meeting import Place
     from batchmark_job.suites import Point
 
 RequestedDevice = Literal["auto", "cpu", "cuda"]
@@ -31,6 +32,7 @@ class JobSettings:
     output: Output
     metrics_namespace: str | None
     ceilings: bool
+    place: Place | None = None  # among replicas in containers of their own
 
     @property
     def dtypes(self) -> tuple[str, ...]:

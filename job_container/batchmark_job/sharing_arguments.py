@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from batchmark_job.errors import InputError
 from batchmark_job.option_values import one_of, whole_number
 from batchmark_job.result import Disturbance, SharingMode
+from batchmark_job.sharing.meeting import Place
 from batchmark_job.sharing.point import FORMS, REPLICAS, MpsLimits, SharingOptions
-from batchmark_job.suites import SHARING, SUITES, Grid, Suite
+from batchmark_job.suites import SHARING, SUITES, Grid, Point, Suite
 from batchmark_job.workloads.user_files import refuse_name_clash
 
 MODES = [mode.value for mode in SharingMode]
@@ -77,6 +79,18 @@ def suite(arguments: argparse.Namespace, axes: Mapping[str, Sequence[int]]) -> S
     elif axes:
         grid = replace(grid, axes=axes)
     return replace(usual, grids=(grid,), sharing=options)
+
+
+def place(points: Sequence[Point]) -> Place | None:
+    """Where this process meets the other replicas; None where they are its own.
+
+    Raises:
+        InputError: the environment does not say.
+    """
+    sharing = points[0].sharing
+    if sharing is None or sharing.form == "processes":
+        return None
+    return Place.of(sharing.replicas, os.environ)
 
 
 def _each(option: str, text: str | None, known: Sequence[str]) -> list[str]:

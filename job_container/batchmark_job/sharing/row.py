@@ -24,6 +24,7 @@ from batchmark_job.result import (
 )
 from batchmark_job.sharing.answers import Lost
 from batchmark_job.sharing.group import Group, Task, measure
+from batchmark_job.sharing.meeting import Meeting, Place
 from batchmark_job.sharing.point import SharingPoint
 from batchmark_job.sharing.record import sharing_record
 from batchmark_job.sharing.schedule import seconds_per_step
@@ -74,7 +75,9 @@ class SharingRow(Row):
     task_parameters: Mapping[str, int] = field(kw_only=True)
     point: SharingPoint = field(kw_only=True)
     choice: Choice = field(kw_only=True)
+    place: Place | None = field(default=None, kw_only=True)  # where those elsewhere are met
     groups: list[GroupTurn] = field(default_factory=list, kw_only=True)
+    _meeting: Meeting | None = field(default=None, kw_only=True)
     _throttled: list[bool] = field(default_factory=list, kw_only=True)  # by window
 
     @classmethod
@@ -85,6 +88,7 @@ class SharingRow(Row):
         dtype: str,
         point: SharingPoint,
         choice: Choice,
+        place: Place | None = None,
     ) -> SharingRow:
         parameters: dict[str, Any] = {**task_parameters, **point.parameters()}
         return cls(
@@ -94,6 +98,7 @@ class SharingRow(Row):
             task_parameters=task_parameters,
             point=point,
             choice=choice,
+            place=place,
         )
 
     @property
@@ -105,6 +110,8 @@ class SharingRow(Row):
         return self.groups
 
     def choose(self, bench: Bench) -> None:
+        if self.place is not None:  # now, as the others wait for it
+            self._meeting = Meeting(self.place, self.point.replicas, bench.workers)
         if bench.device == "cpu" and self.point.mode in NEEDS_GPU:
             self.give_up(MeasurementStatus.SKIPPED, NEEDS_GPU[self.point.mode])
             return
@@ -115,13 +122,18 @@ class SharingRow(Row):
         if (over := task.measurement) is not None:
             self.give_up(over.status, over.reason or "")
 
+    def close(self) -> None:
+        super().close()
+        if self._meeting is not None:
+            self._meeting.close()
+
     def _take_turn(self, bench: Bench, chosen: Any) -> None:
         began = time.perf_counter()
         task = Task(self.problem(bench), chosen.index, chosen.threads)
         seconds = bench.limits.max_seconds / bench.limits.processes
-        hear = self._listener(bench)
+        workers, hear = self._meeting or bench.workers, self._listener(bench)
         try:
-            group = measure(task, self.point, seconds, bench.workers, hear, bench.gpu_uuid)
+            group = measure(task, self.point, seconds, workers, hear, bench.gpu_uuid)
         except CannotMeasureError as error:
             self.give_up(MeasurementStatus.SKIPPED, str(error))
             return

@@ -1,0 +1,239 @@
+"""Replicas in containers of their own: children of one array job, or pods of one Kubernetes job.
+
+All of them mount one folder of their host. There the first one listens at a socket, and the others
+let it use their workers as if they were its own, so that only the first one measures and writes. It
+hears at once when one of them ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from batchmark_job.errors import CannotMeasureError, InputError, say
+from batchmark_job.formatting import count
+from batchmark_job.measuring.processes.workers import (
+    Hear,
+    StepError,
+    Usage,
+    Worker,
+    Workers,
+    ignore,
+)
+
+FOLDER = "BATCHMARK_SHARING_FOLDER"
+SOCKET = "socket"
+MEETING_SECONDS = 900.0  # for all to come: each pulls an image first
+RETRY_SECONDS = 0.05
+GRACE_SECONDS = 5.0  # for an answer on its way
+CLOCK_SECONDS = 5.0  # that two clocks may differ by, at most: the time a greeting takes
+
+
+class Place(NamedTuple):
+    """Which of the replicas this process is, and where it meets the others."""
+
+    number: int  # from 0; the first one leads
+    folder: Path
+
+    @classmethod
+    def of(cls, replicas: int, environment: Mapping[str, str]) -> Place:
+        """By the variables that Batch and Kubernetes set.
+
+        Raises:
+            InputError: there is no folder, or no such replica.
+        """
+        array, completion = (
+            environment.get(name) for name in ("AWS_BATCH_JOB_ARRAY_INDEX", "JOB_COMPLETION_INDEX")
+        )
+        number = int(array or completion or 0)
+        if number >= replicas:
+            raise InputError(f"this is replica {number + 1}, and --replicas is {replicas}")
+        folder = environment.get(FOLDER)
+        if folder is None:
+            raise InputError(
+                f"{FOLDER} is not set; name a folder that all replicas mount from their host"
+            )
+        if array is not None:
+            job = environment["AWS_BATCH_JOB_ID"].partition(":")[0]
+        else:
+            job = environment.get("AWS_BATCH_JOB_ID") or socket.gethostname().rpartition("-")[0]
+        attempt = environment.get("AWS_BATCH_JOB_ATTEMPT", "1")
+        name = hashlib.sha256(f"{job} {attempt}".encode()).hexdigest()[:16]
+        return cls(number, Path(folder) / name)
+
+
+class Meeting:
+    """Workers of which every one but the first of a group is in another container."""
+
+    def __init__(self, place: Place, replicas: int, here: Workers) -> None:
+        """Start to listen.
+
+        Raises:
+            InputError: the folder can't be written to.
+        """
+        self._here, self._others = here, replicas - 1
+        self._folder = place.folder
+        self._came: dict[int, Connection] = {}
+        self._started = 0
+        self._all_came = threading.Event()
+        try:
+            place.folder.mkdir(parents=True, exist_ok=True)
+            self._listening = contextlib.ExitStack()
+            address = self._listening.enter_context(_address(place.folder))
+            listener = Listener(address, "AF_UNIX", backlog=replicas)
+            self._listener = self._listening.enter_context(listener)
+        except OSError as error:
+            raise InputError(
+                f"{FOLDER} {place.folder.parent} can't be used ({error.strerror}); mount a folder "
+                "that the job's user may write to"
+            ) from error
+        threading.Thread(target=self._receive, name="meeting", daemon=True).start()
+
+    def start(self, make: Callable[..., Any], *arguments: Any, hear: Hear = ignore) -> Worker:
+        """Here for the first of each group, then in the other containers in turn.
+
+        Raises:
+            CannotMeasureError: they don't all come in time.
+        """
+        self._wait_for_all()
+        place, self._started = self._started, (self._started + 1) % (self._others + 1)
+        if place == 0:
+            return self._here.start(make, *arguments, hear=hear)
+        return RemoteWorker(self._came[place], make, arguments)
+
+    def run(self, function: Callable[..., Any], *arguments: Any, hear: Hear = ignore) -> Any:
+        return self._here.run(function, *arguments, hear=hear)
+
+    def usage(self) -> Usage:
+        return self._here.usage()
+
+    def close(self) -> None:
+        """Let the others go."""
+        for connection in self._came.values():
+            connection.close()
+        with contextlib.suppress(OSError):
+            (self._folder / SOCKET).unlink(missing_ok=True)
+            self._folder.rmdir()
+
+    def _receive(self) -> None:
+        with self._listening:
+            while len(self._came) < self._others:
+                with contextlib.suppress(EOFError, ConnectionError):  # it ended at once
+                    connection = self._listener.accept()
+                    number, clock = connection.recv()
+                    if abs(time.perf_counter() - clock) <= CLOCK_SECONDS:
+                        self._came[number] = connection
+        self._all_came.set()
+
+    def _wait_for_all(self) -> None:
+        if not self._all_came.wait(MEETING_SECONDS):
+            missing = [str(n + 1) for n in range(1, self._others + 1) if n not in self._came]
+            raise CannotMeasureError(
+                f"only {len(self._came) + 1} of {count(self._others + 1, 'replica')} came within "
+                f"{MEETING_SECONDS:g} s; missing: {', '.join(missing)}"
+            )
+
+
+class RemoteWorker:
+    """A worker in another container."""
+
+    def __init__(
+        self, connection: Connection, make: Callable[..., Any], arguments: tuple[Any, ...]
+    ) -> None:
+        self._connection = connection
+        self._send("start", make, *arguments)
+
+    def get_ready(self) -> None:
+        self._send("get_ready")
+        self._receive(None)
+
+    def ask(self, step: str, **arguments: Any) -> Any:
+        self.begin(step, **arguments)
+        return self.answer()
+
+    def begin(self, step: str, **arguments: Any) -> None:
+        self._send("begin", step, arguments)
+
+    def answer(self, within_seconds: float | None = None) -> Any:
+        self._send("answer", within_seconds)
+        return self._receive(within_seconds)
+
+    def end(self) -> None:
+        self._send("end")
+
+    def _send(self, *question: Any) -> None:
+        with contextlib.suppress(OSError):  # it is lost, as the answer will tell
+            self._connection.send(question)
+
+    def _receive(self, within_seconds: float | None) -> Any:
+        seconds = None if within_seconds is None else within_seconds + GRACE_SECONDS
+        try:
+            if not self._connection.poll(seconds):
+                raise StepError("its container gives no sign of life", lost=True, hung=True)
+            answer = self._connection.recv()
+        except (EOFError, OSError) as error:
+            raise StepError("its container ended", lost=True) from error
+        if isinstance(answer, StepError):
+            raise answer
+        return answer
+
+
+def attend(place: Place, workers: Workers) -> None:
+    """Lend this container's workers to the first replica, until it lets go.
+
+    Raises:
+        CannotMeasureError: it does not come in time.
+    """
+    connection = _connect(place)
+    connection.send((place.number, time.perf_counter()))
+    say(f"batchmark-job: replica {place.number + 1} is led by the first one")
+    worker: Worker | None = None
+    with contextlib.suppress(EOFError, ConnectionError):
+        while True:
+            order, *arguments = connection.recv()
+            if order == "start":
+                make, *rest = arguments
+                worker = workers.start(make, *rest)
+                continue
+            assert worker is not None  # noqa: S101
+            if order == "end":
+                worker.end()
+            elif order == "begin":
+                step, named = arguments
+                worker.begin(step, **named)
+            else:
+                connection.send(_answer(worker, order, arguments))
+
+
+def _answer(worker: Worker, order: str, arguments: list[Any]) -> Any:
+    try:
+        return getattr(worker, order)(*arguments)
+    except StepError as error:
+        return error
+
+
+def _connect(place: Place) -> Connection:
+    ends = time.monotonic() + MEETING_SECONDS
+    while time.monotonic() < ends:
+        with contextlib.suppress(OSError), _address(place.folder) as address:
+            return Client(address, "AF_UNIX")
+        time.sleep(RETRY_SECONDS)
+    raise CannotMeasureError(f"the first replica did not come within {MEETING_SECONDS:g} s")
+
+
+@contextlib.contextmanager
+def _address(folder: Path) -> Iterator[str]:
+    """The socket's, within the 107 bytes that an address may have."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{handle}/{SOCKET}"
+    finally:
+        os.close(handle)
