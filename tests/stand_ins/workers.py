@@ -32,6 +32,13 @@ class WorkerHere:
     def ask(self, step, **arguments):
         return _step(getattr(self._held, step), **arguments)
 
+    def begin(self, step, **arguments):
+        self._begun = step, arguments
+
+    def answer(self, within_seconds=None):
+        step, arguments = self._begun
+        return self.ask(step, **arguments)
+
     def end(self): ...
 
 

@@ -74,7 +74,7 @@ def daemon(gpu_uuid: str | None) -> Iterator[str]:
     if gpu_uuid is not None:
         environment["CUDA_VISIBLE_DEVICES"] = f"GPU-{gpu_uuid}"
     guard = subprocess.Popen(
-        [sys.executable, "-m", "batchmark_job.machine.mps", control],
+        [sys.executable, "-m", "batchmark_job.machine.mps", control, str(READY_SECONDS)],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -99,14 +99,14 @@ def daemon(gpu_uuid: str | None) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _guard(control: str) -> None:
+def _guard(control: str, ready_seconds: float) -> None:
     """Run the daemon until standard input ends."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)  # what it forks off comes back to us
     process = subprocess.Popen(
         [control, "-f"], stdin=subprocess.DEVNULL, stdout=sys.stderr, stderr=sys.stderr
     )
     try:
-        print(_await(control, process), flush=True)
+        print(_await(control, process, ready_seconds), flush=True)
         sys.stdin.read()
     finally:
         _ask(control, "quit")
@@ -115,16 +115,16 @@ def _guard(control: str) -> None:
         _kill(psutil.Process().children(recursive=True))
 
 
-def _await(control: str, process: subprocess.Popen[bytes]) -> str:
+def _await(control: str, process: subprocess.Popen[bytes], seconds: float) -> str:
     """READY, or why it is not."""
-    ends = time.monotonic() + READY_SECONDS
+    ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         if process.poll() is not None:
             return f"{control} exited with {process.returncode}"
         if _ask(control, "get_server_list"):
             return READY
         time.sleep(0.05)
-    return f"{control} gave no answer for {READY_SECONDS:g} s"
+    return f"{control} gave no answer for {seconds:g} s"
 
 
 def _ask(control: str, command: str) -> bool:
@@ -150,4 +150,4 @@ def _kill(processes: list[psutil.Process]) -> None:
 
 
 if __name__ == "__main__":
-    _guard(sys.argv[1])
+    _guard(sys.argv[1], float(sys.argv[2]))

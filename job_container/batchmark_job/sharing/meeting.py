@@ -119,19 +119,19 @@ class Meeting:
         """Let the others go."""
         for connection in self._came.values():
             connection.close()
+        self._listening.close()
         with contextlib.suppress(OSError):
-            (self._folder / SOCKET).unlink(missing_ok=True)
             self._folder.rmdir()
 
     def _receive(self) -> None:
-        with self._listening:
+        with contextlib.suppress(OSError):  # closed meanwhile
             while len(self._came) < self._others:
+                connection = self._listener.accept()
                 with contextlib.suppress(EOFError, ConnectionError):  # it ended at once
-                    connection = self._listener.accept()
                     number, clock = connection.recv()
                     if abs(time.perf_counter() - clock) <= CLOCK_SECONDS:
                         self._came[number] = connection
-        self._all_came.set()
+            self._all_came.set()
 
     def _wait_for_all(self) -> None:
         if not self._all_came.wait(MEETING_SECONDS):

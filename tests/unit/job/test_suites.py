@@ -23,7 +23,7 @@ def sizes(suite, workload):
 
 def test_suites_are_found_by_name():
     assert NAMES[:3] == ("smoke", "blog", "sam")
-    assert NAMES[3:] == ("precision", "building_blocks", "training", "own")
+    assert NAMES[3:] == ("precision", "building_blocks", "training", "sharing", "own")
     assert find_suite("smoke") is SUITES["smoke"]
     with pytest.raises(InputError, match=r"unknown suite 'nope'; known: smoke, blog, .*, own"):
         find_suite("nope")
@@ -32,7 +32,7 @@ def test_suites_are_found_by_name():
 @pytest.mark.parametrize("name", SUITES)
 def test_points_are_valid_and_unique(name):
     points = SUITES[name].points()
-    keys = [(point.workload, *point.parameters.items(), point.dtype) for point in points]
+    keys = [(point.workload, *point.named_parameters.items(), point.dtype) for point in points]
     assert points
     assert len(set(keys)) == len(keys)
 

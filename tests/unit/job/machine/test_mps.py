@@ -1,0 +1,116 @@
+"""The MPS daemon of a job is gone afterwards, however the job ends."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from batchmark_job.errors import CannotMeasureError
+from batchmark_job.machine import mps
+from tests.paths import ROOT
+from tests.waiting import wait_for
+
+
+@pytest.fixture
+def control(tmp_path, monkeypatch):
+    """The stand-in on the PATH; call it with what goes wrong."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / mps.CONTROL
+    stand_in = ROOT / "tests/stand_ins/mps_control.py"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{stand_in}" "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+
+    def fault(name):
+        monkeypatch.setenv("MPS_STAND_IN", name)
+
+    return fault
+
+
+def processes_of(pipes):
+    return [int((Path(pipes) / name).read_text()) for name in ("control", "server")]
+
+
+def left(pids, pipes):
+    return [pid for pid in pids if psutil.pid_exists(pid)], Path(pipes).parent.exists()
+
+
+def test_daemon_and_server_run_meanwhile_and_are_gone_afterwards(control):
+    with mps.daemon(None) as pipes:
+        pids = processes_of(pipes)
+        assert all(map(psutil.pid_exists, pids))
+    assert left(pids, pipes) == ([], False)
+
+
+def test_they_are_gone_after_an_error(control):
+    seen = []
+
+    def fail():
+        with mps.daemon(None) as pipes:
+            seen.extend([processes_of(pipes), pipes])
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert left(*seen) == ([], False)
+
+
+def test_one_that_does_not_quit_is_killed(control):
+    control("stubborn")
+    with mps.daemon(None) as pipes:
+        pids = processes_of(pipes)
+    assert left(pids, pipes) == ([], False)
+
+
+def test_they_are_gone_when_the_job_is_killed(control):
+    code = (
+        "from batchmark_job.machine import mps\n"
+        "with mps.daemon(None) as pipes:\n    print(pipes, flush=True)\n    input()\n"
+    )
+    job = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(mps.PACKAGES)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with job:
+        pids = processes_of(job.stdout.readline().strip())
+        job.send_signal(signal.SIGKILL)
+    wait_for(lambda: not any(map(psutil.pid_exists, pids)), "the end of daemon and server")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("exits", "exited with 3"), ("mute", "gave no answer for 0.5 s")],
+)
+def test_one_that_does_not_start_says_why_and_leaves_nothing(control, monkeypatch, name, message):
+    control(name)
+    monkeypatch.setattr(mps, "READY_SECONDS", 0.5)
+    before = set(psutil.pids())
+    with pytest.raises(CannotMeasureError, match=message), mps.daemon(None):
+        pass
+    ours = [p for p in psutil.process_iter() if p.pid not in before]
+    assert not [p for p in ours if any("mps_control" in part for part in p.cmdline())]
+
+
+def test_without_the_binary_the_fix_is_named(monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(CannotMeasureError, match=r"not on the PATH.*NVIDIA_DRIVER_CAPABILITIES"):
+        mps.daemon(None).__enter__()
+
+
+def test_a_clients_limits_are_in_its_environment():
+    assert mps.client_environment("/pipes", 25, 3 * 2**30) == {
+        "CUDA_MPS_PIPE_DIRECTORY": "/pipes",
+        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25",
+        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=3072M",
+    }
+    assert mps.client_environment(None, None, None) == {}

@@ -1,0 +1,181 @@
+"""Groups of scripted replicas: when they start, what counts, and who is blamed for what."""
+
+import time
+
+import numpy as np
+import pytest
+
+from batchmark_job.measuring.problem import Problem
+from batchmark_job.measuring.processes.answers import FirstCall
+from batchmark_job.measuring.processes.workers import StepError
+from batchmark_job.result import Disturbance, ReplicaOutcome, SharingMode
+from batchmark_job.sharing import group
+from batchmark_job.sharing.answers import Lost, Ran, Started
+from batchmark_job.sharing.group import Task, measure
+from batchmark_job.sharing.point import SharingPoint
+from batchmark_job.sharing.record import sharing_record
+from batchmark_job.sharing.schedule import Steps, seconds_per_step
+from batchmark_job.workloads.builtin import WORKLOADS
+
+TASK = Task(Problem(WORKLOADS["matmul"], {"size": 8}, "float32", "cpu"), 0, 1)
+
+
+class Replica:
+    """Makes steps of so many seconds, unless something is wrong with it."""
+
+    def __init__(self, log, name, seconds, at_start=None, at_run=None):
+        self.log, self.name, self.seconds = log, name, seconds
+        self.at_start, self.at_run = at_start, at_run
+
+    def get_ready(self):
+        self.log.append(f"{self.name} ready")
+        if self.at_start:
+            raise self.at_start
+
+    def ask(self, step):
+        first = FirstCall(self.seconds, None, None, changes_inputs=False)
+        return [Started(first, 0.5, "a-gpu")] if step == "started" else None
+
+    def begin(self, step, **arguments):
+        assert step == "run"
+        self.asked = arguments
+        self.log.append(f"{self.name} runs")
+
+    def answer(self, within_seconds):
+        assert within_seconds >= 0
+        if self.at_run:
+            raise self.at_run
+        begins, end = self.asked["start"], self.asked["end"]
+        time.sleep(max(0.0, end - time.perf_counter()))
+        ends = begins + np.arange(1, 2 + (end - begins) // self.seconds) * self.seconds
+        return [Ran(Steps(begins, ends.tolist()), 1000)]
+
+    def end(self):
+        self.log.append(f"{self.name} ends")
+
+
+class Scripted:
+    """Workers that hold these replicas, in this order."""
+
+    def __init__(self, *replicas):
+        self.log = []
+        names = "abcdefgh"
+        self.coming = [
+            Replica(self.log, name, **each) for name, each in zip(names, replicas, strict=False)
+        ]
+        self.arguments = []
+
+    def start(self, make, *arguments, hear):
+        self.arguments.append(arguments)
+        return self.coming.pop(0)
+
+
+def run(mode, workers, *, seconds=0.06, **point):
+    shared = SharingPoint(SharingMode(mode), len(workers.coming), **point)
+    return shared, measure(TASK, shared, seconds, workers, lambda *_: None, None)
+
+
+def steps(found):
+    return [ran.steps for ran in found.ran]
+
+
+def test_all_start_before_any_runs_and_share_their_windows():
+    workers = Scripted({"seconds": 0.004}, {"seconds": 0.004})
+    _, found = run("time_slicing", workers)
+    assert workers.log == ["a ready", "b ready", "a runs", "b runs", "a ends", "b ends"]
+    assert len(found.windows) == group.WINDOWS
+    per_step = [seconds_per_step(steps(found), window) for window in found.windows]
+    assert per_step == pytest.approx([0.002] * group.WINDOWS)
+    assert len({each.steps.began for each in found.ran}) == 1
+    assert found.windows[0].start - found.ran[0].steps.began == pytest.approx(0.01)
+
+
+def test_one_after_the_other_each_runs_alone():
+    workers = Scripted({"seconds": 0.001}, {"seconds": 0.002})
+    _, found = run("exclusive", workers)
+    assert workers.log == ["a ready", "a runs", "a ends", "b ready", "b runs", "b ends"]
+    assert len(found.windows) == 6  # three of each
+    per_step = [seconds_per_step(steps(found), window) for window in found.windows]
+    assert per_step == pytest.approx([0.001] * 3 + [0.002] * 3)
+
+
+def test_slow_steps_get_more_time():
+    workers = Scripted({"seconds": 0.05})
+    _, found = run("time_slicing", workers)
+    whole = found.windows[-1].end - found.windows[0].start
+    assert whole == pytest.approx(group.STEPS_IN_WINDOW * group.WINDOWS * 0.05)
+
+
+def test_one_that_does_not_start_is_named_and_all_end():
+    full = StepError("out of memory", out_of_memory=True)
+    workers = Scripted({"seconds": 0.01}, {"seconds": 0.01, "at_start": full})
+    with pytest.raises(StepError, match="replica 2: out of memory") as raised:
+        run("time_slicing", workers)
+    assert raised.value.out_of_memory
+    assert workers.log[-2:] == ["a ends", "b ends"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome"),
+    [
+        ({"lost": True}, "crashed"),
+        ({"lost": True, "hung": True}, "hung"),
+        ({"lost": True, "out_of_memory": True}, "out_of_memory"),
+        ({}, "failed"),
+    ],
+)
+def test_what_became_of_a_replica_is_told_apart(fault, outcome):
+    workers = Scripted(
+        {"seconds": 0.004, "at_run": StepError("it is gone", **fault)}, {"seconds": 0.0045}
+    )
+    point, found = run("time_slicing", workers, disturbance=Disturbance.CRASH)
+    assert found.ran[0] == Lost(ReplicaOutcome(outcome), "it is gone")
+    record = sharing_record(point, [found])
+    assert [replica.outcome for replica in record.replicas] == [outcome, "ran"]
+    assert record.replicas[0].group_steps == ()
+    assert record.replicas[1].group_steps == (11,)
+
+
+def test_a_record_holds_each_replicas_steps_gaps_and_start():
+    workers = Scripted({"seconds": 0.0019}, {"seconds": 0.0045})
+    point, found = run("time_slicing", workers)
+    record = sharing_record(point, [found, found])
+    fast, slow = record.replicas
+    assert (fast.group_steps, slow.group_steps) == ((26, 26), (11, 11))
+    assert fast.step_seconds_p50 == pytest.approx(0.0019)
+    assert slow.step_seconds_p99 == pytest.approx(0.0045)
+    assert slow.longest_gap_seconds == pytest.approx(0.0045)
+    assert (fast.startup_seconds, fast.device_uuid, fast.peak_memory_bytes) == (0.5, "a-gpu", 1000)
+    assert (record.mode, record.form, record.device_memory_bytes) == (
+        "time_slicing",
+        "processes",
+        None,
+    )
+
+
+def test_a_stream_each_takes_one_process():
+    workers = Scripted({"seconds": 0.01})
+    point = SharingPoint(SharingMode.STREAMS, 3)
+    measure(TASK, point, 0.06, workers, lambda *_: None, None)
+    ((_, _, _, count, environment, limit),) = workers.arguments
+    assert (count, limit) == (3, None)
+    assert environment["CUDA_MPS_PIPE_DIRECTORY"].startswith("/nonexistent/")
+
+
+def test_no_group_waits_longer_than_its_time_and_its_patience(monkeypatch):
+    monkeypatch.setattr(group, "LEAST_PATIENCE_SECONDS", 0.1)
+    asked = []
+
+    class Hung(Replica):
+        def answer(self, within_seconds):
+            asked.append(within_seconds)
+            time.sleep(within_seconds)
+            raise StepError("it hung", lost=True, hung=True)
+
+    workers = Scripted({"seconds": 0.001}, {"seconds": 0.001})
+    workers.coming = [Hung(workers.log, name, 0.001) for name in "ab"]
+    began = time.perf_counter()
+    _, found = run("time_slicing", workers)
+    assert time.perf_counter() - began < 1
+    assert [lost.outcome for lost in found.ran] == ["hung", "hung"]
+    assert asked[1] < 0.01  # what the first one left

@@ -1,0 +1,183 @@
+"""Replicas in containers of their own, here threads: one leads, the others lend their workers."""
+
+import threading
+import time
+
+import pytest
+
+from batchmark_job.errors import CannotMeasureError, InputError
+from batchmark_job.measuring.processes.workers import StepError
+from batchmark_job.sharing import meeting
+from batchmark_job.sharing.meeting import Meeting, Place, attend
+from tests.stand_ins.workers import WorkersHere
+
+
+class Held:
+    def __init__(self, name):
+        self.name = name
+
+    def where(self, *, again=1):
+        return self.name * again
+
+    def fail(self):
+        raise MemoryError("no more")
+
+
+def hold(tell, name):
+    return Held(name)
+
+
+@pytest.fixture
+def replicas(tmp_path):
+    """A meeting of so many, and the others' threads; the others end with it."""
+    threads, meetings = [], []
+
+    def meet(count):
+        places = [Place(number, tmp_path / "group") for number in range(count)]
+        meetings.append(Meeting(places[0], count, WorkersHere()))
+        for place in places[1:]:
+            thread = threading.Thread(target=attend, args=(place, WorkersHere()), daemon=True)
+            thread.start()
+            threads.append(thread)
+        return meetings[0]
+
+    yield meet
+    for one in meetings:
+        one.close()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert not (tmp_path / "group").exists()
+
+
+def test_workers_of_all_containers_answer_in_every_group(replicas):
+    workers = replicas(3)
+    for group in "ab":
+        live = [workers.start(hold, f"{group}{number}") for number in range(3)]
+        for worker in live:
+            worker.get_ready()
+            worker.begin("where", again=2)
+        assert [worker.answer(5) for worker in live] == [f"{group}{n}" * 2 for n in range(3)]
+        assert live[2].ask("where") == f"{group}2"
+        for worker in live:
+            worker.end()
+
+
+def test_an_error_elsewhere_arrives_as_it_was(replicas):
+    workers = replicas(2)
+    workers.start(hold, "a")
+    there = workers.start(hold, "b")
+    there.get_ready()
+    with pytest.raises(StepError, match="no more") as raised:
+        there.ask("fail")
+    assert raised.value.out_of_memory
+    assert there.ask("where") == "b"
+
+
+def test_a_container_that_ends_is_noticed_at_once(tmp_path):
+    place = Place(0, tmp_path / "group")
+    workers = Meeting(place, 2, WorkersHere())
+    connection = meeting._connect(place)
+    connection.send((1, time.perf_counter()))
+    workers.start(hold, "a")
+    there = workers.start(hold, "b")
+    connection.close()
+    began = time.monotonic()
+    with pytest.raises(StepError, match="its container ended") as raised:
+        there.get_ready()
+    assert raised.value.lost
+    assert not raised.value.hung
+    assert time.monotonic() - began < 2
+    workers.close()
+
+
+def test_one_that_is_silent_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(meeting, "GRACE_SECONDS", 0.1)
+    place = Place(0, tmp_path / "group")
+    workers = Meeting(place, 2, WorkersHere())
+    connection = meeting._connect(place)
+    connection.send((1, time.perf_counter()))
+    workers.start(hold, "a")
+    there = workers.start(hold, "b")
+    with pytest.raises(StepError, match="no sign of life") as raised:
+        there.answer(0.1)
+    assert raised.value.hung
+    connection.close()
+    workers.close()
+
+
+def test_who_does_not_come_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(meeting, "MEETING_SECONDS", 0.3)
+    place = Place(0, tmp_path / "group")
+    workers = Meeting(place, 3, WorkersHere())
+    connection = meeting._connect(place)
+    connection.send((2, time.perf_counter()))
+    with pytest.raises(CannotMeasureError, match=r"only 2 of 3 replicas came.*missing: 2$"):
+        workers.start(hold, "a")
+    connection.close()
+    workers.close()
+
+
+def test_without_a_first_one_the_others_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(meeting, "MEETING_SECONDS", 0.2)
+    with pytest.raises(CannotMeasureError, match="the first replica did not come"):
+        attend(Place(1, tmp_path / "group"), WorkersHere())
+
+
+def test_a_long_folder_is_no_obstacle(tmp_path):
+    place = Place(0, tmp_path / ("long" * 40) / "group")
+    workers = Meeting(place, 2, WorkersHere())
+    meeting._connect(place).close()
+    workers.close()
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"BATCHMARK_SHARING_FOLDER .*can't be used"):
+        Meeting(Place(0, tmp_path / "file" / "group"), 2, WorkersHere())
+
+
+def place_of(replicas, **environment):
+    return Place.of(replicas, {"BATCHMARK_SHARING_FOLDER": "/sharing"} | environment)
+
+
+def test_children_of_an_array_job_meet_in_one_folder():
+    children = [
+        place_of(3, AWS_BATCH_JOB_ID=f"abc:{n}", AWS_BATCH_JOB_ARRAY_INDEX=str(n)) for n in range(3)
+    ]
+    assert [child.number for child in children] == [0, 1, 2]
+    assert len({child.folder for child in children}) == 1
+    other = place_of(3, AWS_BATCH_JOB_ID="def:0", AWS_BATCH_JOB_ARRAY_INDEX="0")
+    again = place_of(
+        3,
+        AWS_BATCH_JOB_ID="abc:0",
+        AWS_BATCH_JOB_ARRAY_INDEX="0",
+        AWS_BATCH_JOB_ATTEMPT="2",
+    )
+    assert len({children[0].folder, other.folder, again.folder}) == 3
+
+
+def test_pods_of_a_job_meet_by_its_name(monkeypatch):
+    def pod(name, number):
+        monkeypatch.setattr("socket.gethostname", lambda: f"{name}-{number}")
+        return place_of(9, JOB_COMPLETION_INDEX=str(number))
+
+    assert pod("sharing-5", 0).folder == pod("sharing-5", 3).folder
+    assert pod("sharing-5", 0).folder != pod("sharing-20", 0).folder
+    assert pod("sharing-5", 3).number == 3
+
+
+def test_a_job_without_an_index_is_the_first_replica():
+    assert place_of(1, AWS_BATCH_JOB_ID="abc").number == 0
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"AWS_BATCH_JOB_ARRAY_INDEX": "2", "AWS_BATCH_JOB_ID": "a:2"}, "this is replica 3, and"),
+        ({}, "BATCHMARK_SHARING_FOLDER is not set; name a folder"),
+    ],
+)
+def test_a_place_that_cannot_be_is_refused(environment, message):
+    with pytest.raises(InputError, match=message):
+        Place.of(2, environment)

@@ -1,0 +1,160 @@
+"""Rows of the suite with real processes: each fault is seen, named and bounded in time."""
+
+import time
+
+import psutil
+import pytest
+
+from batchmark_job.errors import CannotMeasureError
+from batchmark_job.machine.inventory import take_inventory
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.processes.answers import FirstCall
+from batchmark_job.measuring.processes.workers import ForkedWorkers
+from batchmark_job.measuring.rows import Bench
+from batchmark_job.result import Disturbance, SharingMode
+from batchmark_job.sharing import group, row
+from batchmark_job.sharing.answers import Started
+from batchmark_job.sharing.point import SharingPoint
+from batchmark_job.sharing.row import Choice, SharingRow
+from batchmark_job.workloads.builtin import WORKLOADS
+
+LIMITS = RowLimits(max_seconds=0.3, processes=2, turns=1)
+# Two of a few milliseconds each: a step of microseconds would leave 40,000 moments to send.
+SIZE = 256
+
+
+@pytest.fixture(scope="module")
+def bench():
+    workers = ForkedWorkers(60.0)
+    machine = take_inventory("cpu", 1, allow_cpu_fallback=False)
+    yield Bench.of(machine, LIMITS, workers)
+    workers.close()
+
+
+@pytest.fixture(autouse=True)
+def short_patience(monkeypatch):
+    monkeypatch.setattr(group, "LEAST_PATIENCE_SECONDS", 1.0)
+
+
+def make_row(mode="time_slicing", replicas=2, **point):
+    shared = SharingPoint(SharingMode(mode), replicas, **point)
+    return SharingRow.of(WORKLOADS["matmul"], {"size": SIZE}, "float32", shared, Choice())
+
+
+def outcomes(measurement):
+    return [replica.outcome.value for replica in measurement.sharing.replicas]
+
+
+def test_a_row_has_a_sample_of_each_window_and_a_replica_of_each_process(bench):
+    made = make_row()
+    measured = made.measure(bench)
+    assert measured.status in {"measured", "unsettled"}, measured.reason
+    assert measured.parameters == {"size": SIZE, "mode": "time_slicing", "replicas": 2}
+    assert measured.process_samples == measured.turn_samples == (5, 5)
+    assert outcomes(measured) == ["ran", "ran"]
+    for replica in measured.sharing.replicas:
+        assert replica.device_uuid is None
+        assert replica.step_seconds_p50 <= replica.step_seconds_p95 <= replica.step_seconds_p99
+        assert replica.startup_seconds > 0
+        assert len(replica.group_steps) == 2
+    assert measured.implementation.threads == 1
+    assert measured.correctness.passed
+    assert measured.flops == 2 * SIZE**3
+    assert not bench.workers.live
+
+
+def test_rows_of_a_task_choose_its_implementation_once(bench):
+    first = make_row("exclusive", 1)
+    second = make_row("exclusive", 2)
+    second.choice = first.choice
+    chosen = [each.measure(bench).implementation for each in (first, second)]
+    assert chosen[0] == chosen[1]
+    assert first.choice.row is second.choice.row
+
+
+@pytest.mark.parametrize(
+    ("disturbance", "outcome", "said"),
+    [
+        ("crash", "crashed", "ended by SIGSEGV"),
+        ("hang", "hung", "no sign of life"),
+        ("out_of_memory", "out_of_memory", "out of memory"),
+        ("slow", "ran", None),
+    ],
+)
+def test_a_disturbance_is_named_bounded_and_leaves_the_others(bench, disturbance, outcome, said):
+    began = time.monotonic()
+    measured = make_row(disturbance=Disturbance(disturbance)).measure(bench)
+    assert time.monotonic() - began < 30
+    assert outcomes(measured) == [outcome, "ran"]
+    assert measured.parameters["disturbance"] == disturbance
+    assert measured.status in {"measured", "unsettled"}, measured.reason
+    disturbed, other = measured.sharing.replicas
+    assert said in disturbed.reason if said else disturbed.reason is None
+    assert sum(other.group_steps) > 0
+    if disturbance == "slow":
+        assert disturbed.step_seconds_p50 > 3 * other.step_seconds_p50
+    assert not bench.workers.live
+    assert not [p for p in psutil.Process().children(recursive=True) if p.status() == "zombie"]
+
+
+def test_a_replica_that_ends_unasked_fails_the_row(bench, monkeypatch):
+    real = group._Runner._begin
+
+    def kill_second(self, worker, *arguments, **named):
+        real(self, worker, *arguments, **named)
+        if not named["disturbs"]:
+            worker.kill()
+
+    monkeypatch.setattr(group._Runner, "_begin", kill_second)
+    measured = make_row().measure(bench)
+    assert measured.status == "failed"
+    assert "replica 2 of 2: its process was ended by SIGKILL" in measured.reason
+    assert outcomes(measured) == ["ran", "crashed"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [("mps", "mps is a service of NVIDIA's driver"), ("streams", "streams are CUDA's")],
+)
+def test_what_a_cpu_has_not_is_skipped(bench, mode, reason):
+    measured = make_row(mode).measure(bench)
+    assert measured.status == "skipped"
+    assert measured.reason.startswith(reason)
+
+
+def test_without_its_daemon_mps_is_skipped(bench, monkeypatch):
+    def refuse(*_):
+        raise CannotMeasureError("no daemon here")
+
+    monkeypatch.setattr(row, "NEEDS_GPU", {})
+    monkeypatch.setattr(group.mps, "daemon", refuse)
+    measured = make_row("mps").measure(bench)
+    assert (measured.status, measured.reason) == ("skipped", "no daemon here")
+
+
+def scripted_group(*uuids, wrong=None):
+    first = FirstCall(0.01, None, wrong, changes_inputs=False)
+    return group.Group(started=[Started(first, 0.1, uuid) for uuid in uuids])
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        (scripted_group("one", "other"), "its replicas ran on different GPUs: one, other"),
+        (scripted_group("one", "one", wrong="it is off"), "wrong result: it is off"),
+    ],
+)
+def test_replicas_share_one_gpu_and_compute_the_same(bench, monkeypatch, found, reason):
+    monkeypatch.setattr(row, "measure", lambda *_: found)
+    measured = make_row().measure(bench)
+    assert (measured.status, measured.reason) == ("failed", reason)
+
+
+def test_an_interruption_keeps_the_groups_that_ended(bench):
+    made = make_row()
+    made.take_turn(bench)
+    measured = made.interrupt("SIGTERM", "interrupted")
+    assert measured.status == "interrupted"
+    assert measured.reason == "SIGTERM after 5 of its samples"
+    assert len(measured.sharing.replicas) == 2
+    made.close()
