@@ -15,6 +15,7 @@ from tests.documented import arguments, the_command
 ROOT = Path(__file__).resolve().parents[3]
 SMOKE = ["--suite", "smoke"]
 MATMUL = ["--workload", "matmul"]
+SHARING = ["--suite", "sharing"]
 THOUSAND_AND_ONE = "size=" + ",".join(map(str, range(1, 1002)))
 
 
@@ -54,6 +55,20 @@ THOUSAND_AND_ONE = "size=" + ",".join(map(str, range(1, 1002)))
         ([*SMOKE, "--run-id", ""], "--run-id is empty"),
         ([*SMOKE, "--target", "t" * 301], "--target has 301 characters; give 300 or fewer"),
         ([*SMOKE, "--sweet"], "unrecognized arguments: --sweet"),
+        ([*SMOKE, "--modes", "mps"], "--modes goes with --suite sharing only"),
+        ([*MATMUL, "--mps-threads", "5"], "--mps-threads goes with --suite sharing only"),
+        ([*SHARING, "--modes", "mig"], "unknown --modes 'mig'; known: exclusive, time_slicing"),
+        ([*SHARING, "--replicas", "two"], "--replicas 'two' is not a whole number"),
+        ([*SHARING, "--replicas", "0"], "--replicas 0 is out of range; give 1 to 100"),
+        ([*SHARING, "--disturbances", "nap"], "unknown --disturbances 'nap'; known: out_of_memory"),
+        ([*SHARING, "--form", "vms"], "unknown --form 'vms'; known: processes, jobs, pods"),
+        ([*SHARING, "--task", "nope"], "unknown workload 'nope'; known: matmul"),
+        ([*SHARING, "--task", "matmul"], "workload matmul needs its axis 'size'"),
+        ([*SHARING, "--axis", "size=8"], "cnn_training_step has no axis 'size'; it has batch"),
+        (
+            [*SHARING, "--form", "jobs", "--modes", "mps", "--replicas", "2"],
+            "BATCHMARK_SHARING_FOLDER is not set",
+        ),
     ],
 )
 def test_bad_input(arguments, message, tmp_path, capsys):
@@ -76,6 +91,16 @@ def test_bad_attempt(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("AWS_BATCH_JOB_ATTEMPT", "first")
     assert main(["run", *SMOKE, "--output", f"{tmp_path}/"]) == 2
     assert "AWS_BATCH_JOB_ATTEMPT is 'first'" in capsys.readouterr().err
+
+
+def test_the_environment_adds_options(monkeypatch, capsys):
+    monkeypatch.setenv("BATCHMARK_OPTIONS", "--suite sharing --replicas '0'")
+    assert main(["run"]) == 2
+    assert "--replicas 0 is out of range" in capsys.readouterr().err
+    monkeypatch.setenv("BATCHMARK_OPTIONS", "--replicas '1")
+    assert main(["run"]) == 2
+    assert 'BATCHMARK_OPTIONS is "--replicas \'1": No closing' in capsys.readouterr().err
+    assert main(["list"]) == 0
 
 
 @pytest.mark.parametrize("arguments", [[], ["walk"], ["run"], ["show"]])
