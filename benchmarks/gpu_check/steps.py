@@ -15,6 +15,10 @@ from typing import Any
 
 STATE = "state.json"
 GRACE_SECONDS = 20.0  # from the interruption of a step to its end by force
+# Every mode and number of replicas, and what one that misbehaves does to the others.
+MORE = {
+    "sharing": ("--disturbances", "out_of_memory,crash,hang,slow", "--max-seconds", "3"),
+}
 TESTS = tuple(
     f"tests/unit/job/{name}.py"
     for name in (
@@ -48,7 +52,7 @@ class Step:
 
 
 def steps_of(folder: Path, *, small: bool) -> list[Step]:
-    """What is learnt first comes first; all limits together are 14 minutes."""
+    """What is learnt first comes first; all limits together are 19 minutes."""
     chosen = ("-k", "tf32_is_a_row or each_input_set") if small else ()
     # Without the project's own settings of pytest, which ask for plugins that need not be here.
     tests = (
@@ -63,13 +67,17 @@ def steps_of(folder: Path, *, small: bool) -> list[Step]:
         Step("rivals", "our products and filters beside plain calls and a copy", rivals, 210),
         _suite("smoke", "cpu", 120, folder, small=small),
     ]
+    steps.append(_suite("sharing", "cuda", 300, folder, small=small))
     return steps if small else [*steps, _suite("precision", "cuda", 120, folder, small=False)]
 
 
 def _suite(name: str, device: str, seconds: int, folder: Path, *, small: bool) -> Step:
     document = f"{name}-{device}.json"
     small_rows = ("--workload", "matmul", "--axis", "size=64,128", "--max-seconds", "0.1")
-    what = (*small_rows, "--no-ceilings") if small else ("--suite", name)
+    if name == "sharing":
+        small_rows = ("--suite", name, "--task", "matmul", "--axis", "size=64")
+        small_rows += ("--modes", "exclusive", "--replicas", "1", "--max-seconds", "0.1")
+    what = (*small_rows, "--no-ceilings") if small else ("--suite", name, *MORE.get(name, ()))
     return Step(
         f"{name}-{device}",
         f"suite {name} on {device}",

@@ -304,7 +304,8 @@ class Measurement(_Model):
 
     Where tasks share a device (`sharing`), the parameters name `mode` and `replicas`, too, and
     `form` and `disturbance` where they are not the usual ones. A sample is then a window of time
-    over the steps that all replicas made in it: the seconds per step of all of them together.
+    over the steps that all replicas made in it: the seconds per step of all of them together. With
+    a disturbance only the steps of the replicas that were not disturbed count.
     """
 
     workload: Name

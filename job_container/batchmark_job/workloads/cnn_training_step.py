@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
+from batchmark_job.workloads.support import cifar10, torch_calls
 from batchmark_job.workloads.support.training import TrainingStep
 
 if TYPE_CHECKING:
@@ -53,6 +54,12 @@ class CnnTrainingStep(TrainingStep):
             return F.linear(batch.flatten(1), matrix, bias)
 
         return forward
+
+    def few_images(self, count: int, dtype: str, seed: int) -> tuple[Tensor, Tensor]:
+        found = cifar10.images_and_labels(count)
+        if found is None:
+            return super().few_images(count, dtype, seed)
+        return found[0].to(torch_calls.torch_dtype(dtype)), found[1]
 
     def activations(self, parameters: Parameters) -> int:
         return parameters["batch"] * (sum(n for n, _ in _layers()) + CLASSES)

@@ -262,16 +262,24 @@ class TrainingStep(Workload):
         return batch + weights
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:
-        """A batch of few different images, each repeated and labelled with its number."""
+        """A batch of few different images, each repeated."""
+        batch = parameters["batch"]
+        distinct = self._distinct(batch)
+        few, labels = self.few_images(distinct, dtype, seed)
+        weights = initial_weights(self.shapes, weight_dtype(dtype), seed + 1)
+        repeats = batch // distinct
+        return few.repeat_interleave(repeats, 0), labels.repeat_interleave(repeats), weights
+
+    def few_images(self, count: int, dtype: str, seed: int) -> tuple[Tensor, Tensor]:
+        """Different images, each labelled with its number."""
         import torch
 
-        batch = parameters["batch"]
-        distinct = math.gcd(batch, self.distinct)
-        shape = (distinct, images.CHANNELS, self.image_size, self.image_size)
+        shape = (count, images.CHANNELS, self.image_size, self.image_size)
         (few,) = torch_calls.normal([shape], dtype, seed)
-        labels = torch.arange(distinct).repeat_interleave(batch // distinct)
-        weights = initial_weights(self.shapes, weight_dtype(dtype), seed + 1)
-        return few.repeat_interleave(batch // distinct, dim=0), labels, weights
+        return few, torch.arange(count)
+
+    def _distinct(self, batch: int) -> int:
+        return math.gcd(batch, self.distinct)
 
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:  # noqa: ARG002
         """Compare the change of all weights with that of a float64 step on the CPU.
@@ -280,7 +288,7 @@ class TrainingStep(Workload):
         the different images alone, so the reference computes only these.
         """
         batch, labels, weights = inputs
-        step = batch.shape[0] // (int(labels[-1]) + 1)
+        step = batch.shape[0] // self._distinct(batch.shape[0])
         before = weights.detach().to("cpu").double()
         change = before - output.detach().to("cpu").double()
         split = partial(views, shapes=self.shapes, channels_last=_are_channels_last(batch))
