@@ -24,6 +24,7 @@ class Card:
     millijoules: int | None = 2_500
     reasons: int | None = 0
     application_megahertz: int | None = 1_695
+    mig_modes: tuple[int, int] | None = None  # now, and after the next reset
     error: int = pynvml.NVML_ERROR_NOT_SUPPORTED
 
     def answer(self, value):
@@ -86,6 +87,9 @@ class Nvml:
 
     def nvmlDeviceGetTotalEnergyConsumption(self, card):  # noqa: N802
         return card.answer(card.millijoules)
+
+    def nvmlDeviceGetMigMode(self, card):  # noqa: N802
+        return list(card.answer(card.mig_modes))
 
     def nvmlDeviceGetCurrentClocksEventReasons(self, card):  # noqa: N802
         return card.answer(card.reasons)

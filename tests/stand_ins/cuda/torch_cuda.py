@@ -75,7 +75,7 @@ def _replacements(gpu: SimulatedGpu) -> Iterator[tuple[Any, str, Any]]:
     }
     for name, replacement in of_cuda.items():
         yield torch.cuda, name, replacement
-    for name in ("empty", "ones", "rand", "empty_like"):
+    for name in ("empty", "ones", "zeros", "full", "rand", "empty_like"):
         yield torch, name, _on_device(gpu, getattr(torch, name))
     yield torch.Tensor, "to", _to(gpu, torch.Tensor.to)
     yield torch.Tensor, "cuda", lambda tensor: gpu.allocate(tensor.clone())
@@ -94,6 +94,7 @@ class Stream:
     def __init__(self, gpu: SimulatedGpu, made: int = 1) -> None:
         gpu.check()
         gpu.streams += made
+        self.synchronize = gpu.wait
 
     def wait_stream(self, other: Stream) -> None: ...
 

@@ -1,12 +1,17 @@
 """What the job's unit tests share."""
 
+import os
+import sys
+
 import pytest
 
+from batchmark_job.machine import mps
 from batchmark_job.measuring import prepared
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.output import FileOutput
 from batchmark_job.settings import JobSettings
 from batchmark_job.suites import Point
+from tests.paths import ROOT
 from tests.stand_ins import cuda as simulated_cuda
 
 SMALL_CACHE_BYTES = 2**16  # so that few inputs fill it, and few graphs are captured
@@ -52,3 +57,18 @@ def make_settings(tmp_path, short_turns):
         return JobSettings(**(settings | changes))
 
     return make
+
+
+@pytest.fixture
+def control(tmp_path, monkeypatch):
+    """MPS's stand-in on the PATH; call it with what goes wrong."""
+    program = tmp_path / mps.CONTROL
+    stand_in = ROOT / "tests/stand_ins/mps_control.py"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{stand_in}" "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    def fault(name):
+        monkeypatch.setenv("MPS_STAND_IN", name)
+
+    return fault

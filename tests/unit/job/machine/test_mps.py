@@ -11,27 +11,7 @@ import pytest
 
 from batchmark_job.errors import CannotMeasureError
 from batchmark_job.machine import mps
-from tests.paths import ROOT
 from tests.waiting import wait_for
-
-
-@pytest.fixture
-def control(tmp_path, monkeypatch):
-    """The stand-in on the PATH; call it with what goes wrong."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    program = folder / mps.CONTROL
-    stand_in = ROOT / "tests/stand_ins/mps_control.py"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{stand_in}" "$@"\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-
-    def fault(name):
-        monkeypatch.setenv("MPS_STAND_IN", name)
-
-    return fault
 
 
 def processes_of(pipes):

@@ -1,0 +1,98 @@
+"""Sharing on a simulated GPU, in the test's own process; no figure here is a GPU's."""
+
+import os
+
+import pytest
+import torch
+
+from batchmark_job.machine import mps
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.result import Disturbance, SharingMode
+from batchmark_job.sharing.disturbances import disturb
+from batchmark_job.sharing.point import MpsLimits, SharingPoint
+from batchmark_job.sharing.row import Choice, SharingRow
+from batchmark_job.workloads.builtin import WORKLOADS
+from tests.stand_ins import cuda
+from tests.stand_ins.workers import bench_here
+
+pytestmark = pytest.mark.skipif(cuda.REAL_DEVICE, reason="simulates a GPU where there is none")
+LIMITS = RowLimits(samples=10, max_seconds=0.1)
+
+
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch):
+    """What replicas set there goes with the test."""
+    for name in (mps.PIPES, mps.THREAD_PERCENTAGE, mps.MEMORY_LIMIT):
+        monkeypatch.setenv(name, "")
+
+
+def measured(mode, replicas=1, **point):
+    shared = SharingPoint(SharingMode(mode), replicas, **point)
+    row = SharingRow.of(WORKLOADS["matmul"], {"size": 64}, "float32", shared, Choice())
+    return row.measure(bench_here(LIMITS, device="cuda"))
+
+
+def test_streams_are_threads_of_one_process_each_with_its_own():
+    with cuda.installed("A10G") as gpu:
+        row = measured("streams", 3)
+    assert row.status in {"measured", "unsettled"}, row.reason
+    assert gpu.streams >= 3
+    assert [replica.outcome for replica in row.sharing.replicas] == ["ran"] * 3
+    assert all(sum(replica.group_steps) for replica in row.sharing.replicas)
+    assert {replica.device_uuid for replica in row.sharing.replicas} == {"aa"}
+    assert row.sharing.replicas[0].peak_memory_bytes is None  # of all of them together
+
+
+def test_a_card_says_whether_it_is_split_and_what_is_used():
+    with cuda.installed("A100") as gpu:
+        gpu.card.mig_modes = (1, 1)
+        assert measured("time_slicing").sharing.mig_enabled is True
+        gpu.card.mig_modes = (0, 1)
+        row = measured("time_slicing")
+    assert row.sharing.mig_enabled is False
+    assert row.sharing.device_memory_bytes == 0  # the stand-in's is constant
+    with cuda.installed("T4"):
+        assert measured("exclusive").sharing.mig_enabled is None
+
+
+def test_replicas_in_mps_mode_know_the_jobs_own_daemon(control):
+    with cuda.installed("A10G"):
+        row = measured("mps", limits=MpsLimits(thread_percentage=25))
+    assert row.status in {"measured", "unsettled"}, row.reason
+    assert "batchmark-mps-" in os.environ[mps.PIPES]
+    assert os.environ[mps.THREAD_PERCENTAGE] == "25"
+    assert row.sharing.active_thread_percentage == 25
+    assert row.parameters["mps_threads"] == 25
+
+
+def test_other_modes_keep_away_from_a_daemon_of_the_host(monkeypatch):
+    monkeypatch.setenv(mps.PIPES, "/run/mps-ecs")
+    with cuda.installed("A10G"):
+        measured("time_slicing")
+    assert os.environ[mps.PIPES] == mps.WITHOUT[mps.PIPES]
+
+
+def test_in_a_container_of_its_own_a_replica_uses_the_hosts_daemon(monkeypatch):
+    monkeypatch.setenv(mps.PIPES, "/run/mps-ecs")
+    with cuda.installed("A10G"):
+        row = measured("mps", form="jobs")
+    assert row.status in {"measured", "unsettled"}, row.reason
+    assert os.environ[mps.PIPES] == "/run/mps-ecs"
+
+
+def test_a_limit_of_memory_that_does_not_bind_is_found(control):
+    with cuda.installed("A10G"):
+        row = measured("mps", limits=MpsLimits(memory_mib=64))
+    assert row.status == "failed"
+    assert "MPS was told to give a client 67108864 bytes, and gave 1.1 times as much" in row.reason
+
+
+def test_a_limit_that_binds_is_no_obstacle(control):
+    with cuda.installed("A10G", memory_bytes=66 * 2**20):
+        row = measured("mps", limits=MpsLimits(memory_mib=64))
+    assert row.status in {"measured", "unsettled"}, row.reason
+
+
+def test_memory_is_used_up_block_by_block():
+    with cuda.installed("T4", memory_bytes=2**30), pytest.raises(torch.OutOfMemoryError):
+        disturb(Disturbance.OUT_OF_MEMORY, "cuda")
