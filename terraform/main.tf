@@ -1,5 +1,5 @@
 locals {
-  instance_types = setunion(var.gpu_instance_types, var.cpu_instance_types)
+  instance_types = setunion(var.gpu_instance_types, var.cpu_instance_types, [for shared in var.shared_targets : shared.instance_type])
 
   # The last says what is ours: Airflow's leak guard ends nothing without it.
   tags = merge({ Project = var.name, ManagedBy = "terraform" }, var.tags, { "batchmark:installation" = var.name })
@@ -79,6 +79,7 @@ module "batch" {
 
   gpu_instance_types = var.gpu_instance_types
   cpu_instance_types = var.cpu_instance_types
+  shared_targets     = var.shared_targets
   target_overrides   = var.target_overrides
   purchasing         = var.purchasing
   max_vcpus          = var.max_vcpus

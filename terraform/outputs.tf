@@ -66,12 +66,12 @@ locals {
 
 output "submit_gpu_job_command" {
   description = "For each GPU target, the command that runs one job by hand"
-  value       = { for name, command in local.submit_commands : name => command if contains(var.gpu_instance_types, name) }
+  value       = { for name, command in local.submit_commands : name => command if module.batch.targets[name].device == "cuda" }
 }
 
 output "submit_cpu_job_command" {
   description = "For each CPU target, the command that runs one job by hand"
-  value       = { for name, command in local.submit_commands : name => command if contains(var.cpu_instance_types, name) }
+  value       = { for name, command in local.submit_commands : name => command if module.batch.targets[name].device == "cpu" }
 }
 
 output "log_tail_command" {

@@ -2,7 +2,7 @@
 # the caller may create service-linked roles. They outlive every installation, so they are not made here.
 locals {
   buys_spot = anytrue([
-    for type in local.instance_types :
+    for type in setunion(var.gpu_instance_types, var.cpu_instance_types) :
     coalesce(try(var.target_overrides[type].purchasing, null), var.purchasing) != "on_demand"
   ])
 

@@ -202,8 +202,18 @@ variable "cpu_instance_types" {
   default     = ["c5.2xlarge", "c5n.2xlarge", "m5.2xlarge"]
 }
 
+variable "shared_targets" {
+  description = "Targets whose jobs share the one GPU of one instance, by names of their own: the instance type, how they share it (time_slicing or mps), and how many jobs there may be at once"
+  type = map(object({
+    instance_type = string
+    mode          = string
+    max_replicas  = number
+  }))
+  default = {}
+}
+
 variable "target_overrides" {
-  description = "Settings per target, keyed by instance type, instead of those derived from the instance type"
+  description = "Settings per target, keyed by its name, instead of those derived from the instance type"
   type = map(object({
     vcpus                    = optional(number)
     memory_mib               = optional(number)

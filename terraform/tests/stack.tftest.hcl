@@ -193,6 +193,46 @@ run "every_option" {
   }
 }
 
+run "shared_targets_reach_airflow" {
+  command = plan
+
+  variables {
+    gpu_instance_types = []
+    cpu_instance_types = ["c5.2xlarge"]
+    purchasing         = "on_demand"
+    shared_targets     = { "g5.8xlarge-shared" = { instance_type = "g5.8xlarge", mode = "time_slicing", max_replicas = 8 } }
+    target_overrides   = { "g5.8xlarge-shared" = { allow_cpu_fallback = true } }
+  }
+
+  assert {
+    condition = { for field, value in jsondecode(aws_ssm_parameter.airflow.value).targets["g5.8xlarge-shared"] : field => value if contains(["device", "instance_type", "vcpus", "gpus", "allow_cpu_fallback", "sharing", "max_replicas"], field) } == {
+      device             = "cuda"
+      instance_type      = "g5.8xlarge"
+      vcpus              = 1
+      gpus               = 0
+      allow_cpu_fallback = true
+      sharing            = "time_slicing"
+      max_replicas       = 8
+    }
+    error_message = "Airflow learns how a target is shared, and by how many"
+  }
+
+  assert {
+    condition     = !can(jsondecode(aws_ssm_parameter.airflow.value).targets["c5.2xlarge"].sharing)
+    error_message = "an Airflow of an earlier release can still read the other targets"
+  }
+
+  assert {
+    condition     = keys(output.submit_gpu_job_command) == ["g5.8xlarge-shared"] && keys(output.submit_cpu_job_command) == ["c5.2xlarge"]
+    error_message = "one of its jobs can be run by hand"
+  }
+
+  assert {
+    condition     = contains(local.instance_types, "g5.8xlarge") && length(module.monitoring.alarm_names) == 2
+    error_message = "zones are chosen for its instance type, and its environment is watched"
+  }
+}
+
 run "a_monthly_cap_reaches_airflow" {
   command = plan
 

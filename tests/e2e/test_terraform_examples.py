@@ -102,6 +102,7 @@ def test_the_examples_are_these():
         "minimal",
         "multi_gpu",
         "private_network",
+        "shared_gpu",
         "spot_and_on_demand",
     ]
 
@@ -139,6 +140,18 @@ def test_a_multi_gpu_target_asks_for_all_its_gpus(lives):
         "c5.9xlarge": 0,
         "g5.12xlarge": 4,
         "g5.xlarge": 1,
+    }
+
+
+def test_shared_targets_stand_beside_one_that_has_its_gpu_to_itself(lives):
+    targets = lives["shared_gpu"][0]["targets"]
+    assert {
+        name: (target["vcpus"], target["gpus"], target.get("sharing"))
+        for name, target in targets.items()
+    } == {
+        "g5.8xlarge": (32, 1, None),
+        "g5.8xlarge-mps": (1, 0, "mps"),
+        "g5.8xlarge-shared": (1, 0, "time_slicing"),
     }
 
 

@@ -16,7 +16,10 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "terraform"
 TEMPLATE = SOURCE / "modules/batch/templates/configure_host.sh.tftpl"
-VARIANTS = [(0, False), (0, True), (1, False), (1, True), (4, False)]
+VARIANTS = [
+    *((0, False, ""), (0, True, ""), (1, False, ""), (1, True, ""), (4, False, "")),
+    *((1, False, "time_slicing"), (1, True, "mps")),
+]
 
 GPU_DOCKER = '{"shutdown-timeout": 90, "default-runtime": "nvidia"}\n'
 ONE_GPU = "GPU 0: NVIDIA A10G (UUID: GPU-0)"
@@ -35,8 +38,9 @@ def render(tmp_path_factory, offline):
     folder = tmp_path_factory.mktemp("console")
 
     @cache
-    def rendered(gpus, scratch):
-        variables = f"{{ gpus = {gpus}, scratch = {str(scratch).lower()} }}"
+    def rendered(gpus, scratch, sharing=""):
+        given = f'gpus = {gpus}, scratch = {str(scratch).lower()}, sharing = "{sharing}"'
+        variables = f"{{ {given} }}"
         answer = subprocess.run(
             ["terraform", "console"],
             input=f'jsonencode(templatefile("{TEMPLATE}", {variables}))',
@@ -53,9 +57,9 @@ def render(tmp_path_factory, offline):
     return rendered
 
 
-@pytest.mark.parametrize(("gpus", "scratch"), VARIANTS)
-def test_the_host_script_is_clean_bash(render, gpus, scratch):
-    script = render(gpus, scratch)
+@pytest.mark.parametrize(("gpus", "scratch", "sharing"), VARIANTS)
+def test_the_host_script_is_clean_bash(render, gpus, scratch, sharing):
+    script = render(gpus, scratch, sharing)
     assert script.startswith("#!/bin/bash\n")
     assert ("nvidia-smi" in script) == (gpus > 0)
     shellcheck = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}:{os.defpath}")
@@ -79,13 +83,13 @@ def own_namespaces():
     return []
 
 
-# Everything of the machine is visible, but for /etc, /dev and /scratch, which are the host's own.
+# Everything of the machine is visible, but for these, which are the host's own.
 ENTER = """
 set -eu
 mount --make-rprivate /
 cd "$1"
 for path in /*; do
-  case $path in /etc | /dev | /scratch | /lost+found) continue ;; esac
+  case $path in /etc | /dev | /run | /scratch | /sharing | /lost+found) continue ;; esac
   if [ -L "$path" ]; then ln -s "$(readlink "$path")" ".$path"
   elif [ -d "$path" ]; then mkdir -p ".$path"; mount --rbind "$path" ".$path"
   fi
@@ -164,7 +168,7 @@ def host(tmp_path):
     made.log.touch()
     made.write("dev/console", "")
     made.write("etc/ecs/ecs.config", "ECS_CLUSTER=given-by-batch\n")
-    for program in ("systemctl", "shutdown", "sleep", "mdadm", "dnf", "mkfs.xfs", "mount"):
+    for program in ("systemctl", "shutdown", "sleep", "mdadm", "dnf", "mkfs.xfs", "mount", "chown"):
         made.answer(program)
     made.answer("nvidia-smi", f"{ONE_GPU}\n")
     made.answer("lsblk", ONE_DISK)
@@ -285,3 +289,32 @@ def test_disks_that_nobody_can_list(host, render):
 def test_a_disk_that_can_t_be_formatted(host, render):
     host.answer("mkfs.xfs", code=1)
     assert_retired(host, host.run(render(0, True)), "line ")
+
+
+def test_a_host_whose_gpu_is_shared(host, render):
+    run = host.run(render(1, False, "time_slicing"))
+    assert run.returncode == 0, run.stderr
+    assert host.text("etc/docker/daemon.json") == GPU_DOCKER
+    assert (host.root / "sharing").is_dir()
+    assert host.calls == [
+        "nvidia-smi --list-gpus",
+        "nvidia-smi",
+        "chown 10001 /sharing",
+        "systemctl restart docker --no-block",
+    ]
+
+
+def test_a_host_with_an_mps_daemon(host, render):
+    host.write("run/mps-ecs/control", "")
+    run = host.run(render(1, False, "mps"))
+    assert run.returncode == 0, run.stderr
+    assert "chown 10001 /sharing" in host.calls
+
+
+def test_an_ami_without_an_mps_daemon(host, render):
+    assert_retired(
+        host,
+        host.run(render(1, False, "mps")),
+        "no MPS daemon in /run/mps-ecs: take a newer AMI by another ami_release",
+    )
+    assert host.calls.count("sleep 5") == 11

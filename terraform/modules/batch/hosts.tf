@@ -15,8 +15,9 @@ resource "aws_launch_template" "this" {
     scripts = compact([
       var.extra_user_data,
       templatefile("${path.module}/templates/configure_host.sh.tftpl", {
-        gpus    = each.value.device == "cuda" ? local.gpus_present[each.key] : 0
+        gpus    = each.value.device == "cuda" ? local.instances[each.key].gpus : 0
         scratch = each.value.instance_store_scratch
+        sharing = each.value.sharing == null ? "" : each.value.sharing
       }),
     ])
   }))
@@ -68,7 +69,7 @@ resource "aws_launch_template" "this" {
     create_before_destroy = true
 
     precondition {
-      condition     = !each.value.instance_store_scratch || data.aws_ec2_instance_type.this[each.key].instance_storage_supported
+      condition     = !each.value.instance_store_scratch || data.aws_ec2_instance_type.this[local.instances[each.key].type].instance_storage_supported
       error_message = "instance_store_scratch is set for ${each.key}, which has no disks of its own. Leave it out, or use a type that has them, such as a c5d for a c5."
     }
   }
@@ -98,5 +99,5 @@ resource "terraform_data" "ami" {
 }
 
 locals {
-  amis = { for type, target in local.targets : type => target.image_id == null ? terraform_data.ami[target.image_type].output : target.image_id }
+  amis = { for name, target in local.targets : name => target.image_id == null ? terraform_data.ami[target.image_type].output : target.image_id }
 }

@@ -22,30 +22,30 @@ locals {
   }
 
   compute_environments = merge([
-    for type, target in local.targets : {
-      for purchase in local.purchases_tried[target.purchasing] : "${type}/${purchase}" => { instance_type = type, purchase = purchase }
+    for name, target in local.targets : {
+      for purchase in local.purchases_tried[target.purchasing] : "${name}/${purchase}" => { target = name, purchase = purchase }
     }
   ]...)
 
   compute_environment_prefixes = {
     for key, environment in local.compute_environments :
-    key => "${var.name}-${local.targets[environment.instance_type].cloud_name}-${replace(environment.purchase, "_", "-")}-"
+    key => "${var.name}-${local.targets[environment.target].cloud_name}-${replace(environment.purchase, "_", "-")}-"
   }
 
   # Spot's share of a target's instances: all that max_vcpus allows, unless it has a limit of its own.
   max_vcpus = {
     for key, environment in local.compute_environments : key => (
       environment.purchase == "spot"
-      ? coalesce(local.targets[environment.instance_type].spot_max_vcpus, local.targets[environment.instance_type].max_vcpus)
-      : local.targets[environment.instance_type].max_vcpus
+      ? coalesce(local.targets[environment.target].spot_max_vcpus, local.targets[environment.target].max_vcpus)
+      : local.targets[environment.target].max_vcpus
     )
   }
 
   # Beside each target's own queue one that tries On-Demand alone, where that makes a difference.
   queues = merge([
-    for type, target in local.targets : merge(
-      { (type) = { instance_type = type, suffix = "", purchases = local.purchases_tried[target.purchasing] } },
-      { for key in ["${type}/on_demand"] : key => { instance_type = type, suffix = "-on-demand", purchases = ["on_demand"] } if target.purchasing == "spot_first" },
+    for name, target in local.targets : merge(
+      { (name) = { target = name, suffix = "", purchases = local.purchases_tried[target.purchasing] } },
+      { for key in ["${name}/on_demand"] : key => { target = name, suffix = "-on-demand", purchases = ["on_demand"] } if target.purchasing == "spot_first" },
     )
   ]...)
 }
@@ -70,7 +70,7 @@ resource "aws_cloudwatch_log_group" "this" {
 resource "terraform_data" "host" {
   for_each = local.compute_environments
 
-  input = [aws_launch_template.this[each.value.instance_type].latest_version, local.amis[each.value.instance_type]]
+  input = [aws_launch_template.this[each.value.target].latest_version, local.amis[each.value.target]]
 }
 
 resource "aws_batch_compute_environment" "this" {
@@ -81,17 +81,19 @@ resource "aws_batch_compute_environment" "this" {
   type                            = "MANAGED"
 
   compute_resources {
-    type                = local.purchases[each.value.purchase].type
-    allocation_strategy = local.purchases[each.value.purchase].allocation_strategy
+    type = local.purchases[each.value.purchase].type
+    # To hold what waits, the progressive strategies may start one instance more than max_vcpus allows,
+    # where some replicas would wait for others in vain. BEST_FIT on On-Demand never does.
+    allocation_strategy = local.targets[each.value.target].sharing == null ? local.purchases[each.value.purchase].allocation_strategy : "BEST_FIT"
 
     # One type only: a queue of several would make each series a mix of machines.
-    instance_type = [each.value.instance_type]
+    instance_type = [local.instances[each.value.target].type]
 
     min_vcpus     = 0
     desired_vcpus = 0
     max_vcpus     = local.max_vcpus[each.key]
 
-    bid_percentage = each.value.purchase == "spot" ? local.targets[each.value.instance_type].spot_bid_percentage : null
+    bid_percentage = each.value.purchase == "spot" ? local.targets[each.value.target].spot_bid_percentage : null
 
     instance_role      = aws_iam_instance_profile.this.arn
     subnets            = var.subnet_ids
@@ -99,22 +101,27 @@ resource "aws_batch_compute_environment" "this" {
 
     # A numbered version: with $Latest a changed template would not reach a running environment.
     launch_template {
-      launch_template_id = aws_launch_template.this[each.value.instance_type].id
-      version            = aws_launch_template.this[each.value.instance_type].latest_version
+      launch_template_id = aws_launch_template.this[each.value.target].id
+      version            = aws_launch_template.this[each.value.target].latest_version
     }
 
     ec2_configuration {
-      image_type        = local.targets[each.value.instance_type].image_type
-      image_id_override = local.amis[each.value.instance_type]
+      image_type        = local.targets[each.value.target].image_type
+      image_id_override = local.amis[each.value.target]
     }
   }
 
-  update_policy {
-    job_execution_timeout_minutes = 60
-    terminate_jobs_on_update      = false
+  # An environment with BEST_FIT is replaced, never updated.
+  dynamic "update_policy" {
+    for_each = local.targets[each.value.target].sharing == null ? [1] : []
+
+    content {
+      job_execution_timeout_minutes = 60
+      terminate_jobs_on_update      = false
+    }
   }
 
-  tags = { Target = each.value.instance_type }
+  tags = { Target = each.value.target }
 
   # The agent needs the policy to take itself off its cluster; without it destroy hangs in DELETING.
   # And one that starts before all of its policies are there may fail for want of them.
@@ -129,8 +136,8 @@ resource "aws_batch_compute_environment" "this" {
     ignore_changes = [compute_resources[0].desired_vcpus]
 
     precondition {
-      condition     = local.max_vcpus[each.key] >= data.aws_ec2_instance_type.this[each.value.instance_type].default_vcpus
-      error_message = "max_vcpus is ${local.max_vcpus[each.key]} in ${each.key}, but one ${each.value.instance_type} has ${data.aws_ec2_instance_type.this[each.value.instance_type].default_vcpus} vCPUs, so none would ever start. Set target_overrides[\"${each.value.instance_type}\"].max_vcpus (or spot_max_vcpus) to at least that."
+      condition     = local.max_vcpus[each.key] >= local.instances[each.value.target].vcpus
+      error_message = "max_vcpus is ${local.max_vcpus[each.key]} in ${each.key}, but one ${local.instances[each.value.target].type} has ${local.instances[each.value.target].vcpus} vCPUs, so none would ever start. Set target_overrides[\"${each.value.target}\"].max_vcpus (or spot_max_vcpus) to at least that."
     }
   }
 }
@@ -142,7 +149,7 @@ resource "aws_batch_compute_environment" "this" {
 resource "aws_batch_job_queue" "this" {
   for_each = local.queues
 
-  name     = "${var.name}-${local.targets[each.value.instance_type].cloud_name}${each.value.suffix}"
+  name     = "${var.name}-${local.targets[each.value.target].cloud_name}${each.value.suffix}"
   state    = "ENABLED"
   priority = 1
 
@@ -151,7 +158,7 @@ resource "aws_batch_job_queue" "this" {
 
     content {
       order               = compute_environment_order.key + 1
-      compute_environment = aws_batch_compute_environment.this["${each.value.instance_type}/${compute_environment_order.value}"].arn
+      compute_environment = aws_batch_compute_environment.this["${each.value.target}/${compute_environment_order.value}"].arn
     }
   }
 
@@ -172,12 +179,25 @@ resource "aws_batch_job_queue" "this" {
     }
   }
 
-  tags = { Target = each.value.instance_type }
+  tags = { Target = each.value.target }
 }
 
 ################################################################################
 # Job definitions
 ################################################################################
+
+locals {
+  # Folders of the host that a job sees at the same path. An MPS client and the host's daemon meet in a
+  # folder of pipes and in shared memory; of what ipcMode would share, which only ecsProperties know,
+  # MPS needs no more.
+  host_folders = {
+    for name, target in local.targets : name => merge(
+      target.instance_store_scratch ? { scratch = "/scratch" } : {},
+      target.sharing != null ? { sharing = "/sharing" } : {},
+      target.sharing == "mps" ? { mps-pipes = "/run/mps-ecs", shared-memory = "/dev/shm" } : {},
+    )
+  }
+}
 
 resource "aws_batch_job_definition" "this" {
   for_each = local.targets
@@ -227,6 +247,12 @@ resource "aws_batch_job_definition" "this" {
         { name = "BATCHMARK_ROOT_VOLUME", value = "gp3, ${each.value.volume_size_gib} GiB, ${var.volume_throughput_mib_s} MiB/s, ${var.volume_iops} IOPS" },
       ],
       each.value.instance_store_scratch ? [{ name = "SCRATCH_DIR", value = "/scratch" }] : [],
+      each.value.sharing != null ? [
+        # The default runtime gives the GPU to the containers that name it.
+        { name = "NVIDIA_VISIBLE_DEVICES", value = "all" },
+        { name = "BATCHMARK_SHARING_FOLDER", value = "/sharing" },
+      ] : [],
+      each.value.sharing == "mps" ? [{ name = "CUDA_MPS_PIPE_DIRECTORY", value = "/run/mps-ecs" }] : [],
     )
 
     jobRoleArn       = aws_iam_role.job.arn
@@ -250,8 +276,8 @@ resource "aws_batch_job_definition" "this" {
       ] : []
     }
 
-    volumes     = each.value.instance_store_scratch ? [{ name = "scratch", host = { sourcePath = "/scratch" } }] : []
-    mountPoints = each.value.instance_store_scratch ? [{ sourceVolume = "scratch", containerPath = "/scratch", readOnly = false }] : []
+    volumes     = [for name, path in local.host_folders[each.key] : { name = name, host = { sourcePath = path } }]
+    mountPoints = [for name, path in local.host_folders[each.key] : { sourceVolume = name, containerPath = path, readOnly = false }]
 
     logConfiguration = {
       logDriver = "awslogs"
@@ -299,13 +325,13 @@ resource "aws_batch_job_definition" "this" {
 
   lifecycle {
     precondition {
-      condition     = each.value.vcpus <= data.aws_ec2_instance_type.this[each.key].default_vcpus
-      error_message = "${each.key} has ${data.aws_ec2_instance_type.this[each.key].default_vcpus} vCPUs, and target_overrides asks for ${each.value.vcpus}: the job would never start. Ask for fewer, or use a larger type."
+      condition     = each.value.vcpus <= local.instances[each.key].vcpus
+      error_message = "${each.key} has ${local.instances[each.key].vcpus} vCPUs, and target_overrides asks for ${each.value.vcpus}: the job would never start. Ask for fewer, or use a larger type."
     }
 
     precondition {
-      condition     = each.value.memory_mib <= local.usable_memory_mib[each.key]
-      error_message = "${each.key} leaves about ${local.usable_memory_mib[each.key]} MiB of its memory to jobs, and target_overrides asks for ${each.value.memory_mib}: the job would never start. Ask for less, or use a larger type."
+      condition     = each.value.memory_mib <= local.instances[each.key].usable_memory_mib
+      error_message = "${each.key} leaves about ${local.instances[each.key].usable_memory_mib} MiB of its memory to jobs, and target_overrides asks for ${each.value.memory_mib}: the job would never start. Ask for less, or use a larger type."
     }
 
     precondition {
@@ -314,13 +340,28 @@ resource "aws_batch_job_definition" "this" {
     }
 
     precondition {
-      condition     = !each.value.map_nvidia_device || (each.value.device == "cuda" && local.gpus_present[each.key] == 1)
-      error_message = "map_nvidia_device is set for ${each.key}, a ${each.value.device} target on a machine with ${local.gpus_present[each.key]} GPU(s). It is for GPU targets with one: on a machine with several Batch may assign another GPU than the /dev/nvidia0 that would be mapped. Leave it out: the GPU request alone gives the job its devices."
+      condition     = !each.value.map_nvidia_device || (each.value.device == "cuda" && local.instances[each.key].gpus == 1)
+      error_message = "map_nvidia_device is set for ${each.key}, a ${each.value.device} target on a machine with ${local.instances[each.key].gpus} GPU(s). It is for GPU targets with one: on a machine with several Batch may assign another GPU than the /dev/nvidia0 that would be mapped. Leave it out: the GPU request alone gives the job its devices."
     }
 
     precondition {
-      condition     = each.value.device == "cpu" || (each.value.gpus >= 1 && each.value.gpus <= local.gpus_present[each.key])
-      error_message = "${each.key} has ${local.gpus_present[each.key]} GPU(s), and target_overrides asks for ${each.value.gpus}. Ask for 1 to ${local.gpus_present[each.key]}."
+      condition     = each.value.device == "cpu" || each.value.sharing != null || (each.value.gpus >= 1 && each.value.gpus <= local.instances[each.key].gpus)
+      error_message = "${each.key} has ${local.instances[each.key].gpus} GPU(s), and target_overrides asks for ${each.value.gpus}. Ask for 1 to ${local.instances[each.key].gpus}."
+    }
+
+    precondition {
+      condition     = each.value.sharing == null || local.instances[each.key].gpus == 1
+      error_message = "${each.key} shares a ${local.instances[each.key].type}, which has ${local.instances[each.key].gpus} GPUs. Jobs that ask for no GPU see all of an instance's, so its replicas would not be known to share one. Use a type with one GPU."
+    }
+
+    precondition {
+      condition     = each.value.vcpus >= 1 && each.value.vcpus * local.instances[each.key].replicas <= local.instances[each.key].vcpus
+      error_message = "max_replicas of ${each.key} is ${local.instances[each.key].replicas}, and a ${local.instances[each.key].type} has ${local.instances[each.key].vcpus} vCPUs: too few for as many jobs of ${max(each.value.vcpus, 1)} vCPU(s), so not all would start. Lower max_replicas, or use a larger type with one GPU."
+    }
+
+    precondition {
+      condition     = each.value.memory_mib * local.instances[each.key].replicas <= local.instances[each.key].usable_memory_mib
+      error_message = "max_replicas of ${each.key} is ${local.instances[each.key].replicas}, and a ${local.instances[each.key].type} leaves about ${local.instances[each.key].usable_memory_mib} MiB of its memory to jobs: too little for as many jobs of ${each.value.memory_mib} MiB. Ask for less memory in target_overrides, or lower max_replicas."
     }
   }
 }

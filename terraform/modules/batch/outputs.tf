@@ -1,27 +1,31 @@
 output "targets" {
   description = "Per target: device, instance type, what a job asks for, and where to run it"
   value = {
-    for name, target in local.targets : name => {
-      device          = target.device
-      instance_type   = name
-      vcpus           = target.vcpus
-      memory_mib      = target.memory_mib
-      gpus            = target.gpus
-      job_queue       = aws_batch_job_queue.this[name].arn
-      job_definition  = aws_batch_job_definition.this[name].arn
-      timeout_seconds = target.timeout_seconds
-      attempts        = target.attempts
+    for name, target in local.targets : name => merge(
+      {
+        device          = target.device
+        instance_type   = local.instances[name].type
+        vcpus           = target.vcpus
+        memory_mib      = target.memory_mib
+        gpus            = target.gpus
+        job_queue       = aws_batch_job_queue.this[name].arn
+        job_definition  = aws_batch_job_definition.this[name].arn
+        timeout_seconds = target.timeout_seconds
+        attempts        = target.attempts
 
-      # The queue's own where it buys nothing else; none where the target buys Spot alone.
-      on_demand_queue = { spot_first = try(aws_batch_job_queue.this["${name}/on_demand"].arn, null), spot = null, on_demand = aws_batch_job_queue.this[name].arn }[target.purchasing]
+        # The queue's own where it buys nothing else; none where the target buys Spot alone.
+        on_demand_queue = { spot_first = try(aws_batch_job_queue.this["${name}/on_demand"].arn, null), spot = null, on_demand = aws_batch_job_queue.this[name].arn }[target.purchasing]
 
-      # By name, as a job is told its own: AWS_BATCH_CE_NAME.
-      compute_environments = {
-        for purchase in keys(local.purchases) : purchase => try(aws_batch_compute_environment.this["${name}/${purchase}"].compute_environment_name, null)
-      }
+        # By name, as a job is told its own: AWS_BATCH_CE_NAME.
+        compute_environments = {
+          for purchase in keys(local.purchases) : purchase => try(aws_batch_compute_environment.this["${name}/${purchase}"].compute_environment_name, null)
+        }
 
-      allow_cpu_fallback = target.allow_cpu_fallback
-    }
+        allow_cpu_fallback = target.allow_cpu_fallback
+      },
+      # Left out elsewhere, for an Airflow of an earlier release.
+      { for field, value in { sharing = target.sharing, max_replicas = local.instances[name].replicas } : field => value if target.sharing != null },
+    )
   }
 }
 
@@ -31,7 +35,7 @@ output "job_queue_arns" {
 }
 
 output "compute_environment_names" {
-  description = "Name of each compute environment, keyed by type/purchase, such as g5.xlarge/spot"
+  description = "Name of each compute environment, keyed by target/purchase, such as g5.xlarge/spot"
   value       = { for key, environment in aws_batch_compute_environment.this : key => environment.compute_environment_name }
 }
 

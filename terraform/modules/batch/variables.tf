@@ -98,15 +98,55 @@ variable "cpu_instance_types" {
     condition     = length(setintersection(var.cpu_instance_types, var.gpu_instance_types)) == 0
     error_message = "${join(", ", setintersection(var.cpu_instance_types, var.gpu_instance_types))} stands in both gpu_instance_types and cpu_instance_types; a target is named after its instance type, so name each in one list only."
   }
+}
+
+variable "shared_targets" {
+  description = "Targets whose jobs share the one GPU of one instance, by names of their own: the instance type, how they share it (time_slicing or mps), and how many jobs there may be at once"
+  type = map(object({
+    instance_type = string
+    mode          = string
+    max_replicas  = number
+  }))
+  default = {}
 
   validation {
-    condition     = length(var.cpu_instance_types) + length(var.gpu_instance_types) > 0
-    error_message = "gpu_instance_types and cpu_instance_types are both empty; name at least one instance type to measure."
+    condition     = length(var.gpu_instance_types) + length(var.cpu_instance_types) + length(var.shared_targets) > 0
+    error_message = "gpu_instance_types, cpu_instance_types and shared_targets are all empty; name at least one instance type to measure."
+  }
+
+  validation {
+    condition     = alltrue([for name in keys(var.shared_targets) : can(regex("^[a-z][a-z0-9.-]{0,38}[a-z0-9]$", name)) && !endswith(name, "-on-demand") && !endswith(name, "-spot")])
+    error_message = "shared_targets names ${jsonencode(keys(var.shared_targets))}; use 2 to 40 lower-case letters, digits, dots and hyphens, starting with a letter, such as \"g5.8xlarge-shared\", and end none with -on-demand or -spot, as queues and compute environments do."
+  }
+
+  validation {
+    condition     = alltrue([for name, shared in var.shared_targets : !contains(setunion(var.gpu_instance_types, var.cpu_instance_types, [shared.instance_type]), name)])
+    error_message = "shared_targets names ${jsonencode(keys(var.shared_targets))}, and a target that is named after its instance type has its instances to itself. Use a name of its own, such as \"g5.8xlarge-shared\"."
+  }
+
+  validation {
+    condition     = length(distinct([for name in concat(keys(var.shared_targets), tolist(var.gpu_instance_types), tolist(var.cpu_instance_types)) : replace(name, ".", "-")])) == length(var.shared_targets) + length(setunion(var.gpu_instance_types, var.cpu_instance_types))
+    error_message = "shared_targets names ${jsonencode(keys(var.shared_targets))}, of which one would be called as another target is: in names of queues a dot becomes a hyphen. Use another name."
+  }
+
+  validation {
+    condition     = alltrue([for shared in values(var.shared_targets) : can(regex("^[a-z][a-z0-9-]*\\.[a-z0-9-]+$", shared.instance_type)) && !can(regex("^(p2|p3|p3dn|g2|g3|g3s)\\.", shared.instance_type))])
+    error_message = "instance_type of shared_targets is ${join(", ", [for name, shared in var.shared_targets : "\"${shared.instance_type}\" for ${name}"])}; write it as family.size, such as \"g5.8xlarge\", of g4dn, g5, g6 or later: Amazon Linux 2023 and CUDA 13 have no support for p2, p3, g2 and g3."
+  }
+
+  validation {
+    condition     = alltrue([for shared in values(var.shared_targets) : contains(["time_slicing", "mps"], shared.mode)])
+    error_message = "mode of shared_targets is ${join(", ", [for name, shared in var.shared_targets : "\"${shared.mode}\" for ${name}"])}; it is time_slicing or mps. For a GPU that one job has to itself, name the type in gpu_instance_types."
+  }
+
+  validation {
+    condition     = alltrue([for shared in values(var.shared_targets) : shared.max_replicas >= 2 && floor(shared.max_replicas) == shared.max_replicas])
+    error_message = "max_replicas is ${join(", ", [for name, shared in var.shared_targets : "${shared.max_replicas} for ${name}"])}; give a whole number, at least 2 and at most the instance's vCPUs: each job needs one."
   }
 }
 
 variable "target_overrides" {
-  description = "Settings per target, keyed by instance type, instead of those derived from the instance type"
+  description = "Settings per target, keyed by its name, instead of those derived from the instance type"
   type = map(object({
     vcpus                    = optional(number)
     memory_mib               = optional(number)
@@ -130,8 +170,17 @@ variable "target_overrides" {
   default = {}
 
   validation {
-    condition     = alltrue([for type in keys(var.target_overrides) : contains(setunion(var.gpu_instance_types, var.cpu_instance_types), type)])
-    error_message = "target_overrides names ${join(", ", setsubtract(keys(var.target_overrides), setunion(var.gpu_instance_types, var.cpu_instance_types)))}, which no list of instance types holds; correct the name, or add it to gpu_instance_types or cpu_instance_types."
+    condition     = alltrue([for name in keys(var.target_overrides) : contains(keys(local.instance_types), name)])
+    error_message = "target_overrides names ${join(", ", setsubtract(keys(var.target_overrides), keys(local.instance_types)))}, which is no target; correct the name, or add it to gpu_instance_types, cpu_instance_types or shared_targets."
+  }
+
+  validation {
+    condition = alltrue([
+      for name, o in var.target_overrides :
+      alltrue([for setting in [o.gpus, o.max_vcpus, o.spot_max_vcpus, o.spot_bid_percentage, o.map_nvidia_device] : setting == null]) && coalesce(o.purchasing, "on_demand") == "on_demand"
+      if contains(keys(var.shared_targets), name)
+    ])
+    error_message = "target_overrides sets gpus, max_vcpus, purchasing, spot_max_vcpus, spot_bid_percentage or map_nvidia_device for ${join(", ", setintersection(keys(var.target_overrides), keys(var.shared_targets)))}; leave these out. Jobs of a shared target ask for no GPU, and run on one On-Demand instance."
   }
 
   validation {
@@ -180,7 +229,7 @@ variable "target_overrides" {
   }
 
   validation {
-    condition     = alltrue([for o in values(var.target_overrides) : o.capacity_reservation == null ? true : can(regex("^(cr-[0-9a-f]{8,17}|arn:[a-z-]+:resource-groups:.+:group/.+)$", o.capacity_reservation)) && coalesce(o.purchasing, var.purchasing) == "on_demand"])
+    condition     = alltrue([for name, o in var.target_overrides : o.capacity_reservation == null ? true : can(regex("^(cr-[0-9a-f]{8,17}|arn:[a-z-]+:resource-groups:.+:group/.+)$", o.capacity_reservation)) && (contains(keys(var.shared_targets), name) || coalesce(o.purchasing, var.purchasing) == "on_demand")])
     error_message = "capacity_reservation is ${join(", ", [for type, o in var.target_overrides : "\"${o.capacity_reservation}\" for ${type}" if o.capacity_reservation != null])}; give the id of a Capacity Reservation (cr-…) or the ARN of a resource group of them, and only where purchasing is on_demand: Spot can't use one."
   }
 
@@ -195,7 +244,7 @@ variable "target_overrides" {
   }
 
   validation {
-    condition     = alltrue([for type, o in var.target_overrides : contains(["ECS_AL2", "ECS_AL2_NVIDIA", contains(var.gpu_instance_types, type) ? "ECS_AL2023_NVIDIA" : "ECS_AL2023"], o.image_type) if o.image_type != null])
+    condition     = alltrue([for type, o in var.target_overrides : contains(["ECS_AL2", "ECS_AL2_NVIDIA", contains(local.gpu_targets, type) ? "ECS_AL2023_NVIDIA" : "ECS_AL2023"], o.image_type) if o.image_type != null])
     error_message = "image_type is ${join(", ", [for type, o in var.target_overrides : "${o.image_type} for ${type}" if o.image_type != null])}; a GPU target takes ECS_AL2023_NVIDIA, as ECS_AL2023 has no GPU driver, and a CPU target takes ECS_AL2023. Correct it, or leave it out."
   }
 
@@ -210,8 +259,8 @@ variable "target_overrides" {
   }
 
   validation {
-    condition     = alltrue([for type, o in var.target_overrides : o.allow_cpu_fallback == true ? contains(var.gpu_instance_types, type) : true])
-    error_message = "allow_cpu_fallback is set for ${join(", ", [for type, o in var.target_overrides : type if o.allow_cpu_fallback == true])}; only a type in gpu_instance_types can fall back to its CPU."
+    condition     = alltrue([for type, o in var.target_overrides : o.allow_cpu_fallback == true ? contains(local.gpu_targets, type) : true])
+    error_message = "allow_cpu_fallback is set for ${join(", ", [for type, o in var.target_overrides : type if o.allow_cpu_fallback == true])}; only a GPU target can fall back to its CPU."
   }
 }
 

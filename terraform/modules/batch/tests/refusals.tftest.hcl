@@ -35,7 +35,7 @@ run "refuses_no_target_at_all" {
     cpu_instance_types = []
   }
 
-  expect_failures = [var.cpu_instance_types]
+  expect_failures = [var.shared_targets]
 }
 
 run "refuses_machines_that_the_job_can_t_use" {
