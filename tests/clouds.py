@@ -94,7 +94,7 @@ class Cloud:
     def name(self, prefix: str) -> str:
         return f"{prefix}-{next(self._numbers)}"
 
-    def create_compute_environment(self, name: str, max_vcpus: int = 64) -> str:
+    def create_compute_environment(self, name: str, max_vcpus: int = 64, **resources: Any) -> str:
         ec2 = self.client("ec2")
         answer = self.batch.create_compute_environment(
             computeEnvironmentName=name,
@@ -109,6 +109,7 @@ class Cloud:
                     ec2.describe_security_groups()["SecurityGroups"][0]["GroupId"]
                 ],
                 "instanceRole": "ecs",
+                **resources,
             },
         )
         return answer["computeEnvironmentArn"]

@@ -48,8 +48,10 @@ class Containers:
     def __init__(self):
         self.may_end = threading.Event()
         self.started = []  # the names of their jobs, in order
+        self.launches = []
 
     def start(self, launch):
+        self.launches.append(launch)
         self.started.append(launch.job.submission.name)
         stopped = threading.Event()
 
@@ -176,11 +178,11 @@ class LocalBatch:
 
 
 @contextmanager
-def local_batch(vcpus=4):
+def local_batch(vcpus=4, gpus=0):
     """An empty Batch, in place of moto's, with a pool of 4 GiB."""
     containers = Containers()
     settings = Settings(
-        URL, URL, gpus=0, vcpus=vcpus, memory_mib=4096, job_dir=Path(), stop_grace_seconds=0.0
+        URL, URL, gpus=gpus, vcpus=vcpus, memory_mib=4096, job_dir=Path(), stop_grace_seconds=0.0
     )
     scheduler = Scheduler(settings, containers)
     with pytest.MonkeyPatch.context() as patch:

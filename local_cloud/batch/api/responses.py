@@ -30,10 +30,10 @@ class JobsBatchResponse(CompleteBatchResponse):
         return backend
 
     def call_action(self) -> Any:
-        """Refuse a request without a required field by that field's name."""
+        """Refuse a request without a required field, or with one that Batch lacks, by its name."""
         operation = operations().get(self._get_action())
         if operation is not None and self._get_action() not in REFUSED:
-            check_required(operation, self._request())
+            check_fields(operation, self._request())
         return super().call_action()
 
     def short_limits_allowed(self) -> bool:
@@ -89,11 +89,14 @@ def operations() -> dict[str, OperationModel]:
     return {operation.http["requestUri"].rpartition("/")[2]: operation for operation in found}
 
 
-def check_required(operation: OperationModel, request: dict[str, Any]) -> None:
-    """Raise ClientException for the first required field that is missing, at any depth."""
+def check_fields(operation: OperationModel, request: dict[str, Any]) -> None:
+    """Raise ClientException for the first field that is missing or unknown, at any depth.
+
+    AWS's clients refuse the same before they send it.
+    """
     report = ParamValidator().validate(request, operation.input_shape).generate_report()
     for problem in report.splitlines():
-        if problem.startswith("Missing required parameter"):
+        if problem.startswith(("Missing required parameter", "Unknown parameter")):
             raise ClientException(problem)
 
 

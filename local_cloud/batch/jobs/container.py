@@ -20,6 +20,12 @@ class Container:
     old_fields: frozenset[str] = frozenset()  # kinds that only vcpus or memory ask for
 
     @property
+    def sees_all_gpus(self) -> bool:
+        """Whether it names GPUs that it does not require: nvidia's runtime shows it all."""
+        asks = self.environment.get("NVIDIA_VISIBLE_DEVICES") == "all"
+        return asks and self.requirements.gpus == 0
+
+    @property
     def log_group(self) -> str:
         return str(self._log_options().get("awslogs-group", "/aws/batch/job"))
 

@@ -18,10 +18,23 @@ class Requirements:
             self.vcpus + other.vcpus, self.memory_mib + other.memory_mib, self.gpus + other.gpus
         )
 
+    def within(self, size: Requirements) -> bool:
+        return (
+            self.vcpus <= size.vcpus
+            and self.memory_mib <= size.memory_mib
+            and self.gpus <= size.gpus
+        )
+
 
 @dataclass(frozen=True)
 class Allocation:
-    """What a job holds of the pool; GPUs by id."""
+    """What a job holds of the pool; GPUs by id.
+
+    On an instance that jobs share, `instance` is the ARN of its environment, and `shared_gpu_ids`
+    are all its GPUs.
+    """
 
     requirements: Requirements
     gpu_ids: tuple[str, ...]
+    instance: str | None = None
+    shared_gpu_ids: tuple[str, ...] = ()

@@ -57,7 +57,8 @@ class Attempt:
         self._start_error: Exception | None = None
         if record is None:
             nodes = [self._new_node_record(node) for node in self._node_order()]
-            record = AttemptRecord(nodes, environment.name, allocation.gpu_ids)
+            gpu_ids = allocation.gpu_ids or allocation.shared_gpu_ids
+            record = AttemptRecord(nodes, environment.name, gpu_ids)
             job.attempts.append(record)
         self.record = record
 
@@ -182,8 +183,11 @@ class Attempt:
             )
 
     def _gpu_ids(self, node: int) -> tuple[str, ...]:
-        """The node's GPUs, of those assigned to the job."""
-        counts = [container.requirements.gpus for container in self.job.submission.containers]
+        """The node's GPUs: of those assigned to the job, or all of an instance that jobs share."""
+        containers = self.job.submission.containers
+        if containers[node].sees_all_gpus:
+            return self.allocation.shared_gpu_ids
+        counts = [container.requirements.gpus for container in containers]
         first = sum(counts[:node])
         return self.allocation.gpu_ids[first : first + counts[node]]
 

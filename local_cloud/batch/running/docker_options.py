@@ -8,6 +8,7 @@ from typing import Any
 from docker.types import DeviceRequest, LogConfig, Ulimit
 
 from local_cloud.batch.jobs.container import Container
+from local_cloud.batch.jobs.volumes import mounts
 
 MIB = 2**20
 SHARES_PER_VCPU = 1024
@@ -86,20 +87,8 @@ def device(requested: dict[str, Any]) -> str:
 
 def volumes(properties: dict[str, Any]) -> Iterator[str]:
     """Bind mounts of the engine's folders; a volume without a folder becomes an anonymous one."""
-    by_name = {volume.get("name"): volume for volume in properties.get("volumes") or []}
-    for mount in properties.get("mountPoints") or []:
-        name, path = mount.get("sourceVolume"), mount["containerPath"]
-        volume = by_name.get(name)
-        if volume is None:
-            raise ValueError(
-                f"mountPoints name the volume {name!r}, and volumes hold {list(by_name)}"
-            )
-        if volume.get("efsVolumeConfiguration"):
-            raise ValueError(
-                f"the volume {name!r} lies on EFS, which the local cloud does not have"
-            )
-        source = (volume.get("host") or {}).get("sourcePath")
-        if source:
-            yield f"{source}:{path}:{'ro' if mount.get('readOnly') else 'rw'}"
+    for mount in mounts(properties):
+        if mount.source is None:
+            yield mount.path
         else:
-            yield path
+            yield f"{mount.source}:{mount.path}:{'ro' if mount.read_only else 'rw'}"

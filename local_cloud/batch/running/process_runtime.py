@@ -16,6 +16,7 @@ import psutil
 
 from local_cloud.batch.clock import now_milliseconds
 from local_cloud.batch.running import environment_variables, launcher
+from local_cloud.batch.running.host_folders import HostFolders
 from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES, LogStream
 from local_cloud.batch.running.runtime import Exit, Launch
 from local_cloud.settings import Settings
@@ -25,10 +26,11 @@ OUTPUT_DRAIN_SECONDS = 5.0
 
 
 class ProcessRuntime:
-    """Starts commands that are installed here; ignores images, limits and mounts."""
+    """Starts commands that are installed here; ignores images and limits, and mounts nothing."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._folders = HostFolders()
         self._job_dir = settings.job_dir
 
     def start(self, launch: Launch) -> ContainerProcess:
@@ -36,9 +38,11 @@ class ProcessRuntime:
         basis = environment_variables.inherited() | environment_variables.aws(
             launch, self._settings
         )
-        variables = environment_variables.for_node(launch, basis) | environment_variables.cuda(
-            launch.gpu_ids
-        )
+        variables = {
+            **environment_variables.for_node(launch, basis),
+            **environment_variables.cuda(launch.gpu_ids),
+            **self._folders.in_variables(launch),
+        }
         command = resolve(launch.container.command, variables.get("PATH", ""), self._job_dir)
         return ContainerProcess(command, variables, self._job_dir, launch.log_stream)
 
@@ -54,7 +58,8 @@ class ProcessRuntime:
         return None
 
     def close(self) -> None:
-        """Do nothing: each process ends with its attempt, or with this server."""
+        """Remove the hosts' folders; each process ends with its attempt, or with this server."""
+        self._folders.remove()
 
 
 class ContainerProcess:

@@ -8,6 +8,7 @@ from moto.batch.models import ComputeEnvironment, JobQueue
 
 from local_cloud.batch.jobs.job import Job
 from local_cloud.batch.jobs.resources import Requirements
+from local_cloud.batch.scheduling.instances import Machine, only_instance
 from local_cloud.batch.scheduling.pool import Pool
 from local_cloud.gaps.batch import invalid_reason
 
@@ -16,18 +17,18 @@ MAX_RESOURCE = "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE"
 INVALID = "ACTION_REQUIRED - CE(s) associated with the job queue are invalid."
 
 
-def stuck_reason(job: Job, pool: Pool) -> str | None:
+def stuck_reason(job: Job, machine: Machine) -> str | None:
     """The status reason of a job that can never start; None where it can."""
-    needed = job.submission.requirements
-    if not pool.can_ever_hold(needed):
+    needed, environments = job.submission.requirements, job.submission.queue.environments
+    if not any(machine.can_ever_hold(environment, needed) for environment in environments):
         return (
             f"{JOB_RESOURCE_REQUIREMENT} - The job resource requirement (vCPU/memory/GPU) is "
             "higher than that can be met by the CE(s) attached to the job queue. "
-            f"{enlargement(needed, pool)}"
+            f"{remedy(environments[0], needed, machine)}"
         )
     limits = [
         environment.compute_resources["maxvCpus"]
-        for environment in job.submission.queue.environments
+        for environment in environments
         if environment.compute_resources
     ]
     if limits and needed.vcpus > max(int(limit) for limit in limits):
@@ -36,6 +37,17 @@ def stuck_reason(job: Job, pool: Pool) -> str | None:
             "maxVcpu to meet the job requirement."
         )
     return None
+
+
+def remedy(environment: ComputeEnvironment, needed: Requirements, machine: Machine) -> str:
+    """What it does not fit: its environment's only instance, or the pool."""
+    size = only_instance(environment)
+    if size is not None and not needed.within(size):
+        return (
+            f"The only instance of {environment.name} has {size.vcpus:g} vCPUs, "
+            f"{size.memory_mib} MiB and {size.gpus} GPUs."
+        )
+    return enlargement(machine.claim(environment, needed), machine.pool)
 
 
 def enlargement(needed: Requirements, pool: Pool) -> str:

@@ -15,6 +15,7 @@ class Reservation:
     vcpus: bool = False
     memory: bool = False
     gpus: bool = False
+    instances: set[str] = field(default_factory=set)  # those that jobs share, by environment
 
     def everything(self) -> bool:
         """Whether no later job can start: every job needs vCPUs and memory."""
@@ -39,11 +40,12 @@ class Pool:
 
     def can_ever_hold(self, needed: Requirements) -> bool:
         """Whether the job fits on the machine while nothing else runs."""
-        return (
-            needed.vcpus <= self.vcpus
-            and needed.memory_mib <= self.memory_mib
-            and needed.gpus <= self.gpus
-        )
+        return needed.within(Requirements(self.vcpus, self.memory_mib, self.gpus))
+
+    def can_hold(self, needed: Requirements) -> bool:
+        """Whether it fits now."""
+        free = Requirements(self.free_vcpus, self.free_memory_mib, len(self.free_gpu_ids))
+        return needed.within(free)
 
     def take(self, needed: Requirements, reserved: Reservation) -> Allocation | None:
         """Allocate, or else reserve the kinds that the job lacks: later jobs must not starve it."""

@@ -17,6 +17,7 @@ from local_cloud.batch.jobs.retry import AttemptEnd, should_retry
 from local_cloud.batch.running.attempt import Attempt
 from local_cloud.batch.running.runtime import Runtime
 from local_cloud.batch.scheduling.fair_share import FairShares
+from local_cloud.batch.scheduling.instances import Machine
 from local_cloud.batch.scheduling.placement import blocked_reason, environment_for, stuck_reason
 from local_cloud.batch.scheduling.pool import Pool, Reservation
 from local_cloud.batch.scheduling.timers import JobTimers
@@ -42,7 +43,7 @@ class Scheduler:
         self.lock = threading.RLock()
         self.runtime = runtime
         self._settings = settings
-        self._pool = Pool(settings.vcpus, settings.memory_mib, settings.gpus)
+        self._machine = Machine(Pool(settings.vcpus, settings.memory_mib, settings.gpus))
         self._waiting: list[Job] = []
         self._shares = FairShares()
         self._dependants: dict[str, list[Job]] = defaultdict(list)
@@ -152,7 +153,7 @@ class Scheduler:
         self._start_what_fits()
 
     def _make_runnable(self, job: Job) -> None:
-        stuck = stuck_reason(job, self._pool)
+        stuck = stuck_reason(job, self._machine)
         job.enter("RUNNABLE", stuck or blocked_reason(job.submission.queue))
         if stuck is None:
             insort(
@@ -169,16 +170,16 @@ class Scheduler:
 
     def _start_what_fits(self) -> None:
         """Start waiting jobs in order; Pool.take keeps small jobs from starving large ones."""
-        if self._closed or self._pool.free_vcpus <= 0:
+        if self._closed or self._machine.is_full:
             return
         reserved = Reservation()
-        for job in self._shares.arrange(list(self._waiting), self._pool.vcpus):
+        for job in self._shares.arrange(list(self._waiting), self._machine.pool.vcpus):
             if reserved.everything():
                 return
             environment = environment_for(job.submission.queue)
             if environment is None:
                 continue
-            allocation = self._pool.take(job.submission.requirements, reserved)
+            allocation = self._machine.take(environment, job.submission.requirements, reserved)
             if allocation is not None:
                 self._waiting.remove(job)
                 self._start(job, allocation, environment)
@@ -194,7 +195,8 @@ class Scheduler:
             (found for found in queue.environments if found.name == record.compute_environment),
             queue.environments[0],
         )
-        allocation = self._pool.take_again(job.submission.requirements, record.gpu_ids)
+        needed = job.submission.requirements
+        allocation = self._machine.take_again(environment, needed, record.gpu_ids)
         attempt = self._new_attempt(job, allocation, environment, record)
         self._run_in_thread(job, attempt, attempt.resume)
 
@@ -235,7 +237,7 @@ class Scheduler:
         end = attempt.wait()
         with self.lock:
             self._timers.cancel(job)
-            self._pool.give_back(attempt.allocation)
+            self._machine.give_back(attempt.allocation)
             self._settle(job, end)
             self._start_what_fits()
         self.save()

@@ -59,8 +59,8 @@ def test_batchs_own_variables_are_reserved(batch, queue):
 
 
 def test_nodes_variables_are_checked_too(batch, queue):
-    mine = {"image": "image", "environment": [{"name": "AWS_BATCH_MINE", "value": "1"}]}
-    ranges = [{"targetNodes": "0:", "container": mine}]
+    mine = {"environment": [{"name": "AWS_BATCH_MINE", "value": "1"}]}
+    ranges = [{"targetNodes": "0:", "container": {"image": "image"} | mine}]
     nodes = {"numNodes": 2, "mainNode": 0, "nodeRangeProperties": ranges}
     asked = {"jobDefinitionName": "nodes", "type": "multinode", "nodeProperties": nodes}
     assert "AWS_BATCH_MINE" in batch.refusal("RegisterJobDefinition", **asked)
@@ -77,9 +77,28 @@ def test_nodes_variables_are_checked_too(batch, queue):
         ("consumableResourceProperties", {"consumableResourceList": []}),
     ],
 )
-def test_what_is_missing_is_named(batch, queue, field, value):
-    for refused in both(batch, queue, {field: value}):
-        assert f"no {field}" in refused
+def test_what_is_missing_is_named(batch, field, value):
+    asked = {"jobDefinitionName": "other", "type": "container", field: value}
+    assert f"no {field}" in batch.refusal("RegisterJobDefinition", **asked)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("ecsPropertiesOverride", {"taskProperties": []}),
+        ("consumableResourcePropertiesOverride", {"consumableResourceList": []}),
+    ],
+)
+def test_what_submissions_lack_is_named(batch, queue, field, value):
+    asked = {"jobName": "job", "jobQueue": queue, "jobDefinition": "definition", field: value}
+    assert f"no {field}" in batch.refusal("SubmitJob", **asked)
+
+
+def test_a_containers_ipc_mode_is_no_field_of_batch(batch):
+    container = {"image": "image", "vcpus": 1, "memory": 4, "ipcMode": "host"}
+    asked = {"jobDefinitionName": "other", "type": "container", "containerProperties": container}
+    refused = batch.refusal("RegisterJobDefinition", **asked)
+    assert refused.startswith('Unknown parameter in containerProperties: "ipcMode"')
 
 
 def test_an_ecs_task_definition_stands_for_each_revision(batch):

@@ -1,0 +1,36 @@
+"""The folders that a container's properties mount into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+
+class Mount(NamedTuple):
+    """A mount point; `source` is a folder of the host, None for a fresh volume."""
+
+    path: str
+    source: str | None
+    read_only: bool
+
+
+def mounts(properties: dict[str, Any]) -> Iterator[Mount]:
+    """All mount points of a container.
+
+    Raises:
+        ValueError: a volume is not supported, or missing.
+    """
+    by_name = {volume.get("name"): volume for volume in properties.get("volumes") or []}
+    for point in properties.get("mountPoints") or []:
+        name = point.get("sourceVolume")
+        volume = by_name.get(name)
+        if volume is None:
+            raise ValueError(
+                f"mountPoints name the volume {name!r}, and volumes hold {list(by_name)}"
+            )
+        if volume.get("efsVolumeConfiguration"):
+            raise ValueError(
+                f"the volume {name!r} lies on EFS, which the local cloud does not have"
+            )
+        source = (volume.get("host") or {}).get("sourcePath") or None
+        yield Mount(point["containerPath"], source, bool(point.get("readOnly")))

@@ -1,0 +1,47 @@
+"""Folders of instances, for jobs that run as processes and can mount nothing."""
+
+from __future__ import annotations
+
+import posixpath
+import shutil
+import tempfile
+from functools import cached_property
+from pathlib import Path
+
+from local_cloud.batch.jobs.volumes import mounts
+from local_cloud.batch.running.runtime import Launch
+
+
+class HostFolders:
+    """An instance is a compute environment's, `local`: all that runs there has the same folders."""
+
+    @cached_property
+    def _root(self) -> Path:
+        return Path(tempfile.mkdtemp(prefix="local-cloud-hosts-"))
+
+    def in_variables(self, launch: Launch) -> dict[str, str]:
+        """The container's variables that name a mount point, with the instance's folder instead.
+
+        Raises:
+            ValueError: a mount is not supported.
+        """
+        found = {}
+        for mount in mounts(launch.container.properties):
+            if mount.source is None:
+                continue
+            folder = self._folder(launch, mount.source)
+            for name, value in launch.container.environment.items():
+                if f"{value}/".startswith(f"{mount.path.rstrip('/')}/"):
+                    found[name] = str(folder / value[len(mount.path) :].lstrip("/"))
+        return found
+
+    def _folder(self, launch: Launch, source: str) -> Path:
+        """What stands for a folder of the host; made if missing, as Docker does."""
+        instance = self._root / launch.job.attempts[-1].compute_environment
+        folder = instance / posixpath.normpath(f"/{source}").lstrip("/")
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def remove(self) -> None:
+        if "_root" in vars(self):
+            shutil.rmtree(self._root, ignore_errors=True)

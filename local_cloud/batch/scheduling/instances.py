@@ -1,0 +1,144 @@
+"""The machine that stands for all instances, and those instances that several jobs share.
+
+What a job requires is taken from the machine, as if it had an instance to itself. But where a
+compute environment never has more than one instance, its jobs share that, as many as its vCPUs and
+memory hold, however few vCPUs the machine has. Of these the instance takes its number, or all there
+are, so that nothing else measures beside its jobs; their memory is the machine's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from moto.batch.models import ComputeEnvironment
+from moto.ec2.models.instance_types import INSTANCE_TYPES
+
+from local_cloud.batch.jobs.resources import Allocation, Requirements
+from local_cloud.batch.scheduling.pool import Pool, Reservation
+
+# None is AWS's default, BEST_FIT. All others may start one instance more than maxvCpus allows.
+EXACT_STRATEGIES = ("BEST_FIT", None)
+
+
+@dataclass
+class Instance:
+    """What it has left for jobs, what it holds of the machine, and how many jobs it runs."""
+
+    room: Pool
+    held: Allocation
+    jobs: int = 0
+
+
+class Machine:
+    """Places jobs. Not thread-safe: the scheduler holds its lock."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self._instances: dict[str, Instance] = {}  # by the ARN of their environment
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no job at all can start."""
+        return self.pool.free_vcpus <= 0 and not self._instances
+
+    def can_ever_hold(self, environment: ComputeEnvironment, needed: Requirements) -> bool:
+        """Whether the job fits while nothing else runs."""
+        size = only_instance(environment)
+        fits = size is None or needed.within(size)
+        return fits and self.pool.can_ever_hold(self.claim(environment, needed))
+
+    def claim(self, environment: ComputeEnvironment, needed: Requirements) -> Requirements:
+        """What a job takes of the machine, if it is the first on its instance."""
+        size = only_instance(environment)
+        if size is None:
+            return needed
+        return Requirements(min(size.vcpus, self.pool.vcpus), needed.memory_mib, size.gpus)
+
+    def take(
+        self, environment: ComputeEnvironment, needed: Requirements, reserved: Reservation
+    ) -> Allocation | None:
+        """Allocate, or else reserve what the job lacks: see Pool.take."""
+        size = only_instance(environment)
+        if size is None:
+            return self.pool.take(needed, reserved)
+        if not needed.within(size):
+            return None
+        arn = environment.arn
+        instance = self._instances.get(arn)
+        if instance is None:
+            claimed = self.pool.take(self.claim(environment, needed), reserved)
+            if claimed is None:
+                return None
+            instance = self._start(arn, size, claimed)
+        elif arn in reserved.instances or not instance.room.can_hold(needed):
+            reserved.instances.add(arn)
+            return None
+        elif self.pool.take(memory_of(needed), reserved) is None:
+            return None
+        placed = instance.room.take(needed, Reservation())
+        assert placed is not None  # noqa: S101 - the instance is empty, or can hold it
+        return self._add(arn, instance, placed)
+
+    def take_again(
+        self, environment: ComputeEnvironment, needed: Requirements, gpu_ids: tuple[str, ...]
+    ) -> Allocation:
+        """Allocate again what a job held before a restart."""
+        size = only_instance(environment)
+        if size is None:
+            return self.pool.take_again(needed, gpu_ids)
+        arn = environment.arn
+        instance = self._instances.get(arn)
+        if instance is None:
+            claimed = self.pool.take_again(self.claim(environment, needed), gpu_ids)
+            instance = self._start(arn, size, claimed)
+        else:
+            self.pool.take_again(memory_of(needed), ())
+        return self._add(arn, instance, instance.room.take_again(needed, gpu_ids))
+
+    def _start(self, arn: str, size: Requirements, claimed: Allocation) -> Instance:
+        """Split a first job's claim: its memory goes back with the job, the rest with the last."""
+        room = Pool(size.vcpus, size.memory_mib, 0)
+        room.free_gpu_ids = list(claimed.gpu_ids)
+        claim = claimed.requirements
+        held = Allocation(Requirements(claim.vcpus, 0, claim.gpus), claimed.gpu_ids)
+        self._instances[arn] = Instance(room, held)
+        return self._instances[arn]
+
+    def _add(self, arn: str, instance: Instance, placed: Allocation) -> Allocation:
+        instance.jobs += 1
+        return Allocation(placed.requirements, placed.gpu_ids, arn, instance.held.gpu_ids)
+
+    def give_back(self, allocation: Allocation) -> None:
+        if allocation.instance is None:
+            self.pool.give_back(allocation)
+            return
+        instance = self._instances[allocation.instance]
+        instance.room.give_back(allocation)
+        self.pool.give_back(Allocation(memory_of(allocation.requirements), ()))
+        instance.jobs -= 1
+        if instance.jobs == 0:
+            self.pool.give_back(instance.held)
+            del self._instances[allocation.instance]
+
+
+def memory_of(needed: Requirements) -> Requirements:
+    return Requirements(memory_mib=needed.memory_mib)
+
+
+def only_instance(environment: ComputeEnvironment) -> Requirements | None:
+    """The size of the one instance that an environment may have; None where it may have several."""
+    resources = environment.compute_resources or {}
+    types = resources.get("instanceTypes") or []
+    if (
+        resources.get("type") != "EC2"
+        or resources.get("allocationStrategy") not in EXACT_STRATEGIES
+        or len(types) != 1
+        or types[0] not in INSTANCE_TYPES
+    ):
+        return None
+    facts = INSTANCE_TYPES[types[0]]
+    vcpus = int(facts["VCpuInfo"]["DefaultVCpus"])
+    if not vcpus <= int(resources["maxvCpus"]) < 2 * vcpus:
+        return None
+    gpus = sum(int(gpu["Count"]) for gpu in (facts.get("GpuInfo") or {}).get("Gpus") or [])
+    return Requirements(float(vcpus), int(facts["MemoryInfo"]["SizeInMiB"]), gpus)

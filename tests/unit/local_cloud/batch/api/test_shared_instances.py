@@ -1,0 +1,103 @@
+"""Array jobs on a compute environment of one instance, whose GPU they share."""
+
+import pytest
+
+from local_cloud.batch.running import environment_variables
+from tests.stand_ins.local_batch import local_batch
+from tests.waiting import wait_for
+
+REPLICAS = 5
+
+
+def add_queue(batch):
+    """A queue whose environment is one g4dn.2xlarge: 8 vCPUs and a GPU."""
+    one = {"instanceTypes": ["g4dn.2xlarge"], "maxvCpus": 8, "allocationStrategy": "BEST_FIT"}
+    batch.call(
+        "CreateComputeEnvironment",
+        computeEnvironmentName="shared",
+        type="MANAGED",
+        computeResources=batch.resources(**one),
+    )
+    batch.queue(environment="shared")
+
+
+@pytest.fixture
+def batch():
+    """A laptop: two vCPUs and one declared GPU."""
+    with local_batch(vcpus=2, gpus=1) as made:
+        add_queue(made)
+        yield made
+
+
+def define(batch, visible="all", gpus=0):
+    needs = {"VCPU": 1, "MEMORY": 512} | ({"GPU": gpus} if gpus else {})
+    container = {
+        "image": "image",
+        "command": ["true"],
+        "environment": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": visible}],
+        "resourceRequirements": [
+            {"type": kind, "value": str(value)} for kind, value in needs.items()
+        ],
+    }
+    batch.define(container=container)
+
+
+def variables(launch):
+    return environment_variables.for_node(launch, {})
+
+
+def test_all_children_run_at_once_and_see_the_same_gpu(batch):
+    define(batch)
+    parent = batch.submit(arrayProperties={"size": REPLICAS})
+    batch.wait_for_starts(REPLICAS)
+    found = [variables(launch) for launch in batch.containers.launches]
+    assert {each["NVIDIA_VISIBLE_DEVICES"] for each in found} == {"0"}
+    assert {each["AWS_BATCH_JOB_ARRAY_INDEX"] for each in found} == set("01234")
+    assert {each["AWS_BATCH_JOB_ARRAY_SIZE"] for each in found} == {"5"}
+    hosts = {launch.record.container_instance_arn for launch in batch.containers.launches}
+    assert len(hosts) == 1
+    assert batch.finish(parent)["status"] == "SUCCEEDED"
+
+
+def test_there_is_no_second_instance(batch):
+    define(batch)
+    parent = batch.submit(arrayProperties={"size": 10})
+    batch.wait_for_starts(8)
+
+    def states():
+        counts = batch.describe(parent)["arrayProperties"]["statusSummary"]
+        return {state: count for state, count in counts.items() if count}
+
+    wait_for(lambda: states() == {"RUNNING": 8, "RUNNABLE": 2}, "eight running", every=0.002)
+    assert len(batch.containers.launches) == 8
+    assert batch.finish(parent)["status"] == "SUCCEEDED"
+
+
+def test_a_container_that_names_no_gpu_sees_none(batch):
+    define(batch, visible="void")
+    batch.submit()
+    batch.wait_for_starts(1)
+    (launch,) = batch.containers.launches
+    assert launch.gpu_ids == ()
+
+
+def test_a_job_that_does_not_fit_the_instance_never_starts(batch):
+    define(batch, gpus=2)
+    reason = batch.describe(batch.submit())["statusReason"]
+    assert reason.startswith("MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT")
+    assert reason.endswith("The only instance of shared has 8 vCPUs, 32768 MiB and 1 GPUs.")
+
+
+def test_a_machine_without_gpus_has_no_such_instance():
+    with local_batch(vcpus=2) as batch:
+        add_queue(batch)
+        define(batch)
+        assert "start it with --gpus 1 or more" in batch.describe(batch.submit())["statusReason"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 10_001])
+def test_sizes_that_are_no_array(batch, size):
+    define(batch)
+    asked = {"jobName": "job", "jobQueue": "queue", "jobDefinition": "definition"}
+    refused = batch.refusal("SubmitJob", **asked, arrayProperties={"size": size})
+    assert refused == f"Array size must be between 2 and 10000, not {size}"

@@ -1,0 +1,71 @@
+"""Folders of instances, for processes."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from local_cloud.batch.jobs.container import merge
+from local_cloud.batch.running.host_folders import HostFolders
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made = HostFolders()
+    yield made
+    made.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def launch(environment, *mounts, compute_environment="shared"):
+    properties = {
+        "image": "image",
+        "environment": [{"name": name, "value": value} for name, value in environment.items()],
+        "volumes": [
+            {"name": str(number), "host": {"sourcePath": source}}
+            if source
+            else {"name": str(number)}
+            for number, (source, _) in enumerate(mounts)
+        ],
+        "mountPoints": [
+            {"sourceVolume": str(number), "containerPath": path}
+            for number, (_, path) in enumerate(mounts)
+        ],
+    }
+    attempt = SimpleNamespace(compute_environment=compute_environment)
+    return SimpleNamespace(
+        container=merge(properties, {}, {}), job=SimpleNamespace(attempts=[attempt])
+    )
+
+
+def test_jobs_of_one_instance_have_the_same_folder(folders):
+    asked = {"BATCHMARK_SHARING_FOLDER": "/sharing"}, ("/sharing", "/sharing")
+    first, second = (folders.in_variables(launch(*asked)) for _ in range(2))
+    assert first == second
+    Path(first["BATCHMARK_SHARING_FOLDER"], "barrier").write_text("1")
+    other = folders.in_variables(launch(*asked, compute_environment="other"))
+    assert list(Path(other["BATCHMARK_SHARING_FOLDER"]).iterdir()) == []
+
+
+def test_variables_below_a_mount_point_follow_it_and_others_stay(folders):
+    environment = {"A": "/in/deep/file", "B": "/inner", "C": "in", "D": "/", "E": "/in/"}
+    found = folders.in_variables(launch(environment, ("/data", "/in")))
+    assert set(found) == {"A", "E"}
+    assert found["A"] == f"{Path(found['E'])}/deep/file"
+    assert Path(found["E"]).is_dir()
+
+
+def test_two_mounts_of_one_folder_are_one(folders):
+    mounts = ("/data/../data", "/a"), ("/data", "/b/")
+    found = folders.in_variables(launch({"A": "/a", "B": "/b"}, *mounts))
+    assert found["A"] == found["B"]
+
+
+def test_a_fresh_volume_has_no_folder(folders):
+    assert folders.in_variables(launch({"A": "/a"}, (None, "/a"))) == {}
+
+
+def test_no_source_leaves_the_folder(folders, tmp_path):
+    found = folders.in_variables(launch({"A": "/a"}, ("/../../x", "/a")))
+    assert Path(found["A"]).resolve().is_relative_to(tmp_path)

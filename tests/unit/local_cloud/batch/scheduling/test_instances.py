@@ -1,0 +1,128 @@
+"""Jobs that share the one instance of their compute environment."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from local_cloud.batch.jobs.resources import Requirements
+from local_cloud.batch.scheduling.instances import Machine, only_instance
+from local_cloud.batch.scheduling.pool import Pool, Reservation
+
+REPLICA = Requirements(1, 1000)
+
+
+def environment(name="shared", **changes):
+    """One g4dn.2xlarge: 8 vCPUs, 32 GiB, one GPU."""
+    resources = {
+        "type": "EC2",
+        "allocationStrategy": "BEST_FIT",
+        "instanceTypes": ["g4dn.2xlarge"],
+        "maxvCpus": 8,
+    }
+    return SimpleNamespace(name=name, arn=f"arn/{name}", compute_resources=resources | changes)
+
+
+@pytest.fixture
+def machine():
+    """A laptop's pool."""
+    return Machine(Pool(vcpus=2, memory_mib=8192, gpus=1))
+
+
+def take(machine, needed=REPLICA, where=None, reserved=None):
+    return machine.take(where or environment(), needed, reserved or Reservation())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"type": "SPOT"},
+        {"allocationStrategy": "BEST_FIT_PROGRESSIVE"},
+        {"instanceTypes": ["g4dn.2xlarge", "g5.2xlarge"]},
+        {"instanceTypes": ["optimal"]},
+        {"maxvCpus": 16},
+        {"maxvCpus": 7},
+    ],
+)
+def test_environments_of_several_instances_or_none(changes):
+    assert only_instance(environment(**changes)) is None
+
+
+@pytest.mark.parametrize("changes", [{}, {"maxvCpus": 15}, {"allocationStrategy": None}])
+def test_environments_of_one_instance(changes):
+    assert only_instance(environment(**changes)) == Requirements(8, 32768, 1)
+
+
+def test_an_unmanaged_environment_has_no_instances_of_its_own():
+    assert only_instance(SimpleNamespace(compute_resources=None)) is None
+
+
+def test_as_many_jobs_as_the_instance_has_vcpus_share_its_gpu(machine):
+    placed = [take(machine) for _ in range(8)]
+    assert {(each.gpu_ids, each.shared_gpu_ids) for each in placed} == {((), ("0",))}
+    assert take(machine) is None
+    machine.give_back(placed[3])
+    assert take(machine) is not None
+
+
+def test_nothing_else_runs_beside_them(machine):
+    first, second = take(machine), take(machine)
+    plain = environment("plain", allocationStrategy="BEST_FIT_PROGRESSIVE")
+    other = environment("other")
+    for placed in (first, second):
+        assert take(machine, where=plain) is None
+        assert take(machine, where=other) is None
+        machine.give_back(placed)
+    assert take(machine, where=plain) is not None
+
+
+def test_it_waits_for_what_runs_already_and_reserves_it(machine):
+    plain = environment("plain", allocationStrategy="BEST_FIT_PROGRESSIVE")
+    running = take(machine, where=plain)
+    reserved = Reservation()
+    assert take(machine, reserved=reserved) is None
+    assert take(machine, where=plain, reserved=reserved) is None
+    machine.give_back(running)
+    assert take(machine) is not None
+
+
+def test_everything_comes_back(machine):
+    for placed in [take(machine, Requirements(1, 1638)) for _ in range(5)]:
+        machine.give_back(placed)
+    pool = machine.pool
+    assert (pool.free_vcpus, pool.free_memory_mib, pool.free_gpu_ids) == (2, 8192, ["0"])
+
+
+def test_memory_is_the_machines(machine):
+    placed = [take(machine, Requirements(1, 3000)) for _ in range(2)]
+    assert all(placed)
+    assert take(machine, Requirements(1, 3000)) is None
+    assert take(machine, Requirements(1, 2000)) is not None
+
+
+def test_a_job_that_waits_for_the_instance_keeps_smaller_ones_from_passing_it(machine):
+    take(machine, Requirements(6, 1))
+    reserved = Reservation()
+    assert take(machine, Requirements(4, 1), reserved=reserved) is None
+    assert take(machine, Requirements(1, 1), reserved=reserved) is None
+
+
+def test_a_job_that_requires_the_gpu_gets_it_alone(machine):
+    first = take(machine, Requirements(1, 1, 1))
+    assert first.gpu_ids == ("0",)
+    assert take(machine, Requirements(1, 1, 1)) is None
+    machine.give_back(first)
+    assert take(machine, Requirements(1, 1, 1)).gpu_ids == ("0",)
+
+
+def test_what_can_ever_fit(machine):
+    assert machine.can_ever_hold(environment(), Requirements(8, 8192))
+    assert not machine.can_ever_hold(environment(), Requirements(9, 1))
+    assert not machine.can_ever_hold(environment(), Requirements(1, 8193))
+    without_gpu = Machine(Pool(vcpus=64, memory_mib=8192, gpus=0))
+    assert not without_gpu.can_ever_hold(environment(), REPLICA)
+
+
+def test_after_a_restart_jobs_are_on_one_instance_again(machine):
+    again = [machine.take_again(environment(), REPLICA, ("0",)) for _ in range(3)]
+    assert {each.shared_gpu_ids for each in again} == {("0",)}
+    assert [take(machine) is not None for _ in range(6)] == [True] * 5 + [False]
