@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 TERRAFORM_DATA = BUILD / "terraform"
 PROFILE = ROOT / "terraform" / "local.tfvars"
+SHARING_PROFILE = ROOT / "terraform" / "local_sharing.tfvars"
 # What a job of PROFILE requests: it fills the pool, so that no two jobs measure at once.
 VCPUS = 2
 CLOUD_SECONDS = 60
@@ -54,6 +55,7 @@ class Stack:
 
     Args:
         schedules: whether DAGs run on their schedules, or only when triggered.
+        profile: Terraform's inputs.
         vcpus: size of the local cloud's pool.
         job_dir: where jobs find their code.
         cloud_state: folder that the local cloud keeps everything in, and goes on from; then the
@@ -69,6 +71,7 @@ class Stack:
         *,
         schedules: bool = False,
         dags: Path = ROOT / "dags",
+        profile: Path = PROFILE,
         vcpus: int = VCPUS,
         job_dir: Path = ROOT / "job_container",
         cloud_state: Path | None = None,
@@ -83,6 +86,7 @@ class Stack:
         if cloud_state is not None:
             self._take_up_login()
         self._cloud_port = ports.cloud
+        self._profile = profile
         self._vcpus = vcpus
         self._job_dir = job_dir
         self._cloud_state = cloud_state
@@ -163,7 +167,7 @@ class Stack:
     def apply(self) -> None:
         """Apply the core stack to the local cloud, and publish the image that it names."""
         started = time.monotonic()
-        image = apply_core_stack(self.terraform, self.say)
+        image = apply_core_stack(self.terraform, self.say, self._profile)
         with closing(AwsClients(self)) as aws:
             publish_stand_in(aws.client("ecr"), image)
         self.say(f"Terraform: applied in {time.monotonic() - started:.0f} s")
@@ -214,7 +218,7 @@ class Stack:
         self.folder.mkdir(parents=True, exist_ok=True)
 
 
-def apply_core_stack(terraform: Terraform, say: Say) -> str:
+def apply_core_stack(terraform: Terraform, say: Say, profile: Path = PROFILE) -> str:
     """Apply the core stack to the local cloud; return the image of its job definitions.
 
     Raises:
@@ -222,7 +226,7 @@ def apply_core_stack(terraform: Terraform, say: Say) -> str:
     """
     say("Terraform: applying the core stack to the local cloud (about 80 s)")
     init_one_at_a_time(terraform)
-    terraform.apply(var_file=PROFILE)
+    terraform.apply(var_file=profile)
     return str(terraform.outputs()["image"])
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from batchmark.core.errors import ConfigError
 from batchmark.core.record import first_problem
@@ -31,7 +31,8 @@ class Target(_Published):
     """One instance type on one device, with its own queues and job definition.
 
     `on_demand_queue` takes the retries after a Spot reclaim. It may be `job_queue` itself, and is
-    null if the target buys Spot only.
+    null if the target buys Spot only. With `sharing`, up to `max_replicas` jobs run at once on one
+    instance and share its GPU, which none of them requires.
     """
 
     device: Literal["cpu", "cuda"]
@@ -46,6 +47,14 @@ class Target(_Published):
     timeout_seconds: PositiveCount = Field(ge=60)
     attempts: PositiveCount
     allow_cpu_fallback: bool
+    sharing: Literal["time_slicing", "mps"] | None = None
+    max_replicas: PositiveCount | None = Field(default=None, ge=2)
+
+    @model_validator(mode="after")
+    def _shares_among_a_number(self) -> Self:
+        if (self.sharing is None) != (self.max_replicas is None):
+            raise ValueError("sharing and max_replicas are set together")
+        return self
 
 
 class Config(_Published):
