@@ -233,7 +233,7 @@ def test_a_target_that_is_left_to_moto_gets_its_event(cloud, queue, inbox, rule,
     assert json.loads(messages_until(wait_until, inbox, job_id)[0])["detail"]["jobId"] == job_id
 
 
-def test_a_failed_array_job_is_told_once_and_so_are_dependants(cloud, queue, inbox, rule, wait_until):
+def test_failed_arrays_and_dependants_are_told_once(cloud, queue, inbox, rule, wait_until):
     rule(event_pattern("job_failed", queue), to_topic(inbox))
     definition = cloud.define(["false"])
     parent = cloud.submit(definition, queue=queue, arrayProperties={"size": 2})
