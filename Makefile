@@ -53,6 +53,10 @@ terraform-there:
 demo: terraform-there install ## The whole chain once, on this machine: table, build/demo/report.html (3 to 5 minutes)
 	@exec $(BIN)/python -m laptop demo --suite $(SUITE)
 
+.PHONY: demo-sharing
+demo-sharing: terraform-there install ## Tasks that share a device, on this machine's CPU: curves, build/demo-sharing/report.html (3 to 5 minutes)
+	@exec $(BIN)/python -m laptop demo-sharing
+
 .PHONY: up
 up: terraform-there install ## Start the Airflow UI and the local cloud and leave them running (PORT=8080)
 	@exec $(BIN)/python -m laptop up --port $(PORT)

@@ -24,6 +24,10 @@ def main() -> int:
     demo_command.add_argument(
         "--folder", type=Path, default=BUILD / "demo", help="where the report goes"
     )
+    sharing_command = commands.add_parser("demo-sharing", help="let tasks share a device once")
+    sharing_command.add_argument(
+        "--folder", type=Path, default=BUILD / "demo-sharing", help="where the report goes"
+    )
     up_command = commands.add_parser("up", help="start everything and leave it running")
     up_command.add_argument("--port", type=int, default=8080, help="port of the Airflow UI")
     down_command = commands.add_parser("down", help="stop what `up` started")
@@ -79,11 +83,13 @@ def _add_containers(commands: Any) -> None:
 
 
 def _run_processes(arguments: argparse.Namespace) -> None:
-    from laptop.demo import demo
+    from laptop.demo import demo, demo_sharing
     from laptop.up import down, up
 
     if arguments.command == "demo":
         demo(arguments.suite, arguments.folder)
+    elif arguments.command == "demo-sharing":
+        demo_sharing(arguments.folder)
     elif arguments.command == "up":
         up(arguments.port, arguments.folder)
     else:

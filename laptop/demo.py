@@ -24,9 +24,17 @@ from laptop.errors import LaptopError
 from laptop.processes import stop_all
 from laptop.report_copy import copy_run
 from laptop.session import Clock, exclusive, refuse_beside_others
-from laptop.stack import Ports, Stack
+from laptop.stack import PROFILE, SHARING_PROFILE, Ports, Stack
 
 DAG_ID = "gpu_cpu_benchmark"
+SHARING_DAG_ID = "gpu_sharing_benchmark"
+# What a CPU can show of sharing, in a job of processes and in jobs that share an instance.
+SHARING_RUN = {
+    "modes": ["exclusive", "time_slicing"],
+    "replicas": [1, 2, 5],
+    "disturbances": ["crash", "slow"],
+    "targets": ["g4dn.xlarge", "g4dn.2xlarge-shared"],
+}
 EXAMPLE = "published.html"
 RUN_SECONDS = 4 * 3600
 TOLD_STATES = ("success", "failed", "upstream_failed", "up_for_retry")
@@ -43,45 +51,68 @@ def demo(suite: str, folder: Path) -> None:
     """
     if suite not in SUITES:
         raise LaptopError(f"unknown suite {suite!r}; known: {', '.join(SUITES)}")
+    clock = Clock()
+    report = _run_once(DAG_ID, {"suite": suite}, folder, PROFILE, clock)
+    example = folder / EXAMPLE
+    example.write_text(published_html())
+    _show(report, folder, f"with a GPU's figures, published by others: {example}\n")
+    clock.say("done")
+
+
+def demo_sharing(folder: Path) -> None:
+    """Let tasks share a device once, and leave the report in `folder`.
+
+    Raises:
+        LaptopError: as in demo().
+    """
+    clock = Clock()
+    report = _run_once(SHARING_DAG_ID, SHARING_RUN, folder, SHARING_PROFILE, clock)
+    _show(report, folder)
+    clock.say("done")
+
+
+def _run_once(
+    dag_id: str, conf: Mapping[str, Any], folder: Path, profile: Path, clock: Clock
+) -> Report:
     with exclusive(folder):
         refuse_beside_others(folder)
-        clock = Clock()
-        stack = Stack(folder, Ports(), clock.say)
+        stack = Stack(folder, Ports(), clock.say, profile=profile)
         stack.check()
         stop_all(folder)  # processes of a demo that was killed
         clock.say("everything runs on this machine; nothing reaches AWS or costs money")
         with stack:
             stack.start()
-            report = run_benchmark(stack, {"suite": suite}, clock)
+            return run_benchmark(stack, conf, clock, dag_id)
+
+
+def _show(report: Report, folder: Path, more: str = "") -> None:
     render_table(report, Console(width=None if sys.stdout.isatty() else LOG_WIDTH))
-    example = folder / EXAMPLE
-    example.write_text(published_html())
     answer, *_ = answer_lines(report)
     print(f"\n{answer}\n\nreport: {folder / REPORT_HTML}\n        {folder / REPORT_JSON}")
-    print(f"with a GPU's figures, published by others: {example}")
-    print(f"runs/… and s3://…/raw/… are in the bucket; their copies lie below {folder}")
-    clock.say("done")
+    print(f"{more}runs/… and s3://…/raw/… are in the bucket; their copies lie below {folder}")
 
 
-def run_benchmark(stack: Stack, conf: Mapping[str, Any], clock: Clock) -> Report:
-    """Trigger the DAG, follow it to its end, and copy its report out of the local cloud.
+def run_benchmark(
+    stack: Stack, conf: Mapping[str, Any], clock: Clock, dag_id: str = DAG_ID
+) -> Report:
+    """Trigger a DAG, follow it to its end, and copy its report out of the local cloud.
 
     Raises:
         LaptopError: the run failed; the message holds the end of the failed tasks' logs.
     """
     with AirflowClient(stack.airflow) as airflow, closing(AwsClients(stack)) as aws:
-        airflow.wait_for_dag(DAG_ID)
-        airflow.unpause(DAG_ID)
-        run_id = airflow.trigger(DAG_ID, conf)
-        clock.say(f"Airflow: DAG run {run_id} of {DAG_ID} started with {dict(conf)}")
+        airflow.wait_for_dag(dag_id)
+        airflow.unpause(dag_id)
+        run_id = airflow.trigger(dag_id, conf)
+        clock.say(f"Airflow: DAG run {run_id} of {dag_id} started with {dict(conf)}")
         config = aws.config()
         log_lines = aws.new_log_lines(config.log_group)
-        tasks = TaskStates(airflow, run_id)
+        tasks = TaskStates(airflow, dag_id, run_id)
         jobs = JobProgress()
         deadline = time.monotonic() + RUN_SECONDS
         while True:
             stack.processes.check()
-            state = airflow.state(DAG_ID, run_id)
+            state = airflow.state(dag_id, run_id)
             for line in (*tasks.ended(), *jobs.told(next(log_lines))):
                 clock.say(line)
             if state in ("success", "failed"):
@@ -125,15 +156,15 @@ class JobProgress:
 class TaskStates:
     """The task states of a DAG run as tasks end."""
 
-    def __init__(self, airflow: AirflowClient, run_id: str) -> None:
+    def __init__(self, airflow: AirflowClient, dag_id: str, run_id: str) -> None:
         self._airflow = airflow
-        self._run_id = run_id
+        self._dag_id, self._run_id = dag_id, run_id
         self._seen: dict[str, str] = {}
 
     def ended(self) -> list[str]:
         """A line for each task that has ended, or is to be tried again, since the last call."""
         lines = []
-        for task in self._airflow.task_instances(DAG_ID, self._run_id):
+        for task in self._airflow.task_instances(self._dag_id, self._run_id):
             name, state = _name(task), str(task["state"])
             if self._seen.get(name) != state and state in TOLD_STATES:
                 lines.append(f"Airflow: {name} {state}")
@@ -143,7 +174,7 @@ class TaskStates:
     def failures(self) -> str:
         return "\n".join(
             f"{_name(task)}: {self._airflow.task_log(task)[-2000:]}"
-            for task in self._airflow.task_instances(DAG_ID, self._run_id)
+            for task in self._airflow.task_instances(self._dag_id, self._run_id)
             if task["state"] == "failed"
         )
 

@@ -36,6 +36,7 @@ QUIT_SECONDS = 10.0
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 PACKAGES = Path(__file__).parents[2]
 READY = "ready"
+CONTROL_PIPE = "control"  # that a daemon makes in its folder
 
 
 def client_environment(
@@ -97,6 +98,19 @@ def daemon(gpu_uuid: str | None) -> Iterator[str]:
             _kill([psutil.Process(guard.pid), *psutil.Process(guard.pid).children(recursive=True)])
         guard.stdout.close()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def find_daemon() -> None:
+    """Make sure that the container was given the host's daemon: CUDA starts without it, too.
+
+    Raises:
+        CannotMeasureError: it was not.
+    """
+    pipes = os.environ.get(PIPES)
+    if not pipes or not (Path(pipes) / CONTROL_PIPE).exists():
+        raise CannotMeasureError(
+            f"{PIPES} is {pipes!r}, and no MPS daemon is there; mount the folder of the host's"
+        )
 
 
 def _guard(control: str, ready_seconds: float) -> None:

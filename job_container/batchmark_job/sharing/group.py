@@ -79,7 +79,8 @@ def _environment(point: SharingPoint, gpu_uuid: str | None) -> Iterator[Mapping[
         yield mps.WITHOUT
         return
     limits = point.limits.thread_percentage, point.limits.memory_bytes
-    if point.form != "processes":  # the daemon is the host's
+    if point.form != "processes":
+        mps.find_daemon()
         yield mps.client_environment(None, *limits)
         return
     with mps.daemon(gpu_uuid) as pipes:

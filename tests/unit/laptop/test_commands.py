@@ -187,7 +187,7 @@ def test_the_demo_tells_each_task_once_when_it_ended():
     states = ["queued", "running", "success", "success"]
     task = {"task_id": "compare", "map_index": -1}
     airflow = SimpleNamespace(task_instances=lambda *_: [{**task, "state": states.pop(0)}])
-    tasks = demo.TaskStates(airflow, "a-run")
+    tasks = demo.TaskStates(airflow, demo.DAG_ID, "a-run")
     assert [tasks.ended() for _ in range(4)] == [[], [], ["Airflow: compare success"], []]
 
 

@@ -72,12 +72,17 @@ def test_other_modes_keep_away_from_a_daemon_of_the_host(monkeypatch):
     assert os.environ[mps.PIPES] == mps.WITHOUT[mps.PIPES]
 
 
-def test_in_a_container_of_its_own_a_replica_uses_the_hosts_daemon(monkeypatch):
-    monkeypatch.setenv(mps.PIPES, "/run/mps-ecs")
+def test_in_a_container_of_its_own_a_replica_uses_the_hosts_daemon(monkeypatch, tmp_path):
+    monkeypatch.setenv(mps.PIPES, str(tmp_path))
     with cuda.installed("A10G"):
+        assert measured("mps", form="jobs").reason == (
+            f"CUDA_MPS_PIPE_DIRECTORY is '{tmp_path}', and no MPS daemon is there; mount the "
+            "folder of the host's"
+        )
+        (tmp_path / "control").touch()
         row = measured("mps", form="jobs")
     assert row.status in {"measured", "unsettled"}, row.reason
-    assert os.environ[mps.PIPES] == "/run/mps-ecs"
+    assert os.environ[mps.PIPES] == str(tmp_path)
 
 
 def test_a_limit_of_memory_that_does_not_bind_is_found(control):
