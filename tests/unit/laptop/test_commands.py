@@ -32,7 +32,7 @@ def test_up_takes_airflows_usual_port(monkeypatch):
 # The first is for another folder; the second needs TO=, and says so.
 NOT_ALONE = {"make -C batchmark install", "make containers-backup"}
 PROGRAMS = (
-    (demo, ["demo"]),
+    (demo, ["demo", "demo_sharing"]),
     (up, ["up", "down"]),
     (lifecycle, ["up", "down"]),
     (backup, ["backup", "restore"]),
@@ -59,6 +59,7 @@ def test_each_documented_make_command_reaches_its_program(monkeypatch):
     assert called == {
         "make demo": ("demo", "smoke", f"{program.BUILD}/demo"),
         "make demo SUITE=blog": ("demo", "blog", f"{program.BUILD}/demo"),
+        "make demo-sharing": ("demo_sharing", f"{program.BUILD}/demo-sharing"),
         "make up": ("up", "8080", f"{program.BUILD}/up"),
         "make down": ("down", f"{program.BUILD}/up", False),
         "make down STATE=delete": ("down", f"{program.BUILD}/up", True),
@@ -130,8 +131,8 @@ def test_down_takes_what_leads_to_the_stopped_stack_away(stack, capsys):
 
 
 class StartedStack:
-    def __init__(self, *_):
-        pass
+    def __init__(self, *_, profile):
+        self.profile = profile
 
     def __enter__(self):
         return self
@@ -159,6 +160,26 @@ def test_the_demo_ends_with_the_answer_and_where_everything_lies(tmp_path, monke
     assert (answer, report) == ("Does the GPU pay off? Yes.", f"report: {folder}/report.html")
     assert copies.startswith("runs/… and s3://…/raw/… are in the bucket")
     assert copies.endswith(f"below {folder}")
+
+
+def test_the_demo_of_sharing_has_its_own_targets_and_dag(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "demo"
+    folder.mkdir()
+    asked = []
+
+    def run(stack, conf, _, dag_id):
+        asked.append((stack.profile.name, conf["targets"], dag_id))
+
+    monkeypatch.setattr(demo, "Stack", StartedStack)
+    monkeypatch.setattr(demo, "run_benchmark", run)
+    monkeypatch.setattr(demo, "render_table", lambda *_: None)
+    monkeypatch.setattr(demo, "answer_lines", lambda _: iter(["Up to 2 replicas."]))
+    demo.demo_sharing(folder)
+    targets = ["g4dn.xlarge", "g4dn.2xlarge-shared"]
+    assert asked == [("local_sharing.tfvars", targets, "gpu_sharing_benchmark")]
+    profile = demo.SHARING_PROFILE.read_text()
+    assert all(f'"{target}"' in profile for target in targets)
+    assert "Up to 2 replicas." in capsys.readouterr().out
 
 
 def test_the_demo_tells_progress_instead_of_every_row(monkeypatch):
