@@ -138,7 +138,7 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
     speedup = judgement.ratio
     weighed = efficiency(speedup, gpu.price, cpu.price)
     calls = None
-    if faster == "gpu_target_faster":
+    if faster == "gpu_target_faster" and not known.row.sharing:
         calls = calls_until_gpu_pays(gpu_samples, cpu_samples)
     return Row(
         **name,

@@ -34,7 +34,9 @@ from batchmark.analysis.crossover import Crossover, RowVerdict, find_crossovers
 from batchmark.analysis.noise import NoiseTable
 from batchmark.analysis.notes import pair_notes, run_notices, summary
 from batchmark.analysis.pooling import Span, TargetRecord, group_jobs
-from batchmark.analysis.samples import row_key
+from batchmark.analysis.samples import RowKey, row_key
+from batchmark.analysis.sharing.curves import Place
+from batchmark.analysis.sharing.tasks import SharedTask, shared_tasks
 from batchmark.core.formatting import target_label
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
@@ -93,8 +95,11 @@ class Comparison(Record):
     notices: tuple[str, ...] = Field(description="to be read before any figure")
     pairs: tuple[Pair, ...]
     lost: tuple[LostJob, ...]
-    prices: PriceTable = Field(description="of the instance types in the pairs")
+    prices: PriceTable = Field(description="of the instance types in the pairs and shared tasks")
     cost: RunCost = Field(description="of all attempts of all jobs, as bought; lost ones last")
+    sharing: tuple[SharedTask, ...] = Field(
+        default=(), description="tasks that shared a device, one for each target"
+    )
 
 
 def compare(
@@ -118,14 +123,17 @@ def compare(
         pairs += [
             _pair(suite, dtype, gpu, cpu, job_costs) for gpu, cpu in product(*by_device.values())
         ]
-    used = (basis.instance_type for pair in pairs for basis in (pair.gpu_price, pair.cpu_price))
+    sharing = shared_tasks(run, prices)
+    bases = [basis for pair in pairs for basis in (pair.gpu_price, pair.cpu_price)]
+    used = (basis.instance_type for basis in (*bases, *(task.price for task in sharing)))
     return Comparison(
         run_id=run.run_id,
-        notices=tuple(run_notices(run, compared=bool(pairs))),
+        notices=tuple(run_notices(run, compared=bool(pairs or sharing))),
         pairs=tuple(pairs),
         lost=run.lost,
         prices=prices.only(used),
         cost=cost,
+        sharing=sharing,
     )
 
 
@@ -171,7 +179,7 @@ class _Figures(NamedTuple):
     @classmethod
     def of(cls, gpu: PricedTarget, cpu: PricedTarget) -> Self:
         keys = dict.fromkeys((*gpu.pooled.samples, *cpu.pooled.samples))
-        found = [compare_row(key, gpu, cpu) for key in keys]
+        found = [compare_row(key, gpu, cpu) for key in keys if not _is_experiment(key)]
         rows = tuple(row for row in found if isinstance(row, Row))
         tables = (gpu.fitting_calibration, cpu.fitting_calibration)
         return cls(
@@ -183,8 +191,16 @@ class _Figures(NamedTuple):
         )
 
 
+def _is_experiment(key: RowKey) -> bool:
+    """Whether a replica was made to fail, so that the row is no figure of either target."""
+    place = Place.of(dict(key[1]))
+    return place is not None and place.disturbance is not None
+
+
 def _crossovers(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> tuple[Crossover, ...]:
     verdicts = {
-        row_key(row): RowVerdict(SIGNS[row.verdict], SIGNS[row.cheaper], row.noise) for row in rows
+        row_key(row): RowVerdict(SIGNS[row.verdict], SIGNS[row.cheaper], row.noise)
+        for row in rows
+        if not Place.of(row.parameters)  # a number of replicas is no size
     }
     return find_crossovers(gpu.pooled, cpu.pooled, gpu.price, cpu.price, verdicts)

@@ -202,7 +202,7 @@ class RowSamples:
             trials=self.row.trials,
             roofline=roofline(self.row, [job.document for job, _ in self.measured], seconds),
             items_per_second=rate(self.row.items, seconds),
-            peak_memory_bytes=_largest(row.peak_memory_bytes for row in rows),
+            peak_memory_bytes=largest(row.peak_memory_bytes for row in rows),
             energy_joules=joules,
             flops_per_joule=(
                 self.row.flops / joules
@@ -219,9 +219,11 @@ class RowSamples:
     def _odd_samples(self) -> dict[str, Any]:
         rows = self._rows
         during = [row.conditions_during for row in rows if row.conditions_during]
+        # Replicas that share cores wait for each other, which is no disturbance.
+        alone = [row.conditions_during for row in rows if row.conditions_during and not row.sharing]
         return {
-            "steal_share": _largest(conditions.cpu_steal_share for conditions in during),
-            "wait_share": _largest(conditions.cpu_wait_share for conditions in during),
+            "steal_share": largest(conditions.cpu_steal_share for conditions in during),
+            "wait_share": largest(conditions.cpu_wait_share for conditions in alone),
             "throttled_samples": sum(len(row.throttled_samples) for row in rows),
             "throttled_left_out": sum(
                 len(row.samples_seconds) - len(kept_samples(row)) for row in rows
@@ -324,5 +326,5 @@ def _median(values: Iterable[float | None]) -> float | None:
     return median(known) if known else None
 
 
-def _largest(values: Iterable[Number | None]) -> Number | None:
+def largest(values: Iterable[Number | None]) -> Number | None:
     return max((value for value in values if value is not None), default=None)

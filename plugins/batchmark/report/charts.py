@@ -18,6 +18,7 @@ import vl_convert
 from batchmark.analysis.answer import Measure
 from batchmark.analysis.comparison import Pair
 from batchmark.analysis.samples import RowKey, row_key
+from batchmark.analysis.sharing.curves import Place
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report import words
@@ -109,12 +110,13 @@ class Cell(NamedTuple):
 def size_charts(pairs: Sequence[Pair]) -> list[SizeChart]:
     """A chart for each workload and dtype, along the axis on which it has the most sizes.
 
-    GPU targets come first. Where two suites share a row, the first one's is shown.
+    GPU targets come first. Where two suites share a row, the first one's is shown. Tasks that
+    share a device have curves of their own.
     """
+    rows = [(pair, row) for pair in pairs for row in pair.rows if not Place.of(row.parameters)]
     measured = [
         (words.gpu_label(pair), row, Point(row.gpu.median_seconds, row.gpu.cold_seconds, usd))
-        for pair in pairs
-        for row in pair.rows
+        for pair, row in rows
         for usd in [None if pair.cpu_fallback else row.gpu_usd_per_million_calls]
     ]
     measured += [
@@ -123,8 +125,7 @@ def size_charts(pairs: Sequence[Pair]) -> list[SizeChart]:
             row,
             Point(row.cpu.median_seconds, row.cpu.cold_seconds, row.cpu_usd_per_million_calls),
         )
-        for pair in pairs
-        for row in pair.rows
+        for pair, row in rows
     ]
     grids: dict[tuple[str, str], dict[RowKey, dict[str, Point]]] = defaultdict(
         lambda: defaultdict(dict)

@@ -9,21 +9,23 @@ from pydantic import AwareDatetime, Field
 
 from batchmark.analysis.comparison import Comparison, Pair
 from batchmark.analysis.cost import JobCost, RunCost
+from batchmark.analysis.sharing.tasks import SharedTask
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
 from batchmark.core.run import LostJob
 from batchmark.report.changes import AlertBoard, ChangesSection
 
-# History of the report's JSON, newest first. A report of version 2 is read as one of version 3.
+# History of the report's JSON, newest first. One of version 2 or 3 is read as one of version 4.
+#   4  (2026-12) tasks that shared a device
 #   3  (2026-12) what changed against the history, and alerts
 #   2  (2026-11) crossovers, cold starts (key `ledgers`), noise, roofline and flags of rows, rivals'
 #      trials, telemetry
 #   1  (2026-11) first version
-REPORT_VERSION: Final = 3
+REPORT_VERSION: Final = 4
 
 
 class Report(Record):
-    report_version: Literal[2, 3] = REPORT_VERSION
+    report_version: Literal[2, 3, 4] = REPORT_VERSION
     notices: tuple[str, ...] = Field(description="to be read before any figure")
     run_id: str
     created_at: AwareDatetime
@@ -31,6 +33,9 @@ class Report(Record):
     lost: tuple[LostJob, ...]
     prices: PriceTable
     cost: RunCost = Field(description="of all attempts of all jobs, as bought; lost ones last")
+    sharing: tuple[SharedTask, ...] = Field(
+        default=(), description="tasks that shared a device, one for each target"
+    )
     changes: ChangesSection | None = Field(
         default=None, description="null where the history was not searched"
     )

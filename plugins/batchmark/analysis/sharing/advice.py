@@ -1,0 +1,125 @@
+"""How many of a task may share a device, in which mode, and what that gives against one alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from batchmark.analysis.sharing.curves import Curve, Form
+from batchmark.analysis.sharing.knee import WORTH
+from batchmark.core import formatting
+from batchmark.core.intervals import Estimate, Interval
+from batchmark.core.record import Record
+from batchmark_job.result import SharingMode
+
+Verdict = Literal["share", "alone", "not_known"]
+
+
+class Choice(Record):
+    """A number of replicas, held against one task alone."""
+
+    replicas: int
+    at_least: bool = Field(description="more may add more: the knee is not seen, or not certain")
+    gain: Estimate = Field(description="throughput over that of one task alone")
+    price: Estimate = Field(description="of a step, over that of one task alone")
+    p95_seconds: float | None = Field(description="of a step, of the slowest replica")
+    p95_alone: float | None = Field(description="seconds of a step of one task alone")
+    usd_per_1000_steps: Estimate | None
+    usd_alone: Estimate | None
+
+
+class Advice(Record):
+    verdict: Verdict = Field(
+        description="share: it surely adds throughput; alone: surely less than is worth having"
+    )
+    mode: SharingMode | None = Field(description="that it is about; null where none was measured")
+    form: Form = "processes"
+    choice: Choice | None = Field(default=None, description="null unless sharing pays")
+    equals: tuple[SharingMode, ...] = Field(
+        default=(), description="other modes that may add as much, by the overlap of intervals"
+    )
+    reason: str | None = Field(
+        default=None, description="why it is not known, or what sharing adds"
+    )
+
+
+def advise(curves: Sequence[Curve]) -> Advice:
+    """What all curves of a task on a target come to; the best mode is that of most throughput."""
+    judged = [_judge(curve) for curve in curves if curve.mode is not SharingMode.EXCLUSIVE]
+    sharing = [(one.choice.gain, one) for one in judged if one.choice]
+    if sharing:
+        most, best = max(sharing, key=lambda one: one[0].value)
+        equals = [one.mode for gain, one in sharing if one is not best and _overlap(gain, most)]
+        return best.model_copy(update={"equals": tuple(equals)})
+    for verdict in ("not_known", "alone"):
+        if found := [one for one in judged if one.verdict == verdict]:
+            return found[0]
+    reason = "tasks at once were not measured"
+    return Advice(verdict="not_known", mode=None, reason=reason)
+
+
+def _judge(curve: Curve) -> Advice:
+    about = Advice(verdict="not_known", mode=curve.mode, form=curve.form)
+    if reason := _unknown(curve):
+        return about.model_copy(update={"reason": reason})
+    choice = _choice(curve)
+    ends = choice and choice.gain.interval
+    if ends and ends.low > 1:
+        return about.model_copy(update={"verdict": "share", "choice": choice})
+    if choice and ends and ends.high >= 1 / WORTH:
+        reason = f"with {choice.replicas} replicas {_times(choice.gain)}"
+        return about.model_copy(update={"reason": reason})
+    return about.model_copy(update={"verdict": "alone", "reason": _most(curve)})
+
+
+def _unknown(curve: Curve) -> str | None:
+    """Why a curve says nothing for certain; None if it does."""
+    if not curve.points:
+        return "; ".join(dict.fromkeys(one.reason for one in curve.unmeasured))
+    if curve.alone is None:
+        return "no task was measured alone"
+    knee = curve.knee
+    if knee is None or knee.low is None or (knee.low == 1 and knee.outcome != "found"):
+        return knee.reason if knee else "it has no knee"
+    return None
+
+
+def _choice(curve: Curve) -> Choice | None:
+    """At the knee, or the least that it surely is; None where that is one alone."""
+    knee, alone = curve.knee, curve.alone
+    point = curve.point(knee.low) if knee and knee.low and knee.low > 1 else None
+    if not (knee and alone and point and point.gain):
+        return None
+    return Choice(
+        replicas=point.replicas,
+        at_least=knee.outcome != "found",
+        gain=point.gain,
+        price=_inverse(point.gain),
+        p95_seconds=point.figures.slowest.p95,
+        p95_alone=alone.steps.p95,
+        usd_per_1000_steps=point.usd_per_1000_steps,
+        usd_alone=alone.usd_per_1000_steps,
+    )
+
+
+def _most(curve: Curve) -> str:
+    """The most that sharing adds."""
+    gains = {point.gain: point for point in curve.points if point.replicas > 1 and point.gain}
+    best = max(gains, key=lambda gain: gain.value, default=None)
+    return f"the most is {_times(best)}, with {gains[best].replicas} replicas" if best else "none"
+
+
+def _times(gain: Estimate) -> str:
+    return f"{formatting.factor(gain)} the throughput of one alone"
+
+
+def _inverse(ratio: Estimate) -> Estimate:
+    interval = ratio.interval and Interval(low=1 / ratio.interval.high, high=1 / ratio.interval.low)
+    return Estimate(value=1 / ratio.value, interval=interval, interval_reason=ratio.interval_reason)
+
+
+def _overlap(first: Estimate, second: Estimate) -> bool:
+    ours, theirs = first.interval, second.interval
+    return not (ours and theirs) or (ours.low <= theirs.high and theirs.low <= ours.high)

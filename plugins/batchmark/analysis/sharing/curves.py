@@ -1,0 +1,255 @@
+"""A task's throughput over the number of replicas that share a device, mode by mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Self
+
+from pydantic import Field, ValidationError
+
+from batchmark.analysis.cost import PriceBasis
+from batchmark.analysis.pooling import TargetJobs
+from batchmark.analysis.roofline import rate
+from batchmark.analysis.samples import Provenance, RowKey, RowSamples
+from batchmark.analysis.sharing.knee import Knee, find_knee
+from batchmark.analysis.sharing.replicas import ReplicaFigures, Starved, StepTimes, ends_of, starved
+from batchmark.analysis.speedup import ratio
+from batchmark.core.intervals import Estimate, Median
+from batchmark.core.prices import SECONDS_PER_HOUR
+from batchmark.core.record import Record
+from batchmark_job.result import Disturbance, Parameter, Sharing, SharingMode
+
+Form = Literal["processes", "jobs", "pods"]
+MOST_REPLICAS = 100  # as many as a result document holds
+STEPS = 1_000  # that dollars are told for
+OF_SHARING = {"mode", "replicas", "form", "disturbance"}  # parameters beside the task's own
+
+
+class Point(Record):
+    """A number of replicas: what they did together, and each by itself."""
+
+    replicas: int
+    jobs: int
+    samples: int
+    throughput: Estimate = Field(description="steps per second of all replicas together")
+    items_per_second: Estimate | None = Field(description="images; null where a step has none")
+    gain: Estimate | None = Field(
+        description="throughput over that of one task alone; null where none was measured alone"
+    )
+    usd_per_1000_steps: Estimate | None = Field(description="null where there is no price")
+    interference: float | None = Field(
+        description="median step of the slowest replica over that of a task alone"
+    )
+    figures: ReplicaFigures
+    starved: tuple[Starved, ...]
+    warnings: tuple[str, ...]
+    provenance: tuple[Provenance, ...]
+
+
+class Unmeasured(Record):
+    """A number of replicas without a figure."""
+
+    replicas: int
+    reason: str
+
+
+class Alone(Record):
+    """One task that has the device to itself."""
+
+    throughput: Estimate = Field(description="steps per second")
+    steps: StepTimes
+    usd_per_1000_steps: Estimate | None
+
+
+class Curve(Record):
+    mode: SharingMode
+    form: Form
+    alone: Alone | None = Field(
+        description="in exclusive mode, else the mode's only replica; null where neither was "
+        "measured"
+    )
+    points: tuple[Point, ...] = Field(description="by the number of replicas")
+    unmeasured: tuple[Unmeasured, ...]
+    knee: Knee | None = Field(description="null in turn, where more replicas can't add anything")
+
+    def point(self, replicas: int) -> Point | None:
+        return next((point for point in self.points if point.replicas == replicas), None)
+
+
+class Place(Record):
+    """Where a row stands among all that a task measured on a target, by its parameters."""
+
+    mode: SharingMode
+    replicas: int = Field(ge=1, le=MOST_REPLICAS)
+    form: Form = "processes"
+    disturbance: Disturbance | None = None
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Parameter]) -> Self | None:
+        """None where they say nothing of sharing, as those of other suites."""
+        named = {name: value for name, value in parameters.items() if name in OF_SHARING}
+        try:
+            return cls.model_validate(named)
+        except ValidationError:
+            return None
+
+
+@dataclass(frozen=True)
+class SharedSamples:
+    """A row's samples in all jobs of a target."""
+
+    place: Place
+    pooled: RowSamples
+    problem: str | None  # why there is no figure
+
+    @classmethod
+    def of(cls, target: TargetJobs, key: RowKey) -> Self | None:
+        """None for a row of a task that shared nothing."""
+        place, pooled = Place.of(dict(key[1])), target.samples[key]
+        if place is None or not all(row.sharing for _, row in pooled.measured):
+            return None
+        problem = target.problem(key)
+        if problem is None and not place.disturbance:
+            problem = "; ".join(str(end) for end in ends_of(_rows(pooled)) if not end.ran) or None
+        return cls(place, pooled, problem and problem.removeprefix(f"{target.name}: "))
+
+    @property
+    def rows(self) -> list[Sharing]:
+        return _rows(self.pooled)
+
+    @property
+    def median(self) -> Median | None:
+        """Seconds per step of all replicas together; None where there is no figure."""
+        return None if self.problem else self.pooled.median
+
+
+def task_parameters(row: Mapping[str, Parameter]) -> dict[str, Parameter]:
+    """The task's own, without those that say how it shares the device."""
+    return {name: value for name, value in row.items() if name not in OF_SHARING}
+
+
+def curves_of(found: Sequence[SharedSamples], price: PriceBasis) -> tuple[Curve, ...]:
+    """A curve for each mode and form, of the rows of one task that nothing disturbs."""
+    lines: dict[tuple[SharingMode, Form], dict[int, SharedSamples]] = {}
+    for samples in found:
+        place = samples.place
+        if not place.disturbance:
+            lines.setdefault((place.mode, place.form), {})[place.replicas] = samples
+    return tuple(
+        _curve(mode, form, dict(sorted(line.items())), alone_of(lines, mode, form), price)
+        for (mode, form), line in lines.items()
+    )
+
+
+def alone_of(
+    lines: Mapping[tuple[SharingMode, Form], Mapping[int, SharedSamples]],
+    mode: SharingMode,
+    form: Form,
+) -> SharedSamples | None:
+    """One task alone on the device: in exclusive mode, else as the only replica of the mode."""
+    in_turn = {
+        replicas: samples
+        for replicas, samples in lines.get((SharingMode.EXCLUSIVE, form), {}).items()
+        if samples.median
+    }
+    if in_turn:
+        return in_turn[min(in_turn)]
+    alone = lines[mode, form].get(1)
+    return alone if alone and alone.median else None
+
+
+def _curve(
+    mode: SharingMode,
+    form: Form,
+    line: Mapping[int, SharedSamples],
+    alone: SharedSamples | None,
+    price: PriceBasis,
+) -> Curve:
+    measured = {replicas: one.median for replicas, one in line.items() if one.median}
+    knee = None
+    if mode is not SharingMode.EXCLUSIVE:
+        first = {1: alone.median} if alone and alone.median else {}
+        knee = find_knee(first | measured)
+    return Curve(
+        mode=mode,
+        form=form,
+        alone=_alone(alone, price) if alone else None,
+        points=tuple(
+            _point(replicas, line[replicas], median, alone, price)
+            for replicas, median in measured.items()
+        ),
+        unmeasured=tuple(
+            Unmeasured(replicas=replicas, reason=one.problem or "no samples")
+            for replicas, one in line.items()
+            if replicas not in measured
+        ),
+        knee=knee,
+    )
+
+
+def _alone(samples: SharedSamples, price: PriceBasis) -> Alone | None:
+    if not samples.median:
+        return None
+    seconds = samples.median.estimate()
+    return Alone(
+        throughput=_throughput(seconds),
+        steps=ReplicaFigures.of(samples.rows).typical,
+        usd_per_1000_steps=usd_per_1000_steps(seconds, price),
+    )
+
+
+def _point(
+    replicas: int,
+    samples: SharedSamples,
+    median: Median,
+    alone: SharedSamples | None,
+    price: PriceBasis,
+) -> Point:
+    pooled, seconds = samples.pooled, median.estimate()
+    figures = ReplicaFigures.of(samples.rows)
+    return Point(
+        replicas=replicas,
+        jobs=len(pooled.measured),
+        samples=median.samples.size,
+        throughput=_throughput(seconds),
+        items_per_second=rate(pooled.row.items, seconds),
+        gain=ratio(alone.median, median) if alone and alone.median else None,
+        usd_per_1000_steps=usd_per_1000_steps(seconds, price),
+        interference=_interference(figures, alone),
+        figures=figures,
+        starved=tuple(_starved(pooled)),
+        warnings=tuple(warning.text for warning in pooled.warnings()),
+        provenance=pooled.provenance,
+    )
+
+
+def _throughput(seconds: Estimate) -> Estimate:
+    steps = rate(1, seconds)
+    assert steps is not None  # noqa: S101 - one is an amount
+    return steps
+
+
+def usd_per_1000_steps(seconds: Estimate, price: PriceBasis) -> Estimate | None:
+    """What the device's whole instance costs meanwhile; None without a price."""
+    if price.usd_per_hour is None:
+        return None
+    return seconds.scaled(price.usd_per_hour / SECONDS_PER_HOUR * STEPS)
+
+
+def _interference(figures: ReplicaFigures, alone: SharedSamples | None) -> float | None:
+    undisturbed = ReplicaFigures.of(alone.rows).typical.p50 if alone else None
+    slowest = figures.slowest.p50
+    return slowest / undisturbed if slowest and undisturbed else None
+
+
+def _starved(pooled: RowSamples) -> Iterator[Starved]:
+    for job, row in pooled.measured:
+        if row.sharing:
+            yield from starved(row.sharing, job.job_id)
+
+
+def _rows(pooled: RowSamples) -> list[Sharing]:
+    """How the replicas shared the device in each job: also where that failed, if it is told."""
+    rows = (row.sharing for _, row in pooled.measured or pooled.unmeasured)
+    return [row for row in rows if row]

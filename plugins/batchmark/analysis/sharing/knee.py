@@ -1,0 +1,73 @@
+"""The number of replicas from which on more of them add too little throughput to be worth it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from batchmark.core.intervals import CONFIDENCE, Median
+from batchmark.core.record import Record
+
+# kneed looks for the sharpest bend of one smooth line; a share of the best is what a user can
+# check, and resampled curves tell whether noise decides it.
+WORTH = 0.95  # of the best throughput: what more replicas add beyond is not worth having
+
+
+class Knee(Record):
+    """The smallest number of replicas with WORTH of the best throughput of its curve."""
+
+    outcome: Literal["found", "still_rising", "not_known"] = Field(
+        description="still_rising: only the largest number measured has it, so more may add more"
+    )
+    replicas: int | None = Field(
+        description="found: the knee; still_rising: it is at least that; not known: by the medians "
+        "alone; null with fewer than two numbers of replicas"
+    )
+    low: int | None = Field(default=None, description="lower end of its 95 % interval")
+    high: int | None = Field(
+        default=None, description="upper end; may be more where it is the largest number measured"
+    )
+    reason: str | None = Field(default=None, description="why it is not known")
+
+
+def find_knee(seconds: Mapping[int, Median]) -> Knee:
+    """The knee of a curve, given the seconds per step of all replicas together at each number.
+
+    It is known if nearly all curves that are resampled from the samples have theirs at one number.
+    Each of them is held against its own best, so noise at the top is not taken for the best.
+    """
+    numbers = sorted(seconds)
+    if len(numbers) < 2:
+        return Knee(
+            outcome="not_known",
+            replicas=None,
+            reason="it takes at least two numbers of replicas that were measured",
+        )
+    medians = [seconds[number] for number in numbers]
+    guess = int(_knees(numbers, 1 / np.array([[median.value] for median in medians]))[0])
+    if reason := next(filter(None, (median.interval_reason for median in medians)), None):
+        return Knee(outcome="not_known", replicas=guess, reason=reason)
+    drawn = _knees(numbers, 1 / np.array([median.draws() for median in medians]))
+    tail = (1 - CONFIDENCE) / 2
+    low, high = map(int, np.quantile(drawn, (tail, 1 - tail), method="inverted_cdf"))
+    if low < high:
+        more = " or more" if high == numbers[-1] else ""
+        return Knee(
+            outcome="not_known",
+            replicas=guess,
+            low=low,
+            high=high,
+            reason=f"by the spread of the samples it lies anywhere from {low} to {high}{more}",
+        )
+    outcome = "still_rising" if low == numbers[-1] else "found"
+    return Knee(outcome=outcome, replicas=low, low=low, high=high)
+
+
+def _knees(numbers: list[int], throughput: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The knee of each curve; `throughput` has the shape (numbers, curves)."""
+    enough = throughput >= WORTH * throughput.max(axis=0)
+    return np.asarray(np.array(numbers)[enough.argmax(axis=0)])

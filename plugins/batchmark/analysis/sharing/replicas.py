@@ -1,0 +1,194 @@
+"""The replicas of a row: their step times, their shares of the device, and who starves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from statistics import mean, median
+from typing import Self
+
+from pydantic import Field
+
+from batchmark.analysis.samples import largest
+from batchmark.core import formatting
+from batchmark.core.record import Record
+from batchmark_job.result import Replica, ReplicaOutcome, Sharing
+
+STARVED_SHARE = 0.5  # of the mean share of its group
+STARVED_GAP = 10  # of its own median steps, without one that ends
+OUTCOMES = {
+    ReplicaOutcome.RAN: "ran to its end",
+    ReplicaOutcome.OUT_OF_MEMORY: "ran out of memory",
+    ReplicaOutcome.CRASHED: "crashed",
+    ReplicaOutcome.HUNG: "hung",
+    ReplicaOutcome.FAILED: "failed",
+}
+
+
+class StepTimes(Record):
+    """Seconds of a replica's steps; null where no replica tells."""
+
+    p50: float | None
+    p95: float | None
+    p99: float | None
+
+
+class ReplicaFigures(Record):
+    """What the replicas of a row measured, as medians over the jobs unless it says otherwise."""
+
+    slowest: StepTimes = Field(description="of each quantile the largest over the replicas")
+    typical: StepTimes = Field(description="of each quantile the median over the replicas")
+    fairness_worst: float | None = Field(
+        description="Jain's index of the steps within a group of processes, of the worst group"
+    )
+    fairness_median: float | None = Field(description="the same, median over the groups")
+    longest_gap_seconds: float | None = Field(description="largest over replicas and jobs")
+    startup_seconds: float | None = Field(description="of the replica that took longest")
+    device_memory_bytes: float | None = Field(
+        description="of the GPU for each replica, its context included; largest over the jobs"
+    )
+    peak_memory_bytes: int | None = Field(
+        description="largest over replicas and jobs: torch's on CUDA, all of it on the CPU"
+    )
+
+    @classmethod
+    def of(cls, rows: Sequence[Sharing]) -> Self:
+        groups = [fairness for row in rows if (fairness := group_fairness(row.replicas))]
+        found = [fairness for group in groups for fairness in group]
+        return cls(
+            slowest=_step_times(rows, max),
+            typical=_step_times(rows, median),
+            fairness_worst=min(found, default=None),
+            fairness_median=median(found) if found else None,
+            longest_gap_seconds=largest(
+                replica.longest_gap_seconds for row in rows for replica in row.replicas
+            ),
+            startup_seconds=_over_jobs(rows, "startup_seconds", max),
+            device_memory_bytes=largest(map(_device_memory, rows)),
+            peak_memory_bytes=largest(
+                replica.peak_memory_bytes for row in rows for replica in row.replicas
+            ),
+        )
+
+
+class Starved(Record):
+    """A replica that got far less of the device than the others, or waited far too long for it."""
+
+    replica: int = Field(description="index, from 0")
+    job_id: str
+    group: int | None = Field(
+        default=None, description="of processes in which its share was too small, from 0"
+    )
+    share: float | None = Field(default=None, description="of the mean share of that group")
+    gap_steps: float | None = Field(
+        default=None, description="its longest gap, in its own median steps, where too long"
+    )
+
+    def __str__(self) -> str:
+        parts = []
+        if self.share is not None:
+            parts.append(f"made {formatting.percent(self.share)} of the mean number of steps")
+        if self.gap_steps is not None:
+            steps = formatting.about(self.gap_steps)
+            parts.append(f"waited as long as {steps} of its median steps for one to end")
+        return f"replica {self.replica} {' and '.join(parts)}"
+
+
+class ReplicaEnd(Record):
+    """What became of a replica."""
+
+    replica: int = Field(description="index, from 0")
+    outcome: ReplicaOutcome
+    reason: str | None
+
+    @property
+    def ran(self) -> bool:
+        return self.outcome is ReplicaOutcome.RAN
+
+    def __str__(self) -> str:
+        return f"replica {self.replica} {OUTCOMES[self.outcome]}" + (
+            f" ({self.reason})" if self.reason else ""
+        )
+
+
+def jain(shares: Sequence[float]) -> float | None:
+    """Jain's fairness index: 1 where all are equal, 1/n where one has all; None where none has any.
+
+    Jain, Chiu and Hawe, DEC-TR-301, 1984.
+    """
+    squares = sum(share**2 for share in shares)
+    return sum(shares) ** 2 / (len(shares) * squares) if squares else None
+
+
+def group_fairness(replicas: Sequence[Replica]) -> list[float]:
+    """Of each group in which any step was made."""
+    return [found for group in _groups(replicas) if (found := jain(group)) is not None]
+
+
+def starved(row: Sharing, job_id: str) -> list[Starved]:
+    """The replicas that starved in a job, each with its smallest share.
+
+    Steps are counted whole, so that one that a window's edge cuts is none: it is given back.
+    """
+    groups = _groups(row.replicas)
+    found = []
+    for index, replica in enumerate(row.replicas):
+        shares = [
+            (steps[index] / mean(steps), number)
+            for number, steps in enumerate(groups)
+            if steps[index] + 1 < STARVED_SHARE * mean(steps)
+        ]
+        share, group = min(shares, default=(None, None))
+        gap = _gap_steps(replica)
+        gap = gap if gap and gap > STARVED_GAP else None
+        if share is not None or gap:
+            found.append(
+                Starved(replica=index, job_id=job_id, group=group, share=share, gap_steps=gap)
+            )
+    return found
+
+
+def ends_of(rows: Sequence[Sharing]) -> list[ReplicaEnd]:
+    """What became of each replica: in the first job in which it did not run to its end, if any."""
+    replicas = zip_longest(*(row.replicas for row in rows))
+    found = []
+    for index, in_jobs in enumerate(replicas):
+        known = [replica for replica in in_jobs if replica]
+        worst = next((one for one in known if one.outcome is not ReplicaOutcome.RAN), known[0])
+        found.append(ReplicaEnd(replica=index, outcome=worst.outcome, reason=worst.reason))
+    return found
+
+
+def _groups(replicas: Sequence[Replica]) -> list[tuple[int, ...]]:
+    """The steps of all replicas by group; a replica that ended before a group made none in it."""
+    return list(zip_longest(*(replica.group_steps for replica in replicas), fillvalue=0))
+
+
+def _gap_steps(replica: Replica) -> float | None:
+    if not (replica.longest_gap_seconds and replica.step_seconds_p50):
+        return None
+    return replica.longest_gap_seconds / replica.step_seconds_p50
+
+
+def _step_times(rows: Sequence[Sharing], over: Callable[[list[float]], float]) -> StepTimes:
+    names = ("p50", "p95", "p99")
+    return StepTimes(**{name: _over_jobs(rows, f"step_seconds_{name}", over) for name in names})
+
+
+def _over_jobs(
+    rows: Sequence[Sharing], name: str, over: Callable[[list[float]], float]
+) -> float | None:
+    """The median over the jobs of what the replicas' figures come to."""
+    found = []
+    for row in rows:
+        values = (getattr(replica, name) for replica in row.replicas)
+        if known := [value for value in values if value is not None]:
+            found.append(over(known))
+    return median(found) if found else None
+
+
+def _device_memory(row: Sharing) -> float | None:
+    if row.device_memory_bytes is None:
+        return None
+    at_once = 1 if row.mode == "exclusive" else len(row.replicas)
+    return row.device_memory_bytes / at_once

@@ -1,0 +1,73 @@
+"""What a run says of each task that shared a device: curves, advice, experiments."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from pydantic import Field
+
+from batchmark.analysis.cost import PriceBasis, price_basis
+from batchmark.analysis.pooling import TargetJobs, TargetRecord, group_jobs
+from batchmark.analysis.samples import parameters_json
+from batchmark.analysis.sharing.advice import Advice, advise
+from batchmark.analysis.sharing.curves import Curve, SharedSamples, curves_of, task_parameters
+from batchmark.analysis.sharing.experiments import Experiment, experiments_of
+from batchmark.core.prices import PriceTable
+from batchmark.core.record import Record
+from batchmark.core.run import CollectedRun
+from batchmark_job.result import Parameter
+
+
+class SharedTask(Record):
+    """A task on a target."""
+
+    suite: str
+    target: TargetRecord
+    workload: str
+    parameters: dict[str, Parameter] = Field(description="the task's own")
+    dtype: str
+    threads: int | None = Field(description="CPU threads of a replica; null if unknown")
+    price: PriceBasis
+    refused: str | None = Field(description="why there is nothing of it")
+    curves: tuple[Curve, ...]
+    advice: Advice
+    experiments: tuple[Experiment, ...]
+
+
+def shared_tasks(run: CollectedRun, prices: PriceTable) -> tuple[SharedTask, ...]:
+    """All tasks of a run that shared a device, in the order of its jobs."""
+    return tuple(
+        task
+        for (suite, _), targets in group_jobs(run).items()
+        for target in targets
+        for task in _of_target(suite, target, prices)
+    )
+
+
+def _of_target(suite: str, target: TargetJobs, prices: PriceTable) -> Iterator[SharedTask]:
+    tasks: dict[tuple[str, str, str], list[SharedSamples]] = defaultdict(list)
+    for key in target.samples:
+        if samples := SharedSamples.of(target, key):
+            workload, parameters, dtype = key
+            own = parameters_json(task_parameters(dict(parameters)))
+            tasks[workload, own, dtype].append(samples)
+    record, refused = target.record(), target.refusal()
+    price = price_basis(record, prices)
+    for (workload, _, dtype), found in tasks.items():
+        row = found[0].pooled.row
+        curves = () if refused else curves_of(found, price)
+        code = next((one.pooled.row.implementation for one in found if one.median), None)
+        yield SharedTask(
+            suite=suite,
+            target=record,
+            workload=workload,
+            parameters=task_parameters(row.parameters),
+            dtype=dtype,
+            threads=code.threads if code else None,
+            price=price,
+            refused=refused,
+            curves=curves,
+            advice=advise(curves),
+            experiments=() if refused else experiments_of(found),
+        )

@@ -1,0 +1,227 @@
+"""A run's shared tasks: curves with prices, what is advised, and who suffered in experiments."""
+
+import pytest
+
+from batchmark.analysis.sharing.tasks import shared_tasks
+from batchmark_job.result import Device
+from tests.builders.runs import (
+    GPU_ENVIRONMENT,
+    LAPTOP_ENVIRONMENT,
+    PRICES,
+    build_job,
+    build_row,
+    build_run,
+    noisy,
+)
+from tests.builders.sharing import (
+    curve_rows,
+    equal_replicas,
+    replica,
+    shared_row,
+    sharing_job,
+    unshared_row,
+)
+
+GPU = "g5.xlarge"  # at 1.006 USD an hour
+ALONE = 100.0  # steps a second
+
+
+def task_of(*rows, target=GPU, **fields):
+    (task,) = shared_tasks(build_run(sharing_job(target, rows, **fields)), PRICES)
+    return task
+
+
+def curve(task, mode="time_slicing"):
+    (found,) = [one for one in task.curves if one.mode == mode]
+    return found
+
+
+def alone(**fields):
+    return shared_row("exclusive", 1, ALONE, **fields)
+
+
+SATURATING = {1: 100.0, 2: 190.0, 4: 210.0, 8: 211.0}
+
+
+def test_a_curve_has_throughput_gain_price_and_each_replicas_steps():
+    task = task_of(alone(), *curve_rows("time_slicing", SATURATING))
+    found = curve(task)
+    assert [point.replicas for point in found.points] == [1, 2, 4, 8]
+    point = found.point(4)
+    assert point.throughput.value == pytest.approx(210)
+    assert point.throughput.interval.low < 210 < point.throughput.interval.high
+    assert point.gain.value == pytest.approx(2.1)
+    assert point.items_per_second.value == pytest.approx(32 * 210)
+    assert point.usd_per_1000_steps.value == pytest.approx(1.006 / 3600 * 1000 / 210)
+    assert point.interference == pytest.approx(4 / 2.1)
+    assert (point.jobs, point.samples) == (1, 15)
+    assert (found.knee.outcome, found.knee.replicas) == ("found", 4)
+    assert curve(task, "exclusive").knee is None
+    assert task.parameters == {"batch": 32}
+
+
+def test_jobs_are_pooled_and_their_disagreement_widens_the_interval():
+    def task(*levels):
+        jobs = [
+            sharing_job(GPU, [shared_row("time_slicing", 2, level, seed=n)], repeat=n)
+            for n, level in enumerate(levels, start=1)
+        ]
+        (one,) = shared_tasks(build_run(*jobs), PRICES)
+        return one.curves[0].points[0]
+
+    equal, apart = task(100, 100, 100), task(90, 100, 110)
+    assert (equal.jobs, equal.samples) == (3, 45)
+
+    def width(point):
+        return point.throughput.interval.high - point.throughput.interval.low
+
+    assert width(apart) > 3 * width(equal)
+
+
+def test_sharing_is_advised_at_the_knee_with_what_it_gives_against_one_alone():
+    advice = task_of(alone(), *curve_rows("time_slicing", SATURATING)).advice
+    choice = advice.choice
+    assert (advice.verdict, advice.mode) == ("share", "time_slicing")
+    assert (choice.replicas, choice.at_least) == (4, False)
+    assert choice.gain.value == pytest.approx(2.1)
+    assert choice.price.value == pytest.approx(1 / 2.1)
+    assert choice.price.interval.low < 1 / 2.1 < choice.price.interval.high
+    assert choice.p95_alone == pytest.approx(0.015)
+    assert choice.p95_seconds == pytest.approx(1.5 * 4 / 210)
+    assert choice.usd_alone.value == pytest.approx(1.006 / 3600 * 1000 / 100)
+
+
+@pytest.mark.parametrize(
+    ("throughputs", "spread", "verdict", "replicas", "at_least"),
+    [
+        ({1: 100, 2: 200, 4: 400}, 0.01, "share", 4, True),
+        ({1: 100, 2: 100, 4: 100}, 0.01, "alone", None, None),
+        ({1: 100, 2: 80, 4: 60}, 0.01, "alone", None, None),
+        ({1: 100, 2: 108, 4: 107}, 0.2, "not_known", None, None),
+        ({4: 400}, 0.01, "share", 4, True),  # held against the task in exclusive mode
+    ],
+)
+def test_the_verdict(throughputs, spread, verdict, replicas, at_least):
+    rows = [alone(spread=spread), *curve_rows("time_slicing", throughputs, spread=spread)]
+    advice = task_of(*rows).advice
+    assert advice.verdict == verdict
+    if advice.choice:
+        assert (advice.choice.replicas, advice.choice.at_least) == (replicas, at_least)
+    else:
+        assert replicas is None
+        assert advice.reason
+
+
+def test_the_best_mode_is_advised_and_those_as_good_are_named():
+    better = {1: 99.0, 2: 196.0, 4: 330.0, 8: 331.0}
+    rows = [alone(), *curve_rows("time_slicing", SATURATING), *curve_rows("mps", better)]
+    advice = task_of(*rows).advice
+    assert (advice.mode, advice.choice.replicas, advice.equals) == ("mps", 4, ())
+    advice = task_of(*rows, *curve_rows("streams", better, seed=1)).advice
+    assert {advice.mode, *advice.equals} == {"mps", "streams"}
+
+
+def test_without_one_alone_or_tasks_at_once_nothing_is_known():
+    lonely = task_of(*curve_rows("time_slicing", {2: 190.0, 4: 210.0})).advice
+    assert (lonely.verdict, lonely.reason) == ("not_known", "no task was measured alone")
+    in_turn = task_of(alone()).advice
+    assert (in_turn.verdict, in_turn.mode) == ("not_known", None)
+
+
+def test_skipped_modes_and_numbers_that_did_not_fit_are_told_with_their_reason():
+    full = [replica(), replica(outcome="out_of_memory", reason="CUDA out of memory")]
+    task = task_of(
+        alone(),
+        shared_row("time_slicing", 1, ALONE),
+        shared_row("time_slicing", 2, 180.0, replicas=full),
+        unshared_row("mps", 2, "this machine has no GPU"),
+    )
+    (missing,) = curve(task).unmeasured
+    assert missing.reason == "replica 1 ran out of memory (CUDA out of memory)"
+    (missing,) = curve(task, "mps").unmeasured
+    assert missing.reason == "skipped: this machine has no GPU"
+
+
+def test_a_starved_replica_is_named_at_its_point():
+    shares = [replica((300,) * 3), replica((300,) * 3), replica((30,) * 3)]
+    row = shared_row("time_slicing", 3, 150.0, replicas=shares)
+    (point,) = curve(task_of(alone(), row)).points
+    (one,) = point.starved
+    assert (one.replica, one.job_id) == (2, "g5-xlarge-sharing-1")
+    assert point.figures.fairness_worst == pytest.approx(630**2 / (3 * 180_900))
+
+
+def test_forms_have_curves_and_ones_alone_of_their_own():
+    in_jobs = curve_rows("time_slicing", {1: 50.0, 2: 99.0}, form="jobs")
+    task = task_of(alone(), *curve_rows("time_slicing", SATURATING), *in_jobs)
+    (jobs,) = [one for one in task.curves if one.form == "jobs"]
+    assert jobs.point(2).gain.value == pytest.approx(99 / 50)
+    assert task.advice.form == "processes"
+
+
+def test_without_the_priced_machine_there_are_gains_but_no_dollars():
+    rows = [alone(), *curve_rows("time_slicing", SATURATING)]
+    task = task_of(*rows, environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU)
+    assert curve(task).points[0].usd_per_1000_steps is None
+    assert "a machine outside EC2" in task.price.note
+    assert task.advice.choice.price.value == pytest.approx(1 / 2.1)
+
+
+def test_jobs_of_different_environments_are_refused():
+    other = GPU_ENVIRONMENT.model_copy(update={"driver_version": "590.1"})
+    jobs = [
+        sharing_job(GPU, [alone()], repeat=n, environment=environment)
+        for n, environment in enumerate((GPU_ENVIRONMENT, other), start=1)
+    ]
+    (task,) = shared_tasks(build_run(*jobs), PRICES)
+    assert "driver major" in task.refused
+    assert task.curves == ()
+
+
+def disturbed(throughput, others, first=10, disturbance="crash", outcome="crashed", ended=None):
+    replicas = [replica((first,) * 3, outcome=outcome), *[replica((others,) * 3)] * 3]
+    if ended:
+        replicas[2] = replica((5,), outcome=ended, reason="exit code 1")
+    return shared_row("time_slicing", 4, throughput, replicas=replicas, disturbance=disturbance)
+
+
+def experiment(row, usual=200.0, **fields):
+    usual_row = shared_row("time_slicing", 4, usual, replicas=equal_replicas(4, usual))
+    (found,) = task_of(alone(), usual_row, row, **fields).experiments
+    return found
+
+
+def test_nobody_suffers_where_the_others_made_as_many_steps():
+    found = experiment(disturbed(160.0, 530))  # 1590 of 1600 steps are the others'
+    assert found.first.outcome == "crashed"
+    assert found.ended == ()
+    assert found.others.value == pytest.approx(160 * 1590 / 1600 / 150, rel=1e-3)
+    assert found.suffered == "nobody"
+
+
+@pytest.mark.parametrize(
+    ("row", "suffered"),
+    [
+        (disturbed(100.0, 300), "others"),  # 99 of the 150 steps that they made undisturbed
+        (disturbed(160.0, 530, ended="out_of_memory"), "others"),
+        (disturbed(100.0, 0, first=100, disturbance="hang", outcome="hung"), "others"),
+    ],
+)
+def test_others_suffer_by_fewer_steps_or_by_ending_early(row, suffered):
+    assert experiment(row).suffered == suffered
+
+
+def test_an_experiment_without_its_undisturbed_row_is_not_known():
+    (found,) = task_of(alone(), disturbed(160.0, 530)).experiments
+    assert found.suffered == "not_known"
+    assert found.reason == "the same replicas were not measured undisturbed"
+
+
+def test_a_disturbed_row_is_on_no_curve():
+    task = task_of(alone(), disturbed(160.0, 530))
+    assert [one.mode for one in task.curves] == ["exclusive"]
+
+
+def test_rows_of_other_suites_share_nothing():
+    own = build_row(noisy(0.1), parameters={"mode": "mps", "replicas": 2})
+    assert shared_tasks(build_run(build_job(GPU, [own, build_row(noisy(0.1))])), PRICES) == ()
