@@ -125,6 +125,12 @@ def usd(value: float) -> str:
     return f"${value:,.2f}" if value >= 1 else f"${_rounded(value, _last_digit(value, 2))}"
 
 
+def usd_figure(estimate: Estimate) -> Figure:
+    """An amount of money with the digits that its interval supports."""
+    figure = _figure(estimate, DIGITS_WITHOUT_INTERVAL)
+    return Figure(f"${figure.value}", figure.interval)
+
+
 def usd_per_hour(value: float) -> str:
     return f"${value:.4g} an hour"
 

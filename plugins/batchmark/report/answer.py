@@ -13,12 +13,15 @@ from batchmark.analysis.notes import few_jobs
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.report import change_words, words
+from batchmark.report.sharing import answer as sharing
+from batchmark.report.sharing.answer import SharingAnswer
 from batchmark.report.words import NOT_KNOWN
 
 if TYPE_CHECKING:
     from batchmark.report.changes import ChangesSection
     from batchmark.report.model import Report
 
+QUESTION = "Does the GPU pay off?"
 Colour = Literal["gpu", "cpu", "both", "unknown"]
 OUTSIDE_EC2 = "No dollars: the jobs ran on a machine outside EC2."
 AHEAD = {"time": ("faster", "slower"), "dollars": ("cheaper", "dearer")}
@@ -55,23 +58,28 @@ class Matrix:
 
 @dataclass(frozen=True)
 class FirstScreen:
+    """Verdict and sentence are empty where a run is about tasks that share a device alone."""
+
     verdict: str
     sentence: str
     obstacles: list[str]
     matrices: list[Matrix]
     lines: list[Line]
+    sharing: Sequence[SharingAnswer] = ()
 
 
 def first_screen(report: Report) -> FirstScreen:
     answers: list[Answer] = [find_answer(report.pairs, name) for name in ("time", "dollars")]
     known = [answer for answer in answers if answer.workloads]
-    verdict, sentence = headline(report, known)
+    about_sharing = report.sharing and not report.pairs
+    verdict, sentence = ("", "") if about_sharing else headline(report, known)
     return FirstScreen(
         verdict=verdict,
         sentence=sentence,
         obstacles=list(_obstacles(report, known)),
         matrices=[_matrix(answer) for answer in known],
         lines=list(_lines(report)),
+        sharing=[sharing.answer(task) for task in report.sharing],
     )
 
 
@@ -203,8 +211,12 @@ def _lines(report: Report) -> Iterator[Line]:
     open_alerts = report.alerts and report.alerts.lines
     has_section = open_alerts or (report.changes and report.changes.says_more)
     yield Line("Has it changed?", _changed(report.changes), "changes" if has_section else None)
-    yield Line("Can it be trusted?", _trust(report), "trust" if report.pairs else None)
-    yield Line("What did it cost?", cost(report), "cost" if report.pairs else None)
+    trusted = (
+        _trust(report) if report.pairs or not report.sharing else sharing.trust(report.sharing)
+    )
+    yield Line("Can it be trusted?", trusted, "trust" if report.pairs else None)
+    paid = "cost" if report.pairs or report.sharing else None
+    yield Line("What did it cost?", cost(report), paid)
 
 
 def _changed(found: ChangesSection | None) -> str:
@@ -234,13 +246,25 @@ def cost(report: Report) -> str:
     if report.cost.usd is not None:
         left_out = f" ({report.cost.reason})" if report.cost.reason else ""
         return f"{formatting.usd(report.cost.usd)}, {words.JOB_COSTS}{left_out}."
-    if words.outside_ec2(report.pairs):
+    if words.outside_ec2(report.pairs, report.sharing):
         return OUTSIDE_EC2
     return report.cost.reason or "Not known."
 
 
 def answer_lines(report: Report) -> Iterator[str]:
-    """The answer in words, and what stands in the way, for a terminal."""
+    """The answers in words, and what stands in the way, for a terminal."""
     screen = first_screen(report)
-    yield f"Does the GPU pay off? {screen.verdict}. {screen.sentence}"
-    yield from screen.obstacles
+    for answer in screen.sharing:
+        yield f"{sharing.QUESTION} {answer.verdict}. {answer.sentence}"
+        yield from answer.cautions
+    if screen.verdict:
+        yield f"{QUESTION} {screen.verdict}. {screen.sentence}"
+        yield from screen.obstacles
+
+
+def in_short(report: Report) -> tuple[str, str]:
+    """A run's verdict in a word or two, and its sentence: of tasks that share a device, if any."""
+    if report.sharing:
+        return sharing.verdict_of_all(report.sharing)
+    screen = first_screen(report)
+    return screen.verdict, screen.sentence

@@ -215,7 +215,7 @@ def draw(chart: SizeChart, measure: Measure = "time") -> str:
     layers = [band, line]
     if any(value["cold"] for value in values):
         layers.append(base.mark_point(shape="diamond", size=30).encode(y=alt.Y("cold:Q", **y)))
-    layers += _rules(chart.crossovers.get(measure, []), log)
+    layers += rules(chart.crossovers.get(measure, []), log)
     return embedded(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT))
 
 
@@ -254,7 +254,7 @@ def _values(target: str, size: float, point: Point, measure: Measure) -> Iterato
     }
 
 
-def _rules(marks: Sequence[Mark], scale: alt.Scale) -> list[Any]:
+def rules(marks: Sequence[Mark], scale: alt.Scale) -> list[Any]:
     """Where somebody gets ahead for good: a line with its words."""
     if not marks:
         return []

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -19,9 +19,12 @@ from batchmark.report import change_words, sections, words
 from batchmark.report.answer import first_screen
 from batchmark.report.changes import ChangesSection, SeriesTrace
 from batchmark.report.charts import log_ticks, size_charts
+from batchmark.report.sharing import words as sharing_words
+from batchmark.report.sharing.charts import SharingChart, sharing_charts
 
 if TYPE_CHECKING:
     from batchmark.analysis.comparison import Pair
+    from batchmark.analysis.sharing.tasks import SharedTask
     from batchmark.report.model import Report
 
 SHOWN_ROWS = 6  # of a change; the others are folded
@@ -66,6 +69,8 @@ def render_html(report: Report) -> str:
         report=report,
         screen=first_screen(report),
         size_charts=size_charts(report.pairs),
+        shared=sharing_words,
+        shared_tasks=[SharedTaskView.of(task) for task in report.sharing],
         words=words,
         changed=change_words,
         views=change_views(report.changes),
@@ -76,6 +81,16 @@ def render_html(report: Report) -> str:
         charts=[_Chart(row.speedup for row in pair.rows) for pair in report.pairs],
         environments=[_environments(pair) for pair in report.pairs],
     )
+
+
+class SharedTaskView(NamedTuple):
+    task: SharedTask
+    charts: list[SharingChart]
+    remarks: list[str]
+
+    @classmethod
+    def of(cls, task: SharedTask) -> Self:
+        return cls(task, sharing_charts(task), list(sharing_words.remarks(task)))
 
 
 class _Chart:

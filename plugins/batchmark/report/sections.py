@@ -168,14 +168,12 @@ def _by_target(report: Report) -> Iterator[Fact]:
 
 def _spot(report: Report) -> Iterator[Fact]:
     """What On-Demand instances would have cost more, where a price for them is known."""
-    bases = {
-        basis.instance_type: basis.usd_per_hour
-        for pair in report.pairs
-        for basis in (pair.gpu_price, pair.cpu_price)
-    }
-    instance_types = {
-        side.target: side.instance_type for pair in report.pairs for side in (pair.gpu, pair.cpu)
-    }
+    prices = [basis for pair in report.pairs for basis in (pair.gpu_price, pair.cpu_price)]
+    prices += [task.price for task in report.sharing]
+    bases = {basis.instance_type: basis.usd_per_hour for basis in prices}
+    sides = [side for pair in report.pairs for side in (pair.gpu, pair.cpu)]
+    sides += [task.target for task in report.sharing]
+    instance_types = {side.target: side.instance_type for side in sides}
     paid = full = 0.0
     for job in report.cost.jobs:
         hourly = bases.get(instance_types.get(job.target, ""))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import AwareDatetime, Field
 
 from batchmark.core.record import Record
-from batchmark.report.answer import cost, first_screen
+from batchmark.report.answer import cost, in_short
 
 if TYPE_CHECKING:
     from batchmark.report.model import Report
@@ -19,7 +19,7 @@ class RunSummary(Record):
     suites: tuple[str, ...]
     gpus: tuple[str, ...]
     cpus: tuple[str, ...]
-    verdict: str = Field(description="whether the GPU pays off, in a word or two")
+    verdict: str = Field(description="the answer in a word or two")
     sentence: str
     cost: str = Field(description="what it cost, in words")
     worse: int | None = Field(
@@ -32,18 +32,31 @@ class RunSummary(Record):
 
 
 def summarize(report: Report) -> RunSummary:
-    screen = first_screen(report)
+    verdict, sentence = in_short(report)
+    shared = [task.target for task in report.sharing]
     found = report.changes.changes if report.changes else ()
     return RunSummary(
         run_id=report.run_id,
         created_at=report.created_at,
-        suites=tuple(dict.fromkeys(pair.suite for pair in report.pairs)),
-        gpus=tuple(dict.fromkeys(pair.gpu.target for pair in report.pairs)),
-        cpus=tuple(dict.fromkeys(pair.cpu.target for pair in report.pairs)),
-        verdict=screen.verdict,
-        sentence=screen.sentence,
+        suites=_each_once(
+            *(pair.suite for pair in report.pairs), *(task.suite for task in report.sharing)
+        ),
+        gpus=_each_once(
+            *(pair.gpu.target for pair in report.pairs),
+            *(one.target for one in shared if one.device == "cuda"),
+        ),
+        cpus=_each_once(
+            *(pair.cpu.target for pair in report.pairs),
+            *(one.target for one in shared if one.device == "cpu"),
+        ),
+        verdict=verdict,
+        sentence=sentence,
         cost=cost(report),
         worse=sum(change.points[0].worse for change in found),
         too_early=bool(report.changes and report.changes.too_early),
         usd=report.cost.usd,
     )
+
+
+def _each_once(*names: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))

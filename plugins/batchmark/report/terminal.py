@@ -19,11 +19,14 @@ from batchmark.core.intervals import Estimate
 from batchmark.report import change_words, words
 from batchmark.report.answer import AHEAD, answer_lines, cost
 from batchmark.report.changes import AlertBoard, ChangesSection
+from batchmark.report.sharing.tables import curve_tables, other_lines
+from batchmark.report.sharing.words import task_name
 from batchmark.report.words import NOT_KNOWN
 
 if TYPE_CHECKING:
     from batchmark.analysis.compared_rows import Row, TotalTime
     from batchmark.analysis.comparison import Pair
+    from batchmark.analysis.sharing.tasks import SharedTask
     from batchmark.report.model import Report
 
 
@@ -103,6 +106,9 @@ def render_table(report: Report, console: Console) -> None:
         _print(console, line)
     for line in _change_lines(report):
         _print(console, line)
+    for task in report.sharing:
+        console.print()
+        _print_shared_task(task, console)
     for pair in report.pairs:
         console.print()
         _print_pair(pair, console, said)
@@ -117,7 +123,7 @@ def render_table(report: Report, console: Console) -> None:
             "red",
         )
     _print(console, f"Cost of the run's jobs: {cost(report)}")
-    if words.outside_ec2(report.pairs):
+    if words.outside_ec2(report.pairs, report.sharing):
         return
     prices = report.prices
     _print(
@@ -127,6 +133,19 @@ def render_table(report: Report, console: Console) -> None:
     )
     for line in _notes(words.price_cautions(report), said):
         _print(console, line)
+
+
+def _print_shared_task(task: SharedTask, console: Console) -> None:
+    _print(console, f"{task_name(task)}, suite {task.suite}", "bold")
+    for table in curve_tables(task):
+        console.print(table)
+    for line in other_lines(task):
+        _print(console, line)
+    for job in task.target.jobs:
+        _print(
+            console, f"{job.job_id} attempt {job.job_attempt}, log {job.log_group} {job.log_stream}"
+        )
+        _print(console, f"    {job.log_url}\n    {job.document_uri}")
 
 
 def _notes(notes: Iterable[str | None], said: list[str]) -> Iterator[str]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from batchmark.analysis.noise import RowNoise
     from batchmark.analysis.roofline import Roofline
     from batchmark.analysis.samples import Keyed, Side
+    from batchmark.analysis.sharing.tasks import SharedTask
     from batchmark.core.intervals import Estimate
     from batchmark.report.model import Report
 
@@ -96,7 +97,14 @@ def _per_gpu(basis: PriceBasis) -> str:
 def title(report: Report) -> str:
     """A run's suites and targets, in a line of the page."""
     if not report.pairs:
-        return "Batchmark report"
+        shared = [
+            formatting.some(list(dict.fromkeys(names)), most=1)
+            for names in (
+                (task.suite for task in report.sharing),
+                (task.target.target for task in report.sharing),
+            )
+        ]
+        return ": ".join(filter(None, shared)) or "Batchmark report"
     suites = dict.fromkeys(pair.suite for pair in report.pairs)
     gpus = dict.fromkeys(map(gpu_label, report.pairs))
     cpus = dict.fromkeys(pair.cpu.target for pair in report.pairs)
@@ -113,16 +121,17 @@ def machine_property(name: str, value: object) -> str | None:
     return None if value in (None, "") else str(value)
 
 
-def outside_ec2(pairs: Iterable[Pair]) -> bool:
+def outside_ec2(pairs: Iterable[Pair], sharing: Iterable[SharedTask] = ()) -> bool:
     """Whether all jobs ran on machines that nobody rents."""
-    sides = (side.environment for pair in pairs for side in (pair.gpu, pair.cpu))
-    types = [environment.instance_type for environment in sides if environment]
+    sides = [side for pair in pairs for side in (pair.gpu, pair.cpu)]
+    sides += [task.target for task in sharing]
+    types = [side.environment.instance_type for side in sides if side.environment]
     return bool(types) and not any(types)
 
 
 def price_cautions(report: Report) -> list[str]:
     """What limits the prices, where any were used."""
-    if outside_ec2(report.pairs):
+    if outside_ec2(report.pairs, report.sharing):
         return []
     found = (report.prices.staleness(report.created_at), *report.prices.all_notes)
     return [note for note in found if note]

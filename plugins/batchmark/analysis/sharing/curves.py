@@ -214,7 +214,7 @@ def _point(
         samples=median.samples.size,
         throughput=_throughput(seconds),
         items_per_second=rate(pooled.row.items, seconds),
-        gain=ratio(alone.median, median) if alone and alone.median else None,
+        gain=_gain(median, alone.median) if alone and alone.median else None,
         usd_per_1000_steps=usd_per_1000_steps(seconds, price),
         interference=_interference(figures, alone),
         figures=figures,
@@ -222,6 +222,12 @@ def _point(
         warnings=tuple(warning.text for warning in pooled.warnings()),
         provenance=pooled.provenance,
     )
+
+
+def _gain(median: Median, alone: Median) -> Estimate:
+    if median is alone:
+        return Estimate(value=1.0, interval=None, interval_reason="it is the task alone")
+    return ratio(alone, median)
 
 
 def _throughput(seconds: Estimate) -> Estimate:

@@ -1,0 +1,1 @@
+"""Tasks that share a device, as words, curves and tables."""

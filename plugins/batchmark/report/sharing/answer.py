@@ -1,0 +1,133 @@
+"""How many of a run's tasks may share a device, in words with their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from batchmark.analysis.sharing.advice import Choice
+from batchmark.analysis.sharing.curves import STEPS
+from batchmark.analysis.sharing.tasks import SharedTask
+from batchmark.core import formatting
+from batchmark.core.intervals import MINIMUM_SAMPLES
+from batchmark.report.sharing.words import mode_name, starving, target_name, task_name
+from batchmark.report.words import NOT_KNOWN
+from batchmark_job.result import Device, SharingMode
+
+QUESTION = "How many of these tasks may share the device?"
+SIMULATED = "simulated"  # how the model of a GPU begins that tests imitate
+
+
+@dataclass(frozen=True)
+class SharingAnswer:
+    """How many of a task may share a device: in a few words, in sentences, and what limits it."""
+
+    verdict: str
+    sentence: str
+    cautions: list[str]
+
+
+def answer(task: SharedTask) -> SharingAnswer:
+    advice, name = task.advice, task_name(task)
+    if task.refused:
+        return SharingAnswer("Not known", f"{name}: {task.refused}.", [])
+    if choice := advice.choice:
+        how = mode_name(task, advice.mode or SharingMode.TIME_SLICING, advice.form)
+        verdict = f"{'At least' if choice.at_least else 'Up to'} {choice.replicas} replicas"
+        text = f"{_gains(choice)}: {name}, with {how}. {_slowest(choice)}"
+    elif advice.verdict == "alone":
+        verdict, text = "Sharing does not pay", f"{name}: {advice.reason}."
+    else:
+        verdict, text = "Not known", f"{name}: {advice.reason}."
+    return SharingAnswer(verdict, text.strip(), [*_limits(task), *_no_dollars(task), *_whose(task)])
+
+
+def _gains(choice: Choice) -> str:
+    text = (
+        f"{formatting.factor(choice.gain)} the throughput of one alone, "
+        f"{formatting.number(choice.price)} of the price of a step"
+    )
+    if choice.usd_per_1000_steps and choice.usd_alone:
+        text += (
+            f" ({formatting.usd_figure(choice.usd_per_1000_steps).value} for {STEPS:,} steps, "
+            f"against {formatting.usd_figure(choice.usd_alone).value})"
+        )
+    return text
+
+
+def _slowest(choice: Choice) -> str:
+    if choice.p95_seconds is None or choice.p95_alone is None:
+        return ""
+    return (
+        f"95 of 100 steps of the slowest replica then take {formatting.seconds(choice.p95_seconds)}"
+        f" or less, against {formatting.seconds(choice.p95_alone)} alone."
+    )
+
+
+def _limits(task: SharedTask) -> Iterator[str]:
+    """Why more may be possible, what else is as good, and who starves."""
+    advice, choice = task.advice, task.advice.choice
+    advised = [one for one in task.curves if (one.mode, one.form) == (advice.mode, advice.form)]
+    if not choice or not advised:
+        return
+    curve = advised[0]
+    if curve.knee and curve.knee.outcome == "still_rising":
+        text = "The curve still rises at the largest number that was measured"
+        larger = any(one.replicas > choice.replicas for one in curve.unmeasured)
+        yield f"{text}." if larger else f"{text}: measure more replicas."
+    elif curve.knee and curve.knee.outcome == "not_known":
+        yield f"The knee is {NOT_KNOWN}: {curve.knee.reason}. More repeats narrow it."
+    yield from (f"{one.replicas} replicas: {one.reason}." for one in curve.unmeasured)
+    if advice.equals:
+        names = [mode_name(task, mode, advice.form) for mode in advice.equals]
+        yield f"By the intervals as good: {formatting.some(names)}."
+    if point := curve.point(choice.replicas):
+        yield from (f"At {point.replicas} replicas, {text}." for text in starving(point))
+
+
+def _no_dollars(task: SharedTask) -> Iterator[str]:
+    """Why there are none, on a machine that somebody rents."""
+    environment = task.target.environment
+    if task.price.note and environment and environment.instance_type:
+        yield task.price.note
+
+
+def _whose(task: SharedTask) -> Iterator[str]:
+    """That figures are not a GPU's."""
+    environment, threads = task.target.environment, task.threads
+    if task.target.actual_device is Device.CPU:
+        each = f", {formatting.count(threads, 'thread')} each" if threads else ""
+        yield (
+            f"{target_name(task)}: the replicas were processes that share CPU cores{each}. "
+            "No figure of them is a GPU's."
+        )
+    elif environment and (environment.gpu_model or "").startswith(SIMULATED):
+        yield f"{target_name(task)}: its GPU was simulated. No figure of it is a GPU's."
+
+
+def verdict_of_all(tasks: Sequence[SharedTask]) -> tuple[str, str]:
+    """A run's answer in a few words and a sentence: of each target if there are several."""
+    answers = [answer(task) for task in tasks]
+    if len(answers) == 1:
+        return answers[0].verdict, answers[0].sentence
+    if len({one.verdict for one in answers}) == 1:
+        return answers[0].verdict, " ".join(one.sentence for one in answers)
+    texts = [f"{one.verdict}: {one.sentence}" for one in answers]
+    return "It depends", " ".join(texts)
+
+
+def trust(tasks: Sequence[SharedTask]) -> str:
+    """How far the curves can be trusted, in a sentence."""
+    points = [point for task in tasks for curve in task.curves for point in curve.points]
+    if not points:
+        return "Nothing was measured."
+    fewest = min(point.jobs for point in points)
+    doubtful = sum(bool(point.warnings) for point in points)
+    text = (
+        f"The task's result was checked at {formatting.count(len(points), 'point')} of the curves"
+    )
+    text += f"; {doubtful} to read with care." if doubtful else "."
+    if fewest < MINIMUM_SAMPLES:
+        jobs = formatting.count(fewest, "job")
+        text += f" With {jobs} a point, intervals leave out how much jobs differ."
+    return text

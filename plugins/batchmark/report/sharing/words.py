@@ -1,0 +1,175 @@
+"""Names and figures of tasks that share a device, the same on the page and on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from batchmark.analysis.sharing.curves import STEPS, Curve, Form, Point
+from batchmark.analysis.sharing.experiments import Experiment
+from batchmark.analysis.sharing.replicas import OUTCOMES, ReplicaFigures, StepTimes
+from batchmark.analysis.sharing.tasks import SharedTask
+from batchmark.core import formatting
+from batchmark.report.words import NOT_KNOWN
+from batchmark_job.result import Device, Disturbance, SharingMode
+
+MODES = {
+    SharingMode.EXCLUSIVE: "one after the other",
+    SharingMode.TIME_SLICING: "time-slicing",
+    SharingMode.MPS: "MPS",
+    SharingMode.STREAMS: "CUDA streams",
+}
+ON_CPU = {SharingMode.TIME_SLICING: "shared CPU cores"}
+FORMS: dict[Form, str] = {"processes": "", "jobs": " as Batch jobs", "pods": " as pods"}
+DISTURBANCES = {
+    Disturbance.OUT_OF_MEMORY: "runs out of memory",
+    Disturbance.CRASH: "crashes",
+    Disturbance.HANG: "hangs",
+    Disturbance.SLOW: "is ten times slower",
+}
+SUFFERED = {"nobody": "Nobody else suffered", "others": "Others suffered", "not_known": "Not known"}
+
+
+def target_name(task: SharedTask) -> str:
+    fell_back = task.target.device == "cuda" and task.target.actual_device is Device.CPU
+    return formatting.target_label(task.target.target, fell_back=fell_back)
+
+
+def task_name(task: SharedTask) -> str:
+    own = f" {formatting.parameters(task.parameters)}" if task.parameters else ""
+    environment = task.target.environment
+    model = f", {environment.gpu_model}" if environment and environment.gpu_model else ""
+    return f"{task.workload}{own}, {task.dtype}, on {target_name(task)}{model}"
+
+
+def mode_name(task: SharedTask, mode: SharingMode, form: Form) -> str:
+    names = MODES | ON_CPU if task.target.actual_device is Device.CPU else MODES
+    return f"{names[mode]}{FORMS[form]}"
+
+
+def curve_name(task: SharedTask, curve: Curve) -> str:
+    return mode_name(task, curve.mode, curve.form)
+
+
+def starving(point: Point) -> list[str]:
+    """The replicas that starved, each once: in the job in which it is worst."""
+    seen = {one.replica: one for one in sorted(point.starved, key=lambda one: -(one.share or 1))}
+    return [f"{seen[replica]} (job {seen[replica].job_id})" for replica in sorted(seen)]
+
+
+def knee(curve: Curve) -> str | None:
+    """A curve's knee in words; None where there can be none."""
+    found = curve.knee
+    if found is None:
+        return None
+    if found.outcome == "found":
+        return f"knee at {found.replicas}"
+    if found.outcome == "still_rising":
+        return f"still rising at {found.replicas}"
+    guess = f", by the medians alone {found.replicas}" if found.replicas else ""
+    return f"knee {NOT_KNOWN}{guess}: {found.reason}"
+
+
+def headings(task: SharedTask) -> list[str]:
+    names = ["Replicas", "Steps/s", "Over one alone", f"{STEPS:,} steps", "Slowest: p50, p95, p99"]
+    names += ["Median replica", "Interference", "Fairness", "Longest gap", "Start-up", "Memory"]
+    return [name for name in names if name != f"{STEPS:,} steps" or task.price.usd_per_hour]
+
+
+def cells(task: SharedTask, point: Point) -> list[formatting.Figure]:
+    """A point's figures, in the order of the headings."""
+    figures = point.figures
+    return [
+        _plain(str(point.replicas)),
+        formatting.number(point.throughput),
+        formatting.factor(point.gain) if point.gain else _plain("-"),
+        *([_dollars(point)] if task.price.usd_per_hour else []),
+        _plain(_times(figures.slowest)),
+        _plain(_times(figures.typical)),
+        _plain(formatting.multiple(point.interference) if point.interference else "-"),
+        _plain(_fairness(figures)),
+        _plain(_seconds(figures.longest_gap_seconds)),
+        _plain(_seconds(figures.startup_seconds)),
+        _plain(_memory(figures)),
+    ]
+
+
+def _plain(text: str) -> formatting.Figure:
+    return formatting.Figure(text, "")
+
+
+def _dollars(point: Point) -> formatting.Figure:
+    usd = point.usd_per_1000_steps
+    return formatting.usd_figure(usd) if usd else _plain("-")
+
+
+def _times(times: StepTimes) -> str:
+    return ", ".join(_seconds(one) for one in (times.p50, times.p95, times.p99))
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else formatting.seconds(value)
+
+
+def _fairness(figures: ReplicaFigures) -> str:
+    if figures.fairness_worst is None or figures.fairness_median is None:
+        return "-"
+    return f"{figures.fairness_median:.2f}, worst {figures.fairness_worst:.2f}"
+
+
+def _memory(figures: ReplicaFigures) -> str:
+    """Of the GPU with its context where that is known, else the process's own."""
+    size = figures.device_memory_bytes or figures.peak_memory_bytes
+    return "-" if size is None else formatting.memory(size)
+
+
+def memory_note(task: SharedTask) -> str:
+    """What the column of memory counts."""
+    if task.target.actual_device is Device.CPU:
+        return "Memory is the most that a replica's process held."
+    points = [point for curve in task.curves for point in curve.points]
+    if any(point.figures.device_memory_bytes for point in points):
+        return "Memory is the GPU's, shared evenly among the replicas, their contexts included."
+    return "Memory is the most that torch held for a replica, without its context."
+
+
+def experiment(found: Experiment) -> str:
+    """Who suffered, in a sentence."""
+    text = SUFFERED[found.suffered]
+    parts = [str(end) for end in found.ended]
+    others = formatting.count(found.replicas - 1, "other")
+    if found.others:
+        parts.append(
+            f"the {others} made {formatting.factor(found.others)} as many steps as undisturbed"
+        )
+    elif found.reason:
+        parts.append(found.reason)
+    return f"{text}: {'; '.join(parts)}." if parts else f"{text}."
+
+
+def experiment_name(task: SharedTask, found: Experiment) -> str:
+    how = mode_name(task, found.mode, found.form)
+    return f"Replica 0 of {found.replicas} {DISTURBANCES[found.disturbance]}, {how}"
+
+
+def became_of_first(found: Experiment) -> str:
+    return OUTCOMES[found.first.outcome] if found.first else "left nothing"
+
+
+def remarks(task: SharedTask) -> Iterator[str]:
+    """What was not measured, who starved, and what to read with care."""
+    for curve in task.curves:
+        name = curve_name(task, curve)
+        for reason, numbers in _by_reason(curve).items():
+            yield f"Not measured: {name}, replicas {', '.join(map(str, numbers))}: {reason}"
+        for point in curve.points:
+            where = f"{name}, {formatting.count(point.replicas, 'replica')}"
+            yield from (f"Starved: {where}: {text}" for text in starving(point))
+            yield from (f"With care: {where}: {text}" for text in point.warnings)
+
+
+def _by_reason(curve: Curve) -> dict[str, list[int]]:
+    """The numbers of replicas without a figure: a mode that is skipped has one reason for all."""
+    found: dict[str, list[int]] = {}
+    for one in curve.unmeasured:
+        found.setdefault(one.reason, []).append(one.replicas)
+    return found

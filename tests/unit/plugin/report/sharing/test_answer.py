@@ -1,0 +1,171 @@
+"""What a run says of tasks that share a device: on the first screen, in the list, on a terminal."""
+
+import re
+
+import pytest
+
+from batchmark.report.answer import first_screen
+from batchmark.report.model import Report, render_json
+from batchmark.report.page import render_html
+from batchmark.report.summary import summarize
+from batchmark_job.result import Device
+from tests.builders.reports import report_of, terminal
+from tests.builders.runs import GPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, build_run
+from tests.builders.sharing import curve_rows, replica, shared_row, sharing_job, unshared_row
+
+GPU, CPU = "g5.xlarge", "c5.2xlarge"
+ALONE = shared_row("exclusive", 1, 100.0)
+SATURATING = {1: 100.0, 2: 190.0, 4: 210.0, 8: 211.0}
+TASK = "cnn_training_step batch 32, float32, on g5.xlarge"
+
+
+def report(*rows, target=GPU, **fields):
+    return report_of(build_run(sharing_job(target, [ALONE, *rows], **fields)))
+
+
+def saturating(mode="time_slicing", **fields):
+    return curve_rows(mode, SATURATING, **fields)
+
+
+def test_the_first_screen_is_about_sharing_with_its_figures():
+    found = report(*saturating())
+    (answer,) = first_screen(found).sharing
+    assert answer.verdict == "Up to 4 replicas"
+    assert re.match(
+        r"2\.1\d*× \[2\.\d+, 2\.\d+\] the throughput of one alone, 0\.4\d* \[.*\] of the price of "
+        r"a step \(\$0\.0013\d* for 1,000 steps, against \$0\.0027\d*\): " + TASK,
+        answer.sentence,
+    )
+    assert "NVIDIA A10G, with time-slicing. 95 of 100 steps" in answer.sentence
+    assert "then take 28.6 ms or less, against 15.0 ms alone." in answer.sentence
+    assert answer.cautions == []
+    page, text = render_html(found), terminal(found)
+    for shown in (page, text):
+        assert "How many of these tasks may share the device?" in shown
+        assert "Does the GPU pay off?" not in shown
+        assert "Nothing to compare" not in shown
+    assert "<title>Batchmark: sharing: g5.xlarge," in page
+    assert page.index("Up to 4 replicas") < page.index("What did it cost?")
+
+
+def test_the_list_of_runs_has_the_answer_and_its_targets():
+    found = report(*saturating())
+    summary = summarize(found)
+    assert (summary.verdict, summary.suites) == ("Up to 4 replicas", ("sharing",))
+    assert (summary.gpus, summary.cpus) == ((GPU,), ())
+    assert "the throughput of one alone" in summary.sentence
+    assert summary.usd == pytest.approx(40 * 1.006 / 3600)
+
+
+def test_a_report_survives_its_json():
+    found = report(*saturating(), unshared_row("mps", 2, "no GPU"))
+    assert Report.model_validate_json(render_json(found)) == found
+
+
+def test_a_curve_that_still_rises_says_at_least():
+    rising = curve_rows("mps", {1: 100.0, 2: 199.0, 5: 490.0})
+    (answer,) = first_screen(report(*rising)).sharing
+    assert answer.verdict == "At least 5 replicas"
+    (caution,) = answer.cautions
+    assert caution.endswith("at the largest number that was measured: measure more replicas.")
+    full = [replica()] * 9 + [replica(outcome="out_of_memory", reason="CUDA out of memory")]
+    too_many = shared_row("mps", 10, 490.0, replicas=full)
+    (answer,) = first_screen(report(*rising, too_many)).sharing
+    assert answer.cautions == [
+        "The curve still rises at the largest number that was measured.",
+        "10 replicas: replica 9 ran out of memory (CUDA out of memory).",
+    ]
+
+
+def test_sharing_that_adds_nothing_does_not_pay_and_what_noise_hides_is_not_known():
+    flat = dict.fromkeys((1, 2, 4), 100.0)
+    (answer,) = first_screen(report(*curve_rows("time_slicing", flat))).sharing
+    assert answer.verdict == "Sharing does not pay"
+    assert "the throughput of one alone, with" in answer.sentence
+    (answer,) = first_screen(report(*curve_rows("time_slicing", flat, spread=0.2))).sharing
+    assert answer.verdict == "Not known"
+    assert "it lies anywhere from 1 to 4 or more" in answer.sentence
+
+
+def test_starved_replicas_and_equal_modes_are_told_with_the_answer():
+    hungry = [replica((300,) * 3)] * 3 + [replica((30,) * 3)]
+    rows = [
+        *curve_rows("mps", {1: 99.0, 2: 190.0, 8: 211.0}),
+        shared_row("mps", 4, 211.0, replicas=hungry),
+        *saturating(seed=1),
+    ]
+    (answer,) = first_screen(report(*rows)).sharing
+    equal, starved = answer.cautions
+    assert equal == "By the intervals as good: time-slicing."
+    assert starved.startswith(
+        "At 4 replicas, replica 3 made 13 % of the mean number of steps (job "
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "changes", "whose"),
+    [
+        (CPU, {"environment": LAPTOP_ENVIRONMENT}, "c5.2xlarge: the replicas were processes"),
+        (
+            GPU,
+            {"environment": LAPTOP_ENVIRONMENT, "actual_device": Device.CPU},
+            "g5.xlarge (ran on the CPU): the replicas were processes that share CPU cores",
+        ),
+        (
+            GPU,
+            {"environment": GPU_ENVIRONMENT.model_copy(update={"gpu_model": "simulated T4"})},
+            "g5.xlarge: its GPU was simulated",
+        ),
+    ],
+)
+def test_what_is_no_gpus_figure_says_so_wherever_it_is_shown(target, changes, whose):
+    found = report(*saturating(), target=target, **changes)
+    (answer,) = first_screen(found).sharing
+    (said,) = [caution for caution in answer.cautions if caution.startswith(whose)]
+    assert "is a GPU's." in said
+    for shown in (render_html(found).replace("&#39;", "'"), terminal(found)):
+        assert said in shown
+    if "CPU" in said:
+        assert "time-slicing" not in terminal(found)
+
+
+def test_outside_ec2_there_are_shares_of_a_price_and_no_dollars():
+    found = report(*saturating(), target=CPU, environment=LAPTOP_ENVIRONMENT)
+    text = terminal(found)
+    assert "of the price of a step: cnn_training_step" in text
+    assert "No dollars: the jobs ran on a machine outside EC2." in text
+    assert "Prices:" not in text
+
+
+def test_targets_with_different_answers_are_told_one_by_one():
+    flat = curve_rows("time_slicing", dict.fromkeys((1, 2, 4), 100.0))
+    jobs = sharing_job(GPU, [ALONE, *saturating()]), sharing_job("g6.xlarge", [ALONE, *flat])
+    summary = summarize(report_of(build_run(*jobs)))
+    assert summary.verdict == "It depends"
+    assert "Up to 4 replicas: " in summary.sentence
+    assert "Sharing does not pay: " in summary.sentence
+
+
+def test_beside_a_cpu_target_both_questions_are_answered():
+    jobs = [sharing_job(target, [ALONE, *saturating()]) for target in (GPU, CPU)]
+    found = report_of(build_run(*jobs))
+    screen = first_screen(found)
+    assert [one.verdict for one in screen.sharing] == ["Up to 4 replicas"] * 2
+    (pair,) = found.pairs
+    assert pair.crossovers == ()
+    assert {row.calls_until_gpu_pays for row in pair.rows} == {None}
+    text, page = terminal(found), render_html(found)
+    assert text.index("may share the device?") < text.index("Does the GPU pay off? ")
+    assert page.index("may share the device?") < page.index("Does the GPU pay off?")
+    assert "batch 32, mode time_slicing, replicas 8, float32" in text
+    assert "over size</h2>" not in page
+
+
+def test_a_failed_experiment_is_no_row_of_a_comparison():
+    crash = shared_row(
+        "time_slicing", 4, 200.0, replicas=[replica()] * 4, disturbance="crash", seed=3
+    )
+    jobs = [sharing_job(target, [ALONE, *saturating(), crash]) for target in (GPU, CPU)]
+    (pair,) = report_of(build_run(*jobs)).pairs
+    assert len(pair.rows) == 5
+    assert pair.uncompared == ()

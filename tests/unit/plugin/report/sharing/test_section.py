@@ -1,0 +1,107 @@
+"""The section of a task that shares a device: its curves, tables and experiments."""
+
+import html
+import re
+
+import pytest
+
+from batchmark.report.page import render_html
+from batchmark.report.sharing import words
+from batchmark.report.sharing.charts import sharing_charts
+from tests.builders.reports import report_of, terminal
+from tests.builders.runs import LAPTOP_ENVIRONMENT, build_run
+from tests.builders.sharing import curve_rows, replica, shared_row, sharing_job, unshared_row
+
+GPU = "g5.xlarge"
+ALONE = shared_row("exclusive", 1, 100.0)
+SATURATING = {1: 100.0, 2: 190.0, 4: 210.0, 8: 211.0}
+
+
+def report(*rows, **fields):
+    return report_of(build_run(sharing_job(GPU, [ALONE, *rows], **fields)))
+
+
+def charts(*rows, **fields):
+    (task,) = report(*rows, **fields).sharing
+    return {chart.title: html.unescape(chart.svg) for chart in sharing_charts(task)}
+
+
+def test_each_amount_is_drawn_over_replicas_with_a_line_for_each_mode():
+    found = charts(*curve_rows("time_slicing", SATURATING), *curve_rows("mps", SATURATING, seed=1))
+    assert list(found) == [
+        "Steps per second of all replicas",
+        "95 of 100 steps of the slowest replica take at most",
+        "Dollars for 1,000 steps",
+    ]
+    for svg in found.values():
+        shown = set(re.findall(r"<text [^>]*>([^<]*)</text>", svg))
+        assert {"one after the other", "time-slicing", "MPS", "replicas", "1", "8"} <= shown
+        titles = re.findall(r"<title>([^<]*)</title>", svg)
+        assert sum(title.startswith("MPS, ") for title in titles) == 4
+    throughput, p95, _ = found.values()
+    assert "knee at 4: time-slicing, MPS" in throughput
+    assert "knee" not in p95
+    assert re.search(r"<title>MPS, 8 replicas: 211\S* \[.*\] steps/s</title>", throughput)
+
+
+def test_a_single_number_of_replicas_and_unknown_dollars_are_not_drawn():
+    assert charts() == {}
+    found = charts(*curve_rows("time_slicing", SATURATING), environment=LAPTOP_ENVIRONMENT)
+    assert "Dollars for 1,000 steps" not in found
+
+
+def test_a_table_has_each_figure_below_its_heading():
+    (task,) = report(*curve_rows("time_slicing", SATURATING)).sharing
+    (curve,) = [one for one in task.curves if one.mode == "time_slicing"]
+    point = curve.point(4)
+    cells = dict(zip(words.headings(task), words.cells(task, point), strict=True))
+    assert cells["Replicas"].value == "4"
+    assert cells["Steps/s"].value == "210"
+    assert cells["Over one alone"].value.startswith("2.1")
+    assert cells["1,000 steps"].value.startswith("$0.0013")
+    assert cells["Slowest: p50, p95, p99"].value == "19.0 ms, 28.6 ms, 38.1 ms"
+    assert cells["Interference"].value == "1.90×"
+    assert cells["Fairness"].value == "1.00, worst 1.00"
+    assert (cells["Start-up"].value, cells["Memory"].value) == ("4.00 s", "1.0 GiB")
+    page = render_html(report(*curve_rows("time_slicing", SATURATING)))
+    for heading, cell in cells.items():
+        assert f">{heading}</th>" in page
+        assert f">{cell.value}</" in page
+
+
+def test_memory_is_of_the_gpu_with_its_contexts_where_that_is_known():
+    (task,) = report(*curve_rows("time_slicing", SATURATING, device_memory_bytes=2**33)).sharing
+    (curve,) = [one for one in task.curves if one.mode == "time_slicing"]
+    cells = dict(zip(words.headings(task), words.cells(task, curve.point(4)), strict=True))
+    assert cells["Memory"].value == "2.0 GiB"
+    assert "contexts included" in words.memory_note(task)
+
+
+@pytest.mark.parametrize("show", [terminal, render_html])
+def test_what_is_missing_starves_or_fails_is_shown(show):
+    hungry = [replica((300,) * 3)] * 3 + [replica((30,) * 3)]
+    crashed = [replica((10,) * 3, outcome="crashed")] + [replica((330,) * 3)] * 3
+    page = show(
+        report(
+            *curve_rows("time_slicing", {1: 100.0, 2: 190.0}),
+            shared_row("time_slicing", 4, 211.0, replicas=hungry),
+            *(unshared_row("mps", count, "no control binary") for count in (2, 4)),
+            shared_row("time_slicing", 4, 211.0, replicas=crashed, disturbance="crash", seed=1),
+        )
+    )
+    assert "Not measured: MPS, replicas 2, 4: skipped: no control binary" in page
+    assert "Starved: time-slicing, 4 replicas: replica 3 made 13 %" in page
+    assert "Replica 0 of 4 crashes, time-slicing" in page
+    assert "the 3 others made 1." in page
+    assert "as many steps as undisturbed" in page
+
+
+def test_texts_of_a_document_are_no_markup_of_the_page_or_the_terminal():
+    evil = "<script>alert(1)</script>[/b]\x1b[31m"
+    rows = [shared_row("time_slicing", n, 90.0 * n, workload=evil) for n in (1, 2)]
+    ended = shared_row(
+        "time_slicing", 4, 9.0, workload=evil, replicas=[replica(outcome="hung", reason=evil)] * 4
+    )
+    found = report_of(build_run(sharing_job(GPU, [*rows, ended])))
+    assert "<script>" not in render_html(found)
+    assert "\x1b" not in terminal(found)
