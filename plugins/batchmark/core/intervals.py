@@ -45,6 +45,12 @@ class Estimate(Record):
         )
 
 
+def overlap(first: Estimate, second: Estimate) -> bool:
+    """Whether two figures can't be told apart by their intervals; they can't without them."""
+    ours, theirs = first.interval, second.interval
+    return not (ours and theirs) or (ours.low <= theirs.high and theirs.low <= ours.high)
+
+
 class Median:
     """The median of all samples of one or several jobs, with its bootstrap distribution.
 

@@ -211,10 +211,11 @@ def _lines(report: Report) -> Iterator[Line]:
     open_alerts = report.alerts and report.alerts.lines
     has_section = open_alerts or (report.changes and report.changes.says_more)
     yield Line("Has it changed?", _changed(report.changes), "changes" if has_section else None)
-    trusted = (
-        _trust(report) if report.pairs or not report.sharing else sharing.trust(report.sharing)
-    )
-    yield Line("Can it be trusted?", trusted, "trust" if report.pairs else None)
+    if cheapest := sharing.cheapest(report.sharing):
+        yield Line("Where is it cheapest?", cheapest, None)
+    trust = [sharing.trust(report.sharing)] if report.sharing else []
+    trust += [_trust(report)] if report.pairs or not report.sharing else []
+    yield Line("Can it be trusted?", " ".join(trust), "trust" if report.pairs else None)
     paid = "cost" if report.pairs or report.sharing else None
     yield Line("What did it cost?", cost(report), paid)
 
@@ -257,6 +258,8 @@ def answer_lines(report: Report) -> Iterator[str]:
     for answer in screen.sharing:
         yield f"{sharing.QUESTION} {answer.verdict}. {answer.sentence}"
         yield from answer.cautions
+    if cheapest := sharing.cheapest(report.sharing):
+        yield f"Cheapest: {cheapest}"
     if screen.verdict:
         yield f"{QUESTION} {screen.verdict}. {screen.sentence}"
         yield from screen.obstacles

@@ -10,7 +10,7 @@ from pydantic import Field
 from batchmark.analysis.sharing.curves import Curve, Form
 from batchmark.analysis.sharing.knee import WORTH
 from batchmark.core import formatting
-from batchmark.core.intervals import Estimate, Interval
+from batchmark.core.intervals import Estimate, Interval, overlap
 from batchmark.core.record import Record
 from batchmark_job.result import SharingMode
 
@@ -51,7 +51,7 @@ def advise(curves: Sequence[Curve]) -> Advice:
     sharing = [(one.choice.gain, one) for one in judged if one.choice]
     if sharing:
         most, best = max(sharing, key=lambda one: one[0].value)
-        equals = [one.mode for gain, one in sharing if one is not best and _overlap(gain, most)]
+        equals = [one.mode for gain, one in sharing if one is not best and overlap(gain, most)]
         return best.model_copy(update={"equals": tuple(equals)})
     for verdict in ("not_known", "alone"):
         if found := [one for one in judged if one.verdict == verdict]:
@@ -118,8 +118,3 @@ def _times(gain: Estimate) -> str:
 def _inverse(ratio: Estimate) -> Estimate:
     interval = ratio.interval and Interval(low=1 / ratio.interval.high, high=1 / ratio.interval.low)
     return Estimate(value=1 / ratio.value, interval=interval, interval_reason=ratio.interval_reason)
-
-
-def _overlap(first: Estimate, second: Estimate) -> bool:
-    ours, theirs = first.interval, second.interval
-    return not (ours and theirs) or (ours.low <= theirs.high and theirs.low <= ours.high)

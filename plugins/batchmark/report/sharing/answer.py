@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -9,8 +10,15 @@ from batchmark.analysis.sharing.advice import Choice
 from batchmark.analysis.sharing.curves import STEPS
 from batchmark.analysis.sharing.tasks import SharedTask
 from batchmark.core import formatting
-from batchmark.core.intervals import MINIMUM_SAMPLES
-from batchmark.report.sharing.words import mode_name, starving, target_name, task_name
+from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate, overlap
+from batchmark.report.sharing.words import (
+    curve_name,
+    mode_name,
+    own_parameters,
+    starving,
+    target_name,
+    task_name,
+)
 from batchmark.report.words import NOT_KNOWN
 from batchmark_job.result import Device, SharingMode
 
@@ -114,6 +122,35 @@ def verdict_of_all(tasks: Sequence[SharedTask]) -> tuple[str, str]:
         return answers[0].verdict, " ".join(one.sentence for one in answers)
     texts = [f"{one.verdict}: {one.sentence}" for one in answers]
     return "It depends", " ".join(texts)
+
+
+def cheapest(tasks: Sequence[SharedTask]) -> str | None:
+    """Where 1,000 steps cost least; None where no two targets with prices share a task."""
+    offers: dict[str, list[tuple[Estimate, str]]] = defaultdict(list)
+    for task in tasks:
+        found = [
+            (point.usd_per_1000_steps, curve, point)
+            for curve in task.curves
+            for point in curve.points
+            if point.usd_per_1000_steps
+        ]
+        if found:
+            usd, curve, point = min(found, key=lambda one: one[0].value)
+            replicas = formatting.count(point.replicas, "replica")
+            where = f"{target_name(task)} with {replicas}, {curve_name(task, curve)}"
+            offers[f"{task.workload} {own_parameters(task)}"].append((usd, where))
+    texts = [_least(name, found) for name, found in offers.items() if len(found) > 1]
+    return " ".join(texts) or None
+
+
+def _least(name: str, offers: Sequence[tuple[Estimate, str]]) -> str:
+    ranked = sorted(offers, key=lambda offer: offer[0].value)
+    least, where = ranked[0]
+    equals = [other for usd, other in ranked[1:] if overlap(usd, least)]
+    text = f"{name}: {where}, {formatting.usd_figure(least)} for {STEPS:,} steps"
+    return (
+        f"{text}; by the intervals as cheap: {formatting.some(equals)}." if equals else f"{text}."
+    )
 
 
 def trust(tasks: Sequence[SharedTask]) -> str:

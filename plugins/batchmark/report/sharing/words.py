@@ -35,10 +35,13 @@ def target_name(task: SharedTask) -> str:
 
 
 def task_name(task: SharedTask) -> str:
-    own = f" {formatting.parameters(task.parameters)}" if task.parameters else ""
     environment = task.target.environment
     model = f", {environment.gpu_model}" if environment and environment.gpu_model else ""
-    return f"{task.workload}{own}, {task.dtype}, on {target_name(task)}{model}"
+    return f"{task.workload} {own_parameters(task)}, on {target_name(task)}{model}"
+
+
+def own_parameters(task: SharedTask) -> str:
+    return ", ".join(filter(None, (formatting.parameters(task.parameters), task.dtype)))
 
 
 def mode_name(task: SharedTask, mode: SharingMode, form: Form) -> str:

@@ -24,7 +24,7 @@ from batchmark.orchestration.web.app import HEADERS
 from batchmark.report.answer import OUTSIDE_EC2
 from batchmark.report.changes import ChangesSection
 from batchmark.report.model import Report
-from batchmark.report.site.trends import MARKS, series_id
+from batchmark.report.site.trends import MARKS, METRICS, series_id
 from batchmark.report.words import NO_DOLLARS
 from batchmark_job.result import Device
 from tests.builders.alerts import change, point
@@ -37,6 +37,7 @@ from tests.builders.runs import (
     build_lost,
     build_run,
 )
+from tests.builders.sharing import curve_rows, shared_row, sharing_job
 
 EVIL = "<script>alert(1)</script>\"'&"
 PLACES = {"run_id": "any", "key": "raw/any", "dag_id": "any", "ending": "csv", "repeat": "1"}
@@ -314,6 +315,24 @@ def test_a_percentage_on_trends_says_what_it_is_worth(pages, shelf):
     assert speedups.count(" before, within the noise") == 2 * 2
     (overview,) = re.findall(r'id="overview".*?</table>', pages.text("/runs"), re.DOTALL)
     assert " %" not in overview
+
+
+def test_tasks_that_share_a_device_are_listed_shown_and_compared(pages, shelf):
+    rows = [shared_row("exclusive", 1, 100.0), *curve_rows("time_slicing", {1: 99, 2: 190, 4: 192})]
+    jobs = [sharing_job(target, rows) for target in ("g5.xlarge", "c5.2xlarge")]
+    run = run_of(*jobs, run_id="manual__sharing")
+    shelf.bucket.append(run)
+    shelf.report(run)
+    listed = pages.text("/")
+    assert "Up to 2 replicas." in listed
+    assert "the throughput of one alone" in listed
+    report = pages.text(f"/runs/{run.run_id}")
+    assert "How many of these tasks may share the device?" in report
+    for metric in METRICS:
+        assert 'role="alert"' not in pages.text(f"/trends?suite=sharing&metric={metric}")
+    assert "batch 32, mode time_slicing, replicas 4" in pages.text("/trends?suite=sharing")
+    both = sides(run.run_id, run.run_id, ("g5.xlarge", "c5.2xlarge"))
+    assert "mode time_slicing, replicas 4" in pages.text(f"/compare?{both}")
 
 
 def test_trends_as_csv(pages, shelf):

@@ -10,7 +10,7 @@ from batchmark.report.page import render_html
 from batchmark.report.summary import summarize
 from batchmark_job.result import Device
 from tests.builders.reports import report_of, terminal
-from tests.builders.runs import GPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, build_run
+from tests.builders.runs import GPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, PRICES, build_run
 from tests.builders.sharing import curve_rows, replica, shared_row, sharing_job, unshared_row
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
@@ -144,6 +144,22 @@ def test_targets_with_different_answers_are_told_one_by_one():
     assert summary.verdict == "It depends"
     assert "Up to 4 replicas: " in summary.sentence
     assert "Sharing does not pay: " in summary.sentence
+
+
+def test_the_cheapest_of_several_targets_is_named_with_what_can_not_be_told_apart():
+    rows = [ALONE, *saturating()]
+    g6 = GPU_ENVIRONMENT.model_copy(update={"instance_type": "g6.xlarge"})
+    jobs = sharing_job(GPU, rows), sharing_job("g6.xlarge", rows, environment=g6)
+    found = report_of(build_run(*jobs))
+    lines = {line.question: line.answer for line in first_screen(found).lines}
+    assert lines["Where is it cheapest?"].startswith(
+        "cnn_training_step batch 32, float32: g6.xlarge with 8 replicas, time-slicing, $0.0010"
+    )
+    assert "as cheap" not in lines["Where is it cheapest?"]
+    assert f"Cheapest: {lines['Where is it cheapest?']}" in terminal(found)
+    table = PRICES.model_copy(update={"on_demand": dict.fromkeys((GPU, "g6.xlarge"), 1.0)})
+    same = terminal(report_of(build_run(*jobs), prices=table))
+    assert "by the intervals as cheap: g6.xlarge with 8 replicas, time-slicing" in same
 
 
 def test_beside_a_cpu_target_both_questions_are_answered():
