@@ -47,7 +47,11 @@ class Advice(Record):
 
 def advise(curves: Sequence[Curve]) -> Advice:
     """What all curves of a task on a target come to; the best mode is that of most throughput."""
-    judged = [_judge(curve) for curve in curves if curve.mode is not SharingMode.EXCLUSIVE]
+    judged = [
+        _judge(curve, _drift(curves, curve.form))
+        for curve in curves
+        if curve.mode is not SharingMode.EXCLUSIVE
+    ]
     sharing = [(one.choice.gain, one) for one in judged if one.choice]
     if sharing:
         most, best = max(sharing, key=lambda one: one[0].value)
@@ -60,16 +64,33 @@ def advise(curves: Sequence[Curve]) -> Advice:
     return Advice(verdict="not_known", mode=None, reason=reason)
 
 
-def _judge(curve: Curve) -> Advice:
+def _drift(curves: Sequence[Curve], form: Form) -> float:
+    """How many times its throughput one task alone reached in other rows in turn, at most.
+
+    Nothing is shared there, so it is what the machine alone changed by from row to row.
+    """
+    in_turn = [
+        point.gain.value
+        for curve in curves
+        if curve.mode is SharingMode.EXCLUSIVE and curve.form == form
+        for point in curve.points
+        if point.gain
+    ]
+    return max(in_turn, default=1.0)
+
+
+def _judge(curve: Curve, drift: float) -> Advice:
     about = Advice(verdict="not_known", mode=curve.mode, form=curve.form)
     if reason := _unknown(curve):
         return about.model_copy(update={"reason": reason})
     choice = _choice(curve)
     ends = choice and choice.gain.interval
-    if ends and ends.low > 1:
+    if ends and ends.low > max(1, drift):
         return about.model_copy(update={"verdict": "share", "choice": choice})
     if choice and ends and ends.high >= 1 / WORTH:
         reason = f"with {choice.replicas} replicas {_times(choice.gain)}"
+        if ends.low > 1:
+            reason += f", but alone it made up to {formatting.multiple(drift)} as many steps, too"
         return about.model_copy(update={"reason": reason})
     return about.model_copy(update={"verdict": "alone", "reason": _most(curve)})
 

@@ -13,9 +13,7 @@ from batchmark.analysis.sharing.replicas import ReplicaEnd, ends_of
 from batchmark.analysis.speedup import ratio
 from batchmark.core.intervals import Estimate
 from batchmark.core.record import Record
-from batchmark_job.result import Disturbance, Sharing, SharingMode
-
-IDLE = "the others made no whole step"
+from batchmark_job.result import Disturbance, MeasurementStatus, SharingMode
 
 
 class Experiment(Record):
@@ -29,8 +27,8 @@ class Experiment(Record):
         description="throughput of the other replicas, over that of the same ones undisturbed"
     )
     suffered: Literal["nobody", "others", "not_known"] = Field(
-        description="others: one ended early, or together they surely made less than 95 % of "
-        "their undisturbed steps"
+        description="others: one ended early, none made a step any more, or together they surely "
+        "made less than 95 % of their undisturbed steps"
     )
     reason: str | None = Field(default=None, description="why it is not known")
 
@@ -48,7 +46,7 @@ def _experiments(
 ) -> Iterator[Experiment]:
     for samples in found:
         place = samples.place
-        if place.disturbance:
+        if place.disturbance and not _skipped(samples):
             ends = ends_of(samples.rows)
             ended = tuple(end for end in ends if end.replica > 0 and not end.ran)
             others, reason = _others(samples, undisturbed.get(_without(place)))
@@ -57,9 +55,15 @@ def _experiments(
                 first=ends[0] if ends else None,
                 ended=ended,
                 others=others,
-                suffered="others" if ended or reason == IDLE else _suffered(others),
+                suffered="others" if ended or _stalled(samples) else _suffered(others),
                 reason=reason,
             )
+
+
+def _skipped(samples: SharedSamples) -> bool:
+    """Whether it can't be measured there, as its mode can't."""
+    unmeasured = {row.status for _, row in samples.pooled.unmeasured}
+    return not samples.rows and unmeasured == {MeasurementStatus.SKIPPED}
 
 
 def _without(place: Place) -> Place:
@@ -69,26 +73,30 @@ def _without(place: Place) -> Place:
 def _others(
     samples: SharedSamples, undisturbed: SharedSamples | None
 ) -> tuple[Estimate | None, str | None]:
-    """The others' throughput over their undisturbed one, or why there is no such figure."""
+    """The others' throughput over their undisturbed one, or why there is no such figure.
+
+    Samples of a disturbed row are the others' alone; of an undisturbed one theirs is a share.
+    """
     if samples.place.replicas < 2:
         return None, "there were no others"
     if samples.median is None:
         return None, samples.problem
     if undisturbed is None or undisturbed.median is None:
         return None, "the same replicas were not measured undisturbed"
-    share, usual = _share(samples.rows), _share(undisturbed.rows)
-    if not share:
-        return None, IDLE
-    if not usual:
+    steps = [[sum(one.group_steps) for one in row.replicas] for row in undisturbed.rows]
+    theirs = sum(sum(row[1:]) for row in steps)
+    if not theirs:
         return None, "undisturbed, the others made no whole step"
-    return ratio(undisturbed.median, samples.median).scaled(share / usual), None
+    share = theirs / sum(map(sum, steps))
+    return ratio(undisturbed.median, samples.median).scaled(1 / share), None
 
 
-def _share(rows: Sequence[Sharing]) -> float:
-    """Of all steps in the windows those of the others."""
-    steps = [[sum(replica.group_steps) for replica in row.replicas] for row in rows]
-    total = sum(map(sum, steps))
-    return sum(sum(row[1:]) for row in steps) / total if total else 0.0
+def _stalled(samples: SharedSamples) -> bool:
+    """Whether in some window none of the others made a step, which leaves no sample."""
+    return any(
+        row.sharing and row.status is MeasurementStatus.SKIPPED
+        for _, row in samples.pooled.unmeasured
+    )
 
 
 def _suffered(others: Estimate | None) -> Literal["nobody", "others", "not_known"]:

@@ -91,7 +91,7 @@ class Starved(Record):
         if self.gap_steps is not None:
             steps = formatting.about(self.gap_steps)
             parts.append(f"waited as long as {steps} of its median steps for one to end")
-        return f"replica {self.replica} {' and '.join(parts)}"
+        return f"replica {self.replica + 1} {' and '.join(parts)}"
 
 
 class ReplicaEnd(Record):
@@ -106,7 +106,7 @@ class ReplicaEnd(Record):
         return self.outcome is ReplicaOutcome.RAN
 
     def __str__(self) -> str:
-        return f"replica {self.replica} {OUTCOMES[self.outcome]}" + (
+        return f"replica {self.replica + 1} {OUTCOMES[self.outcome]}" + (
             f" ({self.reason})" if self.reason else ""
         )
 

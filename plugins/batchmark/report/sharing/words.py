@@ -151,7 +151,7 @@ def experiment(found: Experiment) -> str:
 
 def experiment_name(task: SharedTask, found: Experiment) -> str:
     how = mode_name(task, found.mode, found.form)
-    return f"Replica 0 of {found.replicas} {DISTURBANCES[found.disturbance]}, {how}"
+    return f"The first of {found.replicas} replicas {DISTURBANCES[found.disturbance]}, {how}"
 
 
 def became_of_first(found: Experiment) -> str:

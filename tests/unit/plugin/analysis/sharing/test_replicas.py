@@ -68,7 +68,7 @@ def test_one_that_starves_in_one_group_is_named_with_its_share():
     assert found == []  # half of the mean is 100
     (one,) = starved(shared(replica((300, 300)), replica((300, 98))), "job-1")
     assert (one.replica, one.job_id, one.group) == (1, "job-1", 1)
-    assert str(one) == "replica 1 made 49 % of the mean number of steps"
+    assert str(one) == "replica 2 made 49 % of the mean number of steps"
 
 
 def test_a_step_cut_by_a_windows_edge_starves_nobody():
@@ -81,7 +81,7 @@ def test_one_that_waits_too_long_for_a_step_is_named():
     patient = replica(p50=0.01, longest_gap_seconds=0.01 * STARVED_GAP)
     starving = replica(p50=0.01, longest_gap_seconds=0.25)
     (one,) = starved(shared(patient, starving), "job-1")
-    assert str(one) == "replica 1 waited as long as 25 of its median steps for one to end"
+    assert str(one) == "replica 2 waited as long as 25 of its median steps for one to end"
 
 
 @fuzzed(25)
@@ -94,6 +94,6 @@ def test_an_end_in_any_job_is_what_became_of_a_replica():
     fine, crashed = replica(), replica(outcome="crashed", reason="exit code 139")
     ends = ends_of([shared(fine, fine), shared(fine, crashed)])
     assert [str(end) for end in ends] == [
-        "replica 0 ran to its end",
-        "replica 1 crashed (exit code 139)",
+        "replica 1 ran to its end",
+        "replica 2 crashed (exit code 139)",
     ]

@@ -112,6 +112,16 @@ def test_the_verdict(throughputs, spread, verdict, replicas, at_least):
         assert advice.reason
 
 
+def test_a_gain_that_the_machine_has_by_itself_is_no_gain():
+    rows = [alone(), *curve_rows("time_slicing", {2: 150.0, 4: 151.0})]
+    assert task_of(*rows).advice.verdict == "share"
+    steady, unsteady = (shared_row("exclusive", 4, one) for one in (101.0, 160.0))
+    assert task_of(*rows, steady).advice.verdict == "share"
+    advice = task_of(*rows, unsteady).advice
+    assert advice.verdict == "not_known"
+    assert advice.reason.endswith("but alone it made up to 1.60× as many steps, too")
+
+
 def test_the_best_mode_is_advised_and_those_as_good_are_named():
     better = {1: 99.0, 2: 196.0, 4: 330.0, 8: 331.0}
     rows = [alone(), *curve_rows("time_slicing", SATURATING), *curve_rows("mps", better)]
@@ -137,7 +147,7 @@ def test_skipped_modes_and_numbers_that_did_not_fit_are_told_with_their_reason()
         unshared_row("mps", 2, "this machine has no GPU"),
     )
     (missing,) = curve(task).unmeasured
-    assert missing.reason == "replica 1 ran out of memory (CUDA out of memory)"
+    assert missing.reason == "replica 2 ran out of memory (CUDA out of memory)"
     (missing,) = curve(task, "mps").unmeasured
     assert missing.reason == "skipped: this machine has no GPU"
 
@@ -178,11 +188,15 @@ def test_jobs_of_different_environments_are_refused():
     assert task.curves == ()
 
 
-def disturbed(throughput, others, first=10, disturbance="crash", outcome="crashed", ended=None):
-    replicas = [replica((first,) * 3, outcome=outcome), *[replica((others,) * 3)] * 3]
+def disturbed(others, disturbance="crash", outcome="crashed", ended=None, **fields):
+    """Four replicas, of which the last three make so many steps a second together."""
+    steps = round(1000 * others / 3)
+    replicas = [replica((), outcome=outcome), *[replica((steps,) * 3)] * 3]
     if ended:
-        replicas[2] = replica((5,), outcome=ended, reason="exit code 1")
-    return shared_row("time_slicing", 4, throughput, replicas=replicas, disturbance=disturbance)
+        replicas[2] = replica((), outcome=ended, reason="exit code 1")
+    return shared_row(
+        "time_slicing", 4, others, replicas=replicas, disturbance=disturbance, **fields
+    )
 
 
 def experiment(row, usual=200.0, **fields):
@@ -192,33 +206,50 @@ def experiment(row, usual=200.0, **fields):
 
 
 def test_nobody_suffers_where_the_others_made_as_many_steps():
-    found = experiment(disturbed(160.0, 530))  # 1590 of 1600 steps are the others'
+    found = experiment(disturbed(160.0))
     assert found.first.outcome == "crashed"
     assert found.ended == ()
-    assert found.others.value == pytest.approx(160 * 1590 / 1600 / 150, rel=1e-3)
+    assert found.others.value == pytest.approx(160 / 150)  # three quarters of the 200
     assert found.suffered == "nobody"
 
 
 @pytest.mark.parametrize(
     ("row", "suffered"),
     [
-        (disturbed(100.0, 300), "others"),  # 99 of the 150 steps that they made undisturbed
-        (disturbed(160.0, 530, ended="out_of_memory"), "others"),
-        (disturbed(100.0, 0, first=100, disturbance="hang", outcome="hung"), "others"),
+        (disturbed(100.0), "others"),
+        (disturbed(160.0, ended="out_of_memory"), "others"),
+        (disturbed(143.0, disturbance="slow", outcome="ran", spread=0.2), "not_known"),
     ],
 )
 def test_others_suffer_by_fewer_steps_or_by_ending_early(row, suffered):
     assert experiment(row).suffered == suffered
 
 
+def test_others_suffer_that_make_no_step_any_more():
+    sharing = disturbed(1.0, "hang", "hung").sharing
+    row = unshared_row("time_slicing", 4, "no replica made a step any more")
+    named = row.parameters | {"disturbance": "hang"}
+    found = experiment(row.model_copy(update={"parameters": named, "sharing": sharing}))
+    assert (found.suffered, found.others) == ("others", None)
+    assert found.reason == "skipped: no replica made a step any more"
+    never = row.model_copy(update={"parameters": named})
+    assert experiment(never).suffered == "not_known"
+
+
 def test_an_experiment_without_its_undisturbed_row_is_not_known():
-    (found,) = task_of(alone(), disturbed(160.0, 530)).experiments
+    (found,) = task_of(alone(), disturbed(160.0)).experiments
     assert found.suffered == "not_known"
     assert found.reason == "the same replicas were not measured undisturbed"
 
 
+def test_an_experiment_that_can_not_be_made_there_is_none():
+    row = unshared_row("mps", 4, "no GPU")
+    named = row.parameters | {"disturbance": "hang"}
+    assert task_of(alone(), row.model_copy(update={"parameters": named})).experiments == ()
+
+
 def test_a_disturbed_row_is_on_no_curve():
-    task = task_of(alone(), disturbed(160.0, 530))
+    task = task_of(alone(), disturbed(160.0))
     assert [one.mode for one in task.curves] == ["exclusive"]
 
 

@@ -73,7 +73,7 @@ def test_a_curve_that_still_rises_says_at_least():
     (answer,) = first_screen(report(*rising, too_many)).sharing
     assert answer.cautions == [
         "The curve still rises at the largest number that was measured.",
-        "10 replicas: replica 9 ran out of memory (CUDA out of memory).",
+        "10 replicas: replica 10 ran out of memory (CUDA out of memory).",
     ]
 
 
@@ -98,7 +98,7 @@ def test_starved_replicas_and_equal_modes_are_told_with_the_answer():
     equal, starved = answer.cautions
     assert equal == "By the intervals as good: time-slicing."
     assert starved.startswith(
-        "At 4 replicas, replica 3 made 13 % of the mean number of steps (job "
+        "At 4 replicas, replica 4 made 13 % of the mean number of steps (job "
     )
 
 

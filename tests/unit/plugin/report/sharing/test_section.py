@@ -90,8 +90,8 @@ def test_what_is_missing_starves_or_fails_is_shown(show):
         )
     )
     assert "Not measured: MPS, replicas 2, 4: skipped: no control binary" in page
-    assert "Starved: time-slicing, 4 replicas: replica 3 made 13 %" in page
-    assert "Replica 0 of 4 crashes, time-slicing" in page
+    assert "Starved: time-slicing, 4 replicas: replica 4 made 13 %" in page
+    assert "The first of 4 replicas crashes, time-slicing" in page
     assert "the 3 others made 1." in page
     assert "as many steps as undisturbed" in page
 
