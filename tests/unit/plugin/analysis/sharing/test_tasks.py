@@ -232,8 +232,6 @@ def test_others_suffer_that_make_no_step_any_more():
     found = experiment(row.model_copy(update={"parameters": named, "sharing": sharing}))
     assert (found.suffered, found.others) == ("others", None)
     assert found.reason == "skipped: no replica made a step any more"
-    never = row.model_copy(update={"parameters": named})
-    assert experiment(never).suffered == "not_known"
 
 
 def test_an_experiment_without_its_undisturbed_row_is_not_known():
