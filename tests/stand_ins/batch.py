@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 SPOT_QUEUE, ON_DEMAND_QUEUE = "arn:queue-spot", "arn:queue-on-demand"
+FINISHED = ("SUCCEEDED", "FAILED")
 RECLAIMED = "Host EC2 (instance i-0f1e2d3c4b5a69788) terminated."
 
 
@@ -49,6 +51,27 @@ class FakeBatch:
         self.jobs[job["jobId"]] = job | fields
         return job["jobId"]
 
+    def add_array(self, name, statuses, queue=SPOT_QUEUE):
+        """Add an array job whose children are in these states; they have a log of their own."""
+        parent = self.add(name, "PENDING", queue, arrayProperties={"size": len(statuses)})
+        for index, status in enumerate(statuses):
+            child = f"{parent}:{index}"
+            own = {"jobId": child, "status": status, "arrayProperties": {"index": index}}
+            own["container"] = {"logStreamName": f"stream-{index}"}
+            self.jobs[child] = self.jobs[parent] | own
+        return parent
+
+    def change_child(self, parent, index, **fields):
+        """Change a child; its parent ends with the last of them, as in AWS."""
+        self.change(f"{parent}:{index}", **fields)
+        states = [child["status"] for child in self.children(parent)]
+        if all(status in FINISHED for status in states):
+            failed = {"status": "FAILED", "statusReason": "Array Child Job failed"}
+            self.change(parent, **(failed if "FAILED" in states else {"status": "SUCCEEDED"}))
+
+    def children(self, parent):
+        return [job for job_id, job in self.jobs.items() if job_id.startswith(f"{parent}:")]
+
     def change(self, job_id, **fields):
         """Change a job; answers given before keep their values."""
         self.jobs[job_id] = self.jobs[job_id] | fields
@@ -67,17 +90,30 @@ class FakeBatch:
         return {"jobs": [self.jobs[job_id] for job_id in jobs if job_id in self.jobs]}
 
     def terminate_job(self, jobId, reason):  # noqa: N803
+        if ":" in jobId:  # a child has no tags, and only what has ours may be ended
+            raise client_error("AccessDeniedException", 403)
         self.terminated.append((jobId, reason))
-        if self.jobs[jobId]["status"] not in ("SUCCEEDED", "FAILED"):
+        for index, child in enumerate(self.children(jobId)):
+            if child["status"] not in FINISHED:
+                self.change_child(jobId, index, status="FAILED", statusReason=reason)
+        if self.jobs[jobId]["status"] not in FINISHED:
             self.change(jobId, status="FAILED", statusReason=reason)
 
-    def list_jobs(self, jobQueue, jobStatus, maxResults):  # noqa: N803
+    def list_jobs(self, jobQueue, jobStatus):  # noqa: N803
         found = [
-            job
+            self._counted(job)
             for job in self.jobs.values()
-            if job["jobQueue"] == jobQueue and job["status"] == jobStatus
+            if job["jobQueue"] == jobQueue
+            and job["status"] == jobStatus
+            and ":" not in job["jobId"]
         ]
-        return {"jobSummaryList": found[:maxResults]}
+        return {"jobSummaryList": found}
+
+    def _counted(self, job):
+        if children := self.children(job["jobId"]):
+            counts = Counter(child["status"] for child in children)
+            return job | {"arrayProperties": job["arrayProperties"] | {"statusSummary": counts}}
+        return job
 
     def get_paginator(self, operation):
         assert operation == "list_jobs"
@@ -87,7 +123,8 @@ class FakeBatch:
         ((pattern,),) = [each["values"] for each in filters]
         prefix = pattern.removesuffix("*").lower()
         for job in self.jobs.values():  # one per page
-            if job["jobQueue"] == jobQueue and job["jobName"].lower().startswith(prefix):
+            own = ":" not in job["jobId"] and job["jobQueue"] == jobQueue
+            if own and job["jobName"].lower().startswith(prefix):
                 yield {"jobSummaryList": [job]}
 
 

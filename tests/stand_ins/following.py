@@ -4,6 +4,7 @@ import asyncio
 import threading
 from types import SimpleNamespace
 
+from batchmark.aws.batch_jobs import describe_jobs
 from batchmark.orchestration.batch_trigger import BenchmarkJobTrigger
 from batchmark.orchestration.job_watch import Answer
 from tests.stand_ins.batch import ON_DEMAND_QUEUE, RECLAIMED, FakeBatch, FakeClients, FakeLogs
@@ -25,13 +26,20 @@ LOST_HOST = {
 class Following:
     """A trigger with a fake Batch; a script moves the clock and Batch's jobs at each poll."""
 
-    def __init__(self, *, trigger=BenchmarkJobTrigger, document=None, s3=None, **arguments):
+    def __init__(
+        self, *, trigger=BenchmarkJobTrigger, document=None, s3=None, children=(), **arguments
+    ):
         self.batch = FakeBatch()
         self.now = CREATED
         self.script = []
         self.diagnosed = []
         self.slept = []
-        self.job_id = self.batch.add(NAME, "RUNNABLE")
+        if children:
+            self.job_id = self.batch.add_array(NAME, children)
+        elif "request" not in arguments:  # else the trigger is to submit it
+            self.job_id = self.batch.add(NAME, "RUNNABLE")
+        else:
+            self.job_id = None
         self.trigger = trigger(
             job_id=self.job_id, document=document, aws_conn_id=None, waiter_delay=2, **arguments
         )
@@ -54,9 +62,9 @@ class Following:
             change = change()
         if isinstance(change, Answer):
             return change
-        if job_id in self.batch.jobs:
-            self.batch.change(job_id, **change or {})
-        return Answer(self.batch.jobs.get(job_id))
+        if change and job_id in self.batch.jobs:
+            self.batch.change(job_id, **change)
+        return Answer(describe_jobs(self.batch, [job_id]).get(job_id))
 
     async def sleep(self, seconds):
         self.slept.append(seconds)

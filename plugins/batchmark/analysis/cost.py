@@ -1,4 +1,5 @@
-"""What measured time costs, in USD. A job is charged for the whole instance that it runs on.
+"""What measured time costs, in USD. A job is charged for the whole instance that it runs on, an
+array job whose children share one instance for that once.
 
 Targets are compared at On-Demand prices, so that how an instance happened to be bought plays no
 part. A job's own cost is at the price its instance was bought at. Time measured
@@ -172,7 +173,7 @@ def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
     usd_per_hour, reason = paid_per_hour(job, prices)
     if job.earlier_seconds and usd_per_hour is not None:
         reason = f"{reason} {EARLIER_ATTEMPTS}" if reason else EARLIER_ATTEMPTS
-    seconds = job.earlier_seconds + (job.stopped_at - job.started_at).total_seconds()
+    seconds = job.charged_seconds
     return JobCost(
         job_id=job.job_id,
         target=job.planned.target,

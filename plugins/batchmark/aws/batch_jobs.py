@@ -10,6 +10,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as BotocoreConnectionError
 
+from batchmark.aws.array_jobs import child_ids, occupies_instance, with_children
 from batchmark.aws.job_description import FINISHED, JobDescription
 
 # A job with this reason did not fail by itself: the next try submits another.
@@ -24,7 +25,19 @@ log = logging.getLogger(__name__)
 
 
 def describe_jobs(batch: Any, job_ids: Sequence[str]) -> dict[str, JobDescription]:
-    """Jobs by id, in as few calls as possible; jobs that Batch does not know are left out."""
+    """Jobs by id, in as few calls as possible; jobs that Batch does not know are left out.
+
+    Array jobs have their children with them.
+    """
+    found = _described(batch, job_ids)
+    children = _described(batch, [one for job in found.values() for one in child_ids(job)])
+    return {
+        job_id: with_children(job, [children[one] for one in child_ids(job) if one in children])
+        for job_id, job in found.items()
+    }
+
+
+def _described(batch: Any, job_ids: Sequence[str]) -> dict[str, JobDescription]:
     found = {}
     for start in range(0, len(job_ids), DESCRIBE_JOBS_LIMIT):
         answer = batch.describe_jobs(jobs=list(job_ids[start : start + DESCRIBE_JOBS_LIMIT]))
@@ -35,7 +48,8 @@ def describe_jobs(batch: Any, job_ids: Sequence[str]) -> dict[str, JobDescriptio
 def list_jobs(batch: Any, queues: Iterable[str | None], prefix: str) -> list[dict[str, Any]]:
     """ListJobs' summaries of the jobs whose names begin with `prefix`, in any state, newest first.
 
-    Queues are names or ARNs; None is left out.
+    Queues are names or ARNs; None is left out. Of array jobs that have ended, only their children
+    know why, so these are described.
     """
     pages = batch.get_paginator("list_jobs")
     named = [{"name": "JOB_NAME", "values": [f"{prefix}*"]}]
@@ -46,6 +60,10 @@ def list_jobs(batch: Any, queues: Iterable[str | None], prefix: str) -> list[dic
         for job in page["jobSummaryList"]
         if job["jobName"].startswith(prefix)  # Batch ignores case
     ]
+    arrays = describe_jobs(
+        batch, [job["jobId"] for job in found if child_ids(job) and not is_live(job)]
+    )
+    found = [arrays.get(job["jobId"], job) for job in found]
     return sorted(found, key=lambda job: int(job["createdAt"]), reverse=True)
 
 
@@ -58,11 +76,16 @@ def was_killed(job: JobDescription) -> bool:
     return job.get("statusReason") == KILLED
 
 
-def is_queue_at_work(batch: Any, queues: Iterable[str]) -> bool:
+def is_queue_at_work(batch: Any, queues: Iterable[str], but: str = "") -> bool:
+    """Whether a job occupies an instance of these queues, besides the job `but`.
+
+    The parent of an array job stays PENDING while its children run, and they are not listed.
+    """
     return any(
-        batch.list_jobs(jobQueue=queue, jobStatus=status, maxResults=1)["jobSummaryList"]
+        occupies_instance(job) and job["jobId"] != but
         for queue in dict.fromkeys(queues)
-        for status in ("RUNNING", "STARTING")
+        for status in ("RUNNING", "STARTING", "PENDING")
+        for job in batch.list_jobs(jobQueue=queue, jobStatus=status)["jobSummaryList"]
     )
 
 

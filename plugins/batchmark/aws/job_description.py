@@ -10,11 +10,13 @@ from urllib.parse import quote, quote_plus
 JobDescription = dict[str, Any]
 
 FINISHED = ("SUCCEEDED", "FAILED")
+ON_AN_INSTANCE = ("STARTING", "RUNNING")
 LOG_TAIL_LINES = 50
 LINE_CHARACTERS = 2000  # an event of CloudWatch may have a megabyte
 MOMENTS = {"created_at": "createdAt", "started_at": "startedAt", "stopped_at": "stoppedAt"}
 # Batch's status reason for an attempt whose instance was terminated, such as by a Spot reclaim.
 HOST_TERMINATED = "Host EC2"
+CHILDREN = "children"  # where a description has those of its array job (array_jobs.py)
 
 
 class LogLocation(NamedTuple):
@@ -57,13 +59,23 @@ def run_seconds(attempt: Mapping[str, Any]) -> float:
 
 
 def all_seconds(job: JobDescription | None) -> float | None:
-    """How long all attempts of a job ran; None if unknown, or not finished yet."""
+    """How long all attempts of a job ran; None if unknown, or not finished yet.
+
+    Of an array job, how long any of its children ran, as they share one instance.
+    """
     if job is None or job["status"] not in FINISHED:
         return None
-    attempts = job.get("attempts", ())
-    if any("startedAt" in each and "stoppedAt" not in each for each in attempts):
+    jobs = job.get(CHILDREN) or [job]
+    attempts = [each for one in jobs for each in one.get("attempts", ()) if "startedAt" in each]
+    if any("stoppedAt" not in each for each in attempts):
         return None
-    return sum(map(run_seconds, attempts))
+    if len(jobs) == 1:
+        return sum(map(run_seconds, attempts))
+    seconds, until = 0.0, 0
+    for start, stop in sorted((each["startedAt"], each["stoppedAt"]) for each in attempts):
+        seconds += max(0, stop - max(start, until)) / 1000
+        until = max(until, stop)
+    return seconds
 
 
 def waiting_since(job: JobDescription) -> float:
@@ -131,7 +143,7 @@ def failure_message(
     """
     text = f"Batch job {job['jobId']} ({job['jobName']}) is {job['status']}"
     text = f"{text}, but {problem}" if problem else f"{text}: {'; '.join(_facts(job))}"
-    lines = [text, *_attempt_lines(job)]
+    lines = [text, *_child_lines(job), *_attempt_lines(job)]
     location = log_location(job)
     if location is None:
         return "\n".join([*lines, "It has no log: no attempt was started."])
@@ -152,6 +164,18 @@ def _facts(job: JobDescription) -> list[str]:
     if detail := container.get("reason"):
         facts.append(f"container: {detail}")
     return facts
+
+
+def _child_lines(job: JobDescription) -> list[str]:
+    """Each child that failed, and why."""
+    children = job.get(CHILDREN, ())
+    failed = [child for child in children if child["status"] == "FAILED"]
+    if not failed:
+        return []
+    return [
+        f"Of {len(children)} children {len(failed)} failed:",
+        *(f"{child['jobId'].rpartition(':')[2]}: {'; '.join(_facts(child))}" for child in failed),
+    ]
 
 
 def _attempt_lines(job: JobDescription) -> list[str]:

@@ -64,8 +64,8 @@ class Suspects(Record):
     hard_to_watch: str | None = None
 
     @property
-    def targets(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(one.series.target for one in self.suspects))
+    def rows(self) -> tuple[SeriesKey, ...]:
+        return tuple(dict.fromkeys(one.series for one in self.suspects))
 
 
 def too_early(runs: int) -> str | None:

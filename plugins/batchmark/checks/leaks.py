@@ -9,10 +9,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from batchmark.aws.array_jobs import child_ids
 from batchmark.aws.batch_jobs import describe_jobs, is_live, terminate_job
 from batchmark.aws.batch_targets import NO_ANSWER, published_queues, why_unread
 from batchmark.aws.boto_clients import Clients
-from batchmark.aws.job_description import JobDescription, moment
+from batchmark.aws.job_description import CHILDREN, ON_AN_INSTANCE, JobDescription, moment
 from batchmark.checks.leak_records import GuardReport, LeakAges, LeakKind, Resource, RunName
 from batchmark.core.config import Config, Target
 from batchmark.core.names import DAG_TAG, INSTALLATION_TAG, RUN_TAG, slug, url_safe
@@ -22,7 +23,6 @@ TARGET_TAG = "Target"  # set on instances by their launch template
 MANUAL_RUN_ID = "manual"  # the job definitions' default
 # Longer than any job waits and runs. Batch forgets finished jobs after 7 days.
 LOOK_BACK = timedelta(days=30)
-ON_AN_INSTANCE = ("STARTING", "RUNNING")
 REASON = "Batchmark's leak guard: its Airflow run is over"
 
 RunState = Literal["live", "over", "unknown"]
@@ -114,7 +114,7 @@ ENDINGS: Mapping[LeakKind, Callable[[Clients, str], str]] = {
 
 
 def _jobs(config: Config, batch: Any, now: datetime) -> dict[str, list[JobDescription]]:
-    """Each queue's jobs: finished ones as ListJobs gives them, live ones as DescribeJobs does."""
+    """Each queue's jobs: live ones and array jobs described, finished ones as ListJobs has them."""
     since = str(int((now - LOOK_BACK).timestamp() * 1000))
     found = {}
     for queue in published_queues(config.targets):
@@ -122,9 +122,9 @@ def _jobs(config: Config, batch: Any, now: datetime) -> dict[str, list[JobDescri
             jobQueue=queue, filters=[{"name": "AFTER_CREATED_AT", "values": [since]}]
         )
         listed = [job for page in pages for job in page["jobSummaryList"]]
-        live = [job["jobId"] for job in listed if is_live(job)]
-        found[queue] = [job for job in listed if not is_live(job)]
-        found[queue] += describe_jobs(batch, live).values()
+        asked = [job["jobId"] for job in listed if is_live(job) or child_ids(job)]
+        found[queue] = [job for job in listed if not (is_live(job) or child_ids(job))]
+        found[queue] += describe_jobs(batch, asked).values()
     return found
 
 
@@ -242,9 +242,10 @@ def _judge_instance(
     now: datetime,
 ) -> Resource:
     """Idle since its launch, or since its target's last job ended if that is later."""
-    running = sum(job["status"] in ON_AN_INSTANCE for job in jobs)
-    waiting = sum(job["status"] == "RUNNABLE" for job in jobs)
-    stopped = [moment(job, "stoppedAt") for job in jobs if "stoppedAt" in job]
+    single = [one for job in jobs for one in job.get(CHILDREN) or [job]]
+    running = sum(job["status"] in ON_AN_INSTANCE for job in single)
+    waiting = sum(job["status"] == "RUNNABLE" for job in single)
+    stopped = [moment(one, "stoppedAt") for one in single if "stoppedAt" in one]
     idle_since = max([instance["LaunchTime"], *stopped])
     seen = Resource(
         kind="instance",

@@ -51,6 +51,14 @@ def full_name(job_name: str, run_id: str, number: int) -> str:
     return f"{names_of_task(job_name, run_id)}{number}"
 
 
+def document_prefix(job_id: str) -> str:
+    """How the names of a job's result documents begin (batchmark_job/output.py).
+
+    The id of an array job's child has a ":".
+    """
+    return f"{re.sub(r'[^A-Za-z0-9._-]', '_', job_id)}."
+
+
 def generation_of(full: str) -> int:
     """The generation in a full name; -1 if the name is not one of ours."""
     ending = full.rpartition("-g")[2]

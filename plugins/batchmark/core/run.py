@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from datetime import date
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
@@ -13,7 +13,8 @@ from batchmark.core import formatting
 from batchmark.core.config import PurchaseOption, Target
 from batchmark.core.prices import SECONDS_PER_HOUR, exact
 from batchmark.core.record import Record
-from batchmark_job.result import ResultDocument
+from batchmark.core.suites import MOST_REPLICAS
+from batchmark_job.result import Disturbance, ResultDocument, SharingMode
 
 Purpose = Literal["scheduled", "confirmation", "calibration"]
 CONFIRMATION: Purpose = "confirmation"  # a fresh job for a suspect; no part of its run's figure
@@ -27,6 +28,28 @@ class JobLimits(Record):
     )
     attempts: int = Field(ge=1, description="of each submission")
     timeout_seconds: int = Field(ge=1, description="of each attempt")
+
+
+class SharingPlan(Record):
+    """Which tasks share a device in a job, how, and how many of them."""
+
+    form: Literal["processes", "jobs"] = Field(
+        description="processes of one job, or children of an array job"
+    )
+    modes: tuple[SharingMode, ...] = Field(min_length=1)
+    replicas: tuple[Annotated[int, Field(ge=1, le=MOST_REPLICAS)], ...] = Field(
+        min_length=1, description="in the form jobs one number: that of the children"
+    )
+    task: str = Field(description="workload that each replica runs")
+    axes: dict[str, int] = Field(description="the task's sizes; none means its own defaults")
+    disturbances: tuple[Disturbance, ...] = Field(
+        default=(), description="experiments; in the form processes only"
+    )
+
+    @property
+    def children(self) -> int | None:
+        """How many children the array job has; None for any other form."""
+        return self.replicas[0] if self.form == "jobs" else None
 
 
 class PlannedJob(Record):
@@ -46,6 +69,19 @@ class PlannedJob(Record):
     limits: JobLimits | None = Field(
         default=None, description="null in plans of older releases, which sent none"
     )
+    sharing: SharingPlan | None = Field(
+        default=None, description="null where the suite's own defaults hold, and for other suites"
+    )
+
+    @property
+    def name(self) -> str:
+        """What tells the jobs of a run's target apart."""
+        children = self.sharing.children if self.sharing else None
+        return (
+            f"{self.suite}-{self.repeat}"
+            if children is None
+            else (f"{self.suite}-of-{children}-{self.repeat}")
+        )
 
 
 class TargetWorst(JobLimits):
@@ -162,7 +198,8 @@ class StoredJob(Record):
     earlier_seconds: float = Field(
         default=0,
         ge=0,
-        description="run time of all attempts before the last, including those of a replaced job",
+        description="run time of all attempts before the last, including those of a replaced job; "
+        "of an array job, those of a replaced job only",
     )
     replaced_job_id: str | None = Field(
         default=None, description="the Spot job that this On-Demand job was submitted to replace"
@@ -176,6 +213,19 @@ class StoredJob(Record):
     failure: str | None = Field(
         default=None, description="why Batch calls the job failed: rows failed, or it was stopped"
     )
+    instance_seconds: float | None = Field(
+        default=None,
+        ge=0,
+        description="of an array job, whose first child this is: how long any child ran, in all "
+        "attempts, as they share one instance; null for other jobs",
+    )
+
+    @property
+    def charged_seconds(self) -> float:
+        """How long it occupied an instance, in all attempts, those of a replaced job included."""
+        last = (self.stopped_at - self.started_at).total_seconds()
+        ran = last if self.instance_seconds is None else self.instance_seconds
+        return self.earlier_seconds + ran
 
     def with_document(self, document: ResultDocument) -> CollectedJob:
         return CollectedJob(**dict(self) | {"document": document})

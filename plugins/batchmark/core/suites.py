@@ -1,5 +1,9 @@
 """The names that a run can be requested by; the job container defines the suites themselves."""
 
+from typing import NamedTuple
+
+from batchmark_job.result import Disturbance, SharingMode
+
 # With what the trigger form says of each.
 SUITES = {
     "smoke": "small sizes of everything; a job takes about a minute, up to two on a busy machine",
@@ -8,9 +12,63 @@ SUITES = {
     "precision": "matrix products and convolutions in every precision",
     "building_blocks": "FFT, sort, sum and attention, from small to large",
     "training": "training steps of a CNN and of ResNet-50, and ResNet-50's inference",
+    "sharing": "tasks that share one device: their throughput, fairness and memory",
     "own": "your own workloads",
 }
 DTYPES = ("float32", "float64", "tf32", "float16", "bfloat16")
 CUSTOM = "custom"  # the suite of documents whose workload and axes were given by hand
 OWN_DTYPES = "suite"  # each row has the number format that the suite gives it
 MAX_REPEATS = 20
+
+SHARING = "sharing"
+# With what the trigger form says of each.
+SHARING_MODES = {
+    SharingMode.EXCLUSIVE: "one task after the other, each alone",
+    SharingMode.TIME_SLICING: "processes at once, as the driver schedules them",
+    SharingMode.MPS: "processes at once through NVIDIA's Multi-Process Service; GPU only",
+    SharingMode.STREAMS: "threads of one process, each on a CUDA stream of its own; GPU only",
+}
+DISTURBANCES = {
+    Disturbance.OUT_OF_MEMORY: "takes memory until there is none",
+    Disturbance.CRASH: "crashes",
+    Disturbance.HANG: "hangs",
+    Disturbance.SLOW: "takes ten times as long for each step",
+}
+REPLICAS = (1, 2, 5, 10, 20)
+MOST_REPLICAS = 100
+
+
+class Axis(NamedTuple):
+    """A size that a task has: its bounds, and whether it may be left out."""
+
+    least: int
+    most: int
+    is_optional: bool = False
+
+
+_PIXELS, _BATCH = 65_536, Axis(1, 65_536)
+_IMAGES = Axis(1, 65_536, is_optional=True)
+_HEADS = Axis(1, 1_024, is_optional=True)
+_ATTENTION = {
+    "sequence": Axis(1, 1_048_576),
+    "heads": _HEADS,
+    "head_dim": _HEADS,
+    "batch": _IMAGES,
+}
+# The workloads that several replicas can run at once, by name, with their axes.
+TASKS = {
+    "cnn_training_step": {"batch": _BATCH},
+    "resnet50_training": {"batch": _BATCH},
+    "resnet50_inference": {"batch": _BATCH},
+    "matmul": {"size": Axis(1, 200_000)},
+    "image_convolution": {"size": Axis(2, _PIXELS), "batch": _IMAGES},
+    "gaussian_blur": {"size": Axis(8, _PIXELS), "batch": _IMAGES},
+    "edge_detection": {"size": Axis(2, _PIXELS), "batch": _IMAGES},
+    "fft": {"size": Axis(2, _PIXELS), "batch": _IMAGES},
+    "sort": {"size": Axis(1, 10**11)},
+    "reduction": {"size": Axis(1, 10**11)},
+    "attention_forward": _ATTENTION,
+    "attention_backward": _ATTENTION,
+}
+TASK, TASK_AXES = "cnn_training_step", "batch=32"  # the defaults
+OWN_TASK = "own:"  # before the name of one of the user's own workloads

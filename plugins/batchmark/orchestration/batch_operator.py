@@ -19,6 +19,7 @@ from airflow.sdk.exceptions import (
 )
 from botocore.exceptions import BotoCoreError, ClientError
 
+from batchmark.aws.array_jobs import child_id
 from batchmark.aws.batch_jobs import (
     KILLED,
     describe_jobs,
@@ -39,6 +40,7 @@ from batchmark.orchestration.batch_trigger import (
     goes_on_demand,
 )
 from batchmark.orchestration.links import JobLogLink, JobResultLink, job_log_url, result_url
+from batchmark.orchestration.turns import is_over, task_before
 from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
 from batchmark.runs.job_outcome import JobOutcome, outcome
 from batchmark.runs.result_documents import ExpectedDocument
@@ -64,6 +66,8 @@ class BenchmarkJobOperator(BatchOperator):
         on_demand_queue: where a second job goes if the last attempt lost its host; None for no
             second job.
         queues_of_same_quota, document, events_log_group: see BenchmarkJobTrigger.
+        after: map index of the task whose end this one waits for before it submits; None for none.
+        turn: how many jobs come one after the other that way, this one included.
         execution_timeout: time for the task with its deferral, after which its job is terminated.
     """
 
@@ -79,6 +83,8 @@ class BenchmarkJobOperator(BatchOperator):
         queues_of_same_quota: Sequence[str] = (),
         document: dict[str, Any] | None = None,
         events_log_group: str | None = None,
+        after: int | None = None,
+        turn: int = 1,
         **kwargs: Any,
     ) -> None:
         super().__init__(deferrable=True, **kwargs)
@@ -89,6 +95,8 @@ class BenchmarkJobOperator(BatchOperator):
         self.queues_of_same_quota = queues_of_same_quota
         self.document = document
         self.events_log_group = events_log_group
+        self.after = after
+        self.turn = turn
         self.job_log_url = self.job_result_url = ""
         self._is_killed = False
 
@@ -149,22 +157,32 @@ class BenchmarkJobOperator(BatchOperator):
         self._end_jobs(
             context, (*current[1:], *other), "Another job of its Airflow task took its place"
         )
+        on_demand = self._on_demand(request)
         if current:
             self.job_id = str(current[0]["jobId"])
             self.log.info("Found job %s of this task: %s", self.job_id, current[0]["status"])
+        elif self._must_wait(context):
+            self._defer(on_demand, [], request)
+            return None
         else:
             self.job_id = self._submit(context, request)
         earlier = [str(job["jobId"]) for job in reversed(current[1:])]
         context["ti"].xcom_push(key=JOB_ID_XCOM, value=self.job_id)
         context["ti"].xcom_push(key=JOB_IDS_XCOM, value=[*earlier, self.job_id])
         self._link_to(self.job_id)
-        on_demand = self._on_demand(request)
         if current and not is_live(current[0]):
             job = self._described(self.job_id)
             if not goes_on_demand(job, on_demand):
                 return self._conclude(context, job)
         self._defer(on_demand, earlier)
         return None
+
+    def _must_wait(self, context: Context) -> bool:
+        """Whether the job that comes before this one is not over yet."""
+        if self.after is None:
+            return False
+        states = context["ti"].get_task_states(**task_before(context["ti"], self.after))
+        return not is_over(states)
 
     def _submit(self, context: Context, request: dict[str, Any]) -> str:
         def find() -> str | None:
@@ -185,19 +203,29 @@ class BenchmarkJobOperator(BatchOperator):
             raise AirflowException(f"{KILLED} while it submitted job {job_id}")
         return job_id
 
-    def _defer(self, on_demand: dict[str, Any] | None, earlier_job_ids: Sequence[str]) -> None:
+    def _defer(
+        self,
+        on_demand: dict[str, Any] | None,
+        earlier_job_ids: Sequence[str],
+        request: dict[str, Any] | None = None,
+    ) -> None:
+        """Wait for the job; with `request` it is still to be submitted when its turn comes."""
+        turns = self.turn if request else 1
         timeout = self.execution_timeout.total_seconds() if self.execution_timeout else None
         longest = self.longest_seconds and self.longest_seconds * (2 if on_demand else 1)
         bounds = [seconds for seconds in (timeout, longest) if seconds]
+        limit = turns * (min(bounds) + ENDING_SECONDS) if bounds else None
         self.defer(
             # The trigger ends the task in time; this is in case no triggerer runs.
-            timeout=timedelta(seconds=min(bounds) + ENDING_SECONDS) if bounds else None,
+            timeout=timedelta(seconds=limit) if limit else None,
             trigger=BenchmarkJobTrigger(
-                job_id=str(self.job_id),
+                job_id=self.job_id,
+                request=request,
+                after=self.after,
                 runnable_seconds=self.runnable_seconds,
                 starting_seconds=self.starting_seconds,
                 longest_seconds=self.longest_seconds,
-                deadline=time.time() + timeout if timeout else None,
+                deadline=time.time() + turns * timeout if timeout else None,
                 document=self.document,
                 on_demand=on_demand,
                 queues_of_same_quota=self.queues_of_same_quota,
@@ -225,7 +253,8 @@ class BenchmarkJobOperator(BatchOperator):
     def _link_to(self, job_id: str, job: JobDescription | None = None) -> None:
         self.job_log_url = job_log_url(self.clients("batch"), job_id, job)
         if self.document:
-            self.job_result_url = result_url(self.document["prefix"], job_id)
+            writer = child_id(job_id, 0) if self.array_properties else job_id
+            self.job_result_url = result_url(self.document["prefix"], writer)
 
     def _outcome(self, job: JobDescription) -> JobOutcome:
         """Judge a job, retrying for a while where S3 can't be read; then Airflow tries again."""

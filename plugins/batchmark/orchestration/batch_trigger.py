@@ -10,10 +10,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow.providers.amazon.aws.triggers.batch import BatchJobTrigger
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.sdk.execution_time.xcom import XCom
 from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent, TriggerEvent
+from asgiref.sync import sync_to_async
 from botocore.exceptions import BotoCoreError, ClientError
 
+from batchmark.aws.array_jobs import first_child
 from batchmark.aws.batch_jobs import (
     is_passing,
     is_queue_at_work,
@@ -33,6 +36,7 @@ from batchmark.orchestration.job_progress import (
 from batchmark.orchestration.job_watch import JobWatch, shared_watch
 from batchmark.orchestration.links import JobLogLink, JobResultLink, job_log_url, result_url
 from batchmark.orchestration.log_progress import LogProgress
+from batchmark.orchestration.turns import EVERY_SECONDS, is_over, task_before
 from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
 from batchmark.runs.job_outcome import JobOutcome, outcome
 from batchmark.runs.result_documents import ExpectedDocument
@@ -56,6 +60,9 @@ class BenchmarkJobTrigger(BatchJobTrigger):
     If a triggerer dies, the next one runs this again with the same arguments.
 
     Args:
+        job_id: the job to follow; None for one that is still to be submitted.
+        request: SubmitJob's arguments for that one.
+        after: map index of the task whose end it waits for before that.
         runnable_seconds: how long the job may wait for an instance, from its submission or its
             last attempt's end, while no queue that shares its capacity is busy; None for ever.
         starting_seconds: how long an attempt may be STARTING; None for ever.
@@ -74,7 +81,9 @@ class BenchmarkJobTrigger(BatchJobTrigger):
     def __init__(
         self,
         *,
-        job_id: str,
+        job_id: str | None,
+        request: dict[str, Any] | None = None,
+        after: int | None = None,
         runnable_seconds: float | None = None,
         starting_seconds: float | None = None,
         longest_seconds: float | None = None,
@@ -89,17 +98,21 @@ class BenchmarkJobTrigger(BatchJobTrigger):
         super().__init__(job_id=job_id, **kwargs)
         self.limits = WaitLimits(runnable_seconds, starting_seconds, longest_seconds, deadline)
         self.document = document
+        self.request = request
+        self.after = after
         self.on_demand = on_demand
         self.events_log_group = events_log_group
         self.serialized_fields |= self.limits._asdict()
         self.serialized_fields |= {
+            "request": request,
+            "after": after,
             "document": document,
             "on_demand": on_demand,
             "queues_of_same_quota": list(queues_of_same_quota),
             "earlier_job_ids": list(earlier_job_ids),
             "events_log_group": events_log_group,
         }
-        self.job_ids = [*earlier_job_ids, job_id]
+        self.job_ids = [*earlier_job_ids, *([job_id] if job_id else [])]
         self.clients = AwsClients.shared(AwsAccess.of(self))
         self.watch: JobWatch | None = None
         self.clock: Callable[[], float] = time.time
@@ -110,6 +123,17 @@ class BenchmarkJobTrigger(BatchJobTrigger):
         self._other_queues: list[str] = [*own, *queues_of_same_quota]
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
+        if not self.job_ids:
+            try:
+                await self._submit_in_turn(self.request or {})
+            except ClientError as error:
+                if is_passing(error):
+                    raise
+                failure = f"Batch refuses the job: {error}"
+                self.log.error(failure)  # noqa: TRY400, as a refusal needs no traceback
+                await self.push_xcoms({FAILURE_XCOM: failure})
+                yield TaskFailedEvent()
+                return
         progress = await self._follow(self.job_ids[-1])
         if goes_on_demand(progress.job, self.on_demand) and not progress.is_stopping:
             try:
@@ -128,7 +152,7 @@ class BenchmarkJobTrigger(BatchJobTrigger):
         }
         if self.document:
             prefix = self.document["prefix"]
-            xcoms[JobResultLink().xcom_key] = result_url(prefix, job["jobId"])
+            xcoms[JobResultLink().xcom_key] = result_url(prefix, first_child(job)["jobId"])
         if len(self.job_ids) > 1:
             xcoms |= {JOB_ID_XCOM: job["jobId"], JOB_IDS_XCOM: self.job_ids}
         if end.failure is None:
@@ -164,6 +188,8 @@ class BenchmarkJobTrigger(BatchJobTrigger):
 
     async def on_kill(self) -> None:
         """Terminate the job when a user marks or clears its task: nobody waits for it any more."""
+        if not self.job_ids and self._submission is None:
+            return
         job_id = await self._submission if self._submission else self.job_ids[-1]
         await asyncio.to_thread(self._terminate, job_id, "The Airflow task was ended by a user")
 
@@ -239,7 +265,8 @@ class BenchmarkJobTrigger(BatchJobTrigger):
         return result.message()
 
     def _is_queue_at_work(self, job: JobDescription) -> bool:
-        return is_queue_at_work(self.clients("batch"), [job["jobQueue"], *self._other_queues])
+        queues = [job["jobQueue"], *self._other_queues]
+        return is_queue_at_work(self.clients("batch"), queues, but=job["jobId"])
 
     def _log_url(self, job: JobDescription) -> str:
         return job_log_url(self.clients("batch"), job["jobId"], job)
@@ -247,23 +274,44 @@ class BenchmarkJobTrigger(BatchJobTrigger):
     def _terminate(self, job_id: str, reason: str) -> None:
         terminate_job(self.clients("batch"), job_id, reason)
 
+    async def _submit_in_turn(self, request: dict[str, Any]) -> None:
+        """Submit the job once the task before it is over."""
+        while self.after is not None and not await self.is_over(self.after):
+            await self.sleep(EVERY_SECONDS)
+        job_id = await self._submit(request)
+        self.log.info("Its turn has come: submitted job %s as %s", job_id, request["jobName"])
+        await self.push_xcoms(
+            {
+                JOB_ID_XCOM: job_id,
+                JOB_IDS_XCOM: self.job_ids,
+                JobLogLink().xcom_key: job_log_url(self.clients("batch"), job_id),
+            }
+        )
+
+    async def is_over(self, map_index: int) -> bool:
+        """Ask Airflow whether another task of the same mapping is over."""
+        ask = sync_to_async(RuntimeTaskInstance.get_task_states)
+        return is_over(await ask(**task_before(self.task_instance, map_index)))
+
+    async def _submit(self, request: dict[str, Any]) -> str:
+        self._submission = asyncio.create_task(asyncio.to_thread(self._find_or_submit, request))
+        # Shielded, as on_kill needs the id of a job that is being submitted.
+        job_id = await asyncio.shield(self._submission)
+        self.job_ids.append(job_id)
+        return job_id
+
     async def _submit_on_demand(self, spot_job: JobDescription) -> str:
         self.log.warning(
             "Job %s lost its host in its last attempt (%s); the next runs On-Demand",
             spot_job["jobId"],
             spot_job.get("statusReason"),
         )
-        self._submission = asyncio.create_task(asyncio.to_thread(self._find_or_submit))
-        # Shielded, as on_kill needs the id of a job that is being submitted.
-        job_id = await asyncio.shield(self._submission)
-        self.job_ids.append(job_id)
+        job_id = await self._submit(self.on_demand or {})
         self._other_queues.append(spot_job["jobQueue"])
         self.log.info("On-Demand job %s follows", job_id)
         return job_id
 
-    def _find_or_submit(self) -> str:
-        request = self.on_demand or {}
-
+    def _find_or_submit(self, request: dict[str, Any]) -> str:
         def find() -> str | None:
             found = list_jobs(self.clients("batch"), [request["jobQueue"]], request["jobName"])
             own = [job for job in found if job["jobName"] == request["jobName"]]

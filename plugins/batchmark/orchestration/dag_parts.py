@@ -54,6 +54,15 @@ def params(
             values_display={OWN_DTYPES: "suite: each row has the suite's own"},
             description="Number format of every row.",
         ),
+        **run_params(repeats, fewest_repeats, about_repeats, max_cost_usd),
+    }
+
+
+def run_params(
+    repeats: int, fewest_repeats: int, about_repeats: str, max_cost_usd: float
+) -> dict[str, Param]:
+    """Return the fields of the form that do not depend on what is measured."""
+    return {
         "targets": targets_param(),
         "repeats": Param(
             repeats,

@@ -9,6 +9,7 @@ from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.configuration import conf
 from airflow.sdk.types import TaskInstanceKey
 
+from batchmark.aws.array_jobs import telling_child
 from batchmark.aws.job_description import JobDescription, log_location, log_url
 from batchmark.aws.result_bucket import RunStore, browser_endpoint, is_aws
 from batchmark.core.names import PAGES
@@ -76,6 +77,8 @@ def job_log_url(batch: Any, job_id: str, job: JobDescription | None = None) -> s
     shows logs by job id (local_cloud/log_pages.py).
     """
     region = batch.meta.region_name
+    if job is not None:
+        job_id = telling_child(job)["jobId"]
     if not is_aws(batch):
         return f"{browser_endpoint(batch)}/local-cloud/jobs/{quote(job_id, safe='')}/log"
     location = log_location(job) if job else None

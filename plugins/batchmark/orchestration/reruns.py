@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -37,19 +38,30 @@ from batchmark_job.result import Measurement, MeasurementStatus
 MOST_RUNS_OF_A_CALIBRATION = 5
 
 
-def plan_round(number: int, planned: Sequence[PlannedJob], targets: Iterable[str]) -> RunPlan:
-    """The plan of a round of fresh jobs for each target; rounds count from 1.
+def plan_round(number: int, planned: Sequence[PlannedJob], rows: Iterable[SeriesKey]) -> RunPlan:
+    """The plan of a round of fresh jobs: of each that measures one of these rows.
 
-    The run's own jobs, `planned`, are all of one suite and dtype.
+    Rounds count from 1. The run's own jobs, `planned`, are all of one suite and dtype.
     """
     before = max(job.repeat for job in planned) + sum(JOBS_OF_ROUND[: number - 1])
-    first = {job.target: job for job in reversed(planned)}
+    measuring = [_measuring(row, planned) for row in rows]
+    repeated = {(job.target, job.name): job for job in measuring}
     return RunPlan(
         jobs=tuple(
-            _again(first[target], before + count)
-            for target in targets
+            _again(job, before + count)
+            for job in repeated.values()
             for count in range(1, JOBS_OF_ROUND[number - 1] + 1)
         )
+    )
+
+
+def _measuring(row: SeriesKey, planned: Sequence[PlannedJob]) -> PlannedJob:
+    """The first of a run's jobs that measured a row: each array job has its number of replicas."""
+    of_target = [job for job in planned if job.target == row.target]
+    replicas = json.loads(row.parameters or "{}").get("replicas")
+    return next(
+        (job for job in of_target if job.sharing and job.sharing.children == replicas),
+        of_target[0],
     )
 
 
@@ -64,17 +76,17 @@ def reserve(
     store: RunStore,
     config: Config,
     plan: RunPlan,
-    targets: Collection[str],
+    rows: Collection[SeriesKey],
     max_cost_usd: float | None,
 ) -> str | None:
-    """Book the worst case of the fresh jobs of all rounds; None, or why they may not run.
+    """Book the worst case of the fresh jobs of all rounds for these rows; None, or why not.
 
     An older release's plan has no booking. The cap is on the whole run, fresh jobs included.
     """
     jobs = [
         job
         for number in range(1, len(JOBS_OF_ROUND) + 1)
-        for job in plan_round(number, plan.jobs, targets).jobs
+        for job in plan_round(number, plan.jobs, rows).jobs
     ]
     now = datetime.now(UTC)
     worst = worst_case(config, jobs, stored_prices(store, config.region, now), now)

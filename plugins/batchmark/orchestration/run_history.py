@@ -35,7 +35,7 @@ from batchmark.orchestration.settings import load_config, load_detector_settings
 from batchmark.orchestration.telling import tell
 from batchmark.orchestration.xcom import JOB_ID_XCOM, RERUN_TASKS
 from batchmark.runs.collected_runs import stored_run, with_documents
-from batchmark.runs.planning import operator_kwargs
+from batchmark.runs.planning import all_operator_kwargs
 
 HISTORY_DAYS = 730
 RECENT_RUNS = 30  # a change before these is no news of this run
@@ -216,7 +216,7 @@ class RunHistory:
         if self.suspects.notes:
             return []
         self.store.write(rerun_name(number), planned.model_dump_json(indent=2))
-        return [operator_kwargs(self.config, self.run_id, job) for job in planned.jobs]
+        return all_operator_kwargs(self.config, self.run_id, planned.jobs)
 
     def collect(self, context: Context, *, rounds: int) -> CollectedRun:
         """The results of the fresh jobs of the first rounds."""

@@ -85,6 +85,6 @@ def _lost(store: RunStore, job: StoredJob, reason: str) -> LostJob:
         job_id=job.job_id,
         reason=reason,
         instance_type=job.planned.instance_type if store.is_aws() else None,
-        seconds=job.earlier_seconds + (job.stopped_at - job.started_at).total_seconds(),
+        seconds=job.charged_seconds,
         interrupted=job.interrupted,
     )

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from batchmark.aws.array_jobs import first_child, telling_child
 from batchmark.aws.batch_jobs import describe_jobs, is_live, list_jobs, terminate_job, was_killed
 from batchmark.aws.job_description import (
+    CHILDREN,
     LOG_TAIL_LINES,
     JobDescription,
     all_seconds,
@@ -193,16 +195,17 @@ class _Collector:
     def _collected(
         self, plan: PlannedJob, found: _Found, expected: ExpectedDocument
     ) -> CollectedJob:
-        job = self._ended(found.job_id)
-        job_id, store = job["jobId"], self.store
-        location = log_location(job)
-        text = log_end(self.logs, location) if location else ""
-        name = f"logs/{plan.target}/{plan.suite}-{plan.repeat}.log"
-        log_key = store.write(name, text or "\n", "text/plain")
+        whole = self._ended(found.job_id)
+        job, store = first_child(whole), self.store
+        job_id, location = job["jobId"], log_location(job)
+        text = self._log(job)
+        log_key = store.write(f"logs/{plan.target}/{plan.name}.log", text or "\n", "text/plain")
+        telling = telling_child(whole)
+        said = text if telling is job else self._log(telling)
         if location is None or "startedAt" not in job:
-            raise CollectError(failure_message(job, last_lines(text, LOG_TAIL_LINES)))
-        failed = job["status"] == "FAILED"
-        failure = failure_message(job, last_lines(text, 3)) if failed else None
+            raise CollectError(failure_message(whole, last_lines(said, LOG_TAIL_LINES)))
+        failed = whole["status"] == "FAILED"
+        failure = failure_message(whole, last_lines(said, 3)) if failed else None
         attempt = len(job["attempts"])
         try:
             document = expected.read(store, job_id, attempt)
@@ -210,8 +213,9 @@ class _Collector:
             raise CollectError(f"{failure}\n{error}" if failure else str(error)) from error
         uri = expected.uri(job_id, attempt)
         target = self.config.targets.get(plan.target)
-        replaced = self.described.get(found.replaced_job_id or "", {})
-        earlier = (*replaced.get("attempts", ()), *job["attempts"][:-1])
+        is_array = CHILDREN in whole
+        replaced = all_seconds(self.described.get(found.replaced_job_id or "")) or 0.0
+        earlier = [] if is_array else job["attempts"][:-1]
         return CollectedJob(
             planned=plan,
             job_id=job_id,
@@ -223,18 +227,23 @@ class _Collector:
             else store.object_url(log_key),
             document_uri=uri,
             document_url=store.object_url(key_of(uri)),
-            created_at=moment(job, "createdAt"),
+            created_at=moment(whole, "createdAt"),
             started_at=moment(job, "startedAt"),
             stopped_at=moment(job, "stoppedAt"),
             document=document,
             purchase_option=target
             and purchase_option(target, document.environment.compute_environment),
-            earlier_seconds=sum(map(run_seconds, earlier)),
+            earlier_seconds=replaced + sum(map(run_seconds, earlier)),
+            instance_seconds=all_seconds(whole) if is_array else None,
             replaced_job_id=found.replaced_job_id,
             host=job.get("container", {}).get("containerInstanceArn"),
             interrupted=self._interrupted(expected, found),
             failure=failure,
         )
+
+    def _log(self, job: JobDescription) -> str:
+        location = log_location(job)
+        return log_end(self.logs, location) if location else ""
 
     def _ended(self, job_id: str | None) -> JobDescription:
         if job_id is None:
@@ -277,8 +286,9 @@ class _Collector:
     def _earlier_attempts(self, jobs: _Found) -> Iterator[tuple[str, int]]:
         for job_id, that_count in ((jobs.replaced_job_id, 0), (jobs.job_id, 1)):
             if job_id is not None and job_id in self.described:
-                attempts = self.described[job_id].get("attempts", ())
-                yield from ((job_id, n) for n in range(1, len(attempts) - that_count + 1))
+                job = first_child(self.described[job_id])
+                attempts = job.get("attempts", ())
+                yield from ((job["jobId"], n) for n in range(1, len(attempts) - that_count + 1))
 
 
 def _region(job: JobDescription) -> str:

@@ -1,7 +1,12 @@
-"""Turns a run's parameters into its jobs, and these into Batch submissions."""
+"""Turns a run's parameters into its jobs, and these into Batch submissions.
+
+The jobs of one target that shares its instance come one after the other: in a run, each waits for
+the end of the one before.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, get_args
 
@@ -13,6 +18,7 @@ from batchmark.core.names import INSTALLATION_TAG, RUN_TAG, names_of_task, slug
 from batchmark.core.run import PlannedJob, Purpose, job_limits
 from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
 from batchmark.runs.result_documents import ExpectedDocument
+from batchmark.runs.sharing_options import overrides
 
 # For waiting in the queue and starting instances, in addition to the attempts.
 LONGEST_WAIT_SECONDS = 6 * 3600
@@ -37,7 +43,9 @@ def plan_jobs(
     need_both_devices: bool = True,
     purpose: Purpose = "scheduled",
 ) -> list[PlannedJob]:
-    """All jobs of a run; no targets means all targets. `run_name` is that of the run's folder.
+    """All jobs of a run; no targets means all that have their instance alone.
+
+    `run_name` is that of the run's folder.
 
     Repeats are the outer loop, so that a target's repeats are spread over the run.
 
@@ -48,9 +56,9 @@ def plan_jobs(
         raise PlanError(f"unknown suite {suite!r}; known: {', '.join(SUITES)}")
     if dtype not in (OWN_DTYPES, *DTYPES):
         raise PlanError(f"unknown dtype {dtype!r}; known: {OWN_DTYPES}, {', '.join(DTYPES)}")
-    if isinstance(repeats, bool) or not isinstance(repeats, int) or not 1 <= repeats <= MAX_REPEATS:
-        raise PlanError(f"repeats must be a whole number from 1 to {MAX_REPEATS}, got {repeats!r}")
+    check_repeats(repeats)
     chosen = check_targets(config, targets, need_both_devices=need_both_devices)
+    folder = f"s3://{config.bucket}/raw/{run_name}"
     return [
         PlannedJob(
             target=name,
@@ -59,7 +67,7 @@ def plan_jobs(
             suite=suite,
             repeat=repeat,
             dtype=dtype,
-            result_prefix=f"s3://{config.bucket}/raw/{run_name}/{name}/{suite}/{repeat}/",
+            result_prefix=f"{folder}/{name}/{suite}/{repeat}/",
             purpose=purpose,
             limits=job_limits(config.targets[name]),
         )
@@ -68,8 +76,21 @@ def plan_jobs(
     ]
 
 
-def check_targets(config: Config, targets: Sequence[str], *, need_both_devices: bool) -> list[str]:
+def check_repeats(repeats: object) -> None:
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or not 1 <= repeats <= MAX_REPEATS:
+        raise PlanError(f"repeats must be a whole number from 1 to {MAX_REPEATS}, got {repeats!r}")
+
+
+def check_targets(
+    config: Config,
+    targets: Sequence[str],
+    *,
+    need_both_devices: bool = False,
+    shared_too: bool = False,
+) -> list[str]:
     """The targets to run, in the order of the configuration.
+
+    No targets means all; without `shared_too`, none whose jobs share an instance.
 
     Raises:
         PlanError: a name is unknown, there is no target, or one of the two devices is missing.
@@ -78,7 +99,11 @@ def check_targets(config: Config, targets: Sequence[str], *, need_both_devices: 
     unknown = [name for name in targets if name not in config.targets]
     if unknown:
         raise PlanError(f"unknown target {unknown[0]!r}; Terraform made: {known}")
-    chosen = [name for name in config.targets if not targets or name in targets]
+    chosen = [
+        name
+        for name, target in config.targets.items()
+        if (name in targets if targets else shared_too or target.sharing is None)
+    ]
     if not chosen:
         raise PlanError("no target to run; Terraform made none")
     missing = {"cuda", "cpu"} - {config.targets[name].device for name in chosen}
@@ -92,11 +117,11 @@ def check_targets(config: Config, targets: Sequence[str], *, need_both_devices: 
 
 def names_of_job(config_name: str, run_id: str, job: PlannedJob) -> str:
     """The common prefix of the names of a planned job in all generations."""
-    return names_of_task(_label(config_name, job.target, job.suite, job.repeat), run_id)
+    return names_of_task(_label(config_name, job), run_id)
 
 
-def _label(config_name: str, target: str, suite: str, repeat: int) -> str:
-    return f"{config_name}-{target}-{suite}-{repeat}".replace(".", "-")
+def _label(config_name: str, job: PlannedJob) -> str:
+    return f"{config_name}-{job.target}-{job.name}".replace(".", "-")
 
 
 def _queues_of_same_quota(config: Config, name: str) -> list[str]:
@@ -115,12 +140,29 @@ def _queues_of_same_quota(config: Config, name: str) -> list[str]:
     return [queue for queue in queues if queue]
 
 
-def operator_kwargs(config: Config, run_id: str, job: PlannedJob) -> dict[str, Any]:
-    """The arguments of BenchmarkJobOperator for this job."""
+def all_operator_kwargs(
+    config: Config, run_id: str, jobs: Sequence[PlannedJob]
+) -> list[dict[str, Any]]:
+    """The arguments of BenchmarkJobOperator for each job, in the order of its mapped tasks."""
+    arguments, before = [], defaultdict[str, list[int]](list)
+    for index, job in enumerate(jobs):
+        turn = before[job.target] if config.targets[job.target].sharing else []
+        arguments.append(operator_kwargs(config, run_id, job, before=turn))
+        before[job.target].append(index)
+    return arguments
+
+
+def operator_kwargs(
+    config: Config, run_id: str, job: PlannedJob, before: Sequence[int] = ()
+) -> dict[str, Any]:
+    """The arguments of BenchmarkJobOperator for this job.
+
+    `before` are the map indexes of the jobs of its target that must have ended first.
+    """
     target = config.targets[job.target]
     limits = job.limits or job_limits(target)
     return {
-        "job_name": _label(config.name, job.target, job.suite, job.repeat),
+        "job_name": _label(config.name, job),
         "job_queue": target.job_queue,
         "on_demand_queue": target.on_demand_queue if limits.submissions > 1 else None,
         "job_definition": target.job_definition,
@@ -133,6 +175,9 @@ def operator_kwargs(config: Config, run_id: str, job: PlannedJob) -> dict[str, A
         "retry_strategy": {"attempts": limits.attempts, "evaluateOnExit": list(RETRY_RULES)},
         "queues_of_same_quota": _queues_of_same_quota(config, job.target),
         "document": ExpectedDocument.of(run_id, job).model_dump(),
+        "after": before[-1] if before else None,
+        "turn": len(before) + 1,
+        **overrides(job.sharing),
         "events_log_group": config.events_log_group,
         "parameters": {
             "suite": job.suite,

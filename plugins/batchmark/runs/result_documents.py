@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Self
 
 from botocore.exceptions import ClientError
 
+from batchmark.aws.array_jobs import first_child
 from batchmark.aws.job_description import JobDescription
 from batchmark.core.errors import CollectError, unexpected
+from batchmark.core.names import document_prefix
 from batchmark.core.record import Record
 from batchmark.core.run import PlannedJob
 from batchmark.core.suites import OWN_DTYPES
@@ -49,7 +51,7 @@ class ExpectedDocument(Record):
 
     def uri(self, job_id: str, attempt: int) -> str:
         """The address that the job writes to (batchmark_job/output.py)."""
-        return f"{self.prefix}{job_id}.{attempt}.json"
+        return f"{self.prefix}{document_prefix(job_id)}{attempt}.json"
 
     def read(self, store: RunStore, job_id: str, attempt: int) -> ResultDocument:
         """The document of one attempt; raises as read_document does."""
@@ -59,7 +61,8 @@ class ExpectedDocument(Record):
 
     def read_last(self, store: RunStore, job: JobDescription) -> ResultDocument:
         """The document of a job's last attempt; raises as read_document does."""
-        return self.read(store, job["jobId"], len(job["attempts"]))
+        writer = first_child(job)
+        return self.read(store, writer["jobId"], len(writer["attempts"]))
 
 
 def read_document(

@@ -13,8 +13,10 @@ from batchmark.orchestration.telling import console, fail, tell
 DAG_ID = "environment_check"  # elsewhere a run's own page is another
 
 
-def check_environment(context: Context) -> str:
+def check_environment(context: Context, *, shared_too: bool = True) -> str:
     """Check what the run needs, publish the result, and return the page's key.
+
+    Without `shared_too`, targets whose jobs share an instance are checked only if they are named.
 
     Raises:
         AirflowFailException: a target is unknown; or, after publishing, a check failed.
@@ -29,7 +31,8 @@ def check_environment(context: Context) -> str:
 
     try:
         config = load_config()
-        targets = check_targets(config, context["params"]["targets"] or [], need_both_devices=False)
+        asked = context["params"]["targets"] or []
+        targets = check_targets(config, asked, shared_too=shared_too)
     except BatchmarkError as error:
         fail(context, str(error), error)  # it would fail again
     result = check(config, patient_clients(config.region), targets=targets, now=datetime.now(UTC))

@@ -15,7 +15,7 @@ from batchmark.orchestration.settings import load_config
 from batchmark.orchestration.telling import console, tell
 
 # The DAGs that submit jobs, where to look for a run if a job's tags name no DAG.
-SUBMITTING_DAGS = ("gpu_cpu_benchmark", "noise_calibration")
+SUBMITTING_DAGS = ("gpu_cpu_benchmark", "gpu_sharing_benchmark", "noise_calibration")
 LIVE_RUN = ["queued", "running"]
 # For the topic's subscription filters, as alerts have them.
 ATTRIBUTES = {"kind": ("leak",), "state": ("open",)}

@@ -39,7 +39,7 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
     elif not params["reruns"]:
         note = "suspects are not measured again: the run was asked not to (reruns)"
     elif note := reserve(
-        run.store, run.config, run.plan, suspects.targets, parse_cap(params[RUN_CAP])
+        run.store, run.config, run.plan, suspects.rows, parse_cap(params[RUN_CAP])
     ):
         note = f"suspects are not measured again: {note}"
     if note:
@@ -48,7 +48,7 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
     run.store.write(SUSPECTS, suspects.model_dump_json(indent=2))
     run.suspects = suspects
     run.plan_jobs(2, plan_round(2, run.plan.jobs, ()))  # replaces an earlier life's
-    return run.plan_jobs(1, plan_round(1, run.plan.jobs, suspects.targets))
+    return run.plan_jobs(1, plan_round(1, run.plan.jobs, suspects.rows))
 
 
 def find_agreeing(context: Context) -> list[dict[str, Any]]:
@@ -70,13 +70,13 @@ def find_agreeing(context: Context) -> list[dict[str, Any]]:
         raise AirflowSkipException("no fresh job was to run")
     measured = figures_by_series(fresh.jobs)
     now = run.weigh(run.times_with(fresh))
-    targets = [
-        one.series.target
+    rows = [
+        one.series
         for one in run.suspects.suspects
         if one.series.target in asked
         and needs_more([value for _, value in measured.get(one.series, ())], now.get(one.series))
     ]
-    return run.plan_jobs(2, plan_round(2, run.plan.jobs, dict.fromkeys(targets)))
+    return run.plan_jobs(2, plan_round(2, run.plan.jobs, rows))
 
 
 def detect_regressions(context: Context, collected_key: str | None) -> str:

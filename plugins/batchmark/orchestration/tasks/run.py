@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from airflow.sdk import Context
@@ -22,14 +23,15 @@ from batchmark.aws.result_bucket import (
     noise_key,
 )
 from batchmark.core import formatting
+from batchmark.core.config import Config
 from batchmark.core.errors import BatchmarkError
-from batchmark.core.run import CollectedRun, Purpose
+from batchmark.core.run import CollectedRun, PlannedJob, Purpose
 from batchmark.orchestration.assets import REPORT, RESULTS, report_metadata, results_metadata
 from batchmark.orchestration.links import page_url
 from batchmark.orchestration.settings import load_config
 from batchmark.orchestration.telling import console, fail, tell
 from batchmark.orchestration.xcom import JOB_ID_XCOM
-from batchmark.runs.planning import operator_kwargs
+from batchmark.runs.planning import all_operator_kwargs
 from batchmark.runs.planning import plan_jobs as plan
 
 
@@ -40,17 +42,12 @@ def plan_jobs(
 
     A dry run returns none, so that its jobs are skipped.
     """
-    from batchmark.orchestration.tasks.alerts import check_settings
-    from batchmark.orchestration.tasks.budget import approve
-
     params = context["params"]
-    run_id = context["run_id"]
-    try:
-        config = load_config()
-        check_settings()
-        jobs = plan(
+
+    def planned(config: Config, run_name: str) -> list[PlannedJob]:
+        return plan(
             config,
-            run_name=RunStore.of(config, run_id).name,
+            run_name=run_name,
             suite=params["suite"],
             targets=params["targets"] or [],
             repeats=params["repeats"],
@@ -58,12 +55,48 @@ def plan_jobs(
             need_both_devices=need_both_devices,
             purpose=purpose,
         )
+
+    return _approved(context, planned)
+
+
+def plan_sharing(context: Context) -> list[dict[str, Any]]:
+    """As plan_jobs, for a run of the suite `sharing` with its own parameters."""
+    from batchmark.runs.sharing_plan import plan_sharing as plan_tasks
+    from batchmark.runs.sharing_plan import sharing_plan
+
+    params = context["params"]
+
+    def planned(config: Config, run_name: str) -> list[PlannedJob]:
+        wanted = sharing_plan(
+            modes=params["modes"],
+            replicas=params["replicas"],
+            task=params["task"],
+            axes=params["axes"] or "",
+            disturbances=params["disturbances"] or [],
+        )
+        targets, repeats = params["targets"] or [], params["repeats"]
+        return plan_tasks(config, wanted, run_name=run_name, targets=targets, repeats=repeats)
+
+    return _approved(context, planned)
+
+
+def _approved(
+    context: Context, plan_for: Callable[[Config, str], list[PlannedJob]]
+) -> list[dict[str, Any]]:
+    from batchmark.orchestration.tasks.alerts import check_settings
+    from batchmark.orchestration.tasks.budget import approve
+
+    run_id = context["run_id"]
+    try:
+        config = load_config()
+        check_settings()
+        jobs = plan_for(config, RunStore.of(config, run_id).name)
         approved = approve(context, config, jobs)
     except BatchmarkError as error:
         fail(context, str(error), error)  # it would fail again
     if approved.dry_run:
         return []
-    return [operator_kwargs(config, run_id, job) for job in jobs]
+    return all_operator_kwargs(config, run_id, jobs)
 
 
 def collect_results(context: Context, run_task_id: str) -> str:

@@ -37,7 +37,7 @@ from batchmark.changes.records import Metric, Series, SeriesKey
 from batchmark.changes.standing import Standing, standings
 from batchmark.core.config import Config
 from batchmark.core.errors import AlertError, CollectError
-from batchmark.core.names import slug
+from batchmark.core.names import document_prefix, slug
 from batchmark.core.record import Record
 from batchmark.core.run import CONFIRMATION, RunPlan
 from batchmark.history.columns import IMPORTED
@@ -150,7 +150,8 @@ class Library:
         """The keys of a job's result documents, its latest attempt last."""
         if not prefix.startswith(SHOWN_FOLDERS):
             return []
-        found = [key for key in self.store.keys(prefix) if key.startswith(f"{prefix}{job_id}.")]
+        names = prefix + document_prefix(job_id)
+        found = [key for key in self.store.keys(prefix) if key.startswith(names)]
         return sorted(found, key=lambda key: (len(key), key))
 
     def summaries(self, run_ids: Sequence[str]) -> dict[str, RunSummary]:

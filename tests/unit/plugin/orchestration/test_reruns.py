@@ -2,7 +2,9 @@
 
 import pytest
 
+from batchmark.analysis.samples import parameters_json
 from batchmark.aws.result_bucket import RunStore
+from batchmark.changes.records import SeriesKey
 from batchmark.core.run import RunPlan
 from batchmark.orchestration.reruns import reserve
 from batchmark.runs.planning import plan_jobs
@@ -37,7 +39,21 @@ def reserved(store, *, cap, monthly_cap=None, key=KEY, name=NAME):
     config = configured(targets=own_types(**{name: {}}), monthly_cap_usd=monthly_cap)
     jobs = plan_jobs(config, run_name="run", suite="blog", need_both_devices=False)
     plan = RunPlan(jobs=tuple(jobs), spending_key=key)
-    return reserve(store, config, plan, [name], cap)
+    return reserve(store, config, plan, [row(name)], cap)
+
+
+def row(target, **parameters):
+    return SeriesKey(
+        suite="blog",
+        target=target,
+        actual_device="cuda",
+        instance_type=target,
+        cpu_model="any",
+        gpu_model="any",
+        workload="matmul",
+        parameters=parameters_json(parameters or {"size": 1000}),
+        dtype="float32",
+    )
 
 
 @pytest.mark.parametrize("key", [KEY, None])

@@ -1,0 +1,202 @@
+"""A followed array job: its parent tells nothing, so its children do."""
+
+import asyncio
+
+import pytest
+
+from batchmark.orchestration.batch_trigger import BenchmarkJobTrigger
+from batchmark.orchestration.turns import EVERY_SECONDS
+from tests.stand_ins.batch import ON_DEMAND_QUEUE, RECLAIMED, SPOT_QUEUE, client_error
+from tests.stand_ins.following import CREATED, NAME, ON_DEMAND, OUTAGE, REQUEST, Following
+
+ENDED = {"startedAt": 1_795_222_731_000, "stoppedAt": 1_795_222_741_000}
+REQUESTED = REQUEST | {"jobQueue": SPOT_QUEUE}
+
+
+def changing(following, index, **fields):
+    return lambda: following.batch.change_child("job-1", index, **fields)
+
+
+def test_an_array_waits_while_any_child_does_though_its_others_run():
+    following = Following(children=["RUNNING", "RUNNABLE"], runnable_seconds=600)
+    event = following.event((601, {}), (2, {}), (2, {}))
+    assert following.diagnosed == ["RUNNABLE"]
+    assert [job_id for job_id, _ in following.batch.terminated] == ["job-1"]
+    assert "It was RUNNABLE for more than 600 s" in event.xcoms["failure"]
+
+
+def test_an_array_whose_children_run_is_not_stuck_though_its_parent_is_pending():
+    following = Following(children=["RUNNING"] * 3, runnable_seconds=600, starting_seconds=60)
+    ends = [(900, {}), *((1, changing(following, n, status="SUCCEEDED")) for n in range(3))]
+    event = following.event(*ends)
+    assert event.task_instance_state == "success"
+    assert following.diagnosed == following.batch.terminated == []
+
+
+def test_a_child_stuck_in_starting_ends_its_array():
+    following = Following(children=["RUNNING", "STARTING"], starting_seconds=900)
+    event = following.event((1, {}), (901, {}), (2, {}), (2, {}))
+    assert following.diagnosed == ["STARTING"]
+    assert "It was STARTING for more than 900 s" in event.xcoms["failure"]
+
+
+def test_children_that_are_not_there_yet_are_waited_for():
+    following = Following(children=["RUNNING", "RUNNING"], runnable_seconds=600)
+    spawned = following.batch.jobs.pop("job-1:1")
+    event = following.event(
+        (599, {}),
+        (1, lambda: following.batch.jobs.update({"job-1:1": spawned})),
+        (1, changing(following, 0, status="SUCCEEDED")),
+        (1, changing(following, 1, status="SUCCEEDED")),
+    )
+    assert event.task_instance_state == "success"
+    assert following.diagnosed == []
+
+
+def test_an_array_waits_for_others_of_its_queue_but_not_for_itself():
+    following = Following(children=["RUNNING", "RUNNABLE"], runnable_seconds=600)
+    other = following.batch.add_array("another", ["RUNNING"] * 2)
+
+    def other_ends():
+        for index in range(2):
+            following.batch.change_child(other, index, status="SUCCEEDED")
+
+    event = following.event((601, {}), (590, other_ends), (11, {}), (2, {}), (2, {}))
+    assert following.now == CREATED + 1206
+    assert following.batch.terminated[0][0] == "job-1"
+    assert "It was RUNNABLE for more than 600 s" in event.xcoms["failure"]
+
+
+def test_a_failed_array_names_its_failed_children_and_shows_the_first_ones_log():
+    following = Following(children=["RUNNING"] * 3)
+    killed = {"exitCode": 137, "reason": "OutOfMemoryError", "logStreamName": "stream-1"}
+    waited = {"exitCode": 1, "logStreamName": "stream-2"}
+    failed = {"status": "FAILED", "statusReason": "Essential container in task exited"}
+    first = failed | ENDED | {"attempts": [ENDED | {"container": killed}]}
+    event = following.event(
+        (1, changing(following, 0, status="SUCCEEDED")),
+        (1, changing(following, 2, **failed, stoppedAt=ENDED["stoppedAt"] + 9, container=waited)),
+        (1, changing(following, 1, **first, container=killed)),
+    )
+    lines = event.xcoms["failure"].splitlines()
+    reason = "status reason: Essential container in task exited"
+    assert lines[0] == (
+        f"Batch job job-1 ({NAME}) is FAILED: exit code 137; {reason}; container: OutOfMemoryError"
+    )
+    assert lines[1:4] == [
+        "Of 3 children 2 failed:",
+        f"1: exit code 137; {reason}; container: OutOfMemoryError",
+        f"2: exit code 1; {reason}",
+    ]
+    assert "lines of log stream stream-1 of /aws/batch/job:" in event.xcoms["failure"]
+    assert event.xcoms["_link_JobLogLink"].endswith("/local-cloud/jobs/job-1%3A1/log")
+
+
+def test_an_array_that_lost_its_host_is_followed_by_an_on_demand_one():
+    following = Following(children=["RUNNING"] * 2, on_demand=ON_DEMAND)
+    lost = {"status": "FAILED", "statusReason": RECLAIMED, "stoppedAt": 9}
+    alone = {"status": "FAILED", "statusReason": "Essential container in task exited"}
+    event = following.event(
+        (1, changing(following, 0, **alone, stoppedAt=5)),
+        (1, changing(following, 1, **lost)),
+        (2, {"status": "SUCCEEDED"}),
+    )
+    assert following.batch.submissions == [ON_DEMAND]
+    assert event.task_instance_state == "success"
+    assert event.xcoms["job_ids"] == ["job-1", "job-2"]
+
+
+def test_the_progress_of_an_array_is_in_its_first_childs_log(monkeypatch):
+    following = Following(children=["RUNNING"] * 2)
+    asked = []
+
+    class Logs:
+        def get_log_events(self, logStreamName, **_):  # noqa: N803
+            asked.append(logStreamName)
+            return {"events": []}
+
+    following.trigger.clients.clients["logs"] = Logs()
+    ends = [(1, changing(following, n, status="SUCCEEDED")) for n in (1, 0)]
+    following.event((1, {}), *ends)
+    assert asked == ["stream-0"]
+
+
+def waiting(states, **arguments):
+    """A trigger that is to submit its job; Airflow tells these states of the task before it."""
+    following = Following(request=REQUESTED, after=0, **arguments)
+    following.asked = []
+
+    async def is_over(map_index):
+        following.asked.append((map_index, list(following.batch.submissions)))
+        return states.pop(0)
+
+    following.trigger.is_over = is_over
+    return following
+
+
+def test_a_job_is_submitted_once_the_task_before_it_is_over():
+    following = waiting([False, False, True])
+    event = following.event((1, {"status": "SUCCEEDED"}))
+    assert following.asked == [(0, [])] * 3
+    assert following.slept == [EVERY_SECONDS] * 2
+    assert following.batch.submissions == [REQUESTED]
+    assert event.task_instance_state == "success"
+    assert event.xcoms["job_id"] == event.xcoms["return_value"] == "job-1"
+
+
+def test_the_next_triggerer_finds_the_job_that_the_one_before_submitted():
+    following = waiting([True])
+    found = following.batch.add(NAME, "RUNNING")
+    event = following.event((1, OUTAGE), (1, {"status": "SUCCEEDED"}))
+    assert following.batch.submissions == []
+    assert event.xcoms["return_value"] == found
+
+
+def test_a_job_that_batch_refuses_when_its_turn_comes_fails_its_task_with_the_reason():
+    following = waiting([True])
+    following.batch.failures = [client_error("ClientException")]
+    event = following.event()
+    assert event.task_instance_state == "failed"
+    assert "Batch refuses the job: An error occurred (ClientException)" in event.xcoms["failure"]
+
+
+def test_a_task_that_is_killed_before_its_turn_has_no_job_to_end():
+    following = waiting([])
+    asyncio.run(following.trigger.on_kill())
+    assert following.batch.terminated == []
+
+
+def test_a_waiting_trigger_survives_its_serialization():
+    trigger = waiting([], on_demand=REQUEST | {"jobQueue": ON_DEMAND_QUEUE}).trigger
+    path, arguments = trigger.serialize()
+    assert (arguments["job_id"], arguments["after"]) == (None, 0)
+    assert BenchmarkJobTrigger(**arguments).serialize() == (path, arguments)
+
+
+@pytest.mark.parametrize(
+    ("states", "over"),
+    [
+        ({}, False),  # it is not scheduled yet
+        ({"run": {"run_benchmark_0": None}}, False),
+        ({"run": {"run_benchmark_0": "deferred"}}, False),
+        ({"run": {"run_benchmark_0": "up_for_retry"}}, False),
+        ({"run": {"run_benchmark_0": "success"}}, True),
+        ({"run": {"run_benchmark_0": "failed"}}, True),
+        ({"run": {"run_benchmark_0": "upstream_failed"}}, True),
+    ],
+)
+def test_a_task_is_over_when_nothing_of_it_may_still_run(states, over, monkeypatch):
+    asked = []
+
+    def get_task_states(**arguments):
+        asked.append(arguments)
+        return states
+
+    monkeypatch.setattr(
+        "batchmark.orchestration.batch_trigger.RuntimeTaskInstance.get_task_states",
+        get_task_states,
+    )
+    trigger = Following(request=REQUESTED, after=4).trigger
+    trigger._task_instance = type("TI", (), {"dag_id": "d", "task_id": "t", "run_id": "run"})
+    assert asyncio.run(trigger.is_over(4)) is over
+    assert asked == [{"dag_id": "d", "task_ids": ["t"], "run_ids": ["run"], "map_index": 4}]
