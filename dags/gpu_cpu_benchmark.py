@@ -42,7 +42,7 @@ PARAMS = dag_parts.params(
 def gpu_cpu_benchmark():
     @task
     def check_environment() -> str:
-        return environment.check_environment(get_current_context())
+        return environment.check_environment(get_current_context(), shared_too=False)
 
     @task
     def plan_jobs() -> list[dict[str, Any]]:

@@ -40,7 +40,7 @@ PARAMS = dag_parts.params(
 def noise_calibration():
     @task
     def check_environment() -> str:
-        return environment.check_environment(get_current_context())
+        return environment.check_environment(get_current_context(), shared_too=False)
 
     @task
     def plan_jobs() -> list[dict[str, Any]]:
