@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from batchmark.core.names import full_name
 from batchmark.orchestration.batch_operator import KILLED, BenchmarkJobOperator
 from batchmark.orchestration.batch_trigger import ENDING_SECONDS
-from batchmark.orchestration.links import JobLogLink
+from batchmark.orchestration.links import JobLogLink, JobResultLink
 from batchmark.runs.result_documents import ExpectedDocument
 from tests.builders.runs import build_job, build_row
 from tests.stand_ins.batch import (
@@ -56,8 +56,12 @@ class Task:
         )
         self.operator.clients = FakeClients(batch=self.batch, logs=FakeLogs())
         self.xcoms = {}
+        self.before = None  # state of the task before, where one is waited for
         ti = SimpleNamespace(
             dag_id="benchmark",
+            task_id="run_benchmark",
+            run_id=RUN_ID,
+            get_task_states=lambda **asked: {RUN_ID: {f"_{asked['map_index']}": self.before}},
             try_number=try_number,
             max_tries=RETRIES + cleared_after,
             xcom_push=lambda key, value: self.xcoms.update({key: value}),
@@ -268,6 +272,73 @@ def test_without_an_execution_timeout_the_longest_time_of_both_jobs_bounds_the_d
     assert deferred.timeout == timedelta(seconds=2 * 3600 + ENDING_SECONDS)
     _, deferred = Task().deferral()
     assert deferred.timeout is None
+
+
+ARRAY = {
+    "array_properties": {"size": 5},
+    "container_overrides": {"environment": [{"name": "BATCHMARK_OPTIONS", "value": "--form jobs"}]},
+}
+
+
+def test_an_array_job_is_submitted_with_its_size_and_its_options():
+    task = Task(**ARRAY, document={"prefix": "s3://results/raw/run/t/sharing/of-5/1/"})
+    arguments, _ = task.deferral()
+    (request,) = task.batch.submissions
+    assert request["arrayProperties"] == {"size": 5}
+    assert request["containerOverrides"] == ARRAY["container_overrides"]
+    assert arguments["on_demand"]["arrayProperties"] == {"size": 5}
+    result = JobResultLink().get_link(task.operator, ti_key=None)
+    assert result.endswith("/results/raw/run/t/sharing/of-5/1/job-1%3A0")
+
+
+def test_a_job_whose_turn_has_not_come_is_left_to_the_trigger(monkeypatch):
+    monkeypatch.setattr("time.time", lambda: 1000.0)
+    limits = {"longest_seconds": 3600, "execution_timeout": timedelta(seconds=60)}
+    task = Task(**ARRAY, **limits, after=4, turn=3)
+    task.before = "deferred"
+    arguments, deferred = task.deferral()
+    assert task.batch.submissions == []
+    assert task.xcoms == {}
+    assert (arguments["job_id"], arguments["after"]) == (None, 4)
+    assert arguments["request"]["arrayProperties"] == {"size": 5}
+    assert arguments["on_demand"] == arguments["request"] | {"jobQueue": ON_DEMAND_QUEUE}
+    assert arguments["deadline"] == 1000 + 3 * 60
+    assert deferred.timeout == timedelta(seconds=3 * (60 + ENDING_SECONDS))
+
+
+@pytest.mark.parametrize("state", ["success", "failed"])
+def test_a_job_whose_turn_has_come_is_submitted_at_once(state):
+    task = Task(after=4, turn=3)
+    task.before = state
+    arguments, _ = task.deferral()
+    assert arguments["job_id"] == "job-1"
+
+
+def test_a_retry_follows_its_array_whoever_runs_before_it():
+    task = Task(**ARRAY, try_number=2, after=4, turn=3)
+    task.before = "deferred"
+    found = task.batch.add_array(name(), ["RUNNING"] * 5)
+    arguments, _ = task.deferral()
+    assert arguments["job_id"] == found
+
+
+def test_a_retry_of_a_failed_array_fails_at_once_with_its_childrens_reasons():
+    task = Task(try_number=2)
+    task.batch.add_array(name(), ["RUNNING"] * 2)
+    failed = {"status": "FAILED", "statusReason": "boom", "container": {"exitCode": 3}}
+    task.batch.change_child("job-1", 1, **failed)
+    task.batch.change_child("job-1", 0, status="SUCCEEDED")
+    failure = task.failure()
+    assert "Of 2 children 1 failed:\n1: exit code 3; status reason: boom" in failure
+
+
+def test_an_array_whose_worker_was_killed_is_submitted_again():
+    task = Task(try_number=2)
+    task.batch.add_array(name(), ["RUNNING"] * 2)
+    task.batch.terminate_job("job-1", KILLED)
+    task.batch.change("job-1", statusReason="Array Child Job failed")
+    arguments, _ = task.deferral()
+    assert arguments["job_id"] == task.xcoms["job_id"] != "job-1"
 
 
 def test_a_deferral_that_timed_out_ends_the_job():

@@ -10,13 +10,14 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from botocore.stub import ANY, Stubber
 from urllib3 import HTTPResponse
 
+from batchmark.analysis.cost import job_cost
 from batchmark.aws.result_bucket import RunStore
 from batchmark.aws.state_times import state_times
 from batchmark.core.names import full_name
 from batchmark.runs import result_documents
 from batchmark.runs.collecting import LEFT_OVER, SUPERSEDED, collect_run
 from tests.builders.installations import configured, target
-from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row
+from tests.builders.runs import GPU_ENVIRONMENT, PRICES, build_job, build_row
 from tests.stand_ins.stubbed_clients import client, session
 
 LABEL = "batchmark-g5-xlarge-smoke-1"
@@ -72,6 +73,7 @@ def collect():
         document=None,
         earlier_documents=(),
         event_answers=None,
+        logs=1,
         plan=PLAN,
         job_id=JOB_ID,
     ):
@@ -81,7 +83,8 @@ def collect():
         """
         batch = AnsweringBatch(clients["batch"], [job, *others])
         if job["status"] in ("SUCCEEDED", "FAILED"):
-            stubs["logs"].add_client_error("get_log_events", "ResourceNotFoundException")
+            for _ in range(logs):
+                stubs["logs"].add_client_error("get_log_events", "ResourceNotFoundException")
             stubs["s3"].add_response(
                 "put_object", {}, {"Bucket": "results", "Key": ANY} | ANY_UPLOAD
             )
@@ -152,11 +155,13 @@ class AnsweringBatch:
     def list_jobs(self, request, **_):
         asked = json.loads(request.body)
         prefix = asked["filters"][0]["values"][0].removesuffix("*")
-        fields = ("jobId", "jobName", "status", "statusReason", "createdAt")
+        fields = ("jobId", "jobName", "status", "statusReason", "createdAt", "arrayProperties")
         found = [
             {name: job[name] for name in fields if name in job}
             for job in self.jobs
-            if job["jobQueue"] == asked["jobQueue"] and job["jobName"].startswith(prefix)
+            if job["jobQueue"] == asked["jobQueue"]
+            and job["jobName"].startswith(prefix)
+            and ":" not in job["jobId"]
         ]
         return self.answer(request, {"jobSummaryList": found})
 
@@ -327,6 +332,98 @@ LOST_HOST = {
     "createdAt": DONE["createdAt"] - 100_000,
     "statusReason": "Host EC2 (instance i-0f1e2d3c4b5a69788) terminated.",
 }
+
+
+SECOND = 1000
+
+
+def array_of(*children):
+    """A parent, whose own fields tell nothing, and its children with these fields."""
+    failed = any(child.get("status") == "FAILED" for child in children)
+    reason = {"statusReason": "Array Child Job failed"} if failed else {}
+    size = {"size": len(children)}
+    parent = described("FAILED" if failed else "SUCCEEDED", arrayProperties=size, **reason)
+    for name in ("startedAt", "container", "attempts"):
+        del parent[name]
+    found = []
+    for index, fields in enumerate(children):
+        own = {"jobId": f"{JOB_ID}:{index}", "arrayProperties": {"index": index}}
+        own["container"] = {"logStreamName": f"g5.xlarge/default/{index}"}
+        child = described("SUCCEEDED") | own | fields
+        attempt = {name: child[name] for name in ("startedAt", "stoppedAt")}
+        found.append(child | {"attempts": [attempt]})
+    return [parent, *found]
+
+
+FIRST = {"createdAt": DONE["createdAt"] + 5 * SECOND}
+EARLY = {"startedAt": DONE["startedAt"] - 3 * SECOND}
+LATE = {"stoppedAt": DONE["stoppedAt"] + 4 * SECOND}
+DIED = {"status": "FAILED", "statusReason": "Essential container in task exited"}
+
+
+def of_first_child():
+    return json.dumps(json.loads(document()) | {"job_id": f"{JOB_ID}:0"})
+
+
+def test_of_an_array_job_the_first_childs_document_log_and_times_count(collect):
+    events = [
+        event("RUNNABLE", "2026-11-20T00:58:40Z"),  # the parent's
+        event("RUNNABLE", "2026-11-20T00:58:41Z", job_id=f"{JOB_ID}:0"),
+        event("RUNNABLE", "2026-11-20T00:58:42Z", job_id=f"{JOB_ID}:1"),
+    ]
+    parent, *children = array_of(FIRST, EARLY, LATE)
+    answers = [({"events": events}, ASKED)]
+    (job,) = collect(parent, *children, document=of_first_child(), event_answers=answers).jobs
+    assert (job.job_id, job.job_attempt) == (f"{JOB_ID}:0", 1)
+    assert job.document_uri.endswith(f"/{JOB_ID}_0.1.json")
+    assert job.log_stream == "g5.xlarge/default/0"
+    assert job.created_at.timestamp() * SECOND == DONE["createdAt"], "as it was submitted"
+    assert job.started_at.timestamp() * SECOND == DONE["startedAt"]
+    assert moments(job) == ["00:58:41", None]
+    assert job.failure is None
+
+
+def test_an_array_job_is_charged_once_from_its_first_childs_start_to_its_lasts_end(collect):
+    parent, *children = array_of(FIRST, EARLY, LATE)
+    (job,) = collect(parent, *children, document=of_first_child()).jobs
+    assert (job.stopped_at - job.started_at).total_seconds() == 100
+    assert job_cost(job, PRICES).seconds == 107
+
+
+def test_a_failed_child_is_named_though_the_first_left_its_document(collect):
+    container = {"logStreamName": "g5.xlarge/default/2", "exitCode": 139}
+    parent, *children = array_of({}, {}, DIED | {"container": container})
+    (job,) = collect(parent, *children, document=of_first_child(), logs=2).jobs
+    assert "Of 3 children 1 failed:\n2: exit code 139; status reason: Essential" in job.failure
+    assert "log stream g5.xlarge/default/2 of" in job.failure
+
+
+def test_of_a_lost_array_job_the_time_of_its_instance_is_kept_once(collect):
+    parent, *children = array_of(DIED, DIED, DIED)
+    (lost,) = collect(parent, *children, document=None).lost
+    assert (lost.job_id, lost.seconds) == (JOB_ID, 100.0)
+    assert "Of 3 children 3 failed:\n0: no exit code" in lost.reason
+
+
+def test_an_array_left_running_is_ended_by_its_parent_alone(collect):
+    parent, *children = array_of({"status": "RUNNING"}, {"status": "RUNNABLE"}, {})
+    parent["status"] = "PENDING"
+    (lost,) = collect(parent, *children).lost
+    assert collect.terminated == [(JOB_ID, LEFT_OVER)]
+    assert "was still RUNNABLE" in lost.reason
+
+
+def test_a_spot_array_that_an_on_demand_one_replaced_is_charged_too(collect):
+    parent, *children = array_of({}, {})
+    spot, *lost = (
+        job | {"jobId": job["jobId"].replace(JOB_ID, OTHER_ID), "createdAt": 1}
+        for job in array_of({}, DIED | {"statusReason": LOST_HOST["statusReason"]})
+    )
+    (job,) = collect(
+        parent, *children, spot, *lost, document=of_first_child(), earlier_documents=[None]
+    ).jobs
+    assert job.replaced_job_id == OTHER_ID
+    assert job.charged_seconds == 200
 
 
 def test_a_job_that_its_task_never_told_of_is_found_by_name(collect):
