@@ -13,11 +13,13 @@ from airflow.serialization.encoders import encode_timetable
 from airflow.timetables.base import TimeRestriction
 
 from batchmark.core.prices import load_prices
+from batchmark.core.suites import TASKS
 from batchmark.orchestration.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.tasks.leaks import SUBMITTING_DAGS
 from batchmark.report.alert_message import DAG_ID as CHANGE_ALERT
 from batchmark.runs.budget import refusals, worst_case
 from batchmark.runs.planning import plan_jobs
+from batchmark.runs.sharing_plan import plan_sharing, sharing_plan
 from tests.builders.installations import configured, target
 from tests.faults.dags.broken import BROKEN, WITHOUT_MUTANT
 
@@ -56,8 +58,9 @@ def test_dag_file_is_thin(path):
     assert len(path.read_text().splitlines()) <= 100
 
 
-def test_benchmark_runs_in_order(dag_bag):
-    dag = dag_bag.dags["gpu_cpu_benchmark"]
+@pytest.mark.parametrize("dag_id", ["gpu_cpu_benchmark", "gpu_sharing_benchmark"])
+def test_benchmark_runs_in_order(dag_bag, dag_id):
+    dag = dag_bag.dags[dag_id]
     lines = (
         ("check_environment", "plan_jobs", "run_benchmark", "collect_results", "compare"),
         ("collect_results", "find_suspects", "rerun_once", "find_agreeing", "rerun_twice"),
@@ -96,8 +99,9 @@ def test_the_docs_list_every_dag_with_its_name_and_the_fields_of_its_form(dag_ba
             assert f"`{field}`" in explained
 
 
-def test_the_benchmark_reads_as_measure_compare_watch_publish(dag_bag):
-    root = dag_bag.dags["gpu_cpu_benchmark"].task_group
+@pytest.mark.parametrize("dag_id", ["gpu_cpu_benchmark", "gpu_sharing_benchmark"])
+def test_the_benchmark_reads_as_measure_compare_watch_publish(dag_bag, dag_id):
+    root = dag_bag.dags[dag_id].task_group
     assert list(root.children) == ["measure", "compare", "watch", "publish"]
     groups = {name: group for name, group in root.children.items() if name != "compare"}
     for name, group in groups.items():
@@ -118,8 +122,9 @@ def test_each_task_of_the_benchmark_has_a_mutant_or_a_reason_for_none(dag_bag):
     assert set(dag_bag.dags["gpu_cpu_benchmark"].task_ids) == mutated | WITHOUT_MUTANT.keys()
 
 
-def test_what_a_failed_job_must_not_stop_runs_all_the_same(dag_bag):
-    dag = dag_bag.dags["gpu_cpu_benchmark"]
+@pytest.mark.parametrize("dag_id", ["gpu_cpu_benchmark", "gpu_sharing_benchmark"])
+def test_what_a_failed_job_must_not_stop_runs_all_the_same(dag_bag, dag_id):
+    dag = dag_bag.dags[dag_id]
     assert {task.task_id for task in dag.tasks if task.trigger_rule == "all_done"} == {
         *("collect_results", "find_agreeing", "detect_regressions"),
         *("publish_report", "publish_alerts"),
@@ -147,7 +152,9 @@ def test_other_dags_run_in_order(dag_bag, dag_id, tasks):
         assert after in dag.get_task(before).downstream_task_ids
 
 
-@pytest.mark.parametrize("dag_id", ["noise_calibration", CHANGE_ALERT, "environment_check"])
+@pytest.mark.parametrize(
+    "dag_id", ["gpu_sharing_benchmark", "noise_calibration", CHANGE_ALERT, "environment_check"]
+)
 def test_some_run_only_when_asked(dag_bag, dag_id):
     assert dag_bag.dags[dag_id].timetable.can_be_scheduled is False
 
@@ -178,6 +185,11 @@ def test_the_first_run_after_unpausing_on_a_thursday(dag_bag, monkeypatch, dag_i
     [
         ("noise_calibration", "repeats", 1, "less than the minimum of 2"),
         (CHANGE_ALERT, "state", "recovered", "'recovered' is not one of"),
+        ("gpu_sharing_benchmark", "modes", ["mig"], "'mig' is not one of"),
+        ("gpu_sharing_benchmark", "disturbances", ["flood"], "'flood' is not one of"),
+        ("gpu_sharing_benchmark", "replicas", [101], "101 is greater than the maximum of 100"),
+        ("gpu_sharing_benchmark", "replicas", [], "should be non-empty"),
+        ("gpu_sharing_benchmark", "task", "", "should be non-empty"),
     ],
 )
 def test_the_form_refuses_what_the_dag_can_not_do(dag_bag, dag_id, param, value, message):
@@ -228,7 +240,9 @@ def test_the_default_cap_lets_the_shipped_targets_through_and_no_g5_48xlarge(dag
     assert "above its max_cost_usd" in reason
 
 
-@pytest.mark.parametrize("dag_id", ["gpu_cpu_benchmark", "noise_calibration"])
+@pytest.mark.parametrize(
+    "dag_id", ["gpu_cpu_benchmark", "gpu_sharing_benchmark", "noise_calibration"]
+)
 def test_the_form_takes_no_cap_or_one_above_zero(dag_bag, dag_id):
     param = dag_bag.dags[dag_id].params.get_param("max_cost_usd")
     assert param.resolve(None) is None
@@ -236,6 +250,21 @@ def test_the_form_takes_no_cap_or_one_above_zero(dag_bag, dag_id):
     for bad in (0, -1, "fifty"):
         with pytest.raises(ParamValidationError):
             param.resolve(bad)
+
+
+def test_the_form_of_sharing_offers_what_can_be_planned(dag_bag):
+    params = dag_bag.dags["gpu_sharing_benchmark"].params
+    names = ("task", "axes", "modes", "replicas", "disturbances")
+    fields = {name: params.get_param(name) for name in names}
+    assert {field.schema["section"] for field in fields.values()} == {"The task", "How it shares"}
+    values = {name: field.resolve() for name, field in fields.items()}
+    plan_sharing(configured(), sharing_plan(**values), run_name="run")
+    for name in ("modes", "disturbances"):
+        every = fields[name].schema["examples"]
+        assert fields[name].schema["values_display"].keys() == set(every)
+        sharing_plan(**values | {name: fields[name].resolve(every)})
+    for task in fields["task"].schema["examples"]:
+        assert task in TASKS
 
 
 def test_the_benchmarks_dags_import_too():

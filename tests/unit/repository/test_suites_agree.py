@@ -3,14 +3,30 @@
 from batchmark.core import intervals
 from batchmark.core import suites as known_to_airflow
 from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.result import Disturbance, SharingMode
 from batchmark_job.suites import CUSTOM, NAMES, SUITES
 from batchmark_job.workloads.base import TOLERANCES
+from batchmark_job.workloads.builtin import WORKLOADS
 
 
 def test_the_trigger_form_offers_what_the_job_knows():
     assert list(known_to_airflow.SUITES) == list(NAMES)
     assert set(known_to_airflow.DTYPES) == set(TOLERANCES)
     assert known_to_airflow.CUSTOM == CUSTOM
+
+
+def test_the_trigger_form_knows_what_may_share_a_device():
+    """Its axes are checked before a run costs anything; the job checks them again."""
+    axes = {
+        name: {
+            axis.name: (axis.minimum, axis.maximum, axis.default is not None)
+            for axis in workload.axes
+        }
+        for name, workload in WORKLOADS.items()
+    }
+    assert {name: dict(known) for name, known in known_to_airflow.TASKS.items()} == axes
+    assert set(known_to_airflow.SHARING_MODES) == set(SharingMode)
+    assert set(known_to_airflow.DISTURBANCES) == set(Disturbance)
 
 
 def test_every_measured_row_can_have_an_interval():

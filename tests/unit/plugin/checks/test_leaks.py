@@ -49,7 +49,7 @@ def summary(described):
     return {key: value for key, value in described.items() if key not in left_out}
 
 
-def answer_jobs(clients, *jobs):
+def answer_jobs(clients, *jobs, children=()):
     """Answer for the four queues: all jobs are in the first one, of g5.xlarge."""
     since = {"name": "AFTER_CREATED_AT", "values": [str(ago(days=30))]}
     for number, (target, suffix) in enumerate(
@@ -62,6 +62,9 @@ def answer_jobs(clients, *jobs):
         if number == 0 and live:
             asked = {"jobs": [job["jobId"] for job in live]}
             clients.answer("batch", "describe_jobs", {"jobs": live}, asked)
+        if number == 0 and children:
+            asked = {"jobs": [child["jobId"] for child in children]}
+            clients.answer("batch", "describe_jobs", {"jobs": list(children)}, asked)
 
 
 def answer_others(clients, instances=(), file_systems=()):
@@ -208,6 +211,37 @@ IDLE = "No job in STARTING or RUNNING since 2026-11-21 "
 
 def ended(status, minutes):
     return job(status, stoppedAt=ago(minutes=minutes))
+
+
+def array(*children):
+    """The parent of an array job and its children, as they are described."""
+    live = not all("stoppedAt" in child for child in children)
+    parent = job("PENDING" if live else "SUCCEEDED", arrayProperties={"size": len(children)})
+    found = [
+        child | {"jobId": f"j-1:{index}", "arrayProperties": {"index": index}}
+        for index, child in enumerate(children)
+    ]
+    return parent, found
+
+
+@pytest.mark.parametrize(
+    ("children", "verdict", "reason"),
+    [
+        ([job(), job()], "in use", "2 job(s) of its target run."),
+        ([job(), job("RUNNABLE")], "in use", "1 job(s) of its target run."),
+        ([ended("SUCCEEDED", 50), ended("SUCCEEDED", 29)], "new", "Idle for less than 30 minutes."),
+        ([ended("FAILED", 50), ended("SUCCEEDED", 31)], "leaked", IDLE + "11:29 UTC."),
+    ],
+)
+def test_an_instance_is_in_use_while_the_children_of_an_array_run_though_it_is_pending(
+    clients, children, verdict, reason
+):
+    parent, found = array(*children)
+    answer_jobs(clients, parent, children=found)
+    answer_others(clients, [instance()])
+    report, _ = seen(clients, "live")
+    (machine,) = [each for each in report.resources if each.kind == "instance"]
+    assert (machine.verdict, machine.reason) == (verdict, reason)
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ from batchmark.analysis.samples import parameters_json
 from batchmark.aws.result_bucket import RunStore
 from batchmark.changes.records import SeriesKey
 from batchmark.core.run import RunPlan
-from batchmark.orchestration.reruns import reserve
-from batchmark.runs.planning import plan_jobs
+from batchmark.orchestration.reruns import plan_round, reserve
+from batchmark.runs.planning import all_operator_kwargs, plan_jobs
+from batchmark.runs.sharing_plan import plan_sharing, sharing_plan
 from batchmark.runs.spending import run_spending
-from tests.builders.installations import configured, own_types
+from tests.builders.installations import configured, own_types, target
 from tests.builders.spending import build_spending
 from tests.stand_ins.bucket import MemoryBucket
 
@@ -54,6 +55,27 @@ def row(target, **parameters):
         parameters=parameters_json(parameters or {"size": 1000}),
         dtype="float32",
     )
+
+
+def test_a_row_of_an_array_is_measured_again_by_an_array_of_the_same_plan():
+    shared = target("cuda", sharing="time_slicing", max_replicas=5, gpus=0)
+    config = configured(targets={"shared": shared, **own_types(**{NAME: {}})})
+    wanted = sharing_plan(modes=["time_slicing"], replicas=[1, 2, 5], task="matmul", axes="size=64")
+    jobs = plan_sharing(config, wanted, run_name="run", repeats=2)
+    rows = [row("shared", mode="time_slicing", replicas=n, form="jobs") for n in (5, 5, 2)]
+    fresh = plan_round(1, jobs, [*rows, row(NAME, mode="time_slicing", replicas=2)]).jobs
+    assert [(job.target, job.sharing.replicas, job.repeat) for job in fresh] == [
+        ("shared", (5,), 3),
+        ("shared", (2,), 3),
+        (NAME, (1, 2, 5), 3),
+    ]
+    again = fresh[0].result_prefix
+    assert again == "s3://results/raw/run/shared/sharing/of-5/3/"
+    assert fresh[0].sharing == next(job.sharing for job in jobs if job.sharing.children == 5)
+    turns = [each["after"] for each in all_operator_kwargs(config, "run", fresh)]
+    assert turns == [None, 0, None]
+    twice = plan_round(2, jobs, rows[:1]).jobs
+    assert [job.repeat for job in twice] == [4, 5]
 
 
 @pytest.mark.parametrize("key", [KEY, None])
