@@ -58,8 +58,13 @@ def check_published(environment: BatchEnvironment) -> Iterator[Check]:
 
 
 def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check that they are VALID, ENABLED, large enough for one job, and of the newest AMI."""
+    """Check that they are VALID, ENABLED, large enough for one job, and of the newest AMI.
+
+    One whose jobs share an instance must have room for all of them at once: they wait for each
+    other.
+    """
     for target_name, target in environment.targets.items():
+        at_once = target.max_replicas or 1
         for name in published_environments(target).values():
             described = environment.compute_environments.get(name)
             if described is None:
@@ -68,8 +73,9 @@ def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]
             resources = described.get("computeResources", {})
             most = resources.get("maxvCpus")
             check = _state("compute environment", target_name, name, described)
-            if check.status == "ok" and most is not None and most < target.vcpus:
-                seen = f"{name} may have {most} vCPUs, and a job asks for {target.vcpus}."
+            if check.status == "ok" and most is not None and most < at_once * target.vcpus:
+                asked = "a job asks" if at_once == 1 else f"each of {at_once} jobs at once asks"
+                seen = f"{name} may have {most} vCPUs, and {asked} for {target.vcpus}."
                 check = _failed(check, seen, "Raise max_vcpus in target_overrides.")
             elif check.status == "ok" and _has_newer_ami(resources):
                 seen = f"{name} boots an AMI of which Batch has a newer one."

@@ -1,8 +1,12 @@
 """Airflow's side may not import the job's suites, so a test holds the two lists together."""
 
+import pytest
+
 from batchmark.core import intervals
 from batchmark.core import suites as known_to_airflow
+from batchmark.core.names import document_prefix
 from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.output import document_name
 from batchmark_job.result import Disturbance, SharingMode
 from batchmark_job.suites import CUSTOM, NAMES, SUITES
 from batchmark_job.workloads.base import TOLERANCES
@@ -27,6 +31,11 @@ def test_the_trigger_form_knows_what_may_share_a_device():
     assert {name: dict(known) for name, known in known_to_airflow.TASKS.items()} == axes
     assert set(known_to_airflow.SHARING_MODES) == set(SharingMode)
     assert set(known_to_airflow.DISTURBANCES) == set(Disturbance)
+
+
+@pytest.mark.parametrize("job_id", ["0f1e-2d3c", "0f1e-2d3c:12"])
+def test_airflow_looks_for_a_document_under_the_name_that_the_job_gives_it(job_id):
+    assert document_name(job_id, 2) == f"{document_prefix(job_id)}2.json"
 
 
 def test_every_measured_row_can_have_an_interval():

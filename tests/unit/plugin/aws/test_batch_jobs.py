@@ -74,6 +74,54 @@ def test_a_queue_is_at_work_while_it_starts_or_runs_a_job(batch, status):
     assert is_queue_at_work(batch, [SPOT_QUEUE, ON_DEMAND_QUEUE])
 
 
+def test_children_are_described_a_hundred_at_a_time(batch):
+    arrays = [batch.add_array("any", ["RUNNING"] * 60) for _ in range(2)]
+    plain = batch.add("any", "RUNNING")
+    found = describe_jobs(batch, [*arrays, plain])
+    assert [len(found[job_id].get("children", ())) for job_id in found] == [60, 60, 0]
+    assert describe_jobs(batch, [f"{arrays[0]}:7"]).keys() == {f"{arrays[0]}:7"}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "status"),
+    [
+        (["RUNNING", "STARTING", "RUNNABLE"], "RUNNABLE"),
+        (["RUNNING", "STARTING", "RUNNING"], "STARTING"),
+        (["RUNNING", "RUNNING", "SUCCEEDED"], "RUNNING"),
+        (["PENDING", "RUNNABLE", "RUNNING"], "PENDING"),
+        (["FAILED", "STARTING", "RUNNING"], "STARTING"),
+        (["SUCCEEDED", "FAILED", "SUCCEEDED"], "RUNNING"),  # its parent ends in a moment
+    ],
+)
+def test_an_array_job_is_as_far_as_the_child_that_is_furthest_behind(batch, statuses, status):
+    job_id = batch.add_array("any", statuses)
+    assert describe_jobs(batch, [job_id])[job_id]["status"] == status
+
+
+def test_a_child_that_can_not_be_placed_gives_its_array_the_reason(batch):
+    job_id = batch.add_array("any", ["RUNNING", "RUNNABLE"])
+    reason = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - too large"
+    batch.change_child(job_id, 1, statusReason=reason)
+    assert describe_jobs(batch, [job_id])[job_id]["statusReason"] == reason
+
+
+def test_listed_arrays_that_have_ended_know_why(batch):
+    job_id = batch.add_array("run-1", ["RUNNING"] * 2)
+    batch.change_child(job_id, 0, status="FAILED", statusReason="boom")
+    assert "children" not in list_jobs(batch, [SPOT_QUEUE], "run-1")[0]
+    batch.change_child(job_id, 1, status="SUCCEEDED")
+    (listed,) = list_jobs(batch, [SPOT_QUEUE], "run-1")
+    assert (listed["jobId"], listed["status"], listed["statusReason"]) == (job_id, "FAILED", "boom")
+
+
+def test_a_queue_is_at_work_while_children_run_though_their_parent_is_pending(batch):
+    waiting = batch.add_array("waits", ["RUNNABLE"] * 2)
+    assert not is_queue_at_work(batch, [SPOT_QUEUE])
+    batch.change_child(waiting, 0, status="RUNNING")
+    assert is_queue_at_work(batch, [SPOT_QUEUE])
+    assert not is_queue_at_work(batch, [SPOT_QUEUE], but=waiting)
+
+
 def test_a_throttled_submission_is_sent_again(batch):
     batch.failures = [client_error("TooManyRequestsException", 429)]
     slept = []

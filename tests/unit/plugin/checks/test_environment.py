@@ -1,12 +1,15 @@
 """The environment check of a healthy installation, and of its defects."""
 
 import io
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
-from batchmark.checks.environment import APPLY
+from batchmark.aws.batch_targets import published_environments
+from batchmark.checks.environment import APPLY, check_compute_environments
 from batchmark.report.tables import check_table
+from tests.builders.installations import configured, target
 from tests.builders.leaks import REGION, queue_arn
 from tests.stand_ins.guarded_account import BOTH, Refused, check, healthy, not_ok
 
@@ -117,6 +120,24 @@ ENABLE = "Enable it in the Batch console, or `terraform apply`."
 )
 def test_each_defect_of_a_compute_environment_is_reported(change, status, seen, remedy):
     assert_reported(change, "compute environment", status, f"g5.xlarge-spot {seen}", remedy)
+
+
+@pytest.mark.parametrize(("most", "status"), [(20, "ok"), (19, "fail")])
+def test_an_environment_has_room_for_all_jobs_that_share_its_instance(most, status):
+    shared = configured(
+        targets={"shared": target("cuda", gpus=0, sharing="mps", max_replicas=5, vcpus=4)}
+    )
+    described = {
+        name: {"status": "VALID", "state": "ENABLED", "computeResources": {"maxvCpus": most}}
+        for name in published_environments(shared.targets["shared"]).values()
+    }
+    found = check_compute_environments(
+        SimpleNamespace(targets=shared.targets, compute_environments=described)
+    )
+    first, _ = found
+    assert first.status == status
+    said = "may have 19 vCPUs, and each of 5 jobs at once asks for 4."
+    assert (said in first.seen) is (status == "fail")
 
 
 QUEUE = queue_arn("g5.xlarge")
