@@ -33,12 +33,12 @@ class JobLimits(Record):
 class SharingPlan(Record):
     """Which tasks share a device in a job, how, and how many of them."""
 
-    form: Literal["processes", "jobs"] = Field(
-        description="processes of one job, or children of an array job"
+    form: Literal["processes", "jobs", "pods"] = Field(
+        description="processes of one job, children of an array job, or pods"
     )
     modes: tuple[SharingMode, ...] = Field(min_length=1)
     replicas: tuple[Annotated[int, Field(ge=1, le=MOST_REPLICAS)], ...] = Field(
-        min_length=1, description="in the form jobs one number: that of the children"
+        min_length=1, description="in the forms jobs and pods one number: that of those"
     )
     task: str = Field(description="workload that each replica runs")
     axes: dict[str, int] = Field(description="the task's sizes; none means its own defaults")
@@ -47,9 +47,9 @@ class SharingPlan(Record):
     )
 
     @property
-    def children(self) -> int | None:
-        """How many children the array job has; None for any other form."""
-        return self.replicas[0] if self.form == "jobs" else None
+    def apart(self) -> int | None:
+        """How many jobs or pods the replicas are; None for processes of one job."""
+        return None if self.form == "processes" else self.replicas[0]
 
 
 class PlannedJob(Record):
@@ -76,11 +76,11 @@ class PlannedJob(Record):
     @property
     def name(self) -> str:
         """What tells the jobs of a run's target apart."""
-        children = self.sharing.children if self.sharing else None
+        apart = self.sharing.apart if self.sharing else None
         return (
             f"{self.suite}-{self.repeat}"
-            if children is None
-            else (f"{self.suite}-of-{children}-{self.repeat}")
+            if apart is None
+            else f"{self.suite}-of-{apart}-{self.repeat}"
         )
 
 

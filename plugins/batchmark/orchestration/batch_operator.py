@@ -162,6 +162,7 @@ class BenchmarkJobOperator(BatchOperator):
             self.job_id = str(current[0]["jobId"])
             self.log.info("Found job %s of this task: %s", self.job_id, current[0]["status"])
         elif self._must_wait(context):
+            self.log.info("Its job is submitted when task %d of the mapping is over", self.after)
             self._defer(on_demand, [], request)
             return None
         else:

@@ -60,7 +60,7 @@ def _measuring(row: SeriesKey, planned: Sequence[PlannedJob]) -> PlannedJob:
     of_target = [job for job in planned if job.target == row.target]
     replicas = json.loads(row.parameters or "{}").get("replicas")
     return next(
-        (job for job in of_target if job.sharing and job.sharing.children == replicas),
+        (job for job in of_target if job.sharing and job.sharing.apart == replicas),
         of_target[0],
     )
 

@@ -17,8 +17,8 @@ def overrides(plan: SharingPlan | None) -> dict[str, Any]:
         return {}
     environment = [{"name": OPTIONS_VARIABLE, "value": shlex.join(options(plan))}]
     found: dict[str, Any] = {"container_overrides": {"environment": environment}}
-    if plan.children is not None and plan.children >= SMALLEST_ARRAY:
-        found["array_properties"] = {"size": plan.children}
+    if plan.form == "jobs" and plan.apart and plan.apart >= SMALLEST_ARRAY:
+        found["array_properties"] = {"size": plan.apart}
     return found
 
 

@@ -130,7 +130,7 @@ def _plans(name: str, target: Target, wanted: SharingPlan) -> list[SharingPlan] 
 
 
 def _folder(plan: SharingPlan) -> str:
-    return SHARING if plan.children is None else f"{SHARING}/of-{plan.children}"
+    return SHARING if plan.apart is None else f"{SHARING}/of-{plan.apart}"
 
 
 def _check_task(name: str, *, own: bool) -> None:

@@ -226,7 +226,12 @@ def worst(targets, repeats, **prices):
 
 
 @pytest.mark.parametrize(
-    ("dag_id", "usd"), [("gpu_cpu_benchmark", 20.98), ("noise_calibration", 125.77)]
+    ("dag_id", "usd"),
+    [
+        ("gpu_cpu_benchmark", 20.98),
+        ("gpu_sharing_benchmark", 20.98),
+        ("noise_calibration", 125.77),
+    ],
 )
 def test_the_default_cap_lets_the_shipped_targets_through_and_no_g5_48xlarge(dag_bag, dag_id, usd):
     """The figures stand in docs/runbook.md."""

@@ -148,6 +148,29 @@ def test_each_job_is_submitted_with_the_timeout_and_the_attempts_that_its_cap_co
             assert request["retryStrategy"]["evaluateOnExit"][-1]["action"] == "EXIT"
 
 
+SHARING = {
+    "modes": ["time_slicing"],
+    "replicas": [1, 2],
+    "task": "matmul",
+    "axes": "size=64",
+    "disturbances": None,
+}
+
+
+def test_a_sharing_run_is_planned_and_booked_with_what_shares_its_devices(cloud):
+    jobs = tasks.plan_sharing(context(**SHARING))
+    assert [job["parameters"]["suite"] for job in jobs] == ["sharing"] * 2
+    plan = RunPlan.model_validate_json(cloud.read(f"runs/{RUN_ID}/{PLAN}"))
+    assert [job.sharing.replicas for job in plan.jobs] == [(1, 2)] * 2
+    assert cloud.record(RUN_ID).reserved_usd == WORST
+
+
+def test_what_can_not_share_a_device_is_refused_before_anything_is_written(cloud):
+    with pytest.raises(AirflowFailException, match="modes has 'mig'; known: exclusive, "):
+        tasks.plan_sharing(context(**SHARING | {"modes": ["mig"]}))
+    assert cloud.writes == []
+
+
 def test_above_the_cap_nothing_is_submitted_or_written(cloud):
     message = refused(cloud, max_cost_usd=WORST - 0.01)
     assert message.startswith("Nothing was submitted. This run can cost up to $8.08, above its ma")
