@@ -18,10 +18,10 @@ from batchmark.analysis.speedup import ratio
 from batchmark.core.intervals import Estimate, Median
 from batchmark.core.prices import SECONDS_PER_HOUR
 from batchmark.core.record import Record
+from batchmark.core.suites import MOST_REPLICAS
 from batchmark_job.result import Disturbance, Parameter, Sharing, SharingMode
 
 Form = Literal["processes", "jobs", "pods"]
-MOST_REPLICAS = 100  # as many as a result document holds
 STEPS = 1_000  # that dollars are told for
 OF_SHARING = {"mode", "replicas", "form", "disturbance"}  # parameters beside the task's own
 
