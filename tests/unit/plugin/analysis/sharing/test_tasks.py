@@ -3,7 +3,7 @@
 import pytest
 
 from batchmark.analysis.sharing.tasks import shared_tasks
-from batchmark_job.result import Device
+from batchmark_job.result import Conditions, Device
 from tests.builders.runs import (
     GPU_ENVIRONMENT,
     LAPTOP_ENVIRONMENT,
@@ -159,6 +159,12 @@ def test_a_starved_replica_is_named_at_its_point():
     (one,) = point.starved
     assert (one.replica, one.job_id) == (2, "g5-xlarge-sharing-1")
     assert point.figures.fairness_worst == pytest.approx(630**2 / (3 * 180_900))
+
+
+def test_replicas_that_wait_for_each_other_are_no_disturbance():
+    waited = Conditions(cpu_steal_share=0.05, cpu_wait_share=0.5)
+    (point,) = curve(task_of(shared_row("time_slicing", 4, 90.0, conditions_during=waited))).points
+    assert point.warnings == ("the hypervisor took 5.0 % of CPU time from the machine",)
 
 
 def test_forms_have_curves_and_ones_alone_of_their_own():
