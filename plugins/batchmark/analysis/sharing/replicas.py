@@ -36,6 +36,7 @@ class StepTimes(Record):
 class ReplicaFigures(Record):
     """What the replicas of a row measured, as medians over the jobs unless it says otherwise."""
 
+    devices: int = Field(description="GPUs that they ran on: pods may be on several; 1 on a CPU")
     slowest: StepTimes = Field(description="of each quantile the largest over the replicas")
     typical: StepTimes = Field(description="of each quantile the median over the replicas")
     fairness_worst: float | None = Field(
@@ -56,6 +57,9 @@ class ReplicaFigures(Record):
         groups = [fairness for row in rows if (fairness := group_fairness(row.replicas))]
         found = [fairness for group in groups for fairness in group]
         return cls(
+            devices=max(
+                (len({one.device_uuid for one in row.replicas}) for row in rows), default=1
+            ),
             slowest=_step_times(rows, max),
             typical=_step_times(rows, median),
             fairness_worst=min(found, default=None),
@@ -185,6 +189,10 @@ def _over_jobs(
         if known := [value for value in values if value is not None]:
             found.append(over(known))
     return median(found) if found else None
+
+
+def _devices(row: Sharing) -> int:
+    return len({replica.device_uuid for replica in row.replicas})
 
 
 def _device_memory(row: Sharing) -> float | None:

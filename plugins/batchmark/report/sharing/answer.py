@@ -90,6 +90,8 @@ def _limits(task: SharedTask) -> Iterator[str]:
         names = [mode_name(task, mode, advice.form) for mode in advice.equals]
         yield f"By the intervals as good: {formatting.some(names)}."
     if point := curve.point(choice.replicas):
+        if (devices := point.figures.devices) > 1:
+            yield f"They ran on {devices} GPUs: the gain holds what more GPUs add."
         yield from (f"At {point.replicas} replicas, {text}." for text in starving(point))
 
 

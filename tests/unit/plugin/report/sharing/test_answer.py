@@ -146,6 +146,19 @@ def test_targets_with_different_answers_are_told_one_by_one():
     assert "Sharing does not pay: " in summary.sentence
 
 
+def test_pods_on_several_gpus_gain_by_more_gpus_and_say_so():
+    def pods(count, throughput):
+        uuids = [f"GPU-{number % 4}" for number in range(count)]
+        replicas = [replica(device_uuid=uuid) for uuid in uuids]
+        return shared_row("time_slicing", count, throughput, replicas=replicas, form="pods")
+
+    rows = [pods(1, 100.0), pods(8, 390.0), pods(20, 391.0)]
+    (answer,) = first_screen(report_of(build_run(sharing_job(GPU, rows)))).sharing
+    assert answer.verdict == "Up to 8 replicas"
+    assert "with time-slicing as pods." in answer.sentence
+    assert answer.cautions == ["They ran on 4 GPUs: the gain holds what more GPUs add."]
+
+
 def test_the_cheapest_of_several_targets_is_named_with_what_can_not_be_told_apart():
     rows = [ALONE, *saturating()]
     g6 = GPU_ENVIRONMENT.model_copy(update={"instance_type": "g6.xlarge"})
