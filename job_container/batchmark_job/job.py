@@ -149,8 +149,9 @@ def _measure_all(rows: Sequence[Row], bench: Bench) -> None:
 
 
 def _has_figures(row: Row) -> bool:
-    """Without any, nothing is held against the machine's best rates."""
-    return row.measurement is not None and has_figures(row.measurement)
+    """Whether it has any to hold against the machine's best rates, which are one task's alone."""
+    alone = not isinstance(row, SharingRow)
+    return alone and row.measurement is not None and has_figures(row.measurement)
 
 
 def _ceilings(workers: Workers, machine: Machine, settings: JobSettings) -> tuple[Ceiling, ...]:

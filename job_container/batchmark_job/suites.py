@@ -173,7 +173,7 @@ _SUITES = (
         name=SHARING,
         summary="1 to 20 training steps of a small CNN at once on one device, in every mode",
         grids=(Grid("cnn_training_step", {"batch": (32,)}),),
-        limits=RowLimits(max_seconds=12.0, turns=1),
+        limits=RowLimits(max_seconds=6.0, turns=1),
         sharing=SharingOptions(),
     ),
 )
