@@ -26,8 +26,7 @@ def child_id(job_id: str, index: int) -> str:
 
 def child_ids(job: JobDescription) -> list[str]:
     """The ids of an array job's children; none for any other job, a child included."""
-    properties = job.get("arrayProperties", {})
-    size = 0 if "index" in properties else properties.get("size", 0)
+    size = job.get("arrayProperties", {}).get("size", 0)
     return [child_id(job["jobId"], index) for index in range(size)]
 
 

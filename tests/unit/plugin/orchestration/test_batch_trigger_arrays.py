@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from botocore.exceptions import ClientError
 
 from batchmark.orchestration.batch_trigger import BenchmarkJobTrigger
 from batchmark.orchestration.turns import EVERY_SECONDS
@@ -27,9 +28,15 @@ def test_an_array_waits_while_any_child_does_though_its_others_run():
 
 def test_an_array_whose_children_run_is_not_stuck_though_its_parent_is_pending():
     following = Following(children=["RUNNING"] * 3, runnable_seconds=600, starting_seconds=60)
-    ends = [(900, {}), *((1, changing(following, n, status="SUCCEEDED")) for n in range(3))]
-    event = following.event(*ends)
+    spans = [ENDED | {"startedAt": ENDED["startedAt"] + 1000 * n} for n in range(3)]
+    ends = [
+        (1, changing(following, n, status="SUCCEEDED", attempts=[span], **span))
+        for n, span in enumerate(spans)
+    ]
+    event = following.event((900, {}), *ends)
     assert event.task_instance_state == "success"
+    assert event.xcoms["timing"]["started_at"] == "2026-11-21T00:58:51+00:00", "of the first child"
+    assert event.xcoms["timing"]["phases"]["last_attempt_seconds"] == 10
     assert following.diagnosed == following.batch.terminated == []
 
 
@@ -38,6 +45,14 @@ def test_a_child_stuck_in_starting_ends_its_array():
     event = following.event((1, {}), (901, {}), (2, {}), (2, {}))
     assert following.diagnosed == ["STARTING"]
     assert "It was STARTING for more than 900 s" in event.xcoms["failure"]
+
+
+def test_a_child_that_is_retried_waits_from_its_last_attempts_end():
+    following = Following(children=["RUNNING", "RUNNING"], runnable_seconds=600)
+    lost = {"status": "RUNNABLE", "attempts": [{"stoppedAt": (CREATED + 3000) * 1000}]}
+    following.event((3500, changing(following, 1, **lost)), (99, {}), (2, {}), (2, {}), (2, {}))
+    assert following.now == CREATED + 3605
+    assert following.diagnosed == ["RUNNABLE"]
 
 
 def test_children_that_are_not_there_yet_are_waited_for():
@@ -158,6 +173,15 @@ def test_a_job_that_batch_refuses_when_its_turn_comes_fails_its_task_with_the_re
     event = following.event()
     assert event.task_instance_state == "failed"
     assert "Batch refuses the job: An error occurred (ClientException)" in event.xcoms["failure"]
+
+
+def test_a_submission_that_only_failed_now_is_left_to_the_next_try(monkeypatch):
+    monkeypatch.setattr("batchmark.aws.batch_jobs.SUBMIT_AGAIN_AFTER_SECONDS", ())
+    following = waiting([True])
+    following.batch.failures = [client_error("ServerException", 500)]
+    with pytest.raises(ClientError, match="ServerException"):
+        following.event()
+    assert following.xcoms == {}
 
 
 def test_a_task_that_is_killed_before_its_turn_has_no_job_to_end():

@@ -69,6 +69,11 @@ def test_a_target_that_shares_its_instance_runs_an_array_for_each_number_that_fi
     ]
 
 
+def test_disturbances_are_left_out_where_each_replica_is_a_job(config):
+    jobs = planned(config, targets=["g5.xlarge", "g5.xlarge-shared"], disturbances=["crash"])
+    assert [job.sharing.disturbances for job in jobs] == [("crash",), (), ()]
+
+
 def test_each_job_has_a_name_and_a_folder_of_its_own(config):
     jobs = planned(config, repeats=2)
     names = {names_of_job(config.name, "run", job) for job in jobs}

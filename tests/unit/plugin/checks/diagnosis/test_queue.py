@@ -160,6 +160,14 @@ def test_an_event_of_a_blocked_queue_names_the_cause(find, aws):
     assert asked["startTime"] == int((NOW - timedelta(hours=1)).timestamp() * 1000)
 
 
+def test_an_event_of_a_child_counts_for_its_array_job(find):
+    events = {"FilterLogEvents": {"events": [blocked("waiting:1"), blocked("waiting:2")]}}
+    array = job(arrayProperties={"size": 2})
+    diagnosis = find(events, job=array, events_log_group=EVENTS_GROUP)
+    finding = only(diagnosis, "job_does_not_fit")
+    assert "job waiting:1 blocked the queue" in finding.evidence
+
+
 def test_an_event_of_a_job_that_is_gone_is_only_suspected(find):
     changed = {"ListJobs": {"jobSummaryList": []}, "FilterLogEvents": {"events": [blocked("gone")]}}
     finding = only(find(changed, events_log_group=EVENTS_GROUP), "job_does_not_fit")

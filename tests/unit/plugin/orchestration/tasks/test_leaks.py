@@ -168,6 +168,29 @@ def test_an_environment_that_lacks_everything_fails_with_every_line(account):
     assert {check["target"] for check in result["checks"]} == {"all", "g5.xlarge"}
 
 
+@pytest.mark.parametrize(
+    ("shared_too", "asked", "checked"),
+    [
+        (False, [], {"all", "c5.2xlarge"}),
+        (True, [], {"all", "c5.2xlarge", "g5.xlarge"}),
+        (False, ["g5.xlarge"], {"all", "g5.xlarge"}),
+    ],
+)
+def test_targets_that_share_an_instance_are_checked_where_they_may_run(
+    account, monkeypatch, shared_too, asked, checked
+):
+    known = config()
+    shared = {"sharing": "mps", "max_replicas": 2}
+    targets = known.targets | {"g5.xlarge": known.targets["g5.xlarge"].model_copy(update=shared)}
+    published = known.model_copy(update={"targets": targets})
+    monkeypatch.setattr(environment, "load_config", lambda: published)
+    with pytest.raises(AirflowFailException):
+        environment.check_environment(context(targets=asked), shared_too=shared_too)
+    result = json.loads(account.read(account.prefix + ENVIRONMENT_JSON))
+    seen = {name for check in result["checks"] for name in check["target"].split(", ")}
+    assert seen == checked
+
+
 def test_an_unknown_target_is_refused_before_aws_is_asked(monkeypatch):
     monkeypatch.setattr(environment, "load_config", config)
     with pytest.raises(AirflowFailException, match=r"unknown target 'g5\.48xlarge'; Terraform mad"):

@@ -229,6 +229,9 @@ def test_the_result_of_a_job_is_its_latest_attempt(pages, shelf):
     answer = pages.client.get("/results/raw/run/g5.xlarge/blog/1/job-1", follow_redirects=False)
     assert answer.headers["location"] == f"/files/{folder}job-1.10.json"
     assert "no result document" in pages.text("/results/raw/run/g5.xlarge/blog/1/job-2", 404)
+    shelf.bucket.put(f"{folder}job-3_0.1.json", b"{}")
+    child = pages.client.get(f"/results/{folder}job-3%3A0", follow_redirects=False)
+    assert child.headers["location"] == f"/files/{folder}job-3_0.1.json"
 
 
 def test_other_dags_lead_to_their_pages(pages, shelf):
