@@ -391,21 +391,21 @@ def test_an_array_job_is_charged_once_from_its_first_childs_start_to_its_lasts_e
 
 
 def test_an_array_job_that_was_retried_is_charged_for_all_attempts(collect):
-    """Of each child, a first attempt of 40 s; then one of 100 s, within which another one ended."""
+    """Of each child one of 40 s; then one of 103 s, within which another ended and a third began."""
     lost = {
         "startedAt": DONE["startedAt"] - 90 * SECOND,
         "stoppedAt": DONE["startedAt"] - 50 * SECOND,
     }
     short = {"stoppedAt": DONE["stoppedAt"] - 30 * SECOND}
     late = {"startedAt": DONE["stoppedAt"] - 20 * SECOND}
-    parent, *children = array_of({}, short, late)
+    parent, *children = array_of(EARLY, short, late)
     for child in children:
         child["attempts"].insert(0, lost)
     second = json.loads(of_first_child()) | {"job_attempt": 2}
     text, earlier = json.dumps(second), [None]
     (job,) = collect(parent, *children, document=text, earlier_documents=earlier).jobs
     assert job.job_attempt == 2
-    assert job.charged_seconds == 140
+    assert job.charged_seconds == 143
 
 
 def test_a_failed_child_is_named_though_the_first_left_its_document(collect):
