@@ -391,7 +391,7 @@ def test_an_array_job_is_charged_once_from_its_first_childs_start_to_its_lasts_e
 
 
 def test_an_array_job_that_was_retried_is_charged_for_all_attempts(collect):
-    """Of each child one of 40 s; then one of 103 s, within which another ended and a third began."""
+    """Of each child one of 40 s; then one of 103 s, within which two others ran."""
     lost = {
         "startedAt": DONE["startedAt"] - 90 * SECOND,
         "stoppedAt": DONE["startedAt"] - 50 * SECOND,
