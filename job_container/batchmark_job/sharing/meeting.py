@@ -30,7 +30,7 @@ from batchmark_job.measuring.processes.workers import (
 )
 
 FOLDER = "BATCHMARK_SHARING_FOLDER"
-SOCKET = "socket"
+SOCKET, OVER = "socket", "over"
 MEETING_SECONDS = 900.0  # for all to come: each pulls an image first
 RETRY_SECONDS = 0.05
 GRACE_SECONDS = 5.0  # for an answer on its way
@@ -65,9 +65,7 @@ class Place(NamedTuple):
             job = environment["AWS_BATCH_JOB_ID"].partition(":")[0]
         else:
             job = environment.get("AWS_BATCH_JOB_ID") or socket.gethostname().rpartition("-")[0]
-        attempt = environment.get("AWS_BATCH_JOB_ATTEMPT", "1")
-        name = hashlib.sha256(f"{job} {attempt}".encode()).hexdigest()[:16]
-        return cls(number, Path(folder) / name)
+        return cls(number, Path(folder) / hashlib.sha256(job.encode()).hexdigest()[:16])
 
 
 class Meeting:
@@ -86,6 +84,8 @@ class Meeting:
         self._all_came = threading.Event()
         try:
             place.folder.mkdir(parents=True, exist_ok=True)
+            for left in (SOCKET, OVER):  # by an attempt before this one
+                (place.folder / left).unlink(missing_ok=True)
             self._listening = contextlib.ExitStack()
             address = self._listening.enter_context(_address(place.folder))
             listener = Listener(address, "AF_UNIX", backlog=replicas)
@@ -116,12 +116,12 @@ class Meeting:
         return self._here.usage()
 
     def close(self) -> None:
-        """Let the others go."""
-        for connection in self._came.values():
+        """Let the others go, and tell who comes later that it is over."""
+        with contextlib.suppress(OSError):
+            (self._folder / OVER).touch()
+        for connection in list(self._came.values()):
             connection.close()
         self._listening.close()
-        with contextlib.suppress(OSError):
-            self._folder.rmdir()
 
     def _receive(self) -> None:
         with contextlib.suppress(OSError):  # closed meanwhile
@@ -190,7 +190,7 @@ def attend(place: Place, workers: Workers) -> None:
     """Lend this container's workers to the first replica, until it lets go.
 
     Raises:
-        CannotMeasureError: it does not come in time.
+        CannotMeasureError: it does not come in time, or has come and gone.
     """
     connection = _connect(place)
     connection.send((place.number, time.perf_counter()))
@@ -225,6 +225,8 @@ def _connect(place: Place) -> Connection:
     while time.monotonic() < ends:
         with contextlib.suppress(OSError), _address(place.folder) as address:
             return Client(address, "AF_UNIX")
+        if (place.folder / OVER).exists():
+            raise CannotMeasureError("the first replica has ended already, without this one")
         time.sleep(RETRY_SECONDS)
     raise CannotMeasureError(f"the first replica did not come within {MEETING_SECONDS:g} s")
 
