@@ -45,6 +45,12 @@ class SharingPlan(Record):
     disturbances: tuple[Disturbance, ...] = Field(
         default=(), description="experiments; in the form processes only"
     )
+    mps_threads: int | None = Field(
+        default=None, ge=1, le=100, description="per cent of the GPU's, for each client of MPS"
+    )
+    mps_memory_mib: int | None = Field(
+        default=None, ge=1, description="of GPU memory, for each client of MPS"
+    )
 
     @property
     def apart(self) -> int | None:

@@ -62,7 +62,20 @@ def sharing_params() -> dict[str, Param]:
             "Experiments of their own: what one replica does while others share the device with "
             "it. None by default.",
         ),
+        "mps_threads": _limit("Per cent of the GPU's threads for each client of MPS", 100),
+        "mps_memory_mib": _limit("Mebibytes of GPU memory for each client of MPS"),
     }
+
+
+def _limit(description: str, most: int | None = None) -> Param:
+    bounds: dict[str, Any] = {"minimum": 1} | ({} if most is None else {"maximum": most})
+    return Param(
+        None,
+        type=["integer", "null"],
+        section=SHARING_SECTION,
+        description=f"{description}. Empty for no limit.",
+        **bounds,
+    )
 
 
 def _choices(default: list[str], known: Mapping[Any, str], description: str) -> Param:

@@ -6,6 +6,7 @@ import shlex
 from typing import Any
 
 from batchmark.core.run import SharingPlan
+from batchmark_job.result import SharingMode
 
 OPTIONS_VARIABLE = "BATCHMARK_OPTIONS"  # further options of `run`, split as a shell does
 SMALLEST_ARRAY = 2  # by SubmitJob
@@ -32,4 +33,7 @@ def options(plan: SharingPlan) -> list[str]:
         found += ["--disturbances", ",".join(plan.disturbances)]
     if plan.form != "processes":
         found += ["--form", plan.form]
+    limits = {"--mps-threads": plan.mps_threads, "--mps-memory": plan.mps_memory_mib}
+    for name, limit in limits.items() if SharingMode.MPS in plan.modes else ():
+        found += [name, str(limit)] if limit is not None else []
     return found

@@ -29,6 +29,8 @@ def sharing_plan(
     task: str,
     axes: str,
     disturbances: Sequence[str] = (),
+    mps_threads: int | None = None,
+    mps_memory_mib: int | None = None,
 ) -> SharingPlan:
     """What all targets are asked for.
 
@@ -40,9 +42,16 @@ def sharing_plan(
     sizes = _parsed(axes)
     if not own:
         _check_axes(name, sizes)
+    chosen = _chosen("modes", modes, SharingMode)
+    limits = {"mps_threads": mps_threads, "mps_memory_mib": mps_memory_mib}
+    given = [f"{field} is {limit}" for field, limit in limits.items() if limit is not None]
+    if given and SharingMode.MPS not in chosen:
+        raise PlanError(f"{given[0]}, and modes are {_list(chosen)}: add mps, or leave it empty")
     return SharingPlan(
         form="processes",
-        modes=_chosen("modes", modes, SharingMode),
+        modes=chosen,
+        mps_threads=mps_threads,
+        mps_memory_mib=mps_memory_mib,
         replicas=_counts(replicas),
         task=name,
         axes=sizes,

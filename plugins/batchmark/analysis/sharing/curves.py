@@ -23,7 +23,8 @@ from batchmark_job.result import Disturbance, Parameter, Sharing, SharingMode
 
 Form = Literal["processes", "jobs", "pods"]
 STEPS = 1_000  # that dollars are told for
-OF_SHARING = {"mode", "replicas", "form", "disturbance"}  # parameters beside the task's own
+# Parameters beside the task's own.
+OF_SHARING = {"mode", "replicas", "form", "disturbance", "mps_threads", "mps_memory_mib"}
 
 
 class Point(Record):
@@ -65,6 +66,8 @@ class Alone(Record):
 class Curve(Record):
     mode: SharingMode
     form: Form
+    mps_threads: int | None = Field(description="per cent of the GPU's, for each client of MPS")
+    mps_memory_mib: int | None = Field(description="of GPU memory, for each client of MPS")
     alone: Alone | None = Field(
         description="in exclusive mode, else the mode's only replica; null where neither was "
         "measured"
@@ -84,6 +87,8 @@ class Place(Record):
     replicas: int = Field(ge=1, le=MOST_REPLICAS)
     form: Form = "processes"
     disturbance: Disturbance | None = None
+    mps_threads: int | None = None
+    mps_memory_mib: int | None = None
 
     @classmethod
     def of(cls, parameters: Mapping[str, Parameter]) -> Self | None:
@@ -169,11 +174,14 @@ def _curve(
     measured = {replicas: one.median for replicas, one in line.items() if one.median}
     knee = None
     if mode is not SharingMode.EXCLUSIVE:
-        first = {1: alone.median} if alone and alone.median else {}
-        knee = find_knee(first | measured)
+        one = {1: alone.median} if alone and alone.median else {}
+        knee = find_knee(one | measured)
+    first = next(iter(line.values())).place
     return Curve(
         mode=mode,
         form=form,
+        mps_threads=first.mps_threads,
+        mps_memory_mib=first.mps_memory_mib,
         alone=_alone(alone, price) if alone else None,
         points=tuple(
             _point(replicas, line[replicas], median, alone, price)

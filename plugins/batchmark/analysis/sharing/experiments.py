@@ -51,7 +51,10 @@ def _experiments(
             ended = tuple(end for end in ends if end.replica > 0 and not end.ran)
             others, reason = _others(samples, undisturbed.get(_without(place)))
             yield Experiment(
-                **place.model_dump(),
+                mode=place.mode,
+                form=place.form,
+                replicas=place.replicas,
+                disturbance=place.disturbance,
                 first=ends[0] if ends else None,
                 ended=ended,
                 others=others,

@@ -73,6 +73,8 @@ def plan_sharing(context: Context) -> list[dict[str, Any]]:
             task=params["task"],
             axes=params["axes"] or "",
             disturbances=params["disturbances"] or [],
+            mps_threads=params["mps_threads"],
+            mps_memory_mib=params["mps_memory_mib"],
         )
         targets, repeats = params["targets"] or [], params["repeats"]
         return plan_tasks(config, wanted, run_name=run_name, targets=targets, repeats=repeats)

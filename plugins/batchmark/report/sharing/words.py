@@ -50,7 +50,13 @@ def mode_name(task: SharedTask, mode: SharingMode, form: Form) -> str:
 
 
 def curve_name(task: SharedTask, curve: Curve) -> str:
-    return mode_name(task, curve.mode, curve.form)
+    limits = []
+    if curve.mps_threads is not None:
+        limits.append(f"{curve.mps_threads} % of the threads")
+    if curve.mps_memory_mib is not None:
+        limits.append(f"{curve.mps_memory_mib} MiB")
+    name = mode_name(task, curve.mode, curve.form)
+    return f"{name}, {' and '.join(limits)} each" if limits else name
 
 
 def starving(point: Point) -> list[str]:

@@ -57,6 +57,17 @@ def test_a_target_with_its_instance_alone_runs_one_job_with_every_mode_and_numbe
     ]
 
 
+def test_limits_of_mps_reach_the_jobs_that_have_that_mode(config):
+    limits = {"mps_threads": 25, "mps_memory_mib": 1024}
+    asked = {"modes": ["time_slicing", "mps"], "replicas": [2], **limits}
+    alone, sliced, mps = planned(
+        config, targets=["g5.xlarge", "g5.xlarge-shared", "g5.xlarge-mps"], **asked
+    )
+    told = ["--mps-threads", "25", "--mps-memory", "1024"]
+    assert options(config, alone)[-4:] == options(config, mps)[-4:] == told
+    assert "--mps-threads" not in options(config, sliced)
+
+
 def test_a_target_that_shares_its_instance_runs_an_array_for_each_number_that_fits(
     config,
 ):
@@ -143,6 +154,8 @@ def test_other_suites_leave_targets_that_share_their_instance_out_unless_they_ar
         ({"replicas": ["5"]}, "replicas must be whole numbers, got '5'"),
         ({"replicas": [True]}, "replicas must be whole numbers, got True"),
         ({"disturbances": ["flood"]}, "disturbances has 'flood'; known: out_of_memory, crash"),
+        ({"mps_threads": 50}, "mps_threads is 50, and modes are exclusive, time_slicing: add mps"),
+        ({"mps_memory_mib": 9}, "mps_memory_mib is 9, and modes are exclusive, time_slicing: add"),
         ({"task": "matmull"}, r"unknown task 'matmull' \(did you mean matmul\?\); known: cnn"),
         ({"task": "softmax"}, "unknown task 'softmax'.* One of your own is own:NAME"),
         ({"task": "own:matmul"}, "task 'matmul' is no workload of your own: leave out 'own:'"),

@@ -3,6 +3,7 @@
 import pytest
 
 from batchmark.analysis.sharing.tasks import shared_tasks
+from batchmark.report.sharing import words
 from batchmark_job.result import Conditions, Device
 from tests.builders.runs import (
     GPU_ENVIRONMENT,
@@ -58,6 +59,16 @@ def test_a_curve_has_throughput_gain_price_and_each_replicas_steps():
     assert (found.knee.outcome, found.knee.replicas) == ("found", 4)
     assert curve(task, "exclusive").knee is None
     assert task.parameters == {"batch": 32}
+
+
+def test_limits_of_mps_belong_to_the_mode_and_not_to_the_task():
+    limited = {"task": {"batch": 32, "mps_threads": 25, "mps_memory_mib": 1024}}
+    task = task_of(alone(), *(shared_row("mps", n, 100.0 * n, **limited) for n in (1, 2)))
+    found = curve(task, "mps")
+    assert task.parameters == {"batch": 32}
+    assert (found.mps_threads, found.mps_memory_mib) == (25, 1024)
+    assert found.point(2).gain.value == pytest.approx(2)
+    assert words.curve_name(task, found) == "MPS, 25 % of the threads and 1024 MiB each"
 
 
 def test_jobs_are_pooled_and_their_disagreement_widens_the_interval():

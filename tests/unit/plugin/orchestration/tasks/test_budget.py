@@ -154,6 +154,8 @@ SHARING = {
     "task": "matmul",
     "axes": "size=64",
     "disturbances": None,
+    "mps_threads": None,
+    "mps_memory_mib": None,
 }
 
 
