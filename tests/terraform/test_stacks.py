@@ -69,8 +69,10 @@ AIRFLOWS_OWN = {
     "apache-airflow",
     "apache-airflow-core",
     "apache-airflow-task-sdk",
+    "asgiref",
     "boto3",
     "botocore",
+    "urllib3",  # botocore's own
     # Of the API server, which the pages run in.
     "cachetools",
     "croniter",
