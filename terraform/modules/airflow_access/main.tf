@@ -121,7 +121,7 @@ data "aws_iam_policy_document" "run" {
   statement {
     sid       = "ReadVariables"
     actions   = ["ssm:GetParameter"]
-    resources = [var.ssm_parameter_arn, "${var.ssm_parameter_arn}_alerts"] # the second need not exist
+    resources = [var.ssm_parameter_arn, "${var.ssm_parameter_arn}_alerts", "${var.ssm_parameter_arn}_eks"] # the last two need not exist
   }
 
   statement {

@@ -1,0 +1,29 @@
+output "cluster_name" {
+  description = "The EKS cluster"
+  value       = aws_eks_cluster.this.name
+}
+
+output "ssm_parameter_name" {
+  description = "SSM parameter that Airflow reads as a variable"
+  value       = aws_ssm_parameter.airflow.name
+}
+
+output "target" {
+  description = "Name that the node's results have, beside the targets of Batch"
+  value       = local.target
+}
+
+output "pods_at_once" {
+  description = "How many pods the node takes at once: without sharing, and with it"
+  value       = { exclusive = local.gpus, time_slicing = local.gpus * var.replicas_per_gpu }
+}
+
+output "kubeconfig_command" {
+  description = "Lets kubectl reach the cluster (AWS CLI 2)"
+  value       = "aws eks update-kubeconfig --region ${var.region} --name ${aws_eks_cluster.this.name}"
+}
+
+output "manifests" {
+  description = "What to apply in the cluster once, and after each change here"
+  value       = local.manifests
+}

@@ -1,0 +1,256 @@
+################################################################################
+# General
+################################################################################
+
+variable "name" {
+  description = "Name of the core stack's installation"
+  type        = string
+  default     = "batchmark"
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{1,18}[a-z0-9]$", var.name))
+    error_message = "name is \"${var.name}\"; give the core stack's name: 3 to 20 lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen."
+  }
+}
+
+variable "region" {
+  description = "AWS region of the core stack"
+  type        = string
+  default     = "us-east-1"
+
+  validation {
+    condition     = can(regex("^[a-z]{2}(-[a-z]+)+-[0-9]$", var.region))
+    error_message = "region is \"${var.region}\"; give a region such as \"us-east-1\", not a zone."
+  }
+}
+
+variable "airflow_variables_prefix" {
+  description = "The core stack's airflow_variables_prefix"
+  type        = string
+  default     = "/airflow/variables"
+
+  validation {
+    condition     = can(regex("^(/[A-Za-z0-9_.-]+)+$", var.airflow_variables_prefix))
+    error_message = "airflow_variables_prefix is \"${var.airflow_variables_prefix}\"; start it with a slash and end it without one, as in \"/airflow/variables\"."
+  }
+}
+
+variable "local_cloud" {
+  description = "Apply to the local cloud (endpoint in AWS_ENDPOINT_URL) instead of AWS"
+  type        = bool
+  default     = false
+}
+
+variable "tags" {
+  description = "Tags on every resource, the node and its volume, beside Project, ManagedBy and batchmark:installation"
+  type        = map(string)
+  default     = {}
+
+  validation {
+    condition     = alltrue([for key, value in var.tags : can(regex("^[\\p{L}\\p{Z}\\p{N}_.:/=+@-]{1,128}$", key)) && !startswith(lower(key), "aws:") && can(regex("^[\\p{L}\\p{Z}\\p{N}_.:/=+@-]{0,256}$", value))])
+    error_message = "tags is ${jsonencode(var.tags)}; AWS takes keys of 1 to 128 and values of up to 256 letters, digits, spaces and _.:/=+-@, and no key that starts with aws:."
+  }
+}
+
+variable "kms_key_arn" {
+  description = "The core stack's key, if it has one: encrypts results, the node's volume, the logs and the cluster's secrets. Its policy has to let CloudWatch Logs and the Auto Scaling service-linked role in, as the core stack's does"
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.kms_key_arn == null ? true : can(regex("^arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/.+$", var.kms_key_arn))
+    error_message = "kms_key_arn is \"${coalesce(var.kms_key_arn, "null")}\"; give a key's ARN, such as \"arn:aws:kms:us-east-1:111122223333:key/1234abcd-…\", not an alias."
+  }
+}
+
+variable "permissions_boundary_arn" {
+  description = "Permissions boundary of every role; none without"
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.permissions_boundary_arn == null ? true : can(regex("^arn:[a-z-]+:iam::([0-9]{12}|aws):policy/.+$", var.permissions_boundary_arn))
+    error_message = "permissions_boundary_arn is \"${coalesce(var.permissions_boundary_arn, "null")}\"; give a policy's ARN, such as \"arn:aws:iam::111122223333:policy/boundary\"."
+  }
+}
+
+variable "iam_path" {
+  description = "Path of all roles and policies"
+  type        = string
+  default     = "/"
+
+  validation {
+    condition     = can(regex("^/([!-.0-~]+/)*$", var.iam_path))
+    error_message = "iam_path is \"${var.iam_path}\"; start and end it with a slash, as in \"/research/\"."
+  }
+}
+
+################################################################################
+# Network
+################################################################################
+
+variable "subnet_ids" {
+  description = "Subnets in two zones or more, with a way to the internet; empty for the core stack's"
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for id in var.subnet_ids : startswith(id, "subnet-")])
+    error_message = "subnet_ids is ${jsonencode(var.subnet_ids)}; give ids that start with subnet-."
+  }
+}
+
+variable "private_subnets" {
+  description = "Take the core stack's private subnets instead of its public ones; they need its NAT gateway, for the device plugin's image lies in NVIDIA's registry"
+  type        = bool
+  default     = false
+}
+
+variable "api_cidrs" {
+  description = "Address ranges that reach the cluster's API from outside the VPC, yours for kubectl among them; whoever calls it needs a role with an access entry, too"
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for cidr in var.api_cidrs : can(cidrhost(cidr, 0))])
+    error_message = "api_cidrs is ${jsonencode(var.api_cidrs)}; give ranges such as \"203.0.113.0/24\"."
+  }
+}
+
+variable "airflow_security_group_ids" {
+  description = "Security groups that reach the cluster's API inside the VPC, such as the output security_group_id of stacks/airflow"
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for id in var.airflow_security_group_ids : startswith(id, "sg-")])
+    error_message = "airflow_security_group_ids is ${jsonencode(var.airflow_security_group_ids)}; give ids that start with sg-."
+  }
+}
+
+################################################################################
+# Cluster
+################################################################################
+
+variable "kubernetes_version" {
+  description = "Kubernetes version of the cluster and its node"
+  type        = string
+  default     = "1.35"
+
+  validation {
+    condition     = can(regex("^1\\.(3[3-9]|[4-9][0-9])$", var.kubernetes_version))
+    error_message = "kubernetes_version is \"${var.kubernetes_version}\"; give 1.33 or newer as two numbers, such as \"1.35\": EKS supports none before it but for six times the price."
+  }
+}
+
+variable "namespace" {
+  description = "Namespace of the benchmark's pods"
+  type        = string
+  default     = "gpu-demo"
+
+  validation {
+    condition     = can(regex("^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$", var.namespace)) && !startswith(var.namespace, "kube-") && var.namespace != "default"
+    error_message = "namespace is \"${var.namespace}\"; give up to 63 lower-case letters, digits and hyphens, and neither default nor one of Kubernetes' own (kube-...)."
+  }
+}
+
+variable "airflow_role_arns" {
+  description = "Roles that Airflow runs with, in MWAA or on a server: they may run benchmarks in the cluster, and get a policy"
+  type        = set(string)
+
+  validation {
+    condition     = length(var.airflow_role_arns) > 0 && alltrue([for arn in var.airflow_role_arns : can(regex("^arn:[a-z-]+:iam::[0-9]{12}:role/.+$", arn))])
+    error_message = "airflow_role_arns is ${jsonencode(var.airflow_role_arns)}; give the ARN of at least one role, such as the core stack's output airflow_role_arn."
+  }
+}
+
+variable "log_retention_days" {
+  description = "Days that the control plane's logs are kept"
+  type        = number
+  default     = 30
+
+  validation {
+    condition     = contains([1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653], var.log_retention_days)
+    error_message = "log_retention_days is ${var.log_retention_days}; CloudWatch Logs takes 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288 or 3653."
+  }
+}
+
+################################################################################
+# GPU node
+################################################################################
+
+variable "instance_type" {
+  description = "Instance type of the GPU node"
+  type        = string
+  default     = "g4dn.12xlarge"
+
+  validation {
+    condition     = !can(regex("^p[23]", var.instance_type))
+    error_message = "instance_type is \"${var.instance_type}\"; the driver of AL2023's NVIDIA images no longer knows its GPU. Use g4dn, g5, g6 or newer."
+  }
+}
+
+variable "replicas_per_gpu" {
+  description = "How many pods share a GPU while time-slicing is on"
+  type        = number
+  default     = 10
+
+  validation {
+    condition     = var.replicas_per_gpu >= 2 && var.replicas_per_gpu <= 48 && floor(var.replicas_per_gpu) == var.replicas_per_gpu
+    error_message = "replicas_per_gpu is ${var.replicas_per_gpu}; give a whole number from 2 to 48: one is not sharing, and a GPU takes 48 clients at most."
+  }
+}
+
+variable "device_plugin_image" {
+  description = "Image of NVIDIA's device plugin, pinned by its digest"
+  type        = string
+  default     = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0@sha256:a61ba9fd8efb82f3a79f877f7580e02c1e8e7593f62473644bc9c79e315c3312"
+
+  validation {
+    condition     = can(regex("^[^@\\s]+@sha256:[0-9a-f]{64}$", var.device_plugin_image))
+    error_message = "device_plugin_image is \"${var.device_plugin_image}\"; pin it by its digest, as in name:tag@sha256:<64 hex digits>: it runs with rights on the node."
+  }
+}
+
+variable "volume_size_gib" {
+  description = "Size of the node's root volume in GiB"
+  type        = number
+  default     = 100
+
+  validation {
+    condition     = var.volume_size_gib >= 50 && var.volume_size_gib <= 16384
+    error_message = "volume_size_gib is ${var.volume_size_gib}; give 50 to 16384: the node's image and the job's take more than half of 50."
+  }
+}
+
+variable "enable_session_manager" {
+  description = "Let people open a shell on the node through Systems Manager, such as for nvidia-smi"
+  type        = bool
+  default     = false
+}
+
+################################################################################
+# Benchmark
+################################################################################
+
+variable "image_tag" {
+  description = "Tag of the job image in the ECR repository, or its digest (sha256:...). Tags are immutable: a new image needs a new tag"
+  type        = string
+  default     = "0.2.0"
+
+  validation {
+    condition     = can(regex("^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})$", var.image_tag))
+    error_message = "image_tag is \"${var.image_tag}\"; give a tag such as \"0.2.0\" or a digest \"sha256:<64 hex digits>\"."
+  }
+}
+
+variable "timeout_seconds" {
+  description = "Longest that the pods of one number of replicas may take together"
+  type        = number
+  default     = 1800
+
+  validation {
+    condition     = var.timeout_seconds >= 60 && var.timeout_seconds <= 86400 && floor(var.timeout_seconds) == var.timeout_seconds
+    error_message = "timeout_seconds is ${var.timeout_seconds}; give whole seconds from 60 to 86400."
+  }
+}
