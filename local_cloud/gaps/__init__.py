@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from local_cloud.gaps import athena, budgets, ec2, events, iam, s3, service_quotas, ssm
+from local_cloud.gaps import athena, budgets, ec2, eks, events, iam, s3, service_quotas, ssm
 from local_cloud.prices import Prices
 
 
@@ -11,6 +11,7 @@ def fill(prices: Prices | None = None) -> None:
     athena.fill()
     budgets.fill()
     ec2.fill(prices)
+    eks.fill()
     events.fill()
     iam.fill()
     s3.fill()

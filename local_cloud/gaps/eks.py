@@ -1,0 +1,446 @@
+"""EKS: who gets into a cluster, and add-ons; moto has clusters and node groups only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from moto.core.responses import ActionResult
+from moto.core.utils import utcnow
+from moto.ec2.models import ec2_backends
+from moto.eks import urls
+from moto.eks.exceptions import (
+    InvalidParameterException,
+    InvalidRequestException,
+    ResourceInUseException,
+    ResourceNotFoundException,
+)
+from moto.eks.models import Cluster, EKSBackend
+from moto.eks.responses import EKSResponse
+from moto.iam.exceptions import NotFoundException
+from moto.iam.models import iam_backends
+from moto.moto_api._internal import mock_random
+
+# moto calls the response's method with the name of the operation; its methods are untyped.
+Response = Any
+
+AUTHENTICATION_MODES = ("API", "API_AND_CONFIG_MAP", "CONFIG_MAP")
+SUPPORT_TYPES = ("STANDARD", "EXTENDED")
+VERSIONS = ("1.33", "1.34", "1.35")  # those that EKS supports without a surcharge in November 2026
+ADDONS = {
+    "coredns": "v1.12.4-eksbuild.1",
+    "eks-pod-identity-agent": "v1.3.9-eksbuild.3",
+    "kube-proxy": "v1.35.0-eksbuild.2",
+    "vpc-cni": "v1.20.4-eksbuild.1",
+}
+TAINT_EFFECTS = ("NO_SCHEDULE", "NO_EXECUTE", "PREFER_NO_SCHEDULE")
+LEAST_ZONES = 2
+
+Entries = dict[str, dict[str, Any]]
+
+
+def fill() -> None:
+    """Add the calls that Terraform makes and moto lacks, and refuse what EKS refuses."""
+    check_clusters()
+    check_node_groups()
+    tag_node_groups()
+    in_cluster = "{0}/clusters/(?P<name>[^/]+)"
+    for path in (
+        "updates/(?P<updateId>[^/]+)$",
+        "addons$",
+        "addons/(?P<addonName>[^/]+)$",
+        "addons/(?P<addonName>[^/]+)/update$",
+        "access-entries$",
+        "access-entries/(?P<principalArn>.+)$",
+        "pod-identity-associations$",
+        "pod-identity-associations/(?P<associationId>[^/]+)$",
+    ):
+        urls.url_paths[f"{in_cluster}/{path}"] = urls.response.dispatch
+    for call in (
+        create_addon,
+        describe_addon,
+        update_addon,
+        delete_addon,
+        create_access_entry,
+        describe_access_entry,
+        update_access_entry,
+        delete_access_entry,
+        create_pod_identity_association,
+        describe_pod_identity_association,
+        update_pod_identity_association,
+        delete_pod_identity_association,
+        describe_update,
+        untag_resource,
+    ):
+        setattr(EKSResponse, call.__name__, call)
+
+
+def entries(cluster: Cluster, kind: str) -> Entries:
+    """A cluster's add-ons, access entries or pod identity associations, by what identifies them."""
+    found: Entries = cluster.__dict__.setdefault(kind, {})
+    return found
+
+
+def find_cluster(self: Response) -> Cluster:
+    found: Cluster = self.eks_backend.describe_cluster(name=self._get_param("name"))
+    return found
+
+
+def find(self: Response, kind: str, key: str) -> dict[str, Any]:
+    cluster = find_cluster(self)
+    entry = entries(cluster, kind).get(key)
+    if entry is None:
+        raise ResourceNotFoundException(
+            clusterName=cluster.name, message=f"No {kind} found for {key} in {cluster.name}."
+        )
+    return entry
+
+
+def one_of(field: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise InvalidParameterException(
+            message=f"{field} is {value!r}, and must be one of {', '.join(allowed)}"
+        )
+
+
+def role_of(self: Response, arn: str) -> None:
+    """Refuse a role that is not there."""
+    backend = iam_backends[self.current_account][self.eks_backend.partition]
+    try:
+        backend.get_role_by_arn(arn)
+    except NotFoundException:
+        raise InvalidParameterException(message=f"Role {arn} does not exist.") from None
+
+
+################################################################################
+# Clusters
+################################################################################
+
+
+def check_clusters() -> None:
+    """Keep how clusters let people in and are renewed, and make their security group.
+
+    Refused are subnets of one zone, unknown versions, and a role that is not there.
+    """
+    create: Callable[[Response], ActionResult] = EKSResponse.create_cluster
+
+    def create_cluster(self: Response) -> ActionResult:
+        one_of("version", self._get_param("version") or VERSIONS[-1], VERSIONS)
+        access = self._get_param("accessConfig") or {}
+        mode = access.get("authenticationMode") or "CONFIG_MAP"
+        one_of("authenticationMode", mode, AUTHENTICATION_MODES)
+        support = (self._get_param("upgradePolicy") or {}).get("supportType") or "EXTENDED"
+        one_of("supportType", support, SUPPORT_TYPES)
+        role_of(self, self._get_param("roleArn"))
+        vpc_id = check_subnets(self, self._get_param("resourcesVpcConfig")["subnetIds"])
+        answer = create(self)
+        cluster = self.eks_backend.describe_cluster(name=self._get_param("name"))
+        group = ec2_of(self).create_security_group(
+            f"eks-cluster-sg-{cluster.name}", "EKS created security group", vpc_id
+        )
+        made = {"vpcId": vpc_id, "clusterSecurityGroupId": group.id}
+        cluster.resources_vpc_config = {**cluster.resources_vpc_config, **made}
+        admin = access.get("bootstrapClusterCreatorAdminPermissions", True)
+        cluster.access_config = {
+            "authenticationMode": mode,
+            "bootstrapClusterCreatorAdminPermissions": admin,
+        }
+        cluster.upgrade_policy = {"supportType": support}
+        return answer
+
+    delete: Callable[[Response], ActionResult] = EKSResponse.delete_cluster
+
+    def delete_cluster(self: Response) -> ActionResult:
+        """Delete the security group, too, which EKS made."""
+        group = find_cluster(self).resources_vpc_config["clusterSecurityGroupId"]
+        answer = delete(self)
+        ec2_of(self).delete_security_group(group_id=group)
+        return answer
+
+    EKSResponse.create_cluster = create_cluster  # type: ignore[method-assign]
+    EKSResponse.delete_cluster = delete_cluster  # type: ignore[method-assign]
+
+
+def check_subnets(self: Response, subnet_ids: list[str]) -> str:
+    """The VPC that the subnets lie in."""
+    known = {subnet.id: subnet for subnet in ec2_of(self).describe_subnets()}
+    if missing := [one for one in subnet_ids if one not in known]:
+        raise InvalidParameterException(message=f"The subnet ID '{missing[0]}' does not exist")
+    zones = {known[one].availability_zone for one in subnet_ids}
+    if len(zones) < LEAST_ZONES:
+        raise InvalidParameterException(
+            message="Subnets specified must be in at least two different AZs"
+        )
+    return str(known[subnet_ids[0]].vpc_id)
+
+
+def ec2_of(self: Response) -> Any:
+    return ec2_backends[self.current_account][self.region]
+
+
+################################################################################
+# Node groups
+################################################################################
+
+
+def check_node_groups() -> None:
+    """Refuse sizes that contradict each other, unknown taints, and a role that is not there.
+
+    What a launch template says of disk and access, EKS says no more.
+    """
+    create: Callable[[Response], ActionResult] = EKSResponse.create_nodegroup
+    update = EKSBackend.update_nodegroup_config
+
+    def create_nodegroup(self: Response) -> ActionResult:
+        check_sizes(self._get_param("scalingConfig") or {})
+        for taint in self._get_param("taints") or []:
+            one_of("effect", taint.get("effect"), TAINT_EFFECTS)
+        role_of(self, self._get_param("nodeRole"))
+        answer = create(self)
+        if self._get_param("launchTemplate"):
+            group = answer.result["nodegroup"]  # type: ignore[index]
+            group.disk_size = group.remote_access = None
+        return answer
+
+    def update_nodegroup_config(self: EKSBackend, *names: Any, **changes: Any) -> dict[str, Any]:
+        if sizes := changes.get("scaling_config"):
+            group = self.describe_nodegroup(changes["cluster_name"], changes["nodegroup_name"])
+            check_sizes({**group.scaling_config, **sizes})
+        answer = update(self, *names, **changes)
+        cluster = self.clusters[changes["cluster_name"]]
+        entries(cluster, "updates")[answer["id"]] = answer
+        return answer
+
+    EKSResponse.create_nodegroup = create_nodegroup  # type: ignore[method-assign]
+    EKSBackend.update_nodegroup_config = update_nodegroup_config  # type: ignore[method-assign]
+
+
+def tag_node_groups() -> None:
+    """Tag node groups, too: moto knows tags of clusters only."""
+
+    def named(call: Callable[..., Any]) -> Callable[..., Any]:
+        def with_groups(self: EKSBackend, resource_arn: str, *given: Any, **named: Any) -> Any:
+            groups = (
+                group for cluster in self.clusters.values() for group in cluster.nodegroups.values()
+            )
+            found = next((group for group in groups if group.arn == resource_arn), None)
+            if found is None:
+                return call(self, resource_arn, *given, **named)
+            return call(_Only(found), resource_arn, *given, **named)
+
+        return with_groups
+
+    for name in ("tag_resource", "untag_resource", "list_tags_for_resource"):
+        setattr(EKSBackend, name, named(getattr(EKSBackend, name)))
+
+
+def untag_resource(self: Response) -> ActionResult:
+    """Remove all the tags that are named; moto removes the first."""
+    arn = self._extract_arn_from_path()
+    self.eks_backend.untag_resource(arn, self.querystring.get("tagKeys", []))
+    return ActionResult({})
+
+
+class _Only:
+    """A backend whose only cluster is this node group, as far as tags go."""
+
+    def __init__(self, group: Any) -> None:
+        self.clusters = {"": group}
+
+
+def check_sizes(sizes: dict[str, int]) -> None:
+    least, wanted, most = (sizes.get(name, 1) for name in ("minSize", "desiredSize", "maxSize"))
+    if wanted > most:
+        raise InvalidParameterException(
+            message=f"desired capacity {wanted} can't be greater than max size {most}"
+        )
+    if wanted < least:
+        raise InvalidParameterException(
+            message=f"desired capacity {wanted} can't be less than min size {least}"
+        )
+
+
+def describe_update(self: Response) -> ActionResult:
+    return ActionResult({"update": find(self, "updates", self._get_param("updateId"))})
+
+
+################################################################################
+# Add-ons
+################################################################################
+
+
+def create_addon(self: Response) -> ActionResult:
+    cluster, name = find_cluster(self), self._get_param("addonName")
+    addons = entries(cluster, "addons")
+    if name not in ADDONS:
+        raise InvalidParameterException(message=f"Addon {name} is not supported")
+    if name in addons:
+        raise ResourceInUseException(clusterName=cluster.name, message="Addon already exists.")
+    addons[name] = {
+        "addonName": name,
+        "clusterName": cluster.name,
+        "status": "ACTIVE",
+        "addonVersion": self._get_param("addonVersion") or ADDONS[name],
+        "health": {"issues": []},
+        "addonArn": arn(self, "addon", f"{cluster.name}/{name}/{mock_random.uuid4()}"),
+        "createdAt": utcnow(),
+        "modifiedAt": utcnow(),
+        "tags": self._get_param("tags") or {},
+        "configurationValues": self._get_param("configurationValues"),
+    }
+    return ActionResult({"addon": addons[name]})
+
+
+def describe_addon(self: Response) -> ActionResult:
+    return ActionResult({"addon": find(self, "addons", self._get_param("addonName"))})
+
+
+def update_addon(self: Response) -> ActionResult:
+    addon = find(self, "addons", self._get_param("addonName"))
+    for field in ("addonVersion", "configurationValues"):
+        addon[field] = self._get_param(field) or addon[field]
+    return updated(self, "AddonUpdate")
+
+
+def delete_addon(self: Response) -> ActionResult:
+    addon = find(self, "addons", self._get_param("addonName"))
+    del entries(find_cluster(self), "addons")[addon["addonName"]]
+    return ActionResult({"addon": {**addon, "status": "DELETING"}})
+
+
+################################################################################
+# Access entries
+################################################################################
+
+
+def create_access_entry(self: Response) -> ActionResult:
+    cluster, principal = find_cluster(self), self._get_param("principalArn")
+    mode = getattr(cluster, "access_config", {}).get("authenticationMode", "CONFIG_MAP")
+    if mode == "CONFIG_MAP":
+        raise InvalidRequestException(
+            message="The cluster's authentication mode must be set to one of "
+            "[API, API_AND_CONFIG_MAP] to perform this operation."
+        )
+    role_of(self, principal)
+    known = entries(cluster, "access_entries")
+    if principal in known:
+        raise ResourceInUseException(
+            clusterName=cluster.name, message="The specified access entry resource already exists."
+        )
+    groups = self._get_param("kubernetesGroups") or []
+    check_groups(groups)
+    known[principal] = {
+        "clusterName": cluster.name,
+        "principalArn": principal,
+        "kubernetesGroups": groups,
+        "accessEntryArn": arn(self, "access-entry", f"{cluster.name}/role/{mock_random.uuid4()}"),
+        "createdAt": utcnow(),
+        "modifiedAt": utcnow(),
+        "tags": self._get_param("tags") or {},
+        "username": self._get_param("username") or principal,
+        "type": self._get_param("type") or "STANDARD",
+    }
+    return ActionResult({"accessEntry": known[principal]})
+
+
+def check_groups(groups: list[str]) -> None:
+    for group in groups:
+        if group.startswith(("system:", "eks:", "aws:", "amazon:", "iam:")):
+            raise InvalidParameterException(
+                message=f"The kubernetes group name {group} is invalid, it can't start with system:"
+            )
+
+
+def describe_access_entry(self: Response) -> ActionResult:
+    entry = find(self, "access_entries", self._get_param("principalArn"))
+    return ActionResult({"accessEntry": entry})
+
+
+def update_access_entry(self: Response) -> ActionResult:
+    entry = find(self, "access_entries", self._get_param("principalArn"))
+    groups = self._get_param("kubernetesGroups")
+    if groups is not None:
+        check_groups(groups)
+        entry["kubernetesGroups"] = groups
+    entry["username"] = self._get_param("username") or entry["username"]
+    return ActionResult({"accessEntry": entry})
+
+
+def delete_access_entry(self: Response) -> ActionResult:
+    entry = find(self, "access_entries", self._get_param("principalArn"))
+    del entries(find_cluster(self), "access_entries")[entry["principalArn"]]
+    return ActionResult({})
+
+
+################################################################################
+# Pod identity associations
+################################################################################
+
+
+def create_pod_identity_association(self: Response) -> ActionResult:
+    cluster = find_cluster(self)
+    known = entries(cluster, "pod_identity_associations")
+    names = {name: self._get_param(name) for name in ("namespace", "serviceAccount")}
+    if any(names.items() <= other.items() for other in known.values()):
+        raise ResourceInUseException(
+            clusterName=cluster.name, message=f"Association already exists: {names}"
+        )
+    role_of(self, self._get_param("roleArn"))
+    key = f"a-{mock_random.get_random_hex(17)}"
+    known[key] = {
+        "clusterName": cluster.name,
+        **names,
+        "roleArn": self._get_param("roleArn"),
+        "associationArn": arn(self, "podidentityassociation", f"{cluster.name}/{key}"),
+        "associationId": key,
+        "tags": self._get_param("tags") or {},
+        "createdAt": utcnow(),
+        "modifiedAt": utcnow(),
+    }
+    return ActionResult({"association": known[key]})
+
+
+def describe_pod_identity_association(self: Response) -> ActionResult:
+    return ActionResult({"association": association(self)})
+
+
+def update_pod_identity_association(self: Response) -> ActionResult:
+    found = association(self)
+    if role := self._get_param("roleArn"):
+        role_of(self, role)
+        found["roleArn"] = role
+    return ActionResult({"association": found})
+
+
+def delete_pod_identity_association(self: Response) -> ActionResult:
+    found = association(self)
+    del entries(find_cluster(self), "pod_identity_associations")[found["associationId"]]
+    return ActionResult({"association": found})
+
+
+def association(self: Response) -> dict[str, Any]:
+    return find(self, "pod_identity_associations", self._get_param("associationId"))
+
+
+################################################################################
+# What they have in common
+################################################################################
+
+
+def arn(self: Response, kind: str, name: str) -> str:
+    partition = self.eks_backend.partition
+    return f"arn:{partition}:eks:{self.region}:{self.current_account}:{kind}/{name}"
+
+
+def updated(self: Response, kind: str) -> ActionResult:
+    """The answer to a change that is done at once."""
+    update = {
+        "id": str(mock_random.uuid4()),
+        "status": "Successful",
+        "type": kind,
+        "params": [],
+        "createdAt": utcnow(),
+        "errors": [],
+    }
+    entries(find_cluster(self), "updates")[str(update["id"])] = update
+    return ActionResult({"update": update})
