@@ -1,0 +1,98 @@
+"""What the API refuses in an object, beyond its schema."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import kubernetes_validate
+
+from tests.stand_ins.kubernetes_api.errors import RefusedError
+
+VERSION = "1.35"
+LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+PREFIX = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+LONGEST_DNS_LABEL = 63
+HOST_PATHS = (
+    *("", "Directory", "DirectoryOrCreate", "File", "FileOrCreate"),
+    *("Socket", "CharDevice", "BlockDevice"),
+)
+
+Object = dict[str, Any]
+
+
+def check_schema(found: Object) -> None:
+    """Refuse what the version's schema does not know; the API itself would drop it silently."""
+    try:
+        kubernetes_validate.validate(found, VERSION, strict=True)
+    except kubernetes_validate.ValidationError as error:
+        raise RefusedError(400, f"{'.'.join(map(str, error.path))}: {error.message}") from error
+
+
+def check_job(job: Object) -> None:
+    check_schema(job)
+    name, spec = job["metadata"].get("name", ""), job["spec"]
+    if not SUBDOMAIN.fullmatch(name):
+        raise _invalid(name, f'metadata.name: Invalid value: "{name}": a RFC 1123 subdomain')
+    last = f"{name}-{(spec.get('completions') or 1) - 1}"
+    if spec.get("completionMode") == "Indexed":
+        if spec.get("completions") is None:
+            raise _invalid(name, "spec.completions: Required value: when mode is Indexed")
+        if len(last) > LONGEST_DNS_LABEL:
+            raise _invalid(name, f'metadata.name: Invalid value: "{last}": must be no more than 63')
+    if spec.get("selector") and not spec.get("manualSelector"):
+        raise _invalid(name, "spec.selector: Invalid value: it is generated")
+    _check_labels(name, job["metadata"].get("labels") or {})
+    template = spec["template"]
+    _check_labels(name, (template.get("metadata") or {}).get("labels") or {})
+    _check_pod(name, template["spec"])
+
+
+def _check_labels(name: str, labels: dict[str, str]) -> None:
+    for key, value in labels.items():
+        prefix, _, label = key.rpartition("/")
+        if not LABEL.fullmatch(label) or (prefix and not PREFIX.fullmatch(prefix)):
+            raise _invalid(name, f'metadata.labels: Invalid value: "{key}"')
+        if value and not LABEL.fullmatch(value):
+            raise _invalid(name, f'metadata.labels: Invalid value: "{value}"')
+
+
+def _check_pod(name: str, pod: Object) -> None:
+    if pod.get("restartPolicy") not in {"Never", "OnFailure"}:
+        raise _invalid(
+            name,
+            f'spec.template.spec.restartPolicy: Unsupported value: "{pod.get("restartPolicy")}": '
+            'supported values: "OnFailure", "Never"',
+        )
+    volumes = {volume["name"] for volume in pod.get("volumes") or ()}
+    for volume in pod.get("volumes") or ():
+        kind = (volume.get("hostPath") or {}).get("type", "")
+        if kind not in HOST_PATHS:
+            raise _invalid(name, f'hostPath.type: Unsupported value: "{kind}"')
+    for container in pod["containers"]:
+        for mount in container.get("volumeMounts") or ():
+            if mount["name"] not in volumes:
+                raise _invalid(name, f'volumeMounts.name: Not found: "{mount["name"]}"')
+        _check_resources(name, container.get("resources") or {})
+
+
+def _check_resources(name: str, resources: Object) -> None:
+    requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+    for key in {*requests, *limits}:
+        if "/" not in key:
+            continue
+        if key not in limits:
+            raise _invalid(name, f"resources.limits[{key}]: Required value: Limit must be set")
+        if requests.get(key, limits[key]) != limits[key]:
+            raise _invalid(
+                name,
+                f'resources.requests: Invalid value: "{requests[key]}": must be equal to {key} '
+                f"limit of {limits[key]}",
+            )
+        if not re.fullmatch(r"[0-9]+", str(limits[key])):
+            raise _invalid(name, f'resources.limits[{key}]: Invalid value: "{limits[key]}"')
+
+
+def _invalid(name: str, problem: str) -> RefusedError:
+    return RefusedError(422, f'Job.batch "{name}" is invalid: {problem}')
