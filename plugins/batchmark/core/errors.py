@@ -38,6 +38,10 @@ class HistoryError(BatchmarkError):
     """Another tool's result can't be imported, or the history can't be exported."""
 
 
+class ClusterError(BatchmarkError):
+    """A Kubernetes cluster lacks what a run needs, or does not give it in time."""
+
+
 class DiagnosisError(BatchmarkError):
     """A diagnosis can't be started."""
 

@@ -8,6 +8,7 @@ from hashlib import sha256
 GENERATION_TAG = "batchmark:generation"
 INSTALLATION_TAG = "batchmark:installation"  # Airflow's policy lets it stop what has this
 RUN_TAG = "batchmark:run"
+RUN_ID_TAG = "batchmark:run-id"
 DAG_TAG = "batchmark:dag"  # with the parameter run_id, the leak guard knows whose job it is
 PAGES = "/batchmark"  # where Airflow's API server has our pages (plugins/batchmark_plugin.py)
 LONGEST_NAME = 128

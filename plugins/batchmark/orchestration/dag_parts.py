@@ -71,6 +71,13 @@ def run_params(
             maximum=MAX_REPEATS,
             description=about_repeats,
         ),
+        **cost_params(max_cost_usd),
+    }
+
+
+def cost_params(max_cost_usd: float) -> dict[str, Param]:
+    """Return the fields of the form on what a run may cost."""
+    return {
         "max_cost_usd": Param(
             max_cost_usd,
             type=["number", "null"],

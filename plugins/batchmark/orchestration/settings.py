@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import Variable
 
-from batchmark.core import config
+from batchmark.core import cluster, config
 
 if TYPE_CHECKING:
     from batchmark.changes.alerts.settings import AlertSettings
@@ -20,6 +20,21 @@ def load_config() -> config.Config:
         ConfigError: nothing is published, or it is of another release.
     """
     return config.parse_config(Variable.get(config.VARIABLE, default=None))
+
+
+def load_cluster() -> cluster.Cluster:
+    """Return what the EKS stack published.
+
+    Raises:
+        ConfigError: nothing is published, or it is of another release.
+    """
+    return cluster.parse_cluster(Variable.get(cluster.VARIABLE, default=None))
+
+
+def load_cluster_if_any() -> cluster.Cluster | None:
+    """Return what the EKS stack published; None without that stack."""
+    text = Variable.get(cluster.VARIABLE, default=None)
+    return cluster.parse_cluster(text) if text else None
 
 
 def load_alert_settings() -> AlertSettings:

@@ -6,4 +6,5 @@ JOB_ID_XCOM = "job_id"
 JOB_IDS_XCOM = "job_ids"
 FAILURE_XCOM = "failure"  # why a task failed
 TIMING_XCOM = "timing"
+PODS_XCOM = "pods"  # when a Kubernetes job ran, and how it ended
 RERUN_TASKS = ("rerun_once", "rerun_twice")  # by round

@@ -46,11 +46,12 @@ def worst_case(
 ) -> WorstCase:
     """The most that these jobs can cost, at prices of the run's region."""
     limited = Counter(
-        (job.target, job.limits or job_limits(config.targets[job.target])) for job in jobs
+        (job.target, job.instance_type, job.limits or job_limits(config.targets[job.target]))
+        for job in jobs
     )
     targets = tuple(
-        _target_worst(name, count, limits, config.targets[name].instance_type, prices)
-        for (name, limits), count in limited.items()
+        _target_worst(name, count, limits, instance_type, prices)
+        for (name, instance_type, limits), count in limited.items()
     )
     stale = prices.staleness(now)
     worst = WorstCase(

@@ -11,7 +11,7 @@ from batchmark.aws.result_bucket import RunStore, dated_key
 from batchmark.checks.leak_records import ENDABLE, LeakAges, RunName
 from batchmark.checks.leaks import RunState
 from batchmark.orchestration.links import page_url
-from batchmark.orchestration.settings import load_config
+from batchmark.orchestration.settings import load_cluster_if_any, load_config
 from batchmark.orchestration.telling import console, tell
 
 # The DAGs that submit jobs, where to look for a run if a job's tags name no DAG.
@@ -30,7 +30,8 @@ def leak_params() -> dict[str, Param]:
             items={"type": "string", "enum": list(ENDABLE)},
             examples=list(ENDABLE),
             description="What may be ended. jobs: those whose run is over. jobs_of_unknown_runs "
-            "may be another Airflow's. A file system is deleted with its files.",
+            "may be another Airflow's. A file system is deleted with its files. nodes: the GPU "
+            "node of the EKS cluster.",
         ),
         **{
             name: Param(field.default, type="number", minimum=0, description=field.description)
@@ -47,7 +48,7 @@ def look_for_leaks(context: Context) -> str:
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.leaks import end_leaks, look
 
-    config, params = load_config(), context["params"]
+    config, params, cluster = load_config(), context["params"], load_cluster_if_any()
     clients = patient_clients(config.region)
     ti = context["ti"]
     limits = LeakAges(**{name: params[name] for name in LeakAges.model_fields})
@@ -58,9 +59,14 @@ def look_for_leaks(context: Context) -> str:
         cache(lambda run: _run_state(ti, run)),
         limits=limits,
         now=datetime.now(UTC),
+        cluster=cluster,
     )
     report = end_leaks(
-        found, clients, cache(lambda run: _run_state(ti, run)), may_end=params["end_leaks"]
+        found,
+        clients,
+        cache(lambda run: _run_state(ti, run)),
+        may_end=params["end_leaks"],
+        cluster=cluster,
     )
     store = RunStore.of(config, context["run_id"])
     return store.put(_guard_key(context, "json"), report.model_dump_json(indent=2))

@@ -25,7 +25,7 @@ from batchmark.aws.result_bucket import (
 from batchmark.core import formatting
 from batchmark.core.config import Config
 from batchmark.core.errors import BatchmarkError
-from batchmark.core.run import CollectedRun, PlannedJob, Purpose
+from batchmark.core.run import CollectedRun, PlannedJob, Purpose, RunPlan
 from batchmark.orchestration.assets import REPORT, RESULTS, report_metadata, results_metadata
 from batchmark.orchestration.links import page_url
 from batchmark.orchestration.settings import load_config
@@ -106,26 +106,12 @@ def collect_results(context: Context, run_task_id: str) -> str:
 
     An event of the asset RESULTS says where the rows are. Returns the key of the collected run.
     """
-    from batchmark.core.run import RunPlan
-    from batchmark.history.store import HistoryStore, run_prices
-    from batchmark.orchestration.tasks.budget import settle
-    from batchmark.runs.collected_runs import store_run
     from batchmark.runs.collecting import collect_run
 
     config = load_config()
     run_id = context["run_id"]
     store = RunStore.of(config, run_id)
-    # After a run was cleared, the plan of its earlier life may still be there.
-    states = context["ti"].get_task_states(
-        dag_id=context["ti"].dag_id, task_ids=[run_task_id], run_ids=[run_id]
-    )
-    is_planned = "upstream_failed" not in states.get(run_id, {}).values()
-    plan_text = store.read_if_there(store.prefix + PLAN) if is_planned else None
-    if plan_text is None:
-        raise AirflowSkipException("nothing was planned; see the task before that failed")
-    run_plan = RunPlan.model_validate_json(plan_text)
-    if run_plan.dry_run:
-        raise AirflowSkipException("a dry run: nothing was submitted")
+    run_plan = submitted_plan(context, store, run_task_id)
     planned = run_plan.jobs
     job_ids = context["ti"].xcom_pull(
         task_ids=run_task_id, key=JOB_ID_XCOM, map_indexes=range(len(planned))
@@ -139,6 +125,38 @@ def collect_results(context: Context, run_task_id: str) -> str:
         job_ids=job_ids,
         config=config,
     )
+    return record(context, config, store, run_plan, collected)
+
+
+def submitted_plan(context: Context, store: RunStore, run_task_id: str) -> RunPlan:
+    """Return the plan whose jobs the task `run_task_id` has run.
+
+    Raises:
+        AirflowSkipException: there is none, or it was a dry run.
+    """
+    run_id = context["run_id"]
+    # After a run was cleared, the plan of its earlier life may still be there.
+    states = context["ti"].get_task_states(
+        dag_id=context["ti"].dag_id, task_ids=[run_task_id], run_ids=[run_id]
+    )
+    is_planned = "upstream_failed" not in states.get(run_id, {}).values()
+    plan_text = store.read_if_there(store.prefix + PLAN) if is_planned else None
+    if plan_text is None:
+        raise AirflowSkipException("nothing was planned; see the task before that failed")
+    run_plan = RunPlan.model_validate_json(plan_text)
+    if run_plan.dry_run:
+        raise AirflowSkipException("a dry run: nothing was submitted")
+    return run_plan
+
+
+def record(
+    context: Context, config: Config, store: RunStore, run_plan: RunPlan, collected: CollectedRun
+) -> str:
+    """Settle a collected run's cost and append it to the history; return its key."""
+    from batchmark.history.store import HistoryStore, run_prices
+    from batchmark.orchestration.tasks.budget import settle
+    from batchmark.runs.collected_runs import store_run
+
     for lost in collected.lost:
         tell(f"No result from {lost.planned.target} ({lost.planned.suite}): {lost.reason}")
     settle(store, config, run_plan, collected)
@@ -148,7 +166,7 @@ def collect_results(context: Context, run_task_id: str) -> str:
     )
     rows = sum(len(job.document.measurements) for job in collected.jobs)
     context["outlet_events"][RESULTS].extra = results_metadata(
-        run_id,
+        context["run_id"],
         history_keys,
         rows,
         tuple(dict.fromkeys(job.planned.target for job in collected.jobs)),

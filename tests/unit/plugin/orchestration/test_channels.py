@@ -224,6 +224,7 @@ def test_an_extra_of_another_shape_is_told_without_its_token(connect, monkeypatc
 
 def test_a_service_that_fails_is_told_without_its_token(connect, caplog):
     caplog.set_level("DEBUG")
+    caplog.set_level("DEBUG", "urllib3")  # which Kubernetes' client makes quiet
     with server(404) as (port, _):
         path = f"json://me:{TOKEN}@127.0.0.1:{port}/services/{TOKEN}"
         connect("chat", {"config": {"path": path}})

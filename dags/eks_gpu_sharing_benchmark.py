@@ -1,0 +1,82 @@
+"""# GPU sharing on EKS
+
+Runs the sharing suite as pods of an EKS cluster (`terraform/stacks/eks_gpu_sharing`). The first job
+begins without sharing and has more pods than the node has GPUs: the last one waits, until
+time-slicing is switched on. Then come as many pods as shall share. The same container as in Batch,
+the same bucket, history and report.
+
+It starts the GPU node, and ends it whatever happens. **Each run costs money in AWS**: the node's
+time. It is refused if that could be more than `max_cost_usd`; `dry_run` shows how much it is.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import chain, dag, get_current_context, task
+
+from batchmark.orchestration import assets, dag_parts
+from batchmark.orchestration.pods_operator import PodsOperator
+from batchmark.orchestration.tasks import pods, run
+from batchmark.runs.pod_plan import TRIES
+
+PARAMS = pods.pods_params() | dag_parts.cost_params(max_cost_usd=50)
+
+
+@dag(
+    dag_display_name="EKS GPU sharing benchmark",
+    schedule=None,
+    catchup=False,
+    max_active_runs=1,
+    params=PARAMS,
+    description="How many pods may share a node's GPUs by time-slicing",
+    tags=["batchmark", "benchmark"],
+    doc_md=__doc__,
+    default_args=dag_parts.default_args(),
+)
+def eks_gpu_sharing_benchmark():
+    @task
+    def plan_pods() -> list[dict[str, Any]]:
+        return pods.plan_pods(get_current_context())
+
+    @task
+    def start_node() -> None:
+        pods.start_node(get_current_context())
+
+    @task
+    def wait_for_node() -> None:
+        pods.wait_for_node(get_current_context())
+
+    @task(retries=5, retry_delay=timedelta(minutes=1))
+    def end_node() -> None:
+        pods.end_node()
+
+    @task(trigger_rule="all_done", outlets=[assets.RESULTS])
+    def collect_results() -> str:
+        return pods.collect_results(get_current_context(), run_pods.task_id)
+
+    @task
+    def compare(collected_key: str) -> str:
+        return run.compare(get_current_context(), collected_key)
+
+    @task(trigger_rule="all_done", outlets=[assets.REPORT])
+    def publish_report(comparison_key: str | None) -> str:
+        return run.publish_report(get_current_context(), comparison_key)
+
+    planned = dag_parts.with_report_link(plan_pods())
+    started = start_node()
+    run_pods = PodsOperator.partial(
+        task_id="run_pods",
+        retries=TRIES - 1,
+        # They take the same GPUs in different modes. The scheduler goes in the plan's order.
+        max_active_tis_per_dagrun=1,
+    ).expand_kwargs(planned)
+    collected = collect_results()
+    # It ends the node also when the run fails or is marked so.
+    ended = end_node().as_teardown(setups=started, on_failure_fail_dagrun=True)
+    chain(planned, started, wait_for_node(), run_pods, [collected, ended])
+    report = dag_parts.with_report_link(publish_report(compare(collected)))
+    # A run that could not be planned is to fail by that task alone.
+    chain(planned, report)
+
+
+eks_gpu_sharing_benchmark()

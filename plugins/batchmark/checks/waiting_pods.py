@@ -1,0 +1,170 @@
+"""Why the pods of a Kubernetes job do not start or have failed, in words, with what to do.
+
+Pods, nodes and events are JSON objects as Kubernetes' API has them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from batchmark.core import formatting
+from batchmark.core.cluster import GPU, NODE_LABEL, Cluster
+
+Object = Mapping[str, Any]
+
+MOST_NAMED = 5
+MANIFESTS = (
+    "apply the manifests: `terraform -chdir=terraform/stacks/eks_gpu_sharing output -raw manifests "
+    "| kubectl apply -f -`"
+)
+
+
+class Waiting(NamedTuple):
+    """A pod that has not started, and since when and why."""
+
+    name: str
+    since: datetime
+    reason: str
+    message: str
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether it has its node and loads its image, which takes minutes."""
+        return self.reason == "ContainerCreating"
+
+
+def waiting(pods: Iterable[Object]) -> list[Waiting]:
+    """The pods that wait for a node, or for their container to start."""
+    found = (_waiting(pod) for pod in pods if pod["status"].get("phase") == "Pending")
+    return [one for one in found if one]
+
+
+def _waiting(pod: Object) -> Waiting:
+    name, status = pod["metadata"]["name"], pod["status"]
+    since = datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
+    for condition in status.get("conditions", ()):
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return Waiting(name, since, condition["reason"], condition.get("message", ""))
+    for container in status.get("containerStatuses", ()):
+        if state := container.get("state", {}).get("waiting"):
+            return Waiting(name, since, state.get("reason", ""), state.get("message", ""))
+    return Waiting(name, since, "", "nobody has looked at it yet")
+
+
+def missing(job: Object, pods: Sequence[Object]) -> Waiting | None:
+    """That fewer pods were made than the job asks for; None if all were."""
+    if len(pods) >= job["spec"]["completions"]:
+        return None
+    since = datetime.fromisoformat(job["metadata"]["creationTimestamp"])
+    return Waiting(job["metadata"]["name"], since, f"only {len(pods)} pods were made", "")
+
+
+def explain(
+    cluster: Cluster,
+    waiting: Sequence[Waiting],
+    pods: Sequence[Object],
+    nodes: Sequence[Object],
+    events: Sequence[Object] = (),
+) -> str:
+    """What the waiting pods ask for, what the nodes offer, which pods wait, and what to do."""
+    asked = _asked(pods[0]) if pods else {}
+    lines = [
+        f"{len(waiting)} of {max(len(pods), len(waiting))} pods can't start.",
+        f"Each asks for: {_listed(asked)}.",
+        *(_offer(node, pods) for node in nodes),
+        *([] if nodes else ["There is no node with GPUs."]),
+    ]
+    for one in waiting[:MOST_NAMED]:
+        said = one.message or _last_event(one.name, events) or "no reason given"
+        lines.append(f"{one.name} waits since {one.since:%H:%M:%S %Z}: {one.reason} ({said})")
+    if len(waiting) > MOST_NAMED:
+        lines.append(f"... and {len(waiting) - MOST_NAMED} more.")
+    return "\n".join([*lines, f"What to do: {_remedy(cluster, waiting, nodes, events)}."])
+
+
+def _asked(pod: Object) -> dict[str, str]:
+    return dict(pod["spec"]["containers"][0]["resources"].get("requests", {}))
+
+
+def _listed(resources: Mapping[str, object]) -> str:
+    return ", ".join(f"{amount} {name}" for name, amount in sorted(resources.items())) or "nothing"
+
+
+def _offer(node: Object, pods: Iterable[Object]) -> str:
+    name, offered = node["metadata"]["name"], node["status"].get("allocatable", {})
+    on_it = [pod for pod in pods if pod["spec"].get("nodeName") == name and _is_there(pod)]
+    taken = sum(int(_asked(pod).get(GPU, 0)) for pod in on_it)
+    shown = {key: offered.get(key, "0") for key in ("cpu", "memory", GPU)}
+    return f"Node {name} offers: {_listed(shown)}; {len(on_it)} of the pods hold {taken} {GPU}."
+
+
+def _is_there(pod: Object) -> bool:
+    return pod["status"].get("phase") in {"Pending", "Running"}
+
+
+def _last_event(name: str, events: Iterable[Object]) -> str:
+    of_pod = [one for one in events if one["involvedObject"].get("name") == name]
+    return of_pod[-1].get("message", "") if of_pod else ""
+
+
+def _remedy(
+    cluster: Cluster,
+    waiting: Sequence[Waiting],
+    nodes: Sequence[Object],
+    events: Sequence[Object],
+) -> str:
+    said = " ".join(
+        f"{one.reason} {one.message or _last_event(one.name, events)}" for one in waiting
+    )
+    remedies = {
+        f"Insufficient {GPU}": _more_gpus(cluster, nodes),
+        "Insufficient": "ask for fewer pods, or apply the stack with a larger instance_type",
+        "taint": f"let pods want {NODE_LABEL} and tolerate the node's taints, or change the node's",
+        "affinity": f"give the node the label {NODE_LABEL}",
+        "Image": f"push {cluster.image}, or apply the stack with the image_tag that was pushed",
+        "serviceaccount": f"make the service account {cluster.service_account}: {MANIFESTS}",
+        "hostPath": f"end the node, so that a new one has the folder {cluster.sharing_folder}",
+    }
+    if not nodes:
+        return f"see node group {cluster.node_group} of {cluster.cluster}: it has started no node"
+    look = f"look at `kubectl -n {cluster.namespace} describe pods`"
+    return next((remedy for problem, remedy in remedies.items() if problem in said), look)
+
+
+def _more_gpus(cluster: Cluster, nodes: Iterable[Object]) -> str:
+    offered = sum(int(node["status"].get("allocatable", {}).get(GPU, 0)) for node in nodes)
+    if offered == 0:
+        return f"see why the device plugin offers no GPU, or {MANIFESTS}"
+    if offered < cluster.pods_at_once(shared=True):
+        return (
+            f"ask for {offered} pods, or share the GPUs: time-slicing would offer "
+            f"{cluster.pods_at_once(shared=True)}"
+        )
+    return f"ask for {offered} pods, or raise replicas_per_gpu of the stack"
+
+
+def failures(pods: Iterable[Object]) -> list[str]:
+    """A line on each pod that failed, and how; equal ones together."""
+    found = Counter(_failure(pod) for pod in pods if pod["status"].get("phase") == "Failed")
+    return [
+        f"{formatting.count(number, 'pod')} failed: {reason}" for reason, number in found.items()
+    ]
+
+
+def _failure(pod: Object) -> str:
+    status = pod["status"]
+    if reason := status.get("reason"):  # by the node: it never ran, or was removed
+        return f"{reason}: {status.get('message', 'no reason given')}{_hint(status)}"
+    for container in status.get("containerStatuses", ()):
+        if ended := container.get("state", {}).get("terminated"):
+            return f"exit code {ended.get('exitCode')}, {ended.get('reason', 'no reason given')}"
+    return "nobody says why"
+
+
+def _hint(status: Object) -> str:
+    if "maximum request size for shared resources is 1" in status.get("message", ""):
+        return f" (a shared GPU is asked for by 1 {GPU}, and more of it gives no more of the GPU)"
+    return ""

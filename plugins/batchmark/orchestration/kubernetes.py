@@ -1,0 +1,208 @@
+"""The calls to a cluster's API that sharing GPUs takes, as a user that EKS lets in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+from airflow.providers.amazon.aws.hooks.eks import EksHook
+from airflow.providers.cncf.kubernetes.hooks.kubernetes import KubernetesHook
+from kubernetes import client as kubernetes
+from kubernetes.client.exceptions import ApiException
+
+from batchmark.checks.waiting_pods import MANIFESTS, Object
+from batchmark.core.cluster import GPU, NODE_LABEL, Cluster
+from batchmark.core.errors import ClusterError
+from batchmark.orchestration.telling import tell
+from batchmark.runs.pod_plan import REMOVAL_SECONDS, SWITCH_SECONDS, installation_labels, selector
+from batchmark_job.result import SharingMode
+
+DEVICE_PLUGIN, ITS_NAMESPACE = "nvidia-device-plugin", "kube-system"
+POLL_SECONDS = 5
+LOG_TAIL_LINES = 50
+
+
+@contextmanager
+def kubeconfig(cluster: Cluster) -> Iterator[str]:
+    """The path of a kubeconfig with this process's own AWS credentials, as long as it is open."""
+    hook = EksHook(aws_conn_id=None, region_name=cluster.region)
+    keys = hook.get_session().get_credentials().get_frozen_credentials()
+    named = {
+        "AWS_ACCESS_KEY_ID": keys.access_key,
+        "AWS_SECRET_ACCESS_KEY": keys.secret_key,
+        "AWS_SESSION_TOKEN": keys.token,
+    }
+    # For nobody else to read: NamedTemporaryFile makes it so.
+    with NamedTemporaryFile("w", prefix="batchmark-") as credentials:
+        credentials.writelines(f"export {name}='{key}'\n" for name, key in named.items() if key)
+        credentials.flush()
+        found = hook.generate_config_file(cluster.cluster, cluster.namespace, credentials.name)
+        with found as path:
+            yield path
+
+
+def kubernetes_hook(config_file: str) -> KubernetesHook:
+    """A hook with settings of its own: the library's are shared by all clients in the process."""
+    return KubernetesHook(
+        kubernetes_conn_id=None,
+        client_configuration=kubernetes.Configuration(),
+        config_file=config_file,
+        in_cluster=False,
+    )
+
+
+class ClusterApi:
+    """One cluster, through a hook's client. Objects are JSON as the API has them.
+
+    Raises:
+        ClusterError: what must be in the cluster isn't, or isn't in time.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        api_client: kubernetes.ApiClient,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.cluster = cluster
+        self._client = api_client
+        self._core = kubernetes.CoreV1Api(api_client)
+        self._apps = kubernetes.AppsV1Api(api_client)
+        self._batch = kubernetes.BatchV1Api(api_client)
+        self.clock, self.sleep = clock, sleep
+
+    def nodes(self) -> list[Object]:
+        """The nodes with GPUs that are ready."""
+        found = self._json(self._core.list_node(label_selector=NODE_LABEL).items)
+        return [node for node in found if _is_ready(node)]
+
+    def pods(self, job_name: str) -> list[Object]:
+        """A job's pods in the order of their indexes."""
+        found = self._core.list_namespaced_pod(
+            self.cluster.namespace, label_selector=f"batch.kubernetes.io/job-name={job_name}"
+        )
+        return sorted(self._json(found.items), key=_index)
+
+    def events(self, job_name: str) -> list[Object]:
+        """What was told of a job's pods, the latest last."""
+        found = self._json(self._core.list_namespaced_event(self.cluster.namespace).items)
+        of_job = [one for one in found if one["involvedObject"]["name"].startswith(job_name)]
+        return sorted(of_job, key=lambda one: one.get("lastTimestamp") or "")
+
+    def job(self, name: str) -> Object:
+        found: Object = self._json(self._batch.read_namespaced_job(name, self.cluster.namespace))
+        return found
+
+    def log(self, pod: Object, lines: int | None = None) -> str:
+        """The log of a pod, or a line that says why there is none."""
+        name = pod["metadata"]["name"]
+        try:
+            # The library's own reading gives the text of a Python literal.
+            answer = self._core.read_namespaced_pod_log(
+                name, self.cluster.namespace, tail_lines=lines, _preload_content=False
+            )
+        except ApiException as error:
+            return f"(the log of {name} could not be read: {error.reason})"
+        return str(answer.data.decode(errors="replace"))
+
+    def offer_gpus(self, *, shared: bool) -> None:
+        """Let the device plugin offer whole GPUs or shares, and wait until the node has them."""
+        mode = SharingMode.TIME_SLICING if shared else SharingMode.EXCLUSIVE
+        wanted = self.cluster.pods_at_once(shared=shared)
+        setting = {"name": "CONFIG_FILE", "value": f"/config/{mode}.yaml"}
+        container = {"name": DEVICE_PLUGIN, "env": [setting]}
+        try:
+            self._apps.patch_namespaced_daemon_set(
+                DEVICE_PLUGIN,
+                ITS_NAMESPACE,
+                {"spec": {"template": {"spec": {"containers": [container]}}}},
+            )
+        except ApiException as error:
+            raise self._refused(error) from error
+        seen = 0
+
+        def is_offered() -> bool:
+            nonlocal seen
+            seen = sum(_gpus(node) for node in self.nodes())
+            return seen == wanted and self._is_rolled_out()
+
+        if not self._wait_for(is_offered, SWITCH_SECONDS):
+            raise ClusterError(
+                f"in mode {mode} the node offers {seen} {GPU} instead of {wanted} after "
+                f"{SWITCH_SECONDS} s: look at `kubectl -n {ITS_NAMESPACE} logs "
+                f"daemonset/{DEVICE_PLUGIN}`, or {MANIFESTS}"
+            )
+        tell(f"The node offers {wanted} {GPU} ({mode}).")
+
+    def remove_jobs(self) -> None:
+        """Delete all jobs of ours with their pods; return when they are gone."""
+        found = selector(installation_labels(self.cluster))
+        for job in self._batch.list_namespaced_job(
+            self.cluster.namespace, label_selector=found
+        ).items:
+            self._remove(job.metadata.name)
+
+        def are_gone() -> bool:
+            pods = self._core.list_namespaced_pod(self.cluster.namespace, label_selector=found)
+            return not pods.items
+
+        if not self._wait_for(are_gone, REMOVAL_SECONDS):
+            raise ClusterError(
+                f"pods of {self.cluster.namespace} with the label {found} are still there after "
+                f"{REMOVAL_SECONDS} s: look at `kubectl -n {self.cluster.namespace} get pods`"
+            )
+
+    def _remove(self, name: str) -> None:
+        try:
+            self._batch.delete_namespaced_job(
+                name, self.cluster.namespace, propagation_policy="Background"
+            )
+        except ApiException as error:
+            if error.status != 404:  # it has gone by itself meanwhile
+                raise
+
+    def _is_rolled_out(self) -> bool:
+        found = self._apps.read_namespaced_daemon_set(DEVICE_PLUGIN, ITS_NAMESPACE)
+        status = found.status
+        return bool(
+            status.observed_generation == found.metadata.generation
+            and status.updated_number_scheduled == status.desired_number_scheduled
+            and status.number_ready == status.desired_number_scheduled
+        )
+
+    def _wait_for(self, holds: Callable[[], bool], seconds: float) -> bool:
+        until = self.clock() + seconds
+        while not holds():
+            if self.clock() >= until:
+                return False
+            self.sleep(POLL_SECONDS)
+        return True
+
+    def _refused(self, error: ApiException) -> ClusterError:
+        if error.status in {403, 404}:
+            return ClusterError(
+                f"cluster {self.cluster.cluster} has no {DEVICE_PLUGIN} that Airflow may change "
+                f"({error.reason}): {MANIFESTS}"
+            )
+        return ClusterError(f"cluster {self.cluster.cluster} refuses: {error.status} {error.body}")
+
+    def _json(self, found: Any) -> Any:
+        return self._client.sanitize_for_serialization(found)
+
+
+def _is_ready(node: Object) -> bool:
+    conditions = node["status"].get("conditions", ())
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def _gpus(node: Object) -> int:
+    return int(node["status"].get("allocatable", {}).get(GPU, 0))
+
+
+def _index(pod: Object) -> int:
+    annotations = pod["metadata"].get("annotations", {})
+    return int(annotations.get("batch.kubernetes.io/job-completion-index", 0))

@@ -1,0 +1,124 @@
+"""Runs replicas that share a node's GPUs as the pods of one Kubernetes job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from typing import Any
+
+from airflow.providers.cncf.kubernetes.hooks.kubernetes import KubernetesHook
+from airflow.providers.cncf.kubernetes.operators.job import KubernetesJobOperator
+from airflow.sdk import Context
+from kubernetes import client as kubernetes
+from kubernetes.client.exceptions import ApiException
+
+from batchmark.aws.result_bucket import RunStore
+from batchmark.core.errors import BatchmarkError, ClusterError
+from batchmark.core.names import full_name
+from batchmark.core.run import PlannedJob
+from batchmark.orchestration.kubernetes import ClusterApi, kubeconfig, kubernetes_hook
+from batchmark.orchestration.pods_watch import PodsWatch
+from batchmark.orchestration.settings import load_cluster, load_config
+from batchmark.orchestration.telling import fail
+from batchmark.orchestration.xcom import PODS_XCOM
+from batchmark.runs.pod_collecting import EndedPods
+from batchmark.runs.pod_plan import job_manifest
+
+
+class PodsOperator(KubernetesJobOperator):
+    """Lets pods share the GPUs, runs the job, and leaves no pod behind.
+
+    Args:
+        planned: the job, a PlannedJob as JSON.
+        begins_exclusive: whether each pod gets a GPU for itself at first. If there are more pods,
+            the others wait; once that is told, the GPUs are shared.
+        pending_seconds, starting_seconds: see PodsWatch.
+    """
+
+    template_fields: Sequence[str] = ()
+
+    def __init__(
+        self,
+        *,
+        planned: dict[str, Any],
+        begins_exclusive: bool = False,
+        pending_seconds: float = 180,
+        starting_seconds: float = 900,
+        **arguments: Any,
+    ) -> None:
+        super().__init__(name="pods", get_logs=False, do_xcom_push=False, **arguments)
+        self.planned = planned
+        self.begins_exclusive = begins_exclusive
+        self.limits = {
+            "pending_seconds": pending_seconds,
+            "starting_seconds": starting_seconds,
+        }
+
+    @cached_property
+    def hook(self) -> KubernetesHook:
+        return kubernetes_hook(self.config_file)
+
+    def execute(self, context: Context) -> None:
+        """Run the job to its end.
+
+        Raises:
+            AirflowFailException: it failed, or a pod could not start.
+        """
+        self._cluster = load_cluster()
+        job = PlannedJob.model_validate(self.planned)
+        with kubeconfig(self._cluster) as self.config_file:
+            api = ClusterApi(self._cluster, self.hook.api_client)
+            try:
+                api.remove_jobs()  # what a lost worker has left
+                api.offer_gpus(shared=not self.begins_exclusive)
+                try:
+                    super().execute(context)
+                    self._watch(context, api, job)
+                finally:
+                    api.remove_jobs()
+            except BatchmarkError as error:
+                fail(context, str(error), error)
+
+    def build_job_request_obj(self, context: Context | None = None) -> kubernetes.V1Job:
+        """Return the whole job; the provider would merge it of parts."""
+        run_id, number = context["run_id"], context["ti"].try_number  # type: ignore[index]
+        job = PlannedJob.model_validate(self.planned)
+        name = full_name(job.name, run_id, number).replace("_", "-")
+        manifest = job_manifest(self._cluster, run_id, job, name=name)
+        # As the provider does with a template file.
+        return self.hook.api_client._ApiClient__deserialize_model(manifest, kubernetes.V1Job)
+
+    def create_job(self, job_request_obj: kubernetes.V1Job) -> kubernetes.V1Job:
+        try:
+            return super().create_job(job_request_obj)
+        except ApiException as error:
+            raise ClusterError(
+                f"cluster {self._cluster.cluster} refuses the job: {error.status} {error.body}"
+            ) from error
+
+    def _watch(self, context: Context, api: ClusterApi, job: PlannedJob) -> None:
+        """Follow the job; report how it ended to the tasks that follow.
+
+        Raises:
+            ClusterError: it failed, or a pod could not start.
+        """
+        name = self.job.metadata.name
+        share = partial(api.offer_gpus, shared=True) if self.begins_exclusive else None
+        watch = PodsWatch(api, name, share=share, **self.limits)
+        created_at, failure = datetime.now(UTC), watch.run()
+        store = RunStore.of(load_config(), context["run_id"])
+        ended = EndedPods(
+            job_name=name,
+            created_at=created_at,
+            started_at=watch.started_at(),
+            stopped_at=datetime.now(UTC),
+            log_key=store.write(
+                f"logs/{job.target}/{job.name}.log", watch.log() or "\n", "text/plain"
+            ),
+            node=watch.node(),
+            failure=failure,
+        )
+        context["ti"].xcom_push(key=PODS_XCOM, value=ended.model_dump(mode="json"))
+        if failure:
+            raise ClusterError(failure)

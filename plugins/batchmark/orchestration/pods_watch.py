@@ -1,0 +1,159 @@
+"""Watches the pods of a Kubernetes job to their end, and finds out why they do not start."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
+
+from batchmark.checks.waiting_pods import Object, Waiting, explain, failures, missing, waiting
+from batchmark.core.cluster import GPU
+from batchmark.orchestration.kubernetes import LOG_TAIL_LINES, POLL_SECONDS, ClusterApi
+from batchmark.orchestration.telling import tell
+
+# After its own limit a job must have ended.
+SPARE_SECONDS = 60
+UNREADABLE_SECONDS = 120
+LONGEST_LOG_LINES = 20_000
+
+
+class PodsWatch:
+    """One job.
+
+    Args:
+        pending_seconds: how long a pod may wait for its node, or for what it lacks.
+        starting_seconds: how long its container may take to start, which loads its image.
+        share: called when pods have waited for a GPU that others of the job have; it gives them
+            some, or is None.
+    """
+
+    def __init__(
+        self,
+        api: ClusterApi,
+        job_name: str,
+        *,
+        pending_seconds: float,
+        starting_seconds: float,
+        share: Callable[[], None] | None = None,
+    ) -> None:
+        self.api = api
+        self.job_name = job_name
+        self.pending_seconds = pending_seconds
+        self.starting_seconds = starting_seconds
+        self.share = share
+        self.job: Object = {}
+        self.pods: Sequence[Object] = ()
+        self._first_seen: dict[tuple[str, str], float] = {}
+        self._told: set[str] = set()
+
+    def run(self) -> str | None:
+        """Return when the job has ended or must be: why it failed, None if it succeeded."""
+        until = self.api.clock() + self.api.cluster.timeout_seconds + SPARE_SECONDS
+        read_at = self.api.clock()
+        while self.api.clock() < until:
+            try:
+                self.job, self.pods = self.api.job(self.job_name), self.api.pods(self.job_name)
+            except (ApiException, HTTPError) as error:
+                if _is_gone(error):
+                    return f"Kubernetes job {self.job_name} was deleted while it ran"
+                if self.api.clock() - read_at > UNREADABLE_SECONDS:
+                    raise
+                tell(f"The cluster does not answer: {error}. Trying again.")
+            else:
+                read_at = self.api.clock()
+                self._tell_once(self._counts())
+                if condition := self._ended():
+                    return None if condition["type"] == "Complete" else self._failure(condition)
+                if problem := self._stuck():
+                    return f"Kubernetes job {self.job_name} was ended. {problem}"
+            self.api.sleep(POLL_SECONDS)
+        return f"Kubernetes job {self.job_name} has not ended after its timeout"
+
+    def log(self) -> str:
+        """The log of the first replica, which gathers what all have measured."""
+        return self.api.log(self.pods[0], LONGEST_LOG_LINES) if self.pods else ""
+
+    def started_at(self) -> datetime | None:
+        """When the first of the pods started."""
+        begun = [
+            since
+            for pod in self.pods
+            for container in pod["status"].get("containerStatuses", ())
+            for state in container.get("state", {}).values()
+            if (since := (state or {}).get("startedAt"))
+        ]
+        return min(map(datetime.fromisoformat, begun), default=None)
+
+    def node(self) -> str | None:
+        return next((name for pod in self.pods if (name := pod["spec"].get("nodeName"))), None)
+
+    def _ended(self) -> dict[str, Any] | None:
+        for condition in self.job.get("status", {}).get("conditions", ()):
+            if condition["type"] in {"Complete", "Failed"} and condition["status"] == "True":
+                return dict(condition)
+        return None
+
+    def _failure(self, condition: dict[str, Any]) -> str:
+        lines = [
+            f"Kubernetes job {self.job_name} failed: {condition.get('reason')}, "
+            f"{condition.get('message')}",
+            *failures(self.pods),
+        ]
+        failed = next((pod for pod in self.pods if pod["status"].get("phase") == "Failed"), None)
+        if failed and failed["status"].get("containerStatuses"):
+            lines += [f"Last lines of {failed['metadata']['name']}:"]
+            lines += self.api.log(failed, LOG_TAIL_LINES).splitlines()
+        return "\n".join(lines)
+
+    def _stuck(self) -> str | None:
+        """Why pods have waited for too long; None while they may wait."""
+        now, found = self.api.clock(), waiting(self.pods)
+        if unmade := missing(self.job, self.pods):
+            found.append(unmade)
+        self._first_seen = {
+            (one.name, one.reason): self._first_seen.get((one.name, one.reason), now)
+            for one in found
+        }
+        late = [
+            one
+            for one in found
+            if now - self._first_seen[one.name, one.reason]
+            >= (self.starting_seconds if one.is_starting else self.pending_seconds)
+        ]
+        if not late:
+            return None
+        text = explain(
+            self.api.cluster, late, self.pods, self.api.nodes(), self.api.events(self.job_name)
+        )
+        if self.share and all(map(_waits_for_gpu, late)) and self._is_at_work():
+            tell(text)
+            self.share()
+            self.share = None
+            self._first_seen.clear()
+            return None
+        return text
+
+    def _is_at_work(self) -> bool:
+        return any(pod["status"].get("phase") == "Running" for pod in self.pods)
+
+    def _counts(self) -> str:
+        phases = Counter(pod["status"].get("phase", "Unknown") for pod in self.pods)
+        listed = ", ".join(f"{number} {phase}" for phase, number in sorted(phases.items()))
+        return f"Pods of {self.job_name}: {listed or 'none yet'}"
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            tell(text)
+
+
+def _waits_for_gpu(one: Waiting) -> bool:
+    return f"Insufficient {GPU}" in one.message
+
+
+def _is_gone(error: Exception) -> bool:
+    return isinstance(error, ApiException) and error.status == 404

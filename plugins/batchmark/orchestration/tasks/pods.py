@@ -1,0 +1,159 @@
+"""The tasks of the DAG `eks_gpu_sharing_benchmark` beside those that all benchmarks have."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from airflow.sdk import Context, Param
+from airflow.sdk.exceptions import AirflowSkipException
+
+from batchmark.aws import node_group
+from batchmark.aws.boto_clients import client
+from batchmark.aws.result_bucket import PLAN, RunStore
+from batchmark.core.errors import BatchmarkError, ClusterError
+from batchmark.core.suites import MOST_REPLICAS
+from batchmark.orchestration.settings import load_cluster, load_config
+from batchmark.orchestration.sharing_form import SHARING_SECTION, sharing_params
+from batchmark.orchestration.telling import fail, tell
+from batchmark.orchestration.xcom import PODS_XCOM
+
+START_SECONDS = 900
+POLL_SECONDS = 10
+
+
+def pods_params() -> dict[str, Param]:
+    """Return the fields of the form that say what the pods run, and how many there are."""
+    fields = sharing_params()
+    return {
+        "task": fields["task"],
+        "axes": fields["axes"],
+        "waiting_replicas": Param(
+            5,
+            type="integer",
+            minimum=0,
+            maximum=MOST_REPLICAS,
+            section=SHARING_SECTION,
+            description="Pods of a first job that begins without sharing: each takes a GPU for "
+            "itself, and those that find none wait until sharing is switched on. 0 for none.",
+        ),
+        "replicas": Param(
+            [20],
+            type="array",
+            items={"type": "integer", "minimum": 1, "maximum": MOST_REPLICAS},
+            minItems=1,
+            section=SHARING_SECTION,
+            description="Pods that share the node's GPUs by time-slicing, one number per line: a "
+            "job for each.",
+        ),
+    }
+
+
+def plan_pods(context: Context) -> list[dict[str, Any]]:
+    """Check a run's parameters and worst-case cost; return the operator's arguments for each job.
+
+    A dry run returns none, so that its jobs are skipped.
+    """
+    from batchmark.orchestration.tasks.budget import approve
+    from batchmark.runs.pod_plan import plan_pods as plan
+    from batchmark.runs.sharing_plan import sharing_plan
+
+    params = context["params"]
+    try:
+        config, cluster = load_config(), load_cluster()
+        wanted = sharing_plan(
+            modes=["time_slicing"],
+            replicas=params["replicas"],
+            task=params["task"],
+            axes=params["axes"] or "",
+        )
+        jobs = plan(
+            cluster,
+            config,
+            wanted,
+            run_name=RunStore.of(config, context["run_id"]).name,
+            waiting=params["waiting_replicas"],
+        )
+        approved = approve(context, config, jobs)
+    except BatchmarkError as error:
+        fail(context, str(error), error)  # it would fail again
+    if approved.dry_run:
+        return []
+    waits = params["waiting_replicas"] > 0
+    return [
+        {"planned": job.model_dump(mode="json"), "begins_exclusive": waits and number == 0}
+        for number, job in enumerate(jobs)
+    ]
+
+
+def start_node(context: Context) -> None:
+    """Ask for the GPU node.
+
+    Raises:
+        AirflowSkipException: a dry run.
+    """
+    from batchmark.core.run import RunPlan
+
+    config, cluster = load_config(), load_cluster()
+    store = RunStore.of(config, context["run_id"])
+    if RunPlan.model_validate_json(store.read(store.prefix + PLAN)).dry_run:
+        raise AirflowSkipException("a dry run: nothing is started")
+    node_group.start(
+        client("eks", cluster.region),
+        cluster,
+        dag_id=context["ti"].dag_id,
+        run_id=context["run_id"],
+    )
+    tell(f"Asked for a {cluster.instance_type} in {cluster.cluster}.")
+
+
+def wait_for_node(context: Context) -> None:
+    """Return when the node is ready.
+
+    Raises:
+        AirflowFailException: it is not in time; says what EKS says.
+    """
+    from batchmark.orchestration.kubernetes import ClusterApi, kubeconfig, kubernetes_hook
+
+    cluster = load_cluster()
+    until = time.monotonic() + START_SECONDS
+    with kubeconfig(cluster) as path:
+        api = ClusterApi(cluster, kubernetes_hook(path).api_client)
+        while not (nodes := api.nodes()):
+            if time.monotonic() >= until:
+                issues = node_group.describe(client("eks", cluster.region), cluster).issues
+                why = "; ".join(issues) or "EKS reports no problem, so it may just be slow"
+                reason = (
+                    f"node group {cluster.node_group} of {cluster.cluster} has no node that is "
+                    f"ready after {START_SECONDS} s: {why}"
+                )
+                fail(context, reason, ClusterError(reason))
+            time.sleep(POLL_SECONDS)
+    tell(f"Node {nodes[0]['metadata']['name']} is ready.")
+
+
+def end_node() -> None:
+    """Let EKS end the node, whatever became of the run."""
+    cluster = load_cluster()
+    node_group.end(client("eks", cluster.region), cluster)
+    tell(f"The node of {cluster.cluster} ends.")
+
+
+def collect_results(context: Context, run_task_id: str) -> str:
+    """Collect the run's results as run.collect_results does; return the key."""
+    from batchmark.orchestration.tasks.run import record, submitted_plan
+    from batchmark.runs.pod_collecting import EndedPods, collect_pods
+
+    config = load_config()
+    store = RunStore.of(config, context["run_id"])
+    plan = submitted_plan(context, store, run_task_id)
+    reported = context["ti"].xcom_pull(
+        task_ids=run_task_id, key=PODS_XCOM, map_indexes=range(len(plan.jobs))
+    )
+    collected = collect_pods(
+        store,
+        run_id=context["run_id"],
+        planned=plan.jobs,
+        ended=[EndedPods.model_validate(one) if one else None for one in reported],
+    )
+    return record(context, config, store, plan, collected)

@@ -1,0 +1,92 @@
+"""Collects the results of Kubernetes jobs: documents, and when their pods ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import AwareDatetime, Field
+
+from batchmark.aws.result_bucket import RunStore
+from batchmark.core.errors import CollectError
+from batchmark.core.record import Record
+from batchmark.core.run import CollectedJob, CollectedRun, LostJob, PlannedJob
+from batchmark.runs.result_documents import ExpectedDocument, key_of
+
+ATTEMPT = 1  # a job whose pods fail is not tried again by Kubernetes
+
+
+class EndedPods(Record):
+    """A Kubernetes job that has ended, or was told to."""
+
+    job_name: str
+    created_at: AwareDatetime
+    started_at: AwareDatetime | None = Field(description="of its first pod; null if none did")
+    stopped_at: AwareDatetime
+    log_key: str | None = Field(description="where the log of its first replica is kept")
+    node: str | None = Field(description="that its pods ran on")
+    failure: str | None = None
+
+
+def collect_pods(
+    store: RunStore,
+    *,
+    run_id: str,
+    planned: Sequence[PlannedJob],
+    ended: Sequence[EndedPods | None],
+) -> CollectedRun:
+    """Pair each planned job with its result, or with the reason why there is none.
+
+    `ended` is in the order of `planned`, None for a job whose task reported nothing.
+    """
+    results = [
+        _result(store, run_id, plan, pods) for plan, pods in zip(planned, ended, strict=True)
+    ]
+    return CollectedRun(
+        run_id=run_id,
+        jobs=tuple(result for result in results if isinstance(result, CollectedJob)),
+        lost=tuple(result for result in results if isinstance(result, LostJob)),
+    )
+
+
+def _result(
+    store: RunStore, run_id: str, plan: PlannedJob, pods: EndedPods | None
+) -> CollectedJob | LostJob:
+    if pods is None:
+        return _lost(store, plan, None, "its job did not end; see the log of its run_pods task")
+    if pods.started_at is None or pods.log_key is None:
+        return _lost(store, plan, pods, pods.failure or "none of its pods started")
+    expected = ExpectedDocument.of(run_id, plan)
+    try:
+        document = expected.read(store, pods.job_name, ATTEMPT)
+    except CollectError as error:
+        return _lost(store, plan, pods, "\n".join(filter(None, [pods.failure, str(error)])))
+    uri = expected.uri(pods.job_name, ATTEMPT)
+    return CollectedJob(
+        planned=plan,
+        job_id=pods.job_name,
+        job_attempt=ATTEMPT,
+        # The pods and their logs are gone: what was kept lies in the bucket.
+        log_group=store.bucket,
+        log_stream=pods.log_key,
+        log_url=store.object_url(pods.log_key),
+        document_uri=uri,
+        document_url=store.object_url(key_of(uri)),
+        created_at=pods.created_at,
+        started_at=pods.started_at,
+        stopped_at=pods.stopped_at,
+        document=document,
+        purchase_option="on_demand",
+        host=pods.node,
+        failure=pods.failure,
+    )
+
+
+def _lost(store: RunStore, plan: PlannedJob, pods: EndedPods | None, reason: str) -> LostJob:
+    began = pods.started_at or pods.stopped_at if pods else None
+    return LostJob(
+        planned=plan,
+        job_id=pods.job_name if pods else None,
+        reason=reason,
+        instance_type=plan.instance_type if store.is_aws() else None,
+        seconds=(pods.stopped_at - began).total_seconds() if pods and began else None,
+    )

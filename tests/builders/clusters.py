@@ -1,0 +1,70 @@
+"""A cluster as the EKS stack publishes it, and as its manifests make it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from batchmark.core.cluster import Cluster as Published
+from batchmark.core.run import PlannedJob, SharingPlan
+from batchmark.runs.pod_plan import plan_pods
+from batchmark_job.result import SharingMode
+from tests.builders.installations import configured
+from tests.builders.manifests import manifests
+from tests.stand_ins.kubernetes_api.cluster import Cluster
+from tests.stand_ins.kubernetes_api.containers import Containers
+
+RUN_ID = "manual__2026-11-21T01:00:00+00:00"
+IMAGE = "111122223333.dkr.ecr.us-east-1.amazonaws.com/batchmark-job:0.2.0"
+
+
+def published(**changes: Any) -> Published:
+    return Published(
+        **{
+            "schema_version": 1,
+            "name": "batchmark",
+            "region": "us-east-1",
+            "cluster": "batchmark-gpu-sharing",
+            "node_group": "gpu",
+            "namespace": "gpu-demo",
+            "service_account": "benchmark",
+            "image": IMAGE,
+            "target": "g4dn.12xlarge-eks",
+            "instance_type": "g4dn.12xlarge",
+            "gpus": 4,
+            "vcpus": 48,
+            "memory_mib": 196608,
+            "replicas_per_gpu": 10,
+            "sharing_folder": "/var/lib/batchmark/sharing",
+            "timeout_seconds": 1800,
+        }
+        | changes
+    )
+
+
+def wanted(*replicas: int) -> SharingPlan:
+    return SharingPlan(
+        form="pods",
+        modes=(SharingMode.TIME_SLICING,),
+        replicas=replicas or (20,),
+        task="cnn_training_step",
+        axes={"batch": 32},
+    )
+
+
+def planned(*replicas: int, waiting: int = 5, **changes: Any) -> list[PlannedJob]:
+    """The jobs of a run: first of 5 pods, which begins without sharing, then of 20."""
+    return plan_pods(
+        published(**changes),
+        configured(),
+        wanted(*replicas),
+        run_name="run",
+        waiting=waiting,
+    )
+
+
+def applied(containers: Containers | None = None, *, gpus: int = 4, **inputs: Any) -> Cluster:
+    """A cluster with the stack's manifests applied, and its node."""
+    cluster = Cluster(manifests(**inputs), {IMAGE}, containers)
+    if gpus:
+        cluster.add_node(gpus)
+    return cluster

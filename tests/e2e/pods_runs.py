@@ -1,0 +1,104 @@
+"""Runs eks_gpu_sharing_benchmark in this process, with moto's AWS and a cluster that stands in.
+
+Started as a program of its own: Airflow reads its settings at its first import.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+DAG_ID = "eks_gpu_sharing_benchmark"
+
+
+def main() -> None:
+    """Print, as one line of JSON, what became of a run and of one whose image is missing."""
+    folder = sys.argv[1]
+    os.environ |= {
+        "AIRFLOW_HOME": folder,
+        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{folder}/airflow.db",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        # EksHook's kubeconfig calls this Python by its name.
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    from tests.stand_ins.moto_account import moto_account
+
+    with moto_account():
+        print(json.dumps(runs()))
+
+
+def runs() -> list[dict[str, Any]]:
+    import boto3
+
+    from tests.builders.clusters import applied, published
+    from tests.builders.installations import published as core
+    from tests.stand_ins.eks_account import EksAccount
+    from tests.stand_ins.kubernetes_api.access import Access
+    from tests.stand_ins.kubernetes_api.api import serving
+    from tests.stand_ins.kubernetes_api.clients import CLUSTER, GROUPS, KEY
+    from tests.stand_ins.measuring_pods import MeasuringPods
+
+    os.environ["AWS_ACCESS_KEY_ID"] = KEY
+    os.environ["AIRFLOW_VAR_BATCHMARK"] = json.dumps(core())
+    os.environ["AIRFLOW_VAR_BATCHMARK_EKS"] = published().model_dump_json()
+    s3 = boto3.client("s3")
+    s3.create_bucket(Bucket="results")
+
+    def put(key: str, text: str) -> None:
+        s3.put_object(Bucket="results", Key=key, Body=text.encode())
+
+    cluster = applied(MeasuringPods(put), gpus=0)
+    with serving(cluster, Access(CLUSTER, GROUPS)) as url:
+        follow_node_group(cluster, EksAccount(url))
+        dag = the_dag()
+        dag.get_task("run_pods").partial_kwargs |= {"pending_seconds": 0.5, "retries": 0}
+        found = [outcome(dag, cluster)]
+        cluster.images.clear()
+        return [*found, outcome(dag, cluster)]
+
+
+def follow_node_group(cluster: Any, account: Any) -> None:
+    """Let a node come and go as the node group's size says."""
+    from moto.eks.models import EKSBackend
+
+    update = EKSBackend.update_nodegroup_config
+
+    def resized(self: Any, *names: Any, **changes: Any) -> Any:
+        answer = update(self, *names, **changes)
+        cluster.nodes.clear()
+        if account.group.scaling_config["desiredSize"]:
+            cluster.add_node(4)
+        return answer
+
+    EKSBackend.update_nodegroup_config = resized
+
+
+def the_dag() -> Any:
+    from airflow.dag_processing.dagbag import DagBag
+    from airflow.utils.db import initdb
+
+    from batchmark.orchestration import kubernetes, pods_watch
+
+    initdb()
+    kubernetes.POLL_SECONDS = pods_watch.POLL_SECONDS = 0.2
+    return DagBag(ROOT / "dags" / f"{DAG_ID}.py").dags[DAG_ID]
+
+
+def outcome(dag: Any, cluster: Any) -> dict[str, Any]:
+    run = dag.test(run_conf={"max_cost_usd": 60})
+    return {
+        "state": run.state,
+        "tasks": {f"{ti.task_id}/{ti.map_index}": ti.state for ti in run.get_task_instances()},
+        "left": [len(cluster.jobs), len(cluster.pods), len(cluster.nodes)],
+    }
+
+
+if __name__ == "__main__":
+    main()

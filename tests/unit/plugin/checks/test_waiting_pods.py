@@ -1,0 +1,126 @@
+"""What is said of pods that do not start, from JSON as Kubernetes has it."""
+
+import pytest
+
+from batchmark.checks.waiting_pods import explain, failures, missing, waiting
+from tests.builders.clusters import published
+
+SINCE = "2026-11-21T12:00:00Z"
+
+
+def pod(name, phase="Pending", *, node=None, **status):
+    resources = {"requests": {"cpu": "2300m", "nvidia.com/gpu": "1"}}
+    return {
+        "metadata": {"name": name, "creationTimestamp": SINCE},
+        "spec": {
+            "containers": [{"resources": resources}],
+            **({"nodeName": node} if node else {}),
+        },
+        "status": {"phase": phase, **status},
+    }
+
+
+def unschedulable(name, message):
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    return pod(name, conditions=[condition | {"message": message}])
+
+
+def container(name, **state):
+    return pod(name, node="n", containerStatuses=[{"state": {"waiting": state}}])
+
+
+def node(gpus, **more):
+    return {
+        "metadata": {"name": "n"},
+        "status": {"allocatable": {"cpu": "48", "nvidia.com/gpu": str(gpus), **more}},
+    }
+
+
+def said(*pods, nodes=(), events=(), **changes):
+    return explain(published(**changes), waiting(pods), pods, nodes, events)
+
+
+def test_a_running_pod_does_not_wait():
+    assert waiting([pod("a", "Running"), pod("b", "Succeeded")]) == []
+
+
+def test_what_is_asked_offered_and_done():
+    pods = [pod(f"p-{n}", "Running", node="n") for n in range(4)]
+    text = said(
+        *pods,
+        unschedulable("p-4", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."),
+        nodes=[node(4)],
+    )
+    assert text.splitlines() == [
+        "1 of 5 pods can't start.",
+        "Each asks for: 2300m cpu, 1 nvidia.com/gpu.",
+        "Node n offers: 48 cpu, 0 memory, 4 nvidia.com/gpu; 4 of the pods hold 4 nvidia.com/gpu.",
+        "p-4 waits since 12:00:00 UTC: Unschedulable (0/1 nodes are available: 1 Insufficient "
+        "nvidia.com/gpu.)",
+        "What to do: ask for 4 pods, or share the GPUs: time-slicing would offer 40.",
+    ]
+
+
+def test_of_many_pods_some_are_named():
+    pods = [unschedulable(f"p-{n}", "no nodes available to schedule pods") for n in range(9)]
+    text = said(*pods)
+    assert text.count("waits since") == 5
+    assert "... and 4 more." in text
+    assert "There is no node with GPUs." in text
+
+
+@pytest.mark.parametrize(
+    ("waits", "nodes", "remedy"),
+    [
+        (unschedulable("p", "no nodes available"), [], "see node group gpu of batchmark-gpu-"),
+        (
+            unschedulable("p", "1 Insufficient nvidia.com/gpu"),
+            [node(0)],
+            "see why the device plugin offers no GPU, or apply the manifests",
+        ),
+        (
+            unschedulable("p", "1 Insufficient nvidia.com/gpu"),
+            [node(40)],
+            "ask for 40 pods, or raise replicas_per_gpu of the stack",
+        ),
+        (unschedulable("p", "1 Insufficient cpu"), [node(4)], "ask for fewer pods, or apply"),
+        (unschedulable("p", "1 node(s) had untolerated taint {a: b}"), [node(4)], "let pods want"),
+        (unschedulable("p", "1 node(s) didn't match Pod's node affinity"), [node(4)], "give the"),
+        (
+            container("p", reason="ImagePullBackOff", message="Back-off pulling image"),
+            [node(4)],
+            "push 111122223333.dkr.ecr",
+        ),
+        (container("p", reason="CreateContainerError", message="x"), [node(4)], "look at `kubectl"),
+        (pod("p"), [node(4)], "look at `kubectl -n gpu-demo describe pods`"),
+    ],
+)
+def test_what_to_do(waits, nodes, remedy):
+    assert f"What to do: {remedy}" in said(waits, nodes=nodes)
+
+
+def test_an_event_tells_what_a_container_waits_for():
+    events = [
+        {"involvedObject": {"name": "other"}, "message": "no"},
+        {"involvedObject": {"name": "p"}, "message": "hostPath type check failed"},
+    ]
+    text = said(container("p", reason="ContainerCreating"), nodes=[node(4)], events=events)
+    assert "ContainerCreating (hostPath type check failed)" in text
+    assert "end the node, so that a new one has the folder /var/lib/batchmark/sharing" in text
+
+
+def test_pods_that_were_never_made():
+    job = {"metadata": {"name": "j", "creationTimestamp": SINCE}, "spec": {"completions": 2}}
+    assert missing(job, [pod("a"), pod("b")]) is None
+    assert missing(job, [pod("a")]).reason == "only 1 pods were made"
+
+
+def test_equal_failures_are_told_once():
+    ended = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+    lost = [pod(name, "Failed", containerStatuses=[{"state": ended}]) for name in "ab"]
+    evicted = pod("c", "Failed", reason="Evicted", message="low on memory")
+    assert failures([*lost, evicted, pod("d", "Failed"), pod("e", "Running")]) == [
+        "2 pods failed: exit code 137, OOMKilled",
+        "1 pod failed: Evicted: low on memory",
+        "1 pod failed: nobody says why",
+    ]

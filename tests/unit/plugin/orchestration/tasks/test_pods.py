@@ -1,0 +1,220 @@
+"""The tasks of eks_gpu_sharing_benchmark, one after the other, with an account and a cluster."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import boto3
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.execution_time.context import OutletEventAccessors
+
+from batchmark.aws import price_list
+from batchmark.core.names import slug
+from batchmark.core.run import RunPlan
+from batchmark.history.store import HistoryStore
+from batchmark.orchestration import kubernetes, pods_operator, pods_watch
+from batchmark.orchestration.pods_operator import PodsOperator
+from batchmark.orchestration.tasks import pods, run
+from tests.builders.clusters import RUN_ID, applied, published
+from tests.builders.installations import configured
+from tests.builders.runs import PRICES
+from tests.stand_ins.bucket import MemoryBucket
+from tests.stand_ins.eks_account import EksAccount
+from tests.stand_ins.kubernetes_api.access import Access
+from tests.stand_ins.kubernetes_api.api import serving
+from tests.stand_ins.kubernetes_api.clients import CLUSTER, GROUPS, reaching
+from tests.stand_ins.measuring_pods import MeasuringPods
+from tests.stand_ins.moto_account import moto_account, moto_client
+
+FOLDER = f"runs/{slug(RUN_ID)}"
+PRICE = 3.912
+TABLE = PRICES.model_copy(update={"on_demand": {"g4dn.12xlarge": PRICE}})
+
+
+class Account:
+    """AWS and the cluster: a node is there while the node group's desired size is 1."""
+
+    def __init__(self, cluster, bucket):
+        self.cluster, self.bucket = cluster, bucket
+        self.eks = EksAccount()
+        self.xcoms = {}
+
+    @property
+    def group(self):
+        return self.eks.group
+
+    def start_nodes(self):
+        if self.group.scaling_config["desiredSize"] and not self.cluster.nodes:
+            self.cluster.add_node(4)
+        if not self.group.scaling_config["desiredSize"]:
+            self.cluster.nodes.clear()
+
+    def context(self, index=None, **params):
+        defaults = {
+            "task": "cnn_training_step",
+            "axes": "batch=32",
+            "waiting_replicas": 5,
+            "replicas": [20],
+            "max_cost_usd": 50,
+            "dry_run": False,
+        }
+        return {
+            "run_id": RUN_ID,
+            "params": defaults | params,
+            "ti": SimpleNamespace(
+                dag_id="eks_gpu_sharing_benchmark",
+                max_tries=2,
+                try_number=1,
+                xcom_push=lambda key, value: self.xcoms.update({(key, index): value}),
+                xcom_pull=lambda key, map_indexes, **_: [
+                    self.xcoms.get((key, number)) for number in map_indexes
+                ],
+                get_task_states=lambda **_: {RUN_ID: {"run_pods": "success"}},
+            ),
+            "task": SimpleNamespace(retries=2),
+            "outlet_events": OutletEventAccessors(),
+        }
+
+
+@pytest.fixture
+def account(monkeypatch, tmp_path):
+    config = configured()
+    bucket = MemoryBucket(config.bucket, config.region)
+
+    def put(key, text):
+        bucket.objects[key] = text.encode()
+
+    cluster = applied(MeasuringPods(put), gpus=0)
+    with moto_account(), serving(cluster, Access(CLUSTER, GROUPS)) as url:
+        found = Account(cluster, bucket)
+        clients = {"s3": bucket, "pricing": None, "ec2": None}
+        monkeypatch.setattr(
+            boto3,
+            "client",
+            lambda name, **named: clients[name] if name in clients else moto_client(name, **named),
+        )
+        monkeypatch.setattr(price_list, "fetch_prices", lambda *_, **__: TABLE)
+        for module in (pods, pods_operator):
+            monkeypatch.setattr(module, "load_cluster", published)
+        for module in (pods, pods_operator, run):
+            monkeypatch.setattr(module, "load_config", lambda: config)
+        for module in (kubernetes, pods_watch, pods):
+            monkeypatch.setattr(module, "POLL_SECONDS", 0.001)
+        for module in (kubernetes, pods_operator):
+            monkeypatch.setattr(module, "kubeconfig", reaching(url, tmp_path / "kubeconfig"))
+        yield found
+
+
+def run_pods(account, planned):
+    for index, job in enumerate(planned):
+        operator = PodsOperator(task_id="run_pods", **job, pending_seconds=0.01)
+        operator.execute(account.context(index))
+
+
+def test_a_whole_run(account, capsys):
+    planned = pods.plan_pods(account.context())
+    assert [job["planned"]["sharing"]["replicas"] for job in planned] == [[5], [20]]
+    assert [job["begins_exclusive"] for job in planned] == [True, False]
+
+    pods.start_node(account.context())
+    assert account.group.scaling_config["desiredSize"] == 1
+    assert account.group.tags["batchmark:run-id"] == RUN_ID
+    account.start_nodes()
+    pods.wait_for_node(account.context())
+    run_pods(account, planned)
+    pods.end_node()
+    assert account.group.scaling_config["desiredSize"] == 0
+    assert "batchmark:run-id" not in account.group.tags
+    assert (account.cluster.jobs, account.cluster.pods) == ({}, {})
+
+    collected = pods.collect_results(account.context(), "run_pods")
+    comparison = run.compare(account.context(), collected)
+    report = run.publish_report(account.context(), comparison)
+    assert account.bucket.objects[report]
+    rows = HistoryStore(account.bucket, "results").read(["target", "suite", "parameters"])
+    assert rows.num_rows == 2
+    assert set(rows["target"].to_pylist()) == {"g4dn.12xlarge-eks"}
+    said = capsys.readouterr().out
+    assert "1 Pending, 4 Running" in said
+    assert "20 Running" in said
+    assert "Collected 2 rows of 2 jobs; the history has them." in said
+
+
+def test_what_it_can_cost_at_most_is_booked_before_anything_starts(account):
+    pods.plan_pods(account.context())
+    plan = RunPlan.model_validate_json(account.bucket.objects[f"{FOLDER}/plan.json"])
+    # Two jobs, two tries each, with the node's own time.
+    assert plan.worst_case.usd == pytest.approx(PRICE * 4 * 3420 / 3600, abs=0.02)
+    assert plan.spending_key in account.bucket.objects
+
+
+@pytest.mark.parametrize(
+    ("params", "problem"),
+    [
+        ({"max_cost_usd": 14}, "This run can cost up to $14.87, above its max_cost_usd of $14"),
+        ({"replicas": [41]}, "41 pods need as many shares"),
+        ({"task": "cnn_traning_step"}, "did you mean cnn_training_step?"),
+        ({"replicas": []}, "replicas is empty"),
+    ],
+)
+def test_what_may_not_run_starts_nothing(account, params, problem):
+    with pytest.raises(AirflowFailException, match=problem.replace("$", r"\$").replace("?", r"\?")):
+        pods.plan_pods(account.context(**params))
+    assert account.group.scaling_config["desiredSize"] == 0
+
+
+def test_a_dry_run_starts_nothing(account):
+    assert pods.plan_pods(account.context(dry_run=True)) == []
+    with pytest.raises(AirflowSkipException):
+        pods.start_node(account.context())
+    assert account.group.scaling_config["desiredSize"] == 0
+    with pytest.raises(AirflowSkipException):
+        pods.collect_results(account.context(), "run_pods")
+
+
+def test_a_node_that_never_comes_is_told_in_the_words_of_eks(account, monkeypatch):
+    monkeypatch.setattr(pods, "START_SECONDS", 0)
+    pods.plan_pods(account.context())
+    pods.start_node(account.context())
+    account.group.health = {
+        "issues": [
+            {
+                "code": "AsgInstanceLaunchFailures",
+                "message": "You have requested more vCPU capacity than your current limit",
+                "resourceIds": ["asg"],
+            }
+        ]
+    }
+    with pytest.raises(AirflowFailException) as error:
+        pods.wait_for_node(account.context())
+    assert "AsgInstanceLaunchFailures: You have requested more vCPU capacity" in str(error.value)
+
+
+def test_a_failed_job_is_lost_and_the_others_count(account):
+    planned = pods.plan_pods(account.context())
+    pods.start_node(account.context())
+    account.start_nodes()
+    run_pods(account, planned[:1])
+    account.cluster.images.clear()
+    with pytest.raises(AirflowFailException, match="ImagePullBackOff"):
+        PodsOperator(task_id="run_pods", **planned[1], pending_seconds=0).execute(
+            account.context(1)
+        )
+    collected = pods.collect_results(account.context(), "run_pods")
+    found = json.loads(account.bucket.objects[collected])
+    assert [job["planned"]["sharing"]["replicas"] for job in found["jobs"]] == [[5]]
+    (lost,) = found["lost"]
+    assert "ImagePullBackOff" in lost["reason"]
+    with pytest.raises(AirflowFailException, match="job\\(s\\) failed"):
+        run.publish_report(account.context(), run.compare(account.context(), collected))
+
+
+def test_a_task_that_reported_nothing_is_lost_too(account):
+    pods.plan_pods(account.context())
+    found = json.loads(account.bucket.objects[pods.collect_results(account.context(), "run_pods")])
+    assert found["jobs"] == []
+    assert {one["reason"] for one in found["lost"]} == {
+        "its job did not end; see the log of its run_pods task"
+    }

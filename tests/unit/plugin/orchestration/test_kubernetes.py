@@ -1,0 +1,94 @@
+"""From Airflow's AWS credentials to a cluster's API: EKS's address, a signed token, our calls."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from batchmark.core.errors import ClusterError
+from batchmark.orchestration.kubernetes import ClusterApi, kubeconfig, kubernetes_hook
+from tests.builders.clusters import applied, published
+from tests.stand_ins.eks_account import EksAccount
+from tests.stand_ins.kubernetes_api.access import Access
+from tests.stand_ins.kubernetes_api.api import serving
+from tests.stand_ins.kubernetes_api.clients import CLUSTER, GROUPS, KEY, connected
+from tests.stand_ins.moto_account import moto_account
+
+
+@pytest.fixture
+def account(monkeypatch):
+    """An account with the cluster, whose address is that of the stand-in."""
+    cluster = applied()
+    with moto_account(), serving(cluster, Access(CLUSTER, GROUPS)) as url:
+        EksAccount(url)
+        for name, value in {
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": os.pathsep.join(filter(None, map(os.path.abspath, sys.path))),
+        }.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.delenv("AWS_SESSION_TOKEN", raising=False)
+        yield cluster
+
+
+def test_airflows_own_credentials_open_the_cluster(account):
+    before = set(Path("/tmp").glob("batchmark-*"))
+    with kubeconfig(published()) as path:
+        (credentials,) = set(Path("/tmp").glob("batchmark-*")) - before
+        assert stat.S_IMODE(credentials.stat().st_mode) == 0o600
+        api = ClusterApi(published(), kubernetes_hook(path).api_client, sleep=lambda _: None)
+        (node,) = api.nodes()
+        assert node["metadata"]["labels"] == {"eks-node": "gpu"}
+    assert not credentials.exists()
+    assert not Path(path).exists()
+
+
+@pytest.fixture
+def api():
+    cluster = applied()
+    with connected(cluster) as client:
+        yield cluster, ClusterApi(published(), client, iter(range(10**6)).__next__, lambda _: None)
+
+
+def test_gpus_are_offered_whole_and_in_shares(api):
+    cluster, found = api
+
+    def offered():
+        return cluster.nodes[0]["status"]["allocatable"]["nvidia.com/gpu"]
+
+    found.offer_gpus(shared=False)
+    assert offered() == "4"
+    found.offer_gpus(shared=True)
+    assert offered() == "40"
+    found.offer_gpus(shared=False)
+    assert offered() == "4"
+
+
+def test_a_mode_that_is_set_already_starts_nothing_anew(api):
+    cluster, found = api
+    found.offer_gpus(shared=True)
+    generation = cluster.daemon_set("nvidia-device-plugin")["metadata"]["generation"]
+    found.offer_gpus(shared=True)
+    after = cluster.daemon_set("nvidia-device-plugin")["metadata"]["generation"]
+    assert generation == after == 2
+
+
+def test_a_broken_setting_is_told_with_what_to_look_at(api):
+    cluster, found = api
+    (settings,) = cluster.of("ConfigMap")
+    del settings["data"]["time_slicing.yaml"]
+    with pytest.raises(ClusterError) as error:
+        found.offer_gpus(shared=True)
+    assert "offers 0 nvidia.com/gpu instead of 40 after 300 s" in str(error.value)
+    assert "kubectl -n kube-system logs daemonset/nvidia-device-plugin" in str(error.value)
+
+
+def test_nodes_that_are_not_ready_are_none(api):
+    cluster, found = api
+    cluster.nodes[0]["status"]["conditions"][0]["status"] = "Unknown"
+    assert found.nodes() == []

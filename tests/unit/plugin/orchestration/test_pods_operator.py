@@ -1,0 +1,259 @@
+"""Jobs whose pods share GPUs: from the operator through Kubernetes' API to their end."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import boto3
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from batchmark.orchestration import kubernetes as kubernetes_module
+from batchmark.orchestration import pods_operator, pods_watch
+from batchmark.orchestration.pods_operator import PodsOperator
+from batchmark.orchestration.xcom import FAILURE_XCOM, PODS_XCOM
+from batchmark.runs.pod_collecting import EndedPods
+from tests.builders.clusters import RUN_ID, applied, planned, published
+from tests.builders.installations import configured
+from tests.stand_ins.bucket import MemoryBucket
+from tests.stand_ins.kubernetes_api.access import Access
+from tests.stand_ins.kubernetes_api.api import serving
+from tests.stand_ins.kubernetes_api.clients import CLUSTER, GROUPS, reaching
+from tests.stand_ins.kubernetes_api.containers import Containers
+
+
+class Task:
+    """A task instance on a worker, with a cluster that it reaches."""
+
+    def __init__(self, cluster, job, *, told=None, **arguments):
+        self.cluster = cluster
+        self.operator = PodsOperator(
+            task_id="run_pods", planned=job.model_dump(mode="json"), **arguments
+        )
+        self.xcoms = {}
+        self.context = {
+            "run_id": RUN_ID,
+            "ti": SimpleNamespace(
+                try_number=1, xcom_push=lambda key, value: self.xcoms.update({key: value})
+            ),
+        }
+
+    def run(self):
+        self.operator.execute(self.context)
+        return EndedPods.model_validate(self.xcoms[PODS_XCOM])
+
+    def fail(self):
+        with pytest.raises(AirflowFailException):
+            self.operator.execute(self.context)
+        return self.xcoms[FAILURE_XCOM]
+
+
+@pytest.fixture
+def bucket(monkeypatch):
+    found = MemoryBucket(configured().bucket, configured().region)
+    monkeypatch.setattr(boto3, "client", lambda *_, **__: found)
+    return found
+
+
+@pytest.fixture
+def task(monkeypatch, tmp_path, bucket):
+    """Makes tasks whose waiting takes no time, on a clock of their own."""
+    time = SimpleNamespace(now=0.0)
+    running = []
+
+    def task(cluster, job, *, told=None, **arguments):
+        server = serving(cluster, Access(CLUSTER, GROUPS))
+        url = server.__enter__()
+        running.append(server)
+
+        def sleep(seconds):
+            time.now += seconds
+            for name in cluster.jobs:
+                cluster.let_time_pass(name, seconds)
+
+        def api(cluster, client):
+            return kubernetes_module.ClusterApi(cluster, client, lambda: time.now, sleep)
+
+        for module in (kubernetes_module, pods_watch):
+            monkeypatch.setattr(module, "POLL_SECONDS", 30)
+        monkeypatch.setattr(pods_operator, "kubeconfig", reaching(url, tmp_path / "config"))
+        monkeypatch.setattr(pods_operator, "ClusterApi", api)
+        monkeypatch.setattr(pods_operator, "load_cluster", lambda: told or published())
+        monkeypatch.setattr(pods_operator, "load_config", configured)
+        return Task(cluster, job, **arguments)
+
+    yield task
+    for server in running:
+        server.__exit__(None, None, None)
+
+
+def test_twenty_pods_share_four_gpus(task, bucket, capsys):
+    cluster = applied(Containers(replicas=20))
+    shared = planned()[1]
+    ended = task(cluster, shared).run()
+    assert ended.failure is None
+    assert ended.started_at <= ended.stopped_at
+    assert ended.node.startswith("ip-10-7-0-")
+    assert cluster.containers.started == 20
+    said = capsys.readouterr().out
+    assert "The node offers 40 nvidia.com/gpu (time_slicing)." in said
+    assert "20 Running" in said
+    assert (
+        "replica 0"
+        in bucket.get_object(Bucket="results", Key=ended.log_key)["Body"].read().decode()
+    )
+    assert (cluster.jobs, cluster.pods) == ({}, {})
+
+
+def test_the_fifth_pod_waits_until_the_four_gpus_are_shared(task, capsys):
+    cluster = applied(Containers(ticks=30, replicas=5))
+    ended = task(cluster, planned()[0], begins_exclusive=True).run()
+    assert ended.failure is None
+    said = capsys.readouterr().out
+    assert said.index("offers 4 nvidia.com/gpu (exclusive)") < said.index("1 of 5 pods can't")
+    assert said.index("1 of 5 pods can't") < said.index("offers 40 nvidia.com/gpu (time_slicing)")
+    assert said.index("offers 40") < said.index(": 5 Running")
+    assert "1 Pending, 4 Running" in said
+    assert "1 of 5 pods can't start." in said
+    assert "4 of the pods hold 4 nvidia.com/gpu." in said
+    assert "0/1 nodes are available: 1 Insufficient nvidia.com/gpu." in said
+    assert "share the GPUs: time-slicing would offer 40" in said
+
+
+def test_pods_that_each_find_a_gpu_share_none(task, capsys):
+    cluster = applied(Containers(replicas=4))
+    assert task(cluster, planned(waiting=4)[0], begins_exclusive=True).run().failure is None
+    assert "time_slicing" not in capsys.readouterr().out.partition("Pods of")[2]
+    assert cluster.offer.devices == 4
+
+
+def test_pods_that_wait_for_ever_are_explained_and_ended(task):
+    cluster = applied(Containers(replicas=20), replicas_per_gpu=4)
+    shared = planned(replicas_per_gpu=5)[1]
+    # The stack was applied with 4 after the manifests of 5, or the other way round.
+    failure = task(cluster, shared, told=published(replicas_per_gpu=5)).fail()
+    assert "in mode time_slicing the node offers 16 nvidia.com/gpu instead of 20" in failure
+    assert "kubectl apply" in failure
+
+    failure = task(cluster, shared, told=published(replicas_per_gpu=4)).fail()
+    assert "4 of 20 pods can't start." in failure
+    assert "Each asks for:" in failure
+    assert "1 nvidia.com/gpu" in failure
+    assert "16 of the pods hold 16 nvidia.com/gpu." in failure
+    assert "What to do: ask for 16 pods, or raise replicas_per_gpu" in failure
+    assert (cluster.jobs, cluster.pods) == ({}, {})
+
+
+def test_a_job_that_never_ends_is_ended_by_its_own_limit(task):
+    cluster = applied(Containers(ticks=10**6))
+    failure = task(cluster, planned()[1], told=published(timeout_seconds=300)).fail()
+    assert "DeadlineExceeded, Job was active longer than specified deadline" in failure
+    assert (cluster.jobs, cluster.pods) == ({}, {})
+
+
+def test_sharing_that_can_not_be_switched_on_is_told(task):
+    cluster = applied(Containers(replicas=5))
+    (settings,) = cluster.of("ConfigMap")
+    del settings["data"]["time_slicing.yaml"]
+    failure = task(cluster, planned()[0], begins_exclusive=True).fail()
+    assert "in mode time_slicing the node offers 0 nvidia.com/gpu instead of 40" in failure
+    assert (cluster.jobs, cluster.pods) == ({}, {})
+
+
+def test_a_failed_replica_is_named_with_its_log(task):
+    containers = Containers(replicas=20)
+    containers.exit_codes[7] = 3
+    containers.logs[7] = "out of memory\n"
+    cluster = applied(containers)
+    failure = task(cluster, planned(20)[1]).fail()
+    assert "BackoffLimitExceeded" in failure
+    assert "1 pod failed: exit code 3, Error" in failure
+    assert failure.endswith("out of memory")
+    assert (cluster.jobs, cluster.pods) == ({}, {})
+
+
+def test_a_request_of_two_shares_is_refused_and_said(task, monkeypatch):
+    manifest = pods_operator.job_manifest
+
+    def greedy(*arguments, **named):
+        found = manifest(*arguments, **named)
+        (container,) = found["spec"]["template"]["spec"]["containers"]
+        for kind in ("requests", "limits"):
+            container["resources"][kind]["nvidia.com/gpu"] = "2"
+        return found
+
+    monkeypatch.setattr(pods_operator, "job_manifest", greedy)
+    failure = task(applied(), planned(20)[1]).fail()
+    assert "UnexpectedAdmissionError" in failure
+    assert "request for 'nvidia.com/gpu: 2' too large" in failure
+    assert "a shared GPU is asked for by 1" in failure
+
+
+@pytest.mark.parametrize(
+    ("break_it", "problem", "remedy"),
+    [
+        (lambda cluster: cluster.images.clear(), "ImagePullBackOff", "What to do: push 1111"),
+        (lambda cluster: cluster.folders.clear(), "is not a directory", "What to do: end the node"),
+        (
+            lambda cluster: cluster.objects.remove(cluster.of("ServiceAccount")[0]),
+            "only 0 pods were made",
+            "What to do: make the service account benchmark",
+        ),
+    ],
+)
+def test_what_keeps_pods_from_starting(task, break_it, problem, remedy):
+    cluster = applied()
+    break_it(cluster)
+    failure = task(cluster, planned(20)[1]).fail()
+    assert problem in failure
+    assert remedy in failure
+    assert cluster.jobs == {}
+
+
+def test_without_the_device_plugin_nothing_is_started(task):
+    cluster = applied()
+    cluster.objects.remove(cluster.of("DaemonSet")[0])
+    failure = task(cluster, planned(20)[1]).fail()
+    assert "has no nvidia-device-plugin that Airflow may change (Not Found)" in failure
+    assert "kubectl apply" in failure
+
+
+def test_what_a_lost_worker_left_is_removed_first(task):
+    cluster = applied()
+    first = task(cluster, planned(20)[1])
+    first.operator._cluster = published()
+    left = pods_operator.job_manifest(published(), RUN_ID, planned(20)[1], name="left-over")
+    cluster.create_job("gpu-demo", left)
+    cluster.tick()
+    assert len(cluster.pods) == 20
+    assert first.run().failure is None
+    assert (cluster.jobs, cluster.pods) == ({}, {})
+
+
+def test_a_job_that_somebody_deletes_is_missed(task):
+    cluster = applied(Containers(ticks=10**6))
+    made = task(cluster, planned(20)[1])
+    tick = cluster.tick
+
+    def deleting():
+        tick()
+        if cluster.containers.started == 20 and cluster.jobs:
+            cluster.delete_job(next(iter(cluster.jobs)), "Background")
+
+    cluster.tick = deleting
+    assert "was deleted while it ran" in made.fail()
+
+
+def test_a_cancelled_task_deletes_its_job(task):
+    cluster = applied(Containers(ticks=10**6))
+    made = task(cluster, planned(20)[1])
+
+    def kill(watch):
+        made.operator.on_kill()
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pods_watch.PodsWatch, "run", kill)
+        with pytest.raises(KeyboardInterrupt):
+            made.operator.execute(made.context)
+    assert (cluster.jobs, cluster.pods) == ({}, {})

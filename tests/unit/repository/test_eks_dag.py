@@ -1,0 +1,58 @@
+"""The DAG that shares GPUs in EKS: its order, and that the node ends whatever happens."""
+
+import itertools
+import re
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+
+from batchmark.orchestration.pods_operator import PodsOperator
+from batchmark.runs.pod_plan import TRIES
+from tests.paths import DOCS, ROOT
+
+DAG_ID = "eks_gpu_sharing_benchmark"
+
+
+@pytest.fixture(scope="module")
+def dag():
+    return DagBag(ROOT / "dags" / f"{DAG_ID}.py").dags[DAG_ID]
+
+
+def test_it_runs_in_order(dag):
+    line = ("plan_pods", "start_node", "wait_for_node", "run_pods", "collect_results")
+    for before, after in itertools.pairwise((*line, "compare", "publish_report")):
+        assert after in dag.get_task(before).downstream_task_ids
+    assert "publish_report" in dag.get_task("plan_pods").downstream_task_ids
+    assert "end_node" in dag.get_task("run_pods").downstream_task_ids
+
+
+def test_the_node_ends_whatever_becomes_of_the_run(dag):
+    start, end = dag.get_task("start_node"), dag.get_task("end_node")
+    assert start.is_setup
+    assert end.is_teardown
+    assert end.on_failure_fail_dagrun
+    assert "end_node" in start.downstream_task_ids
+    assert end.retries == 5
+    assert end.downstream_task_ids == set()
+
+
+def test_jobs_run_one_at_a_time_and_as_often_as_the_caps_count(dag):
+    run_pods = dag.get_task("run_pods")
+    assert issubclass(run_pods.operator_class, PodsOperator)
+    assert run_pods.max_active_tis_per_dagrun == 1
+    assert run_pods.retries == TRIES - 1
+
+
+def test_what_a_failed_job_must_not_stop_runs_all_the_same(dag):
+    assert {task.task_id for task in dag.tasks if task.trigger_rule == "all_done"} == {
+        "collect_results",
+        "publish_report",
+    }
+
+
+def test_the_docs_name_its_tasks(dag):
+    page = (DOCS / "eks-gpu-sharing.md").read_text()
+    named = set(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))
+    listed = {task for row in named for task in re.findall(r"`(\w+)`", row)}
+    assert listed <= set(dag.task_ids)
+    assert set(dag.task_ids) - listed == {"compare"}

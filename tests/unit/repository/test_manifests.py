@@ -1,0 +1,114 @@
+"""The EKS stack's manifests: valid for the pinned version, with no more rights than are used."""
+
+import re
+
+import kubernetes_validate
+import pytest
+
+from batchmark.orchestration.kubernetes import DEVICE_PLUGIN, ITS_NAMESPACE
+from batchmark.runs.pod_plan import job_manifest
+from tests.builders.clusters import RUN_ID, planned, published
+from tests.builders.manifests import FOLDER, manifests, rendered
+from tests.stand_ins.kubernetes_api.device_plugin import Offer, offer
+from tests.stand_ins.kubernetes_api.validation import VERSION
+
+STACK = FOLDER.parent
+
+
+def of(kind):
+    return [one for one in manifests() if one["kind"] == kind]
+
+
+def test_the_version_is_the_stacks_own():
+    variables = (STACK / "variables.tf").read_text()
+    block = variables[variables.index('variable "kubernetes_version"') :]
+    assert re.search(r'default += "([\d.]+)"', block)[1] == VERSION
+
+
+@pytest.mark.parametrize("manifest", manifests(), ids=lambda one: one["kind"])
+def test_a_manifest_is_valid(manifest):
+    kubernetes_validate.validate(manifest, VERSION, strict=True)
+
+
+def test_a_manifest_with_an_unknown_field_is_not():
+    (daemon_set,) = of("DaemonSet")
+    daemon_set["spec"]["tolerations"] = []
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(daemon_set, VERSION, strict=True)
+
+
+def test_templates_hold_nothing_that_only_terraform_renders():
+    for path in FOLDER.iterdir():
+        text = path.read_text()
+        assert "%{" not in text
+        assert set(re.findall(r"\$\{([^}]*)\}", text)) == set(re.findall(r"\$\{(\w+)\}", text))
+    assert "$" not in rendered()
+
+
+def test_one_device_plugin_on_the_nodes_with_gpus():
+    (daemon_set,) = of("DaemonSet")
+    assert daemon_set["metadata"] == {"name": DEVICE_PLUGIN, "namespace": ITS_NAMESPACE}
+    pod = daemon_set["spec"]["template"]["spec"]
+    assert pod["nodeSelector"] == {"eks-node": "gpu"}
+    assert pod["tolerations"] == [
+        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    ]
+    (container,) = pod["containers"]
+    assert container["name"] == DEVICE_PLUGIN
+    assert "k8s-device-plugin:v0.20.0@sha256:" in container["image"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "replicas", "offered"),
+    [
+        ("exclusive", 10, Offer(4)),
+        ("time_slicing", 10, Offer(40, is_shared=True, refuses_more_than_one=True)),
+        ("time_slicing", 48, Offer(192, is_shared=True, refuses_more_than_one=True)),
+    ],
+)
+def test_what_the_plugin_offers_of_four_gpus(mode, replicas, offered):
+    found = manifests(replicas_per_gpu=replicas)
+    (daemon_set,) = (one for one in found if one["kind"] == "DaemonSet")
+    (container,) = daemon_set["spec"]["template"]["spec"]["containers"]
+    container["env"][0]["value"] = f"/config/{mode}.yaml"
+    maps = [one for one in found if one["kind"] == "ConfigMap"]
+    assert offer(daemon_set, maps, 4) == offered
+
+
+def test_a_request_of_two_shares_is_refused():
+    shared = Offer(40, is_shared=True, refuses_more_than_one=True)
+    assert "maximum request size for shared resources is 1" in shared.refusal(2)
+    assert shared.refusal(1) is None
+    assert Offer(4).refusal(2) is None
+
+
+def test_pods_run_where_and_as_whom_the_manifests_say():
+    pod = job_manifest(published(), RUN_ID, planned()[0], name="n")["spec"]["template"]["spec"]
+    (account,) = of("ServiceAccount")
+    (daemon_set,) = of("DaemonSet")
+    plugin = daemon_set["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == account["metadata"]["name"]
+    assert pod["nodeSelector"] == plugin["nodeSelector"]
+    assert pod["tolerations"] == plugin["tolerations"]
+
+
+def test_airflow_may_no_more_than_it_does():
+    rights = {
+        (one["kind"], one["metadata"].get("namespace")): {
+            (resource, verb)
+            for rule in one["rules"]
+            for resource in rule["resources"]
+            for verb in rule["verbs"]
+        }
+        for one in of("Role") + of("ClusterRole")
+    }
+    assert rights == {
+        ("Role", "gpu-demo"): {
+            *(("jobs", verb) for verb in ("create", "get", "list", "delete")),
+            ("pods", "list"),
+            ("events", "list"),
+            ("pods/log", "get"),
+        },
+        ("Role", "kube-system"): {("daemonsets", "get"), ("daemonsets", "patch")},
+        ("ClusterRole", None): {("nodes", "list")},
+    }
