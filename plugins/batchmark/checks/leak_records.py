@@ -8,11 +8,11 @@ from pydantic import AwareDatetime, Field
 
 from batchmark.core.record import Record
 
-LeakKind = Literal["job", "instance", "file system"]
+LeakKind = Literal["job", "instance", "file system", "cluster", "node"]
 LeakVerdict = Literal["leaked", "by hand", "new", "ending", "in use"]
 VERDICTS: tuple[LeakVerdict, ...] = get_args(LeakVerdict)  # the worst first
 # What the guard can be allowed to end.
-Endable = Literal["jobs", "jobs_of_unknown_runs", "instances", "file_systems"]
+Endable = Literal["jobs", "jobs_of_unknown_runs", "instances", "file_systems", "nodes"]
 ENDABLE: tuple[Endable, ...] = get_args(Endable)
 
 
@@ -38,7 +38,7 @@ class RunName(Record):
 
 
 class Resource(Record):
-    """A job, instance or file system, with the verdict on it and the reason."""
+    """A job, instance, file system, cluster or its node, with the verdict on it and the reason."""
 
     kind: LeakKind
     id: str

@@ -5,7 +5,7 @@ Only resources with the installation's tag are ever ended, and none within its g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -15,10 +15,11 @@ from batchmark.aws.batch_targets import NO_ANSWER, published_queues, why_unread
 from batchmark.aws.boto_clients import Clients
 from batchmark.aws.job_description import CHILDREN, ON_AN_INSTANCE, JobDescription, moment
 from batchmark.checks.leak_records import GuardReport, LeakAges, LeakKind, Resource, RunName
+from batchmark.checks.node_leaks import cluster_resources, end_node
+from batchmark.core.cluster import Cluster
 from batchmark.core.config import Config, Target
-from batchmark.core.names import DAG_TAG, INSTALLATION_TAG, RUN_TAG, slug, url_safe
+from batchmark.core.names import DAG_TAG, INSTALLATION_TAG, RUN_ID_TAG, RUN_TAG, slug, url_safe
 
-RUN_ID_TAG = "batchmark:run-id"
 TARGET_TAG = "Target"  # set on instances by their launch template
 MANUAL_RUN_ID = "manual"  # the job definitions' default
 # Longer than any job waits and runs. Batch forgets finished jobs after 7 days.
@@ -32,9 +33,15 @@ Jobs = Mapping[str, list[JobDescription]]
 
 
 def look(
-    config: Config, client: Clients, ask_run: AskRun, *, limits: LeakAges, now: datetime
+    config: Config,
+    client: Clients,
+    ask_run: AskRun,
+    *,
+    limits: LeakAges,
+    now: datetime,
+    cluster: Cluster | None = None,
 ) -> GuardReport:
-    """List and judge everything that runs for this installation.
+    """List and judge everything that runs for this installation, and in its EKS cluster if any.
 
     Raises:
         ClientError, BotoCoreError: Batch can't list the jobs. Instances and file systems that
@@ -48,9 +55,17 @@ def look(
         if is_live(job)
     ]
     unread = []
-    for what, question in (("instances", _instances), ("file systems", _file_systems)):
+    questions: dict[str, Callable[[], Iterable[Resource]]] = {
+        "instances": lambda: _instances(config, client, jobs, limits, now, of_cluster=cluster),
+        "file systems": lambda: _file_systems(config, client, jobs, ask_run, limits, now),
+    }
+    if cluster:
+        questions[f"cluster {cluster.cluster}"] = lambda: cluster_resources(
+            cluster, client, ask_run, limits, now
+        )
+    for what, question in questions.items():
         try:
-            found += question(config, client, jobs, ask_run, limits, now)
+            found += question()
         except NO_ANSWER as error:
             unread.append(f"{what}: {why_unread(error)}")
     return GuardReport(
@@ -63,7 +78,12 @@ def look(
 
 
 def end_leaks(
-    report: GuardReport, client: Clients, ask_run: AskRun, *, may_end: Collection[str]
+    report: GuardReport,
+    client: Clients,
+    ask_run: AskRun,
+    *,
+    may_end: Collection[str],
+    cluster: Cluster | None = None,
 ) -> GuardReport:
     """End the leaks that may be ended; the returned report says what was done about each."""
     resources = []
@@ -75,14 +95,17 @@ def end_leaks(
             elif resource.run and ask_run(resource.run) == "live":
                 changes["action"] = "Left alone: its run was started again meanwhile."
             else:
-                changes = _end(resource, client)
+                changes = _end(resource, client, cluster)
         resources.append(resource.model_copy(update=changes))
     return report.model_copy(update={"resources": tuple(resources)})
 
 
-def _end(resource: Resource, client: Clients) -> dict[str, object]:
+def _end(resource: Resource, client: Clients, cluster: Cluster | None) -> dict[str, object]:
     try:
-        done = ENDINGS[resource.kind](client, resource.id)
+        if resource.kind == "node" and cluster:
+            done = end_node(cluster, client)
+        else:
+            done = ENDINGS[resource.kind](client, resource.id)
     except NO_ANSWER as error:
         return {"action": f"Could not be ended: {why_unread(error)}"}
     return {"ended": True, "action": done}
@@ -175,9 +198,15 @@ def _run_of(job: JobDescription) -> RunName | None:
 
 
 def _instances(
-    config: Config, client: Clients, jobs: Jobs, _: AskRun, limits: LeakAges, now: datetime
+    config: Config,
+    client: Clients,
+    jobs: Jobs,
+    limits: LeakAges,
+    now: datetime,
+    *,
+    of_cluster: Cluster | None,
 ) -> Iterator[Resource]:
-    """The instances of the installation.
+    """The instances of the installation, without the nodes of its cluster.
 
     An instance counts as used while any job of its target runs, on whichever instance; one whose
     target is not published, such as one that Terraform removed, while a job runs on itself.
@@ -191,6 +220,8 @@ def _instances(
     for reservation in (entry for page in pages for entry in page["Reservations"]):
         for instance in reservation["Instances"]:
             target = _tags(instance).get(TARGET_TAG)
+            if of_cluster and target == of_cluster.target:
+                continue
             if target in config.targets:
                 of_target = _jobs_of(config.targets[target], jobs)
                 yield _judge_instance(instance, target, of_target, limits, now)

@@ -1,0 +1,67 @@
+"""Whether a run needs the EKS cluster's GPU node, which bills as long as it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from batchmark.aws.boto_clients import Clients
+from batchmark.aws.node_group import NodeGroup, describe, end
+from batchmark.checks.leak_records import LeakAges, Resource, RunName
+from batchmark.core.cluster import Cluster
+from batchmark.core.names import DAG_TAG, RUN_ID_TAG
+
+
+def cluster_resources(
+    cluster: Cluster,
+    client: Clients,
+    ask_run: Callable[[RunName], str],
+    limits: LeakAges,
+    now: datetime,
+) -> list[Resource]:
+    """The control plane, and the node if it is there."""
+    eks = client("eks")
+    described = eks.describe_cluster(name=cluster.cluster)["cluster"]
+    found = Resource(
+        kind="cluster",
+        id=cluster.cluster,
+        what=f"EKS, Kubernetes {described['version']}",
+        since=described["createdAt"],
+        verdict="in use",
+        reason="Terraform keeps it; it bills until `terraform destroy` in eks_gpu_sharing.",
+    )
+    group = describe(eks, cluster)
+    return [found, _judge(cluster, group, ask_run, limits, now)] if group.size else [found]
+
+
+def _judge(
+    cluster: Cluster,
+    group: NodeGroup,
+    ask_run: Callable[[RunName], str],
+    limits: LeakAges,
+    now: datetime,
+) -> Resource:
+    run_id = group.tags.get(RUN_ID_TAG)
+    run = RunName(dag_id=group.tags.get(DAG_TAG), run_id=run_id) if run_id else None
+    seen = Resource(
+        kind="node",
+        id=f"{cluster.cluster}/{cluster.node_group}",
+        what=f"{group.size} x {cluster.instance_type}",
+        target=cluster.target,
+        since=group.changed_at,
+        run=run,
+        verdict="in use",
+        reason="Its run is live.",
+    )
+    if run and ask_run(run) == "live":
+        return seen
+    if now - seen.since < timedelta(minutes=limits.grace_minutes):
+        reason = f"It was asked for less than {limits.grace_minutes:g} minutes ago."
+        return seen.model_copy(update={"verdict": "new", "reason": reason})
+    reason = f"Its run {run_id} is not live." if run else "No run asked for it."
+    return seen.model_copy(update={"verdict": "leaked", "reason": reason, "endable": "nodes"})
+
+
+def end_node(cluster: Cluster, client: Clients) -> str:
+    end(client("eks"), cluster)
+    return "Ended."

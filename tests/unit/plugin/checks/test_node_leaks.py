@@ -1,0 +1,95 @@
+"""The cluster's GPU node, with and without a run that needs it."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from batchmark.checks.leak_records import GuardReport, LeakAges, RunName
+from batchmark.checks.leaks import end_leaks
+from batchmark.checks.node_leaks import cluster_resources
+from tests.builders.clusters import RUN_ID, published
+from tests.stand_ins.stubbed_clients import StubbedClients
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+ARN = "arn:aws:eks:us-east-1:111122223333:nodegroup/batchmark-gpu-sharing/gpu/1"
+NAMED = {"clusterName": "batchmark-gpu-sharing", "nodegroupName": "gpu"}
+TAGS = {"batchmark:dag": "eks_gpu_sharing_benchmark", "batchmark:run-id": RUN_ID}
+
+
+@pytest.fixture
+def clients():
+    stubbed = StubbedClients("us-east-1")
+    yield stubbed
+    stubbed.assert_all_was_asked()
+
+
+def answer_group(clients, size, *, minutes=60, tags=None):
+    group = {
+        "nodegroupArn": ARN,
+        "scalingConfig": {"minSize": 0, "desiredSize": size, "maxSize": 1},
+        "modifiedAt": NOW - timedelta(minutes=minutes),
+        "tags": TAGS if tags is None else tags,
+    }
+    clients.answer("eks", "describe_nodegroup", {"nodegroup": group}, NAMED)
+
+
+def looked(clients, size, state="over", **group):
+    cluster = {"version": "1.35", "createdAt": NOW - timedelta(days=2)}
+    clients.answer(
+        "eks", "describe_cluster", {"cluster": cluster}, {"name": "batchmark-gpu-sharing"}
+    )
+    answer_group(clients, size, **group)
+    asked = []
+
+    def ask_run(run):
+        asked.append(run)
+        return state
+
+    found = cluster_resources(published(), clients, ask_run, LeakAges(), NOW)
+    assert asked in ([], [RunName(dag_id="eks_gpu_sharing_benchmark", run_id=RUN_ID)])
+    return found
+
+
+def test_a_cluster_without_node_is_named_and_no_leak(clients):
+    (cluster,) = looked(clients, 0)
+    assert (cluster.kind, cluster.verdict) == ("cluster", "in use")
+    assert "bills until `terraform destroy`" in cluster.reason
+
+
+@pytest.mark.parametrize(
+    ("state", "group", "verdict", "reason"),
+    [
+        ("live", {}, "in use", "Its run is live."),
+        ("over", {}, "leaked", f"Its run {RUN_ID} is not live."),
+        ("unknown", {}, "leaked", f"Its run {RUN_ID} is not live."),
+        ("over", {"tags": {}}, "leaked", "No run asked for it."),
+        ("over", {"minutes": 3}, "new", "It was asked for less than 15 minutes ago."),
+    ],
+)
+def test_the_node_is_judged_by_the_run_that_asked_for_it(clients, state, group, verdict, reason):
+    (_, node) = looked(clients, 1, state, **group)
+    assert (node.verdict, node.reason) == (verdict, reason)
+    assert node.endable == ("nodes" if verdict == "leaked" else None)
+
+
+def test_a_leaked_node_is_ended_where_that_is_allowed(clients):
+    report = GuardReport(
+        installation="batchmark",
+        region="us-east-1",
+        looked_at=NOW,
+        resources=tuple(looked(clients, 1)),
+    )
+
+    def ended(may_end):
+        return end_leaks(
+            report, clients, lambda _: "over", may_end=may_end, cluster=published()
+        ).resources[1]
+
+    assert ended(["instances"]).action == "Left alone: end_leaks does not name nodes."
+    update = {"update": {"id": "u", "status": "InProgress"}}
+    clients.answer(
+        "eks", "update_nodegroup_config", update, {**NAMED, "scalingConfig": {"desiredSize": 0}}
+    )
+    answer_group(clients, 0)
+    clients.answer("eks", "untag_resource", {}, {"resourceArn": ARN, "tagKeys": list(TAGS)})
+    assert ended(["nodes"]).ended
