@@ -1,0 +1,109 @@
+"""What a watch makes of answers that come late, or not at all."""
+
+import pytest
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import ProtocolError
+
+from batchmark.orchestration.pods_watch import UNREADABLE_SECONDS, PodsWatch
+from tests.builders.clusters import published
+
+SINCE = "2026-11-21T12:00:00Z"
+SHORT = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
+
+
+def pod(name, phase):
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    waits = {"conditions": [condition | {"message": SHORT}]} if phase == "Pending" else {}
+    return {
+        "metadata": {"name": name, "creationTimestamp": SINCE},
+        "spec": {"containers": [{"resources": {}}]},
+        "status": {"phase": phase, **waits},
+    }
+
+
+class Api:
+    """Answers each poll, a second apart, with the next phases; an error is raised."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.cluster = published()
+        self.now = 0
+
+    def clock(self):
+        return self.now
+
+    def sleep(self, _):
+        self.now += 1
+
+    def job(self, name):
+        answer = self.answers[0] if len(self.answers) == 1 else self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        self.phases = answer
+        done = {"conditions": [{"type": "Complete", "status": "True"}]} if "done" in answer else {}
+        return {
+            "metadata": {"name": name, "creationTimestamp": SINCE},
+            "spec": {"completions": 2},
+            "status": done,
+        }
+
+    def pods(self, _):
+        found = ("Succeeded", "Succeeded") if "done" in self.phases else self.phases
+        return [pod(f"p-{number}", phase) for number, phase in enumerate(found)]
+
+    def nodes(self):
+        return []
+
+    def events(self, _):
+        return []
+
+
+def watch(api, share=None):
+    limits = {"pending_seconds": 3, "starting_seconds": 9}
+    return PodsWatch(api, "job", **limits, share=share).run()
+
+
+WAITING = ("Running", "Pending")
+
+
+def test_a_pod_that_got_a_share_may_take_its_time_to_start():
+    shared = []
+    api = Api(*[WAITING] * 6, ("Running", "Running"), ("done",))
+    assert watch(api, lambda: shared.append(api.now)) is None
+    assert shared == [3]
+
+
+def test_a_pod_that_waits_although_gpus_are_shared_is_told():
+    shared = []
+    failure = watch(Api(WAITING), lambda: shared.append(1))
+    assert shared == [1]
+    assert failure.startswith("Kubernetes job job was ended. 1 of 2 pods can't start.")
+
+
+def test_nothing_is_shared_while_no_pod_has_a_gpu():
+    shared = []
+    assert "can't start" in watch(Api(("Pending", "Pending")), lambda: shared.append(1))
+    assert shared == []
+
+
+@pytest.mark.parametrize("error", [ProtocolError("gone"), ApiException(status=503)])
+def test_a_cluster_that_does_not_answer_for_a_while_is_asked_again(error):
+    assert watch(Api(("Running", "Running"), error, error, ("done",))) is None
+
+
+def test_a_cluster_that_answers_no_more_ends_the_watch():
+    api = Api(("Running", "Running"), ApiException(status=503))
+    with pytest.raises(ApiException):
+        watch(api)
+    assert api.now > UNREADABLE_SECONDS
+
+
+def test_a_job_that_is_gone_is_told_at_once():
+    api = Api(("Running", "Running"), ApiException(status=404))
+    assert watch(api) == "Kubernetes job job was deleted while it ran"
+
+
+def test_without_an_end_the_watch_ends():
+    assert (
+        watch(Api(("Running", "Running"))) == "Kubernetes job job has not ended after its timeout"
+    )
