@@ -57,7 +57,7 @@ class PodsOperator(KubernetesJobOperator):
 
     @cached_property
     def hook(self) -> KubernetesHook:
-        return kubernetes_hook(self.config_file)
+        return kubernetes_hook(str(self.config_file))
 
     def execute(self, context: Context) -> None:
         """Run the job to its end.
@@ -103,6 +103,7 @@ class PodsOperator(KubernetesJobOperator):
         Raises:
             ClusterError: it failed, or a pod could not start.
         """
+        assert self.job is not None  # noqa: S101
         name = self.job.metadata.name
         share = partial(api.offer_gpus, shared=True) if self.begins_exclusive else None
         watch = PodsWatch(api, name, share=share, **self.limits)
