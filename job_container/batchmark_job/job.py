@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import signal
 import time
 from collections import defaultdict, deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 from batchmark_job.errors import CannotMeasureError, say, warn
 from batchmark_job.formatting import count
@@ -29,7 +30,7 @@ from batchmark_job.progress import describe, describe_first_turn, has_figures, t
 from batchmark_job.recorder import Recorder
 from batchmark_job.result import Ceiling, Device
 from batchmark_job.settings import JobSettings
-from batchmark_job.sharing.meeting import Place, attend
+from batchmark_job.sharing.meeting import Meeting, attend
 from batchmark_job.sharing.row import Choice, SharingRow
 from batchmark_job.suites import Point
 from batchmark_job.workloads.user_files import find_workload
@@ -51,20 +52,32 @@ def run_job(
         JobError: a workload or the device is missing, or the document could not be written.
         Exception: an error outside of the rows; the document holds what was measured by then.
     """
-    rows = _rows(settings.points, settings.place)
     silence = max(SILENCE_SECONDS, SILENCE_SHARE * settings.limits.max_seconds)
-    training = any(row.workload.needs_gradients for row in rows)
+    training = any(find_workload(point.workload).needs_gradients for point in settings.points)
     workers = workers or ForkedWorkers(silence, FOR_TRAINING if training else ())
     try:
         if (place := settings.place) and place.number > 0:
             attend(place, workers)
             return 0
-        return _run(settings, rows, workers, interruption)
+        with _meeting(settings, workers) as elsewhere:
+            rows = _rows(settings.points, elsewhere)
+            return _run(settings, rows, workers, interruption)
     finally:
         workers.close()
 
 
-def _rows(points: Sequence[Point], place: Place | None) -> list[Row]:
+@contextlib.contextmanager
+def _meeting(settings: JobSettings, workers: Workers) -> Iterator[Workers | None]:
+    """Workers in other containers, where replicas are there; from now on, as they wait."""
+    sharing = settings.points[0].sharing
+    if settings.place is None or sharing is None:
+        yield None
+        return
+    with contextlib.closing(Meeting(settings.place, sharing.replicas, workers)) as meeting:
+        yield meeting
+
+
+def _rows(points: Sequence[Point], elsewhere: Workers | None) -> list[Row]:
     """A row for each point; rows that share a task share the choice of its implementation."""
     choices: dict[tuple[Hashable, ...], Choice] = defaultdict(Choice)
     rows: list[Row] = []
@@ -74,7 +87,7 @@ def _rows(points: Sequence[Point], place: Place | None) -> list[Row]:
             rows.append(Row(*row))
         else:
             choice = choices[point.workload, tuple(point.parameters.items()), point.dtype]
-            rows.append(SharingRow.of(*row, point.sharing, choice, place))
+            rows.append(SharingRow.of(*row, point.sharing, choice, elsewhere))
     return rows
 
 

@@ -266,6 +266,9 @@ class Replica(_Model):
     peak_memory_bytes: Size | None = Field(
         default=None, description="torch's on CUDA, without the context; all of it on the CPU"
     )
+    multiprocessors: PositiveCount | None = Field(
+        default=None, description="of its GPU that CUDA lets it use; fewer where MPS limits threads"
+    )
 
 
 class Sharing(_Model):

@@ -2,7 +2,8 @@
 
 Like the real one it runs in the foreground with -f, takes commands from standard input otherwise,
 keeps its files in CUDA_MPS_PIPE_DIRECTORY, and lets a server of its own outlive it if it is killed.
-MPS_STAND_IN says what goes wrong: exits, mute, or stubborn, which ignores "quit".
+MPS_STAND_IN says what goes wrong: exits, mute, stubborn, which ignores "quit", or idle, which has
+no client and so no server.
 """
 
 import os
@@ -44,7 +45,10 @@ def command(text):
         sys.exit("Cannot find MPS control daemon process")
     if text == "quit":
         QUIT.touch()
-    elif text != "get_server_list":
+    elif text == "get_server_list":
+        if FAULT != "idle":
+            print(SERVER.read_text())
+    else:
         sys.exit(f"unknown command {text}")
 
 

@@ -50,6 +50,8 @@ class WorkersHere:
         hear("imported", datetime.now(UTC))
         return _step(function, hear, *arguments)
 
+    def wait_for_ended(self): ...
+
     def usage(self):
         return Usage(0.0, 0)
 

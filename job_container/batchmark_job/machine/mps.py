@@ -58,12 +58,7 @@ def daemon(gpu_uuid: str | None) -> Iterator[str]:
     Raises:
         CannotMeasureError: there is none to run, or it does not answer.
     """
-    control = shutil.which(CONTROL)
-    if control is None:
-        raise CannotMeasureError(
-            f"{CONTROL} is not on the PATH; it comes with NVIDIA's driver: let the container have "
-            "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-        )
+    control = _control()
     folder = Path(tempfile.mkdtemp(prefix="batchmark-mps-"))
     pipes, logs = folder / "pipes", folder / "logs"
     pipes.mkdir()
@@ -100,6 +95,16 @@ def daemon(gpu_uuid: str | None) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _control() -> str:
+    control = shutil.which(CONTROL)
+    if control is None:
+        raise CannotMeasureError(
+            f"{CONTROL} is not on the PATH; it comes with NVIDIA's driver: let the container have "
+            "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+        )
+    return control
+
+
 def find_daemon() -> None:
     """Make sure that the container was given the host's daemon: CUDA starts without it, too.
 
@@ -110,6 +115,22 @@ def find_daemon() -> None:
     if not pipes or not (Path(pipes) / CONTROL_PIPE).exists():
         raise CannotMeasureError(
             f"{PIPES} is {pipes!r}, and no MPS daemon is there; mount the folder of the host's"
+        )
+
+
+def check_served(pipes: str | None) -> None:
+    """Make sure that the daemon serves somebody: it starts a server with its first client.
+
+    Args:
+        pipes: its folder; None for the one in this process's environment.
+
+    Raises:
+        CannotMeasureError: it serves nobody, so that the replicas run without it.
+    """
+    pipes = pipes or os.environ.get(PIPES, "")
+    if not _ask(_control(), "get_server_list", pipes):
+        raise CannotMeasureError(
+            f"the MPS daemon in {pipes} serves nobody: the replicas use the GPU without it"
         )
 
 
@@ -135,25 +156,27 @@ def _await(control: str, process: subprocess.Popen[bytes], seconds: float) -> st
     while time.monotonic() < ends:
         if process.poll() is not None:
             return f"{control} exited with {process.returncode}"
-        if _ask(control, "get_server_list"):
+        if _ask(control, "get_server_list") is not None:
             return READY
         time.sleep(0.05)
     return f"{control} gave no answer for {seconds:g} s"
 
 
-def _ask(control: str, command: str) -> bool:
-    """Whether the daemon took a command."""
+def _ask(control: str, command: str, pipes: str | None = None) -> str | None:
+    """What the daemon says to a command; None if it did not take it."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         asked = subprocess.run(
             [control],
-            input=f"{command}\n".encode(),
-            stdout=subprocess.DEVNULL,
+            input=f"{command}\n",
+            env=os.environ | ({PIPES: pipes} if pipes else {}),
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=QUIT_SECONDS,
             check=False,
+            text=True,
         )
-        return asked.returncode == 0
-    return False
+        return asked.stdout.strip() if asked.returncode == 0 else None
+    return None
 
 
 def _kill(processes: list[psutil.Process]) -> None:

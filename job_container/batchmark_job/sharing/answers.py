@@ -15,6 +15,7 @@ class Started(NamedTuple):
     first: FirstCall
     startup_seconds: float
     device_uuid: str | None
+    multiprocessors: int | None = None
 
     @property
     def step_seconds(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
 import resource
@@ -14,7 +15,6 @@ from torch import Tensor
 
 from batchmark_job.result import Disturbance
 
-SLOW_CALLS = 10  # that a step of the slow replica takes
 BLOCK_BYTES = 2**26
 # On the CPU, what the replica may still allocate: to use up the whole host would end the others.
 SPARE_BYTES = 2**28
@@ -38,7 +38,8 @@ def _crash(device: str) -> NoReturn:
     """On the GPU by a kernel that reads out of bounds: the context is lost with it."""
     if device == "cuda":
         nowhere = torch.full((1,), 2**40, dtype=torch.int64, device="cuda")
-        print(torch.zeros(1, device="cuda")[nowhere])
+        with contextlib.suppress(RuntimeError):
+            torch.zeros(1, device="cuda")[nowhere].cpu()
     faulthandler.disable()  # it would fill the log with what was meant to happen
     os.kill(os.getpid(), signal.SIGSEGV)
     raise AssertionError("unreachable")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -17,18 +17,17 @@ from batchmark_job.measuring.processes.workers import Hear, StepError, Worker, W
 from batchmark_job.result import ReplicaOutcome, SharingMode
 from batchmark_job.sharing import steps
 from batchmark_job.sharing.answers import Lost, Ran, Started
-from batchmark_job.sharing.point import SharingPoint
+from batchmark_job.sharing.point import SLOW_CALLS, SharingPoint
 from batchmark_job.sharing.schedule import Window, split
 
 _Answer = TypeVar("_Answer")
 
-WINDOWS = 5  # of a group, each a sample
-WARMUP_SHARE = 1 / (WINDOWS + 1)  # of its time: a window that does not count
+WINDOWS = 5  # of a group, each a sample, after one that does not count
 STEPS_IN_WINDOW = 2  # of each replica, at least, where patience allows it
 LEAD_SECONDS = 0.1  # from the order to start until all start
 LEAD_SECONDS_EACH = 0.005
 LEAST_PATIENCE_SECONDS = 10.0  # with a replica that should have ended its last step
-PATIENCE_STEPS = 10
+PATIENCE_STEPS = 2 * SLOW_CALLS
 
 
 @dataclass(frozen=True)
@@ -98,60 +97,55 @@ class _Runner:
     environment: Mapping[str, str]
 
     def together(self) -> Group:
-        threads_of_one = self.point.mode is SharingMode.STREAMS
-        processes = 1 if threads_of_one else self.point.replicas
-        group = Group(mig_enabled=self._ask_gpu(nvml.Gpu.mig_enabled))
-        before = self._memory_used()
-        live = [self._start(self.point.replicas // processes) for _ in range(processes)]
-        try:
-            for number, worker in enumerate(live, 1):
-                group.started += self._get_ready(worker, number)
-            group.device_memory_bytes = _difference(before, self._memory_used())
-            seconds = self._long_enough(group.started)
-            lead = LEAD_SECONDS + LEAD_SECONDS_EACH * processes
-            begins = time.perf_counter() + lead
-            measured = Window(begins + WARMUP_SHARE * seconds, begins + seconds)
-            for number, worker in enumerate(live):
-                self._begin(worker, begins, measured, disturbs=number == 0)
-            patience = self._patience(group.started)
-            for worker in live:
-                left = measured.end - time.perf_counter() + patience
-                group.ran += self._answer(worker, left, self.point.replicas // processes)
-            group.spans = [measured] * self.point.replicas
-            group.windows = split(measured, WINDOWS)
-            self._look_back(live, group)
-        finally:
-            for worker in live:
-                worker.end()
+        group = self._group()
+        self._run(group, self.point.replicas, WINDOWS, self.seconds)
         return group
 
     def in_turn(self) -> Group:
         """Each replica's process starts when the one before has ended."""
-        group, count = Group(mig_enabled=self._ask_gpu(nvml.Gpu.mig_enabled)), self.point.replicas
-        for number in range(count):
-            before = self._memory_used()
-            worker = self._start(1)
-            try:
-                started = self._get_ready(worker, number + 1)
-                used = _difference(before, self._memory_used())
-                group.device_memory_bytes = max(
-                    filter(None, (group.device_memory_bytes, used)), default=used
-                )
-                seconds = self._long_enough(started, count)
-                begins = time.perf_counter() + LEAD_SECONDS
-                measured = Window(begins + WARMUP_SHARE * seconds, begins + seconds)
-                self._begin(worker, begins, measured, disturbs=False)
-                patience = self._patience(started)
-                left = measured.end - time.perf_counter() + patience
-                group.started += started
-                group.ran += self._answer(worker, left, 1)
-                group.spans.append(measured)
-                group.windows += split(measured, -(-WINDOWS // count))
-                if number == 0:
-                    self._look_back([worker], group)
-            finally:
-                worker.end()
+        group, count = self._group(), self.point.replicas
+        for _ in range(count):
+            self._run(group, 1, -(-WINDOWS // count), self.seconds / count)
         return group
+
+    def _group(self) -> Group:
+        return Group(mig_enabled=self._ask_gpu(nvml.Gpu.mig_enabled))
+
+    def _run(self, group: Group, replicas: int, windows: int, seconds: float) -> None:
+        """Start so many more, measure them at once in so many windows, and end them."""
+        processes = 1 if self.point.mode is SharingMode.STREAMS else replicas
+        self.workers.wait_for_ended()
+        before = self._memory_used()
+        live: list[Worker] = []
+        try:
+            for _ in range(processes):
+                live.append(self._start(replicas // processes))  # noqa: PERF401 - to end them
+            started: list[Started] = []
+            for number, worker in enumerate(live, len(group.started) + 1):
+                started += self._get_ready(worker, number)
+            if self.point.mode is SharingMode.MPS:
+                mps.check_served(self.environment.get(mps.PIPES))
+            memory = group.device_memory_bytes, _difference(before, self._memory_used())
+            group.device_memory_bytes = max((m for m in memory if m is not None), default=None)
+            seconds = _long_enough(started, windows, seconds)
+            begins = time.perf_counter() + LEAD_SECONDS + LEAD_SECONDS_EACH * processes
+            measured = Window(begins + seconds / (windows + 1), begins + seconds)
+            for number, worker in enumerate(live):
+                self._begin(worker, begins, measured, disturbs=number == 0)
+            patience = _patience(started)
+            ran: list[Ran | Lost] = []
+            for worker in live:
+                left = measured.end - time.perf_counter() + patience
+                ran += self._answer(worker, left, replicas // processes)
+            if group.last_look is None:
+                group.last_look = _look_back(live, ran)
+        finally:
+            for worker in live:
+                worker.end()
+        group.started += started
+        group.ran += ran
+        group.spans += [measured] * replicas
+        group.windows += split(measured, windows)
 
     def _start(self, count: int) -> Worker:
         task, limits = self.task, self.point.limits
@@ -183,28 +177,10 @@ class _Runner:
 
     def _answer(self, worker: Worker, within: float, replicas: int) -> list[Ran | Lost]:
         try:
-            ran: list[Ran] = worker.answer(max(0.0, within))
+            ran: list[Ran | Lost] = worker.answer(max(0.0, within))
         except StepError as error:
             return [Lost(_outcome(error), str(error))] * replicas
-        return list(ran)
-
-    def _look_back(self, live: list[Worker], group: Group) -> None:
-        """By the first replica that ran undisturbed."""
-        for worker, ran in zip(live, group.ran, strict=False):
-            if isinstance(ran, Ran):
-                group.last_look = worker.ask("look_back")
-                return
-
-    def _long_enough(self, started: list[Started], parts: int = 1) -> float:
-        """The group's time, or its part, or as much more as slow steps need."""
-        typical = statistics.median(each.step_seconds for each in started)
-        needed = STEPS_IN_WINDOW * (WINDOWS + 1) * typical
-        return min(max(self.seconds, needed), PATIENCE * self.seconds) / parts
-
-    def _patience(self, started: list[Started]) -> float:
-        """How long to wait for the last steps, once the time is over."""
-        slowest = max(each.step_seconds for each in started)
-        return max(LEAST_PATIENCE_SECONDS, PATIENCE_STEPS * slowest)
+        return ran
 
     def _memory_used(self) -> int | None:
         """Of the GPU, by all processes."""
@@ -216,6 +192,28 @@ class _Runner:
             with contextlib.suppress(Exception):
                 return question(nvml.find_gpu(self.gpu_uuid))
         return None
+
+
+def _long_enough(started: Sequence[Started], windows: int, seconds: float) -> float:
+    """These seconds, or as many more as slow steps need, with a window's time to warm up."""
+    typical = statistics.median(each.step_seconds for each in started)
+    needed = STEPS_IN_WINDOW * (windows + 1) * typical
+    return min(max(seconds, needed), PATIENCE * seconds)
+
+
+def _patience(started: Sequence[Started]) -> float:
+    """How long to wait for the last steps, once the time is over."""
+    slowest = max(each.step_seconds for each in started)
+    return max(LEAST_PATIENCE_SECONDS, PATIENCE_STEPS * slowest * len(started))
+
+
+def _look_back(live: Sequence[Worker], ran: Sequence[Ran | Lost]) -> LastLook | None:
+    """By the first process whose first replica ran to the end."""
+    for worker, one in zip(live, ran, strict=False):
+        if isinstance(one, Ran):
+            found: LastLook = worker.ask("look_back")
+            return found
+    return None
 
 
 def _difference(before: int | None, after: int | None) -> int | None:

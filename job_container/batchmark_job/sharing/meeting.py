@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import socket
 import threading
@@ -31,6 +32,7 @@ from batchmark_job.measuring.processes.workers import (
 
 FOLDER = "BATCHMARK_SHARING_FOLDER"
 SOCKET, OVER = "socket", "over"
+QUESTIONS = itertools.count(1)  # each has a number, which its answer bears
 MEETING_SECONDS = 900.0  # for all to come: each pulls an image first
 RETRY_SECONDS = 0.05
 GRACE_SECONDS = 5.0  # for an answer on its way
@@ -112,6 +114,9 @@ class Meeting:
     def run(self, function: Callable[..., Any], *arguments: Any, hear: Hear = ignore) -> Any:
         return self._here.run(function, *arguments, hear=hear)
 
+    def wait_for_ended(self) -> None:
+        self._here.wait_for_ended()
+
     def usage(self) -> Usage:
         return self._here.usage()
 
@@ -149,6 +154,7 @@ class RemoteWorker:
         self, connection: Connection, make: Callable[..., Any], arguments: tuple[Any, ...]
     ) -> None:
         self._connection = connection
+        self._asked = 0
         self._send("start", make, *arguments)
 
     def get_ready(self) -> None:
@@ -167,18 +173,24 @@ class RemoteWorker:
         return self._receive(within_seconds)
 
     def end(self) -> None:
+        """Wait until it holds nothing any more, unless it is lost."""
         self._send("end")
+        with contextlib.suppress(StepError):
+            self._receive(0.0)
 
     def _send(self, *question: Any) -> None:
+        self._asked = next(QUESTIONS)
         with contextlib.suppress(OSError):  # it is lost, as the answer will tell
-            self._connection.send(question)
+            self._connection.send((self._asked, *question))
 
     def _receive(self, within_seconds: float | None) -> Any:
         seconds = None if within_seconds is None else within_seconds + GRACE_SECONDS
+        number = 0
         try:
-            if not self._connection.poll(seconds):
-                raise StepError("its container gives no sign of life", lost=True, hung=True)
-            answer = self._connection.recv()
+            while number < self._asked:  # an older one was given up
+                if not self._connection.poll(seconds):
+                    raise StepError("its container gives no sign of life", lost=True, hung=True)
+                number, answer = self._connection.recv()
         except (EOFError, OSError) as error:
             raise StepError("its container ended", lost=True) from error
         if isinstance(answer, StepError):
@@ -190,7 +202,7 @@ def attend(place: Place, workers: Workers) -> None:
     """Lend this container's workers to the first replica, until it lets go.
 
     Raises:
-        CannotMeasureError: it does not come in time, or has come and gone.
+        CannotMeasureError: it does not come in time, has come and gone, or dies.
     """
     connection = _connect(place)
     connection.send((place.number, time.perf_counter()))
@@ -198,19 +210,22 @@ def attend(place: Place, workers: Workers) -> None:
     worker: Worker | None = None
     with contextlib.suppress(EOFError, ConnectionError):
         while True:
-            order, *arguments = connection.recv()
+            number, order, *arguments = connection.recv()
             if order == "start":
                 make, *rest = arguments
                 worker = workers.start(make, *rest)
                 continue
             assert worker is not None  # noqa: S101
-            if order == "end":
-                worker.end()
-            elif order == "begin":
+            if order == "begin":
                 step, named = arguments
                 worker.begin(step, **named)
-            else:
-                connection.send(_answer(worker, order, arguments))
+                continue
+            answer = _answer(worker, order, arguments)
+            if order == "end":
+                workers.wait_for_ended()
+            connection.send((number, answer))
+    if not (place.folder / OVER).exists():
+        raise CannotMeasureError("the first replica ended without a word")
 
 
 def _answer(worker: Worker, order: str, arguments: list[Any]) -> Any:

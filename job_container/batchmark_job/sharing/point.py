@@ -14,6 +14,7 @@ FORMS: tuple[Form, ...] = ("processes", "jobs", "pods")
 MOST_REPLICAS = 100
 REPLICAS = (1, 2, 5, 10, 20)
 REPLICAS_OF_EXPERIMENT = 5  # at most: one that is disturbed, and enough others to suffer
+SLOW_CALLS = 10  # that a step of the slow replica takes
 LEAST_PERCENTAGE, MOST_PERCENTAGE = 1, 100
 
 
@@ -81,6 +82,11 @@ class SharingOptions:
                 raise InputError(
                     f"--replicas {replicas} is out of range; give 1 to {MOST_REPLICAS}"
                 )
+        if self.limits.parameters() and SharingMode.MPS not in self.modes:
+            raise InputError(
+                "--mps-threads and --mps-memory go with mode mps; --modes is "
+                f"{','.join(self.modes)}"
+            )
         if self.form != "processes":
             self._check_apart()
         points = [

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from batchmark_job.result import MOST_CHARACTERS, Replica, ReplicaOutcome, Sharing
+from batchmark_job.result import MOST_CHARACTERS, Replica, ReplicaOutcome, Sharing, SharingMode
 from batchmark_job.sharing.answers import Lost, Ran
 from batchmark_job.sharing.group import Group
-from batchmark_job.sharing.point import SharingPoint
+from batchmark_job.sharing.point import MpsLimits, SharingPoint
 
 
 def sharing_record(point: SharingPoint, groups: Sequence[Group]) -> Sharing:
@@ -18,14 +18,15 @@ def sharing_record(point: SharingPoint, groups: Sequence[Group]) -> Sharing:
         group.device_memory_bytes for group in groups if group.device_memory_bytes is not None
     ]
     count = len(groups[0].started)
+    limits = point.limits if point.mode is SharingMode.MPS else MpsLimits()
     return Sharing(
         mode=point.mode,
         form=point.form,
         disturbance=point.disturbance,
         replicas=tuple(_replica(number, groups) for number in range(count)),
         device_memory_bytes=max(memory, default=None),
-        active_thread_percentage=point.limits.thread_percentage,
-        memory_limit_bytes=point.limits.memory_bytes,
+        active_thread_percentage=limits.thread_percentage,
+        memory_limit_bytes=limits.memory_bytes,
         mig_enabled=groups[0].mig_enabled,
     )
 
@@ -41,6 +42,7 @@ def _replica(number: int, groups: Sequence[Group]) -> Replica:
         outcome=lost.outcome if lost else ReplicaOutcome.RAN,
         reason=lost.reason[:MOST_CHARACTERS] if lost else None,
         device_uuid=groups[0].started[number].device_uuid,
+        multiprocessors=groups[0].started[number].multiprocessors,
         group_steps=tuple(one.steps.whole_within(span) for one, span in ran),
         step_seconds_p50=p50,
         step_seconds_p95=p95,

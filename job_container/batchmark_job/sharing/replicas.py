@@ -13,16 +13,19 @@ import torch
 from batchmark_job.machine import memory
 from batchmark_job.measuring.marks import process_started_at
 from batchmark_job.measuring.prepared import Prepared
-from batchmark_job.result import Disturbance
-from batchmark_job.sharing.answers import Ran, Started
-from batchmark_job.sharing.disturbances import SLOW_CALLS, disturb
+from batchmark_job.result import Disturbance, ReplicaOutcome
+from batchmark_job.sharing.answers import Lost, Ran, Started
+from batchmark_job.sharing.disturbances import disturb
+from batchmark_job.sharing.point import SLOW_CALLS
 from batchmark_job.sharing.schedule import Steps
+from batchmark_job.workloads.user_errors import where_raised
 
 if TYPE_CHECKING:
     from batchmark_job.measuring.problem import Problem
     from batchmark_job.measuring.processes.answers import LastLook
     from batchmark_job.measuring.processes.workers import Tell
 
+LAST_STEP_SECONDS = 5.0  # of the disturbed replica among threads, once the others have ended
 LIMIT_TRIED = 1.1  # times MPS's limit: memory that a client must not get
 
 
@@ -71,45 +74,44 @@ class Replicas:
                 first = prepared.first_call()
             began = process_started_at().timestamp()
             self._all.append(prepared)
-            self._started.append(Started(first, max(0.0, ended[0] - began), _uuid(problem.device)))
+            self._started.append(Started(first, max(0.0, ended[0] - began), *_gpu(problem.device)))
 
     def started(self) -> list[Started]:
         return self._started
 
     def run(
         self, *, start: float, end: float, disturbance: Disturbance | None, disturb_at: float
-    ) -> list[Ran]:
+    ) -> list[Ran | Lost]:
         """Make steps from one moment to another, all replicas at once.
 
         Args:
             disturbance: what the first replica does from `disturb_at` on.
-
-        Raises:
-            Exception: a step failed.
         """
-        ran: list[Ran | None] = [None] * len(self._all)
-        errors: list[BaseException] = []
+        ended: dict[int, Ran | Lost] = {}
 
         def one(place: int) -> None:
             try:
                 disturbed = disturbance if place == 0 else None
                 with torch.cuda.stream(self._streams[place]):
-                    ran[place] = self._run_one(place, start, end, disturbed, disturb_at)
-            except BaseException as error:
-                errors.append(error)
+                    ended[place] = self._run_one(place, start, end, disturbed, disturb_at)
+            except Exception as error:
+                full = memory.is_out_of_memory(error)
+                outcome = ReplicaOutcome.OUT_OF_MEMORY if full else ReplicaOutcome.FAILED
+                ended[place] = Lost(outcome, memory.describe_error(error) + where_raised(error))
 
-        others = [
-            threading.Thread(target=one, args=(place,), daemon=True)
-            for place in range(1, len(self._all))
-        ]
-        for thread in others:
-            thread.start()
-        one(0)
-        for thread in others:
-            thread.join()
-        if errors:
-            raise errors[0]
-        return [each for each in ran if each is not None]
+        places = range(len(self._all))
+        if len(places) == 1:
+            one(0)
+        else:
+            threads = [threading.Thread(target=one, args=(n,), daemon=True) for n in places]
+            for thread in threads:
+                thread.start()
+            for thread in threads[1:]:
+                thread.join()
+            # The first one may hang, which is no reason to lose what the others did.
+            threads[0].join(None if disturbance is None else LAST_STEP_SECONDS)
+        hung = Lost(ReplicaOutcome.HUNG, "its thread made no more steps")
+        return [ended.get(place, hung) for place in places]
 
     def _run_one(
         self,
@@ -156,5 +158,9 @@ def _check_limit(limit_bytes: int) -> None:
     )
 
 
-def _uuid(device: str) -> str | None:
-    return str(torch.cuda.get_device_properties(0).uuid) if device == "cuda" else None
+def _gpu(device: str) -> tuple[str | None, int | None]:
+    """Its UUID and its multiprocessors, as CUDA shows them to this process."""
+    if device != "cuda":
+        return None, None
+    properties = torch.cuda.get_device_properties(0)
+    return str(properties.uuid), properties.multi_processor_count

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from batchmark_job.errors import CannotMeasureError
 from batchmark_job.machine.conditions import mean_conditions
 from batchmark_job.measuring.problem import Problem
+from batchmark_job.measuring.processes.workers import Workers
 from batchmark_job.measuring.row_process import sample_fields
 from batchmark_job.measuring.rows import Bench, Row
 from batchmark_job.measuring.sample_statistics import median_interval, spread_too_far
@@ -24,7 +24,6 @@ from batchmark_job.result import (
 )
 from batchmark_job.sharing.answers import Lost
 from batchmark_job.sharing.group import Group, Task, measure
-from batchmark_job.sharing.meeting import Meeting, Place
 from batchmark_job.sharing.point import SharingPoint
 from batchmark_job.sharing.record import sharing_record
 from batchmark_job.sharing.schedule import seconds_per_step
@@ -75,9 +74,8 @@ class SharingRow(Row):
     task_parameters: Mapping[str, int] = field(kw_only=True)
     point: SharingPoint = field(kw_only=True)
     choice: Choice = field(kw_only=True)
-    place: Place | None = field(default=None, kw_only=True)  # where those elsewhere are met
+    elsewhere: Workers | None = field(default=None, kw_only=True)  # of replicas elsewhere
     groups: list[GroupTurn] = field(default_factory=list, kw_only=True)
-    _meeting: Meeting | None = field(default=None, kw_only=True)
     _throttled: list[bool] = field(default_factory=list, kw_only=True)  # by window
 
     @classmethod
@@ -88,7 +86,7 @@ class SharingRow(Row):
         dtype: str,
         point: SharingPoint,
         choice: Choice,
-        place: Place | None = None,
+        elsewhere: Workers | None = None,
     ) -> SharingRow:
         parameters: dict[str, Any] = {**task_parameters, **point.parameters()}
         return cls(
@@ -98,7 +96,7 @@ class SharingRow(Row):
             task_parameters=task_parameters,
             point=point,
             choice=choice,
-            place=place,
+            elsewhere=elsewhere,
         )
 
     @property
@@ -110,8 +108,6 @@ class SharingRow(Row):
         return self.groups
 
     def choose(self, bench: Bench) -> None:
-        if self.place is not None:  # now, as the others wait for it
-            self._meeting = Meeting(self.place, self.point.replicas, bench.workers)
         if bench.device == "cpu" and self.point.mode in NEEDS_GPU:
             self.give_up(MeasurementStatus.SKIPPED, NEEDS_GPU[self.point.mode])
             return
@@ -122,16 +118,10 @@ class SharingRow(Row):
         if (over := task.measurement) is not None:
             self.give_up(over.status, over.reason or "")
 
-    def close(self) -> None:
-        super().close()
-        if self._meeting is not None:
-            self._meeting.close()
-
     def _take_turn(self, bench: Bench, chosen: Any) -> None:
-        began = time.perf_counter()
         task = Task(self.problem(bench), chosen.index, chosen.threads)
         seconds = bench.limits.max_seconds / bench.limits.processes
-        workers, hear = self._meeting or bench.workers, self._listener(bench)
+        workers, hear = self.elsewhere or bench.workers, self._listener(bench)
         try:
             group = measure(task, self.point, seconds, workers, hear, bench.gpu_uuid)
         except CannotMeasureError as error:
@@ -142,7 +132,8 @@ class SharingRow(Row):
             self._take_samples(group)
         if self.measurement is None:
             self._note_conditions_of(bench, group)
-            self.spent_seconds += time.perf_counter() - began
+            # Without the start of the processes, which belongs to no sample.
+            self.spent_seconds += sum(window.seconds for window in group.windows)
             if self._is_over():
                 self._finish()
 

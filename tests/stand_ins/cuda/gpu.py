@@ -24,6 +24,7 @@ class SimulatedGpu:
     memory_bytes: int
     cache_bytes: int
     uuid: str = "aa"
+    multiprocessors: int = 40  # a T4's
     used_by_others: int = 0  # bytes
     lost: bool = False
     asleep: bool = False  # until something waits for it

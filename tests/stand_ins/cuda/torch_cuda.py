@@ -51,7 +51,11 @@ def installed(model: str = "A10G", count: int = 1, **changes: Any) -> Iterator[S
 
 def _replacements(gpu: SimulatedGpu) -> Iterator[tuple[Any, str, Any]]:
     properties = SimpleNamespace(
-        name=gpu.name, total_memory=gpu.memory_bytes, L2_cache_size=gpu.cache_bytes, uuid=gpu.uuid
+        name=gpu.name,
+        total_memory=gpu.memory_bytes,
+        L2_cache_size=gpu.cache_bytes,
+        uuid=gpu.uuid,
+        multi_processor_count=gpu.multiprocessors,
     )
     of_cuda = {
         "is_available": lambda: True,

@@ -108,6 +108,9 @@ class Workers(Protocol):
             JobError: the function raised it.
         """
 
+    def wait_for_ended(self) -> None:
+        """Wait until those that were ended hold nothing any more."""
+
     def usage(self) -> Usage:
         """Of all workers since the first one."""
 

@@ -65,6 +65,9 @@ class Scripted:
         ]
         self.arguments = []
 
+    def wait_for_ended(self):
+        self.log.append("waits")
+
     def start(self, make, *arguments, hear):
         self.arguments.append(arguments)
         return self.coming.pop(0)
@@ -82,7 +85,7 @@ def steps(found):
 def test_all_start_before_any_runs_and_share_their_windows():
     workers = Scripted({"seconds": 0.004}, {"seconds": 0.004})
     _, found = run("time_slicing", workers)
-    assert workers.log == ["a ready", "b ready", "a runs", "b runs", "a ends", "b ends"]
+    assert workers.log == ["waits", "a ready", "b ready", "a runs", "b runs", "a ends", "b ends"]
     assert len(found.windows) == group.WINDOWS
     per_step = [seconds_per_step(steps(found), window) for window in found.windows]
     assert per_step == pytest.approx([0.002] * group.WINDOWS)
@@ -93,7 +96,8 @@ def test_all_start_before_any_runs_and_share_their_windows():
 def test_one_after_the_other_each_runs_alone():
     workers = Scripted({"seconds": 0.001}, {"seconds": 0.002})
     _, found = run("exclusive", workers)
-    assert workers.log == ["a ready", "a runs", "a ends", "b ready", "b runs", "b ends"]
+    one, other = ([f"{name} {did}" for did in ("ready", "runs", "ends")] for name in "ab")
+    assert workers.log == ["waits", *one, "waits", *other]
     assert len(found.windows) == 6  # three of each
     per_step = [seconds_per_step(steps(found), window) for window in found.windows]
     assert per_step == pytest.approx([0.001] * 3 + [0.002] * 3)
@@ -104,6 +108,29 @@ def test_slow_steps_get_more_time():
     _, found = run("time_slicing", workers)
     whole = found.windows[-1].end - found.windows[0].start
     assert whole == pytest.approx(group.STEPS_IN_WINDOW * group.WINDOWS * 0.05)
+
+
+def test_slow_steps_have_more_time_in_turn_too():
+    workers = Scripted(*[{"seconds": 0.02}] * 6)
+    _, found = run("exclusive", workers)
+    assert len(found.windows) == 6
+    steps_each = [ran.steps.within(span) for ran, span in zip(found.ran, found.spans, strict=True)]
+    assert steps_each == pytest.approx([group.STEPS_IN_WINDOW] * 6)
+
+
+def test_memory_is_what_the_replicas_add(monkeypatch):
+    used = iter([100, 700, 700, 900])
+    monkeypatch.setattr(group._Runner, "_memory_used", lambda _: next(used))
+    _, found = run("exclusive", Scripted({"seconds": 0.001}, {"seconds": 0.001}))
+    assert found.device_memory_bytes == 600
+
+
+def test_those_that_started_end_if_the_next_one_cannot():
+    workers = Scripted({"seconds": 0.01})
+    point = SharingPoint(SharingMode.TIME_SLICING, 2)
+    with pytest.raises(IndexError):
+        measure(TASK, point, 0.06, workers, lambda *_: None, None)
+    assert workers.log == ["waits", "a ends"]
 
 
 def test_one_that_does_not_start_is_named_and_all_end():

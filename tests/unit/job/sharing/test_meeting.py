@@ -103,7 +103,31 @@ def test_one_that_is_silent_is_given_up(tmp_path, monkeypatch):
     with pytest.raises(StepError, match="no sign of life") as raised:
         there.answer(0.1)
     assert raised.value.hung
+    asked = [connection.recv()[0] for _ in range(2)]
+    connection.send((asked[-1], "late"))
+    connection.send((asked[-1] + 1, "in time"))
+    assert there.answer(5) == "in time"  # to its own question
     connection.close()
+    workers.close()
+
+
+def test_the_others_fail_if_the_first_one_dies(tmp_path):
+    place = Place(0, tmp_path / "group")
+    workers = Meeting(place, 2, WorkersHere())
+    failures = []
+
+    def follow():
+        with pytest.raises(CannotMeasureError, match="ended without a word") as raised:
+            attend(Place(1, place.folder), WorkersHere())
+        failures.append(raised.value)
+
+    follower = threading.Thread(target=follow)
+    follower.start()
+    workers.start(hold, "a")
+    for connection in workers._came.values():
+        connection.close()
+    follower.join(10)
+    assert len(failures) == 1
     workers.close()
 
 

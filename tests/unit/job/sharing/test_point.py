@@ -53,6 +53,10 @@ def test_limits_name_rows_of_mps_alone():
     [
         ({"replicas": (0,)}, "--replicas 0 is out of range; give 1 to 100"),
         ({"replicas": (101,)}, "--replicas 101 is out of range"),
+        (
+            {"modes": (TIME_SLICING,), "limits": MpsLimits(thread_percentage=5)},
+            "--mps-threads and --mps-memory go with mode mps; --modes is time_slicing",
+        ),
         ({"form": "jobs"}, "--form jobs has one mode, time_slicing or mps; --modes is exclusive"),
         (
             {"form": "pods", "modes": (SharingMode.STREAMS,)},

@@ -14,7 +14,7 @@ from batchmark_job.measuring.rows import Bench
 from batchmark_job.result import Disturbance, SharingMode
 from batchmark_job.sharing import group, row
 from batchmark_job.sharing.answers import Started
-from batchmark_job.sharing.point import SharingPoint
+from batchmark_job.sharing.point import MpsLimits, SharingPoint
 from batchmark_job.sharing.row import Choice, SharingRow
 from batchmark_job.workloads.builtin import WORKLOADS
 
@@ -93,6 +93,7 @@ def test_a_disturbance_is_named_bounded_and_leaves_the_others(bench, disturbance
     assert sum(other.group_steps) > 0
     if disturbance == "slow":
         assert disturbed.step_seconds_p50 > 3 * other.step_seconds_p50
+    bench.workers.wait_for_ended()
     assert not bench.workers.live
     assert not [p for p in psutil.Process().children(recursive=True) if p.status() == "zombie"]
 
@@ -148,6 +149,12 @@ def test_replicas_share_one_gpu_and_compute_the_same(bench, monkeypatch, found, 
     monkeypatch.setattr(row, "measure", lambda *_: found)
     measured = make_row().measure(bench)
     assert (measured.status, measured.reason) == ("failed", reason)
+
+
+def test_limits_are_recorded_of_mps_alone(bench):
+    measured = make_row(limits=MpsLimits(25, 100)).measure(bench)
+    assert measured.sharing.active_thread_percentage is None
+    assert measured.sharing.memory_limit_bytes is None
 
 
 def test_an_interruption_keeps_the_groups_that_ended(bench):

@@ -1,6 +1,7 @@
 """Sharing on a simulated GPU, in the test's own process; no figure here is a GPU's."""
 
 import os
+import threading
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ import torch
 from batchmark_job.machine import mps
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.result import Disturbance, SharingMode
+from batchmark_job.sharing import replicas
 from batchmark_job.sharing.disturbances import disturb
 from batchmark_job.sharing.point import MpsLimits, SharingPoint
 from batchmark_job.sharing.row import Choice, SharingRow
@@ -16,7 +18,7 @@ from tests.stand_ins import cuda
 from tests.stand_ins.workers import bench_here
 
 pytestmark = pytest.mark.skipif(cuda.REAL_DEVICE, reason="simulates a GPU where there is none")
-LIMITS = RowLimits(samples=10, max_seconds=0.1)
+LIMITS = RowLimits(samples=10, max_seconds=1.0)
 
 
 @pytest.fixture(autouse=True)
@@ -72,17 +74,55 @@ def test_other_modes_keep_away_from_a_daemon_of_the_host(monkeypatch):
     assert os.environ[mps.PIPES] == mps.WITHOUT[mps.PIPES]
 
 
-def test_in_a_container_of_its_own_a_replica_uses_the_hosts_daemon(monkeypatch, tmp_path):
+def test_in_a_container_of_its_own_a_replica_uses_the_hosts_daemon(monkeypatch, tmp_path, control):
     monkeypatch.setenv(mps.PIPES, str(tmp_path))
     with cuda.installed("A10G"):
         assert measured("mps", form="jobs").reason == (
             f"CUDA_MPS_PIPE_DIRECTORY is '{tmp_path}', and no MPS daemon is there; mount the "
             "folder of the host's"
         )
-        (tmp_path / "control").touch()
-        row = measured("mps", form="jobs")
+        with mps.daemon(None) as pipes:
+            monkeypatch.setenv(mps.PIPES, pipes)
+            row = measured("mps", form="jobs")
+            assert os.environ[mps.PIPES] == pipes
     assert row.status in {"measured", "unsettled"}, row.reason
-    assert os.environ[mps.PIPES] == str(tmp_path)
+
+
+def test_a_daemon_that_serves_nobody_is_found(control):
+    control("idle")
+    with cuda.installed("A10G"):
+        row = measured("mps")
+    assert row.status == "skipped"
+    assert row.reason.endswith("serves nobody: the replicas use the GPU without it")
+
+
+@pytest.mark.parametrize(
+    ("disturbance", "outcome"), [("out_of_memory", "out_of_memory"), ("hang", "hung")]
+)
+def test_what_becomes_of_one_stream_takes_nothing_from_the_others(
+    monkeypatch, disturbance, outcome
+):
+    ended = threading.Event()  # here a thread that hung for good would go on beside other tests
+
+    def disturb_until_the_end(kind, device):
+        if kind is Disturbance.HANG:
+            ended.wait()
+        disturb(Disturbance.OUT_OF_MEMORY, device)
+
+    monkeypatch.setattr(replicas, "disturb", disturb_until_the_end)
+    monkeypatch.setattr(replicas, "LAST_STEP_SECONDS", 0.1 if outcome == "hung" else 60)
+    with cuda.installed("T4", memory_bytes=2**28):
+        row = measured("streams", 3, disturbance=Disturbance(disturbance))
+        ended.set()
+    assert [replica.outcome for replica in row.sharing.replicas] == [outcome, "ran", "ran"]
+    assert all(sum(replica.group_steps) for replica in row.sharing.replicas[1:])
+    assert row.status in {"measured", "unsettled"}, row.reason
+
+
+def test_a_limit_of_threads_shows_in_what_cuda_offers(control):
+    with cuda.installed("A10G", multiprocessors=20):
+        row = measured("mps", limits=MpsLimits(thread_percentage=25))
+    assert row.sharing.replicas[0].multiprocessors == 20
 
 
 def test_a_limit_of_memory_that_does_not_bind_is_found(control):
