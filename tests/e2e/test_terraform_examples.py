@@ -51,7 +51,7 @@ def live_as_documented(stack, example):
     runbook = the_command("terraform apply -var force_destroy=true")
     assert with_file.replace(f" -var-file=examples/{example}.tfvars", "") == runbook
     type_terraform(stack, with_file)
-    assert the_command("terraform destroy -var") == runbook.replace("apply", "destroy")
+    assert the_command("terraform destroy -var force") == runbook.replace("apply", "destroy")
     type_terraform(stack, with_file.replace("apply", "destroy"))
     return outputs, {}, made, remains(stack)
 
