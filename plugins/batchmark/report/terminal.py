@@ -20,7 +20,7 @@ from batchmark.report import change_words, words
 from batchmark.report.answer import AHEAD, answer_lines, cost
 from batchmark.report.changes import AlertBoard, ChangesSection
 from batchmark.report.sharing.tables import curve_tables, other_lines
-from batchmark.report.sharing.words import task_name
+from batchmark.report.sharing.words import codes, task_name
 from batchmark.report.words import NOT_KNOWN
 
 if TYPE_CHECKING:
@@ -137,6 +137,7 @@ def render_table(report: Report, console: Console) -> None:
 
 def _print_shared_task(task: SharedTask, console: Console) -> None:
     _print(console, f"{task_name(task)}, suite {task.suite}", "bold")
+    _print(console, codes(task))
     for table in curve_tables(task):
         console.print(table)
     for line in other_lines(task):

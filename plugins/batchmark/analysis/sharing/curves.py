@@ -171,7 +171,13 @@ def _curve(
     alone: SharedSamples | None,
     price: PriceBasis,
 ) -> Curve:
-    measured = {replicas: one.median for replicas, one in line.items() if one.median}
+    usual = alone or next((one for one in line.values() if one.median), None)
+    missing = {replicas: reason for replicas, one in line.items() if (reason := _gap(one, usual))}
+    measured = {
+        replicas: one.median
+        for replicas, one in line.items()
+        if one.median and replicas not in missing
+    }
     knee = None
     if mode is not SharingMode.EXCLUSIVE:
         one = {1: alone.median} if alone and alone.median else {}
@@ -188,12 +194,26 @@ def _curve(
             for replicas, median in measured.items()
         ),
         unmeasured=tuple(
-            Unmeasured(replicas=replicas, reason=one.problem or "no samples")
-            for replicas, one in line.items()
-            if replicas not in measured
+            Unmeasured(replicas=replicas, reason=reason) for replicas, reason in missing.items()
         ),
         knee=knee,
     )
+
+
+def _gap(samples: SharedSamples, usual: SharedSamples | None) -> str | None:
+    """Why a number of replicas has no point; None if it has one.
+
+    Each job chooses its implementation by itself: what another one adds is no gain of sharing.
+    """
+    if not (samples.median and usual):
+        return samples.problem or "no samples"
+    used, expected = (sorted(one.pooled.implementations) for one in (samples, usual))
+    if used == expected:
+        return None
+    place = usual.place
+    alone = place.replicas == 1 or place.mode is SharingMode.EXCLUSIVE
+    whose = "the task alone" if alone else f"{place.replicas} replicas"
+    return f"other code than {whose}: {' and '.join(used)}, not {' and '.join(expected)}"
 
 
 def _alone(samples: SharedSamples, price: PriceBasis) -> Alone | None:

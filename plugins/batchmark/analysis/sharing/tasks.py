@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pydantic import Field
 
@@ -16,7 +16,7 @@ from batchmark.analysis.sharing.experiments import Experiment, experiments_of
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedRun
-from batchmark_job.result import Parameter
+from batchmark_job.result import Implementation, Parameter
 
 
 class SharedTask(Record):
@@ -28,6 +28,10 @@ class SharedTask(Record):
     parameters: dict[str, Parameter] = Field(description="the task's own")
     dtype: str
     threads: int | None = Field(description="CPU threads of a replica; null if unknown")
+    codes: tuple[Implementation, ...] = Field(
+        default=(), description="that replicas ran, each once: jobs choose each by itself"
+    )
+    mig_enabled: bool = Field(default=False, description="a GPU of its jobs was split by MIG")
     price: PriceBasis
     refused: str | None = Field(description="why there is nothing of it")
     curves: tuple[Curve, ...]
@@ -57,17 +61,24 @@ def _of_target(suite: str, target: TargetJobs, prices: PriceTable) -> Iterator[S
     for (workload, _, dtype), found in tasks.items():
         row = found[0].pooled.row
         curves = () if refused else curves_of(found, price)
-        code = next((one.pooled.row.implementation for one in found if one.median), None)
+        codes = _codes(found)
         yield SharedTask(
             suite=suite,
             target=record,
             workload=workload,
             parameters=task_parameters(row.parameters),
             dtype=dtype,
-            threads=code.threads if code else None,
+            threads=codes[0].threads if codes else None,
+            codes=codes,
+            mig_enabled=any(sharing.mig_enabled for one in found for sharing in one.rows),
             price=price,
             refused=refused,
             curves=curves,
             advice=advise(curves),
             experiments=() if refused else experiments_of(found),
         )
+
+
+def _codes(found: Sequence[SharedSamples]) -> tuple[Implementation, ...]:
+    rows = [row for one in found for _, row in one.pooled.measured]
+    return tuple(dict.fromkeys(row.implementation for row in rows if row.implementation))

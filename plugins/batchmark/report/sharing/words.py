@@ -9,7 +9,7 @@ from batchmark.analysis.sharing.experiments import Experiment
 from batchmark.analysis.sharing.replicas import OUTCOMES, ReplicaFigures, StepTimes
 from batchmark.analysis.sharing.tasks import SharedTask
 from batchmark.core import formatting
-from batchmark.report.words import NOT_KNOWN
+from batchmark.report.words import NOT_KNOWN, implementation
 from batchmark_job.result import Device, Disturbance, SharingMode
 
 MODES = {
@@ -42,6 +42,11 @@ def task_name(task: SharedTask) -> str:
 
 def own_parameters(task: SharedTask) -> str:
     return ", ".join(filter(None, (formatting.parameters(task.parameters), task.dtype)))
+
+
+def codes(task: SharedTask) -> str:
+    """What a replica runs, and on how many threads."""
+    return f"Code: {' and '.join(map(implementation, task.codes)) or NOT_KNOWN}"
 
 
 def mode_name(task: SharedTask, mode: SharingMode, form: Form) -> str:
@@ -127,18 +132,23 @@ def _fairness(figures: ReplicaFigures) -> str:
 
 def _memory(figures: ReplicaFigures) -> str:
     """Of the GPU with its context where that is known, else the process's own."""
-    size = figures.device_memory_bytes or figures.peak_memory_bytes
+    size = figures.device_memory_bytes
+    size = figures.peak_memory_bytes if size is None else size
     return "-" if size is None else formatting.memory(size)
 
 
-def memory_note(task: SharedTask) -> str:
-    """What the column of memory counts."""
+def memory_note(task: SharedTask, curve: Curve) -> str:
+    """What the column of memory counts, where it does not count the same in every row."""
     if task.target.actual_device is Device.CPU:
         return "Memory is the most that a replica's process held."
-    points = [point for curve in task.curves for point in curve.points]
-    if any(point.figures.device_memory_bytes for point in points):
-        return "Memory is the GPU's, shared evenly among the replicas, their contexts included."
-    return "Memory is the most that torch held for a replica, without its context."
+    own = "the most that torch held for a replica, without its context"
+    unknown = [one.replicas for one in curve.points if one.figures.device_memory_bytes is None]
+    if len(unknown) == len(curve.points):
+        return f"Memory is {own}."
+    note = "Memory is the GPU's, shared evenly among the replicas, their contexts included"
+    if unknown:
+        note += f"; not known of replicas {', '.join(map(str, unknown))}, where it is {own}"
+    return f"{note}."
 
 
 def experiment(found: Experiment) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from batchmark.analysis.sharing.tasks import shared_tasks
 from batchmark.report.sharing import words
-from batchmark_job.result import Conditions, Device
+from batchmark_job.result import Conditions, Device, Implementation
 from tests.builders.runs import (
     GPU_ENVIRONMENT,
     LAPTOP_ENVIRONMENT,
@@ -161,6 +161,40 @@ def test_skipped_modes_and_numbers_that_did_not_fit_are_told_with_their_reason()
     assert missing.reason == "replica 2 ran out of memory (CUDA out of memory)"
     (missing,) = curve(task, "mps").unmeasured
     assert missing.reason == "skipped: this machine has no GPU"
+
+
+def in_a_job_each(*rows):
+    """As on a shared target: each number of replicas has a job, which chooses its own code."""
+    jobs = [sharing_job(GPU, [row], job_id=f"job-{n}") for n, row in enumerate(rows)]
+    (task,) = shared_tasks(build_run(*jobs), PRICES)
+    return task
+
+
+def test_another_implementations_gain_is_no_gain_of_sharing():
+    eager, graph = (
+        Implementation(name=name, version="2.13.0", threads=4)
+        for name in ("torch, channels-last", "torch, CUDA graph")
+    )
+    numbers = {1: (100.0, eager), 2: (190.0, eager), 4: (800.0, graph)}
+    rows = [
+        shared_row("time_slicing", count, one, form="jobs", implementation=code)
+        for count, (one, code) in numbers.items()
+    ]
+    task = in_a_job_each(*rows)
+    (found,) = task.curves
+    assert [point.replicas for point in found.points] == [1, 2]
+    (missing,) = found.unmeasured
+    assert (missing.replicas, missing.reason) == (
+        4,
+        "other code than the task alone: torch, CUDA graph 2.13.0, not torch, channels-last 2.13.0",
+    )
+    assert found.knee.replicas == 2
+    assert task.codes == (eager, graph)
+    # Where none was measured alone, the smallest number stands for it.
+    (found,) = in_a_job_each(*rows[1:]).curves
+    assert found.unmeasured[0].reason.startswith("other code than 2 replicas: torch, CUDA graph")
+    same = [row.model_copy(update={"implementation": eager}) for row in rows]
+    assert in_a_job_each(*same).curves[0].unmeasured == ()
 
 
 def test_a_starved_replica_is_named_at_its_point():

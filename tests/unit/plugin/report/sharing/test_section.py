@@ -8,6 +8,7 @@ import pytest
 from batchmark.report.page import render_html
 from batchmark.report.sharing import words
 from batchmark.report.sharing.charts import sharing_charts
+from batchmark_job.result import Implementation
 from tests.builders.reports import report_of, terminal
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_run
 from tests.builders.sharing import curve_rows, replica, shared_row, sharing_job, unshared_row
@@ -69,12 +70,39 @@ def test_a_table_has_each_figure_below_its_heading():
         assert f">{cell.value}</" in page
 
 
+def memory(task, curve, replicas):
+    cells = words.cells(task, curve.point(replicas))
+    return dict(zip(words.headings(task), cells, strict=True))["Memory"].value
+
+
 def test_memory_is_of_the_gpu_with_its_contexts_where_that_is_known():
     (task,) = report(*curve_rows("time_slicing", SATURATING, device_memory_bytes=2**33)).sharing
     (curve,) = [one for one in task.curves if one.mode == "time_slicing"]
-    cells = dict(zip(words.headings(task), words.cells(task, curve.point(4)), strict=True))
-    assert cells["Memory"].value == "2.0 GiB"
-    assert "contexts included" in words.memory_note(task)
+    assert memory(task, curve, 4) == "2.0 GiB"
+    assert words.memory_note(task, curve).endswith("contexts included.")
+
+
+def test_memory_that_is_not_known_of_the_gpu_is_torchs_and_none_at_all_is_none():
+    (task,) = report(
+        shared_row("time_slicing", 1, 100.0),
+        shared_row("time_slicing", 2, 190.0, device_memory_bytes=2**33),
+        shared_row("time_slicing", 4, 210.0, device_memory_bytes=0),
+    ).sharing
+    in_turn, at_once = task.curves
+    shown = [memory(task, at_once, number) for number in (1, 2, 4)]
+    assert shown == ["1.0 GiB", "4.0 GiB", "0.0 KiB"]
+    assert words.memory_note(task, at_once).endswith(
+        "contexts included; not known of replicas 1, where it is the most that torch held for a "
+        "replica, without its context."
+    )
+    assert words.memory_note(task, in_turn).startswith("Memory is the most that torch held")
+
+
+def test_the_code_that_replicas_ran_is_named_once():
+    code = Implementation(name="torch, CUDA graph", version="2.13.0", threads=4)
+    found = report(*curve_rows("time_slicing", SATURATING, implementation=code))
+    for shown in (render_html(found), terminal(found)):
+        assert shown.count("Code: torch 2.13.0 and torch, CUDA graph 2.13.0, 4 threads") == 1
 
 
 @pytest.mark.parametrize("show", [terminal, render_html])
