@@ -50,6 +50,7 @@ def shared_row(
         disturbance=Disturbance(disturbance) if disturbance else None,
         replicas=tuple(replicas or equal_replicas(count, throughput)),
         device_memory_bytes=fields.pop("device_memory_bytes", None),
+        mig_enabled=fields.pop("mig_enabled", None),
     )
     samples = noisy(1 / throughput, count=GROUPS * WINDOWS, spread=spread, seed=seed)
     centre = median(samples)

@@ -47,7 +47,7 @@ def answer(task: SharedTask) -> SharingAnswer:
         verdict, text = "Sharing does not pay", f"{name}: {advice.reason}."
     else:
         verdict, text = "Not known", f"{name}: {advice.reason}."
-    return SharingAnswer(verdict, text.strip(), [*_limits(task), *_no_dollars(task), *_whose(task)])
+    return SharingAnswer(verdict, text.strip(), [*_limits(task), *_dollars(task), *_whose(task)])
 
 
 def _gains(choice: Choice) -> str:
@@ -95,15 +95,23 @@ def _limits(task: SharedTask) -> Iterator[str]:
         yield from (f"At {point.replicas} replicas, {text}." for text in starving(point))
 
 
-def _no_dollars(task: SharedTask) -> Iterator[str]:
-    """Why there are none, on a machine that somebody rents."""
-    environment = task.target.environment
-    if task.price.note and environment and environment.instance_type:
-        yield task.price.note
+def _dollars(task: SharedTask) -> Iterator[str]:
+    """Why there are none, on a machine that somebody rents, or for what nobody used."""
+    environment, price = task.target.environment, task.price
+    if price.note and environment and environment.instance_type:
+        yield price.note
+    points = [point for curve in task.curves for point in curve.points]
+    used = max((point.figures.devices for point in points), default=1)
+    idle = price.idle_gpus + 1 - used
+    if price.usd_per_hour and idle > 0:
+        yield (
+            f"{target_name(task)} has {price.gpus} GPUs, and dollars are for all of them: "
+            f"{idle} did nothing."
+        )
 
 
 def _whose(task: SharedTask) -> Iterator[str]:
-    """That figures are not a GPU's."""
+    """That figures are not a GPU's, or not a whole one's."""
     environment, threads = task.target.environment, task.threads
     if task.target.actual_device is Device.CPU:
         each = f", {formatting.count(threads, 'thread')} each" if threads else ""
@@ -113,6 +121,8 @@ def _whose(task: SharedTask) -> Iterator[str]:
         )
     elif environment and (environment.gpu_model or "").startswith(SIMULATED):
         yield f"{target_name(task)}: its GPU was simulated. No figure of it is a GPU's."
+    if task.mig_enabled:
+        yield f"{target_name(task)}: the GPU is split by MIG. Figures are of one part of it."
 
 
 def verdict_of_all(tasks: Sequence[SharedTask]) -> tuple[str, str]:

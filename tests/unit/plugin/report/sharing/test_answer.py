@@ -129,6 +129,27 @@ def test_what_is_no_gpus_figure_says_so_wherever_it_is_shown(target, changes, wh
         assert "time-slicing" not in terminal(found)
 
 
+def test_a_part_of_a_gpu_is_no_whole_one():
+    found = report(*saturating(mig_enabled=True))
+    said = "g5.xlarge: the GPU is split by MIG. Figures are of one part of it."
+    assert first_screen(found).sharing[0].cautions == [said]
+    for shown in (render_html(found), terminal(found)):
+        assert said in shown
+
+
+def test_gpus_that_are_paid_for_and_idle_are_told():
+    four = GPU_ENVIRONMENT.model_copy(update={"gpu_count": 4})
+    found = report(*saturating(), environment=four)
+    said = "g5.xlarge has 4 GPUs, and dollars are for all of them: 3 did nothing."
+    assert first_screen(found).sharing[0].cautions == [said]
+    on_two = [replica(device_uuid="GPU-1"), replica(device_uuid="GPU-2")] * 2
+    found = report(shared_row("time_slicing", 4, 390.0, replicas=on_two), environment=four)
+    assert "for all of them: 2 did nothing." in " ".join(first_screen(found).sharing[0].cautions)
+    elsewhere = four.model_copy(update={"instance_type": None})
+    found = report(*saturating(), environment=elsewhere)
+    assert "did nothing" not in terminal(found)
+
+
 def test_outside_ec2_there_are_shares_of_a_price_and_no_dollars():
     found = report(*saturating(), target=CPU, environment=LAPTOP_ENVIRONMENT)
     text = terminal(found)
