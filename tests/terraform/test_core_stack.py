@@ -54,6 +54,24 @@ def test_terraform_tests(runs, folder):
     assert re.search(r"Success! [1-9]\d* passed, 0 failed", result.stdout), result.stdout
 
 
+def test_a_target_that_shares_nothing_is_not_told_of_replicas(stack_dir, attached, tmp_path):
+    module = tmp_path / "batch"
+    shutil.copytree(stack_dir / "modules/batch", module)
+    for file in (module / "tests").glob("*.tftest.hcl"):
+        file.unlink()
+    (module / "tests/too_much.tftest.hcl").write_text(
+        'mock_provider "aws" {\n  source          = "./tests/mocks"\n  override_during = plan\n}\n'
+        'run "too_much" {\n  command = plan\n  variables {\n'
+        '    target_overrides = { "c5.2xlarge" = { vcpus = 64, memory_mib = 65536 } }\n  }\n}\n'
+    )
+    result = terraform(module, attached, "test", "-no-color")
+    said = " ".join(re.sub("[│╷╵]", "", result.stderr + result.stdout).split())
+    assert result.returncode == 1
+    assert "c5.2xlarge has 8 vCPUs, and target_overrides asks for 64" in said
+    assert "and target_overrides asks for 65536" in said
+    assert "replicas" not in said
+
+
 @pytest.mark.parametrize("folder", MODULES)
 def test_a_module_is_complete(folder):
     missing = [name for name in FILES if not (SOURCE / folder / name).is_file()]

@@ -355,12 +355,12 @@ resource "aws_batch_job_definition" "this" {
     }
 
     precondition {
-      condition     = each.value.vcpus >= 1 && each.value.vcpus * local.instances[each.key].replicas <= local.instances[each.key].vcpus
+      condition     = each.value.sharing == null || max(each.value.vcpus, 1) * local.instances[each.key].replicas <= local.instances[each.key].vcpus
       error_message = "max_replicas of ${each.key} is ${local.instances[each.key].replicas}, and a ${local.instances[each.key].type} has ${local.instances[each.key].vcpus} vCPUs: too few for as many jobs of ${max(each.value.vcpus, 1)} vCPU(s), so not all would start. Lower max_replicas, or use a larger type with one GPU."
     }
 
     precondition {
-      condition     = each.value.memory_mib * local.instances[each.key].replicas <= local.instances[each.key].usable_memory_mib
+      condition     = each.value.sharing == null || each.value.memory_mib * local.instances[each.key].replicas <= local.instances[each.key].usable_memory_mib
       error_message = "max_replicas of ${each.key} is ${local.instances[each.key].replicas}, and a ${local.instances[each.key].type} leaves about ${local.instances[each.key].usable_memory_mib} MiB of its memory to jobs: too little for as many jobs of ${each.value.memory_mib} MiB. Ask for less memory in target_overrides, or lower max_replicas."
     }
   }
