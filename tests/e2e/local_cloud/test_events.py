@@ -233,17 +233,18 @@ def test_a_target_that_is_left_to_moto_gets_its_event(cloud, queue, inbox, rule,
     assert json.loads(messages_until(wait_until, inbox, job_id)[0])["detail"]["jobId"] == job_id
 
 
-def test_failed_arrays_and_dependants_are_told_once(cloud, queue, inbox, rule, wait_until):
+def test_failed_arrays_and_their_first_child_are_told(cloud, queue, inbox, rule, wait_until):
     rule(event_pattern("job_failed", queue), to_topic(inbox))
     definition = cloud.define(["false"])
-    parent = cloud.submit(definition, queue=queue, arrayProperties={"size": 2})
+    parent = cloud.submit(definition, queue=queue, arrayProperties={"size": 3})
     dependant = cloud.submit(definition, queue=queue, dependsOn=[{"jobId": parent}])
     cloud.finish(dependant)
 
     messages = messages_until(wait_until, inbox, dependant)
 
-    assert len(messages) == 2
-    assert "Array Child Job failed" in next(message for message in messages if parent in message)
+    assert len(messages) == 3
+    assert sum(f"{parent}:0" in message for message in messages) == 1
+    assert sum("Array Child Job failed" in message for message in messages) == 1
     assert "Dependent Job failed" in next(message for message in messages if dependant in message)
 
 

@@ -25,9 +25,9 @@ run "events" {
     condition = aws_cloudwatch_event_rule.notice["job_failed"].event_pattern == jsonencode({
       source      = ["aws.batch"]
       detail-type = ["Batch Job State Change"]
-      detail      = { status = ["FAILED"], arrayProperties = { index = [{ exists = false }] }, jobQueue = sort(var.job_queue_arns) }
+      detail      = { status = ["FAILED"], arrayProperties = { index = [{ exists = false }, 0] }, jobQueue = sort(var.job_queue_arns) }
     })
-    error_message = "a failed job of these queues is told, an array job once"
+    error_message = "a failed job of these queues is told, of an array's children the first alone"
   }
 
   assert {
