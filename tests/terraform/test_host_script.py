@@ -304,17 +304,13 @@ def test_a_host_whose_gpu_is_shared(host, render):
     ]
 
 
-def test_a_host_with_an_mps_daemon(host, render):
-    host.write("run/mps-ecs/control", "")
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_host_whose_mps_daemon_may_come_up_later(host, render, runs):
+    if runs:
+        host.write("run/mps-ecs/control", "")
     run = host.run(render(1, False, "mps"))
     assert run.returncode == 0, run.stderr
-    assert "chown 10001 /sharing" in host.calls
-
-
-def test_an_ami_without_an_mps_daemon(host, render):
-    assert_retired(
-        host,
-        host.run(render(1, False, "mps")),
-        "no MPS daemon in /run/mps-ecs: take a newer AMI by another ami_release",
-    )
-    assert host.calls.count("sleep 5") == 11
+    assert ("configure_host: no MPS daemon in /run/mps-ecs yet\n" in run.stdout) is not runs
+    assert run.stdout.endswith("configure_host: ready\n")
+    assert host.calls[-2:] == ["chown 10001 /sharing", "systemctl restart docker --no-block"]
+    assert "sleep 5" not in host.calls
