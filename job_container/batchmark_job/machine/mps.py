@@ -32,6 +32,7 @@ MEMORY_LIMIT = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
 WITHOUT = {PIPES: "/nonexistent/batchmark-mps"}
 
 READY_SECONDS = 20.0
+ASKED_AGAIN_SECONDS = 0.05
 QUIT_SECONDS = 10.0
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 PACKAGES = Path(__file__).parents[2]
@@ -108,14 +109,19 @@ def _control() -> str:
 def find_daemon() -> None:
     """Make sure that the container was given the host's daemon: CUDA starts without it, too.
 
+    On a host that has just started it may take a moment.
+
     Raises:
         CannotMeasureError: it was not.
     """
     pipes = os.environ.get(PIPES)
-    if not pipes or not (Path(pipes) / CONTROL_PIPE).exists():
-        raise CannotMeasureError(
-            f"{PIPES} is {pipes!r}, and no MPS daemon is there; mount the folder of the host's"
-        )
+    ends = time.monotonic() + READY_SECONDS
+    while not pipes or not (Path(pipes) / CONTROL_PIPE).exists():
+        if not pipes or time.monotonic() > ends:
+            raise CannotMeasureError(
+                f"{PIPES} is {pipes!r}, and no MPS daemon is there; mount the folder of the host's"
+            )
+        time.sleep(ASKED_AGAIN_SECONDS)
 
 
 def check_served(pipes: str | None) -> None:
@@ -158,7 +164,7 @@ def _await(control: str, process: subprocess.Popen[bytes], seconds: float) -> st
             return f"{control} exited with {process.returncode}"
         if _ask(control, "get_server_list") is not None:
             return READY
-        time.sleep(0.05)
+        time.sleep(ASKED_AGAIN_SECONDS)
     return f"{control} gave no answer for {seconds:g} s"
 
 

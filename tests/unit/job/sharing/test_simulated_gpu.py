@@ -76,11 +76,13 @@ def test_other_modes_keep_away_from_a_daemon_of_the_host(monkeypatch):
 
 def test_in_a_container_of_its_own_a_replica_uses_the_hosts_daemon(monkeypatch, tmp_path, control):
     monkeypatch.setenv(mps.PIPES, str(tmp_path))
+    monkeypatch.setattr(mps, "READY_SECONDS", 0.2)
     with cuda.installed("A10G"):
         assert measured("mps", form="jobs").reason == (
             f"CUDA_MPS_PIPE_DIRECTORY is '{tmp_path}', and no MPS daemon is there; mount the "
             "folder of the host's"
         )
+        monkeypatch.setattr(mps, "READY_SECONDS", 60)
         with mps.daemon(None) as pipes:
             monkeypatch.setenv(mps.PIPES, pipes)
             row = measured("mps", form="jobs")
