@@ -10,11 +10,12 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as BotocoreConnectionError
 
-from batchmark.aws.array_jobs import child_ids, occupies_instance, with_children
+from batchmark.aws.array_jobs import ON_THE_WAY, child_ids, occupies_instance, with_children
 from batchmark.aws.job_description import FINISHED, JobDescription
 
-# A job with this reason did not fail by itself: the next try submits another.
+# Jobs with these reasons did not fail by themselves: their tasks submit others.
 KILLED = "The Airflow task was killed on its worker"
+STEPPED_BACK = "Another job of its queue was submitted just before; it is submitted again after it"
 DESCRIBE_JOBS_LIMIT = 100
 REASON_CHARACTERS = 1024  # of CancelJob and TerminateJob, by the API reference
 SUBMIT_AGAIN_AFTER_SECONDS = (2.0, 5.0, 10.0, 20.0)
@@ -71,9 +72,22 @@ def is_live(job: JobDescription) -> bool:
     return job["status"] not in FINISHED
 
 
-def was_killed(job: JobDescription) -> bool:
-    """Whether a job ended only because its task's worker was stopped."""
-    return job.get("statusReason") == KILLED
+def was_withdrawn(job: JobDescription) -> bool:
+    """Whether its task ended it only to submit another."""
+    return job.get("statusReason") in {KILLED, STEPPED_BACK}
+
+
+def live_jobs(batch: Any, queue: str) -> list[dict[str, Any]]:
+    """ListJobs' summaries of a queue's live jobs, oldest first; of array jobs the parents alone.
+
+    States are asked for in the order of a job's life, so that none moves on unseen.
+    """
+    found = {
+        job["jobId"]: job
+        for status in ON_THE_WAY
+        for job in batch.list_jobs(jobQueue=queue, jobStatus=status)["jobSummaryList"]
+    }
+    return sorted(found.values(), key=lambda job: (int(job["createdAt"]), str(job["jobId"])))
 
 
 def is_queue_at_work(batch: Any, queues: Iterable[str], but: str = "") -> bool:

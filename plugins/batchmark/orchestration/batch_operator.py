@@ -28,7 +28,7 @@ from batchmark.aws.batch_jobs import (
     list_jobs,
     submit_job,
     terminate_job,
-    was_killed,
+    was_withdrawn,
 )
 from batchmark.aws.job_description import JobDescription
 from batchmark.core.names import DAG_TAG, GENERATION_TAG, full_name, generation_of, names_of_task
@@ -40,7 +40,6 @@ from batchmark.orchestration.batch_trigger import (
     goes_on_demand,
 )
 from batchmark.orchestration.links import JobLogLink, JobResultLink, job_log_url, result_url
-from batchmark.orchestration.turns import is_over, task_before
 from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
 from batchmark.runs.job_outcome import JobOutcome, outcome
 from batchmark.runs.result_documents import ExpectedDocument
@@ -66,7 +65,9 @@ class BenchmarkJobOperator(BatchOperator):
         on_demand_queue: where a second job goes if the last attempt lost its host; None for no
             second job.
         queues_of_same_quota, document, events_log_group: see BenchmarkJobTrigger.
-        after: map index of the task whose end this one waits for before it submits; None for none.
+        shares_instance: whether the jobs of its queue share an instance. Its trigger then submits
+            it, when no other job is there.
+        after: map index of the task whose end this one waits for before that; None for none.
         turn: how many jobs come one after the other that way, this one included.
         execution_timeout: time for the task with its deferral, after which its job is terminated.
     """
@@ -83,6 +84,7 @@ class BenchmarkJobOperator(BatchOperator):
         queues_of_same_quota: Sequence[str] = (),
         document: dict[str, Any] | None = None,
         events_log_group: str | None = None,
+        shares_instance: bool = False,
         after: int | None = None,
         turn: int = 1,
         **kwargs: Any,
@@ -95,6 +97,7 @@ class BenchmarkJobOperator(BatchOperator):
         self.queues_of_same_quota = queues_of_same_quota
         self.document = document
         self.events_log_group = events_log_group
+        self.shares_instance = shares_instance
         self.after = after
         self.turn = turn
         self.job_log_url = self.job_result_url = ""
@@ -152,7 +155,7 @@ class BenchmarkJobOperator(BatchOperator):
         for job in self._listed(context):
             if job["jobName"] != request["jobName"]:
                 other.append(job)
-            elif not was_killed(job):
+            elif not was_withdrawn(job):
                 current.append(job)
         self._end_jobs(
             context, (*current[1:], *other), "Another job of its Airflow task took its place"
@@ -161,8 +164,8 @@ class BenchmarkJobOperator(BatchOperator):
         if current:
             self.job_id = str(current[0]["jobId"])
             self.log.info("Found job %s of this task: %s", self.job_id, current[0]["status"])
-        elif self._must_wait(context):
-            self.log.info("Its job is submitted when task %d of the mapping is over", self.after)
+        elif self.shares_instance:
+            self.log.info("Its trigger submits its job when no other is in %s", self.job_queue)
             self._defer(on_demand, [], request)
             return None
         else:
@@ -178,17 +181,10 @@ class BenchmarkJobOperator(BatchOperator):
         self._defer(on_demand, earlier)
         return None
 
-    def _must_wait(self, context: Context) -> bool:
-        """Whether the job that comes before this one is not over yet."""
-        if self.after is None:
-            return False
-        states = context["ti"].get_task_states(**task_before(context["ti"], self.after))
-        return not is_over(states)
-
     def _submit(self, context: Context, request: dict[str, Any]) -> str:
         def find() -> str | None:
             found = [job for job in self._listed(context) if job["jobName"] == request["jobName"]]
-            return next((job["jobId"] for job in found if not was_killed(job)), None)
+            return next((job["jobId"] for job in found if not was_withdrawn(job)), None)
 
         try:
             job_id = submit_job(self.clients("batch", attempts=1), request, find)
@@ -210,8 +206,11 @@ class BenchmarkJobOperator(BatchOperator):
         earlier_job_ids: Sequence[str],
         request: dict[str, Any] | None = None,
     ) -> None:
-        """Wait for the job; with `request` it is still to be submitted when its turn comes."""
-        turns = self.turn if request else 1
+        """Wait for the job; with `request` it is still to be submitted when its turn comes.
+
+        Jobs of other runs may come before it for as long as one turn takes.
+        """
+        turns = self.turn + 1 if request else 1
         timeout = self.execution_timeout.total_seconds() if self.execution_timeout else None
         longest = self.longest_seconds and self.longest_seconds * (2 if on_demand else 1)
         bounds = [seconds for seconds in (timeout, longest) if seconds]

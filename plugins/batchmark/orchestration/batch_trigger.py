@@ -18,12 +18,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark.aws.array_jobs import first_child
 from batchmark.aws.batch_jobs import (
+    STEPPED_BACK,
     is_passing,
     is_queue_at_work,
     list_jobs,
+    live_jobs,
     submit_job,
     terminate_job,
-    was_killed,
+    was_withdrawn,
 )
 from batchmark.aws.job_description import JobDescription, is_reclaimed
 from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
@@ -36,7 +38,13 @@ from batchmark.orchestration.job_progress import (
 from batchmark.orchestration.job_watch import JobWatch, shared_watch
 from batchmark.orchestration.links import JobLogLink, JobResultLink, job_log_url, result_url
 from batchmark.orchestration.log_progress import LogProgress
-from batchmark.orchestration.turns import EVERY_SECONDS, is_over, task_before
+from batchmark.orchestration.turns import (
+    EVERY_SECONDS,
+    NotSubmittedError,
+    is_behind_others,
+    is_over,
+    task_before,
+)
 from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
 from batchmark.runs.job_outcome import JobOutcome, outcome
 from batchmark.runs.result_documents import ExpectedDocument
@@ -61,8 +69,8 @@ class BenchmarkJobTrigger(BatchJobTrigger):
 
     Args:
         job_id: the job to follow; None for one that is still to be submitted.
-        request: SubmitJob's arguments for that one.
-        after: map index of the task whose end it waits for before that.
+        request: SubmitJob's arguments for that one, whose queue runs one job at a time.
+        after: map index of the task whose end it waits for before that; None for none.
         runnable_seconds: how long the job may wait for an instance, from its submission or its
             last attempt's end, while no queue that shares its capacity is busy; None for ever.
         starting_seconds: how long an attempt may be STARTING; None for ever.
@@ -126,10 +134,8 @@ class BenchmarkJobTrigger(BatchJobTrigger):
         if not self.job_ids:
             try:
                 await self._submit_in_turn(self.request or {})
-            except ClientError as error:
-                if is_passing(error):
-                    raise
-                failure = f"Batch refuses the job: {error}"
+            except NotSubmittedError as error:
+                failure = str(error)
                 self.log.error(failure)  # noqa: TRY400, as a refusal needs no traceback
                 await self.push_xcoms({FAILURE_XCOM: failure})
                 yield TaskFailedEvent()
@@ -275,10 +281,25 @@ class BenchmarkJobTrigger(BatchJobTrigger):
         terminate_job(self.clients("batch"), job_id, reason)
 
     async def _submit_in_turn(self, request: dict[str, Any]) -> None:
-        """Submit the job once the task before it is over."""
-        while self.after is not None and not await self.is_over(self.after):
-            await self.sleep(EVERY_SECONDS)
-        job_id = await self._submit(request)
+        """Submit the job once the task before it is over and no job is in its queue.
+
+        Of several that are submitted at once, all but the oldest step back.
+        """
+        found = await asyncio.to_thread(self._find, request)
+        while True:
+            if not found:
+                await self._wait_for_turn(request)
+            try:
+                job_id = await self._submit(request)
+            except ClientError as error:
+                if is_passing(error):
+                    raise
+                raise NotSubmittedError(f"Batch refuses the job: {error}") from error
+            await self.sleep(EVERY_SECONDS)  # ListJobs may show a job late
+            if not is_behind_others(job_id, await self._live_jobs(request["jobQueue"])):
+                break
+            await asyncio.to_thread(self._terminate, job_id, STEPPED_BACK)
+            found, self.job_ids, self._submission = None, [], None
         self.log.info("Its turn has come: submitted job %s as %s", job_id, request["jobName"])
         await self.push_xcoms(
             {
@@ -288,8 +309,38 @@ class BenchmarkJobTrigger(BatchJobTrigger):
             }
         )
 
+    async def _wait_for_turn(self, request: dict[str, Any]) -> None:
+        while self.after is not None and not await self.is_over(self.after):
+            await self.sleep(EVERY_SECONDS)
+        since, told = self.clock(), None
+        while jobs := await self._live_jobs(request["jobQueue"]):
+            job = f"job {jobs[0]['jobId']} ({jobs[0]['jobName']})"
+            if job != told:
+                self.log.info("Waiting for the end of %s: they would share an instance", job)
+                told = job
+            if self.limits.are_over(since, self.clock()):
+                raise NotSubmittedError(
+                    f"It was not submitted, as for {self.clock() - since:.0f} s its instance was "
+                    f"never free; now {job} is {jobs[0]['status']} in {request['jobQueue']}. End "
+                    "that job, or clear this task when no other run uses the target"
+                )
+            await self.sleep(EVERY_SECONDS)
+
+    async def _live_jobs(self, queue: str) -> list[dict[str, Any]]:
+        """Ask Batch until it answers."""
+        while True:
+            try:
+                return await asyncio.to_thread(live_jobs, self.clients("batch"), queue)
+            except (BotoCoreError, ClientError) as error:
+                if not is_passing(error):
+                    raise
+                self.log.warning("Batch gives no answer, asking again: %s", error)
+            await self.sleep(EVERY_SECONDS)
+
     async def is_over(self, map_index: int) -> bool:
         """Ask Airflow whether another task of the same mapping is over."""
+        if self.task_instance is None:
+            return True  # dag.test() runs one task after the other
         ask = sync_to_async(RuntimeTaskInstance.get_task_states)
         return is_over(await ask(**task_before(self.task_instance, map_index)))
 
@@ -313,11 +364,14 @@ class BenchmarkJobTrigger(BatchJobTrigger):
 
     def _find_or_submit(self, request: dict[str, Any]) -> str:
         def find() -> str | None:
-            found = list_jobs(self.clients("batch"), [request["jobQueue"]], request["jobName"])
-            own = [job for job in found if job["jobName"] == request["jobName"]]
-            return next((str(job["jobId"]) for job in own if not was_killed(job)), None)
+            return self._find(request)
 
         return find() or submit_job(self.clients("batch", attempts=1), request, find)
+
+    def _find(self, request: dict[str, Any]) -> str | None:
+        found = list_jobs(self.clients("batch"), [request["jobQueue"]], request["jobName"])
+        own = [job for job in found if job["jobName"] == request["jobName"]]
+        return next((str(job["jobId"]) for job in own if not was_withdrawn(job)), None)
 
     async def _outcome(self, progress: JobProgress) -> JobOutcome:
         """Judge the job, retrying while S3 can't be read."""

@@ -34,6 +34,11 @@ class WaitLimits(NamedTuple):
     longest_seconds: float | None = None
     deadline: float | None = None
 
+    def are_over(self, since: float, now: float) -> bool:
+        """Whether what began then has taken too long."""
+        ends = [self.deadline, self.longest_seconds and since + self.longest_seconds]
+        return any(end is not None and now > end for end in ends)
+
 
 class JobProgress:
     """A job as of Batch's latest answer. Times are in seconds since the epoch."""

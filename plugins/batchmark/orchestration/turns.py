@@ -1,16 +1,26 @@
 """Whose turn it is, where jobs share an instance and so come one after the other.
 
 A job's turn comes when the Airflow task of the job before it is over: only then has it, its
-attempts and an On-Demand job in its place ended.
+attempts and an On-Demand job in its place ended. Jobs of other runs, and those of tasks that were
+cleared, are in the same queue, which belongs to that instance alone: until it is empty, none is
+submitted. Batch can't look and submit in one step, so several jobs may be submitted at the same
+time: each looks again when ListJobs shows what came before it, and only the oldest stays. For those
+seconds, replicas of the others may start beside its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from batchmark.core.errors import BatchmarkError
 
 OVER = ("success", "failed", "skipped", "upstream_failed", "removed")
 EVERY_SECONDS = 10.0
+
+
+class NotSubmittedError(BatchmarkError):
+    """A job could not be submitted in time, or at all."""
 
 
 def task_before(ti: Any, map_index: int) -> dict[str, Any]:
@@ -27,3 +37,8 @@ def is_over(states: Mapping[str, Mapping[str, Any]]) -> bool:
     """Whether the task asked for is over; Airflow answers by run and task."""
     found = [state for of_run in states.values() for state in of_run.values()]
     return all(state in OVER for state in found) and bool(found)
+
+
+def is_behind_others(job_id: str, live: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a job is among its queue's live jobs, and not the oldest of them."""
+    return job_id in [job["jobId"] for job in live[1:]]

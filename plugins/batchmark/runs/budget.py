@@ -7,9 +7,9 @@ twice. As everywhere here, this is container time on whole instances: booting, i
 disks are not included.
 
 An array job counts once, however many children it has. They share one instance, the most that their
-compute environment has, and are placed at once, as the target's other jobs wait for their turn.
-Those that wait for a sibling in vain fail and are not retried, so none begins when another has
-ended.
+compute environment has, and are placed at once, as a job of such a target is submitted only when
+its queue is empty. Those that wait for a sibling in vain fail and are not retried, so none begins
+when another has ended.
 
 Sums and comparisons are exact, in whole cents. Each target is rounded up, so the figures shown add
 up and are never less than what was compared.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark.aws.array_jobs import first_child, telling_child
-from batchmark.aws.batch_jobs import describe_jobs, is_live, list_jobs, terminate_job, was_killed
+from batchmark.aws.batch_jobs import describe_jobs, is_live, list_jobs, terminate_job, was_withdrawn
 from batchmark.aws.job_description import (
     CHILDREN,
     LOG_TAIL_LINES,
@@ -129,7 +129,7 @@ def _find(reported_id: str | None, jobs: Sequence[JobDescription]) -> _Found:
         return _Found(reported_id)
     same_name = _named(reported["jobName"], jobs) if reported else jobs
     either = reported or next(iter(jobs), None)
-    newest = next(filterfalse(was_killed, same_name), either)
+    newest = next(filterfalse(was_withdrawn, same_name), either)
     if newest is None:
         return _Found(None)
     job_id = str(newest["jobId"])

@@ -175,6 +175,7 @@ def operator_kwargs(
         "retry_strategy": {"attempts": limits.attempts, "evaluateOnExit": list(RETRY_RULES)},
         "queues_of_same_quota": _queues_of_same_quota(config, job.target),
         "document": ExpectedDocument.of(run_id, job).model_dump(),
+        "shares_instance": target.sharing is not None,
         "after": before[-1] if before else None,
         "turn": len(before) + 1,
         **overrides(job.sharing),

@@ -78,6 +78,7 @@ def followed(cloud, config, monkeypatch):
             xcoms.update(more)
 
         trigger.push_xcoms = push_xcoms
+        trigger.sleep = lambda _: asyncio.sleep(0.1)  # the local cloud lists a job at once
 
         async def end():
             return [event async for event in trigger.run()]

@@ -56,12 +56,10 @@ class Task:
         )
         self.operator.clients = FakeClients(batch=self.batch, logs=FakeLogs())
         self.xcoms = {}
-        self.before = None  # state of the task before, where one is waited for
         ti = SimpleNamespace(
             dag_id="benchmark",
             task_id="run_benchmark",
             run_id=RUN_ID,
-            get_task_states=lambda **asked: {RUN_ID: {f"_{asked['map_index']}": self.before}},
             try_number=try_number,
             max_tries=RETRIES + cleared_after,
             xcom_push=lambda key, value: self.xcoms.update({key: value}),
@@ -274,6 +272,7 @@ def test_without_an_execution_timeout_the_longest_time_of_both_jobs_bounds_the_d
     assert deferred.timeout is None
 
 
+SHARED = {"shares_instance": True, "after": 4, "turn": 3}
 ARRAY = {
     "array_properties": {"size": 5},
     "container_overrides": {"environment": [{"name": "BATCHMARK_OPTIONS", "value": "--form jobs"}]},
@@ -291,32 +290,32 @@ def test_an_array_job_is_submitted_with_its_size_and_its_options():
     assert result.endswith("/results/raw/run/t/sharing/of-5/1/job-1%3A0")
 
 
-def test_a_job_whose_turn_has_not_come_is_left_to_the_trigger(monkeypatch):
+def test_a_job_that_shares_an_instance_is_left_to_the_trigger_which_may_wait_a_turn_more(
+    monkeypatch,
+):
     monkeypatch.setattr("time.time", lambda: 1000.0)
     limits = {"longest_seconds": 3600, "execution_timeout": timedelta(seconds=60)}
-    task = Task(**ARRAY, **limits, after=4, turn=3)
-    task.before = "deferred"
+    task = Task(**ARRAY, **limits, **SHARED)
     arguments, deferred = task.deferral()
     assert task.batch.submissions == []
     assert task.xcoms == {}
     assert (arguments["job_id"], arguments["after"]) == (None, 4)
     assert arguments["request"]["arrayProperties"] == {"size": 5}
     assert arguments["on_demand"] == arguments["request"] | {"jobQueue": ON_DEMAND_QUEUE}
-    assert arguments["deadline"] == 1000 + 3 * 60
-    assert deferred.timeout == timedelta(seconds=3 * (60 + ENDING_SECONDS))
+    assert arguments["deadline"] == 1000 + 4 * 60
+    assert deferred.timeout == timedelta(seconds=4 * (60 + ENDING_SECONDS))
 
 
-@pytest.mark.parametrize("state", ["success", "failed"])
-def test_a_job_whose_turn_has_come_is_submitted_at_once(state):
-    task = Task(after=4, turn=3)
-    task.before = state
+def test_a_cleared_task_that_waits_for_no_other_is_left_to_the_trigger_too():
+    """Jobs of its run or of another may be there."""
+    task = Task(**SHARED | {"after": None}, cleared_after=1)
     arguments, _ = task.deferral()
-    assert arguments["job_id"] == "job-1"
+    assert task.batch.submissions == []
+    assert (arguments["job_id"], arguments["after"]) == (None, None)
 
 
 def test_a_retry_follows_its_array_whoever_runs_before_it():
-    task = Task(**ARRAY, try_number=2, after=4, turn=3)
-    task.before = "deferred"
+    task = Task(**ARRAY, **SHARED, try_number=2)
     found = task.batch.add_array(name(), ["RUNNING"] * 5)
     arguments, _ = task.deferral()
     assert arguments["job_id"] == found

@@ -1,14 +1,7 @@
 """A followed array job: its parent tells nothing, so its children do."""
 
-import asyncio
-
-import pytest
-from botocore.exceptions import ClientError
-
-from batchmark.orchestration.batch_trigger import BenchmarkJobTrigger
-from batchmark.orchestration.turns import EVERY_SECONDS
-from tests.stand_ins.batch import ON_DEMAND_QUEUE, RECLAIMED, SPOT_QUEUE, client_error
-from tests.stand_ins.following import CREATED, NAME, ON_DEMAND, OUTAGE, REQUEST, Following
+from tests.stand_ins.batch import RECLAIMED, SPOT_QUEUE
+from tests.stand_ins.following import CREATED, NAME, ON_DEMAND, REQUEST, Following
 
 ENDED = {"startedAt": 1_795_222_731_000, "stoppedAt": 1_795_222_741_000}
 REQUESTED = REQUEST | {"jobQueue": SPOT_QUEUE}
@@ -134,93 +127,3 @@ def test_the_progress_of_an_array_is_in_its_first_childs_log(monkeypatch):
     ends = [(1, changing(following, n, status="SUCCEEDED")) for n in (1, 0)]
     following.event((1, {}), *ends)
     assert asked == ["stream-0"]
-
-
-def waiting(states, **arguments):
-    """A trigger that is to submit its job; Airflow tells these states of the task before it."""
-    following = Following(request=REQUESTED, after=0, **arguments)
-    following.asked = []
-
-    async def is_over(map_index):
-        following.asked.append((map_index, list(following.batch.submissions)))
-        return states.pop(0)
-
-    following.trigger.is_over = is_over
-    return following
-
-
-def test_a_job_is_submitted_once_the_task_before_it_is_over():
-    following = waiting([False, False, True])
-    event = following.event((1, {"status": "SUCCEEDED"}))
-    assert following.asked == [(0, [])] * 3
-    assert following.slept == [EVERY_SECONDS] * 2
-    assert following.batch.submissions == [REQUESTED]
-    assert event.task_instance_state == "success"
-    assert event.xcoms["job_id"] == event.xcoms["return_value"] == "job-1"
-
-
-def test_the_next_triggerer_finds_the_job_that_the_one_before_submitted():
-    following = waiting([True])
-    found = following.batch.add(NAME, "RUNNING")
-    event = following.event((1, OUTAGE), (1, {"status": "SUCCEEDED"}))
-    assert following.batch.submissions == []
-    assert event.xcoms["return_value"] == found
-
-
-def test_a_job_that_batch_refuses_when_its_turn_comes_fails_its_task_with_the_reason():
-    following = waiting([True])
-    following.batch.failures = [client_error("ClientException")]
-    event = following.event()
-    assert event.task_instance_state == "failed"
-    assert "Batch refuses the job: An error occurred (ClientException)" in event.xcoms["failure"]
-
-
-def test_a_submission_that_only_failed_now_is_left_to_the_next_try(monkeypatch):
-    monkeypatch.setattr("batchmark.aws.batch_jobs.SUBMIT_AGAIN_AFTER_SECONDS", ())
-    following = waiting([True])
-    following.batch.failures = [client_error("ServerException", 500)]
-    with pytest.raises(ClientError, match="ServerException"):
-        following.event()
-    assert following.xcoms == {}
-
-
-def test_a_task_that_is_killed_before_its_turn_has_no_job_to_end():
-    following = waiting([])
-    asyncio.run(following.trigger.on_kill())
-    assert following.batch.terminated == []
-
-
-def test_a_waiting_trigger_survives_its_serialization():
-    trigger = waiting([], on_demand=REQUEST | {"jobQueue": ON_DEMAND_QUEUE}).trigger
-    path, arguments = trigger.serialize()
-    assert (arguments["job_id"], arguments["after"]) == (None, 0)
-    assert BenchmarkJobTrigger(**arguments).serialize() == (path, arguments)
-
-
-@pytest.mark.parametrize(
-    ("states", "over"),
-    [
-        ({}, False),  # it is not scheduled yet
-        ({"run": {"run_benchmark_0": None}}, False),
-        ({"run": {"run_benchmark_0": "deferred"}}, False),
-        ({"run": {"run_benchmark_0": "up_for_retry"}}, False),
-        ({"run": {"run_benchmark_0": "success"}}, True),
-        ({"run": {"run_benchmark_0": "failed"}}, True),
-        ({"run": {"run_benchmark_0": "upstream_failed"}}, True),
-    ],
-)
-def test_a_task_is_over_when_nothing_of_it_may_still_run(states, over, monkeypatch):
-    asked = []
-
-    def get_task_states(**arguments):
-        asked.append(arguments)
-        return states
-
-    monkeypatch.setattr(
-        "batchmark.orchestration.batch_trigger.RuntimeTaskInstance.get_task_states",
-        get_task_states,
-    )
-    trigger = Following(request=REQUESTED, after=4).trigger
-    trigger._task_instance = type("TI", (), {"dag_id": "d", "task_id": "t", "run_id": "run"})
-    assert asyncio.run(trigger.is_over(4)) is over
-    assert asked == [{"dag_id": "d", "task_ids": ["t"], "run_ids": ["run"], "map_index": 4}]
