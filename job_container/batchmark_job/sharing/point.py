@@ -12,6 +12,9 @@ from batchmark_job.result import Disturbance, SharingMode
 Form = Literal["processes", "jobs", "pods"]
 FORMS: tuple[Form, ...] = ("processes", "jobs", "pods")
 MOST_REPLICAS = 100
+# Of a GPU from Volta on, with drivers up to CUDA 13.0; later ones take 60:
+# https://docs.nvidia.com/deploy/mps/when-to-use-mps.html, "Client-Server Connection Limits"
+MOST_MPS_CLIENTS = 48
 REPLICAS = (1, 2, 5, 10, 20)
 REPLICAS_OF_EXPERIMENT = 5  # at most: one that is disturbed, and enough others to suffer
 SLOW_CALLS = 10  # that a step of the slow replica takes
@@ -81,6 +84,11 @@ class SharingOptions:
             if not 1 <= replicas <= MOST_REPLICAS:
                 raise InputError(
                     f"--replicas {replicas} is out of range; give 1 to {MOST_REPLICAS}"
+                )
+            if SharingMode.MPS in self.modes and replicas > MOST_MPS_CLIENTS:
+                raise InputError(
+                    f"--replicas {replicas} is more than the {MOST_MPS_CLIENTS} clients that MPS "
+                    f"takes on a GPU; give 1 to {MOST_MPS_CLIENTS}, or leave mps out of --modes"
                 )
         if self.limits.parameters() and SharingMode.MPS not in self.modes:
             raise InputError(

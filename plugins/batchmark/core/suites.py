@@ -36,6 +36,7 @@ DISTURBANCES = {
 }
 REPLICAS = (1, 2, 5, 10, 20)
 MOST_REPLICAS = 100
+MOST_MPS_CLIENTS = 48  # on a GPU; the job says where NVIDIA documents it
 
 
 class Axis(NamedTuple):

@@ -15,7 +15,14 @@ from typing import TypeVar
 from batchmark.core.config import Config, Target
 from batchmark.core.errors import PlanError
 from batchmark.core.run import PlannedJob, SharingPlan, job_limits
-from batchmark.core.suites import MOST_REPLICAS, OWN_DTYPES, OWN_TASK, SHARING, TASKS
+from batchmark.core.suites import (
+    MOST_MPS_CLIENTS,
+    MOST_REPLICAS,
+    OWN_DTYPES,
+    OWN_TASK,
+    SHARING,
+    TASKS,
+)
 from batchmark.runs.planning import check_repeats, check_targets
 from batchmark_job.result import Disturbance, SharingMode
 
@@ -47,12 +54,18 @@ def sharing_plan(
     given = [f"{field} is {limit}" for field, limit in limits.items() if limit is not None]
     if given and SharingMode.MPS not in chosen:
         raise PlanError(f"{given[0]}, and modes are {_list(chosen)}: add mps, or leave it empty")
+    counts = _counts(replicas)
+    if SharingMode.MPS in chosen and counts[-1] > MOST_MPS_CLIENTS:
+        raise PlanError(
+            f"replicas has {counts[-1]}, and MPS takes {MOST_MPS_CLIENTS} clients on a GPU: give "
+            f"1 to {MOST_MPS_CLIENTS}, or leave mps out of modes"
+        )
     return SharingPlan(
         form="processes",
         modes=chosen,
         mps_threads=mps_threads,
         mps_memory_mib=mps_memory_mib,
-        replicas=_counts(replicas),
+        replicas=counts,
         task=name,
         axes=sizes,
         disturbances=_chosen("disturbances", disturbances, Disturbance) if disturbances else (),

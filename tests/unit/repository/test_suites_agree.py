@@ -8,6 +8,7 @@ from batchmark.core.names import document_prefix
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.output import document_name
 from batchmark_job.result import Disturbance, SharingMode
+from batchmark_job.sharing.point import MOST_MPS_CLIENTS, MOST_REPLICAS
 from batchmark_job.suites import CUSTOM, NAMES, SUITES
 from batchmark_job.workloads.base import TOLERANCES
 from batchmark_job.workloads.builtin import WORKLOADS
@@ -31,6 +32,8 @@ def test_the_trigger_form_knows_what_may_share_a_device():
     assert {name: dict(known) for name, known in known_to_airflow.TASKS.items()} == axes
     assert set(known_to_airflow.SHARING_MODES) == set(SharingMode)
     assert set(known_to_airflow.DISTURBANCES) == set(Disturbance)
+    assert known_to_airflow.MOST_REPLICAS == MOST_REPLICAS
+    assert known_to_airflow.MOST_MPS_CLIENTS == MOST_MPS_CLIENTS
 
 
 @pytest.mark.parametrize("job_id", ["0f1e-2d3c", "0f1e-2d3c:12"])

@@ -57,6 +57,10 @@ def test_limits_name_rows_of_mps_alone():
             {"modes": (TIME_SLICING,), "limits": MpsLimits(thread_percentage=5)},
             "--mps-threads and --mps-memory go with mode mps; --modes is time_slicing",
         ),
+        (
+            {"replicas": (1, 49)},
+            "--replicas 49 is more than the 48 clients that MPS takes on a GPU; give 1 to 48, or",
+        ),
         ({"form": "jobs"}, "--form jobs has one mode, time_slicing or mps; --modes is exclusive"),
         (
             {"form": "pods", "modes": (SharingMode.STREAMS,)},
@@ -93,3 +97,8 @@ def test_what_contradicts_itself_is_refused(changes, message):
 def test_limits_of_mps_are_checked(limits, message):
     with pytest.raises(InputError, match=message):
         MpsLimits(*limits)
+
+
+@pytest.mark.parametrize(("mode", "most"), [(MPS, 48), (TIME_SLICING, 100)])
+def test_each_mode_has_as_many_replicas_as_its_gpu_takes(mode, most):
+    assert [point.replicas for point in SharingOptions((mode,), (most,)).points()] == [most]

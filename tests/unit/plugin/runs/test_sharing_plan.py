@@ -153,6 +153,10 @@ def test_other_suites_leave_targets_that_share_their_instance_out_unless_they_ar
         ({"replicas": []}, "replicas is empty: give some numbers"),
         ({"replicas": [0]}, "replicas must be from 1 to 100, got 0"),
         ({"replicas": [1, 101]}, "replicas must be from 1 to 100, got 101"),
+        (
+            {"modes": ["mps"], "replicas": [1, 49]},
+            "replicas has 49, and MPS takes 48 clients on a GPU: give 1 to 48, or leave mps out",
+        ),
         ({"replicas": ["5"]}, "replicas must be whole numbers, got '5'"),
         ({"replicas": [True]}, "replicas must be whole numbers, got True"),
         ({"disturbances": ["flood"]}, "disturbances has 'flood'; known: out_of_memory, crash"),
