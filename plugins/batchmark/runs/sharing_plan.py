@@ -122,6 +122,19 @@ def plan_sharing(
     ]
 
 
+def left_out(config: Config, wanted: SharingPlan, jobs: Iterable[PlannedJob]) -> list[str]:
+    """Which numbers of replicas a run's targets have no room for, in words."""
+    found = []
+    for name in dict.fromkeys(job.target for job in jobs):
+        most = config.targets[name].max_replicas
+        if most and (above := [count for count in wanted.replicas if count > most]):
+            found.append(
+                f"{name} has room for {most} replicas, so it measures none with {_list(above)}. "
+                "For these, raise its max_replicas in Terraform's shared_targets."
+            )
+    return found
+
+
 def _plans(name: str, target: Target, wanted: SharingPlan) -> list[SharingPlan] | str:
     """The plan of each of a target's jobs, or why it has none."""
     if target.sharing is None:

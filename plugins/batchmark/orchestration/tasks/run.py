@@ -61,8 +61,8 @@ def plan_jobs(
 
 def plan_sharing(context: Context) -> list[dict[str, Any]]:
     """As plan_jobs, for a run of the suite `sharing` with its own parameters."""
+    from batchmark.runs.sharing_plan import left_out, sharing_plan
     from batchmark.runs.sharing_plan import plan_sharing as plan_tasks
-    from batchmark.runs.sharing_plan import sharing_plan
 
     params = context["params"]
 
@@ -77,7 +77,9 @@ def plan_sharing(context: Context) -> list[dict[str, Any]]:
             mps_memory_mib=params["mps_memory_mib"],
         )
         targets, repeats = params["targets"] or [], params["repeats"]
-        return plan_tasks(config, wanted, run_name=run_name, targets=targets, repeats=repeats)
+        jobs = plan_tasks(config, wanted, run_name=run_name, targets=targets, repeats=repeats)
+        tell(*left_out(config, wanted, jobs))
+        return jobs
 
     return _approved(context, planned)
 

@@ -18,7 +18,7 @@ from batchmark.orchestration.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.tasks import budget
 from batchmark.orchestration.tasks import run as tasks
 from batchmark.runs.spending import RunSpending
-from tests.builders.installations import configured, own_types
+from tests.builders.installations import configured, own_types, target
 from tests.builders.runs import PRICES as TABLE
 from tests.builders.runs import build_job, build_lost, build_row, build_run
 from tests.builders.spending import build_spending
@@ -148,6 +148,7 @@ def test_each_job_is_submitted_with_the_timeout_and_the_attempts_that_its_cap_co
             assert request["retryStrategy"]["evaluateOnExit"][-1]["action"] == "EXIT"
 
 
+G5 = {"instance_type": "g5.xlarge", "gpus": 0}
 SHARING = {
     "modes": ["time_slicing"],
     "replicas": [1, 2],
@@ -165,6 +166,23 @@ def test_a_sharing_run_is_planned_and_booked_with_what_shares_its_devices(cloud)
     plan = RunPlan.model_validate_json(cloud.read(f"runs/{RUN_ID}/{PLAN}"))
     assert [job.sharing.replicas for job in plan.jobs] == [(1, 2)] * 2
     assert cloud.record(RUN_ID).reserved_usd == WORST
+
+
+def test_numbers_of_replicas_that_a_target_has_no_room_for_are_told(cloud, capsys):
+    cloud.config = configured(
+        targets={
+            "g5.xlarge-shared": target("cuda", sharing="time_slicing", max_replicas=2, **G5),
+            "g5.xlarge": target("cuda", **G5),
+        }
+    )
+    jobs = tasks.plan_sharing(context(**SHARING | {"replicas": [1, 2, 5, 20]}, repeats=2))
+    assert len(jobs) == 2 * (2 + 1)
+    said = capsys.readouterr().out
+    told = "g5.xlarge-shared has room for 2 replicas, so it measures none with 5, 20. For these, "
+    assert said.count(told + "raise its max_replicas in Terraform's shared_targets.") == 1
+    assert "g5.xlarge has room" not in said
+    tasks.plan_sharing(context(**SHARING))
+    assert "has room" not in capsys.readouterr().out
 
 
 def test_what_can_not_share_a_device_is_refused_before_anything_is_written(cloud):
