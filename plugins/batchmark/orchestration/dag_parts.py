@@ -55,6 +55,7 @@ def params(
             description="Number format of every row.",
         ),
         **run_params(repeats, fewest_repeats, about_repeats, max_cost_usd),
+        "targets": targets_param(shared_too=False),
     }
 
 
@@ -94,17 +95,20 @@ def cost_params(max_cost_usd: float) -> dict[str, Param]:
     }
 
 
-def targets_param() -> Param:
-    """Return the field of the targets: to choose from where they are known, else to type."""
+def targets_param(*, shared_too: bool = True) -> Param:
+    """Return the field of the targets: to choose from where they are known, else to type.
+
+    Without `shared_too`, those whose jobs share an instance run only if they are named.
+    """
     # Without "null" the form marks the field as one that must be filled in.
     schema: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "string"}}
     known = [name for name in os.environ.get(TARGETS_VARIABLE, "").split(",") if name]
     if known:
         schema["examples"] = known  # which Airflow lets people choose from
     how = "" if known else ", one per line"
-    return Param(
-        [], description=f"Instance types{how}; none means all that Terraform made.", **schema
-    )
+    made = "none means all that Terraform made"
+    every = made if shared_too else f"{made}, except those whose jobs share an instance: name these"
+    return Param([], description=f"Targets{how}; {every}.", **schema)
 
 
 def reruns_param() -> Param:

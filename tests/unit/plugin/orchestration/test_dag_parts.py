@@ -17,8 +17,16 @@ def test_targets_are_chosen_from_those_that_the_environment_names(monkeypatch):
     monkeypatch.setenv("BATCHMARK_TARGETS", "c5.2xlarge,g5.xlarge")
     param = dag_parts.targets_param()
     assert param.schema["examples"] == ["c5.2xlarge", "g5.xlarge"]
-    assert param.description == "Instance types; none means all that Terraform made."
+    assert param.description == "Targets; none means all that Terraform made."
     assert param.resolve() == []
+
+
+def test_the_form_says_which_targets_run_only_if_they_are_named():
+    fields = {"repeats": 1, "fewest_repeats": 1, "about_repeats": "", "max_cost_usd": 1}
+    named = "except those whose jobs share an instance: name these."
+    assert dag_parts.params(**fields)["targets"].description.endswith(named)
+    everything = dag_parts.run_params(**fields)["targets"].description
+    assert everything.endswith("none means all that Terraform made.")
 
 
 @pytest.mark.parametrize("named", [None, ""])
