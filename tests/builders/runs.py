@@ -264,8 +264,9 @@ def full_row(row, *, gpu):
     )
 
 
-def build_lost(target, reason, *, repeat=1, suite="blog"):
+def build_lost(target, reason, *, repeat=1, suite="blog", sharing=None):
     planned = build_job(target, [], repeat=repeat, suite=suite).planned
+    planned = planned.model_copy(update={"sharing": sharing})
     return LostJob(planned=planned, job_id=None, reason=reason)
 
 

@@ -11,11 +11,17 @@ from batchmark.analysis.cost import PriceBasis, price_basis
 from batchmark.analysis.pooling import TargetJobs, TargetRecord, group_jobs
 from batchmark.analysis.samples import parameters_json
 from batchmark.analysis.sharing.advice import Advice, advise
-from batchmark.analysis.sharing.curves import Curve, SharedSamples, curves_of, task_parameters
+from batchmark.analysis.sharing.curves import (
+    Curve,
+    SharedSamples,
+    Unmeasured,
+    curves_of,
+    task_parameters,
+)
 from batchmark.analysis.sharing.experiments import Experiment, experiments_of
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
-from batchmark.core.run import CollectedRun
+from batchmark.core.run import CollectedRun, LostJob
 from batchmark_job.result import Implementation, Parameter
 
 
@@ -61,6 +67,7 @@ def _of_target(suite: str, target: TargetJobs, prices: PriceTable) -> Iterator[S
     for (workload, _, dtype), found in tasks.items():
         row = found[0].pooled.row
         curves = () if refused else curves_of(found, price)
+        curves = tuple(_with_lost(curve, target.lost) for curve in curves)
         codes = _codes(found)
         yield SharedTask(
             suite=suite,
@@ -82,3 +89,18 @@ def _of_target(suite: str, target: TargetJobs, prices: PriceTable) -> Iterator[S
 def _codes(found: Sequence[SharedSamples]) -> tuple[Implementation, ...]:
     rows = [row for one in found for _, row in one.pooled.measured]
     return tuple(dict.fromkeys(row.implementation for row in rows if row.implementation))
+
+
+def _with_lost(curve: Curve, lost: Sequence[LostJob]) -> Curve:
+    """The curve with the numbers of replicas whose jobs left no result."""
+    found = {one.replicas for one in curve.points} | {one.replicas for one in curve.unmeasured}
+    missing = {}
+    for job in lost:
+        plan = job.planned.sharing
+        if plan and plan.form == curve.form and curve.mode in plan.modes:
+            first_line = job.reason.partition("\n")[0].rstrip(".")
+            reason = f"its job left no result: {first_line}"
+            missing.update({each: reason for each in plan.replicas if each not in found})
+    unmeasured = [Unmeasured(replicas=each, reason=reason) for each, reason in missing.items()]
+    both = sorted((*curve.unmeasured, *unmeasured), key=lambda one: one.replicas)
+    return curve.model_copy(update={"unmeasured": tuple(both)})

@@ -3,6 +3,7 @@
 import pytest
 
 from batchmark.analysis.sharing.tasks import shared_tasks
+from batchmark.core.run import SharingPlan
 from batchmark.report.sharing import words
 from batchmark_job.result import Conditions, Device, Implementation
 from tests.builders.runs import (
@@ -10,6 +11,7 @@ from tests.builders.runs import (
     LAPTOP_ENVIRONMENT,
     PRICES,
     build_job,
+    build_lost,
     build_row,
     build_run,
     noisy,
@@ -305,3 +307,33 @@ def test_a_disturbed_row_is_on_no_curve():
 def test_rows_of_other_suites_share_nothing():
     own = build_row(noisy(0.1), parameters={"mode": "mps", "replicas": 2})
     assert shared_tasks(build_run(build_job(GPU, [own, build_row(noisy(0.1))])), PRICES) == ()
+
+
+def lost_array(count, reason, mode="time_slicing", repeat=1):
+    plan = SharingPlan(
+        form="jobs", modes=(mode,), replicas=(count,), task="cnn_training_step", axes={"batch": 32}
+    )
+    return build_lost(GPU, reason, suite="sharing", repeat=repeat, sharing=plan)
+
+
+def test_a_number_of_replicas_whose_job_is_lost_is_unmeasured_with_its_reason():
+    rows = curve_rows("time_slicing", {1: 100, 2: 110}, form="jobs")
+    lost = [
+        lost_array(20, "Of 20 children 1 failed.\n3: exit code 1"),
+        lost_array(5, "Host EC2 terminated"),
+        lost_array(2, "a repeat that another makes up for", repeat=2),
+        lost_array(10, "another mode's", mode="mps"),
+    ]
+    (task,) = shared_tasks(build_run(sharing_job(GPU, rows), lost=lost), PRICES)
+    assert [(one.replicas, one.reason) for one in curve(task).unmeasured] == [
+        (5, "its job left no result: Host EC2 terminated"),
+        (20, "its job left no result: Of 20 children 1 failed"),
+    ]
+
+
+def test_a_lost_job_of_processes_leaves_curves_of_jobs_as_they_are():
+    rows = curve_rows("time_slicing", {1: 100}, form="jobs")
+    plan = lost_array(2, "").planned.sharing.model_copy(update={"form": "processes"})
+    lost = build_lost(GPU, "killed", suite="sharing", repeat=2, sharing=plan)
+    (task,) = shared_tasks(build_run(sharing_job(GPU, rows), lost=[lost]), PRICES)
+    assert curve(task).unmeasured == ()
