@@ -82,12 +82,13 @@ class PlannedJob(Record):
     @property
     def name(self) -> str:
         """What tells the jobs of a run's target apart."""
+        return f"{self.measures}-{self.repeat}"
+
+    @property
+    def measures(self) -> str:
+        """Its suite, and among how many jobs or pods it shares a device."""
         apart = self.sharing.apart if self.sharing else None
-        return (
-            f"{self.suite}-{self.repeat}"
-            if apart is None
-            else f"{self.suite}-of-{apart}-{self.repeat}"
-        )
+        return self.suite if apart is None else f"{self.suite}-of-{apart}"
 
 
 class TargetWorst(JobLimits):

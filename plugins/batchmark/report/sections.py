@@ -111,7 +111,9 @@ def _of_run(report: Report) -> Iterator[Fact]:
         text += f" {formatting.count(len(missing), 'row')} not compared{_why(missing)}."
     yield "Correctness", text if measured or missing else "No row was measured."
     if report.lost:
-        lost = formatting.some([f"{one.planned.target}: {one.reason}" for one in report.lost])
+        lost = formatting.some(
+            [f"{one.planned.target}, {one.planned.measures}: {one.reason}" for one in report.lost]
+        )
         yield "Lost jobs", f"{len(report.lost)}: {lost}."
     yield from dict.fromkeys(("Machines", text) for text in map(_machines, report.pairs) if text)
     if report.alerts and not report.alerts.is_empty:

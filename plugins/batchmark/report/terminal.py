@@ -118,7 +118,7 @@ def render_table(report: Report, console: Console) -> None:
         paid = f", {formatting.usd(paid_for.usd)}" if paid_for.usd else ""
         _print(
             console,
-            f"Lost: {lost.planned.target}, {lost.planned.suite}, repeat {lost.planned.repeat} "
+            f"Lost: {lost.planned.target}, {lost.planned.measures}, repeat {lost.planned.repeat} "
             f"({job}{paid}): {lost.reason}",
             "red",
         )

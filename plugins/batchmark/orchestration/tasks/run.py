@@ -160,7 +160,7 @@ def record(
     from batchmark.runs.collected_runs import store_run
 
     for lost in collected.lost:
-        tell(f"No result from {lost.planned.target} ({lost.planned.suite}): {lost.reason}")
+        tell(f"No result from {lost.planned.target} ({lost.planned.measures}): {lost.reason}")
     settle(store, config, run_plan, collected)
     key = store_run(store, collected)
     history_keys = HistoryStore.of(config).append(

@@ -5,9 +5,11 @@ import json
 import pytest
 
 from batchmark.core import formatting
+from batchmark.core.run import SharingPlan
 from batchmark.report.model import Report, render_json
+from batchmark.report.page import render_html
 from tests.builders.reports import NOTICE, report_of, terminal
-from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row, build_run
+from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_lost, build_row, build_run
 
 
 def test_json_carries_version_and_notices_first_and_survives(report_of_gpu, report_of_laptop):
@@ -49,6 +51,14 @@ def test_summary_counts_only_what_is_decided(report_of_gpu, report_of_laptop):
         "cheaper: g5.xlarge in 5, c5.2xlarge in 1 (1 not known yet)."
     )
     assert report_of_laptop.pairs[0].summary.startswith("Both targets ran on a CPU")
+
+
+def test_a_lost_job_is_named_with_its_number_of_replicas():
+    plan = SharingPlan(form="jobs", modes=("mps",), replicas=(5,), task="matmul", axes={})
+    lost = build_lost("g5.xlarge", "killed", suite="sharing", sharing=plan)
+    report = report_of(build_run(build_job("c5.2xlarge", [build_row((1.0,))]), lost=[lost]))
+    assert "Lost: g5.xlarge, sharing-of-5, repeat 1 (no job): killed" in terminal(report)
+    assert "<span>sharing-of-5</span>" in render_html(report)
 
 
 def test_the_terminal_table_shows_the_same(report_of_gpu):

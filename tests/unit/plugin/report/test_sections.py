@@ -113,7 +113,7 @@ def test_the_detector_is_left_out_until_there_is_an_alert():
 
 def test_lost_jobs_are_named():
     found = dict(trust(report_of(build_run(lost=[build_lost("g5.xlarge", "killed")]))))
-    assert found["Lost jobs"] == "1: g5.xlarge: killed."
+    assert found["Lost jobs"] == "1: g5.xlarge, blog: killed."
     assert found["Correctness"] == "No row was measured."
 
 
