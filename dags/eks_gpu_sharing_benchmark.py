@@ -15,7 +15,7 @@ from typing import Any
 from airflow.sdk import chain, dag, get_current_context, task
 
 from batchmark.orchestration import assets, dag_parts
-from batchmark.orchestration.pods_operator import PodsOperator
+from batchmark.orchestration.pods.pods_operator import PodsOperator
 from batchmark.orchestration.tasks import pods, run
 from batchmark.runs.pod_plan import TRIES
 

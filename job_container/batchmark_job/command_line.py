@@ -20,15 +20,12 @@ from batchmark_job.interruption import Interruption
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.option_values import number, one_of, whole_number
 from batchmark_job.output import BY_HAND, parse_output
-from batchmark_job.result import (
+from batchmark_job.result import ResultError, first_twice, json_schema, parse_document
+from batchmark_job.result_values import (
     MOST_CHARACTERS_OF_NAME,
     MOST_ROWS,
     MOST_SAMPLES,
     MOST_SAMPLES_IN_ALL,
-    ResultError,
-    first_twice,
-    json_schema,
-    parse_document,
 )
 from batchmark_job.settings import JobSettings, RequestedDevice
 from batchmark_job.suites import CUSTOM, NAMES, SHARING, SUITES, USER_SUITE, Grid, Point, find_suite

@@ -7,21 +7,38 @@ size in bytes. `job_container/result.schema.json` is this module exported (`make
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import accumulate
 from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
-from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    ConfigDict,
-    FailFast,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import FailFast, Field, ValidationError, model_validator
 from pydantic_core import from_json
+
+from batchmark_job.result_sharing import Sharing
+from batchmark_job.result_values import (
+    MOST_BYTES,
+    MOST_KEYS,
+    MOST_ROWS,
+    MOST_SAMPLES_IN_ALL,
+    Amount,
+    Count,
+    Few,
+    Model,
+    Moment,
+    Name,
+    OfSamples,
+    Parameter,
+    PositiveCount,
+    PositiveSeconds,
+    PositiveSize,
+    Rate,
+    Ratio,
+    Reading,
+    Seconds,
+    Share,
+    Size,
+    Text,
+)
 
 # History of the schema, newest first. A reader accepts the versions in SUPPORTED_VERSIONS only.
 #   2  (2026-11) trials, stopping, conditions, flags, energy; marks, ceilings, telemetry.
@@ -33,39 +50,7 @@ from pydantic_core import from_json
 SCHEMA_VERSION: Final = 2
 SUPPORTED_VERSIONS = (1, 2)
 
-# Most that a document holds: as text, samples that are all flagged take 12 of the 16 MiB.
-MOST_BYTES = 16 * 2**20
-MOST_ROWS = 1_000
-MOST_SAMPLES = 10_000  # of a row
-MOST_SAMPLES_IN_ALL = 200_000
-MOST_CHARACTERS = 2_000  # of a reason
-MOST_CHARACTERS_OF_NAME = 300  # Airflow's run ids have 250
-MOST_KEYS = 100  # of an object; Measurement has a quarter of them
-
-# A document comes from another machine. Within these bounds its values fit the history's columns,
-# and neither quotients nor squares of them overflow.
-Name = Annotated[str, Field(max_length=MOST_CHARACTERS_OF_NAME)]
-Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
-Count = Annotated[int, Field(ge=0, lt=2**31)]
-PositiveCount = Annotated[int, Field(ge=1, lt=2**31)]
-Size = Annotated[int, Field(ge=0, lt=2**63)]
-PositiveSize = Annotated[int, Field(ge=1, lt=2**63)]
-Seconds = Annotated[float, Field(ge=0, le=1e9)]  # 32 years
-PositiveSeconds = Annotated[float, Field(ge=1e-12, le=1e9)]  # clocks resolve 1e-9 or more
-Amount = Annotated[float, Field(ge=0, le=1e18)]  # hertz, watts, joules
-Ratio = Annotated[float, Field(ge=0, le=1e21)]  # of two durations
-Rate = Annotated[float, Field(ge=1, le=1e21)]  # the fastest machine reaches 1e18 flop/s
-Reading = Annotated[float, Field(ge=-1e18, le=1e18)]
-Share = Annotated[float, Field(ge=0, le=1)]
-EARLIEST, END = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
-Moment = Annotated[AwareDatetime, Field(ge=EARLIEST, lt=END)]
-Parameter = Annotated[int, Field(gt=-(2**63), lt=2**63)] | float | Name
-
-_Item = TypeVar("_Item")
 _Row = TypeVar("_Row", bound=Hashable)
-# The first wrong item ends the reading: a list of errors takes a hundred times a document's memory.
-Few = Annotated[tuple[_Item, ...], FailFast(), Field(max_length=100)]
-OfSamples = Annotated[tuple[_Item, ...], FailFast(), Field(max_length=MOST_SAMPLES)]
 
 
 class ResultError(ValueError):
@@ -85,11 +70,7 @@ class MeasurementStatus(StrEnum):
     INTERRUPTED = "interrupted"  # the job was told to stop while it measured
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Environment(_Model):
+class Environment(Model):
     """What the measurements ran on; null where there is no such thing, or it can't be found out."""
 
     instance_type: Name | None = Field(description="EC2 instance type; null off EC2")
@@ -136,7 +117,7 @@ class Environment(_Model):
     )
 
 
-class Implementation(_Model):
+class Implementation(Model):
     """The library whose code was timed, for example torch 2.13.0 or opencv 5.0.0."""
 
     name: Name
@@ -144,7 +125,7 @@ class Implementation(_Model):
     threads: PositiveCount | None = Field(default=None, description="CPU threads it ran with")
 
 
-class Phases(_Model):
+class Phases(Model):
     """Where a call spends its time, as medians over several calls; null where unknown."""
 
     allocate_seconds: Seconds | None = Field(
@@ -163,7 +144,7 @@ class Phases(_Model):
     )
 
 
-class Correctness(_Model):
+class Correctness(Model):
     """The largest error against a float64 reference, relative to the reference's largest value."""
 
     relative_error: float = Field(ge=0)
@@ -174,7 +155,7 @@ class Correctness(_Model):
         return self.relative_error <= self.tolerance
 
 
-class Trial(_Model):
+class Trial(Model):
     """An implementation's short trial before the measurement, all on the same inputs."""
 
     implementation: Implementation
@@ -185,7 +166,7 @@ class Trial(_Model):
     correctness: Correctness | None = None
 
 
-class Stopping(_Model):
+class Stopping(Model):
     """Why sampling ended."""
 
     criterion: Literal["precise", "max_samples", "max_seconds"]
@@ -194,7 +175,7 @@ class Stopping(_Model):
     )
 
 
-class Conditions(_Model):
+class Conditions(Model):
     """The machine's state at a moment or while the samples were taken; null where unknown."""
 
     cpu_frequency_hz: Amount | None = Field(default=None, description="mean over the CPUs")
@@ -215,90 +196,7 @@ class Conditions(_Model):
     )
 
 
-class SharingMode(StrEnum):
-    """How several tasks use one device."""
-
-    EXCLUSIVE = "exclusive"  # one task after the other, each alone
-    TIME_SLICING = "time_slicing"  # processes at once, as driver or kernel schedules them
-    MPS = "mps"  # processes at once, through NVIDIA's Multi-Process Service
-    STREAMS = "streams"  # threads of one process, each on a CUDA stream of its own
-
-
-class Disturbance(StrEnum):
-    """What the first replica does to the others in an experiment of its own."""
-
-    OUT_OF_MEMORY = "out_of_memory"
-    CRASH = "crash"
-    HANG = "hang"
-    SLOW = "slow"  # each of its steps takes ten times as long
-
-
-class ReplicaOutcome(StrEnum):
-    RAN = "ran"
-    OUT_OF_MEMORY = "out_of_memory"
-    CRASHED = "crashed"
-    HUNG = "hung"
-    FAILED = "failed"  # with an error of its own, or a wrong result
-
-
-class Replica(_Model):
-    """One of the tasks that share a device, over all groups of processes that measured the row."""
-
-    outcome: ReplicaOutcome
-    reason: Text | None = Field(default=None, description="why it did not run to the end")
-    device_uuid: Name | None = Field(default=None, description="of its GPU; null on the CPU")
-    group_steps: Few[Count] = Field(
-        default=(), description="whole steps within the windows of each group"
-    )
-    step_seconds_p50: PositiveSeconds | None = Field(default=None, description="of all its steps")
-    step_seconds_p95: PositiveSeconds | None = None
-    step_seconds_p99: PositiveSeconds | None = None
-    longest_gap_seconds: Seconds | None = Field(
-        default=None,
-        description="without a finished step, from the common start on; in exclusive mode from its "
-        "own turn's start on",
-    )
-    startup_seconds: Seconds | None = Field(
-        default=None,
-        description="median over the groups: from its process's start to its first finished step, "
-        "with all others starting, too",
-    )
-    peak_memory_bytes: Size | None = Field(
-        default=None, description="torch's on CUDA, without the context; all of it on the CPU"
-    )
-    multiprocessors: PositiveCount | None = Field(
-        default=None, description="of its GPU that CUDA lets it use; fewer where MPS limits threads"
-    )
-
-
-class Sharing(_Model):
-    """How a row's replicas shared one device."""
-
-    mode: SharingMode
-    form: Literal["processes", "jobs", "pods"] = Field(
-        description="processes of one job, children of one array job, or pods"
-    )
-    disturbance: Disturbance | None = Field(
-        default=None, description="what the first replica was made to do"
-    )
-    replicas: Annotated[tuple[Replica, ...], FailFast(), Field(min_length=1, max_length=100)]
-    device_memory_bytes: Size | None = Field(
-        default=None,
-        description="of the GPU, that all replicas took together, contexts included; null on the "
-        "CPU, or without NVML",
-    )
-    active_thread_percentage: Annotated[float, Field(gt=0, le=100)] | None = Field(
-        default=None, description="of MPS, for each client; null for no limit"
-    )
-    memory_limit_bytes: PositiveSize | None = Field(
-        default=None, description="of MPS, for each client; null for no limit"
-    )
-    mig_enabled: bool | None = Field(
-        default=None, description="whether the GPU is split by MIG; null if it can't be"
-    )
-
-
-class Measurement(_Model):
+class Measurement(Model):
     """One workload at one point of its grid.
 
     `samples_seconds` are the warm calls, one process' after the other's, each in the order they
@@ -413,7 +311,7 @@ class Measurement(_Model):
         return self
 
 
-class Marks(_Model):
+class Marks(Model):
     """When a job reached each of its stages; null where it did not, or nobody knows when.
 
     The image pull and the container's start come from the ECS agent's task metadata.
@@ -437,7 +335,7 @@ class Marks(_Model):
     steady_at: Moment | None = Field(default=None, description="the first row's warm-up ended")
 
 
-class Ceiling(_Model):
+class Ceiling(Model):
     """The best rate that this device reached in this job, to compare rows with."""
 
     kind: Literal["compute", "copy", "read"]
@@ -449,7 +347,7 @@ class Ceiling(_Model):
     description: Text = Field(description="what was run, such as torch.mm of 4096 x 4096")
 
 
-class MetricSummary(_Model):
+class MetricSummary(Model):
     """One telemetry metric over the whole job."""
 
     metric: Name
@@ -460,7 +358,7 @@ class MetricSummary(_Model):
     maximum: Reading
 
 
-class ResultDocument(_Model):
+class ResultDocument(Model):
     """Everything one job attempt measured."""
 
     schema_version: Literal[1, 2] = SCHEMA_VERSION

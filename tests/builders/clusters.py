@@ -7,7 +7,7 @@ from typing import Any
 from batchmark.core.cluster import Cluster as Published
 from batchmark.core.run import PlannedJob, SharingPlan
 from batchmark.runs.pod_plan import plan_pods
-from batchmark_job.result import SharingMode
+from batchmark_job.result_sharing import SharingMode
 from tests.builders.installations import configured
 from tests.builders.manifests import manifests
 from tests.stand_ins.kubernetes_api.cluster import Cluster

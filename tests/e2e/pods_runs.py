@@ -84,10 +84,10 @@ def the_dag() -> Any:
     from airflow.dag_processing.dagbag import DagBag
     from airflow.utils.db import initdb
 
-    from batchmark.orchestration import kubernetes, pods_watch
+    from batchmark.orchestration.pods import cluster_api, pods_watch
 
     initdb()
-    kubernetes.POLL_SECONDS = pods_watch.POLL_SECONDS = 0.2
+    cluster_api.POLL_SECONDS = pods_watch.POLL_SECONDS = 0.2
     return DagBag(ROOT / "dags" / f"{DAG_ID}.py").dags[DAG_ID]
 
 

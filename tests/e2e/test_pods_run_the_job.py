@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import boto3
 import pytest
 
-from batchmark.orchestration import kubernetes, pods_operator, pods_watch
-from batchmark.orchestration.pods_operator import PodsOperator
+from batchmark.orchestration.pods import cluster_api, pods_operator, pods_watch
+from batchmark.orchestration.pods.pods_operator import PodsOperator
 from batchmark.orchestration.xcom import PODS_XCOM
 from batchmark.runs.pod_collecting import EndedPods, collect_pods
 from batchmark_job.result import MeasurementStatus
@@ -26,7 +26,7 @@ def test_two_pods_of_one_gpu_wait_for_sharing_meet_and_measure(tmp_path, monkeyp
     monkeypatch.setattr(boto3, "client", lambda *_, **__: bucket)
     monkeypatch.setattr(pods_operator, "load_cluster", lambda: told)
     monkeypatch.setattr(pods_operator, "load_config", lambda: config)
-    for module in (kubernetes, pods_watch):
+    for module in (cluster_api, pods_watch):
         monkeypatch.setattr(module, "POLL_SECONDS", 0.2)
     job = planned(2, waiting=2, gpus=1, replicas_per_gpu=2, vcpus=4)[0]
     xcoms = {}

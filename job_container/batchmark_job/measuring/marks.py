@@ -12,7 +12,8 @@ from typing import Any, Literal
 import psutil
 
 from batchmark_job.machine import metadata
-from batchmark_job.result import EARLIEST, END, Marks
+from batchmark_job.result import Marks
+from batchmark_job.result_values import EARLIEST, END
 
 Mark = Literal["imported", "device_ready", "inputs_ready", "first_call", "trial_ended", "steady"]
 

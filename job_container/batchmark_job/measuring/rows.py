@@ -24,7 +24,8 @@ from batchmark_job.measuring.processes.input_store import InputStore
 from batchmark_job.measuring.processes.workers import StepError, Worker, Workers
 from batchmark_job.measuring.row_process import RowProcess, together
 from batchmark_job.measuring.sample_statistics import spread_too_far
-from batchmark_job.result import MOST_CHARACTERS, Conditions, Measurement, MeasurementStatus, Trial
+from batchmark_job.result import Conditions, Measurement, MeasurementStatus, Trial
+from batchmark_job.result_values import MOST_CHARACTERS
 from batchmark_job.workloads.base import Workload
 
 LONG_WAIT = 0.4  # share of their time; two threads on one core wait for half of it

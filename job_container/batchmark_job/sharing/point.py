@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from batchmark_job.errors import InputError
-from batchmark_job.result import Disturbance, SharingMode
+from batchmark_job.result_sharing import Disturbance, SharingMode
 
 Form = Literal["processes", "jobs", "pods"]
 FORMS: tuple[Form, ...] = ("processes", "jobs", "pods")

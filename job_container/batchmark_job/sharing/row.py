@@ -14,14 +14,8 @@ from batchmark_job.measuring.processes.workers import Workers
 from batchmark_job.measuring.row_process import sample_fields
 from batchmark_job.measuring.rows import Bench, Row
 from batchmark_job.measuring.sample_statistics import median_interval, spread_too_far
-from batchmark_job.result import (
-    Measurement,
-    MeasurementStatus,
-    Phases,
-    Replica,
-    SharingMode,
-    Stopping,
-)
+from batchmark_job.result import Measurement, MeasurementStatus, Phases, Stopping
+from batchmark_job.result_sharing import Replica, SharingMode
 from batchmark_job.sharing.answers import Lost
 from batchmark_job.sharing.group import Group, Task, measure
 from batchmark_job.sharing.point import SharingPoint

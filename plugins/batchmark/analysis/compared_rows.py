@@ -22,7 +22,7 @@ from batchmark.analysis.speedup import ratio
 from batchmark.analysis.verdict import Contestant, Judgement, judge
 from batchmark.core.intervals import Estimate, Median
 from batchmark.core.record import Record
-from batchmark_job.result import Parameter
+from batchmark_job.result_values import Parameter
 
 Faster = Literal["gpu_target_faster", "cpu_target_faster", "undecided"]
 Cheaper = Literal["gpu_target_cheaper", "cpu_target_cheaper", "undecided"]

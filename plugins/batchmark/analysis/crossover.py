@@ -27,7 +27,8 @@ from batchmark.analysis.significance import log_spread
 from batchmark.core.intervals import CONFIDENCE, MINIMUM_SAMPLES, Median
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedJob
-from batchmark_job.result import Measurement, MeasurementStatus, Parameter, Phases
+from batchmark_job.result import Measurement, MeasurementStatus, Phases
+from batchmark_job.result_values import Parameter
 
 NO_MARKS = "no job says when its device was ready"
 

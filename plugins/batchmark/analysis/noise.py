@@ -22,7 +22,8 @@ from batchmark.analysis.significance import (
 from batchmark.core.errors import NoiseError
 from batchmark.core.fingerprint import Fingerprint
 from batchmark.core.record import Record, first_problem
-from batchmark_job.result import Device, Measurement, Parameter
+from batchmark_job.result import Device, Measurement
+from batchmark_job.result_values import Parameter
 
 FEWEST_JOBS = 2  # a standard deviation needs them
 JOBS_A_SIDE = (1, 3, 5, 10, 20)  # for which a calibration states the smallest detectable change

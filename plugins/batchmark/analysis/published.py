@@ -21,7 +21,7 @@ from batchmark.analysis.significance import ASSUMED, Resolution
 from batchmark.core.intervals import Estimate, Interval
 from batchmark.core.prices import SECONDS_PER_HOUR, PriceTable
 from batchmark.core.record import Record
-from batchmark_job.result import Parameter
+from batchmark_job.result_values import Parameter
 
 TABLE = Path(__file__).with_name("published.json")
 HALF_A_CENTISECOND = 0.005

@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError
 
 from batchmark.core.errors import ConfigError
 from batchmark.core.record import Record, first_problem
-from batchmark_job.result import PositiveCount
+from batchmark_job.result_values import PositiveCount
 
 # Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark_eks.
 VARIABLE = "batchmark_eks"

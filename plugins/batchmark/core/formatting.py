@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from batchmark_job.result import Parameter
+from batchmark_job.result_values import Parameter
 
 if TYPE_CHECKING:
     from batchmark.core.intervals import Estimate, Interval

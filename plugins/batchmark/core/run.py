@@ -14,7 +14,8 @@ from batchmark.core.config import PurchaseOption, Target
 from batchmark.core.prices import SECONDS_PER_HOUR, exact
 from batchmark.core.record import Record
 from batchmark.core.suites import MOST_REPLICAS
-from batchmark_job.result import Disturbance, ResultDocument, SharingMode
+from batchmark_job.result import ResultDocument
+from batchmark_job.result_sharing import Disturbance, SharingMode
 
 Purpose = Literal["scheduled", "confirmation", "calibration"]
 CONFIRMATION: Purpose = "confirmation"  # a fresh job for a suspect; no part of its run's figure

@@ -6,7 +6,7 @@ import shlex
 from typing import Any
 
 from batchmark.core.run import SharingPlan
-from batchmark_job.result import SharingMode
+from batchmark_job.result_sharing import SharingMode
 
 OPTIONS_VARIABLE = "BATCHMARK_OPTIONS"  # further options of `run`, split as a shell does
 SMALLEST_ARRAY = 2  # by SubmitJob

@@ -24,7 +24,7 @@ from batchmark.core.suites import (
     TASKS,
 )
 from batchmark.runs.planning import check_repeats, check_targets
-from batchmark_job.result import Disturbance, SharingMode
+from batchmark_job.result_sharing import Disturbance, SharingMode
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
 

@@ -12,7 +12,8 @@ from batchmark.orchestration.xcom import FAILURE_XCOM
 from batchmark.runs.collecting import collect_run
 from batchmark.runs.planning import operator_kwargs
 from batchmark.runs.sharing_plan import plan_sharing, sharing_plan
-from batchmark_job.result import MeasurementStatus, ReplicaOutcome, SharingMode
+from batchmark_job.result import MeasurementStatus
+from batchmark_job.result_sharing import ReplicaOutcome, SharingMode
 from tests.builders.installations import configured, target
 from tests.paths import ROOT
 

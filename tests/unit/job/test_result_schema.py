@@ -9,17 +9,19 @@ from pathlib import Path
 import pytest
 
 from batchmark_job.result import (
-    MOST_BYTES,
-    MOST_CHARACTERS,
-    MOST_ROWS,
-    MOST_SAMPLES,
-    MOST_SAMPLES_IN_ALL,
     Measurement,
     MeasurementStatus,
     ResultDocument,
     ResultError,
     json_schema,
     parse_document,
+)
+from batchmark_job.result_values import (
+    MOST_BYTES,
+    MOST_CHARACTERS,
+    MOST_ROWS,
+    MOST_SAMPLES,
+    MOST_SAMPLES_IN_ALL,
 )
 
 ROOT = Path(__file__).resolve().parents[3]

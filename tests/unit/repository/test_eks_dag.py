@@ -6,7 +6,7 @@ import re
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
-from batchmark.orchestration.pods_operator import PodsOperator
+from batchmark.orchestration.pods.pods_operator import PodsOperator
 from batchmark.runs.pod_plan import TRIES
 from tests.paths import DOCS, ROOT
 

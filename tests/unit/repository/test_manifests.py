@@ -5,7 +5,7 @@ import re
 import kubernetes_validate
 import pytest
 
-from batchmark.orchestration.kubernetes import DEVICE_PLUGIN, ITS_NAMESPACE
+from batchmark.orchestration.pods.cluster_api import DEVICE_PLUGIN, ITS_NAMESPACE
 from batchmark.runs.pod_plan import job_manifest
 from tests.builders.clusters import RUN_ID, planned, published
 from tests.builders.manifests import FOLDER, manifests, rendered

@@ -19,7 +19,8 @@ from batchmark.core.intervals import Estimate, Median
 from batchmark.core.prices import SECONDS_PER_HOUR
 from batchmark.core.record import Record
 from batchmark.core.suites import MOST_REPLICAS
-from batchmark_job.result import Disturbance, Parameter, Sharing, SharingMode
+from batchmark_job.result_sharing import Disturbance, Sharing, SharingMode
+from batchmark_job.result_values import Parameter
 
 Form = Literal["processes", "jobs", "pods"]
 STEPS = 1_000  # that dollars are told for

@@ -13,7 +13,8 @@ from batchmark.analysis.sharing.replicas import ReplicaEnd, ends_of
 from batchmark.analysis.speedup import ratio
 from batchmark.core.intervals import Estimate
 from batchmark.core.record import Record
-from batchmark_job.result import Disturbance, MeasurementStatus, SharingMode
+from batchmark_job.result import MeasurementStatus
+from batchmark_job.result_sharing import Disturbance, SharingMode
 
 
 class Experiment(Record):

@@ -113,7 +113,7 @@ def wait_for_node(context: Context) -> None:
     Raises:
         AirflowFailException: it is not in time; says what EKS says.
     """
-    from batchmark.orchestration.kubernetes import ClusterApi, kubeconfig, kubernetes_hook
+    from batchmark.orchestration.pods.cluster_api import ClusterApi, kubeconfig, kubernetes_hook
 
     cluster = load_cluster()
     until = time.monotonic() + START_SECONDS

@@ -10,7 +10,8 @@ from batchmark.analysis.sharing.replicas import OUTCOMES, ReplicaFigures, StepTi
 from batchmark.analysis.sharing.tasks import SharedTask
 from batchmark.core import formatting
 from batchmark.report.words import NOT_KNOWN, implementation
-from batchmark_job.result import Device, Disturbance, SharingMode
+from batchmark_job.result import Device
+from batchmark_job.result_sharing import Disturbance, SharingMode
 
 MODES = {
     SharingMode.EXCLUSIVE: "one after the other",

@@ -14,8 +14,8 @@ from batchmark.aws import price_list
 from batchmark.core.names import slug
 from batchmark.core.run import RunPlan
 from batchmark.history.store import HistoryStore
-from batchmark.orchestration import kubernetes, pods_operator, pods_watch
-from batchmark.orchestration.pods_operator import PodsOperator
+from batchmark.orchestration.pods import cluster_api, pods_operator, pods_watch
+from batchmark.orchestration.pods.pods_operator import PodsOperator
 from batchmark.orchestration.tasks import pods, run
 from tests.builders.clusters import RUN_ID, applied, published
 from tests.builders.installations import configured
@@ -100,9 +100,9 @@ def account(monkeypatch, tmp_path):
             monkeypatch.setattr(module, "load_cluster", published)
         for module in (pods, pods_operator, run):
             monkeypatch.setattr(module, "load_config", lambda: config)
-        for module in (kubernetes, pods_watch, pods):
+        for module in (cluster_api, pods_watch, pods):
             monkeypatch.setattr(module, "POLL_SECONDS", 0.001)
-        for module in (kubernetes, pods_operator):
+        for module in (cluster_api, pods_operator):
             monkeypatch.setattr(module, "kubeconfig", reaching(url, tmp_path / "kubeconfig"))
         yield found
 

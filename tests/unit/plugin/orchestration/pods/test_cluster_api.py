@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from batchmark.core.errors import ClusterError
-from batchmark.orchestration.kubernetes import ClusterApi, kubeconfig, kubernetes_hook
+from batchmark.orchestration.pods.cluster_api import ClusterApi, kubeconfig, kubernetes_hook
 from tests.builders.clusters import applied, published
 from tests.stand_ins.eks_account import EksAccount
 from tests.stand_ins.kubernetes_api.access import Access

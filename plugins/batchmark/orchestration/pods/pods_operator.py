@@ -17,8 +17,8 @@ from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import BatchmarkError, ClusterError
 from batchmark.core.names import full_name
 from batchmark.core.run import PlannedJob
-from batchmark.orchestration.kubernetes import ClusterApi, kubeconfig, kubernetes_hook
-from batchmark.orchestration.pods_watch import PodsWatch
+from batchmark.orchestration.pods.cluster_api import ClusterApi, kubeconfig, kubernetes_hook
+from batchmark.orchestration.pods.pods_watch import PodsWatch
 from batchmark.orchestration.settings import load_cluster, load_config
 from batchmark.orchestration.telling import fail
 from batchmark.orchestration.xcom import PODS_XCOM

@@ -8,9 +8,8 @@ import boto3
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from batchmark.orchestration import kubernetes as kubernetes_module
-from batchmark.orchestration import pods_operator, pods_watch
-from batchmark.orchestration.pods_operator import PodsOperator
+from batchmark.orchestration.pods import cluster_api, pods_operator, pods_watch
+from batchmark.orchestration.pods.pods_operator import PodsOperator
 from batchmark.orchestration.xcom import FAILURE_XCOM, PODS_XCOM
 from batchmark.runs.pod_collecting import EndedPods
 from tests.builders.clusters import RUN_ID, applied, planned, published
@@ -72,9 +71,9 @@ def task(monkeypatch, tmp_path, bucket):
                 cluster.let_time_pass(name, seconds)
 
         def api(cluster, client):
-            return kubernetes_module.ClusterApi(cluster, client, lambda: time.now, sleep)
+            return cluster_api.ClusterApi(cluster, client, lambda: time.now, sleep)
 
-        for module in (kubernetes_module, pods_watch):
+        for module in (cluster_api, pods_watch):
             monkeypatch.setattr(module, "POLL_SECONDS", 30)
         monkeypatch.setattr(pods_operator, "kubeconfig", reaching(url, tmp_path / "config"))
         monkeypatch.setattr(pods_operator, "ClusterApi", api)

@@ -12,7 +12,7 @@ from urllib3.exceptions import HTTPError
 
 from batchmark.checks.waiting_pods import Object, Waiting, explain, failures, missing, waiting
 from batchmark.core.cluster import GPU
-from batchmark.orchestration.kubernetes import LOG_TAIL_LINES, POLL_SECONDS, ClusterApi
+from batchmark.orchestration.pods.cluster_api import LOG_TAIL_LINES, POLL_SECONDS, ClusterApi
 from batchmark.orchestration.telling import tell
 
 # After its own limit a job must have ended.

@@ -18,7 +18,7 @@ from batchmark.core.cluster import GPU, NODE_LABEL, Cluster
 from batchmark.core.errors import ClusterError
 from batchmark.orchestration.telling import tell
 from batchmark.runs.pod_plan import REMOVAL_SECONDS, SWITCH_SECONDS, installation_labels, selector
-from batchmark_job.result import SharingMode
+from batchmark_job.result_sharing import SharingMode
 
 DEVICE_PLUGIN, ITS_NAMESPACE = "nvidia-device-plugin", "kube-system"
 POLL_SECONDS = 5

@@ -4,7 +4,7 @@ import pytest
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import ProtocolError
 
-from batchmark.orchestration.pods_watch import UNREADABLE_SECONDS, PodsWatch
+from batchmark.orchestration.pods.pods_watch import UNREADABLE_SECONDS, PodsWatch
 from tests.builders.clusters import published
 
 SINCE = "2026-11-21T12:00:00Z"

@@ -1,0 +1,45 @@
+"""Bounds of what a result document holds, and the types of its values."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, TypeVar
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, FailFast, Field
+
+# Most that a document holds: as text, samples that are all flagged take 12 of the 16 MiB.
+MOST_BYTES = 16 * 2**20
+MOST_ROWS = 1_000
+MOST_SAMPLES = 10_000  # of a row
+MOST_SAMPLES_IN_ALL = 200_000
+MOST_CHARACTERS = 2_000  # of a reason
+MOST_CHARACTERS_OF_NAME = 300  # Airflow's run ids have 250
+MOST_KEYS = 100  # of an object; Measurement has a quarter of them
+
+# A document comes from another machine. Within these bounds its values fit the history's columns,
+# and neither quotients nor squares of them overflow.
+Name = Annotated[str, Field(max_length=MOST_CHARACTERS_OF_NAME)]
+Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
+Count = Annotated[int, Field(ge=0, lt=2**31)]
+PositiveCount = Annotated[int, Field(ge=1, lt=2**31)]
+Size = Annotated[int, Field(ge=0, lt=2**63)]
+PositiveSize = Annotated[int, Field(ge=1, lt=2**63)]
+Seconds = Annotated[float, Field(ge=0, le=1e9)]  # 32 years
+PositiveSeconds = Annotated[float, Field(ge=1e-12, le=1e9)]  # clocks resolve 1e-9 or more
+Amount = Annotated[float, Field(ge=0, le=1e18)]  # hertz, watts, joules
+Ratio = Annotated[float, Field(ge=0, le=1e21)]  # of two durations
+Rate = Annotated[float, Field(ge=1, le=1e21)]  # the fastest machine reaches 1e18 flop/s
+Reading = Annotated[float, Field(ge=-1e18, le=1e18)]
+Share = Annotated[float, Field(ge=0, le=1)]
+EARLIEST, END = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+Moment = Annotated[AwareDatetime, Field(ge=EARLIEST, lt=END)]
+Parameter = Annotated[int, Field(gt=-(2**63), lt=2**63)] | float | Name
+
+_Item = TypeVar("_Item")
+# The first wrong item ends the reading: a list of errors takes a hundred times a document's memory.
+Few = Annotated[tuple[_Item, ...], FailFast(), Field(max_length=100)]
+OfSamples = Annotated[tuple[_Item, ...], FailFast(), Field(max_length=MOST_SAMPLES)]
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
