@@ -14,6 +14,7 @@ class Machine(NamedTuple):
     thread_counts: tuple[int, ...]  # to try; the first is what the job may use
     environment: Environment
     gpu_uuid: str | None
+    multiprocessors: int | None = None  # of the GPU
 
     @property
     def threads(self) -> int:
@@ -40,11 +41,13 @@ def take_inventory(requested: str, threads: int, *, allow_cpu_fallback: bool) ->
     if threads > usable:
         say(f"batchmark-job: {threads} threads asked for, only {usable} usable: using those")
     given = min(threads or usable, usable)
-    uuid = None
+    uuid = multiprocessors = None
     if device is Device.CUDA:
         with contextlib.suppress(Exception):
-            uuid = str(torch.cuda.get_device_properties(0).uuid)
-    return Machine(device, thread_counts_to_try(given), fingerprint.describe(given, device), uuid)
+            properties = torch.cuda.get_device_properties(0)
+            uuid, multiprocessors = str(properties.uuid), properties.multi_processor_count
+    environment = fingerprint.describe(given, device)
+    return Machine(device, thread_counts_to_try(given), environment, uuid, multiprocessors)
 
 
 def _choose_device(requested: str, *, allow_cpu_fallback: bool) -> Device:

@@ -44,6 +44,7 @@ class Bench:
     monitor: Monitor
     marks: JobMarks
     gpu_uuid: str | None = None
+    multiprocessors: int | None = None  # of the GPU
 
     @classmethod
     def of(
@@ -65,6 +66,7 @@ class Bench:
             monitor or Monitor(machine.device.value),
             marks or JobMarks(),
             machine.gpu_uuid,
+            machine.multiprocessors,
         )
 
 

@@ -70,6 +70,7 @@ class SharingRow(Row):
     choice: Choice = field(kw_only=True)
     elsewhere: Workers | None = field(default=None, kw_only=True)  # of replicas elsewhere
     groups: list[GroupTurn] = field(default_factory=list, kw_only=True)
+    _remark: str | None = field(default=None, kw_only=True)
     _throttled: list[bool] = field(default_factory=list, kw_only=True)  # by window
 
     @classmethod
@@ -121,7 +122,7 @@ class SharingRow(Row):
         except CannotMeasureError as error:
             self.give_up(MeasurementStatus.SKIPPED, str(error))
             return
-        self._check_start(group)
+        self._check_start(bench, group)
         if self.measurement is None:
             self._take_samples(group)
         if self.measurement is None:
@@ -131,7 +132,7 @@ class SharingRow(Row):
             if self._is_over():
                 self._finish()
 
-    def _check_start(self, group: Group) -> None:
+    def _check_start(self, bench: Bench, group: Group) -> None:
         """Fail the row where a replica computes something else, or on another GPU."""
         first = group.started[0].first
         self.found.setdefault("cold_seconds", first.seconds)
@@ -145,6 +146,17 @@ class SharingRow(Row):
         if len(gpus) > 1 and self.point.form != "pods":
             named = ", ".join(sorted(map(str, gpus)))
             self.give_up(MeasurementStatus.FAILED, f"its replicas ran on different GPUs: {named}")
+        self._remark = self._limit_that_does_not_show(bench, group)
+
+    def _limit_that_does_not_show(self, bench: Bench, group: Group) -> str | None:
+        """Said, and no failure: how MPS counts threads is the driver's."""
+        asked, all_of_them = self.point.limits.thread_percentage, bench.multiprocessors
+        seen = group.started[0].multiprocessors
+        if self.point.mode is not SharingMode.MPS or asked in (None, 100) or seen is None:
+            return None
+        if seen != all_of_them:
+            return None
+        return f"MPS was told to give a client {asked} % of the threads, and it sees all {seen} SMs"
 
     def _take_samples(self, group: Group) -> None:
         disturbed = self.point.disturbance is not None
@@ -201,7 +213,8 @@ class SharingRow(Row):
             self.give_up(MeasurementStatus.UNSETTLED, apart)
             return
         few = f"only {count} samples: its steps are too long for {least}" if count < least else None
-        self.measurement = self._as_measured(MeasurementStatus.MEASURED, few)
+        remarks = "; ".join(filter(None, (few, self._remark))) or None
+        self.measurement = self._as_measured(MeasurementStatus.MEASURED, remarks)
 
     def problem(self, bench: Bench) -> Problem:
         return replace(super().problem(bench), parameters=self.task_parameters)

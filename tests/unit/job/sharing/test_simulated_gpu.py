@@ -125,6 +125,8 @@ def test_a_limit_of_threads_shows_in_what_cuda_offers(control):
     with cuda.installed("A10G", multiprocessors=20):
         row = measured("mps", limits=MpsLimits(thread_percentage=25))
     assert row.sharing.replicas[0].multiprocessors == 20
+    said = "MPS was told to give a client 25 % of the threads, and it sees all 20 SMs"
+    assert said in row.reason  # the simulated GPU has no MPS
 
 
 def test_a_limit_of_memory_that_does_not_bind_is_found(control):
