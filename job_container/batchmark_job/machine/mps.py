@@ -124,20 +124,28 @@ def find_daemon() -> None:
         time.sleep(ASKED_AGAIN_SECONDS)
 
 
-def check_served(pipes: str | None) -> None:
+def check_served(pipes: str | None) -> str | None:
     """Make sure that the daemon serves somebody: it starts a server with its first client.
 
     Args:
         pipes: its folder; None for the one in this process's environment.
 
+    Returns:
+        Why that is not known; None if it does.
+
     Raises:
         CannotMeasureError: it serves nobody, so that the replicas run without it.
     """
     pipes = pipes or os.environ.get(PIPES, "")
-    if not _ask(_control(), "get_server_list", pipes):
+    control = shutil.which(CONTROL)
+    servers = control and _ask(control, "get_server_list", pipes)
+    if servers is None:
+        return f"the MPS daemon in {pipes} can't be asked whom it serves"
+    if not servers:
         raise CannotMeasureError(
             f"the MPS daemon in {pipes} serves nobody: the replicas use the GPU without it"
         )
+    return None
 
 
 def _guard(control: str, ready_seconds: float) -> None:

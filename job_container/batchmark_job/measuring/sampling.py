@@ -118,11 +118,14 @@ class Rotation:
 
 @contextlib.contextmanager
 def no_garbage_collection() -> Iterator[None]:
+    """Within another one, or beside one in another thread of it, it stays off."""
+    was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if was_on:
+            gc.enable()
 
 
 def warm_up(

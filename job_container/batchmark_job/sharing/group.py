@@ -50,6 +50,7 @@ class Group:
     device_memory_bytes: int | None = None
     mig_enabled: bool | None = None
     last_look: LastLook | None = None
+    remark: str | None = None  # what a reader of the row should know
 
 
 def measure(
@@ -124,7 +125,7 @@ class _Runner:
             for number, worker in enumerate(live, len(group.started) + 1):
                 started += self._get_ready(worker, number)
             if self.point.mode is SharingMode.MPS:
-                mps.check_served(self.environment.get(mps.PIPES))
+                group.remark = mps.check_served(self.environment.get(mps.PIPES))
             memory = group.device_memory_bytes, _difference(before, self._memory_used())
             group.device_memory_bytes = max((m for m in memory if m is not None), default=None)
             seconds = _long_enough(started, windows, seconds)
@@ -197,7 +198,8 @@ class _Runner:
 def _long_enough(started: Sequence[Started], windows: int, seconds: float) -> float:
     """These seconds, or as many more as slow steps need, with a window's time to warm up."""
     typical = statistics.median(each.step_seconds for each in started)
-    needed = STEPS_IN_WINDOW * (windows + 1) * typical
+    at_worst = typical * len(started)  # where only one of them goes on at a time
+    needed = STEPS_IN_WINDOW * (windows + 1) * at_worst
     return min(max(seconds, needed), PATIENCE * seconds)
 
 

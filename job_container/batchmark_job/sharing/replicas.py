@@ -12,12 +12,13 @@ import torch
 
 from batchmark_job.machine import memory
 from batchmark_job.measuring.marks import process_started_at
-from batchmark_job.measuring.prepared import Prepared
+from batchmark_job.measuring.prepared import Prepared, measuring_state
 from batchmark_job.result_sharing import Disturbance, ReplicaOutcome
 from batchmark_job.sharing.answers import Lost, Ran, Started
 from batchmark_job.sharing.disturbances import disturb
 from batchmark_job.sharing.point import SLOW_CALLS
 from batchmark_job.sharing.schedule import Steps
+from batchmark_job.workloads.support import torch_calls
 from batchmark_job.workloads.user_errors import where_raised
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from batchmark_job.measuring.processes.answers import LastLook
     from batchmark_job.measuring.processes.workers import Tell
 
-LAST_STEP_SECONDS = 5.0  # of the disturbed replica among threads, once the others have ended
+LAST_STEP_SECONDS = 5.0  # for a thread that hangs, once the others have ended
 LIMIT_TRIED = 1.1  # times MPS's limit: memory that a client must not get
 
 
@@ -54,7 +55,7 @@ class Replicas:
             RuntimeError: MPS does not keep to its limit.
         """
         os.environ.update(environment)
-        self._device = problem.device
+        self._device, self._workload, self._dtype = problem.device, problem.workload, problem.dtype
         if memory_limit_bytes is not None:
             _check_limit(memory_limit_bytes)
         implementation = problem.implementations()[index]
@@ -100,16 +101,19 @@ class Replicas:
                 ended[place] = Lost(outcome, memory.describe_error(error) + where_raised(error))
 
         places = range(len(self._all))
-        if len(places) == 1:
-            one(0)
-        else:
-            threads = [threading.Thread(target=one, args=(n,), daemon=True) for n in places]
-            for thread in threads:
+        hangs = disturbance is Disturbance.HANG and len(places) > 1
+        here, elsewhere = (places[:0], places) if hangs else (places[:1], places[1:])
+        threads = {
+            place: threading.Thread(target=one, args=(place,), daemon=True) for place in elsewhere
+        }
+        # What is the process's is set around all threads: each would restore it for the others.
+        with measuring_state(self._workload, self._dtype), torch_calls.cudnn_search():
+            for thread in threads.values():
                 thread.start()
-            for thread in threads[1:]:
-                thread.join()
-            # The first one may hang, which is no reason to lose what the others did.
-            threads[0].join(None if disturbance is None else LAST_STEP_SECONDS)
+            for place in here:
+                one(place)
+            for place in reversed(elsewhere):  # last the one that hangs, which takes nobody's steps
+                threads[place].join(LAST_STEP_SECONDS if hangs and place == 0 else None)
         hung = Lost(ReplicaOutcome.HUNG, "its thread made no more steps")
         return [ended.get(place, hung) for place in places]
 

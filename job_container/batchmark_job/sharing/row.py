@@ -146,7 +146,7 @@ class SharingRow(Row):
         if len(gpus) > 1 and self.point.form != "pods":
             named = ", ".join(sorted(map(str, gpus)))
             self.give_up(MeasurementStatus.FAILED, f"its replicas ran on different GPUs: {named}")
-        self._remark = self._limit_that_does_not_show(bench, group)
+        self._remark = group.remark or self._limit_that_does_not_show(bench, group)
 
     def _limit_that_does_not_show(self, bench: Bench, group: Group) -> str | None:
         """Said, and no failure: how MPS counts threads is the driver's."""
@@ -214,7 +214,10 @@ class SharingRow(Row):
             return
         few = f"only {count} samples: its steps are too long for {least}" if count < least else None
         remarks = "; ".join(filter(None, (few, self._remark))) or None
-        self.measurement = self._as_measured(MeasurementStatus.MEASURED, remarks)
+        try:
+            self.measurement = self._as_measured(MeasurementStatus.MEASURED, remarks)
+        except Exception as error:  # a formula of the workload breaks the schema
+            self.give_up(MeasurementStatus.FAILED, f"{type(error).__name__}: {error}")
 
     def problem(self, bench: Bench) -> Problem:
         return replace(super().problem(bench), parameters=self.task_parameters)

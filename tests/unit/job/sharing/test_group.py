@@ -73,7 +73,7 @@ class Scripted:
         return self.coming.pop(0)
 
 
-def run(mode, workers, *, seconds=0.06, **point):
+def run(mode, workers, *, seconds=0.12, **point):
     shared = SharingPoint(SharingMode(mode), len(workers.coming), **point)
     return shared, measure(TASK, shared, seconds, workers, lambda *_: None, None)
 
@@ -90,7 +90,7 @@ def test_all_start_before_any_runs_and_share_their_windows():
     per_step = [seconds_per_step(steps(found), window) for window in found.windows]
     assert per_step == pytest.approx([0.002] * group.WINDOWS)
     assert len({each.steps.began for each in found.ran}) == 1
-    assert found.windows[0].start - found.ran[0].steps.began == pytest.approx(0.01)
+    assert found.windows[0].start - found.ran[0].steps.began == pytest.approx(0.02)
 
 
 def test_one_after_the_other_each_runs_alone():
@@ -108,6 +108,12 @@ def test_slow_steps_get_more_time():
     _, found = run("time_slicing", workers)
     whole = found.windows[-1].end - found.windows[0].start
     assert whole == pytest.approx(group.STEPS_IN_WINDOW * group.WINDOWS * 0.05)
+
+
+def test_windows_hold_steps_even_if_only_one_goes_on_at_a_time():
+    workers = Scripted(*[{"seconds": 0.01}] * 4)
+    _, found = run("time_slicing", workers)
+    assert found.windows[0].seconds == pytest.approx(group.STEPS_IN_WINDOW * 4 * 0.01)
 
 
 def test_slow_steps_have_more_time_in_turn_too():
@@ -160,7 +166,7 @@ def test_what_became_of_a_replica_is_told_apart(fault, outcome):
     record = sharing_record(point, [found])
     assert [replica.outcome for replica in record.replicas] == [outcome, "ran"]
     assert record.replicas[0].group_steps == ()
-    assert record.replicas[1].group_steps == (11,)
+    assert record.replicas[1].group_steps == (22,)
 
 
 def test_a_record_holds_each_replicas_steps_gaps_and_start():
@@ -168,7 +174,7 @@ def test_a_record_holds_each_replicas_steps_gaps_and_start():
     point, found = run("time_slicing", workers)
     record = sharing_record(point, [found, found])
     fast, slow = record.replicas
-    assert (fast.group_steps, slow.group_steps) == ((26, 26), (11, 11))
+    assert (fast.group_steps, slow.group_steps) == ((53, 53), (22, 22))
     assert fast.step_seconds_p50 == pytest.approx(0.0019)
     assert slow.step_seconds_p99 == pytest.approx(0.0045)
     assert slow.longest_gap_seconds == pytest.approx(0.0045)

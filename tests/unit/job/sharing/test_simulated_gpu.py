@@ -1,5 +1,6 @@
 """Sharing on a simulated GPU, in the test's own process; no figure here is a GPU's."""
 
+import gc
 import os
 import threading
 
@@ -7,6 +8,7 @@ import pytest
 import torch
 
 from batchmark_job.machine import mps
+from batchmark_job.measuring import prepared
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.result_sharing import Disturbance, SharingMode
 from batchmark_job.sharing import replicas
@@ -88,6 +90,39 @@ def test_in_a_container_of_its_own_a_replica_uses_the_hosts_daemon(monkeypatch, 
             row = measured("mps", form="jobs")
             assert os.environ[mps.PIPES] == pipes
     assert row.status in {"measured", "unsettled"}, row.reason
+
+
+def test_a_daemon_that_cannot_be_asked_is_no_reason_not_to_measure(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setenv(mps.PIPES, str(tmp_path))
+    (tmp_path / "control").touch()
+    with cuda.installed("A10G"):
+        row = measured("mps", form="jobs")
+    assert row.status in {"measured", "unsettled"}, row.reason
+    if row.status == "measured":
+        assert row.reason.endswith("can't be asked whom it serves")
+
+
+def test_one_streams_end_leaves_arithmetic_and_collector_to_the_others(monkeypatch):
+    seen = []
+    steps = prepared.Prepared.steps_until
+
+    def look(self, moment, **calls):
+        ended = steps(self, moment, **calls)
+        seen.append((torch.backends.cuda.matmul.allow_tf32, gc.isenabled()))
+        return ended
+
+    monkeypatch.setattr(prepared.Prepared, "steps_until", look)
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        with cuda.installed("A10G"):
+            measured("streams", 3)
+        assert torch.backends.cuda.matmul.allow_tf32
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+    assert gc.isenabled()
+    assert set(seen) == {(False, False)}
 
 
 def test_a_daemon_that_serves_nobody_is_found(control):
