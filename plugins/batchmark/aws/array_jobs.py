@@ -13,6 +13,7 @@ from batchmark.aws.job_description import (
     CHILDREN,
     FINISHED,
     ON_AN_INSTANCE,
+    PARENT_REASON,
     JobDescription,
     host_terminated,
 )
@@ -57,7 +58,7 @@ def with_children(parent: JobDescription, children: Sequence[JobDescription]) ->
         whole |= {"status": behind["status"] if live else "RUNNING"}
         whole |= {"attempts": behind.get("attempts", [])}
     if reason := behind.get("statusReason"):
-        whole |= {"statusReason": reason}
+        whole |= {"statusReason": reason, PARENT_REASON: parent.get("statusReason")}
     return whole
 
 

@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as BotocoreConnectionError
 
 from batchmark.aws.array_jobs import ON_THE_WAY, child_ids, occupies_instance, with_children
-from batchmark.aws.job_description import FINISHED, JobDescription
+from batchmark.aws.job_description import FINISHED, PARENT_REASON, JobDescription
 
 # Jobs with these reasons did not fail by themselves: their tasks submit others.
 KILLED = "The Airflow task was killed on its worker"
@@ -74,7 +74,8 @@ def is_live(job: JobDescription) -> bool:
 
 def was_withdrawn(job: JobDescription) -> bool:
     """Whether its task ended it only to submit another."""
-    return job.get("statusReason") in {KILLED, STEPPED_BACK}
+    reasons = {job.get("statusReason"), job.get(PARENT_REASON)}
+    return not reasons.isdisjoint({KILLED, STEPPED_BACK})
 
 
 def live_jobs(batch: Any, queue: str) -> list[dict[str, Any]]:

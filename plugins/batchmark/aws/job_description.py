@@ -17,6 +17,7 @@ MOMENTS = {"created_at": "createdAt", "started_at": "startedAt", "stopped_at": "
 # Batch's status reason for an attempt whose instance was terminated, such as by a Spot reclaim.
 HOST_TERMINATED = "Host EC2"
 CHILDREN = "children"  # where a description has those of its array job (array_jobs.py)
+PARENT_REASON = "parentStatusReason"  # and the array job's own reason, beside a child's
 
 
 class LogLocation(NamedTuple):

@@ -11,6 +11,7 @@ from botocore.exceptions import (
 
 from batchmark.aws.batch_jobs import (
     REASON_CHARACTERS,
+    STEPPED_BACK,
     SUBMIT_AGAIN_AFTER_SECONDS,
     describe_jobs,
     is_passing,
@@ -18,6 +19,7 @@ from batchmark.aws.batch_jobs import (
     list_jobs,
     submit_job,
     terminate_job,
+    was_withdrawn,
 )
 from batchmark.core.names import LONGEST_NAME, full_name, generation_of, names_of_task
 from tests.stand_ins.batch import ON_DEMAND_QUEUE, SPOT_QUEUE, FakeBatch, client_error
@@ -124,6 +126,14 @@ def test_listed_arrays_that_have_ended_know_why(batch):
     batch.change_child(job_id, 1, status="SUCCEEDED")
     (listed,) = list_jobs(batch, [SPOT_QUEUE], "run-1")
     assert (listed["jobId"], listed["status"], listed["statusReason"]) == (job_id, "FAILED", "boom")
+
+
+def test_an_array_was_withdrawn_if_its_parent_says_so_whatever_its_children_say(batch):
+    job_id = batch.add_array("run-1", ["RUNNING"] * 2)
+    batch.terminate_job(job_id, "Array Child Job failed")
+    assert not was_withdrawn(list_jobs(batch, [SPOT_QUEUE], "run-1")[0])
+    batch.change(job_id, statusReason=STEPPED_BACK)
+    assert was_withdrawn(list_jobs(batch, [SPOT_QUEUE], "run-1")[0])
 
 
 def test_a_queue_is_at_work_while_children_run_though_their_parent_is_pending(batch):
