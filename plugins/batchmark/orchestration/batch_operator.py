@@ -161,13 +161,13 @@ class BenchmarkJobOperator(BatchOperator):
             context, (*current[1:], *other), "Another job of its Airflow task took its place"
         )
         on_demand = self._on_demand(request)
+        if self.shares_instance and (not current or self._may_step_back(current[0], on_demand)):
+            self.log.info("Its trigger runs its job when no other is in %s", self.job_queue)
+            self._defer(on_demand, [], request)
+            return None
         if current:
             self.job_id = str(current[0]["jobId"])
             self.log.info("Found job %s of this task: %s", self.job_id, current[0]["status"])
-        elif self.shares_instance:
-            self.log.info("Its trigger submits its job when no other is in %s", self.job_queue)
-            self._defer(on_demand, [], request)
-            return None
         else:
             self.job_id = self._submit(context, request)
         earlier = [str(job["jobId"]) for job in reversed(current[1:])]
@@ -200,13 +200,20 @@ class BenchmarkJobOperator(BatchOperator):
             raise AirflowException(f"{KILLED} while it submitted job {job_id}")
         return job_id
 
+    def _may_step_back(self, listed: dict[str, Any], on_demand: dict[str, Any] | None) -> bool:
+        """Whether another job may come before this one, as none does in the On-Demand queue."""
+        if not is_live(listed):
+            return False
+        queue = self._described(listed["jobId"])["jobQueue"]
+        return on_demand is None or queue != on_demand["jobQueue"]
+
     def _defer(
         self,
         on_demand: dict[str, Any] | None,
         earlier_job_ids: Sequence[str],
         request: dict[str, Any] | None = None,
     ) -> None:
-        """Wait for the job; with `request` it is still to be submitted when its turn comes.
+        """Wait for the job; with `request` its trigger submits or finds it when its turn comes.
 
         Jobs of other runs may come before it for as long as one turn takes.
         """
@@ -214,10 +221,11 @@ class BenchmarkJobOperator(BatchOperator):
         timeout = self.execution_timeout.total_seconds() if self.execution_timeout else None
         longest = self.longest_seconds and self.longest_seconds * (2 if on_demand else 1)
         bounds = [seconds for seconds in (timeout, longest) if seconds]
-        limit = turns * (min(bounds) + ENDING_SECONDS) if bounds else None
+        one_turn = min(bounds) + ENDING_SECONDS if bounds else None
+        now = time.time()
         self.defer(
             # The trigger ends the task in time; this is in case no triggerer runs.
-            timeout=timedelta(seconds=limit) if limit else None,
+            timeout=timedelta(seconds=turns * one_turn) if one_turn else None,
             trigger=BenchmarkJobTrigger(
                 job_id=self.job_id,
                 request=request,
@@ -225,7 +233,8 @@ class BenchmarkJobOperator(BatchOperator):
                 runnable_seconds=self.runnable_seconds,
                 starting_seconds=self.starting_seconds,
                 longest_seconds=self.longest_seconds,
-                deadline=time.time() + turns * timeout if timeout else None,
+                deadline=now + turns * timeout if timeout else None,
+                latest_turn=now + (turns - 1) * one_turn if request and one_turn else None,
                 document=self.document,
                 on_demand=on_demand,
                 queues_of_same_quota=self.queues_of_same_quota,

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from airflow.providers.amazon.aws.triggers.batch import BatchJobTrigger
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
@@ -41,9 +41,11 @@ from batchmark.orchestration.log_progress import LogProgress
 from batchmark.orchestration.turns import (
     EVERY_SECONDS,
     NotSubmittedError,
+    instance_never_free,
     is_behind_others,
     is_over,
     task_before,
+    task_before_not_over,
 )
 from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
 from batchmark.runs.job_outcome import JobOutcome, outcome
@@ -56,6 +58,7 @@ UNREADABLE = "The result document can't be read now."
 ENDING_SECONDS = STOP_SECONDS + DOCUMENT_SECONDS + 300
 # A diagnosis makes many slow calls; a hundred stuck jobs must not occupy all threads.
 _DIAGNOSES = ThreadPoolExecutor(max_workers=2, thread_name_prefix="diagnosis")
+Answered = TypeVar("Answered")
 
 
 class BenchmarkJobTrigger(BatchJobTrigger):
@@ -77,6 +80,7 @@ class BenchmarkJobTrigger(BatchJobTrigger):
         longest_seconds: how long the job may take in all, from its submission; None for ever.
         deadline: time after which no job of the task may run, in seconds since the epoch; None for
             no deadline.
+        latest_turn: time after which the job is not submitted any more; None for no such time.
         document: fields of the ExpectedDocument; None if the job succeeds without one.
         on_demand: SubmitJob's arguments for a second job, which follows if the last attempt lost
             its host; None for no second job.
@@ -96,6 +100,7 @@ class BenchmarkJobTrigger(BatchJobTrigger):
         starting_seconds: float | None = None,
         longest_seconds: float | None = None,
         deadline: float | None = None,
+        latest_turn: float | None = None,
         document: dict[str, Any] | None = None,
         on_demand: dict[str, Any] | None = None,
         queues_of_same_quota: Sequence[str] = (),
@@ -104,7 +109,9 @@ class BenchmarkJobTrigger(BatchJobTrigger):
         **kwargs: Any,
     ) -> None:
         super().__init__(job_id=job_id, **kwargs)
-        self.limits = WaitLimits(runnable_seconds, starting_seconds, longest_seconds, deadline)
+        self.limits = WaitLimits(
+            runnable_seconds, starting_seconds, longest_seconds, deadline, latest_turn
+        )
         self.document = document
         self.request = request
         self.after = after
@@ -126,6 +133,7 @@ class BenchmarkJobTrigger(BatchJobTrigger):
         self.clock: Callable[[], float] = time.time
         self.sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
         self._submission: asyncio.Task[str] | None = None
+        self._stepped_back: set[str] = set()  # ids; Batch may tell other reasons for their ends
         # Both queues use the same On-Demand instances.
         own = [on_demand["jobQueue"]] if on_demand else []
         self._other_queues: list[str] = [*own, *queues_of_same_quota]
@@ -298,7 +306,8 @@ class BenchmarkJobTrigger(BatchJobTrigger):
             await self.sleep(EVERY_SECONDS)  # ListJobs may show a job late
             if not is_behind_others(job_id, await self._live_jobs(request["jobQueue"])):
                 break
-            await asyncio.to_thread(self._terminate, job_id, STEPPED_BACK)
+            await self._insist(self._terminate, job_id, STEPPED_BACK)
+            self._stepped_back.add(job_id)
             found, self.job_ids, self._submission = None, [], None
         self.log.info("Its turn has come: submitted job %s as %s", job_id, request["jobName"])
         await self.push_xcoms(
@@ -310,7 +319,10 @@ class BenchmarkJobTrigger(BatchJobTrigger):
         )
 
     async def _wait_for_turn(self, request: dict[str, Any]) -> None:
+        since = self.clock()
         while self.after is not None and not await self.is_over(self.after):
+            if self.limits.is_turn_missed(self.clock()):
+                raise task_before_not_over(self.after, self.clock() - since)
             await self.sleep(EVERY_SECONDS)
         since, told = self.clock(), None
         while jobs := await self._live_jobs(request["jobQueue"]):
@@ -318,19 +330,19 @@ class BenchmarkJobTrigger(BatchJobTrigger):
             if job != told:
                 self.log.info("Waiting for the end of %s: they would share an instance", job)
                 told = job
-            if self.limits.are_over(since, self.clock()):
-                raise NotSubmittedError(
-                    f"It was not submitted, as for {self.clock() - since:.0f} s its instance was "
-                    f"never free; now {job} is {jobs[0]['status']} in {request['jobQueue']}. End "
-                    "that job, or clear this task when no other run uses the target"
-                )
+            waited = self.clock() - since
+            if self.limits.is_turn_missed(self.clock()) or self.limits.is_too_long(waited):
+                raise instance_never_free(jobs[0], request["jobQueue"], waited)
             await self.sleep(EVERY_SECONDS)
 
     async def _live_jobs(self, queue: str) -> list[dict[str, Any]]:
+        return await self._insist(live_jobs, self.clients("batch"), queue)
+
+    async def _insist(self, call: Callable[..., Answered], *arguments: Any) -> Answered:
         """Ask Batch until it answers."""
         while True:
             try:
-                return await asyncio.to_thread(live_jobs, self.clients("batch"), queue)
+                return await asyncio.to_thread(call, *arguments)
             except (BotoCoreError, ClientError) as error:
                 if not is_passing(error):
                     raise
@@ -371,7 +383,8 @@ class BenchmarkJobTrigger(BatchJobTrigger):
     def _find(self, request: dict[str, Any]) -> str | None:
         found = list_jobs(self.clients("batch"), [request["jobQueue"]], request["jobName"])
         own = [job for job in found if job["jobName"] == request["jobName"]]
-        return next((str(job["jobId"]) for job in own if not was_withdrawn(job)), None)
+        ids = (str(job["jobId"]) for job in own if not was_withdrawn(job))
+        return next((job_id for job_id in ids if job_id not in self._stepped_back), None)
 
     async def _outcome(self, progress: JobProgress) -> JobOutcome:
         """Judge the job, retrying while S3 can't be read."""

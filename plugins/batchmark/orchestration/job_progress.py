@@ -27,17 +27,21 @@ class ExceededLimit(NamedTuple):
 
 
 class WaitLimits(NamedTuple):
-    """Limits in seconds, the deadline since the epoch; None for no limit."""
+    """Limits in seconds, the deadline and the latest turn since the epoch; None for no limit."""
 
     runnable_seconds: float | None = None
     starting_seconds: float | None = None
     longest_seconds: float | None = None
     deadline: float | None = None
+    latest_turn: float | None = None
 
-    def are_over(self, since: float, now: float) -> bool:
-        """Whether what began then has taken too long."""
-        ends = [self.deadline, self.longest_seconds and since + self.longest_seconds]
-        return any(end is not None and now > end for end in ends)
+    def is_turn_missed(self, now: float) -> bool:
+        """Whether it is too late to submit the job."""
+        return any(end is not None and now > end for end in (self.deadline, self.latest_turn))
+
+    def is_too_long(self, seconds: float) -> bool:
+        """Whether no job may take this long."""
+        return self.longest_seconds is not None and seconds > self.longest_seconds
 
 
 class JobProgress:

@@ -23,6 +23,22 @@ class NotSubmittedError(BatchmarkError):
     """A job could not be submitted in time, or at all."""
 
 
+def task_before_not_over(map_index: int, seconds: float) -> NotSubmittedError:
+    return NotSubmittedError(
+        f"It was not submitted, as for {seconds:.0f} s the task before it (map index {map_index}) "
+        "was not over. End that task, then clear this one"
+    )
+
+
+def instance_never_free(job: Mapping[str, Any], queue: str, seconds: float) -> NotSubmittedError:
+    """The error of a job that waited in vain for the end of another."""
+    return NotSubmittedError(
+        f"It was not submitted, as for {seconds:.0f} s its instance was never free; now job "
+        f"{job['jobId']} ({job['jobName']}) is {job['status']} in {queue}. End that job, or clear "
+        "this task when no other run uses the target"
+    )
+
+
 def task_before(ti: Any, map_index: int) -> dict[str, Any]:
     """The arguments that ask Airflow for the state of another task of the same mapping."""
     return {

@@ -303,6 +303,7 @@ def test_a_job_that_shares_an_instance_is_left_to_the_trigger_which_may_wait_a_t
     assert arguments["request"]["arrayProperties"] == {"size": 5}
     assert arguments["on_demand"] == arguments["request"] | {"jobQueue": ON_DEMAND_QUEUE}
     assert arguments["deadline"] == 1000 + 4 * 60
+    assert arguments["latest_turn"] == 1000 + 3 * (60 + ENDING_SECONDS)
     assert deferred.timeout == timedelta(seconds=4 * (60 + ENDING_SECONDS))
 
 
@@ -314,11 +315,20 @@ def test_a_cleared_task_that_waits_for_no_other_is_left_to_the_trigger_too():
     assert (arguments["job_id"], arguments["after"]) == (None, None)
 
 
-def test_a_retry_follows_its_array_whoever_runs_before_it():
+def test_a_retry_leaves_its_live_array_to_the_trigger_which_looks_whether_another_comes_first():
     task = Task(**ARRAY, **SHARED, try_number=2)
-    found = task.batch.add_array(name(), ["RUNNING"] * 5)
+    task.batch.add_array(name(), ["RUNNING"] * 5)
     arguments, _ = task.deferral()
-    assert arguments["job_id"] == found
+    assert (arguments["job_id"], arguments["request"]["jobName"]) == (None, name())
+    assert task.batch.submissions == []
+
+
+def test_a_retry_follows_the_on_demand_job_that_took_the_place_of_one_that_shares_an_instance():
+    task = Task(**SHARED, try_number=2)
+    spot = task.batch.add(name(), "FAILED", statusReason=RECLAIMED)
+    found = task.batch.add(name(), "RUNNING", ON_DEMAND_QUEUE)
+    arguments, _ = task.deferral()
+    assert (arguments["job_id"], arguments["earlier_job_ids"]) == (found, [spot])
 
 
 def test_a_retry_of_a_failed_array_fails_at_once_with_its_childrens_reasons():

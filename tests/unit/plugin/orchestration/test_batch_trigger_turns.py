@@ -120,6 +120,44 @@ def test_of_two_jobs_submitted_at_once_the_later_steps_back_and_comes_after_the_
     assert event.xcoms["return_value"] == "job-3"
 
 
+def test_a_job_steps_back_though_batch_does_not_answer_at_first():
+    following, show = with_rival(created_at=1)
+    terminate, refusals = following.batch.terminate_job, [client_error("TooManyRequestsException")]
+
+    def terminate_job(**asked):
+        if refusals:
+            raise refusals.pop()
+        terminate(**asked)
+
+    following.batch.terminate_job = terminate_job
+    while_asleep(following, show, lambda: None, lambda: None, ending(following, "job-2"))
+    event = following.event((1, {"status": "SUCCEEDED"}))
+    assert following.batch.terminated == [("job-1", STEPPED_BACK)]
+    assert event.xcoms["job_ids"] == ["job-3"]
+
+
+def test_a_job_that_stepped_back_is_not_taken_up_again_whatever_batch_says_of_its_end():
+    following, show = with_rival(created_at=1)
+
+    def end():
+        following.batch.change("job-1", statusReason="Job terminated")
+        following.batch.change("job-2", status="SUCCEEDED")
+
+    while_asleep(following, show, end)
+    event = following.event((1, {"status": "SUCCEEDED"}))
+    assert event.xcoms["job_ids"] == ["job-3"]
+
+
+def test_a_job_that_is_found_steps_back_if_another_came_first():
+    following = waiting([True])
+    found = following.batch.add(NAME, "RUNNABLE")
+    rival = following.batch.add("rival", "RUNNING", createdAt=1)
+    while_asleep(following, lambda: None, ending(following, rival))
+    event = following.event((1, {"status": "SUCCEEDED"}))
+    assert following.batch.terminated == [(found, STEPPED_BACK)]
+    assert event.xcoms["job_ids"] == ["job-3"]
+
+
 def test_of_two_jobs_submitted_at_once_the_oldest_stays():
     following, show = with_rival(created_at=9_795_222_700_000)
     while_asleep(following, show)
@@ -189,6 +227,21 @@ def test_an_execution_timeout_bounds_the_wait_for_a_turn():
     following = waiting([True], deadline=CREATED + 60)
     following.batch.add("another-run", "RUNNING")
     assert "for 70 s its instance was never free" in following.event().xcoms["failure"]
+
+
+@pytest.mark.parametrize("limit", ["deadline", "latest_turn"])
+def test_a_task_that_waits_too_long_for_the_one_before_it_fails_and_names_it(limit):
+    following = waiting([False] * 8, **{limit: CREATED + 60})
+    failure = following.event().xcoms["failure"]
+    assert following.batch.submissions == []
+    assert "for 70 s the task before it (map index 0) was not over" in failure
+
+
+def test_a_job_of_another_run_does_not_take_more_than_the_task_has_left_of_its_turns():
+    following = waiting([False] * 5 + [True], latest_turn=CREATED + 60, longest_seconds=3600)
+    following.batch.add("another-run", "RUNNING")
+    failure = following.event().xcoms["failure"]
+    assert "for 20 s its instance was never free; now job job-1 (another-run)" in failure
 
 
 def test_a_batch_that_does_not_answer_is_asked_again_for_the_jobs_of_its_queue():
