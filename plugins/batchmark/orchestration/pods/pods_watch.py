@@ -138,7 +138,11 @@ class PodsWatch:
         return text
 
     def _is_at_work(self) -> bool:
-        return any(pod["status"].get("phase") == "Running" for pod in self.pods)
+        """Whether a pod has a node, and so a GPU; its image may take longer than others wait."""
+        return any(
+            pod["spec"].get("nodeName") and pod["status"].get("phase") in {"Pending", "Running"}
+            for pod in self.pods
+        )
 
     def _counts(self) -> str:
         phases = Counter(pod["status"].get("phase", "Unknown") for pod in self.pods)

@@ -12,12 +12,22 @@ SHORT = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
 
 
 def pod(name, phase):
-    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-    waits = {"conditions": [condition | {"message": SHORT}]} if phase == "Pending" else {}
+    """A phase, or "Starting": it has its node, which loads the image."""
+    spec, status = {"containers": [{"resources": {}}]}, {"phase": phase}
+    if phase == "Pending":
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        status["conditions"] = [condition | {"message": SHORT}]
+    else:
+        spec["nodeName"] = "node"
+    if phase == "Starting":
+        status = {
+            "phase": "Pending",
+            "containerStatuses": [{"state": {"waiting": {"reason": "ContainerCreating"}}}],
+        }
     return {
         "metadata": {"name": name, "creationTimestamp": SINCE},
-        "spec": {"containers": [{"resources": {}}]},
-        "status": {"phase": phase, **waits},
+        "spec": spec,
+        "status": status,
     }
 
 
@@ -69,6 +79,13 @@ WAITING = ("Running", "Pending")
 def test_a_pod_that_got_a_share_may_take_its_time_to_start():
     shared = []
     api = Api(*[WAITING] * 6, ("Running", "Running"), ("done",))
+    assert watch(api, lambda: shared.append(api.now)) is None
+    assert shared == [3]
+
+
+def test_gpus_are_shared_while_the_pods_that_have_them_still_load_their_image():
+    shared = []
+    api = Api(*[("Starting", "Pending")] * 6, *[("Starting", "Starting")] * 3, ("done",))
     assert watch(api, lambda: shared.append(api.now)) is None
     assert shared == [3]
 
