@@ -46,7 +46,8 @@ def eks_gpu_sharing_benchmark():
     def wait_for_node() -> None:
         pods.wait_for_node(get_current_context())
 
-    @task(retries=5, retry_delay=timedelta(minutes=1))
+    # EKS refuses while the node group still grows.
+    @task(retries=20, retry_delay=timedelta(minutes=1))
     def end_node() -> None:
         pods.end_node()
 

@@ -9,6 +9,7 @@ from airflow.sdk import Context, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
 from batchmark.aws import node_group
+from batchmark.aws.batch_targets import NO_ANSWER, why_unread
 from batchmark.aws.boto_clients import client
 from batchmark.aws.result_bucket import PLAN, RunStore
 from batchmark.core.errors import BatchmarkError, ClusterError
@@ -98,12 +99,16 @@ def start_node(context: Context) -> None:
     store = RunStore.of(config, context["run_id"])
     if RunPlan.model_validate_json(store.read(store.prefix + PLAN)).dry_run:
         raise AirflowSkipException("a dry run: nothing is started")
-    node_group.start(
-        client("eks", cluster.region),
-        cluster,
-        dag_id=context["ti"].dag_id,
-        run_id=context["run_id"],
-    )
+    eks = client("eks", cluster.region)
+    try:
+        node_group.start(eks, cluster, dag_id=context["ti"].dag_id, run_id=context["run_id"])
+    except BaseException:
+        # The teardown does not run after a setup that failed, and EKS may have got the call.
+        try:
+            node_group.end(eks, cluster)
+        except NO_ANSWER as error:
+            tell(f"The node of {cluster.cluster} could not be ended: {why_unread(error)}")
+        raise
     tell(f"Asked for a {cluster.instance_type} in {cluster.cluster}.")
 
 

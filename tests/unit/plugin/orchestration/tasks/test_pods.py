@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
-from batchmark.aws import price_list
+from batchmark.aws import node_group, price_list
 from batchmark.core.names import slug
 from batchmark.core.run import RunPlan
 from batchmark.history.store import HistoryStore
@@ -172,6 +172,26 @@ def test_a_dry_run_starts_nothing(account):
     assert account.group.scaling_config["desiredSize"] == 0
     with pytest.raises(AirflowSkipException):
         pods.collect_results(account.context(), "run_pods")
+
+
+@pytest.mark.parametrize("is_ended", [True, False])
+def test_a_node_whose_start_did_not_end_well_is_not_left(account, monkeypatch, capsys, is_ended):
+    """EKS gets the call, but its answer never comes; then it may refuse another."""
+    resize = node_group._resize
+
+    def lost(eks, cluster, size):
+        if size == 0 and not is_ended:
+            eks.describe_nodegroup(clusterName=cluster.cluster, nodegroupName="none")
+        resize(eks, cluster, size)
+        if size == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(node_group, "_resize", lost)
+    pods.plan_pods(account.context())
+    with pytest.raises(KeyboardInterrupt):
+        pods.start_node(account.context())
+    assert account.group.scaling_config["desiredSize"] == (0 if is_ended else 1)
+    assert ("could not be ended" in capsys.readouterr().out) is not is_ended
 
 
 def test_a_node_that_never_comes_is_told_in_the_words_of_eks(account, monkeypatch):
