@@ -23,6 +23,10 @@ from batchmark_job.result_sharing import SharingMode
 DEVICE_PLUGIN, ITS_NAMESPACE = "nvidia-device-plugin", "kube-system"
 POLL_SECONDS = 5
 LOG_TAIL_LINES = 50
+REMEDIES = {
+    401: "apply terraform/stacks/eks_gpu_sharing with Airflow's role among airflow_role_arns",
+    403: MANIFESTS,
+}
 
 
 @contextmanager
@@ -77,7 +81,8 @@ class ClusterApi:
 
     def nodes(self) -> list[Object]:
         """The nodes with GPUs that are ready."""
-        found = self._json(self._core.list_node(label_selector=NODE_LABEL).items)
+        with self._let_in():
+            found = self._json(self._core.list_node(label_selector=NODE_LABEL).items)
         return [node for node in found if _is_ready(node)]
 
     def pods(self, job_name: str) -> list[Object]:
@@ -141,20 +146,21 @@ class ClusterApi:
     def remove_jobs(self) -> None:
         """Delete all jobs of ours with their pods; return when they are gone."""
         found = selector(installation_labels(self.cluster))
-        for job in self._batch.list_namespaced_job(
-            self.cluster.namespace, label_selector=found
-        ).items:
-            self._remove(job.metadata.name)
 
         def are_gone() -> bool:
             pods = self._core.list_namespaced_pod(self.cluster.namespace, label_selector=found)
             return not pods.items
 
-        if not self._wait_for(are_gone, REMOVAL_SECONDS):
-            raise ClusterError(
-                f"pods of {self.cluster.namespace} with the label {found} are still there after "
-                f"{REMOVAL_SECONDS} s: look at `kubectl -n {self.cluster.namespace} get pods`"
-            )
+        with self._let_in():
+            jobs = self._batch.list_namespaced_job(self.cluster.namespace, label_selector=found)
+            for job in jobs.items:
+                self._remove(job.metadata.name)
+            if self._wait_for(are_gone, REMOVAL_SECONDS):
+                return
+        raise ClusterError(
+            f"pods of {self.cluster.namespace} with the label {found} are still there after "
+            f"{REMOVAL_SECONDS} s: look at `kubectl -n {self.cluster.namespace} get pods`"
+        )
 
     def _remove(self, name: str) -> None:
         try:
@@ -181,6 +187,18 @@ class ClusterApi:
                 return False
             self.sleep(POLL_SECONDS)
         return True
+
+    @contextmanager
+    def _let_in(self) -> Iterator[None]:
+        try:
+            yield
+        except ApiException as error:
+            if error.status not in REMEDIES:
+                raise
+            raise ClusterError(
+                f"cluster {self.cluster.cluster} does not let Airflow in ({error.status} "
+                f"{error.reason}): {REMEDIES[error.status]}"
+            ) from error
 
     def _refused(self, error: ApiException) -> ClusterError:
         if error.status in {403, 404}:

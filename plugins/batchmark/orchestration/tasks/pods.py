@@ -88,17 +88,24 @@ def plan_pods(context: Context) -> list[dict[str, Any]]:
 
 
 def start_node(context: Context) -> None:
-    """Ask for the GPU node.
+    """Ask for the GPU node, once the cluster lets Airflow in.
 
     Raises:
         AirflowSkipException: a dry run.
+        AirflowFailException: the cluster does not let Airflow in.
     """
     from batchmark.core.run import RunPlan
+    from batchmark.orchestration.pods.cluster_api import ClusterApi, kubeconfig, kubernetes_hook
 
     config, cluster = load_config(), load_cluster()
     store = RunStore.of(config, context["run_id"])
     if RunPlan.model_validate_json(store.read(store.prefix + PLAN)).dry_run:
         raise AirflowSkipException("a dry run: nothing is started")
+    with kubeconfig(cluster) as path:
+        try:
+            ClusterApi(cluster, kubernetes_hook(path).api_client).nodes()
+        except ClusterError as error:
+            fail(context, str(error), error)
     eks = client("eks", cluster.region)
     try:
         node_group.start(eks, cluster, dag_id=context["ti"].dag_id, run_id=context["run_id"])

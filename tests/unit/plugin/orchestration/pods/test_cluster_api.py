@@ -15,7 +15,7 @@ from tests.builders.clusters import applied, published
 from tests.stand_ins.eks_account import EksAccount
 from tests.stand_ins.kubernetes_api.access import Access
 from tests.stand_ins.kubernetes_api.api import serving
-from tests.stand_ins.kubernetes_api.clients import CLUSTER, GROUPS, KEY, connected
+from tests.stand_ins.kubernetes_api.clients import CLUSTER, GROUPS, KEY, connected, token
 from tests.stand_ins.moto_account import moto_account
 
 
@@ -92,3 +92,17 @@ def test_nodes_that_are_not_ready_are_none(api):
     cluster, found = api
     cluster.nodes[0]["status"]["conditions"][0]["status"] = "Unknown"
     assert found.nodes() == []
+
+
+@pytest.mark.parametrize("call", [ClusterApi.nodes, ClusterApi.remove_jobs])
+def test_a_cluster_without_the_manifests_is_told_with_what_to_do(api, call):
+    cluster, found = api
+    cluster.objects.clear()
+    with pytest.raises(ClusterError, match=r"\(403 .*kubectl apply"):
+        call(found)
+
+
+def test_a_role_that_has_no_access_entry_is_told_with_what_to_do():
+    refused = pytest.raises(ClusterError, match=r"\(401 .*among airflow_role_arns")
+    with connected(applied(), bearer=token(key="AKIAUNKNOWN")) as client, refused:
+        ClusterApi(published(), client).nodes()

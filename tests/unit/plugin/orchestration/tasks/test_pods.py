@@ -194,6 +194,15 @@ def test_a_node_whose_start_did_not_end_well_is_not_left(account, monkeypatch, c
     assert ("could not be ended" in capsys.readouterr().out) is not is_ended
 
 
+def test_no_node_is_asked_for_before_the_manifests_are_applied(account):
+    account.cluster.objects.clear()
+    pods.plan_pods(account.context())
+    with pytest.raises(AirflowFailException, match="kubectl apply"):
+        pods.start_node(account.context())
+    assert account.group.scaling_config["desiredSize"] == 0
+    assert "batchmark:run-id" not in account.group.tags
+
+
 def test_a_node_that_never_comes_is_told_in_the_words_of_eks(account, monkeypatch):
     monkeypatch.setattr(pods, "START_SECONDS", 0)
     pods.plan_pods(account.context())
