@@ -12,6 +12,7 @@ from airflow.providers.amazon.aws.hooks.eks import EksHook
 from airflow.providers.cncf.kubernetes.hooks.kubernetes import KubernetesHook
 from kubernetes import client as kubernetes
 from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
 
 from batchmark.checks.waiting_pods import MANIFESTS, Object
 from batchmark.core.cluster import GPU, NODE_LABEL, Cluster
@@ -110,8 +111,8 @@ class ClusterApi:
             answer = self._core.read_namespaced_pod_log(
                 name, self.cluster.namespace, tail_lines=lines, _preload_content=False
             )
-        except ApiException as error:
-            return f"(the log of {name} could not be read: {error.reason})"
+        except (ApiException, HTTPError) as error:
+            return f"(the log of {name} could not be read: {getattr(error, 'reason', error)})"
         return str(answer.data.decode(errors="replace"))
 
     def offer_gpus(self, *, shared: bool) -> None:

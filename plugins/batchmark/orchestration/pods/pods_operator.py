@@ -107,10 +107,27 @@ class PodsOperator(KubernetesJobOperator):
         name = self.job.metadata.name
         share = partial(api.offer_gpus, shared=True) if self.begins_exclusive else None
         watch = PodsWatch(api, name, share=share, **self.limits)
-        created_at, failure = datetime.now(UTC), watch.run()
+        created_at = datetime.now(UTC)
+        try:
+            failure = watch.run()
+        except Exception as error:
+            self._report(context, job, watch, created_at, str(error))
+            raise
+        self._report(context, job, watch, created_at, failure)
+        if failure:
+            raise ClusterError(failure)
+
+    def _report(
+        self,
+        context: Context,
+        job: PlannedJob,
+        watch: PodsWatch,
+        created_at: datetime,
+        failure: str | None,
+    ) -> None:
         store = RunStore.of(load_config(), context["run_id"])
         ended = EndedPods(
-            job_name=name,
+            job_name=watch.job_name,
             created_at=created_at,
             started_at=watch.started_at(),
             stopped_at=datetime.now(UTC),
@@ -121,5 +138,3 @@ class PodsOperator(KubernetesJobOperator):
             failure=failure,
         )
         context["ti"].xcom_push(key=PODS_XCOM, value=ended.model_dump(mode="json"))
-        if failure:
-            raise ClusterError(failure)

@@ -106,3 +106,9 @@ def test_a_role_that_has_no_access_entry_is_told_with_what_to_do():
     refused = pytest.raises(ClusterError, match=r"\(401 .*among airflow_role_arns")
     with connected(applied(), bearer=token(key="AKIAUNKNOWN")) as client, refused:
         ClusterApi(published(), client).nodes()
+
+
+def test_a_cluster_that_is_gone_gives_no_log():
+    with connected(applied()) as client:
+        found = ClusterApi(published(), client)
+    assert found.log({"metadata": {"name": "p-0"}}).startswith("(the log of p-0 could not be read")

@@ -150,12 +150,17 @@ def test_a_job_that_never_ends_is_ended_by_its_own_limit(task):
     assert (cluster.jobs, cluster.pods) == ({}, {})
 
 
-def test_sharing_that_can_not_be_switched_on_is_told(task):
+def test_sharing_that_can_not_be_switched_on_is_told_and_the_job_counts(task, bucket):
     cluster = applied(Containers(replicas=5))
     (settings,) = cluster.of("ConfigMap")
     del settings["data"]["time_slicing.yaml"]
-    failure = task(cluster, planned()[0], begins_exclusive=True).fail()
+    made = task(cluster, planned()[0], begins_exclusive=True)
+    failure = made.fail()
     assert "in mode time_slicing the node offers 0 nvidia.com/gpu instead of 40" in failure
+    ended = EndedPods.model_validate(made.xcoms[PODS_XCOM])
+    assert ended.failure == failure
+    assert ended.started_at is not None
+    assert bucket.objects[ended.log_key] == b"replica 0\n"
     assert (cluster.jobs, cluster.pods) == ({}, {})
 
 
