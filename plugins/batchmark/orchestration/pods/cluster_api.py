@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 from airflow.providers.amazon.aws.hooks.eks import EksHook
@@ -32,21 +32,15 @@ REMEDIES = {
 
 @contextmanager
 def kubeconfig(cluster: Cluster) -> Iterator[str]:
-    """The path of a kubeconfig with this process's own AWS credentials, as long as it is open."""
+    """The path of a kubeconfig as long as it is open; no key is in it.
+
+    Whenever a token has expired, a new one is made with the AWS credentials that this process
+    finds then: they may be renewed while a job runs.
+    """
     hook = EksHook(aws_conn_id=None, region_name=cluster.region)
-    keys = hook.get_session().get_credentials().get_frozen_credentials()
-    named = {
-        "AWS_ACCESS_KEY_ID": keys.access_key,
-        "AWS_SECRET_ACCESS_KEY": keys.secret_key,
-        "AWS_SESSION_TOKEN": keys.token,
-    }
-    # For nobody else to read: NamedTemporaryFile makes it so.
-    with NamedTemporaryFile("w", prefix="batchmark-") as credentials:
-        credentials.writelines(f"export {name}='{key}'\n" for name, key in named.items() if key)
-        credentials.flush()
-        found = hook.generate_config_file(cluster.cluster, cluster.namespace, credentials.name)
-        with found as path:
-            yield path
+    found = hook.generate_config_file(cluster.cluster, cluster.namespace, os.devnull)
+    with found as path:
+        yield path
 
 
 def kubernetes_hook(config_file: str) -> KubernetesHook:

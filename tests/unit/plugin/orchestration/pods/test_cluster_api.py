@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import sys
 from pathlib import Path
 
@@ -37,15 +36,28 @@ def account(monkeypatch):
 
 
 def test_airflows_own_credentials_open_the_cluster(account):
-    before = set(Path("/tmp").glob("batchmark-*"))
     with kubeconfig(published()) as path:
-        (credentials,) = set(Path("/tmp").glob("batchmark-*")) - before
-        assert stat.S_IMODE(credentials.stat().st_mode) == 0o600
         api = ClusterApi(published(), kubernetes_hook(path).api_client, sleep=lambda _: None)
         (node,) = api.nodes()
         assert node["metadata"]["labels"] == {"eks-node": "gpu"}
-    assert not credentials.exists()
     assert not Path(path).exists()
+
+
+def test_a_token_is_made_with_the_credentials_of_that_moment(account, monkeypatch, tmp_path):
+    """As those of a role, which whoever gives them renews in a file or at an address."""
+    keys = tmp_path / "credentials"
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(keys))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+
+    def renew(key):
+        keys.write_text(f"[default]\naws_access_key_id = {key}\naws_secret_access_key = s\n")
+
+    renew("AKIAEXPIRED")
+    with kubeconfig(published()) as path:
+        assert "AKIAEXPIRED" not in Path(path).read_text()
+        renew(KEY)
+        assert ClusterApi(published(), kubernetes_hook(path).api_client).nodes()
 
 
 @pytest.fixture
