@@ -28,6 +28,9 @@ class LeakAges(Record):
     file_system_hours: float = Field(
         default=24, ge=0, description="A younger file system is left alone."
     )
+    node_hours: float = Field(
+        default=6, ge=0, description="An EKS node that is older has leaked, though its run is live."
+    )
 
 
 class RunName(Record):

@@ -18,9 +18,16 @@ from batchmark.checks.leak_records import GuardReport, LeakAges, LeakKind, Resou
 from batchmark.checks.node_leaks import cluster_resources, end_node
 from batchmark.core.cluster import Cluster
 from batchmark.core.config import Config, Target
-from batchmark.core.names import DAG_TAG, INSTALLATION_TAG, RUN_ID_TAG, RUN_TAG, slug, url_safe
+from batchmark.core.names import (
+    DAG_TAG,
+    INSTALLATION_TAG,
+    RUN_ID_TAG,
+    RUN_TAG,
+    TARGET_TAG,
+    slug,
+    url_safe,
+)
 
-TARGET_TAG = "Target"  # set on instances by their launch template
 MANUAL_RUN_ID = "manual"  # the job definitions' default
 # Longer than any job waits and runs. Batch forgets finished jobs after 7 days.
 LOOK_BACK = timedelta(days=30)
@@ -93,7 +100,7 @@ def end_leaks(
             if resource.endable not in may_end:
                 changes["action"] = f"Left alone: end_leaks does not name {resource.endable}."
             elif resource.run and ask_run(resource.run) == "live":
-                changes["action"] = "Left alone: its run was started again meanwhile."
+                changes["action"] = "Left alone: its run is live."
             else:
                 changes = _end(resource, client, cluster)
         resources.append(resource.model_copy(update=changes))

@@ -7,6 +7,7 @@ from hashlib import sha256
 
 GENERATION_TAG = "batchmark:generation"
 INSTALLATION_TAG = "batchmark:installation"  # Airflow's policy lets it stop what has this
+TARGET_TAG = "Target"  # set on instances by their launch template
 RUN_TAG = "batchmark:run"
 RUN_ID_TAG = "batchmark:run-id"
 DAG_TAG = "batchmark:dag"  # with the parameter run_id, the leak guard knows whose job it is

@@ -443,7 +443,7 @@ def test_a_run_that_was_cleared_meanwhile_keeps_its_job(clients):
     answer_others(clients)
     found, _ = seen(clients)
     report = end_leaks(found, clients, lambda _: "live", may_end=["jobs"])
-    assert actions(report) == {"job": "Left alone: its run was started again meanwhile."}
+    assert actions(report) == {"job": "Left alone: its run is live."}
 
 
 def test_a_job_that_ended_meanwhile_is_not_ended_again(clients):

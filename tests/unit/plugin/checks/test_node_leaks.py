@@ -13,6 +13,17 @@ from tests.stand_ins.stubbed_clients import StubbedClients
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ARN = "arn:aws:eks:us-east-1:111122223333:nodegroup/batchmark-gpu-sharing/gpu/1"
 NAMED = {"clusterName": "batchmark-gpu-sharing", "nodegroupName": "gpu"}
+FILTERS = [
+    {"Name": "tag:batchmark:installation", "Values": ["batchmark"]},
+    {"Name": "tag:Target", "Values": ["g4dn.12xlarge-eks"]},
+    {"Name": "instance-state-name", "Values": ["pending", "running"]},
+]
+INSTANCE = {
+    "InstanceId": "i-1",
+    "InstanceType": "g4dn.12xlarge",
+    "State": {"Name": "running"},
+    "LaunchTime": NOW - timedelta(hours=3),
+}
 TAGS = {"batchmark:dag": "eks_gpu_sharing_benchmark", "batchmark:run-id": RUN_ID}
 
 
@@ -33,12 +44,15 @@ def answer_group(clients, size, *, minutes=60, tags=None):
     clients.answer("eks", "describe_nodegroup", {"nodegroup": group}, NAMED)
 
 
-def looked(clients, size, state="over", **group):
+def looked(clients, size, state="over", instances=(), **group):
     cluster = {"version": "1.35", "createdAt": NOW - timedelta(days=2)}
     clients.answer(
         "eks", "describe_cluster", {"cluster": cluster}, {"name": "batchmark-gpu-sharing"}
     )
     answer_group(clients, size, **group)
+    if not size:
+        found = {"Reservations": [{"Instances": list(instances)}]}
+        clients.answer("ec2", "describe_instances", found, {"Filters": FILTERS})
     asked = []
 
     def ask_run(run):
@@ -60,6 +74,12 @@ def test_a_cluster_without_node_is_named_and_no_leak(clients):
     ("state", "group", "verdict", "reason"),
     [
         ("live", {}, "in use", "Its run is live."),
+        (
+            "live",
+            {"minutes": 361},
+            "leaked",
+            f"Its run {RUN_ID} is live for more than 6 hours: cancel it if it hangs.",
+        ),
         ("over", {}, "leaked", f"Its run {RUN_ID} is not live."),
         ("unknown", {}, "leaked", f"Its run {RUN_ID} is not live."),
         ("over", {"tags": {}}, "leaked", "No run asked for it."),
@@ -70,6 +90,31 @@ def test_the_node_is_judged_by_the_run_that_asked_for_it(clients, state, group, 
     (_, node) = looked(clients, 1, state, **group)
     assert (node.verdict, node.reason) == (verdict, reason)
     assert node.endable == ("nodes" if verdict == "leaked" else None)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "verdict", "reason"),
+    [
+        (29, "ending", "Its node group wants no node."),
+        (30, "leaked", "Its node group wants no node since 2026-11-21 11:30 UTC."),
+    ],
+)
+def test_an_instance_that_outlives_its_node_group_is_seen(clients, minutes, verdict, reason):
+    (_, left) = looked(clients, 0, instances=[INSTANCE], minutes=minutes)
+    assert (left.kind, left.id, left.target) == ("instance", "i-1", "g4dn.12xlarge-eks")
+    assert (left.verdict, left.reason) == (verdict, reason)
+    assert left.endable == ("instances" if verdict == "leaked" else None)
+
+
+def test_a_node_whose_run_is_live_is_reported_and_never_ended(clients):
+    report = GuardReport(
+        installation="batchmark",
+        region="us-east-1",
+        looked_at=NOW,
+        resources=tuple(looked(clients, 1, "live", minutes=361)),
+    )
+    after = end_leaks(report, clients, lambda _: "live", may_end=["nodes"], cluster=published())
+    assert after.resources[1].action == "Left alone: its run is live."
 
 
 def test_a_leaked_node_is_ended_where_that_is_allowed(clients):
