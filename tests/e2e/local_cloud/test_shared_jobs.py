@@ -130,7 +130,8 @@ def test_replicas_in_jobs_of_their_own_leave_one_document_that_is_collected(
         pick(child[name] for child in children)
         for pick, name in ((min, "startedAt"), (max, "stoppedAt"))
     )
-    assert found.instance_seconds == (last - first) / 1000, "of one instance, not of each child"
+    # Of one instance, not of each child.
+    assert found.instance_seconds == pytest.approx((last - first) / 1000)
 
 
 def test_a_child_that_fails_is_named_with_its_reason(cloud, config, followed):
