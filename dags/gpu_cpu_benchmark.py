@@ -12,10 +12,10 @@ same limit. Terraform publishes the targets as the SSM parameter `/airflow/varia
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import CronTriggerTimetable, chain, dag, get_current_context, task
+from airflow.sdk import CronTriggerTimetable, dag, get_current_context, task
 
-from batchmark.orchestration import assets, dag_parts
-from batchmark.orchestration.tasks import alerts, environment, run
+from batchmark.orchestration import dag_parts
+from batchmark.orchestration.tasks import environment, run
 
 PARAMS = dag_parts.params(
     repeats=1,
@@ -48,47 +48,7 @@ def gpu_cpu_benchmark():
     def plan_jobs() -> list[dict[str, Any]]:
         return run.plan_jobs(get_current_context())
 
-    @task(trigger_rule="all_done", outlets=[assets.RESULTS])
-    def collect_results() -> str:
-        return run.collect_results(get_current_context(), run_benchmark.task_id)
-
-    @task
-    def compare(collected_key: str) -> str:
-        return run.compare(get_current_context(), collected_key)
-
-    @task
-    def open_alerts(changes_key: str) -> list[str]:
-        return alerts.open_alerts(get_current_context(), changes_key)
-
-    @task(trigger_rule="all_done", outlets=[assets.REPORT])
-    def publish_report(comparison_key: str | None) -> str:
-        return run.publish_report(get_current_context(), comparison_key)
-
-    @task(trigger_rule="all_done")
-    def publish_alerts(alert_ids: list[str] | None, report_key: str | None) -> None:
-        alerts.publish_alerts(get_current_context(), alert_ids, report_key)
-
-    @task(outlets=[assets.REGRESSIONS])
-    def announce_regressions() -> None:
-        alerts.announce_regressions(get_current_context())
-
-    with dag_parts.group("measure"):
-        planned = dag_parts.with_report_link(plan_jobs())
-        run_benchmark = dag_parts.run_benchmark(planned)
-        collected = collect_results()
-        chain(check_environment(), planned, run_benchmark, collected)
-    compared = compare(collected)
-    with dag_parts.group("watch"):
-        changes = dag_parts.detect_regressions(collected)
-        opened = open_alerts(changes)
-    with dag_parts.group("publish"):
-        report = dag_parts.with_report_link(publish_report(compared))
-        chain(opened, report)
-        publish_alerts(opened, report)
-        announced = announce_regressions()
-        chain(opened, announced)
-    # A run that could not be planned is to fail by that task alone, all others skipped.
-    chain(planned, announced)
+    dag_parts.benchmark(check_environment, plan_jobs)
 
 
 gpu_cpu_benchmark()

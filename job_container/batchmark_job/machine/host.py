@@ -15,6 +15,7 @@ GPU_DAEMONS = {
     "MPS": re.compile(r".*/[^/]*mps[^/]*/control"),
     "persistence": re.compile(r".*/nvidia-persistenced/socket"),
 }
+PACKAGES = Path(__file__).parents[2]  # the folder that holds this package
 CONTAINER_ENGINE = re.compile(r".*/(docker|containerd)\.sock")
 
 
@@ -39,3 +40,8 @@ def gpu_daemons(root: Path = Path("/")) -> str | None:
 def root_volume() -> str | None:
     """Kind, size and speed of the host's root volume, where Terraform set them."""
     return os.environ.get(ROOT_VOLUME_VARIABLE) or None
+
+
+def python_path() -> str:
+    """PYTHONPATH of another process that is to find this package wherever this one found it."""
+    return os.pathsep.join(filter(None, (str(PACKAGES), os.environ.get("PYTHONPATH"))))

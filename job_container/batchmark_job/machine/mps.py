@@ -22,6 +22,7 @@ from pathlib import Path
 import psutil
 
 from batchmark_job.errors import CannotMeasureError, warn
+from batchmark_job.machine.host import python_path
 
 CONTROL = "nvidia-cuda-mps-control"
 PIPES = "CUDA_MPS_PIPE_DIRECTORY"
@@ -35,7 +36,6 @@ READY_SECONDS = 20.0
 ASKED_AGAIN_SECONDS = 0.05
 QUIT_SECONDS = 10.0
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
-PACKAGES = Path(__file__).parents[2]
 READY = "ready"
 CONTROL_PIPE = "control"  # that a daemon makes in its folder
 
@@ -65,9 +65,7 @@ def daemon(gpu_uuid: str | None) -> Iterator[str]:
     pipes.mkdir()
     logs.mkdir()
     environment = os.environ | {PIPES: str(pipes), LOGS: str(logs)}
-    environment["PYTHONPATH"] = os.pathsep.join(
-        filter(None, (str(PACKAGES), os.environ.get("PYTHONPATH")))
-    )
+    environment["PYTHONPATH"] = python_path()
     if gpu_uuid is not None:
         environment["CUDA_VISIBLE_DEVICES"] = f"GPU-{gpu_uuid}"
     guard = subprocess.Popen(

@@ -142,6 +142,13 @@ class Row:
             self.measurement = self._named(status, reason)
         return self.measurement
 
+    def end(self, status: MeasurementStatus, reason: str | None) -> None:
+        """End it with what was measured; where that breaks the schema, it failed."""
+        try:
+            self.measurement = self._as_measured(status, reason)
+        except Exception as error:  # a formula of the workload breaks the schema
+            self.give_up(MeasurementStatus.FAILED, f"{type(error).__name__}: {error}")
+
     def interrupt(self, cause: str, status: MeasurementStatus) -> Measurement:
         """As far as it got: the turns that ended are a measurement, with fewer samples."""
         if self.measurement is not None:
@@ -277,14 +284,23 @@ class Row:
 
     def _note_conditions(self, monitor: Monitor, process: RowProcess, turn: TurnSamples) -> None:
         """Take the conditions under which a turn measured."""
-        start, end = turn.starts[0], turn.end
+        spans = list(zip(turn.starts, [*turn.starts[1:], turn.end], strict=True))
+        process.throttled += self.conditions_of(monitor, spans, turn.wait_share)
+
+    def conditions_of(
+        self,
+        monitor: Monitor,
+        spans: Sequence[tuple[float, float]],
+        wait_share: float | None = None,
+    ) -> list[bool]:
+        """Take the conditions from the first to the last span of samples; which were throttled."""
+        start, end = spans[0][0], spans[-1][1]
         monitor.now()  # so that even a short span is followed by a reading
         during = monitor.during(start, end)
         self.found.setdefault("conditions_before", monitor.at(start))
-        self._during.append(during.model_copy(update={"cpu_wait_share": turn.wait_share}))
+        self._during.append(during.model_copy(update={"cpu_wait_share": wait_share}))
         self.found.update(conditions_after=monitor.at(end))
-        spans = zip(turn.starts, [*turn.starts[1:], end], strict=True)
-        process.throttled += [monitor.throttled(*span) for span in spans]
+        return [monitor.throttled(*span) for span in spans]
 
     def _look_back(self, bench: Bench, process: RowProcess) -> None:
         """End a process after its last turn; fail the row where it was wrong."""
@@ -328,10 +344,7 @@ class Row:
                 reason += f", and its threads waited {waited:.0%} of the time for a CPU"
         last = self.processes[0].last_look
         reason = "; ".join(filter(None, (reason, last and last.remark))) or None
-        try:
-            self.measurement = self._as_measured(status, reason)
-        except Exception as error:  # a formula of the workload breaks the schema
-            self.give_up(MeasurementStatus.FAILED, f"{type(error).__name__}: {error}")
+        self.end(status, reason)
 
     def _waited(self) -> float:
         """The share of their time that its threads waited for a CPU; 0 for one, or if not known."""

@@ -126,7 +126,7 @@ class SharingRow(Row):
         if self.measurement is None:
             self._take_samples(group)
         if self.measurement is None:
-            self._note_conditions_of(bench, group)
+            self._throttled += self.conditions_of(bench.monitor, group.windows)
             # Without the start of the processes, which belongs to no sample.
             self.spent_seconds += sum(window.seconds for window in group.windows)
             if self._is_over():
@@ -178,14 +178,6 @@ class SharingRow(Row):
             reason = f"wrong result of its last step: {group.last_look.wrong}"
             self.give_up(MeasurementStatus.FAILED, reason)
 
-    def _note_conditions_of(self, bench: Bench, group: Group) -> None:
-        start, end = group.windows[0].start, group.windows[-1].end
-        bench.monitor.now()
-        self.found.setdefault("conditions_before", bench.monitor.at(start))
-        self._during.append(bench.monitor.during(start, end))
-        self.found.update(conditions_after=bench.monitor.at(end))
-        self._throttled += [bench.monitor.throttled(*window) for window in group.windows]
-
     def _as_measured(self, status: MeasurementStatus, reason: str | None) -> Measurement:
         found: dict[str, Any] = dict(self.found)
         counts = [len(turn.seconds) for turn in self.groups if turn.seconds]
@@ -214,10 +206,7 @@ class SharingRow(Row):
             return
         few = f"only {count} samples: its steps are too long for {least}" if count < least else None
         remarks = "; ".join(filter(None, (few, self._remark))) or None
-        try:
-            self.measurement = self._as_measured(MeasurementStatus.MEASURED, remarks)
-        except Exception as error:  # a formula of the workload breaks the schema
-            self.give_up(MeasurementStatus.FAILED, f"{type(error).__name__}: {error}")
+        self.end(MeasurementStatus.MEASURED, remarks)
 
     def problem(self, bench: Bench) -> Problem:
         return replace(super().problem(bench), parameters=self.task_parameters)

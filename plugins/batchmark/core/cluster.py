@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from batchmark.core.errors import ConfigError
-from batchmark.core.record import Record, first_problem
+from batchmark.core.config import parse_published
+from batchmark.core.record import Record
 from batchmark_job.result_values import PositiveCount
 
 # Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark_eks.
@@ -44,16 +44,11 @@ def parse_cluster(text: str | None) -> Cluster:
     Raises:
         ConfigError: it is missing, or of another release.
     """
-    if not text:
-        raise ConfigError(
-            f"Airflow variable '{VARIABLE}' not found: apply terraform/stacks/eks_gpu_sharing, and "
-            "let Airflow's secrets backend read the SSM parameter /airflow/variables/batchmark_eks"
-        )
-    try:
-        return Cluster.model_validate_json(text)
-    except ValidationError as error:
-        raise ConfigError(
-            f"Airflow variable '{VARIABLE}' can't be used: {first_problem(error)}, got "
-            f"{error.errors()[0]['input']!r:.500}; apply terraform/stacks/eks_gpu_sharing of this "
-            "release"
-        ) from error
+    return parse_published(
+        Cluster,
+        text,
+        VARIABLE,
+        missing="apply terraform/stacks/eks_gpu_sharing, and let Airflow's secrets backend read "
+        "the SSM parameter /airflow/variables/batchmark_eks",
+        stale="apply terraform/stacks/eks_gpu_sharing of this release",
+    )

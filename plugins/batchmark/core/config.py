@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -14,6 +14,8 @@ from batchmark_job.result_values import Count, PositiveCount
 VARIABLE = "batchmark"
 
 PurchaseOption = Literal["spot", "on_demand"]
+
+_Record = TypeVar("_Record", bound=BaseModel)
 
 
 class _Published(BaseModel):
@@ -82,16 +84,34 @@ def parse_config(text: str | None) -> Config:
     Raises:
         ConfigError: it is missing, or of another release.
     """
+    return parse_published(
+        Config,
+        text,
+        VARIABLE,
+        missing="run `terraform apply`, and let Airflow's secrets backend read the SSM parameter "
+        "/airflow/variables/batchmark (README, 'Point it at AWS')",
+        stale="apply the Terraform of this release",
+    )
+
+
+def parse_published(
+    record: type[_Record], text: str | None, variable: str, *, missing: str, stale: str
+) -> _Record:
+    """Parse what Terraform published in an Airflow variable.
+
+    Args:
+        missing: what to do where there is none.
+        stale: what to do where it is another release's.
+
+    Raises:
+        ConfigError: it is missing, or of another release.
+    """
     if not text:
-        raise ConfigError(
-            f"Airflow variable '{VARIABLE}' not found: run `terraform apply`, and let Airflow's "
-            "secrets backend read the SSM parameter /airflow/variables/batchmark (README, "
-            "'Point it at AWS')"
-        )
+        raise ConfigError(f"Airflow variable '{variable}' not found: {missing}")
     try:
-        return Config.model_validate_json(text)
+        return record.model_validate_json(text)
     except ValidationError as error:
         raise ConfigError(
-            f"Airflow variable '{VARIABLE}' can't be used: {first_problem(error)}, got "
-            f"{error.errors()[0]['input']!r:.500}; apply the Terraform of this release"
+            f"Airflow variable '{variable}' can't be used: {first_problem(error)}, got "
+            f"{error.errors()[0]['input']!r:.500}; {stale}"
         ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -10,9 +11,10 @@ from airflow.sdk import Param, TaskGroup, XComArg, chain, get_current_context, t
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 
 from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
+from batchmark.orchestration import assets
 from batchmark.orchestration.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.links import ReportLink
-from batchmark.orchestration.tasks import regressions
+from batchmark.orchestration.tasks import alerts, regressions, run
 from batchmark.orchestration.xcom import RERUN_TASKS
 
 # A short interval is cheap, as one call describes a hundred jobs.
@@ -186,3 +188,53 @@ def detect_regressions(collected: Any) -> XComArg:
     chain(suspects, agreeing, changes)
     chain(suspects, changes)
     return changes
+
+
+def benchmark(check_environment: Callable[[], Any], plan_jobs: Callable[[], Any]) -> None:
+    """Add the tasks of a benchmark, from its check to its alerts.
+
+    Args:
+        check_environment, plan_jobs: what differs from one to another, as task functions.
+    """
+
+    @task(trigger_rule="all_done", outlets=[assets.RESULTS])
+    def collect_results() -> str:
+        return run.collect_results(get_current_context(), running.task_id)
+
+    @task
+    def compare(collected_key: str) -> str:
+        return run.compare(get_current_context(), collected_key)
+
+    @task
+    def open_alerts(changes_key: str) -> list[str]:
+        return alerts.open_alerts(get_current_context(), changes_key)
+
+    @task(trigger_rule="all_done", outlets=[assets.REPORT])
+    def publish_report(comparison_key: str | None) -> str:
+        return run.publish_report(get_current_context(), comparison_key)
+
+    @task(trigger_rule="all_done")
+    def publish_alerts(alert_ids: list[str] | None, report_key: str | None) -> None:
+        alerts.publish_alerts(get_current_context(), alert_ids, report_key)
+
+    @task(outlets=[assets.REGRESSIONS])
+    def announce_regressions() -> None:
+        alerts.announce_regressions(get_current_context())
+
+    with group("measure"):
+        planned = with_report_link(plan_jobs())
+        running = run_benchmark(planned)
+        collected: Any = collect_results()
+        chain(check_environment(), planned, running, collected)
+    compared: Any = compare(collected)
+    with group("watch"):
+        changes: Any = detect_regressions(collected)
+        opened: Any = open_alerts(changes)
+    with group("publish"):
+        report = with_report_link(publish_report(compared))
+        chain(opened, report)
+        publish_alerts(opened, report)
+        announced = announce_regressions()
+        chain(opened, announced)
+    # A run that could not be planned is to fail by that task alone, all others skipped.
+    chain(planned, announced)

@@ -58,18 +58,9 @@ def plan_jobs(
         raise PlanError(f"unknown dtype {dtype!r}; known: {OWN_DTYPES}, {', '.join(DTYPES)}")
     check_repeats(repeats)
     chosen = check_targets(config, targets, need_both_devices=need_both_devices)
-    folder = f"s3://{config.bucket}/raw/{run_name}"
     return [
-        PlannedJob(
-            target=name,
-            device=config.targets[name].device,
-            instance_type=config.targets[name].instance_type,
-            suite=suite,
-            repeat=repeat,
-            dtype=dtype,
-            result_prefix=f"{folder}/{name}/{suite}/{repeat}/",
-            purpose=purpose,
-            limits=job_limits(config.targets[name]),
+        planned_job(
+            config, run_name, name, suite=suite, repeat=repeat, dtype=dtype, purpose=purpose
         )
         for repeat in range(1, repeats + 1)
         for name in chosen
@@ -79,6 +70,27 @@ def plan_jobs(
 def check_repeats(repeats: object) -> None:
     if isinstance(repeats, bool) or not isinstance(repeats, int) or not 1 <= repeats <= MAX_REPEATS:
         raise PlanError(f"repeats must be a whole number from 1 to {MAX_REPEATS}, got {repeats!r}")
+
+
+def planned_job(
+    config: Config, run_name: str, target: str, *, folder: str = "", **fields: Any
+) -> PlannedJob:
+    """A job of a target.
+
+    Args:
+        folder: of the results below the target's; the suite's name by default.
+        fields: PlannedJob's others, suite and repeat among them.
+    """
+    chosen = config.targets[target]
+    place = f"{target}/{folder or fields['suite']}/{fields['repeat']}"
+    return PlannedJob(
+        target=target,
+        device=chosen.device,
+        instance_type=chosen.instance_type,
+        result_prefix=f"s3://{config.bucket}/raw/{run_name}/{place}/",
+        limits=job_limits(chosen),
+        **fields,
+    )
 
 
 def check_targets(

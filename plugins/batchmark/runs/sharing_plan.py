@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from batchmark.core.config import Config, Target
 from batchmark.core.errors import PlanError
-from batchmark.core.run import PlannedJob, SharingPlan, job_limits
+from batchmark.core.run import PlannedJob, SharingPlan
 from batchmark.core.suites import (
     MOST_MPS_CLIENTS,
     MOST_REPLICAS,
@@ -23,7 +23,7 @@ from batchmark.core.suites import (
     SHARING,
     TASKS,
 )
-from batchmark.runs.planning import check_repeats, check_targets
+from batchmark.runs.planning import check_repeats, check_targets, planned_job
 from batchmark_job.result_sharing import Disturbance, SharingMode
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
@@ -103,17 +103,15 @@ def plan_sharing(
             f"disturbances are {_list(wanted.disturbances)}, and replicas are disturbed within one "
             f"job only: add a target that does not share its instance, or ask for none"
         )
-    folder = f"s3://{config.bucket}/raw/{run_name}"
     return [
-        PlannedJob(
-            target=name,
-            device=config.targets[name].device,
-            instance_type=config.targets[name].instance_type,
+        planned_job(
+            config,
+            run_name,
+            name,
+            folder=_folder(plan),
             suite=SHARING,
             repeat=repeat,
             dtype=OWN_DTYPES,
-            result_prefix=f"{folder}/{name}/{_folder(plan)}/{repeat}/",
-            limits=job_limits(config.targets[name]),
             sharing=plan,
         )
         for repeat in range(1, repeats + 1)

@@ -27,9 +27,9 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 import psutil
 
 from batchmark_job.errors import JobError
+from batchmark_job.machine.host import python_path
 
 PRELOAD = "batchmark_job.measuring.preload"
-PACKAGES = Path(__file__).parents[3]  # the folder that holds this package
 SILENCE_SECONDS = 120.0  # without a sign of life, at least, before a worker counts as hung
 STDERR_LINES = 3  # of a lost worker's, in the reason
 STDERR_BYTES = 4000
@@ -294,9 +294,7 @@ class ForkedWorker:
 def _environment() -> Iterator[None]:
     """The server's: it can import this package, wherever this process found it."""
     before = dict(os.environ)
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        filter(None, (str(PACKAGES), before.get("PYTHONPATH")))
-    )
+    os.environ["PYTHONPATH"] = python_path()
     os.environ.update({name: before.get(name, value) for name, value in THREAD_SETTINGS.items()})
     try:
         yield

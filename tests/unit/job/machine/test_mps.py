@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from batchmark_job.errors import CannotMeasureError
-from batchmark_job.machine import mps
+from batchmark_job.machine import host, mps
 from tests.waiting import wait_for
 
 
@@ -51,12 +51,12 @@ def test_one_that_does_not_quit_is_killed(control):
 
 def test_they_are_gone_when_the_job_is_killed(control):
     code = (
-        "from batchmark_job.machine import mps\n"
+        "from batchmark_job.machine import host, mps\n"
         "with mps.daemon(None) as pipes:\n    print(pipes, flush=True)\n    input()\n"
     )
     job = subprocess.Popen(
         [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONPATH": str(mps.PACKAGES)},
+        env=os.environ | {"PYTHONPATH": str(host.PACKAGES)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
