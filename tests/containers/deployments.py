@@ -116,16 +116,23 @@ class Running:
     def kill(self, service: str) -> None:
         """SIGKILL a service's main process, as the kernel does when memory is short.
 
-        `docker kill` would not do: the engine takes it for a wish, and restarts nothing.
+        `docker kill` would not do: the engine takes it for a wish, and restarts nothing. A service
+        that ends by itself meanwhile, as others of its deployment are down, is killed once it runs
+        again.
         """
-        state = self.container(service).attrs["State"]
-        with_python = self.container(AIRFLOW[0]).attrs["Config"]["Image"]
-        kill(self.engine, state["Pid"], with_python)
+        state = self.wait(lambda: self._killed(service), f"process of {service}", HEALED_SECONDS)
         self.wait(
             lambda: self.container(service).attrs["State"]["StartedAt"] != state["StartedAt"],
             f"restart of {service}",
             120,
         )
+
+    def _killed(self, service: str) -> dict[str, Any] | None:
+        """What it was when its main process was killed; None if it had none."""
+        state: dict[str, Any] = self.container(service).attrs["State"]
+        with_python = self.container(AIRFLOW[0]).attrs["Config"]["Image"]
+        found = state["Pid"] != 0 and kill(self.engine, state["Pid"], with_python)
+        return state if found else None
 
     def wait_until_healed(self, service: str) -> None:
         self.wait(

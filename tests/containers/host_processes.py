@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+KILL = """
+import os
+try:
+    os.kill({pid}, 9)
+except ProcessLookupError:
+    print("had ended")
+"""
 
-def kill(engine: Any, pid: int, image: str) -> None:
-    """SIGKILL a process of any container, by a container of an image that has Python."""
-    engine.containers.run(
+
+def kill(engine: Any, pid: int, image: str) -> bool:
+    """SIGKILL a process of any container, by a container of an image that has Python.
+
+    False if there was no such process any more.
+    """
+    said = engine.containers.run(
         image,
-        entrypoint=["python", "-c", f"import os; os.kill({pid}, 9)"],
+        entrypoint=["python", "-c", KILL.format(pid=pid)],
         user="0",
         pid_mode="host",
         network_mode="none",
         remove=True,
     )
+    return said == b""
