@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeVar
 from pydantic import FailFast, Field, ValidationError, model_validator
 from pydantic_core import from_json
 
+from batchmark_job.result_scaling import Scaling
 from batchmark_job.result_sharing import Sharing
 from batchmark_job.result_values import (
     MOST_BYTES,
@@ -45,7 +46,7 @@ from batchmark_job.result_values import (
 #      All that is new is optional, so version 1 still reads. Later, as optional: ami_id and
 #      code_version. Later still, bounds of all values, which no measurement reaches; then
 #      process_samples and thread_settings; kernel_seconds and latency_seconds; then the host's
-#      GPU clock and daemons, and its root volume; then turn_samples; then sharing.
+#      GPU clock and daemons, and its root volume; then turn_samples; then sharing; then scaling.
 #   1  (2026-11) first version
 SCHEMA_VERSION: Final = 2
 SUPPORTED_VERSIONS = (1, 2)
@@ -207,6 +208,10 @@ class Measurement(Model):
     `form` and `disturbance` where they are not the usual ones. A sample is then a window of time
     over the steps that all replicas made in it: the seconds per step of all of them together. With
     a disturbance only the steps of the replicas that were not disturbed count.
+
+    Where several nodes measure together (`scaling`), the parameters name `nodes` and `devices` (of
+    each node), too. A sample is then one call of all of them: a training step on the batches of all
+    devices, an all-reduce, or a pass over all files; its items and bytes are those of all of them.
     """
 
     workload: Name
@@ -283,6 +288,9 @@ class Measurement(Model):
     )
     sharing: Sharing | None = Field(
         default=None, description="how tasks shared the device; null where one had it alone"
+    )
+    scaling: Scaling | None = Field(
+        default=None, description="the nodes of a multi-node job; null for any other suite's rows"
     )
 
     @model_validator(mode="after")

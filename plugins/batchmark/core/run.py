@@ -15,8 +15,11 @@ from batchmark.core.prices import SECONDS_PER_HOUR, exact
 from batchmark.core.record import Record
 from batchmark.core.suites import MOST_REPLICAS
 from batchmark_job.result import ResultDocument
+from batchmark_job.result_scaling import TrainingSettings
 from batchmark_job.result_sharing import Disturbance, SharingMode
+from batchmark_job.result_values import PositiveCount
 
+DataSource = Literal["synthetic", "files"]
 Purpose = Literal["scheduled", "confirmation", "calibration"]
 CONFIRMATION: Purpose = "confirmation"  # a fresh job for a suspect; no part of its run's figure
 
@@ -59,6 +62,26 @@ class SharingPlan(Record):
         return None if self.form == "processes" else self.replicas[0]
 
 
+class ScalingPlan(Record):
+    """What the nodes of one multi-node job measure together."""
+
+    nodes: PositiveCount
+    devices: PositiveCount = Field(description="of each node: GPUs, or processes on the CPU")
+    batches: tuple[PositiveCount, ...] = Field(
+        min_length=1,
+        description="images of each device at each step; the first one is that of weak scaling, "
+        "one after it that of strong scaling",
+    )
+    image: int = Field(ge=32, le=1024, description="width and height in pixels")
+    data: tuple[DataSource, ...] = Field(min_length=1)
+    steps: PositiveCount = Field(description="measured, of each row that trains")
+    all_reduce_mib: tuple[PositiveCount, ...] = ()
+    settings: TrainingSettings
+    variant: int = Field(
+        default=0, ge=0, description="of a study over settings; 0 is the run's own settings"
+    )
+
+
 class PlannedJob(Record):
     """One Batch job of a run: a target measuring a suite, for the n-th time."""
 
@@ -79,6 +102,14 @@ class PlannedJob(Record):
     sharing: SharingPlan | None = Field(
         default=None, description="null where the suite's own defaults hold, and for other suites"
     )
+    scaling: ScalingPlan | None = Field(
+        default=None, description="of a multi-node job; null for any other"
+    )
+
+    @property
+    def nodes(self) -> int:
+        """How many instances it occupies at once."""
+        return self.scaling.nodes if self.scaling else 1
 
     @property
     def name(self) -> str:
@@ -87,7 +118,10 @@ class PlannedJob(Record):
 
     @property
     def measures(self) -> str:
-        """Its suite, and among how many jobs or pods it shares a device."""
+        """Its suite, on how many nodes, or among how many jobs or pods it shares a device."""
+        if self.scaling:
+            variant = f"-variant-{self.scaling.variant}" if self.scaling.variant else ""
+            return f"{self.suite}-on-{self.scaling.nodes}{variant}"
         apart = self.sharing.apart if self.sharing else None
         return self.suite if apart is None else f"{self.suite}-of-{apart}"
 

@@ -1,0 +1,88 @@
+"""What the ranks of one torchrun are asked to do, and what the first of them answers.
+
+Every node writes a task as a JSON file for its own ranks; rank 0 writes the answer as another.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from batchmark_job.result import Correctness, Implementation
+from batchmark_job.result_scaling import StepSplit, TrainingSettings
+from batchmark_job.result_values import Model
+
+# The file that a rank is told by its environment.
+TASK_VARIABLE, ANSWER_VARIABLE = "BATCHMARK_TASK", "BATCHMARK_ANSWER"
+
+
+class Train(Model):
+    """Train ResNet-50, each rank on batches of its own."""
+
+    kind: Literal["train"] = "train"
+    device: Literal["cpu", "cuda"]
+    dtype: str = Field(description="float32, tf32, bfloat16 or float64; weights stay float32")
+    batch: int = Field(description="images of each rank at each step")
+    image: int = Field(description="width and height in pixels")
+    data: Literal["synthetic", "files"]
+    folder: Path | None = Field(default=None, description="of the shards, where data is files")
+    steps: int = Field(description="to time")
+    max_seconds: float = Field(description="to time them in; fewer steps where they take longer")
+    settings: TrainingSettings
+    threads: int = Field(description="CPU threads of each rank")
+    seed: int = 0
+
+
+class AllReduce(Model):
+    """Sum a tensor over all ranks, again and again."""
+
+    kind: Literal["all_reduce"] = "all_reduce"
+    device: Literal["cpu", "cuda"]
+    size_bytes: int
+    calls: int
+    max_seconds: float
+    threads: int
+
+
+class Read(Model):
+    """Read all shards, each node its own share of them."""
+
+    kind: Literal["read"] = "read"
+    device: Literal["cpu", "cuda"]
+    folder: Path
+    cold: bool = Field(
+        description="the first pass of all over the file system, which takes what it lacks from "
+        "S3; else passes that follow, without what the nodes' memory holds of the files"
+    )
+    passes: int
+    max_seconds: float
+    threads: int
+
+
+Task = Annotated[Train | AllReduce | Read, Field(discriminator="kind")]
+TASK: TypeAdapter[Train | AllReduce | Read] = TypeAdapter(Task)
+
+
+class Answer(Model):
+    """What rank 0 measured, of all ranks together."""
+
+    implementation: Implementation
+    cold_seconds: float = Field(description="of the first call")
+    samples_seconds: tuple[float, ...] = Field(
+        description="each the longest of all ranks', as all wait for the last one"
+    )
+    starts: tuple[float, ...] = Field(
+        description="of each sample by time.perf_counter of rank 0, and the last one's end"
+    )
+    warmup_calls: int
+    correctness: Correctness
+    wrong: str | None = Field(default=None, description="what is wrong, if the check failed")
+    items: int | None = Field(default=None, description="images of all ranks in a call")
+    bytes_moved: int | None = Field(default=None, description="of all ranks in a call")
+    split: StepSplit | None = None
+    losses: tuple[float, ...] = ()
+    gradient_bytes: int | None = None
+    peak_memory_bytes: int | None = Field(default=None, description="the most of any rank")
+    remark: str | None = None
